@@ -1,0 +1,341 @@
+"""The one place with Numba policy: flags, the disk cache, and how kernels are entered.
+
+A kernel is a Python function built by a template (a function that closes over scalar
+functions). It is compiled for explicit signatures, never by the dispatcher's own guess, so
+read-only arrays need no second compilation.
+"""
+
+import contextlib
+import hashlib
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, overload, register_jitable
+from numba.np.arrayobj import make_array, populate_array
+
+PACKAGE = Path(__file__).parent
+
+
+def _stamp() -> str:
+    digest = hashlib.sha256()
+    for source in sorted(PACKAGE.glob("*.py")):
+        digest.update(source.name.encode())
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+STAMP = _stamp()
+"""sha256 of all kernel sources. It names the cache folder, since Numba's own cache key
+knows neither helper functions in other files nor compiler flags."""
+
+# Of the fast-math flags only contraction keeps results: reassociation breaks the two-step
+# argument reductions, nnan breaks isnan. The numpy error model removes the check (and the
+# branch that stops vectorisation) at each division.
+FLAGS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
+
+_lock = threading.RLock()
+
+
+def _user_cache() -> Path:
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "tinygrad_cg"
+
+
+@cache
+def _writable(folder: Path) -> bool:
+    """Whether files can be made in a folder, which is made if need be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def cache_folder() -> Path | None:
+    """Where compiled kernels are kept: TINYGRAD_CG_CACHE_DIR, or the user's cache folder.
+
+    None if it cannot be written: kernels are then compiled anew in each process.
+    """
+    chosen = os.environ.get("TINYGRAD_CG_CACHE_DIR")
+    try:
+        folder = (Path(chosen) if chosen else _user_cache()) / STAMP[:16]
+    except RuntimeError:  # the user has no home
+        return None
+    return folder if _writable(folder) else None
+
+
+def is_ours(function: Callable) -> bool:
+    """Whether the STAMP covers this function's source, so that its code may be cached."""
+    return function.__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
+def _decorated(decorator: Callable, function: Callable, cached: bool) -> Any:
+    """Apply a Numba decorator, with the disk cache where a folder can be written."""
+    folder = cache_folder() if cached else None
+    if folder is None:
+        return decorator()(function)
+    with _lock:
+        previous = numba.config.CACHE_DIR
+        numba.config.CACHE_DIR = str(folder)
+        try:
+            return decorator(cache=True)(function)
+        finally:
+            numba.config.CACHE_DIR = previous
+
+
+def _named(function: Callable, name: str) -> Callable:
+    """Numba's cache file and tracebacks take the kernel's own name."""
+    function.__name__ = name
+    function.__qualname__ = name
+    return function
+
+
+def kernel(function: Callable, name: str, cached: bool = True, **flags: Any) -> Any:
+    """A dispatcher for `function`, lazily compiled, under the project's flags."""
+    options = {**FLAGS, **flags}
+    return _decorated(
+        lambda **more: numba.njit(**options, **more), _named(function, name), cached
+    )
+
+
+def block_address(function: Callable, name: str, cached: bool = True) -> tuple[int, Any]:
+    """Compile `function(a, b, c, d, n)` to a C function; its address, and its owner.
+
+    The four pointers and the count are all that the thread splitter knows of a kernel, so
+    one compiled splitter serves every kernel. Keep the owner alive while the address is used.
+    """
+    signature = types.void(*[types.voidptr] * 4, types.intp)
+    options: dict[str, Any] = dict(FLAGS)
+    owner = _decorated(
+        lambda **more: numba.cfunc(signature, **options, **more), _named(function, name), cached
+    )
+    return owner.address, owner
+
+
+def array_type(dtype: np.dtype, ndim: int, layout: str = "C") -> types.Array:
+    """The Numba type of an aligned array, as kernels are compiled for."""
+    return types.Array(numba.from_dtype(dtype), ndim, layout)
+
+
+def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
+    """Compile for these types and return the quickest way in.
+
+    The entry point takes 150 ns where the dispatcher takes 250 to 460, since it checks
+    neither dtype, rank nor layout: the caller must have done that. A Numba without the
+    attribute serves through the dispatcher itself.
+    """
+    with _lock:
+        with contextlib.suppress(OSError):  # compiled, but not cached: the disk is full
+            dispatcher.compile(argument_types)
+        try:
+            return dispatcher.overloads[argument_types].entry_point
+        except (AttributeError, KeyError):
+            return dispatcher
+
+
+jitable = register_jitable
+"""Marks a helper as callable from kernels. Kernels close over such functions and never over
+dispatchers, which would miss the disk cache in every process."""
+
+
+def by_type(stub: Callable, choices: dict[Any, Callable]) -> Callable:
+    """Let compiled calls of `stub` take the version for their first argument's type.
+
+    `choices` maps Numba types, or classes of them, to functions with the stub's parameters;
+    the first match serves.
+    """
+
+    def pick(first: Any) -> Callable | None:
+        for key, version in choices.items():
+            if first == key or (isinstance(key, type) and isinstance(first, key)):
+                return version
+        return None
+
+    def unary(x):
+        return pick(x)
+
+    def binary(x, y):
+        return pick(x)
+
+    chooser = {1: unary, 2: binary}[stub.__code__.co_argcount]
+    overload(stub, strict=False)(chooser)
+    return stub
+
+
+def _attribute(*names: str) -> Callable:
+    @intrinsic
+    def mark(typingctx):
+        def generate(context, builder, signature, arguments):
+            for name in names:
+                # llvmlite's own `add` refuses attributes that have a value.
+                set.add(builder.function.attributes, name)
+            return context.get_dummy_value()
+
+        return types.void(), generate
+
+    return mark
+
+
+WIDE, INLINE = '"prefer-vector-width"="512"', "alwaysinline"
+
+wide_vectors = _attribute(WIDE)
+"""Called in a kernel, asks LLVM for 512-bit vectors there (1.3 to 1.5 times as fast)."""
+
+inlined = _attribute(INLINE)
+"""Called in a helper, has it inlined wherever it is used. LLVM vectorises no loop with a call
+left in it, and its own limit on size leaves one where a formula uses several helpers."""
+
+vectorised = _attribute(WIDE, INLINE)
+"""Both, for a helper that holds a loop: it is optimised by itself before it is inlined."""
+
+
+def _reassociated(instruction: str) -> Callable:
+    @intrinsic
+    def combine(typingctx, x, y):
+        def generate(context, builder, signature, arguments):
+            return getattr(builder, instruction)(*arguments, flags=("reassoc", "contract"))
+
+        if isinstance(x, types.Float) and x == y:
+            return x(x, y), generate
+        return None
+
+    return combine
+
+
+reassociating_add = _reassociated("fadd")
+reassociating_multiply = _reassociated("fmul")
+
+
+@intrinsic
+def bits(typingctx, value):
+    """The bits of a float as an integer of its width."""
+    result = types.int64 if value == types.float64 else types.int32
+
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], context.get_value_type(signature.return_type))
+
+    return result(value), generate
+
+
+@intrinsic
+def from_bits(typingctx, value):
+    """The float that an integer's bits spell."""
+    result = types.float64 if value.bitwidth == 64 else types.float32
+
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], context.get_value_type(signature.return_type))
+
+    return result(value), generate
+
+
+@intrinsic
+def like(typingctx, value, model):
+    """`value` cast to the type of `model`: a literal that does not widen a formula."""
+
+    def generate(context, builder, signature, arguments):
+        return context.cast(builder, arguments[0], signature.args[0], signature.return_type)
+
+    return model(value, model), generate
+
+
+def _float_intrinsic(name: str, operands: int) -> Callable:
+    def generate(context, builder, signature, arguments):
+        kind = context.get_value_type(signature.return_type)
+        suffix = {"float": "f32", "double": "f64"}[str(kind)]
+        declared = ir.FunctionType(kind, [kind] * operands)
+        function = cgutils.get_or_insert_function(
+            builder.module, declared, f"llvm.{name}.{suffix}"
+        )
+        return builder.call(function, arguments)
+
+    if operands == 1:
+
+        @intrinsic
+        def call_one(typingctx, x):
+            return (x(x), generate) if isinstance(x, types.Float) else None
+
+        return call_one
+
+    @intrinsic
+    def call_two(typingctx, x, y):
+        return (x(x, y), generate) if isinstance(x, types.Float) and x == y else None
+
+    return call_two
+
+
+float_maximum = _float_intrinsic("maximum", 2)
+float_minimum = _float_intrinsic("minimum", 2)
+float_floor = _float_intrinsic("floor", 1)
+float_ceil = _float_intrinsic("ceil", 1)
+float_round = _float_intrinsic("rint", 1)
+float_copysign = _float_intrinsic("copysign", 2)
+float_absolute = _float_intrinsic("fabs", 1)
+
+
+@intrinsic
+def span(typingctx, array, offset, count):
+    """`count` elements of an array from a byte offset on, as a contiguous array.
+
+    It neither checks bounds nor keeps the memory alive: slicing does the latter by counting
+    references, which costs more than the work on a short row.
+    """
+    result = types.Array(array.dtype, 1, "C")
+
+    def generate(context, builder, signature, arguments):
+        source = make_array(signature.args[0])(context, builder, arguments[0])
+        view = make_array(signature.return_type)(context, builder)
+        address = builder.ptrtoint(source.data, arguments[1].type)
+        data = builder.inttoptr(builder.add(address, arguments[1]), source.data.type)
+        populate_array(view, data, [arguments[2]], [source.itemsize], source.itemsize, None)
+        return view._getvalue()
+
+    return result(array, types.intp, types.intp), generate
+
+
+@intrinsic
+def is_plain(typingctx, array, count):
+    """Whether a 1-d array has `count` elements, one after the other and aligned."""
+
+    def generate(context, builder, signature, arguments):
+        source = make_array(signature.args[0])(context, builder, arguments[0])
+        alignment = context.get_abi_alignment(context.get_data_type(array.dtype))
+        address = builder.ptrtoint(source.data, arguments[1].type)
+        skew = builder.and_(address, ir.Constant(address.type, alignment - 1))
+        size, stride = (builder.extract_value(x, 0) for x in (source.shape, source.strides))
+        tests = [
+            builder.icmp_signed("==", size, arguments[1]),
+            builder.icmp_signed("==", stride, source.itemsize),
+            builder.icmp_signed("==", skew, ir.Constant(address.type, 0)),
+        ]
+        return builder.and_(builder.and_(tests[0], tests[1]), tests[2])
+
+    return types.boolean(array, types.intp), generate
+
+
+@jitable
+def vector(pointer, count, dtype):
+    """The array of `count` elements at an address."""
+    return numba.carray(pointer, count, dtype)
+
+
+@jitable
+def scalar(pointer, count, dtype):
+    """The 0-d array at an address."""
+    return numba.carray(pointer, (), dtype)

@@ -1,0 +1,23 @@
+"""Matrix products, through NumPy's BLAS."""
+
+import numpy as np
+
+from tinygrad_cg_kernels.dtypes import computing, native, promote
+
+
+def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Matrix product as `np.matmul`: batches broadcast, a vector is a row or a column.
+
+    float16 is multiplied in float32. Integers wrap as NumPy's do.
+    """
+    if not x.ndim or not y.ndim:
+        raise ValueError(f"matmul: shapes {x.shape} and {y.shape}: operands need a dimension")
+    dtype = promote(native("matmul", x.dtype), native("matmul", y.dtype))
+    loop = computing(dtype)
+    x, y = x.astype(loop, copy=False), y.astype(loop, copy=False)
+    try:
+        product = np.matmul(x, y)
+    except ValueError:
+        shapes = f"{x.shape} and {y.shape}"
+        raise ValueError(f"matmul: shapes {shapes} do not fit together") from None
+    return np.ascontiguousarray(product).astype(dtype, copy=False).reshape(np.shape(product))

@@ -1,0 +1,42 @@
+"""Which dtypes kernels take, and how mixed dtypes promote."""
+
+from functools import cache
+
+import numpy as np
+
+BOOL = np.dtype(np.bool_)
+INT64 = np.dtype(np.int64)
+FLOAT16 = np.dtype(np.float16)
+FLOAT32 = np.dtype(np.float32)
+FLOAT64 = np.dtype(np.float64)
+
+SUPPORTED = frozenset(np.dtype(code) for code in "?bhilqBHILQefdFD")
+
+
+def native(name: str, dtype: np.dtype) -> np.dtype:
+    """The native-order form of a supported dtype; TypeError for any other."""
+    result = np.result_type(dtype)  # the one object NumPy has for it, so `is` compares
+    if result not in SUPPORTED:
+        raise TypeError(f"{name}: dtype {dtype} is not supported")
+    return result
+
+
+@cache
+def promote(*dtypes: np.dtype) -> np.dtype:
+    """The dtype in which arrays of these dtypes meet.
+
+    Integers and bool among themselves promote as in NumPy, but an integer never widens a
+    float: int64 with float32 is float32.
+    """
+    inexact = [dtype for dtype in dtypes if dtype.kind in "fc"]
+    return np.result_type(*(inexact or dtypes))
+
+
+def real(dtype: np.dtype) -> np.dtype:
+    """The dtype of the parts of a complex dtype; any other dtype itself."""
+    return np.empty(0, dtype).real.dtype if dtype.kind == "c" else dtype
+
+
+def computing(dtype: np.dtype) -> np.dtype:
+    """The dtype a loop computes in: Numba has no float16, so float32 stands in."""
+    return FLOAT32 if dtype == FLOAT16 else dtype

@@ -1,0 +1,520 @@
+"""Scalar function -> kernel over arrays.
+
+`Elementwise` takes the quickest way that its operands allow: 0-d arrays, contiguous arrays of
+one shape, a scalar operand, one array as input and output; and for all else a kernel over
+three strided dimensions, with any further ones looped over in Python.
+"""
+
+import itertools
+from collections.abc import Callable
+from functools import lru_cache
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.core.errors import NumbaError
+from numpy import empty
+
+from tinygrad_cg_kernels import compile as build
+from tinygrad_cg_kernels import inner, math, threads
+from tinygrad_cg_kernels.compile import jitable
+from tinygrad_cg_kernels.dtypes import BOOL, FLOAT64, computing, native, promote, real
+
+KINDS = ("same", "float", "compare", "logical", "real", "select")
+SPLIT = threads.THRESHOLD
+PLAIN = 0x101  # the flags of an array that is C-contiguous and aligned
+WRITABLE = 0x501  # and writable
+
+CONTIGUOUS = {
+    (1, ()): "line",
+    (2, ()): "line",
+    (2, (0,)): "line_scalar_x",
+    (2, (1,)): "line_scalar_y",
+    (3, ()): "line",
+    (3, (1, 2)): "scalar_yz",
+}
+"""The variant for contiguous operands, by their number and which of them are scalars."""
+
+LARGE = {"line": "flat", "line_scalar_x": "scalar_x", "line_scalar_y": "scalar_y"}
+"""What becomes of a variant when its work is split over threads."""
+
+IN_PLACE = {"line": "", "line_scalar_y": "_scalar_y"}
+"""How the variant is called that writes into an operand."""
+
+
+# --- shapes -----------------------------------------------------------------------------
+
+Layouts = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+
+
+class Plan(NamedTuple):
+    """How operands of some shapes and strides are run."""
+
+    shape: tuple[int, ...]
+    variant: str
+    views: tuple[tuple[int, ...], ...]
+    """What each operand, and last the output, is reshaped to."""
+    outer: tuple[int, ...]
+    """Leading dimensions of the views that are looped over in Python."""
+
+
+def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size != 1 and stride != itemsize:
+            return False
+        itemsize *= size
+    return True
+
+
+@lru_cache(maxsize=4096)
+def _plan(itemsizes: tuple[int, ...], *flat_layouts: tuple[int, ...]) -> Plan:
+    """The plan for operands with these shapes and strides, one after the other.
+
+    ValueError if they do not broadcast.
+    """
+    layouts = tuple(zip(flat_layouts[::2], flat_layouts[1::2], strict=True))
+    shape = np.broadcast_shapes(*[sizes for sizes, _ in layouts])
+    sizes = [prod(operand) for operand, _ in layouts]
+    size = prod(shape)
+    if not shape:
+        return Plan(shape, "point", ((),) * (len(layouts) + 1), ())
+    if all(map(_is_contiguous, *zip(*layouts, strict=True), itemsizes)):
+        scalars = tuple(k for k, count in enumerate(sizes) if count != size)
+        if all(sizes[k] == 1 for k in scalars) and (len(layouts), scalars) in CONTIGUOUS:
+            flat = [() if k in scalars else (size,) for k in range(len(layouts))]
+            variant = CONTIGUOUS[len(layouts), scalars]
+            return Plan(shape, variant, (*flat, (size,)), ())
+    merged = _coalesced(shape, layouts)
+    return Plan(shape, "general", merged, merged[-1][:-3])
+
+
+def _coalesced(shape: tuple[int, ...], layouts: Layouts) -> tuple[tuple[int, ...], ...]:
+    """Each operand's and the output's shape, in the fewest dimensions, but at least three.
+
+    Neighbouring dimensions merge where every operand either steps through both as through
+    one or repeats along both, so that reshaping an operand to its merged shape is a view.
+    """
+    padded = []
+    for sizes, strides in layouts:
+        missing = len(shape) - len(sizes)
+        padded.append(((1,) * missing + sizes, (0,) * missing + strides))
+    merged: list[tuple[int, list[tuple[int, int]]]] = []
+    for axis, size in enumerate(shape):
+        if size == 1:
+            continue
+        here = [(sizes[axis], strides[axis]) for sizes, strides in padded]
+        if merged and all(map(_mergeable, merged[-1][1], here)):
+            before = [count for count, _ in merged[-1][1]]
+            whole = [(n * count, step) for n, (count, step) in zip(before, here, strict=True)]
+            merged[-1] = (merged[-1][0] * size, whole)
+        else:
+            merged.append((size, here))
+    lead = (1,) * max(3 - len(merged), 0)
+    views = [
+        lead + tuple(operands[k][0] for _, operands in merged) for k in range(len(layouts))
+    ]
+    return (*views, lead + tuple(size for size, _ in merged))
+
+
+def _mergeable(outer: tuple[int, int], inner: tuple[int, int]) -> bool:
+    (outer_size, outer_step), (size, step) = outer, inner
+    if size == 1 or outer_size == 1:
+        return size == outer_size
+    return outer_step == size * step
+
+
+def _plain(array: np.ndarray) -> bool:
+    return array.flags.num & PLAIN == PLAIN
+
+
+def _may_overlap(x: np.ndarray, y: np.ndarray) -> bool:
+    """Whether two different arrays may share memory: never if both own theirs."""
+    return not (x.base is None and y.base is None) and np.may_share_memory(x, y)
+
+
+# --- the public class -------------------------------------------------------------------
+
+
+class Signature(NamedTuple):
+    """What an operation does with operands of some dtypes."""
+
+    loop: tuple[np.dtype, ...]
+    """The dtypes that operands are cast to, as Numba can compute in."""
+    target: np.dtype
+    """The dtype that the loop writes."""
+    result: np.dtype
+    checked: bool
+    """Whether operands are looked at before the loop runs."""
+    exact: bool
+    """Whether operands are run as they are, and the output returned as it is."""
+    itemsizes: tuple[int, ...]
+    entries: dict[str, Callable]
+    """The compiled kernels, by variant."""
+
+
+class Elementwise:
+    """A scalar function made into an array kernel.
+
+    Parameters
+    ----------
+    name : what errors, tracebacks and cache files call it.
+    function : the scalar function; kept apart because fusing needs it.
+    inputs : how many arrays it takes, 1 to 3.
+    kind : how dtypes behave. "same": the promoted dtype throughout. "float": integers and
+        bool become float64 first. "compare": promoted, the result bool. "logical": inputs
+        become bool by `!= 0`, the result bool. "real": the result is the real dtype of a
+        complex loop. "select": the first input is bool, the others promote.
+
+    Calling it gives a fresh C-contiguous array, or fills `out`, which may be an input.
+    `dispatchers` holds the Numba dispatcher of each variant in use so far.
+    """
+
+    name: str
+    function: Callable
+    inputs: int
+    kind: str
+    dispatchers: dict[str, Any]
+
+    def __new__(cls, name: str, function: Callable, inputs: int, kind: str = "same"):
+        """Make the subclass whose call is written for this many inputs."""
+        if inputs not in (1, 2, 3):
+            raise ValueError(f"{name}: an elementwise kernel takes 1 to 3 inputs, not {inputs}")
+        return object.__new__((_Unary, _Binary, _Ternary)[inputs - 1])
+
+    def __init__(self, name: str, function: Callable, inputs: int, kind: str = "same") -> None:
+        if kind not in KINDS:
+            raise ValueError(f"{name}: kind {kind!r} is not one of {', '.join(KINDS)}")
+        self.name, self.function, self.inputs, self.kind = name, function, inputs, kind
+        self.dispatchers = {}
+        self._check = math.CHECKS.get(function)
+        self._cached = build.is_ours(function)
+        self._scalar = function if hasattr(function, "py_func") else jitable(function)
+        self._variants = inner.LOOPS[inputs]
+        self._signatures: dict[tuple[np.dtype, ...], Signature] = {}
+        self._entries: dict[tuple[str, tuple[np.dtype, ...]], Callable] = {}
+        self._blocks: dict[tuple[str, tuple[np.dtype, ...]], tuple[int, Any]] = {}
+        # By variant, what the fast paths of `__call__` need for a dtype: entry and result.
+        self._quick: dict[str, dict[np.dtype, tuple[Callable, np.dtype]]] = {
+            variant: {} for variant in self._variants
+        }
+        self._points, self._lines = self._quick["point"], self._quick["line"]
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}>"
+
+    def __call__(self, *arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Apply the function to arrays that broadcast together."""
+        return self._call(arrays, out)
+
+    # dtypes
+
+    def result_dtype(self, *dtypes: np.dtype) -> np.dtype:
+        """The dtype of the result for operands of these dtypes."""
+        return self._signature(dtypes).result
+
+    def _signature(self, dtypes: tuple[np.dtype, ...]) -> Signature:
+        found = self._signatures.get(dtypes)
+        if found is not None:
+            return found
+        loop = self._loop_dtypes(tuple(native(self.name, dtype) for dtype in dtypes))
+        result = BOOL if self.kind in ("compare", "logical") else loop[-1]
+        result = real(result) if self.kind == "real" else result
+        steps = tuple(computing(dtype) for dtype in loop)
+        checked = self._check is not None and loop[0].kind in "iu"
+        exact = not checked and steps == dtypes and all(d.isnative for d in dtypes)
+        itemsizes = tuple(dtype.itemsize for dtype in steps)
+        found = Signature(steps, computing(result), result, checked, exact, itemsizes, {})
+        self._signatures[dtypes] = found
+        return found
+
+    def _loop_dtypes(self, dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
+        if self.kind == "logical":
+            return (BOOL,) * len(dtypes)
+        if self.kind == "select":
+            return (BOOL,) + (promote(*dtypes[1:]),) * (len(dtypes) - 1)
+        dtype = promote(*dtypes)
+        if self.kind == "float" and dtype.kind in "biu":
+            dtype = FLOAT64
+        return (dtype,) * len(dtypes)
+
+    # compiling
+
+    def _guarded(self, variant: str) -> tuple[Callable, Callable, Callable] | None:
+        guard = math.GUARDED.get(self.function)
+        return (self._scalar, *guard) if guard and variant in inner.GUARDED_LOOPS else None
+
+    def _entry(self, variant: str, signature: Signature) -> Callable:
+        """The compiled kernel of a variant."""
+        dtypes = _argument_dtypes(variant, signature)
+        found = self._entries.get((variant, dtypes))
+        if found is None:
+            types = _argument_types(variant, dtypes)
+            found = self._compiled(
+                dtypes, build.entry, self._dispatcher(variant, dtypes), *types
+            )
+            self._entries[variant, dtypes] = found
+        signature.entries[variant] = found
+        if signature.exact:
+            self._quick[variant][signature.loop[-1]] = (found, signature.result)
+        return found
+
+    def _dispatcher(self, variant: str, dtypes: tuple[np.dtype, ...]) -> Any:
+        found = self.dispatchers.get(variant)
+        if found is None:
+            guarded = self._guarded(variant)
+            if guarded:
+                run = inner.bind_guarded(inner.GUARDED_LOOPS[variant], *guarded, len(dtypes))
+            else:
+                run = inner.bind(self._variants[variant], self._scalar, len(dtypes))
+            name, nogil = f"{self.name}_{variant}", variant != "point"
+            found = build.kernel(run, name, self._cached, nogil=nogil)
+            self.dispatchers[variant] = found
+        return found
+
+    def _block(self, variant: str, dtypes: tuple[np.dtype, ...]) -> int:
+        """The address of a variant's C function, for the thread splitter."""
+        found = self._blocks.get((variant, dtypes))
+        if found is None:
+            guarded, places = self._guarded(variant), inner.SCALARS.get(variant, ())
+            if guarded:
+                block = inner.bind_guarded_block(inner.GUARDED_LOOPS[variant], *guarded, dtypes)
+            else:
+                block = inner.bind_block(self._variants[variant], self._scalar, dtypes, places)
+            name = f"{self.name}_{variant}_block"
+            found = self._compiled(dtypes, build.block_address, block, name, self._cached)
+            self._blocks[variant, dtypes] = found
+        return found[0]
+
+    def _compiled(
+        self, dtypes: tuple[np.dtype, ...], compiler: Callable, *arguments: Any
+    ) -> Any:
+        try:
+            return compiler(*arguments)
+        except NumbaError as error:
+            names = ", ".join(str(dtype) for dtype in dtypes[: self.inputs])
+            raise TypeError(f"{self.name}: no kernel for dtype {names}") from error
+
+    # running
+
+    def _call(self, arrays: tuple[np.ndarray, ...], out: np.ndarray | None) -> np.ndarray:
+        if len(arrays) != self.inputs:
+            raise TypeError(f"{self.name} takes {self.inputs} arrays, got {len(arrays)}")
+        signature = self._signature(tuple([array.dtype for array in arrays]))
+        if signature.checked and self._check is not None:
+            self._check(self.name, *arrays)
+        if not signature.exact:
+            arrays = tuple(map(np.asarray, arrays, signature.loop))
+        if out is not None:
+            return self._fill(arrays, signature, out)
+        return self._fresh(arrays, signature)
+
+    def _plan(self, arrays: tuple[np.ndarray, ...], signature: Signature) -> Plan:
+        layouts = [part for array in arrays for part in (array.shape, array.strides)]
+        try:
+            return _plan(signature.itemsizes, *layouts)
+        except ValueError:
+            shapes = " and ".join(str(array.shape) for array in arrays)
+            raise ValueError(f"{self.name}: shapes {shapes} do not broadcast") from None
+
+    def _fresh(self, arrays: tuple[np.ndarray, ...], signature: Signature) -> np.ndarray:
+        plan = self._plan(arrays, signature)
+        out = empty(plan.shape, signature.target)
+        if out.size:
+            self._run(plan, (*arrays, out), signature)
+        return out if signature.target is signature.result else out.astype(signature.result)
+
+    def _fill(self, arrays, signature: Signature, out: np.ndarray) -> np.ndarray:
+        plan = self._plan(arrays, signature)
+        result = signature.result
+        if out.shape != plan.shape:
+            raise ValueError(f"{self.name}: out has shape {out.shape}, the result {plan.shape}")
+        if not np.can_cast(result, out.dtype, "same_kind"):
+            raise TypeError(f"{self.name}: out has dtype {out.dtype}, the result {result}")
+        if not out.flags.writeable:
+            raise ValueError(f"{self.name}: out is read-only")
+        direct = _plain(out) and out.dtype == signature.target
+        if not out.size or (direct and self._in_place(arrays, signature, plan, out)):
+            return out
+        if direct and not any(_may_overlap(array, out) for array in arrays):
+            self._run(plan, (*arrays, out), signature)
+        else:
+            np.copyto(out, self._fresh(arrays, signature), casting="same_kind")
+        return out
+
+    def _in_place(self, arrays, signature: Signature, plan: Plan, out: np.ndarray) -> bool:
+        """Run the variant in which an input is the output; False if there is none."""
+        places = [k for k, array in enumerate(arrays) if array is out]
+        if len(places) != 1 or signature.loop[places[0]] != signature.target:
+            return False
+        if any(array is not out and _may_overlap(array, out) for array in arrays):
+            return False
+        suffix = IN_PLACE.get(plan.variant)
+        variant = f"into_{'xyz'[places[0]]}{suffix}"
+        if suffix is None or variant not in self._variants:
+            return False
+        self._run(plan._replace(variant=variant, views=plan.views[:-1]), arrays, signature)
+        return True
+
+    def _run(self, plan: Plan, arguments: tuple[np.ndarray, ...], signature: Signature) -> None:
+        variant = plan.variant
+        if not all(array.flags.aligned for array in arguments):
+            arguments = tuple([np.require(array, None, "A") for array in arguments])
+        if arguments[-1].size >= SPLIT and variant != "general":
+            self._split(LARGE.get(variant, variant), signature, arguments)
+            return
+        enter = signature.entries.get(variant) or self._entry(variant, signature)
+        views = [
+            array if array.shape == shape else array.reshape(shape)
+            for array, shape in zip(arguments, plan.views, strict=True)
+        ]
+        if not plan.outer:
+            enter(*views)
+            return
+        for index in itertools.product(*map(range, plan.outer)):
+            enter(*[_at(view, index) for view in views])
+
+    def _split(self, variant: str, signature: Signature, arguments) -> None:
+        dtypes = _argument_dtypes(variant, signature)
+        scalars = inner.SCALARS.get(variant, ())
+        steps = [
+            0 if k in scalars else array.itemsize * threads.BLOCK
+            for k, array in enumerate(arguments)
+        ]
+        pointers = [array.ctypes.data for array in arguments]
+        count = max(array.size for array in arguments)
+        threads.split(self._block(variant, dtypes), pointers, steps, count)
+
+
+def _at(view: np.ndarray, index: tuple[int, ...]) -> np.ndarray:
+    """The part of a view at leading indices, along dimensions of size 1 repeated."""
+    return view[tuple([i if n > 1 else 0 for i, n in zip(index, view.shape, strict=False)])]
+
+
+def _argument_dtypes(variant: str, signature: Signature) -> tuple[np.dtype, ...]:
+    in_place = variant.startswith("into")
+    return signature.loop if in_place else (*signature.loop, signature.target)
+
+
+def _argument_types(variant: str, dtypes: tuple[np.dtype, ...]) -> list[Any]:
+    """The Numba types of a variant's arguments, of which the last is written."""
+    rank = {"point": 0, "general": 3}.get(variant, 1)
+    layout = "A" if variant == "general" or variant.startswith("line") else "C"
+    ranks = [0 if k in inner.SCALARS.get(variant, ()) else rank for k in range(len(dtypes))]
+    types = [
+        build.array_type(dtype, rank, layout if rank else "C")
+        for dtype, rank in zip(dtypes[:-1], ranks, strict=False)
+    ]
+    return [*types, build.array_type(dtypes[-1], ranks[-1])]
+
+
+# The calls below are the n = 1 path of the whole library: they are written out for each
+# number of inputs, and look at nothing twice. What they do not know, `_call` does.
+
+
+class _Unary(Elementwise):
+    def __call__(self, x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        if out is None:
+            rank = x.ndim
+            found = (self._lines if rank else self._points).get(x.dtype)
+            if found is not None:
+                enter, result = found
+                if rank < 2:
+                    out = empty(x.shape, result) if rank else empty((), result)
+                    if enter(x, out) is not False:
+                        return out
+                    out = None
+                elif x.flags.c_contiguous:
+                    out = empty(x.shape, result)
+                    if enter(x.ravel(), out.ravel()):
+                        return out
+                    out = None
+        return self._call((x,), out)
+
+
+class _Binary(Elementwise):
+    def __init__(self, name: str, function: Callable, inputs: int, kind: str = "same") -> None:
+        super().__init__(name, function, inputs, kind)
+        self._scalar_x = self._quick["line_scalar_x"]
+        self._scalar_y = self._quick["line_scalar_y"]
+        self._into_x = self._quick["into_x"]
+        self._into_x_scalar_y = self._quick["into_x_scalar_y"]
+
+    def __call__(
+        self, x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        dtype = x.dtype
+        if y.dtype is dtype:
+            if out is None:
+                if not x.ndim:
+                    if not y.ndim:
+                        found = self._points.get(dtype)
+                        if found is not None:
+                            enter, result = found
+                            out = empty((), result)
+                            enter(x, y, out)
+                            return out
+                    else:
+                        found = self._scalar_x.get(dtype)
+                        if found is not None and y.flags.c_contiguous:
+                            enter, result = found
+                            out = empty(y.shape, result)
+                            if enter(x, y.ravel(), out.ravel()):
+                                return out
+                elif not y.ndim:
+                    found = self._scalar_y.get(dtype)
+                    if found is not None and x.flags.c_contiguous:
+                        enter, result = found
+                        out = empty(x.shape, result)
+                        if enter(x.ravel(), y, out.ravel()):
+                            return out
+                else:
+                    found = self._lines.get(dtype)
+                    if found is not None:
+                        enter, result = found
+                        shape = x.shape
+                        if x.ndim == 1 == y.ndim:
+                            out = empty(shape, result)
+                            if enter(x, y, out):
+                                return out
+                        elif shape == y.shape and x.flags.c_contiguous and y.flags.c_contiguous:
+                            out = empty(shape, result)
+                            if enter(x.ravel(), y.ravel(), out.ravel()):
+                                return out
+                out = None
+            elif out is x and x.ndim and x.flags.num & WRITABLE == WRITABLE:
+                if not y.ndim:
+                    found = self._into_x_scalar_y.get(dtype)
+                    if found is not None and x.size < SPLIT and not _may_overlap(x, y):
+                        found[0](x.ravel(), y)
+                        return out
+                elif x.shape == y.shape and y.flags.num & PLAIN == PLAIN and y is not x:
+                    found = self._into_x.get(dtype)
+                    if found is not None and x.size < SPLIT and not _may_overlap(x, y):
+                        found[0](x.ravel(), y.ravel())
+                        return out
+        return self._call((x, y), out)
+
+
+class _Ternary(Elementwise):
+    def __call__(
+        self, x: np.ndarray, y: np.ndarray, z: np.ndarray, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        dtype = z.dtype
+        first = BOOL if self.kind == "select" else dtype
+        if out is None and y.dtype is dtype and x.dtype is first:
+            if not x.ndim and not y.ndim and not z.ndim:
+                found = self._points.get(dtype)
+                if found is not None:
+                    enter, result = found
+                    out = empty((), result)
+                    enter(x, y, z, out)
+                    return out
+            elif x.ndim == 1 == y.ndim and z.ndim == 1:
+                found = self._lines.get(dtype)
+                if found is not None:
+                    enter, result = found
+                    out = empty(z.shape, result)
+                    if enter(x, y, z, out):
+                        return out
+                    out = None
+        return self._call((x, y, z), out)

@@ -1,0 +1,146 @@
+"""One place that splits a kernel's range over cores.
+
+The range is cut into blocks of a fixed size, whatever the number of threads, so results
+have the same bits on one thread and on many. One compiled splitter serves all kernels: it
+calls a block kernel by its address (see `compile.block_address`).
+"""
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numba
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from tinygrad_cg_kernels.compile import kernel
+
+BLOCK = 16384
+"""Elements in a block."""
+THRESHOLD = 4 * BLOCK
+"""Elements from which the splitter is used: below, waking threads costs more than it saves."""
+
+_lock = threading.Lock()
+_splitters: dict[bool, Callable] = {}
+
+
+def _default_threads() -> int:
+    available = numba.config.NUMBA_NUM_THREADS
+    chosen = os.environ.get("TINYGRAD_CG_NUM_THREADS", available)
+    try:
+        return min(max(int(chosen), 1), available)
+    except ValueError:
+        raise ValueError(f"TINYGRAD_CG_NUM_THREADS={chosen!r} is not a number") from None
+
+
+class _State:
+    threads = _default_threads()
+    forked = False
+
+
+def get_num_threads() -> int:
+    """How many threads large kernels use."""
+    return 1 if _State.forked else _State.threads
+
+
+def set_num_threads(count: int) -> None:
+    """Use this many threads for large kernels, at most as many as Numba may start."""
+    available = numba.config.NUMBA_NUM_THREADS
+    if not 1 <= count <= available:
+        raise ValueError(f"set_num_threads: {count} is not between 1 and {available}")
+    _State.threads = count
+
+
+def _enter_child() -> None:
+    # A forked child that enters an OpenMP region is killed: it stays on one thread.
+    global _lock
+    _lock = threading.Lock()
+    _State.forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_enter_child)
+
+
+@intrinsic
+def _call_block(typingctx, address, a, b, c, d, count):
+    def generate(context, builder, signature, arguments):
+        word = context.get_value_type(types.intp)
+        pointer = ir.IntType(8).as_pointer()
+        declared = ir.FunctionType(ir.VoidType(), [pointer] * 4 + [word])
+        function = builder.inttoptr(arguments[0], declared.as_pointer())
+        pointers = [builder.inttoptr(value, pointer) for value in arguments[1:5]]
+        builder.call(function, [*pointers, arguments[5]])
+        return context.get_dummy_value()
+
+    return types.void(*[types.intp] * 6), generate
+
+
+def _splitter(parallel: bool) -> Callable:
+    def split(address, pointers, steps, count, block):
+        blocks = (count + block - 1) // block
+        a, b, c, d = pointers
+        step_a, step_b, step_c, step_d = steps
+        for k in numba.prange(blocks):
+            _call_block(
+                address,
+                a + k * step_a,
+                b + k * step_b,
+                c + k * step_c,
+                d + k * step_d,
+                min(block, count - k * block),
+            )
+
+    name = "split_parallel" if parallel else "split_serial"
+    return kernel(split, name, parallel=parallel, nogil=True)
+
+
+def _loaded(parallel: bool) -> Callable:
+    """The splitter, compiled and (for threads: started) by a first call on nothing."""
+    run = _splitters.get(parallel)
+    if run is None:
+        with _lock:
+            run = _splitter(parallel)
+            run(0, (0, 0, 0, 0), (0, 0, 0, 0), 0, BLOCK)
+            _splitters[parallel] = run
+    return run
+
+
+def _guard() -> AbstractContextManager:
+    # Numba's workqueue layer aborts the process when two threads enter it at once.
+    return _lock if numba.threading_layer() == "workqueue" else nullcontext()
+
+
+def _run_parallel(arguments: tuple[Any, ...]) -> None:
+    run = _loaded(parallel=True)
+    count, previous = get_num_threads(), numba.get_num_threads()
+    numba.set_num_threads(count)
+    try:
+        with _guard():
+            run(*arguments)
+    finally:
+        numba.set_num_threads(previous)
+
+
+def split(
+    address: int, pointers: Sequence[int], steps: Sequence[int], count: int, block: int = BLOCK
+) -> None:
+    """Call a block kernel over `count` elements, `block` at a time.
+
+    `pointers` are up to four data addresses; `steps` say by how many bytes each moves from
+    one block to the next.
+    """
+    unused = (0,) * (4 - len(pointers))
+    arguments = (address, (*pointers, *unused), (*steps, *unused), count, block)
+    if get_num_threads() == 1 or count <= block:
+        _loaded(parallel=False)(*arguments)
+    else:
+        _run_parallel(arguments)
+
+
+def worthwhile(count: int) -> bool:
+    """Whether work on this many elements is split over threads."""
+    return count >= THRESHOLD and get_num_threads() > 1

@@ -1,0 +1,242 @@
+"""Foreign values become tensors here: Python numbers, nested lists, NumPy and other arrays.
+
+Promotion follows BEHAVIOUR decision 1. Python and NumPy *scalars* are weak, they take the
+dtype of the tensor they meet; arrays are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from tinygrad_cg_kernels.dtypes import promote
+
+from .tensor import ArrayLike, Tensor
+
+BOOL, INT32, INT64 = np.dtype(np.bool_), np.dtype(np.int32), np.dtype(np.int64)
+FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+COMPLEX64, COMPLEX128 = np.dtype(np.complex64), np.dtype(np.complex128)
+
+_SUPPORTED = frozenset(
+    np.dtype(name)
+    for name in (
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float16", "float32", "float64", "complex64", "complex128"),
+    )
+)
+_REMEDIES = {
+    "O": "dtype=object; call .astype(float) on it first",
+    "U": "string dtype; tensors hold numbers",
+    "S": "string dtype; tensors hold numbers",
+    "M": "datetime64; subtract an epoch and convert to a number first",
+    "m": "timedelta64; divide by a unit and convert to a number first",
+}
+pack_list: Callable[[Any], Tensor]  # set by ops.shape: a list that holds tensors is stacked
+
+
+def as_dtype(dtype: Any) -> np.dtype:
+    """A supported NumPy dtype from a dtype, its name, or a NumPy or Python type."""
+    if dtype is float:
+        return FLOAT32
+    if dtype is int:
+        return INT32
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        name = getattr(dtype, "name", dtype)
+        raise TypeError(
+            f"{name!r} is not a supported dtype: tensors hold bool, integers, float16, "
+            "float32, float64, complex64 and complex128"
+        ) from None
+    return check_dtype(found, "dtype")
+
+
+def check_dtype(dtype: np.dtype, where: str) -> np.dtype:
+    if dtype in _SUPPORTED:
+        return np.result_type(dtype)  # native order, and one object for each dtype
+    if dtype.names is not None:
+        remedy = "structured dtype; pass its fields separately"
+    elif dtype.kind in "fc":
+        remedy = "longdouble is not supported; call .astype(np.float64) if that loses nothing"
+    else:
+        remedy = _REMEDIES.get(dtype.kind, f"dtype={dtype} is not supported")
+    raise TypeError(f"{where}: {remedy}")
+
+
+def is_differentiable(dtype: np.dtype) -> bool:
+    return dtype.kind in "fc"
+
+
+def scalar_dtype(value: Any) -> np.dtype:
+    """The dtype of a Python number that meets no tensor."""
+    if isinstance(value, bool):
+        return BOOL
+    if isinstance(value, int):
+        return INT32 if -(2**31) <= value < 2**31 else INT64
+    return FLOAT32 if isinstance(value, float) else COMPLEX128
+
+
+def weak_dtype(value: Any, other: np.dtype) -> np.dtype:
+    """The dtype that a scalar takes beside a tensor of dtype `other`."""
+    if isinstance(value, (bool, np.bool_)):
+        return other
+    if isinstance(value, (int, np.integer)):
+        return other if other.kind != "b" else INT32
+    if isinstance(value, (float, np.floating)):
+        return other if other.kind in "fc" else FLOAT32
+    if other.kind == "c":
+        return other
+    return COMPLEX64 if other in (FLOAT32, np.dtype(np.float16)) else COMPLEX128
+
+
+def is_weak(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, complex, np.generic))
+
+
+def is_tensor(value: Any) -> bool:
+    """True for a Tensor or a Variable."""
+    return isinstance(value, ArrayLike)
+
+
+def convert(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> Tensor:
+    """`value` as a Tensor: itself if it is one, read if it is a Variable, else converted.
+
+    `dtype` is what a foreign value becomes; a Tensor keeps its own. `copy=False` lets an
+    operation read a foreign array without copying it; nothing may then retain it.
+    """
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, ArrayLike):
+        return value._read()  # type: ignore[attr-defined]
+    if isinstance(value, (list, tuple)) and any_tensor(value):
+        return pack_list(value)
+    return Tensor(to_array(value, dtype, copy))
+
+
+def any_tensor(values: list | tuple) -> bool:
+    return any(
+        isinstance(value, ArrayLike)
+        or (isinstance(value, (list, tuple)) and any_tensor(value))
+        for value in values
+    )
+
+
+def to_array(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> np.ndarray:
+    """A native NumPy array of a supported dtype; never the caller's own if `copy`."""
+    if type(value) is np.ndarray:
+        return _own(value, dtype, copy)
+    if isinstance(value, (bool, int, float, complex)):
+        if dtype is None:
+            dtype = scalar_dtype(value)
+        elif isinstance(value, (float, complex)) and dtype.kind in "biu":
+            raise TypeError(f"Cannot convert {value} to EagerTensor of dtype {dtype}")
+        return np.array(value, dtype)
+    if isinstance(value, np.generic):
+        return _own(np.asarray(value), dtype, copy)
+    if value is None or callable(value) or isinstance(value, (str, bytes, set, dict)):
+        raise TypeError(_refusal(value))
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError("a masked array would lose its mask: call .filled(value) on it first")
+    if isinstance(value, (list, tuple, range)):
+        return _from_nested(value, dtype)
+    if not (hasattr(value, "__array__") or hasattr(value, "__array_interface__")):
+        if not hasattr(value, "__buffer__") and not hasattr(value, "__dlpack__"):
+            raise TypeError(_refusal(value))
+    return _own(np.asarray(value), dtype, copy)
+
+
+def _refusal(value: Any) -> str:
+    return (
+        f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to a "
+        "Tensor: tensors are made from numbers, nested lists of numbers and arrays"
+    )
+
+
+def _own(array: np.ndarray, dtype: np.dtype | None, copy: bool) -> np.ndarray:
+    wanted = check_dtype(array.dtype, "cannot make a tensor of this array")
+    if dtype is not None and dtype != wanted:
+        if wanted.kind in "fc" and dtype.kind in "biu" or wanted.kind == "c" != dtype.kind:
+            if array.ndim == 0 and array.dtype.kind in "fc":
+                raise TypeError(f"Cannot convert {array[()]} to EagerTensor of dtype {dtype}")
+        wanted = dtype
+    return np.array(array, dtype=wanted, copy=True if copy else None, subok=False)
+
+
+def _from_nested(value: Any, dtype: np.dtype | None) -> np.ndarray:
+    try:
+        array = np.array(value)
+    except ValueError as error:
+        raise ValueError(
+            f"inhomogeneous shape: the nested list is ragged, pad its rows to one length ({error})"
+        ) from None
+    if not array.size and array.dtype == FLOAT64:
+        array = array.astype(FLOAT32)
+    check_dtype(array.dtype, "cannot make a tensor of this list")
+    if dtype is not None:
+        if array.dtype.kind in "fc" and dtype.kind in "biu":
+            raise TypeError(f"Cannot convert {_first(value)} to EagerTensor of dtype {dtype}")
+        return array.astype(dtype)
+    if is_weak(_first(value)) and not isinstance(_first(value), np.generic):
+        return array.astype(_list_dtype(array))
+    return array
+
+
+def _first(value: Any) -> Any:
+    while isinstance(value, (list, tuple, range)) and len(value):
+        value = value[0]
+    return value
+
+
+def _list_dtype(array: np.ndarray) -> np.dtype:
+    """Python's floats become float32 and its integers int32 where they fit, as the original."""
+    if array.dtype == FLOAT64:
+        return FLOAT32
+    if array.dtype == INT64 and array.size:
+        low, high = array.min(), array.max()
+        return INT32 if low >= -(2**31) and high < 2**31 else INT64
+    return array.dtype
+
+
+def convert_pair(x: Any, y: Any, copy: bool) -> tuple[Tensor, ...]:
+    """The two operands of an operation as tensors; a tensor and a number is the fast case."""
+    if type(x) is Tensor:
+        if (type(y) is float or type(y) is int) and x._data.dtype.kind == "f":
+            return x, Tensor(np.array(y, x._data.dtype))
+    elif type(y) is Tensor and (type(x) is float or type(x) is int):
+        if y._data.dtype.kind == "f":
+            return Tensor(np.array(x, y._data.dtype)), y
+    return convert_operands((x, y), copy)
+
+
+def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
+    """The operands of one operation as tensors: weak scalars take the others' dtype."""
+    tensors: list[Any] = [None] * len(values)
+    strong = None
+    for i, value in enumerate(values):
+        if not is_weak(value):
+            tensors[i] = convert(value, copy=copy)
+            if not (isinstance(value, (list, tuple)) and strong is not None):
+                found = tensors[i].dtype
+                strong = found if strong is None else promote(strong, found)
+    for i, value in enumerate(values):
+        if is_weak(value):
+            dtype = scalar_dtype(_python(value)) if strong is None else weak_dtype(value, strong)
+            if strong is None and isinstance(value, np.generic):
+                dtype = value.dtype
+            tensors[i] = Tensor(to_array(value, dtype))
+        elif isinstance(value, (list, tuple)) and not any_tensor(value) and strong is not None:
+            tensors[i] = _weak_list(tensors[i], value, strong)
+    return tuple(tensors)
+
+
+def _python(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _weak_list(tensor: Tensor, value: Any, strong: np.dtype) -> Tensor:
+    first = _first(value)
+    if not is_weak(first) or isinstance(first, np.generic):
+        return tensor
+    sample = tensor._data.flat[0].item() if tensor._data.size else 0.0
+    return Tensor(tensor._data.astype(weak_dtype(sample, strong)))

@@ -1,0 +1,289 @@
+"""custom_gradient: functions that bring their own gradient rule, nested to any order.
+
+Follows ``tf.custom_gradient`` of TensorFlow 2.21 and ``keras.ops.custom_gradient`` of
+Keras 3.15. The function runs while tapes record its inner operations, for its rule may close
+over them; then its outputs get a new producer, the rule, on exactly the tapes that watch one
+of its inputs. On any other tape the inner operations stand.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import nest
+from .convert import convert, is_tensor, is_weak
+from .levels import NOTHING, Frame, Node, mark_late, narrow, state
+from .primitive import hang_parts, operands
+from .returned import gradients_of_inputs, gradients_of_variables
+from .rules import Definition, Rule, check_result
+from .tensor import Tensor
+from .variable import Variable
+
+
+class Bind:
+    """A decorated function that is also a method when it stands in a class.
+
+    ``Bind.decorator(d)`` makes a decorator of ``d(function, args, kwargs)``; `function` is
+    bound to the instance where there is one.
+    """
+
+    def __init__(self, function: Any, decorated: Callable[[Any, tuple, dict], Any]):
+        self._function = function
+        self._decorated = decorated
+        functools.update_wrapper(self, function)
+
+    @classmethod
+    def decorator(cls, decorated: Callable[[Any, tuple, dict], Any]) -> Callable[[Any], Bind]:
+        return lambda function: cls(function, decorated)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Bind:
+        if hasattr(self._function, "__get__"):
+            bound = self._function.__get__(instance, owner)
+            if bound is not self._function:
+                return Bind(bound, self._decorated)
+        return self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._decorated(self._function, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"<custom gradient {getattr(self, '__qualname__', self._function)!r}>"
+
+
+def custom_gradient(f: Any = None) -> Any:
+    """Decorate a function that returns its value together with its gradient rule.
+
+    Parameters
+    ----------
+    f:
+        ``f(*args, **kwargs)`` returns ``(y, grad_fn)``. `y` is a nested structure of tensors,
+        of any shapes and dtypes; ``grad_fn(*dys)`` takes the upstream gradient of each of
+        them, flattened, and returns the gradient of each input, flattened: tensors of the
+        inputs' shapes and dtypes, or None. If f uses trainable Variables that are not among
+        its arguments, ``grad_fn(*dys, variables=[...])`` returns a pair of that and the list
+        of the Variables' gradients. ``grad_fn(*inputs, upstream)`` is called Keras's way.
+
+    Returns
+    -------
+    A `Bind`: calling it gives y, and gradients through y use the rule. Rules written in
+    operations can be differentiated again; a rule may itself be a custom gradient.
+
+    Inputs are all numbers, arrays and tensors among the positional arguments, and tensors
+    passed by keyword. Raises TypeError if f is no function, or at the call, if what it returns
+    is not a pair with a rule that fits; ValueError at the gradient, if the rule returns the
+    wrong number or shapes. A `CustomGradientWarning` says so when a tape bypasses the rule.
+
+    After ``tf.custom_gradient`` and ``keras.ops.custom_gradient``.
+    """
+    if f is None:
+        return custom_gradient
+    if not callable(f):
+        raise TypeError(f"custom_gradient decorates a function, got {type(f).__name__} {f!r}")
+    return Bind(f, _Decorated(Definition(f)))
+
+
+class _Accessed(dict):
+    """Listens while a decorated function runs: the trainable Variables that it uses, by id."""
+
+    def variable_read(self, variable: Variable) -> None:
+        if variable.trainable:
+            self[id(variable)] = variable
+
+    variable_assigned = variable_read
+
+
+class Call(NamedTuple):
+    """One call of a decorated function: what its node saves."""
+
+    rule: Rule
+    definition: Definition
+    grad_fn: Callable[..., Any]
+    avals: list[tuple | None]  # shape and dtype of each input; None for a constant
+    paths: list[tuple] | None  # where each input stood in the call; None: one per argument
+    values: list | None  # the inputs, if the rule wants them too
+    variables: list[Variable]
+
+
+class _Decorated:
+    """What happens at each call of one decorated function."""
+
+    def __init__(self, definition: Definition):
+        self.definition = definition
+
+    def __call__(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        accessed = _Accessed()
+        listeners = state.listeners
+        listeners.append(accessed)
+        try:
+            result = function(*args, **kwargs)
+        finally:
+            if listeners[-1] is accessed:
+                listeners.pop()
+            else:
+                listeners.remove(accessed)
+        definition = self.definition
+        y, grad_fn = check_result(definition, result)
+        single = type(y) is Tensor
+        outputs = [y] if single else _outputs(y)
+        variables = _own_variables(accessed, args, kwargs) if accessed else []
+        rule = definition.rule(grad_fn, len(outputs), variables)
+        frame = state.frame
+        if frame is None:
+            results = [_copy(output) for output in outputs]
+        else:
+            inputs, paths = _inputs(definition, args, kwargs)
+            kept = inputs if rule.keras else None
+            if paths is not None:
+                inputs = [convert(leaf) if is_tensor(leaf) else None for leaf in inputs]
+            fields = (rule, definition, grad_fn, _avals(inputs), paths, kept, variables)
+            results = _hang(frame, tuple.__new__(Call, fields), inputs, outputs)
+        return results[0] if single else _pack(y, results)
+
+
+def _avals(inputs: list[Tensor | None]) -> list[tuple | None]:
+    return [
+        None if tensor is None else (tensor._data.shape, tensor._data.dtype) for tensor in inputs
+    ]
+
+
+def _outputs(structure: Any) -> list[Tensor]:
+    """The flat outputs as tensors; None is allowed among them, and left out."""
+    return [convert(leaf) for leaf in nest.flatten(structure) if leaf is not None]
+
+
+def _pack(structure: Any, results: list[Tensor]) -> Any:
+    remaining = iter(results)
+    leaves = [None if leaf is None else next(remaining) for leaf in nest.flatten(structure)]
+    return nest.pack_sequence_as(structure, leaves)
+
+
+def _own_variables(accessed: _Accessed, args: tuple, kwargs: dict) -> list[Variable]:
+    for leaf in nest.flatten((args, kwargs)):
+        accessed.variables.pop(id(leaf), None)
+    return sorted(accessed.variables.values(), key=lambda variable: variable._serial)
+
+
+def _inputs(
+    definition: Definition, args: tuple, kwargs: dict
+) -> tuple[list, list[tuple] | None]:
+    """The inputs of a call, one for each gradient its rule must return, and their paths."""
+    if not kwargs and all([type(leaf) is Tensor for leaf in args]):
+        return list(args), None
+    values: list[Any] = []
+    paths: list[tuple] = []
+    for i, argument in enumerate(args):
+        for path, leaf in nest.flatten_paths(argument):
+            if _is_input(leaf):
+                values.append(leaf)
+                paths.append((i, path))
+    for name in definition.keyword_order(kwargs) if kwargs else ():
+        for path, leaf in nest.flatten_paths(kwargs[name]):
+            if is_tensor(leaf):
+                values.append(leaf)
+                paths.append((name, path))
+    return values, paths
+
+
+def _is_input(leaf: Any) -> bool:
+    return is_tensor(leaf) or is_weak(leaf) or isinstance(leaf, np.ndarray)
+
+
+# The new producer ----------------------------------------------------------------------------
+
+
+def _copy(output: Tensor) -> Tensor:
+    """The same value as another tensor, so that an output is never an input itself."""
+    if type(output) is not Tensor:
+        return output._with_record(None)  # type: ignore[attr-defined]
+    record = output._rec
+    return Tensor(output._data, None if record is None else mark_late(record))
+
+
+def _hang(frame: Frame, call: Call, inputs: list, outputs: list[Tensor]) -> list[Tensor]:
+    """Outputs whose producer is the call, for tapes that watch an input of it."""
+    if call.variables:
+        inputs = inputs + [variable._read() for variable in call.variables]
+    if call.paths is None:
+        group, nodes, mask = operands(frame, inputs)
+    else:
+        tensors = [tensor for tensor in inputs if tensor is not None]
+        group, found, mask = operands(frame, tensors)
+        remaining = iter(found)
+        nodes = tuple([None if tensor is None else next(remaining) for tensor in inputs])
+    if not mask:
+        return [_natural(frame, call, NOTHING, output) for output in outputs]
+    results = [_natural(frame, call, group, output) for output in outputs]
+    if len(results) > 1:
+        hang_parts(group, nodes, _custom_rule, call, results)
+    elif results:
+        (result,) = results
+        data = result._data
+        if data.dtype.kind in "fc":
+            result._rec = Node(
+                group, nodes, _custom_rule, call, data.shape, data.dtype, result._rec
+            )
+    return results
+
+
+def _natural(frame: Frame, call: Call, group: frozenset, output: Tensor) -> Tensor:
+    """A copy of an inner output that keeps its producer on tapes outside `group`."""
+    record = output._rec
+    if type(output) is Tensor:
+        result = Tensor(output._data)
+    else:
+        result = output._with_record(None)  # type: ignore[attr-defined]
+    if record is None or (record.group is group and record.next is None):
+        return result
+    others = frame.resolve((record,))[0] - group
+    if others:
+        others = frame.active(others)
+        data = output._data
+        node = narrow(record, others)
+        result._rec = Node(others, (node,), _identity_rule, None, data.shape, data.dtype)
+        call.definition.warn_bypassed()
+    elif not group:
+        result._rec = mark_late(record)
+    return result
+
+
+def _identity_rule(node: Node, dy: Tensor) -> tuple:
+    return (dy,)
+
+
+def _custom_rule(node: Node, dy: Any) -> list:
+    """Run the user's rule, and check and adapt what it returns."""
+    call: Call = node.saved
+    dys = dy if type(dy) is list else (dy,)
+    state.rules += 1
+    try:
+        returned = call.rule.run(call, dys)
+    finally:
+        state.rules -= 1
+    if not call.variables:
+        return gradients_of_inputs(call, returned)
+    inputs, variables = gradients_of_variables(call, returned)
+    return gradients_of_inputs(call, inputs) + variables
+
+
+def grad_pass_through(f: Any) -> Any:
+    """Decorate a function so that gradients pass through it unchanged.
+
+    Each input must have the shape of the output that stands at its place. Variables that f
+    uses get None. After ``tf.grad_pass_through``.
+    """
+
+    def through(*args: Any, **kwargs: Any) -> Any:
+        def grad(*dys: Any, variables: Any = None) -> Any:
+            if variables is not None:
+                return dys, [None] * len(variables)
+            return dys
+
+        return f(*args, **kwargs), grad
+
+    functools.update_wrapper(through, f)
+    return custom_gradient(through)
+

@@ -1,0 +1,243 @@
+"""What records: the stack of levels of each thread, and the nodes that tensors carry.
+
+A *level* is whatever wants to see operations: a tape, or a transformation (a batch, a trace,
+a forward accumulator) that changes how they are carried out. Each thread has one stack of
+them, innermost last. A tape is only a token: the record itself hangs from the tensors, so
+what nobody can reach any more is freed at once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+NOTHING: frozenset[Token] = frozenset()
+next_serial = itertools.count(1).__next__
+watch_lock = threading.Lock()
+
+
+class Token:
+    """The identity of one recording of one tape, from its first operation to its reset.
+
+    ``alive`` turns False when the tape is gone, ``paused`` is True while it does not record
+    on purpose, ``everything`` marks a graph: it records operations on unwatched tensors too.
+    """
+
+    __slots__ = ("alive", "everything", "paused", "variables")
+
+    def __init__(self, everything: bool = False):
+        self.alive = True
+        self.paused = False
+        self.everything = everything
+        self.variables: dict[int, Any] = {}
+
+
+class Level:
+    """A transformation: it carries operations out in a way of its own.
+
+    `process` runs with the level itself and all inner ones switched off, and returns the
+    output tensor, or the list of them for a primitive with several outputs.
+    """
+
+    def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
+        raise TypeError(f"{type(self).__name__} does not define process()")
+
+
+class Node:
+    """How one tensor came to be, as far as the tapes in `group` are concerned.
+
+    `inputs` are the nodes of the operands (None for an operand that nobody watches), `rule`
+    maps this node and the upstream gradient to the gradients of the operands, `saved` holds
+    its residuals. A leaf, that is a watched tensor, has no rule. `next` leads to the nodes of
+    the same tensor for other tapes.
+    """
+
+    __slots__ = ("dtype", "group", "inputs", "next", "rule", "saved", "serial", "shape")
+
+    def __init__(
+        self,
+        group: frozenset[Token],
+        inputs: tuple[Node | None, ...],
+        rule: Callable[[Node, Any], Iterable] | None,
+        saved: Any,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        following: Node | None = None,
+    ):
+        self.group = group
+        self.inputs = inputs
+        self.rule = rule
+        self.saved = saved
+        self.shape = shape
+        self.dtype = dtype
+        self.next = following
+        self.serial = next_serial()
+
+
+class Late:
+    """Marks a tensor computed from recorded ones when their tapes no longer recorded.
+
+    It stands where a node would, records nothing, and lets a tape say why it has no gradient.
+    """
+
+    __slots__ = ("late",)
+    group = NOTHING
+    next = None
+
+    def __init__(self, late: frozenset[Token]):
+        self.late = late
+
+
+def mark_late(record: Node | Late) -> Late:
+    return record if type(record) is Late else Late(record.group)
+
+
+def find(record: Node | Late | None, token: Token) -> Node | None:
+    """The node that `token`'s tape has for the tensor whose record this is."""
+    while record is not None:
+        if token in record.group:
+            return record  # type: ignore[return-value]
+        record = record.next
+    return None
+
+
+class Frame:
+    """A run of tapes on top of the stack, and the transformation right below them, if any."""
+
+    __slots__ = ("everything", "group", "level", "lower", "selected")
+
+    def __init__(self, group: frozenset[Token], level: Level | None, lower: Frame | None):
+        self.group = group
+        self.level = level
+        self.lower = lower
+        self.everything = NOTHING
+        for token in group:
+            if token.everything:
+                self.everything |= {token}
+        self.selected: dict[frozenset[Token], frozenset[Token]] = {}
+
+    def active(self, group: frozenset[Token]) -> frozenset[Token]:
+        """Those of `group` that record here; equal sets are one object, so `is` is enough."""
+        found = self.selected.get(group)
+        if found is None:
+            found = group & self.group
+            if found == self.group:
+                found = self.group
+            if len(self.selected) > 64:
+                self.selected.clear()
+            self.selected[group] = found
+        return found
+
+    def resolve(
+        self, records: Iterable[Node | Late | None]
+    ) -> tuple[frozenset[Token], tuple[Node | None, ...]]:
+        """The tapes that record an operation on these operands, and the nodes they need."""
+        group = self.everything
+        records = tuple(records)
+        for record in records:
+            while record is not None:
+                group = group | self.active(record.group)
+                record = record.next
+        group = self.active(group)
+        return group, tuple(narrow(record, group) for record in records)
+
+
+def narrow(record: Any, group: frozenset[Token]) -> Node | None:
+    """Drop leading nodes of other tapes: holding them would hold their whole history."""
+    while record is not None and record.group.isdisjoint(group):
+        record = record.next
+    return record
+
+
+class State(threading.local):
+    """What one thread records. `frame` is the summary of `levels` that operations look at."""
+
+    base: tuple[Token | Level, ...] = ()  # where each thread starts: graph mode sets it
+
+    def __init__(self) -> None:
+        self.levels: tuple[Token | Level, ...] = State.base
+        self.frame: Frame | None = build(State.base)
+        self.listeners: list[Any] = []  # told of Variables that are read or assigned
+        self.rules = 0  # how many custom rules are running, one inside the other
+
+
+def build(levels: tuple[Token | Level, ...]) -> Frame | None:
+    frame: Frame | None = None
+    for level in levels:
+        if isinstance(level, Level):
+            frame = Frame(NOTHING, level, frame)
+        elif frame is None:
+            frame = Frame(frozenset((level,)), None, None)
+        else:
+            frame = Frame(frame.group | {level}, frame.level, frame.lower)
+    return frame
+
+
+def push(level: Token | Level) -> None:
+    """Make `level` the innermost of this thread."""
+    state.levels = (*state.levels, level)
+    state.frame = build(state.levels)
+
+
+def remove(level: Token | Level) -> int:
+    """Take `level` off the stack, wherever it is; returns its place, for `insert`."""
+    place = state.levels.index(level)
+    state.levels = state.levels[:place] + state.levels[place + 1 :]
+    state.frame = build(state.levels)
+    return place
+
+
+def insert(level: Token | Level, place: int) -> None:
+    state.levels = state.levels[:place] + (level,) + state.levels[place:]
+    state.frame = build(state.levels)
+
+
+state = State()
+
+
+def watch_tensor(tensor: Any, token: Token) -> None:
+    """Make `tensor` (or a Variable) a leaf of `token`'s tape from here on."""
+    with watch_lock:
+        record = tensor._rec
+        while record is not None:
+            if token in record.group:
+                return
+            record = record.next
+        tensor._rec = _with_leaf(tensor, token)
+
+
+def _with_leaf(tensor: Any, token: Token) -> Node:
+    frame = state.frame
+    record = tensor._rec
+    while record is not None and not is_alive(record.group):
+        record = record.next
+    last = record
+    while last is not None:
+        if last.rule is None:  # a leaf already: one node serves all tapes that watch it
+            group = frozenset([other for other in last.group if other.alive]) | {token}
+            last.group = frame.group if frame is not None and frame.group == group else group
+            return record
+        if last.next is None:
+            break
+        last = last.next
+    if frame is not None and len(frame.group) == 1 and token in frame.group:
+        group = frame.group
+    else:
+        group = frozenset((token,))
+    data = tensor._data
+    leaf = Node(group, (), None, None, data.shape, data.dtype)
+    if last is None:
+        return leaf
+    last.next = leaf
+    return record
+
+
+def is_alive(group: frozenset[Token]) -> bool:
+    for token in group:
+        if token.alive:
+            return True
+    return False

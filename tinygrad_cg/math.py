@@ -1,0 +1,1 @@
+from .ops.elementwise import log

@@ -1,0 +1,51 @@
+"""Complex numbers: parts and conjugates.
+
+Gradients follow the original's convention: the gradient of a real loss by z is
+``conj(dL/dRe z - i dL/dIm z)``, so that a descent step is ``z - rate * gradient``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from tinygrad_cg_kernels import math as kmath
+
+from ..convert import convert
+from ..tensor import Tensor
+from .define import unary
+from .elementwise import ANY, multiply
+
+real = unary(
+    "real",
+    kmath.real,
+    kind="real",
+    vjp=lambda dy: dy,
+    analytic=False,
+    reference=np.real,
+    samples=(ANY,),
+)
+imag = unary(
+    "imag",
+    kmath.imag,
+    kind="real",
+    vjp=lambda dy: multiply(dy, 1j),
+    analytic=False,
+    reference=np.imag,
+    samples=(ANY,),
+)
+_conj = unary(
+    "conj",
+    kmath.conj,
+    kind="same",
+    vjp=lambda dy: conj(dy),
+    analytic=False,
+    reference=np.conj,
+    samples=(ANY,),
+)
+
+
+def conj(x: Any) -> Tensor:
+    """The complex conjugate; a real tensor is its own."""
+    x = convert(x)
+    return _conj(x) if x.dtype.kind == "c" else x

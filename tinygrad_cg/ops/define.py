@@ -1,0 +1,187 @@
+"""Builders: from one record to a registered primitive and its public function."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from tinygrad_cg_kernels.loops import Elementwise
+
+from ..convert import convert, is_tensor
+from ..errors import InvalidArgumentError
+from ..primitive import Primitive, apply, binary_op, register, unary_op
+from ..tensor import Aval, Tensor
+
+
+@dataclass(frozen=True)
+class Real:
+    """Where an elementwise operand is sampled in tests: an interval, less some points."""
+
+    low: float
+    high: float
+    avoid: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Case:
+    """One way to call an operation in tests: shapes of the operands, and the parameters.
+
+    `fixed` gives an operand (by position) that is not drawn at random, such as indices.
+    """
+
+    shapes: tuple[tuple[int, ...], ...]
+    params: dict[str, Any] = field(default_factory=dict)
+    fixed: dict[int, Any] = field(default_factory=dict)
+
+
+def elementwise_aval(kernel: Elementwise) -> Callable[..., Aval]:
+    def abstract(*avals: Aval, **params: Any) -> Aval:
+        shape = broadcast_shapes(kernel.name, *[aval.shape for aval in avals])
+        return Aval(shape, kernel.result_dtype(*[aval.dtype for aval in avals]))
+
+    return abstract
+
+
+def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        text = " and ".join(str(tuple(shape)) for shape in shapes)
+        raise InvalidArgumentError(f"{name}: shapes {text} do not broadcast") from None
+
+
+def elementwise(
+    name: str, function: Any, inputs: tuple[str, ...], kind: str, vjp: Any, **record: Any
+) -> Primitive:
+    kernel = Elementwise(name, function, len(inputs), kind)
+    return register(
+        Primitive(
+            name,
+            kernel,
+            inputs,
+            elementwise_aval(kernel),
+            vjp,
+            kind="elementwise",
+            kernel=kernel,
+            **record,
+        )
+    )
+
+
+def unary(
+    name: str, function: Any, kind: str = "float", vjp: Any = None, **record: Any
+) -> Callable[[Any], Tensor]:
+    """An elementwise operation on one operand, ``x``."""
+    rules = None if vjp is None else (vjp,)
+    return unary_op(elementwise(name, function, ("x",), kind, rules, **record))
+
+
+def binary(
+    name: str, function: Any, kind: str = "same", vjp: Any = None, **record: Any
+) -> Callable[[Any, Any], Tensor]:
+    """An elementwise operation on two operands that broadcast, ``x`` and ``y``."""
+    primitive = elementwise(name, function, ("x", "y"), kind, vjp, **record)
+    return binary_op(primitive)
+
+
+def reduction(
+    name: str, kernel: Any, vjp: Any = None, run: Any = None, **record: Any
+) -> Callable[..., Tensor]:
+    """An operation that folds axes: ``op(x, axis=None, keepdims=False)``, all axes by default."""
+
+    def run_kernel(x: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarray:
+        return kernel(x, axis, keepdims)
+
+    def abstract(x: Aval, axis: tuple[int, ...], keepdims: bool) -> Aval:
+        return Aval(folded_shape(x.shape, axis, keepdims), kernel.result_dtype(x.dtype))
+
+    def batch(params: dict, size: int) -> dict:
+        return params | {"axis": tuple(axis + 1 for axis in params["axis"])}
+
+    primitive = register(
+        Primitive(
+            name,
+            run or run_kernel,
+            ("x",),
+            abstract,
+            None if vjp is None else (vjp,),
+            kind="reduction",
+            kernel=kernel,
+            batch=batch,
+            **record,
+        )
+    )
+
+    def op(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+        if type(x) is not Tensor:
+            x = convert(x)
+        axes = normalize_axes(name, axis, x._data.ndim)
+        return apply(primitive, (x,), {"axis": axes, "keepdims": bool(keepdims)})
+
+    op.__name__ = op.__qualname__ = name
+    op.primitive = primitive  # type: ignore[attr-defined]
+    return op
+
+
+def folded_shape(
+    shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool
+) -> tuple[int, ...]:
+    if keepdims:
+        return tuple(1 if i in axes else size for i, size in enumerate(shape))
+    return tuple(size for i, size in enumerate(shape) if i not in axes)
+
+
+def move(
+    name: str, run: Any, abstract: Any, vjp: Any = None, inputs: tuple = ("x",), **record: Any
+) -> Primitive:
+    """An operation that moves elements; its public function is written by hand."""
+    return register(Primitive(name, run, inputs, abstract, vjp, **record))
+
+
+_ALL_AXES = tuple(tuple(range(ndim)) for ndim in range(65))
+
+
+def normalize_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
+    """Non-negative axes in ascending order, from None (all), one number, or several."""
+    if axis is None:
+        return _ALL_AXES[ndim]
+    if type(axis) is int:
+        return (normalize_axis(name, axis, ndim),)
+    if is_tensor(axis) or isinstance(axis, np.ndarray):
+        axis = np.asarray(axis).tolist()
+    if not isinstance(axis, (list, tuple)):
+        return (normalize_axis(name, axis, ndim),)
+    axes = tuple(sorted(normalize_axis(name, one, ndim) for one in axis))
+    if len(set(axes)) != len(axes):
+        raise InvalidArgumentError(f"{name}: axis {axis} names an axis twice")
+    return axes
+
+
+def normalize_axis(name: str, axis: Any, ndim: int) -> int:
+    index = as_int(name, "axis", axis)
+    if not -ndim <= index < ndim:
+        raise InvalidArgumentError(
+            f"{name}: axis {index} is out of range for a tensor with {ndim} dimensions"
+        )
+    return index % ndim
+
+
+def as_int(name: str, argument: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{name}: {argument} must be an integer, got {type(value).__name__} {value!r}"
+        ) from None
+
+
+def as_shape(name: str, shape: Any) -> tuple[int, ...]:
+    """A tuple of Python integers, from a number, a sequence or an integer tensor."""
+    if is_tensor(shape) or isinstance(shape, np.ndarray):
+        shape = np.asarray(shape).tolist()
+    if not isinstance(shape, (list, tuple)):
+        shape = (shape,)
+    return tuple([as_int(name, "each size in shape", size) for size in shape])

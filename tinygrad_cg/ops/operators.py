@@ -1,0 +1,154 @@
+"""Python's operators and array methods on Tensors and Variables, from one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..convert import is_tensor
+from ..tensor import ArrayLike, Tensor
+from . import elementwise, indexing, linalg, reductions, shape
+
+
+def _reflected(op: Callable) -> Callable:
+    return lambda self, other: op(other, self)
+
+
+def _equal(self: Any, other: Any) -> Any:
+    return False if other is None else elementwise.equal(self, other)
+
+
+def _not_equal(self: Any, other: Any) -> Any:
+    return True if other is None else elementwise.not_equal(self, other)
+
+
+def _invert(x: Any) -> Tensor:
+    if x.dtype.kind != "b":
+        raise TypeError(f"~ needs a boolean tensor, got {x.dtype}")
+    return elementwise.logical_not(x)
+
+
+def _logical(symbol: str, op: Callable) -> Callable:
+    def logical(x: Any, y: Any) -> Tensor:
+        for operand in (x, y):
+            if is_tensor(operand) and operand.dtype.kind != "b":
+                raise TypeError(f"{symbol} needs boolean tensors, got {operand.dtype}")
+        return op(x, y)
+
+    return logical
+
+
+_BINARY = {
+    "add": elementwise.add,
+    "sub": elementwise.subtract,
+    "mul": elementwise.multiply,
+    "truediv": elementwise.divide,
+    "floordiv": elementwise.floor_divide,
+    "mod": elementwise.remainder,
+    "pow": elementwise.power,
+    "matmul": linalg.matmul,
+    "and": _logical("&", elementwise.logical_and),
+    "or": _logical("|", elementwise.logical_or),
+    "xor": _logical("^", elementwise.logical_xor),
+}
+_OTHERS = {
+    "__lt__": elementwise.less,
+    "__le__": elementwise.less_equal,
+    "__gt__": elementwise.greater,
+    "__ge__": elementwise.greater_equal,
+    "__eq__": _equal,
+    "__ne__": _not_equal,
+    "__neg__": elementwise.negative,
+    "__abs__": elementwise.absolute,
+    "__invert__": _invert,
+    "__pos__": shape.identity,
+    "__round__": lambda x, digits=None: elementwise.round_half_even(x),
+    "__floor__": elementwise.floor,
+    "T": property(shape.transpose),
+    "astype": shape.cast,
+    "reshape": lambda x, *sizes: shape.reshape(x, sizes[0] if len(sizes) == 1 else sizes),
+    "transpose": lambda x, *perm: shape.transpose(
+        x, (perm[0] if len(perm) == 1 else perm) or None
+    ),
+    "sum": reductions.reduce_sum,
+    "mean": reductions.reduce_mean,
+    "prod": reductions.reduce_prod,
+    "max": reductions.reduce_max,
+    "min": reductions.reduce_min,
+    "any": reductions.reduce_any,
+    "all": reductions.reduce_all,
+}
+
+
+def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+    """NumPy's ufuncs on tensors are this library's operations (BEHAVIOUR decision 15)."""
+    op = _UFUNCS.get(ufunc)
+    if op is None or method != "__call__" or options:
+        if options.get("out") is not None:
+            raise TypeError(f"np.{ufunc.__name__}: out= cannot be a tensor, nor take one")
+        call = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+        raise TypeError(
+            f"np.{call} is not supported on tensors with these arguments: use .numpy() for the "
+            f"values alone (no gradient flows), or one of {', '.join(sorted(_UFUNC_NAMES))}"
+        )
+    return op(*inputs)
+
+
+_UFUNCS = {
+    np.add: elementwise.add,
+    np.subtract: elementwise.subtract,
+    np.multiply: elementwise.multiply,
+    np.true_divide: elementwise.divide,
+    np.floor_divide: elementwise.floor_divide,
+    np.remainder: elementwise.remainder,
+    np.power: elementwise.power,
+    np.negative: elementwise.negative,
+    np.positive: shape.identity,
+    np.square: elementwise.square,
+    np.sqrt: elementwise.sqrt,
+    np.exp: elementwise.exp,
+    np.log: elementwise.log,
+    np.log1p: elementwise.log1p,
+    np.expm1: elementwise.expm1,
+    np.tanh: elementwise.tanh,
+    np.sin: elementwise.sin,
+    np.cos: elementwise.cos,
+    np.absolute: elementwise.absolute,
+    np.sign: elementwise.sign,
+    np.rint: elementwise.round_half_even,
+    np.floor: elementwise.floor,
+    np.ceil: elementwise.ceil,
+    np.maximum: elementwise.maximum,
+    np.minimum: elementwise.minimum,
+    np.equal: elementwise.equal,
+    np.not_equal: elementwise.not_equal,
+    np.less: elementwise.less,
+    np.less_equal: elementwise.less_equal,
+    np.greater: elementwise.greater,
+    np.greater_equal: elementwise.greater_equal,
+    np.logical_and: elementwise.logical_and,
+    np.logical_or: elementwise.logical_or,
+    np.logical_xor: elementwise.logical_xor,
+    np.logical_not: elementwise.logical_not,
+    np.isnan: elementwise.isnan,
+    np.isinf: elementwise.isinf,
+    np.isfinite: elementwise.isfinite,
+    np.matmul: linalg.matmul,
+}
+_UFUNC_NAMES = [ufunc.__name__ for ufunc in _UFUNCS]
+
+
+def install() -> None:
+    """Put the operators on the classes."""
+    for name, op in _BINARY.items():
+        setattr(ArrayLike, f"__{name}__", op)
+        setattr(ArrayLike, f"__r{name}__", _reflected(op))
+    for name, op in _OTHERS.items():
+        setattr(ArrayLike, name, op)
+    ArrayLike.__array_ufunc__ = _array_ufunc  # type: ignore[attr-defined]
+    Tensor.__getitem__ = indexing.getitem  # type: ignore[attr-defined]
+
+
+install()

@@ -1,0 +1,234 @@
+"""Reductions: operations that fold axes away, and the normalisations built on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from tinygrad_cg_kernels import reduce as kreduce
+
+from ..convert import convert
+from ..primitive import Primitive, apply, register
+from ..tensor import Aval, Tensor
+from .creation import ones
+from .define import Case, as_int, folded_shape, normalize_axis, reduction
+from .elementwise import (
+    divide,
+    equal,
+    exp,
+    isfinite,
+    multiply,
+    subtract,
+    where,
+)
+from .indexing import getitem
+from .shape import broadcast_to, cast, concatenate, reshape, stack, transpose
+
+CASES = [
+    Case(((2, 3),), {"axis": (0, 1), "keepdims": False}),
+    Case(((2, 3, 2),), {"axis": (1,), "keepdims": True}),
+    Case(((2, 3, 2),), {"axis": (0, 2), "keepdims": False}),
+    Case(((),), {"axis": (), "keepdims": False}),
+]
+
+
+def unfold(dy: Tensor, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool) -> Tensor:
+    """`dy` with the folded axes back, of size 1, so that it broadcasts to `shape`."""
+    if keepdims or not dy._data.ndim:
+        return dy
+    return reshape(dy, folded_shape(shape, axis, True))
+
+
+def _spread(dy: Tensor, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool) -> Tensor:
+    return broadcast_to(unfold(dy, shape, axis, keepdims), shape)
+
+
+def _count(shape: tuple[int, ...], axis: tuple[int, ...]) -> int:
+    return int(np.prod([shape[i] for i in axis], dtype=np.int64))
+
+
+reduce_sum = reduction(
+    "sum",
+    kreduce.sum,
+    vjp=_spread,
+    linear=True,
+    reference=lambda x, axis, keepdims: np.sum(x, axis, keepdims=keepdims),
+    samples=CASES,
+)
+
+
+def _run_mean(x: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarray:
+    total = kreduce.sum(x, axis, keepdims)
+    count = _count(x.shape, axis)
+    if x.dtype.kind in "fc":
+        with np.errstate(all="ignore"):
+            return np.divide(total, count, out=total)
+    return np.asarray(total // count if count else total, x.dtype)
+
+
+reduce_mean = reduction(
+    "mean",
+    kreduce.sum,
+    run=_run_mean,
+    vjp=lambda dy, shape, axis, keepdims: _spread(
+        divide(dy, float(_count(shape, axis))), shape, axis, keepdims
+    ),
+    linear=True,
+    reference=lambda x, axis, keepdims: np.mean(x, axis, keepdims=keepdims),
+    samples=CASES,
+)
+
+
+def _prod_rule(dy: Tensor, x: Tensor, shape: Any, axis: tuple, keepdims: bool) -> Tensor:
+    """For each element the product of the others, zeros or not, right at every order."""
+    rest = tuple(i for i in range(len(shape)) if i not in axis)
+    perm = (*rest, *axis)
+    moved = transpose(x, perm)
+    rows = reshape(moved, (_count(shape, rest), _count(shape, axis)))
+    others = reshape(_others_product(rows), tuple(moved.shape))
+    others = transpose(others, tuple(perm.index(i) for i in range(len(shape))))
+    return multiply(unfold(dy, shape, axis, keepdims), others)
+
+
+def _others_product(rows: Tensor) -> Tensor:
+    """Products up a binary tree, and down again: 2 log n multiplications of whole rows."""
+    height, count = rows.shape
+    if count == 1:
+        return ones((height, 1), rows.dtype)
+    if count % 2:
+        rows = concatenate([rows, ones((height, 1), rows.dtype)], 1)
+    even = getitem(rows, (slice(None), slice(0, None, 2)))
+    odd = getitem(rows, (slice(None), slice(1, None, 2)))
+    above = _others_product(multiply(even, odd))
+    pairs = stack([multiply(above, odd), multiply(above, even)], 2)
+    return getitem(reshape(pairs, tuple(rows.shape)), (slice(None), slice(0, count)))
+
+
+reduce_prod = reduction(
+    "prod",
+    kreduce.prod,
+    vjp=_prod_rule,
+    reference=lambda x, axis, keepdims: np.prod(x, axis, keepdims=keepdims),
+    samples=CASES,
+)
+
+
+def _extremum_rule(
+    dy: Tensor, x: Tensor, out: Tensor, shape: Any, axis: tuple, keepdims: bool
+) -> Tensor:
+    """Elements that tie share the gradient evenly."""
+    ties = cast(equal(x, unfold(out, shape, axis, keepdims)), dy.dtype)
+    count = reduce_sum(ties, axis, True)
+    return multiply(ties, divide(unfold(dy, shape, axis, keepdims), count))
+
+
+reduce_max = reduction(
+    "max",
+    kreduce.max,
+    vjp=_extremum_rule,
+    reference=lambda x, axis, keepdims: np.max(x, axis, keepdims=keepdims),
+    samples=CASES,
+)
+reduce_min = reduction(
+    "min",
+    kreduce.min,
+    vjp=_extremum_rule,
+    reference=lambda x, axis, keepdims: np.min(x, axis, keepdims=keepdims),
+    samples=CASES,
+)
+reduce_any = reduction(
+    "any",
+    kreduce.any,
+    reference=lambda x, axis, keepdims: np.any(x, axis, keepdims=keepdims),
+    samples=CASES,
+)
+reduce_all = reduction(
+    "all",
+    kreduce.all,
+    reference=lambda x, axis, keepdims: np.all(x, axis, keepdims=keepdims),
+    samples=CASES,
+)
+
+
+def _finite(x: Tensor) -> Tensor:
+    return where(isfinite(x), x, 0)
+
+
+reduce_logsumexp = reduction(
+    "logsumexp",
+    kreduce.logsumexp,
+    vjp=lambda dy, x, out, shape, axis, keepdims: multiply(
+        unfold(dy, shape, axis, keepdims),
+        exp(subtract(x, _finite(unfold(out, shape, axis, keepdims)))),
+    ),
+    reference=lambda x, axis, keepdims: np.log(np.sum(np.exp(x), axis, keepdims=keepdims)),
+    samples=CASES,
+)
+
+
+# Along one axis ------------------------------------------------------------------------------
+
+
+def _arg_aval(x: Aval, axis: int) -> Aval:
+    return Aval(folded_shape(x.shape, (axis,), False), np.dtype(np.int64))
+
+
+def _along(name: str, kernel: Any, abstract: Any, kind: str, **record: Any) -> Primitive:
+    return register(
+        Primitive(
+            name,
+            lambda x, axis: kernel(x, axis),
+            ("x",),
+            abstract,
+            kind=kind,
+            kernel=kernel,
+            batch=lambda params, size: {"axis": params["axis"] + 1},
+            samples=[Case(((2, 3),), {"axis": 1}), Case(((3, 2, 2),), {"axis": 0})],
+            **record,
+        )
+    )
+
+
+_argmax = _along("argmax", kreduce.argmax, _arg_aval, "reduction", reference=np.argmax)
+_argmin = _along("argmin", kreduce.argmin, _arg_aval, "reduction", reference=np.argmin)
+_log_softmax = _along(
+    "log_softmax",
+    kreduce.log_softmax,
+    lambda x, axis: Aval(x.shape, kreduce.log_softmax.result_dtype(x.dtype)),
+    "reduction",
+    vjp=(
+        lambda dy, out, axis: subtract(
+            dy, multiply(exp(out), reduce_sum(dy, axis, keepdims=True))
+        ),
+    ),
+    reference=lambda x, axis: x - np.log(np.sum(np.exp(x), axis, keepdims=True)),
+)
+
+
+def argmax(x: Any, axis: Any = 0) -> Tensor:
+    """Positions (int64) of the largest elements along `axis`; the first where several tie."""
+    return _arg(_argmax, x, axis)
+
+
+def argmin(x: Any, axis: Any = 0) -> Tensor:
+    """Positions (int64) of the smallest elements along `axis`; the first where several tie."""
+    return _arg(_argmin, x, axis)
+
+
+def _arg(primitive: Primitive, x: Any, axis: Any) -> Tensor:
+    x = convert(x)
+    if axis is None:
+        x, axis = reshape(x, (-1,)), 0
+    return apply(primitive, (x,), {"axis": normalize_axis(primitive.name, axis, x._data.ndim)})
+
+
+def log_softmax(x: Any, axis: Any = -1) -> Tensor:
+    """``x - logsumexp(x)`` along `axis`, without overflow."""
+    x = convert(x)
+    place = normalize_axis("log_softmax", as_int("log_softmax", "axis", axis), x._data.ndim)
+    return apply(_log_softmax, (x,), {"axis": place})
+
+
+def softmax(x: Any, axis: Any = -1) -> Tensor:
+    """``exp(x) / sum(exp(x))`` along `axis`, without overflow."""
+    return exp(log_softmax(x, axis))

@@ -1,0 +1,280 @@
+"""Primitive, the record of one operation, and the one door that every call goes through.
+
+Without any level the door runs the kernel and wraps the result. Otherwise it lets the levels
+see the call, from the innermost outwards, and hangs a node from the result for the tapes that
+watch an operand.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .convert import convert, convert_pair, is_differentiable
+from .levels import Frame, Late, Node, find, mark_late, state, watch_tensor
+from .recipes import Recipes, SameRecipe
+from .registry import OPS
+from .tensor import Aval, Tensor
+
+
+class Primitive:
+    """One operation: everything the library knows of it.
+
+    Parameters
+    ----------
+    name, inputs:
+        Its name, and the names of its tensor operands.
+    run:
+        ``run(*arrays, **params)`` computes the array of the result (a list for several).
+    abstract:
+        ``abstract(*avals, **params)`` gives the Aval of the result without any data.
+    vjp:
+        For each operand a function to its gradient, or None where there is none. The names of
+        the function's parameters say what it needs, and so what a tape keeps: ``dy`` (the
+        upstream gradient), ``out`` (the result), an operand's name, ``shape`` (that of the
+        operand), or the name of a parameter. Written in operations, hence differentiable.
+    save, rule:
+        Instead of `vjp`, for operations with any number of operands:
+        ``saved = save(inputs, params, out)`` and ``rule(node, dy)``.
+    kind, kernel:
+        What sort of operation it is, and the kernel object behind `run`.
+    linear:
+        True if it is linear in all its operands together.
+    batch:
+        ``batch(params, size)`` gives the parameters for operands with one more axis in front.
+    reference, samples:
+        The NumPy function it must equal, and arguments to compare them on.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        run: Callable[..., Any],
+        inputs: Sequence[str],
+        abstract: Callable[..., Any],
+        vjp: Sequence[Callable[..., Any] | None] | None = None,
+        *,
+        save: Callable[..., Any] | None = None,
+        rule: Callable[..., Any] | None = None,
+        kind: str = "move",
+        kernel: Any = None,
+        linear: bool = False,
+        analytic: bool = True,
+        aliases: bool = False,
+        batch: Callable[[dict, int], dict] | None = None,
+        reference: Callable[..., Any] | None = None,
+        samples: Any = None,
+    ):
+        self.name = name
+        self.run = run
+        self.inputs = tuple(inputs)
+        self.abstract = abstract
+        self.vjp = tuple(vjp) if vjp is not None else None
+        self.kind = kind
+        self.kernel = kernel
+        self.linear = linear
+        self.analytic = analytic  # conj(f'(x)) = f'(conj(x)), so rules see conjugates
+        self.aliases = aliases  # the result may be a view of an operand
+        self.batch = batch
+        self.reference = reference
+        self.samples = samples
+        self.recipes: Any = None
+        if vjp is not None:
+            self.recipes = Recipes(self)
+        elif rule is not None:
+            self.recipes = SameRecipe((save, rule))
+
+    def __call__(self, *inputs: Tensor, **params: Any) -> Any:
+        return apply(self, inputs, params)
+
+    def __repr__(self) -> str:
+        return f"<Primitive {self.name}>"
+
+
+def register(primitive: Primitive) -> Primitive:
+    if primitive.name in OPS:
+        raise KeyError(f"an operation named {primitive.name!r} is registered already")
+    OPS[primitive.name] = primitive
+    return primitive
+
+
+# The door ------------------------------------------------------------------------------------
+
+
+def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, Any]) -> Any:
+    """Carry `primitive` out on tensors, for all levels of this thread."""
+    frame = state.frame
+    if frame is None or frame.level is None:
+        data = primitive.run(*[tensor._data for tensor in inputs], **params)
+        out = Tensor(data) if type(data) is np.ndarray else [Tensor(part) for part in data]
+    else:
+        out = _process(frame, primitive, inputs, params)
+    if frame is not None:
+        record(frame, primitive, inputs, params, out)
+    elif primitive.recipes is not None:
+        for tensor in inputs:
+            if tensor._rec is not None:
+                for result in (out,) if isinstance(out, Tensor) else out:
+                    result._rec = mark_late(tensor._rec)
+                break
+    return out
+
+
+def unary_op(primitive: Primitive) -> Callable[[Any], Any]:
+    """The public function of a primitive with one operand and no parameters."""
+    run, recipes = primitive.run, primitive.recipes
+
+    def op(x: Any) -> Any:
+        if type(x) is not Tensor:
+            x = convert(x, copy=state.frame is not None or primitive.aliases)
+        frame = state.frame
+        if frame is not None and frame.level is not None:
+            return apply(primitive, (x,), {})
+        out = Tensor(run(x._data))
+        rec = x._rec
+        if frame is not None:
+            if rec is None and not frame.everything or recipes is None:
+                return out
+            record(frame, primitive, (x,), None, out)
+        elif rec is not None:
+            out._rec = rec if type(rec) is Late else Late(rec.group)
+        return out
+
+    return _named(op, primitive)
+
+
+def binary_op(primitive: Primitive) -> Callable[[Any, Any], Any]:
+    """The public function of a primitive with two operands and no parameters."""
+    run, recipes = primitive.run, primitive.recipes
+
+    def op(x: Any, y: Any) -> Any:
+        if type(x) is not Tensor or type(y) is not Tensor:
+            x, y = convert_pair(x, y, state.frame is not None or primitive.aliases)
+        frame = state.frame
+        if frame is not None and frame.level is not None:
+            return apply(primitive, (x, y), {})
+        out = Tensor(run(x._data, y._data))
+        rec = x._rec
+        if rec is None:
+            rec = y._rec
+        if frame is not None:
+            if rec is None and not frame.everything or recipes is None:
+                return out
+            record(frame, primitive, (x, y), None, out)
+        elif rec is not None:
+            out._rec = rec if type(rec) is Late else Late(rec.group)
+        return out
+
+    return _named(op, primitive)
+
+
+def _named(function: Callable, primitive: Primitive) -> Callable:
+    function.__name__ = function.__qualname__ = primitive.name
+    function.primitive = primitive  # type: ignore[attr-defined]
+    return function
+
+
+def _process(frame: Frame, primitive: Primitive, inputs: tuple, params: dict) -> Any:
+    """Let the transformation below this run of tapes carry the call out, with itself and all
+    inner levels switched off."""
+    levels, top = state.levels, state.frame
+    level: Any = frame.level
+    state.levels, state.frame = levels[: levels.index(level)], frame.lower
+    try:
+        return level.process(primitive, inputs, params)
+    finally:
+        state.levels, state.frame = levels, top
+
+
+# Recording -----------------------------------------------------------------------------------
+
+
+def record(frame: Frame, primitive: Primitive, inputs: tuple, params: Any, out: Any) -> None:
+    """Hang a node from `out` for the tapes of `frame` that watch one of `inputs`."""
+    recipes = primitive.recipes
+    if recipes is None:
+        return
+    group, nodes, mask = operands(frame, inputs)
+    if not mask:
+        if group is None:
+            _leave_mark(inputs, out)
+        return
+    if isinstance(out, Tensor):
+        data = out._data
+        dtype = data.dtype
+        if dtype.kind != "f":
+            if dtype.kind != "c":
+                return
+            mask |= 1 << len(inputs)
+        save, rule = recipes[mask]
+        saved = save(inputs, params, out)
+        out._rec = Node(group, nodes, rule, saved, data.shape, dtype, out._rec)
+    else:
+        save, rule = recipes[mask]
+        hang_parts(group, nodes, rule, save(inputs, params, out), out)
+
+
+def operands(frame: Frame, inputs: Sequence[Tensor]) -> tuple[Any, tuple, int]:
+    """The tapes of `frame` that record an operation on `inputs`, the operands' nodes, and which
+    operands these are, as a bit mask. If that is none, the first is None when there are records
+    of other tapes.
+    """
+    active = frame.group
+    mask = 0
+    if not frame.everything:
+        bit = 1
+        for tensor in inputs:
+            rec = tensor._rec
+            if rec is not None:
+                if rec.group is not active or rec.next is not None:
+                    break
+                mask += bit
+            bit += bit
+        else:  # all records are for exactly these tapes: nearly always so
+            if len(inputs) == 1:
+                return active, (inputs[0]._rec,), mask
+            return active, tuple([tensor._rec for tensor in inputs]), mask
+    group, nodes = resolve(frame, inputs)
+    if not group:
+        return None, nodes, 0
+    return group, nodes, sum(1 << i for i, node in enumerate(nodes) if node is not None)
+
+
+def resolve(frame: Frame, inputs: Sequence[Tensor]) -> tuple:
+    """The tapes of `frame` that record an operation on `inputs`, and the nodes these need."""
+    for token in frame.everything:
+        for tensor in inputs:
+            if is_differentiable(tensor._data.dtype) and find(tensor._rec, token) is None:
+                watch_tensor(tensor, token)
+    return frame.resolve([tensor._rec for tensor in inputs])
+
+
+def _leave_mark(inputs: tuple, out: Any) -> None:
+    late: frozenset = frozenset()
+    for tensor in inputs:
+        rec = tensor._rec
+        if rec is not None:
+            late |= mark_late(rec).late
+    late = frozenset(token for token in late if not token.paused)
+    if late:
+        for result in (out,) if isinstance(out, Tensor) else out:
+            if result._rec is None:
+                result._rec = Late(late)
+
+
+def part(node: Node, dy: Any) -> tuple:
+    """The rule of a node that stands for one of several outputs: the sweep knows it."""
+    raise AssertionError("the sweep collects the parts of a node itself")
+
+
+def hang_parts(group: Any, nodes: tuple, rule: Any, saved: Any, outs: Sequence[Tensor]) -> None:
+    """One node for an operation with several outputs, and a part of it for each output."""
+    avals = [Aval(out._data.shape, out._data.dtype) for out in outs]
+    whole = Node(group, nodes, rule, saved, (), outs[0]._data.dtype)
+    whole.shape = avals  # type: ignore[assignment]
+    for i, out in enumerate(outs):
+        if is_differentiable(avals[i].dtype):
+            out._rec = Node(group, (whole,), part, i, *avals[i], out._rec)

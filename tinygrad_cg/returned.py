@@ -1,0 +1,167 @@
+"""What a custom rule returned: counted, checked, converted (BEHAVIOUR decisions 3 and 12)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import nest
+from .convert import convert, is_differentiable, is_tensor, is_weak
+from .ops.shape import broadcast_to, cast
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from .custom_gradient import Call
+
+
+def gradients_of_inputs(call: Call, returned: Any) -> list:
+    """One gradient (or None) for each input; ValueError if their number or shapes are wrong."""
+    avals = call.avals
+    if type(returned) is Tensor:
+        flat: list[Any] = [returned]
+    else:
+        flat = nest.flatten(returned)
+        if returned is None and not avals:
+            flat = []
+    if len(flat) != len(avals):
+        _refuse_count(call, len(flat))
+    return [
+        _fit_input(call, i, gradient, aval)
+        for i, (gradient, aval) in enumerate(zip(flat, avals, strict=True))
+    ]
+
+
+def gradients_of_variables(call: Call, returned: Any) -> tuple[Any, list]:
+    """Split (grad_xs, grad_vars), and check the second part."""
+    name, count = call.definition.name, len(call.variables)
+    if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+        words = "Cannot iterate over a scalar tensor. " if is_tensor(returned) else ""
+        raise TypeError(
+            f"{words}`{name}` uses variables, so its grad_fn must return a pair: (gradients of "
+            f"the inputs, list of gradients of the {count} variables), got "
+            f"{_kind(returned)} ({_where(call)})"
+        )
+    inputs, flat = returned
+    if not isinstance(flat, (tuple, list)):
+        flat = [flat]
+    if len(flat) != count:
+        raise ValueError(
+            "Must return gradient for each variable from @custom_gradient grad_fn. "
+            f"`{name}` uses {count} variables ({', '.join(v.name for v in call.variables)}), "
+            f"its grad_fn returned {len(flat)} gradients for them ({_where(call)})"
+        )
+    return inputs, [
+        _fit(
+            call,
+            gradient,
+            (tuple(variable.shape), variable.dtype),
+            f"of variable {i}",
+            f"the variable `{variable.name}`",
+        )
+        for i, (gradient, variable) in enumerate(zip(flat, call.variables, strict=True))
+    ]
+
+
+def _fit_input(call: Call, i: int, gradient: Any, aval: tuple | None) -> Any:
+    if gradient is None or aval is None:
+        return None
+    if type(gradient) is Tensor:  # nearly always so, and right
+        data = gradient._data
+        if data.shape == aval[0] and data.dtype is aval[1]:
+            return gradient if aval[1].kind in "fc" else None
+    return _fit(call, gradient, aval, f"{i}", None)
+
+
+def _fit(call: Call, gradient: Any, aval: tuple, number: str, target: str | None) -> Any:
+    """`gradient` as a tensor of the given shape and dtype; `target` is what it belongs to."""
+    wanted, dtype = aval
+    if gradient is None or not is_differentiable(dtype):
+        return None
+    name = call.definition.name
+    if not (is_tensor(gradient) or is_weak(gradient) or isinstance(gradient, np.ndarray)):
+        raise TypeError(
+            f"gradient {number} of `{name}` must be a tensor, an array, a number or None, got "
+            f"{_kind(gradient)} ({_where(call)})"
+        )
+    tensor = convert(gradient, dtype if is_weak(gradient) else None)
+    if tensor._data.shape != wanted:
+        tensor = _fit_shape(call, tensor, wanted, number, target)
+    if tensor.dtype != dtype:
+        if tensor.dtype.kind in "fc" and not np.can_cast(tensor.dtype, dtype, "safe"):
+            call.definition.warn(
+                f"dtype {number}",
+                f"gradient {number} of `{name}` is {tensor.dtype}, its input {dtype}: it is "
+                "cast, and loses precision",
+            )
+        tensor = cast(tensor, dtype)
+    return tensor
+
+
+def _fit_shape(
+    call: Call, tensor: Tensor, wanted: tuple[int, ...], number: str, target: str | None
+) -> Tensor:
+    """A scalar is repeated, with a warning; any other shape than the wanted one is an error."""
+    shape, name = tuple(tensor.shape), call.definition.name
+    target = target or f"input `{input_names(call)[int(number)]}`"
+    if shape:
+        raise ValueError(
+            f"gradient {number} of `{name}` has shape {shape}, {target} has shape "
+            f"{tuple(wanted)}{_remedy(shape, wanted)} (the rule: {_where(call)})"
+        )
+    call.definition.warn(
+        f"scalar {number}",
+        f"gradient {number} of `{name}` is a scalar, {target} has shape {tuple(wanted)}: the "
+        "scalar is used for every element",
+    )
+    return broadcast_to(tensor, wanted)
+
+
+def _remedy(shape: tuple[int, ...], wanted: tuple[int, ...]) -> str:
+    """Which axes to sum over, if that is what was forgotten."""
+    extra = len(shape) - len(wanted)
+    if extra < 0:
+        return ""
+    axes = list(range(extra))
+    for i, size in enumerate(wanted):
+        if shape[i + extra] != size:
+            if size != 1:
+                return ""
+            axes.append(i + extra)
+    keep = [axis for axis in axes if axis >= extra]
+    if not extra:
+        call = f"reduce_sum(gradient, axis={axes}, keepdims=True)"
+    elif not keep:
+        call = f"reduce_sum(gradient, axis={axes})"
+    else:
+        call = f"reshape(reduce_sum(gradient, axis={axes}), {wanted})"
+    return f"; to undo broadcasting, sum over axes {axes}: {call}"
+
+
+def _refuse_count(call: Call, returned: int) -> None:
+    names = input_names(call)
+    name, expected = call.definition.name, len(names)
+    gradients = "gradient" if returned == 1 else "gradients"
+    inputs = "input" if expected == 1 else "inputs"
+    raise ValueError(
+        f"custom_gradient function expected to return {expected} gradients, but returned "
+        f"{returned} instead. `{name}`: grad_fn returned {returned} {gradients}, {name} has "
+        f"{expected} differentiable {inputs} ({', '.join(names)}). Return one gradient, or None, "
+        f"for each number or tensor passed (the rule: {_where(call)})"
+    )
+
+
+def input_names(call: Call) -> list[str]:
+    """The names of a call's inputs, as its function's signature has them."""
+    paths = call.paths
+    return call.definition.input_names(
+        [(i, "") for i in range(len(call.avals))] if paths is None else paths
+    )
+
+
+def _where(call: Call) -> str:
+    return call.definition.where(call.grad_fn)
+
+
+def _kind(value: Any) -> str:
+    return type(value).__name__

@@ -1,0 +1,236 @@
+"""Tensor: an immutable array that can carry a record of how it was computed.
+
+Arithmetic operators and array methods are installed on it from one table, in
+``tinygrad_cg/ops/operators.py``.
+"""
+
+from __future__ import annotations
+
+import copyreg
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+
+class TensorShape(tuple):
+    """A shape: a tuple of sizes with the original's accessors."""
+
+    __slots__ = ()
+
+    @property
+    def rank(self) -> int:
+        return len(self)
+
+    ndims = rank
+
+    @property
+    def dims(self) -> list[int]:
+        return list(self)
+
+    def as_list(self) -> list[int]:
+        return list(self)
+
+    def num_elements(self) -> int:
+        return int(np.prod(self, dtype=np.int64))
+
+    def is_fully_defined(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"TensorShape({list(self)})"
+
+    def __str__(self) -> str:
+        return tuple.__repr__(self)
+
+
+class Aval(NamedTuple):
+    """What is known of a tensor without its values; stands for the data where there is none."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
+class Reference:
+    """A hashable stand-in for a tensor or Variable: equal if it is the same object."""
+
+    __slots__ = ("_object",)
+
+    def __init__(self, referent: Any):
+        self._object = referent
+
+    def deref(self) -> Any:
+        return self._object
+
+    def __hash__(self) -> int:
+        return id(self._object)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reference) and other._object is self._object
+
+    def __repr__(self) -> str:
+        return f"<Reference wrapping {self._object!r}>"
+
+
+class ArrayLike:
+    """What Tensors and Variables share: the views that Python and NumPy have of a value."""
+
+    __slots__ = ()
+    __array_priority__ = 1000.0
+    _data: Any
+    _rec: Any
+
+    @property
+    def shape(self) -> TensorShape:
+        return TensorShape(self._data.shape)
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self._data.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self._data.ndim
+
+    @property
+    def size(self) -> int:
+        return self.shape.num_elements()
+
+    def get_shape(self) -> TensorShape:
+        return self.shape
+
+    def _values(self) -> np.ndarray:
+        """The array inside. Where values are handed out, they are asked for here."""
+        data = self._data
+        if isinstance(data, Aval):
+            raise TypeError(
+                f"this {type(self).__name__} has a shape and a dtype but no values yet: "
+                "inside a transformation use tensor operations instead of NumPy values"
+            )
+        return data
+
+    def numpy(self) -> Any:
+        """The value as a read-only NumPy array (a view), or a NumPy scalar for shape ()."""
+        data = self._values()
+        if not data.ndim:
+            return data[()]
+        view = data.view()
+        view.flags.writeable = False
+        return view
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        data = self._values()
+        if dtype is not None and np.dtype(dtype) != data.dtype:
+            if copy is False:
+                raise ValueError(f"a view of {data.dtype} as {np.dtype(dtype)} needs a copy")
+            return data.astype(dtype)
+        if copy:
+            return data.copy()
+        view = data.view()
+        view.flags.writeable = False
+        return view
+
+    def item(self) -> Any:
+        """The only element, as a Python number. Raises ValueError if there are more."""
+        return self._values().item()
+
+    def tolist(self) -> Any:
+        return self._values().tolist()
+
+    def ref(self) -> Reference:
+        """A hashable reference, for dictionary keys and sets."""
+        return Reference(self)
+
+    def __hash__(self) -> int:
+        raise TypeError(
+            f"{type(self).__name__} is unhashable, since == compares elements. "
+            "Instead, use tensor.ref() as the key, and key.deref() to get it back."
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self._values())
+
+    def __int__(self) -> int:
+        return int(self._values())
+
+    def __float__(self) -> float:
+        return float(self._values())
+
+    def __complex__(self) -> complex:
+        return complex(self._values())
+
+    def __index__(self) -> int:
+        return self._values().__index__()
+
+    def __len__(self) -> int:
+        if not self._data.ndim:
+            raise TypeError("Scalar tensor has no `len()`: its shape is ().")
+        return self._data.shape[0]
+
+    def __iter__(self) -> Any:
+        if not self._data.ndim:
+            raise TypeError("Cannot iterate over a scalar tensor.")
+        return (self[i] for i in range(self._data.shape[0]))  # type: ignore[index]
+
+    def __format__(self, spec: str) -> str:
+        return format(self.numpy(), spec) if not self._data.ndim else format(str(self), spec)
+
+    def _text(self) -> str:
+        """The value as `repr` shows it."""
+        if isinstance(self._data, Aval):
+            return "<no value yet>"
+        text = repr(self._data) if self._data.ndim else str(self._data)
+        return f"\n{text}" if "\n" in text else text
+
+
+class Tensor(ArrayLike):
+    """An immutable n-dimensional array of numbers, to differentiate through.
+
+    Made by `constant`, `convert_to_tensor` and by every operation, not by calling the class.
+    Operators and NumPy functions on it are operations of this library; `numpy()` gives the
+    value. `==` compares elements, so tensors are unhashable: use `ref()`.
+    """
+
+    __slots__ = ("__weakref__", "_data", "_rec")
+
+    def __init__(self, data: Any, record: Any = None):
+        if type(data) is not np.ndarray and not isinstance(data, Aval):
+            raise TypeError(
+                f"Tensor is made by constant() or convert_to_tensor(), got {type(data).__name__}"
+            )
+        self._data = data
+        self._rec = record
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        raise TypeError(
+            "Tensors are immutable: 'Tensor' object does not support item assignment. "
+            "Build a new one with where(), concatenate() or stack(), or use a Variable and "
+            "variable[index].assign(value)."
+        )
+
+    def __repr__(self) -> str:
+        return f"<tg.Tensor: shape={self.shape}, dtype={self.dtype}, numpy={self._text()}>"
+
+    def __str__(self) -> str:
+        text = self._text() if isinstance(self._data, Aval) else str(self._data)
+        return f"tg.Tensor({text}, shape={self.shape}, dtype={self.dtype})"
+
+    def __copy__(self) -> Tensor:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> Tensor:
+        return self  # immutable: the copy is the tensor, and its gradient flows
+
+
+def _restore(data: np.ndarray) -> Tensor:
+    return Tensor(data)
+
+
+def _reduce_tensor(tensor: Tensor) -> tuple:
+    return _restore, (np.array(tensor._values()),)
+
+
+copyreg.pickle(Tensor, _reduce_tensor)  # the value travels, the record stays

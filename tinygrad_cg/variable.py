@@ -1,0 +1,202 @@
+"""Variable: a value that can be assigned, and the door through which it is read."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from .convert import as_dtype, check_dtype, convert, is_differentiable, to_array
+from .levels import state
+from .ops.elementwise import add, subtract
+from .ops.indexing import getitem
+from .ops.shape import identity
+from .tensor import ArrayLike, Tensor
+
+_next_serial = itertools.count().__next__
+
+
+class Variable(ArrayLike):
+    """A value that programs read, differentiate by, and assign to.
+
+    Parameters
+    ----------
+    initial_value:
+        A number, nested list, array or tensor (copied), or a function that returns one.
+    trainable:
+        Whether tapes watch it by themselves; True for floating and complex dtypes.
+    name:
+        Shown in messages as ``'name:0'``.
+    dtype, shape:
+        What the value is converted to.
+
+    Reading it in an operation gives its value at that time as a tensor; later assignments do
+    not change what was computed. Assigning is not differentiated.
+    """
+
+    __slots__ = ("__weakref__", "_data", "_name", "_rec", "_serial", "_trainable", "resource")
+
+    def __init__(
+        self,
+        initial_value: Any = None,
+        trainable: bool | None = None,
+        validate_shape: bool = True,
+        caching_device: Any = None,
+        name: str | None = None,
+        variable_def: Any = None,
+        dtype: Any = None,
+        import_scope: Any = None,
+        constraint: Any = None,
+        synchronization: Any = None,
+        aggregation: Any = None,
+        shape: Any = None,
+    ):
+        if callable(initial_value) and not isinstance(initial_value, ArrayLike):
+            initial_value = initial_value()
+        if initial_value is None:
+            raise ValueError("Variable: `initial_value` must be given")
+        wanted = None if dtype is None else as_dtype(dtype)
+        if isinstance(initial_value, (ArrayLike, list, tuple)):
+            data = np.array(convert(initial_value, wanted)._values())
+            data = data if wanted is None else data.astype(wanted)
+        else:
+            data = to_array(initial_value, wanted)
+        if shape is not None and tuple(shape) != data.shape:
+            raise ValueError(
+                f"Variable: the initial value has shape {data.shape}, not {tuple(shape)}"
+            )
+        self._data = data
+        self._rec = None
+        self._serial = _next_serial()
+        self._name = "Variable" if name is None else name
+        self._trainable = is_differentiable(data.dtype) if trainable is None else trainable
+        self.resource = True  # see compat.v1.variable_scope(use_resource=...)
+
+    @property
+    def name(self) -> str:
+        return f"{self._name}:0"
+
+    @property
+    def trainable(self) -> bool:
+        return self._trainable
+
+    # Reading ---------------------------------------------------------------------------------
+
+    def _read(self) -> Tensor:
+        """The value as a tensor. Whoever listens is told first: tapes start watching here."""
+        for listener in state.listeners:
+            listener.variable_read(self)
+        return Tensor(self._data, self._rec)
+
+    def value(self) -> Tensor:
+        """The present value, as a tensor of its own."""
+        return identity(self._read())
+
+    read_value = value
+
+    # Assigning -------------------------------------------------------------------------------
+
+    def assign(
+        self, value: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
+    ) -> Variable:
+        """Replace the value; returns the Variable. Shape and dtype stay."""
+        return self._assign(self._fit(value))
+
+    def assign_add(
+        self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
+    ) -> Variable:
+        """Add `delta` to the value; returns the Variable."""
+        return self._assign(add.primitive.run(self._data, self._fit(delta)))  # type: ignore
+
+    def assign_sub(
+        self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
+    ) -> Variable:
+        """Subtract `delta` from the value; returns the Variable."""
+        return self._assign(subtract.primitive.run(self._data, self._fit(delta)))  # type: ignore
+
+    def _assign(self, data: np.ndarray) -> Variable:
+        for listener in state.listeners:
+            listener.variable_assigned(self)
+        self._data = data  # a new array each time: what was read before stays as it was
+        return self
+
+    def _fit(self, value: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
+        """`value` as an array of this Variable's dtype and of `shape` (by default its own)."""
+        wanted = self._data.shape if shape is None else shape
+        if isinstance(value, ArrayLike):
+            data = value._values()
+            if data.dtype != self._data.dtype:
+                raise ValueError(
+                    f"Cannot assign to variable {self.name!r} of dtype {self.dtype}: the tensor "
+                    f"has dtype {data.dtype}; use cast(tensor, variable.dtype)"
+                )
+        else:
+            data = self._cast(to_array(value))
+        if data.shape != wanted:
+            raise ValueError(
+                f"Cannot assign value to variable ' {self.name}': Shape mismatch. The variable "
+                f"shape {tuple(wanted)}, and the assigned value shape {data.shape} are "
+                "incompatible."
+            )
+        return np.array(data)
+
+    def _cast(self, data: np.ndarray) -> np.ndarray:
+        """Numbers and arrays are cast where that is safe: to the same kind, or a wider one."""
+        check_dtype(data.dtype, "assign")
+        if not np.can_cast(data.dtype, self._data.dtype, "same_kind"):
+            raise ValueError(
+                f"Cannot assign a value of dtype {data.dtype} to variable {self.name!r} of "
+                f"dtype {self.dtype}: it would lose information"
+            )
+        return data.astype(self._data.dtype)
+
+    def __getitem__(self, key: Any) -> VariableSlice:
+        part = getitem(self._read(), key)
+        return VariableSlice(part._data, part._rec, self, key)
+
+    def __repr__(self) -> str:
+        return (
+            f"<tg.Variable {self.name!r} shape={self.shape} dtype={self.dtype}, "
+            f"numpy={self._text()}>"
+        )
+
+    def __deepcopy__(self, memo: dict) -> Variable:
+        return Variable(self._data, self._trainable, name=self._name)
+
+    def __reduce__(self) -> tuple:
+        return _restore, (np.array(self._data), self._trainable, self._name)
+
+
+class VariableSlice(Tensor):
+    """Part of a Variable: a tensor with its present value, which can also be assigned."""
+
+    __slots__ = ("_key", "_variable")
+
+    def __init__(self, data: Any, record: Any, variable: Variable, key: Any):
+        super().__init__(data, record)
+        self._variable = variable
+        self._key = key
+
+    def assign(self, value: Any) -> Variable:
+        """Replace this part of the Variable; returns the whole Variable."""
+        return self._put(lambda part, new: new, value)
+
+    def assign_add(self, delta: Any) -> Variable:
+        """Add to this part of the Variable; returns the whole Variable."""
+        return self._put(np.add, delta)
+
+    def assign_sub(self, delta: Any) -> Variable:
+        """Subtract from this part of the Variable; returns the whole Variable."""
+        return self._put(np.subtract, delta)
+
+    def _put(self, change: Any, value: Any) -> Variable:
+        variable = self._variable
+        new = variable._fit(value, self._data.shape)
+        data = np.array(variable._data)
+        data[self._key] = change(data[self._key], new)
+        return variable._assign(data)
+
+
+def _restore(data: np.ndarray, trainable: bool, name: str) -> Variable:
+    return Variable(data, trainable, name=name)
