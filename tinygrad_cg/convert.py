@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy import array
 from tinygrad_cg_kernels.dtypes import promote
 
 from .tensor import ArrayLike, Tensor
@@ -198,15 +199,12 @@ def _list_dtype(array: np.ndarray) -> np.dtype:
     return array.dtype
 
 
-def convert_pair(x: Any, y: Any, copy: bool) -> tuple[Tensor, ...]:
-    """The two operands of an operation as tensors; a tensor and a number is the fast case."""
-    if type(x) is Tensor:
-        if (type(y) is float or type(y) is int) and x._data.dtype.kind == "f":
-            return x, Tensor(np.array(y, x._data.dtype))
-    elif type(y) is Tensor and (type(x) is float or type(x) is int):
-        if y._data.dtype.kind == "f":
-            return Tensor(np.array(x, y._data.dtype)), y
-    return convert_operands((x, y), copy)
+def weak_tensor(value: float, other: Tensor) -> Tensor:
+    """A Python number as a tensor beside `other`: the fast case of `convert_operands`."""
+    dtype = other._data.dtype
+    if dtype.kind != "f":
+        dtype = weak_dtype(value, dtype)
+    return Tensor(array(value, dtype))
 
 
 def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:

@@ -117,14 +117,12 @@ class _Decorated:
     def __call__(self, function: Any, args: tuple, kwargs: dict) -> Any:
         accessed = _Accessed()
         listeners = state.listeners
+        depth = len(listeners)
         listeners.append(accessed)
         try:
             result = function(*args, **kwargs)
         finally:
-            if listeners[-1] is accessed:
-                listeners.pop()
-            else:
-                listeners.remove(accessed)
+            del listeners[depth]
         definition = self.definition
         y, grad_fn = check_result(definition, result)
         single = type(y) is Tensor
@@ -163,8 +161,8 @@ def _pack(structure: Any, results: list[Tensor]) -> Any:
 
 def _own_variables(accessed: _Accessed, args: tuple, kwargs: dict) -> list[Variable]:
     for leaf in nest.flatten((args, kwargs)):
-        accessed.variables.pop(id(leaf), None)
-    return sorted(accessed.variables.values(), key=lambda variable: variable._serial)
+        accessed.pop(id(leaf), None)
+    return sorted(accessed.values(), key=lambda variable: variable._serial)
 
 
 def _inputs(
@@ -186,6 +184,11 @@ def _inputs(
                 values.append(leaf)
                 paths.append((name, path))
     return values, paths
+
+
+def flat_inputs(definition: Definition, args: tuple, kwargs: dict) -> list:
+    """The inputs of a call, flat, in the order of the gradients that its rule returns."""
+    return _inputs(definition, args, kwargs)[0]
 
 
 def _is_input(leaf: Any) -> bool:

@@ -106,18 +106,31 @@ def find(record: Node | Late | None, token: Token) -> Node | None:
 
 
 class Frame:
-    """A run of tapes on top of the stack, and the transformation right below them, if any."""
+    """A run of tapes on top of the stack, and the transformation right below them, if any.
 
-    __slots__ = ("everything", "group", "level", "lower", "selected")
+    `group` are the tapes, `everything` those of them that record unwatched tensors too.
+    `alone` is the group if there are none of these: an operand whose record is for exactly
+    this group needs no further look.
+    """
 
-    def __init__(self, group: frozenset[Token], level: Level | None, lower: Frame | None):
+    __slots__ = ("alone", "everything", "group", "level", "lower", "outer", "selected")
+
+    def __init__(
+        self,
+        group: frozenset[Token],
+        level: Level | None = None,
+        lower: Frame | None = None,
+        outer: Frame | None = None,
+    ):
         self.group = group
         self.level = level
         self.lower = lower
+        self.outer = outer  # what it was before the innermost level came
         self.everything = NOTHING
         for token in group:
             if token.everything:
                 self.everything |= {token}
+        self.alone = None if self.everything else group
         self.selected: dict[frozenset[Token], frozenset[Token]] = {}
 
     def active(self, group: frozenset[Token]) -> frozenset[Token]:
@@ -156,37 +169,56 @@ def narrow(record: Any, group: frozenset[Token]) -> Node | None:
 class State(threading.local):
     """What one thread records. `frame` is the summary of `levels` that operations look at."""
 
-    base: tuple[Token | Level, ...] = ()  # where each thread starts: graph mode sets it
+    base: Any = None  # the graph that each thread starts in, if eager execution is disabled
 
     def __init__(self) -> None:
-        self.levels: tuple[Token | Level, ...] = State.base
-        self.frame: Frame | None = build(State.base)
+        self.levels: tuple[Token | Level, ...] = ()
+        self.frame: Any = None
         self.listeners: list[Any] = []  # told of Variables that are read or assigned
+        self.graphs: list[Any] = []  # the default graphs, innermost last
         self.rules = 0  # how many custom rules are running, one inside the other
+        base = State.base
+        if base is not None:
+            self.levels = (base._token,)
+            self.frame = build(self.levels)
+            self.listeners.append(base)
+            self.graphs.append(base)
+
+
+def add_level(frame: Frame | None, level: Token | Level) -> Frame:
+    if type(level) is not Token:
+        return Frame(NOTHING, level, frame, frame)  # type: ignore[arg-type]
+    if frame is None:
+        return Frame(frozenset((level,)))
+    return Frame(frame.group | {level}, frame.level, frame.lower, frame)
 
 
 def build(levels: tuple[Token | Level, ...]) -> Frame | None:
     frame: Frame | None = None
     for level in levels:
-        if isinstance(level, Level):
-            frame = Frame(NOTHING, level, frame)
-        elif frame is None:
-            frame = Frame(frozenset((level,)), None, None)
-        else:
-            frame = Frame(frame.group | {level}, frame.level, frame.lower)
+        frame = add_level(frame, level)
     return frame
+
+
+QUIET = Frame(NOTHING)  # nothing records, on purpose: `Late` is not marked
 
 
 def push(level: Token | Level) -> None:
     """Make `level` the innermost of this thread."""
+    frame = state.frame
     state.levels = (*state.levels, level)
-    state.frame = build(state.levels)
+    state.frame = add_level(None if frame is QUIET else frame, level)
 
 
 def remove(level: Token | Level) -> int:
     """Take `level` off the stack, wherever it is; returns its place, for `insert`."""
-    place = state.levels.index(level)
-    state.levels = state.levels[:place] + state.levels[place + 1 :]
+    levels = state.levels
+    if levels and levels[-1] is level:
+        state.levels = levels[:-1]
+        state.frame = state.frame.outer
+        return len(levels) - 1
+    place = levels.index(level)
+    state.levels = levels[:place] + levels[place + 1 :]
     state.frame = build(state.levels)
     return place
 

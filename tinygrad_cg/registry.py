@@ -8,3 +8,4 @@ if TYPE_CHECKING:
     from .primitive import Primitive
 
 OPS: dict[str, Primitive] = {}
+USER_OPS: dict[str, Primitive] = {}  # those that a program defined by `primitive`

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from .errors import CustomGradientWarning
@@ -80,9 +81,9 @@ class Rule:
 class Definition:
     """One decorated function: its name and place, and what is known of its rule."""
 
-    def __init__(self, function: Any):
+    def __init__(self, function: Any, name: str | None = None):
         self.function = function
-        self.name = getattr(function, "__name__", None) or getattr(
+        self.name = name or getattr(function, "__name__", None) or getattr(
             getattr(function, "func", type(function)), "__name__", "function"
         )
         self._code: Any = None
@@ -94,9 +95,9 @@ class Definition:
 
     def rule(self, grad_fn: Any, outputs: int, variables: list[Variable]) -> Rule:
         """How to call `grad_fn`; TypeError if it cannot take what it will be given."""
-        code = getattr(grad_fn, "__code__", grad_fn)
+        code = grad_fn.__code__ if type(grad_fn) is FunctionType else grad_fn
         known = self._rule
-        if code is not self._code or known is None:
+        if code is not self._code:
             known = Rule(grad_fn)
             self._code, self._rule = code, known
         if not known.keras and not known.fewest <= outputs <= known.most:

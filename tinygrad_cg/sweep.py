@@ -6,7 +6,7 @@ by every tape that is active while it runs: that is all there is to higher order
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from heapq import heappop, heappush
 from typing import Any
 
@@ -22,77 +22,87 @@ from .tensor import Tensor
 
 
 def sweep(
-    token: Token, seeds: list[tuple[Node, Tensor]], wanted: Collection[Node]
-) -> tuple[dict[Node, Tensor], list[Node]]:
+    token: Token,
+    seeds: Iterable[tuple[Node, Tensor]],
+    wanted: Collection[Node | None],
+    stopped: Collection[Node | None] = (),
+) -> tuple[dict[Any, Any], list[Node]]:
     """Gradients of the seeded nodes by the `wanted` ones; and all nodes that were visited.
 
     Nodes are taken in the order of their serial numbers, latest first, so each has received
-    all of its upstream gradient when its rule runs. Un-broadcasting, casting and adding up
-    happen here and nowhere else.
+    all of its upstream gradient when its rule runs. `stopped` nodes are taken as constants.
+    Un-broadcasting, casting and adding up happen here and nowhere else.
     """
-    gradients = _Gradients(token)
-    for node, seed in seeds:
-        gradients.add(node, seed)
-    visited = []
-    heap, totals = gradients.heap, gradients.totals
-    while heap:
-        node: Any = heappop(heap)[1]
+    totals: dict[Any, Any] = {}
+    heap: list[tuple[int, Any]] = []
+    visited: list[Node] = []
+    owned: set[Node] | None = set() if state.frame is None else None
+    pending: Iterable[tuple[Any, Any]] = seeds
+    while True:
+        for node, gradient in pending:
+            if node is None or gradient is None:
+                continue
+            if token not in node.group:
+                node = find(node, token)
+                if node is None:
+                    continue
+            data = gradient._data
+            if data.shape != node.shape:
+                gradient = fit_shape(gradient, node.shape)
+            if data.dtype is not node.dtype and data.dtype != node.dtype:
+                gradient = cast(gradient, node.dtype)
+            total = totals.get(node)
+            if total is not None:
+                totals[node] = _add_up(node, total, gradient, owned)
+            else:
+                totals[node] = gradient
+                if node.rule is not None:
+                    heappush(heap, (-node.serial, node))
+        if not heap:
+            return totals, visited
+        node = heappop(heap)[1]
         dy = totals[node] if node in wanted else totals.pop(node)
+        if node in stopped:
+            pending = ()
+            continue
         visited.append(node)
         if node.rule is part:
-            gradients.add_part(node.inputs[0], node.saved, dy)
-            continue
-        if type(dy) is list:
-            dy = [
-                zeros(*aval) if one is None else one
-                for one, aval in zip(dy, node.shape, strict=True)
-            ]
-        for operand, gradient in zip(node.inputs, node.rule(node, dy), strict=True):
-            if operand is not None and gradient is not None:
-                gradients.add(operand, gradient)
-    return totals, visited
-
-
-class _Gradients:
-    """The upstream gradients collected so far, and the nodes still to visit."""
-
-    def __init__(self, token: Token):
-        self.token = token
-        self.totals: dict[Any, Any] = {}
-        self.heap: list[tuple[int, Node]] = []
-        self.unrecorded = state.frame is None
-        self.owned: set[Node] = set()  # totals that live in a buffer of the sweep's own
-
-    def add(self, node: Any, gradient: Tensor) -> None:
-        if self.token not in node.group:
-            node = find(node, self.token)
-            if node is None:
-                return
-        data = gradient._data
-        if data.shape != node.shape:
-            gradient = fit_shape(gradient, node.shape)
-            data = gradient._data
-        if data.dtype is not node.dtype and data.dtype != node.dtype:
-            gradient = cast(gradient, node.dtype)
-        totals = self.totals
-        total = totals.get(node)
-        if total is None:
-            totals[node] = gradient
-            if node.rule is not None:
-                heappush(self.heap, (-node.serial, node))
-        elif node in self.owned:
-            add.primitive.run(total._data, gradient._data, out=total._data)  # type: ignore
+            _collect_part(node, dy, totals, heap)
+            pending = ()
         else:
-            totals[node] = add(total, gradient)
-            if self.unrecorded:
-                self.owned.add(node)
+            if type(dy) is list:
+                dy = _without_gaps(node, dy)
+            pending = zip(node.inputs, node.rule(node, dy), strict=True)
 
-    def add_part(self, whole: Any, index: int, gradient: Tensor) -> None:
-        parts = self.totals.get(whole)
-        if parts is None:
-            parts = self.totals[whole] = [None] * len(whole.shape)
-            heappush(self.heap, (-whole.serial, whole))
-        parts[index] = gradient
+
+def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node] | None) -> Tensor:
+    """The sum; in place once the total lives in a buffer of the sweep's own (`owned`)."""
+    if owned is None:
+        return add(total, gradient)
+    if node in owned:
+        add.primitive.run(total._data, gradient._data, out=total._data)  # type: ignore
+        return total
+    owned.add(node)
+    return add(total, gradient)
+
+
+def _collect_part(node: Node, dy: Tensor, totals: dict, heap: list) -> None:
+    """Hand the gradient of one of several outputs to the node that made them all."""
+    whole: Any = node.inputs[0]
+    parts = totals.get(whole)
+    if parts is None:
+        parts = totals[whole] = [None] * len(whole.shape)
+        heappush(heap, (-whole.serial, whole))
+    known = parts[node.saved]  # there may be several parts for one output: see user_ops
+    parts[node.saved] = dy if known is None else add(known, dy)
+
+
+def _without_gaps(node: Node, parts: list) -> list:
+    """Zeros for the outputs that nothing depends on."""
+    return [
+        zeros(*aval) if part is None else part
+        for part, aval in zip(parts, node.shape, strict=True)
+    ]
 
 
 def fit_shape(gradient: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -8,21 +8,19 @@ from __future__ import annotations
 import contextlib
 import enum
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from . import levels, nest
 from .convert import FLOAT32, convert, is_differentiable, is_tensor
 from .errors import InvalidArgumentError, TapeWarning
-from .levels import Frame, Late, Token, find, state, watch_tensor
+from .levels import Late, Token, find, state, watch_tensor
 from .ops.creation import ones_like, zeros_like
 from .ops.elementwise import add
 from .ops.shape import broadcast_to, cast
 from .sweep import release, sweep
 from .tensor import Tensor
 from .variable import Variable
-
-_QUIET = Frame(levels.NOTHING, None, None)
 
 
 class UnconnectedGradients(enum.Enum):
@@ -47,6 +45,8 @@ class GradientTape:
     the thread that entered it.
     """
 
+    __slots__ = ("_persistent", "_recording", "_token", "_watch_accessed", "_watched")
+
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True):
         self._persistent = persistent
         self._watch_accessed = watch_accessed_variables
@@ -62,8 +62,7 @@ class GradientTape:
                 "Tape is still recording, This can happen if you try to re-enter an "
                 "already-active tape."
             )
-        token = self._ready()
-        levels.push(token)
+        levels.push(self._token or self._ready())
         if self._watch_accessed:
             state.listeners.append(self)
         self._recording = True
@@ -76,7 +75,11 @@ class GradientTape:
     def _stop(self, token: Any) -> int:
         place = levels.remove(token)
         if self._watch_accessed:
-            state.listeners.remove(self)
+            listeners = state.listeners
+            if listeners[-1] is self:
+                listeners.pop()
+            else:
+                listeners.remove(self)
         self._recording = False
         return place
 
@@ -96,7 +99,10 @@ class GradientTape:
 
         Raises TypeError for anything else. Integers have no gradient: they give a warning.
         """
-        flat = [tensor] if type(tensor) is Tensor else nest.flatten(tensor)
+        if type(tensor) is Tensor and tensor._data.dtype.kind == "f":
+            watch_tensor(tensor, self._token or self._ready())
+            return
+        flat = nest.flatten(tensor)
         for one in flat:
             if not is_tensor(one):
                 raise TypeError(
@@ -144,7 +150,7 @@ class GradientTape:
         place = self._stop(token)
         token.paused = True
         if state.frame is None:
-            state.frame = _QUIET
+            state.frame = levels.QUIET
         try:
             yield
         finally:
@@ -197,13 +203,15 @@ class GradientTape:
                 "A non-persistent GradientTape can only be used to compute one set of "
                 "gradients (or jacobians). Use GradientTape(persistent=True) for more."
             )
-        zero = _unconnected(unconnected_gradients)
+        zero = wants_zeros(unconnected_gradients)
         targets = flat_targets(target)
-        single = is_tensor(sources)
-        flat_sources = [sources] if single else nest.flatten(sources)
+        flat_sources = [sources] if type(sources) is Tensor else nest.flatten(sources)
         for source in flat_sources:
-            _check_source(source)
-        upstream = _upstream(output_gradients, targets)
+            if type(source) is not Tensor or source._data.dtype.kind != "f":
+                check_source(source)
+        upstream = None
+        if output_gradients is not None:
+            upstream = check_upstream(output_gradients, targets)
         if self._recording:
             if self._persistent:
                 _warn(
@@ -219,14 +227,19 @@ class GradientTape:
             self._token = None
             release(visited)
         if zero:
-            results = [
-                zeros_like(source) if result is None else result
-                for source, result in zip(flat_sources, results, strict=True)
-            ]
-        return results[0] if single else nest.pack_sequence_as(sources, results)
+            results = fill_zeros(flat_sources, results)
+        if type(sources) is Tensor:
+            return results[0]
+        return nest.pack_sequence_as(sources, results)
 
 
-def differentiate(token: Token, targets: list, upstream: list | None, sources: list) -> tuple:
+def differentiate(
+    token: Token,
+    targets: list,
+    upstream: Sequence | None,
+    sources: list,
+    stopped: Sequence = (),
+) -> tuple:
     """The gradient by each source (None where unconnected), and the nodes visited."""
     seeds, unrecorded = [], []
     for i, target in enumerate(targets):
@@ -237,8 +250,9 @@ def differentiate(token: Token, targets: list, upstream: list | None, sources: l
         elif is_differentiable(target._data.dtype):
             unrecorded.append((target, gradient))
     nodes = [find(source._rec, token) for source in sources]
-    totals, visited = sweep(token, seeds, nodes)
-    results = [None if node is None else totals.get(node) for node in nodes]
+    constants = {find(one._rec, token) for one in stopped} if stopped else ()
+    totals, visited = sweep(token, seeds, set(nodes), constants)
+    results = [totals.get(node) for node in nodes]
     for target, gradient in unrecorded:
         _add_directly(token, target, gradient, sources, results)
     return results, visited
@@ -290,7 +304,7 @@ def flat_targets(target: Any) -> list:
     return flat
 
 
-def _check_source(source: Any) -> None:
+def check_source(source: Any) -> None:
     if not is_tensor(source):
         _refuse("source", source, "; wrap it in constant() and watch it before it is used")
     if not is_differentiable(source._data.dtype):
@@ -311,10 +325,8 @@ def _refuse(role: str, value: Any, remedy: str) -> NoReturn:
     raise TypeError(f"{role} must be a Tensor or Variable: {role} is {name}, not a Tensor{remedy}")
 
 
-def _upstream(output_gradients: Any, targets: list) -> list | None:
-    """One upstream gradient per target, checked; None if all are ones."""
-    if output_gradients is None:
-        return None
+def check_upstream(output_gradients: Any, targets: list) -> list:
+    """One upstream gradient per target, checked."""
     flat = nest.flatten(output_gradients)
     if len(flat) != len(targets):
         raise ValueError(
@@ -344,7 +356,15 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" + "s" * (number != 1)
 
 
-def _unconnected(choice: Any) -> bool:
+def fill_zeros(sources: Sequence, results: Sequence) -> list:
+    """`results` with zeros, of the sources' shapes and dtypes, in place of None."""
+    return [
+        zeros_like(source) if result is None else result
+        for source, result in zip(sources, results, strict=True)
+    ]
+
+
+def wants_zeros(choice: Any) -> bool:
     if choice is UnconnectedGradients.NONE:
         return False
     try:

@@ -10,6 +10,7 @@ import copyreg
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
+from numpy import ndarray
 
 
 class TensorShape(tuple):
@@ -197,7 +198,7 @@ class Tensor(ArrayLike):
     __slots__ = ("__weakref__", "_data", "_rec")
 
     def __init__(self, data: Any, record: Any = None):
-        if type(data) is not np.ndarray and not isinstance(data, Aval):
+        if type(data) is not ndarray and not isinstance(data, Aval):
             raise TypeError(
                 f"Tensor is made by constant() or convert_to_tensor(), got {type(data).__name__}"
             )

@@ -310,23 +310,25 @@ def span(typingctx, array, offset, count):
 
 
 @intrinsic
-def is_plain(typingctx, array, count):
-    """Whether a 1-d array has `count` elements, one after the other and aligned."""
+def fits(typingctx, array, out):
+    """Whether a 1-d array is as long as `out`, aligned, and its elements follow one another."""
 
     def generate(context, builder, signature, arguments):
-        source = make_array(signature.args[0])(context, builder, arguments[0])
+        source, target = (
+            make_array(kind)(context, builder, value)
+            for kind, value in zip(signature.args, arguments, strict=True)
+        )
+        word = source.itemsize.type
         alignment = context.get_abi_alignment(context.get_data_type(array.dtype))
-        address = builder.ptrtoint(source.data, arguments[1].type)
-        skew = builder.and_(address, ir.Constant(address.type, alignment - 1))
+        skew = builder.and_(builder.ptrtoint(source.data, word), word(alignment - 1))
         size, stride = (builder.extract_value(x, 0) for x in (source.shape, source.strides))
-        tests = [
-            builder.icmp_signed("==", size, arguments[1]),
-            builder.icmp_signed("==", stride, source.itemsize),
-            builder.icmp_signed("==", skew, ir.Constant(address.type, 0)),
-        ]
-        return builder.and_(builder.and_(tests[0], tests[1]), tests[2])
+        same_size = builder.icmp_signed("==", size, target.nitems)
+        follows = builder.icmp_signed("==", stride, source.itemsize)
+        return builder.and_(
+            builder.and_(same_size, follows), builder.icmp_signed("==", skew, word(0))
+        )
 
-    return types.boolean(array, types.intp), generate
+    return types.boolean(array, out), generate
 
 
 @jitable

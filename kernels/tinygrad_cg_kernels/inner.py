@@ -10,7 +10,7 @@ import numpy as np
 
 from tinygrad_cg_kernels import threads
 from tinygrad_cg_kernels.compile import (
-    is_plain,
+    fits,
     jitable,
     scalar,
     span,
@@ -27,21 +27,6 @@ BUFFER = 512  # elements of a strided row that are packed at a time
 # Bounds are unsigned, or Numba's wrap-around of negative indices stays in the loop and
 # stops vectorisation. In-place loops have one variable for input and output: two that alias
 # would fail LLVM's overlap check and run its scalar loop.
-
-
-@jitable
-def _point1(f, x, out):
-    out[()] = f(x[()])
-
-
-@jitable
-def _point2(f, x, y, out):
-    out[()] = f(x[()], y[()])
-
-
-@jitable
-def _point3(f, x, y, z, out):
-    out[()] = f(x[()], y[()], z[()])
 
 
 @jitable
@@ -168,172 +153,21 @@ def _packed(x, offset, count, buffer):
     return span(buffer, 0, count)
 
 
-@jitable
-def _general1(f, x, out):
-    wide_vectors()
-    buffer_x = np.empty(BUFFER, x.dtype)
-    n0, n1, n2 = out.shape
-    for i in range(n0):
-        for j in range(n1):
-            row_x = i * _step(x, 0) + j * _step(x, 1)
-            row_out = i * out.strides[0] + j * out.strides[1]
-            for start in range(0, n2, BUFFER):
-                count = min(BUFFER, n2 - start)
-                part_x = _packed(x, row_x + start * _step(x, 2), count, buffer_x)
-                _flat1(f, part_x, span(out, row_out + start * out.itemsize, count))
-
-
-@jitable
-def _general1_guarded(f, test, fast, x, out):
-    wide_vectors()
-    buffer_x = np.empty(BUFFER, x.dtype)
-    n0, n1, n2 = out.shape
-    for i in range(n0):
-        for j in range(n1):
-            row_x = i * _step(x, 0) + j * _step(x, 1)
-            row_out = i * out.strides[0] + j * out.strides[1]
-            for start in range(0, n2, BUFFER):
-                count = min(BUFFER, n2 - start)
-                part_x = _packed(x, row_x + start * _step(x, 2), count, buffer_x)
-                part_out = span(out, row_out + start * out.itemsize, count)
-                _flat1_guarded(f, test, fast, part_x, part_out)
-
-
-@jitable
-def _general2(f, x, y, out):
-    wide_vectors()
-    buffer_x, buffer_y = np.empty(BUFFER, x.dtype), np.empty(BUFFER, y.dtype)
-    n0, n1, n2 = out.shape
-    for i in range(n0):
-        for j in range(n1):
-            row_x = i * _step(x, 0) + j * _step(x, 1)
-            row_y = i * _step(y, 0) + j * _step(y, 1)
-            row_out = i * out.strides[0] + j * out.strides[1]
-            for start in range(0, n2, BUFFER):
-                count = min(BUFFER, n2 - start)
-                part_x = _packed(x, row_x + start * _step(x, 2), count, buffer_x)
-                part_y = _packed(y, row_y + start * _step(y, 2), count, buffer_y)
-                part_out = span(out, row_out + start * out.itemsize, count)
-                _flat2(f, part_x, part_y, part_out)
-
-
-@jitable
-def _general3(f, x, y, z, out):
-    wide_vectors()
-    buffer_x, buffer_y = np.empty(BUFFER, x.dtype), np.empty(BUFFER, y.dtype)
-    buffer_z = np.empty(BUFFER, z.dtype)
-    n0, n1, n2 = out.shape
-    for i in range(n0):
-        for j in range(n1):
-            row_x = i * _step(x, 0) + j * _step(x, 1)
-            row_y = i * _step(y, 0) + j * _step(y, 1)
-            row_z = i * _step(z, 0) + j * _step(z, 1)
-            row_out = i * out.strides[0] + j * out.strides[1]
-            for start in range(0, n2, BUFFER):
-                count = min(BUFFER, n2 - start)
-                part_x = _packed(x, row_x + start * _step(x, 2), count, buffer_x)
-                part_y = _packed(y, row_y + start * _step(y, 2), count, buffer_y)
-                part_z = _packed(z, row_z + start * _step(z, 2), count, buffer_z)
-                part_out = span(out, row_out + start * out.itemsize, count)
-                _flat3(f, part_x, part_y, part_z, part_out)
-
-
-# The loops above, for operands that the caller has not looked at: they answer whether they
-# served. To look here takes a nanosecond, in Python half as long as all the rest.
-
-
-@jitable
-def _serves(x, count):
-    """Whether a row is as long as the output, plain, and too short for threads."""
-    vectorised()
-    return is_plain(x, count) and count < SPLIT
-
-
-@jitable
-def _line1(f, x, out):
-    if not _serves(x, out.size):
-        return False
-    _flat1(f, span(x, 0, out.size), out)
-    return True
-
-
-@jitable
-def _line1_guarded(f, test, fast, x, out):
-    if not _serves(x, out.size):
-        return False
-    _flat1_guarded(f, test, fast, span(x, 0, out.size), out)
-    return True
-
-
-@jitable
-def _line2(f, x, y, out):
-    if not (_serves(x, out.size) and _serves(y, out.size)):
-        return False
-    _flat2(f, span(x, 0, out.size), span(y, 0, out.size), out)
-    return True
-
-
-@jitable
-def _line3(f, x, y, z, out):
-    if not (_serves(x, out.size) and _serves(y, out.size) and _serves(z, out.size)):
-        return False
-    _flat3(f, span(x, 0, out.size), span(y, 0, out.size), span(z, 0, out.size), out)
-    return True
-
-
-@jitable
-def _line_scalar_x(f, x, y, out):
-    if not _serves(y, out.size):
-        return False
-    _scalar_x(f, x, span(y, 0, out.size), out)
-    return True
-
-
-@jitable
-def _line_scalar_y(f, x, y, out):
-    if not _serves(x, out.size):
-        return False
-    _scalar_y(f, span(x, 0, out.size), y, out)
-    return True
-
-
 LOOPS: dict[int, dict[str, Callable]] = {
-    1: {
-        "point": _point1,
-        "line": _line1,
-        "flat": _flat1,
-        "into_x": _into1,
-        "general": _general1,
-    },
+    1: {"flat": _flat1, "into_x": _into1},
     2: {
-        "point": _point2,
-        "line": _line2,
-        "line_scalar_x": _line_scalar_x,
-        "line_scalar_y": _line_scalar_y,
         "flat": _flat2,
         "scalar_x": _scalar_x,
         "scalar_y": _scalar_y,
         "into_x": _into_x,
         "into_y": _into_y,
         "into_x_scalar_y": _into_x_scalar_y,
-        "general": _general2,
     },
-    3: {
-        "point": _point3,
-        "line": _line3,
-        "flat": _flat3,
-        "scalar_yz": _scalar_yz,
-        "general": _general3,
-    },
+    3: {"flat": _flat3, "scalar_yz": _scalar_yz},
 }
-"""The variants of a kernel, by its number of inputs."""
+"""The loops by number of inputs: what threads run block by block, and what runs in place."""
 
-GUARDED_LOOPS = {
-    "line": _line1_guarded,
-    "flat": _flat1_guarded,
-    "into_x": _into1_guarded,
-    "general": _general1_guarded,
-}
+GUARDED_LOOPS = {"flat": _flat1_guarded, "into_x": _into1_guarded}
 
 SCALARS = {
     "scalar_x": (0,),
@@ -346,12 +180,173 @@ SCALARS = {
 """Which arguments of a variant are 0-d."""
 
 
-# --- a loop and its scalar function -> a kernel -----------------------------------------
+# --- a scalar function -> kernels -------------------------------------------------------
 # What these close over is hashed for the disk cache: importable functions and dtypes only,
 # since the hash of a closure, or of a dispatcher, differs in each process.
+#
+# The "line" kernels take rows that the caller has not looked at, and answer whether they
+# served: to look here takes a nanosecond, in Python half as long as all the rest. They hold
+# their loops themselves, since each helper with a loop in it is optimised once more.
+
+
+def unary_kernels(f: Callable) -> dict[str, Callable]:
+    """The kernels of a function of one value, by variant."""
+
+    def point(x, out):
+        out[()] = f(x[()])
+
+    def line(x, out):
+        wide_vectors()
+        if not fits(x, out) or out.size >= SPLIT:
+            return False
+        a = span(x, 0, out.size)
+        for i in range(np.uintp(out.size)):
+            out[i] = f(a[i])
+        return True
+
+    def general(x, out):
+        wide_vectors()
+        buffer_x = np.empty(BUFFER, x.dtype)
+        n0, n1, n2 = out.shape
+        for i in range(n0):
+            for j in range(n1):
+                row_x = i * _step(x, 0) + j * _step(x, 1)
+                row_out = i * out.strides[0] + j * out.strides[1]
+                for start in range(0, n2, BUFFER):
+                    count = min(BUFFER, n2 - start)
+                    a = _packed(x, row_x + start * _step(x, 2), count, buffer_x)
+                    target = span(out, row_out + start * out.itemsize, count)
+                    for k in range(np.uintp(count)):
+                        target[k] = f(a[k])
+
+    return {"point": point, "line": line, "general": general}
+
+
+def guarded_kernels(f: Callable, test: Callable, fast: Callable) -> dict[str, Callable]:
+    """The same for a function with a fast version, where all of a block pass its test."""
+
+    def point(x, out):
+        out[()] = f(x[()])
+
+    def line(x, out):
+        wide_vectors()
+        if not fits(x, out) or out.size >= SPLIT:
+            return False
+        _flat1_guarded(f, test, fast, span(x, 0, out.size), out)
+        return True
+
+    def general(x, out):
+        wide_vectors()
+        buffer_x = np.empty(BUFFER, x.dtype)
+        n0, n1, n2 = out.shape
+        for i in range(n0):
+            for j in range(n1):
+                row_x = i * _step(x, 0) + j * _step(x, 1)
+                row_out = i * out.strides[0] + j * out.strides[1]
+                for start in range(0, n2, BUFFER):
+                    count = min(BUFFER, n2 - start)
+                    a = _packed(x, row_x + start * _step(x, 2), count, buffer_x)
+                    target = span(out, row_out + start * out.itemsize, count)
+                    _flat1_guarded(f, test, fast, a, target)
+
+    return {"point": point, "line": line, "general": general}
+
+
+def binary_kernels(f: Callable) -> dict[str, Callable]:
+    """The kernels of a function of two values, by variant."""
+
+    def point(x, y, out):
+        out[()] = f(x[()], y[()])
+
+    def line(x, y, out):
+        wide_vectors()
+        if not (fits(x, out) and fits(y, out)) or out.size >= SPLIT:
+            return False
+        a, b = span(x, 0, out.size), span(y, 0, out.size)
+        for i in range(np.uintp(out.size)):
+            out[i] = f(a[i], b[i])
+        return True
+
+    def line_scalar_x(x, y, out):
+        wide_vectors()
+        if not fits(y, out) or out.size >= SPLIT:
+            return False
+        a, b = x[()], span(y, 0, out.size)
+        for i in range(np.uintp(out.size)):
+            out[i] = f(a, b[i])
+        return True
+
+    def line_scalar_y(x, y, out):
+        wide_vectors()
+        if not fits(x, out) or out.size >= SPLIT:
+            return False
+        a, b = span(x, 0, out.size), y[()]
+        for i in range(np.uintp(out.size)):
+            out[i] = f(a[i], b)
+        return True
+
+    def general(x, y, out):
+        wide_vectors()
+        buffer_x, buffer_y = np.empty(BUFFER, x.dtype), np.empty(BUFFER, y.dtype)
+        n0, n1, n2 = out.shape
+        for i in range(n0):
+            for j in range(n1):
+                row_x = i * _step(x, 0) + j * _step(x, 1)
+                row_y = i * _step(y, 0) + j * _step(y, 1)
+                row_out = i * out.strides[0] + j * out.strides[1]
+                for start in range(0, n2, BUFFER):
+                    count = min(BUFFER, n2 - start)
+                    a = _packed(x, row_x + start * _step(x, 2), count, buffer_x)
+                    b = _packed(y, row_y + start * _step(y, 2), count, buffer_y)
+                    target = span(out, row_out + start * out.itemsize, count)
+                    for k in range(np.uintp(count)):
+                        target[k] = f(a[k], b[k])
+
+    lines = {"line": line, "line_scalar_x": line_scalar_x, "line_scalar_y": line_scalar_y}
+    return {"point": point, **lines, "general": general}
+
+
+def ternary_kernels(f: Callable) -> dict[str, Callable]:
+    """The kernels of a function of three values, by variant."""
+
+    def point(x, y, z, out):
+        out[()] = f(x[()], y[()], z[()])
+
+    def line(x, y, z, out):
+        wide_vectors()
+        if not (fits(x, out) and fits(y, out) and fits(z, out)) or out.size >= SPLIT:
+            return False
+        a, b, c = span(x, 0, out.size), span(y, 0, out.size), span(z, 0, out.size)
+        for i in range(np.uintp(out.size)):
+            out[i] = f(a[i], b[i], c[i])
+        return True
+
+    def general(x, y, z, out):
+        wide_vectors()
+        buffer_x, buffer_y = np.empty(BUFFER, x.dtype), np.empty(BUFFER, y.dtype)
+        buffer_z = np.empty(BUFFER, z.dtype)
+        n0, n1, n2 = out.shape
+        for i in range(n0):
+            for j in range(n1):
+                row_x = i * _step(x, 0) + j * _step(x, 1)
+                row_y = i * _step(y, 0) + j * _step(y, 1)
+                row_z = i * _step(z, 0) + j * _step(z, 1)
+                row_out = i * out.strides[0] + j * out.strides[1]
+                for start in range(0, n2, BUFFER):
+                    count = min(BUFFER, n2 - start)
+                    a = _packed(x, row_x + start * _step(x, 2), count, buffer_x)
+                    b = _packed(y, row_y + start * _step(y, 2), count, buffer_y)
+                    c = _packed(z, row_z + start * _step(z, 2), count, buffer_z)
+                    target = span(out, row_out + start * out.itemsize, count)
+                    for k in range(np.uintp(count)):
+                        target[k] = f(a[k], b[k], c[k])
+
+    return {"point": point, "line": line, "general": general}
 
 
 def bind(loop: Callable, f: Callable, arguments: int) -> Callable:
+    """A loop over a function, as a kernel."""
+
     def run1(a):
         wide_vectors()
         return loop(f, a)

@@ -189,13 +189,13 @@ class Elementwise:
         self._check = math.CHECKS.get(function)
         self._cached = build.is_ours(function)
         self._scalar = function if hasattr(function, "py_func") else jitable(function)
-        self._variants = inner.LOOPS[inputs]
+        self._kernels = self._templates()
         self._signatures: dict[tuple[np.dtype, ...], Signature] = {}
         self._entries: dict[tuple[str, tuple[np.dtype, ...]], Callable] = {}
         self._blocks: dict[tuple[str, tuple[np.dtype, ...]], tuple[int, Any]] = {}
         # By variant, what the fast paths of `__call__` need for a dtype: entry and result.
         self._quick: dict[str, dict[np.dtype, tuple[Callable, np.dtype]]] = {
-            variant: {} for variant in self._variants
+            variant: {} for variant in self._kernels
         }
         self._points, self._lines = self._quick["point"], self._quick["line"]
 
@@ -239,9 +239,21 @@ class Elementwise:
 
     # compiling
 
-    def _guarded(self, variant: str) -> tuple[Callable, Callable, Callable] | None:
-        guard = math.GUARDED.get(self.function)
-        return (self._scalar, *guard) if guard and variant in inner.GUARDED_LOOPS else None
+    def _templates(self) -> dict[str, Callable]:
+        """All variants, to be compiled when they are first used."""
+        f, guard = self._scalar, math.GUARDED.get(self.function)
+        loops = inner.LOOPS[self.inputs]
+        if guard:
+            into_x = inner.bind_guarded(inner.GUARDED_LOOPS["into_x"], f, *guard, 1)
+            return {**inner.guarded_kernels(f, *guard), "into_x": into_x}
+        makers = (inner.unary_kernels, inner.binary_kernels, inner.ternary_kernels)
+        result = makers[self.inputs - 1](f)
+        for variant, loop in loops.items():
+            if variant.startswith("into"):
+                result[variant] = inner.bind(loop, f, self.inputs)
+        if self.inputs == 3:
+            result["scalar_yz"] = inner.bind(loops["scalar_yz"], f, 4)
+        return result
 
     def _entry(self, variant: str, signature: Signature) -> Callable:
         """The compiled kernel of a variant."""
@@ -249,25 +261,18 @@ class Elementwise:
         found = self._entries.get((variant, dtypes))
         if found is None:
             types = _argument_types(variant, dtypes)
-            found = self._compiled(
-                dtypes, build.entry, self._dispatcher(variant, dtypes), *types
-            )
+            found = self._compiled(dtypes, build.entry, self._dispatcher(variant), *types)
             self._entries[variant, dtypes] = found
         signature.entries[variant] = found
         if signature.exact:
             self._quick[variant][signature.loop[-1]] = (found, signature.result)
         return found
 
-    def _dispatcher(self, variant: str, dtypes: tuple[np.dtype, ...]) -> Any:
+    def _dispatcher(self, variant: str) -> Any:
         found = self.dispatchers.get(variant)
         if found is None:
-            guarded = self._guarded(variant)
-            if guarded:
-                run = inner.bind_guarded(inner.GUARDED_LOOPS[variant], *guarded, len(dtypes))
-            else:
-                run = inner.bind(self._variants[variant], self._scalar, len(dtypes))
             name, nogil = f"{self.name}_{variant}", variant != "point"
-            found = build.kernel(run, name, self._cached, nogil=nogil)
+            found = build.kernel(self._kernels[variant], name, self._cached, nogil=nogil)
             self.dispatchers[variant] = found
         return found
 
@@ -275,11 +280,13 @@ class Elementwise:
         """The address of a variant's C function, for the thread splitter."""
         found = self._blocks.get((variant, dtypes))
         if found is None:
-            guarded, places = self._guarded(variant), inner.SCALARS.get(variant, ())
-            if guarded:
-                block = inner.bind_guarded_block(inner.GUARDED_LOOPS[variant], *guarded, dtypes)
+            guard, places = math.GUARDED.get(self.function), inner.SCALARS.get(variant, ())
+            if guard:
+                loop = inner.GUARDED_LOOPS[variant]
+                block = inner.bind_guarded_block(loop, self._scalar, *guard, dtypes)
             else:
-                block = inner.bind_block(self._variants[variant], self._scalar, dtypes, places)
+                loop = inner.LOOPS[self.inputs][variant]
+                block = inner.bind_block(loop, self._scalar, dtypes, places)
             name = f"{self.name}_{variant}_block"
             found = self._compiled(dtypes, build.block_address, block, name, self._cached)
             self._blocks[variant, dtypes] = found
@@ -350,7 +357,7 @@ class Elementwise:
             return False
         suffix = IN_PLACE.get(plan.variant)
         variant = f"into_{'xyz'[places[0]]}{suffix}"
-        if suffix is None or variant not in self._variants:
+        if suffix is None or variant not in self._kernels:
             return False
         self._run(plan._replace(variant=variant, views=plan.views[:-1]), arrays, signature)
         return True

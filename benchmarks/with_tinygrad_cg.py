@@ -1,0 +1,71 @@
+"""The work as a user of this library writes it: a tape for each call."""
+
+import numpy as np
+
+import tinygrad_cg as tf
+from benchmarks import LENGTH
+
+
+@tf.custom_gradient
+def log1pexp(x):
+    e = tf.exp(x)
+
+    def grad(dy):
+        return dy * (1 - 1 / (1 + e))
+
+    return tf.math.log(1 + e), grad
+
+
+def value_and_gradient(values: np.ndarray):
+    x = tf.constant(values)
+
+    def run():
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(log1pexp(x))
+        return y, tape.gradient(y, x)
+
+    return run
+
+
+def chain(value: np.ndarray):
+    x = tf.constant(value)
+
+    def run():
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = x
+            for _ in range(LENGTH):
+                y = y * x
+        return y, tape.gradient(y, x)
+
+    return run
+
+
+def constant_chain(value: np.ndarray):
+    x, factor = tf.constant(value), tf.constant(value)
+
+    def run():
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = x
+            for _ in range(LENGTH):
+                y = y * factor
+        return y, tape.gradient(y, x)
+
+    return run
+
+
+def second_order(values: np.ndarray):
+    x = tf.constant(values)
+
+    def run():
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = tf.reduce_sum(log1pexp(x))
+            gradient = inner.gradient(y, x)
+        return gradient, outer.gradient(gradient, x)
+
+    return run

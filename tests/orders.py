@@ -1,0 +1,62 @@
+"""What the behaviour tests share: derivatives of any order, and plain numbers of a result."""
+
+import contextlib
+import warnings
+
+import tinygrad_cg as tf
+
+
+def derivative(function, value, order=1, dtype="float32"):
+    """The order-th derivative of a scalar function by nested tapes: a float, or None."""
+    x = tf.constant(value, dtype=dtype)
+
+    def differentiate(remaining):
+        if remaining == 0:
+            return function(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            result = differentiate(remaining - 1)
+        return None if result is None else tape.gradient(result, x)
+
+    result = differentiate(order)
+    return None if result is None else float(result)
+
+
+def gradient(function, *inputs, sources=None, **options):
+    """One gradient of function(*inputs), as plain numbers, with every input watched."""
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        result = function(*inputs)
+    return numbers(tape.gradient(result, inputs if sources is None else sources, **options))
+
+
+def numbers(structure):
+    """Plain Python numbers and lists for a structure of Tensors; None stays None."""
+    if structure is None:
+        return None
+    if isinstance(structure, dict):
+        return {key: numbers(value) for key, value in structure.items()}
+    if isinstance(structure, list | tuple):
+        return [numbers(entry) for entry in structure]
+    return structure.numpy().tolist()
+
+
+def assert_next_gradient_is_right():
+    """The gradient after an error: nothing of the failed call may be left behind."""
+    assert gradient(lambda x: x * x * x, tf.constant(2.0)) == [12.0]
+
+
+@contextlib.contextmanager
+def custom_gradient_warnings():
+    """The CustomGradientWarnings of the block, as a list of their texts."""
+    texts = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield texts
+    texts.extend(
+        str(entry.message)
+        for entry in caught
+        if issubclass(entry.category, tf.CustomGradientWarning)
+    )
+    others = [entry for entry in caught if str(entry.message) not in texts]
+    assert not others, [str(entry.message) for entry in others]

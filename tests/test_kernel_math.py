@@ -1,0 +1,278 @@
+"""Every scalar function, through its elementwise kernel, against NumPy."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from tinygrad_cg_kernels import math
+from tinygrad_cg_kernels.loops import Elementwise
+
+REALS = "fd"
+FLOATS = "efd"
+INEXACT = "efdFD"
+WHOLE = "bhilBHIL"
+NUMBERS = WHOLE + INEXACT
+ORDERED = "?" + WHOLE + FLOATS
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def softplus(x):
+    return np.logaddexp(x, np.zeros((), x.dtype))
+
+
+def relu(x):
+    return np.maximum(x, np.zeros((), x.dtype))
+
+
+def clip(x, low, high):
+    return np.minimum(np.maximum(x, low), high)
+
+
+# name: (kind, inputs, dtypes it claims, reference); the reference is NumPy's of that name
+# unless another is given.
+TABLE = {
+    "exp": ("float", 1, "l" + INEXACT, np.exp),
+    "expm1": ("float", 1, REALS, np.expm1),
+    "log": ("float", 1, "l" + INEXACT, np.log),
+    "log1p": ("float", 1, REALS, np.log1p),
+    "tanh": ("float", 1, INEXACT, np.tanh),
+    "sigmoid": ("float", 1, REALS, sigmoid),
+    "softplus": ("float", 1, REALS, softplus),
+    "sin": ("float", 1, INEXACT, np.sin),
+    "cos": ("float", 1, INEXACT, np.cos),
+    "sqrt": ("float", 1, "?l" + INEXACT, np.sqrt),
+    "negative": ("same", 1, "bhil" + INEXACT, np.negative),
+    "square": ("same", 1, NUMBERS, np.square),
+    "absolute": ("real", 1, "il" + INEXACT, np.abs),
+    "sign": ("same", 1, "il" + INEXACT, np.sign),
+    "round": ("same", 1, "l" + FLOATS, np.rint),
+    "floor": ("same", 1, "l" + FLOATS, np.floor),
+    "ceil": ("same", 1, "l" + FLOATS, np.ceil),
+    "relu": ("same", 1, "l" + FLOATS, relu),
+    "conj": ("same", 1, "dFD", np.conj),
+    "real": ("real", 1, "dFD", np.real),
+    "imag": ("real", 1, "dFD", np.imag),
+    "isnan": ("compare", 1, "l" + INEXACT, np.isnan),
+    "isfinite": ("compare", 1, "l" + INEXACT, np.isfinite),
+    "isinf": ("compare", 1, "l" + INEXACT, np.isinf),
+    "logical_not": ("logical", 1, "?ld", np.logical_not),
+    "add": ("same", 2, NUMBERS + "?", np.add),
+    "subtract": ("same", 2, NUMBERS, np.subtract),
+    "multiply": ("same", 2, NUMBERS + "?", np.multiply),
+    "divide": ("float", 2, "l" + INEXACT, np.divide),
+    "power": ("same", 2, "bil" + INEXACT, np.power),
+    "floor_divide": ("same", 2, "bilB" + FLOATS, np.floor_divide),
+    "remainder": ("same", 2, "bilB" + FLOATS, np.remainder),
+    "maximum": ("same", 2, ORDERED, np.maximum),
+    "minimum": ("same", 2, ORDERED, np.minimum),
+    "equal": ("compare", 2, "?l" + INEXACT, np.equal),
+    "not_equal": ("compare", 2, "l" + INEXACT, np.not_equal),
+    "less": ("compare", 2, "l" + FLOATS, np.less),
+    "less_equal": ("compare", 2, "l" + FLOATS, np.less_equal),
+    "greater": ("compare", 2, "l" + FLOATS, np.greater),
+    "greater_equal": ("compare", 2, "l" + FLOATS, np.greater_equal),
+    "logical_and": ("logical", 2, "?ld", np.logical_and),
+    "logical_or": ("logical", 2, "?ld", np.logical_or),
+    "logical_xor": ("logical", 2, "?ld", np.logical_xor),
+    "clip": ("same", 3, "il" + FLOATS, clip),
+    "where": ("select", 3, "?l" + INEXACT, np.where),
+}
+
+
+@cache
+def kernel(name):
+    kind, inputs, *_ = TABLE[name]
+    return Elementwise(name, getattr(math, name), inputs, kind)
+
+
+def operands(name, dtype, shape):
+    """Arrays in the function's domain, different for each operand."""
+    inputs = TABLE[name][1]
+    generator = np.random.default_rng(len(name))
+    result = []
+    for k in range(inputs):
+        values = generator.uniform(0.5, 4.5, shape)
+        if dtype.kind in "fc" and name not in ("log", "sqrt", "power"):
+            values = values * generator.choice([-1.0, 1.0], shape)
+        if dtype.kind == "c":
+            values = values + 1j * generator.uniform(-2, 2, shape)
+        if name == "where" and k == 0:
+            result.append(np.asarray(generator.uniform(0, 1, shape) < 0.5))
+        elif dtype.kind == "b":
+            result.append(np.asarray(generator.uniform(0, 1, shape) < 0.5))
+        elif name == "clip":
+            result.append(np.asarray(values + 3 * (k - 1)).astype(dtype))
+        else:
+            result.append(np.asarray(values).astype(dtype))
+    return result
+
+
+def tolerance(dtype):
+    return {"e": 1e-3, "f": 1e-6, "F": 2e-6}.get(dtype.char, 1e-14)
+
+
+def check(name, arrays):
+    got = kernel(name)(*arrays)
+    with np.errstate(all="ignore"):
+        want = np.asarray(TABLE[name][3](*arrays))
+    assert type(got) is np.ndarray
+    assert got.dtype == want.dtype == kernel(name).result_dtype(*[a.dtype for a in arrays])
+    assert got.shape == want.shape
+    assert got.flags.c_contiguous and got.flags.writeable
+    np.testing.assert_allclose(got, want, rtol=tolerance(want.dtype), atol=0)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_every_dtype(name):
+    for code in TABLE[name][2]:
+        dtype = np.dtype(code)
+        check(name, operands(name, dtype, (40,)))
+        check(name, operands(name, dtype, ()))
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_every_layout(name):
+    double = np.dtype("d")
+    check(name, operands(name, double, (0, 3)))
+    check(name, operands(name, double, (2, 3, 5)))
+    arrays = operands(name, double, (6, 8))
+    check(name, [array[::-2, 1::3] for array in arrays])
+    check(name, [np.asfortranarray(array) for array in arrays])
+    check(name, [array[:1] for array in arrays[:1]] + [array[:, :1] for array in arrays[1:]])
+    for array in arrays:
+        array.flags.writeable = False
+    check(name, arrays)
+
+
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 5e-324, -5e-324, 1e-310, 1e-40, 1e300]
+SPECIAL += [-1e300, 709.7, 710.0, -745.2, 88.7, 89.0, -104.0, 1e22, 0.5, -0.5, 1.5, 2.5, 1e-8]
+
+
+@pytest.mark.parametrize("code", REALS)
+@pytest.mark.parametrize("name", [name for name in TABLE if TABLE[name][1] == 1])
+def test_special_values_unary(name, code):
+    if code not in TABLE[name][2]:
+        code = "d"
+    with np.errstate(all="ignore"):
+        x = np.array(SPECIAL).astype(code)
+        want = TABLE[name][3](x)
+        if name == "sigmoid":
+            want = np.exp(x.astype("g") - np.logaddexp(0, x.astype("g"))).astype(code)
+            want[x == -np.inf], want[x == np.inf] = 0, 1
+    got = kernel(name)(x)
+    np.testing.assert_allclose(got, want, rtol=tolerance(x.dtype), atol=np.finfo(code).tiny * 0)
+    if name not in ("sign", "relu"):
+        assert (np.signbit(got) == np.signbit(want))[~np.isnan(x)].all() or got.dtype == bool
+
+
+@pytest.mark.parametrize("code", REALS)
+@pytest.mark.parametrize("name", [name for name in TABLE if TABLE[name][1] == 2])
+def test_special_values_binary(name, code):
+    if code not in TABLE[name][2]:
+        code = "d"
+    with np.errstate(all="ignore"):
+        values = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, -3.0]).astype(code)
+        x, y = (np.ravel(part) for part in np.meshgrid(values, values))
+        want = TABLE[name][3](x, y)
+    np.testing.assert_allclose(kernel(name)(x, y), want, rtol=tolerance(x.dtype))
+
+
+def ulps(name, x, reference):
+    """The largest error in units of the last place, against a wider reference."""
+    got, exact = kernel(name)(x), reference
+    nearest = exact.astype(x.dtype)
+    normal = np.isfinite(nearest) & (np.abs(nearest) >= np.finfo(x.dtype).tiny)
+    error = np.abs(got[normal].astype(exact.dtype) - exact[normal])
+    return float(np.max(error / np.spacing(np.abs(nearest[normal])).astype(exact.dtype)))
+
+
+def samples(name, code):
+    generator = np.random.default_rng(0)
+    largest = 700.0 if code == "d" else 80.0
+    parts = [generator.uniform(-s, s, 20000) for s in (1e-3, 0.4, 1.0, 3.0, 20.0, largest)]
+    parts.append(np.exp(generator.uniform(-30, 8, 20000)))
+    if name in ("sin", "cos"):
+        parts.append(np.arange(1, 20000) * (np.pi / 2))
+    x = np.concatenate(parts)
+    return np.unique(np.abs(x) if name == "log" else x[(x > -1) | (name != "log1p")])
+
+
+BOUNDS = {
+    "exp": (1, 1),
+    "expm1": (2, 1.5),
+    "log": (1, 1),
+    "log1p": (1, 1),
+    "tanh": (2.5, 2.5),
+    "sigmoid": (2.5, 2.5),
+    "softplus": (2, 2),
+    "sin": (1, 1.1),
+    "cos": (1, 1.1),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_accuracy_float32(name):
+    x = samples(name, "f").astype("f")
+    with np.errstate(over="ignore"):
+        exact = TABLE[name][3](x.astype("d"))
+    assert ulps(name, x, exact) <= BOUNDS[name][1]
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_accuracy_float64(name):
+    mpmath = pytest.importorskip("mpmath")
+    exactly = {
+        "log1p": mpmath.log1p,
+        "expm1": mpmath.expm1,
+        "sigmoid": lambda v: 1 / (1 + mpmath.exp(-v)),
+        "softplus": lambda v: mpmath.log1p(mpmath.exp(v)),
+    }
+    function = exactly.get(name) or getattr(mpmath, name)
+    x = samples(name, "d")[::60]
+    got = kernel(name)(x)
+    with mpmath.workdps(60):
+        for value, result in zip(x.tolist(), got.tolist(), strict=True):
+            exact = function(mpmath.mpf(value))
+            error = abs(mpmath.mpf(result) - exact) / mpmath.mpf(np.spacing(abs(float(exact))))
+            assert error <= BOUNDS[name][0], (value, result)
+
+
+@pytest.mark.parametrize("code", REALS)
+def test_sin_and_cos_of_large_arguments(code):
+    x = np.array([1e5, 1e10, -1e22, 3e38] * 300 + [0.5] * 700).astype(code)
+    for name in ("sin", "cos"):
+        want = TABLE[name][3](x.astype("d"))
+        np.testing.assert_allclose(kernel(name)(x), want, rtol=2 * np.finfo(code).eps)
+        np.testing.assert_allclose(kernel(name)(x[1]), want[1], rtol=2 * np.finfo(code).eps)
+
+
+def test_integers_wrap_as_in_numpy():
+    x, y = np.array([250, 3], np.uint8), np.array([10, 200], np.uint8)
+    assert kernel("add")(x, y).tolist() == [4, 203]
+    assert kernel("multiply")(x, y).tolist() == [196, 88]
+    assert kernel("negative")(np.array([-128], np.int8)).tolist() == [-128]
+
+
+def test_integer_division_by_zero_gives_zero_and_warns():
+    x, zero = np.array([1, -7]), np.array([0, 0])
+    for name in ("floor_divide", "remainder"):
+        for _ in range(2):
+            with pytest.warns(RuntimeWarning, match=f"divide by zero.*{name}"):
+                assert kernel(name)(x, zero).tolist() == [0, 0]
+
+
+def test_integer_to_a_negative_power_is_refused():
+    x, y = np.array([2, 3]), np.array([1, -1])
+    for _ in range(2):
+        with pytest.raises(ValueError, match="power: integers to negative integer powers"):
+            kernel("power")(x, y)
+    assert kernel("power")(x, np.array([10, 0])).tolist() == [1024, 1]
+
+
+def test_scalar_functions_mean_numpy_outside_compiled_code():
+    x = np.array([0.5, 2.0])
+    for name in ("exp", "log", "sin", "sqrt", "absolute", "round", "isnan"):
+        np.testing.assert_array_equal(getattr(math, name)(x), TABLE[name][3](x))

@@ -1,0 +1,185 @@
+"""The laws of the design: who may import whom, and what stands behind an operation."""
+
+import ast
+import importlib
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+import tinygrad_cg  # noqa: F401  (fills the registry)
+from tinygrad_cg.primitive import Primitive
+from tinygrad_cg.registry import OPS
+
+ROOT = Path(__file__).resolve().parent.parent
+KERNELS = ROOT / "kernels"
+LIBRARY = ROOT / "tinygrad_cg"
+NAMESPACES = ("math", "linalg", "nn", "random", "numpy", "keras.ops")
+MAKERS = ("tinygrad_cg.ops.creation", "tinygrad_cg.ops.random")
+CORE = ("tensor", "variable", "primitive", "tape", "custom_gradient", "recompute", "nest")
+
+
+def sources(folder: Path) -> list[Path]:
+    """All Python files under a folder."""
+    return sorted(folder.rglob("*.py"))
+
+
+def imported(path: Path) -> set[str]:
+    """The top-level names of the modules that a file imports, wherever in it."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names.add(node.module.split(".")[0])
+    return names
+
+
+def run(program: str) -> str:
+    """What a program prints, in a fresh process that finds the library."""
+    found = f"import sys; sys.path[:0] = {[str(ROOT), str(KERNELS)]}\n"
+    done = subprocess.run(
+        [sys.executable, "-c", found + program], capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def loaded_by(module: str) -> set[str]:
+    """The modules in memory after an import."""
+    return set(run(f"import {module}\nprint(*sys.modules)").split())
+
+
+def tops(modules: set[str]) -> set[str]:
+    return {name.split(".")[0] for name in modules}
+
+
+def test_kernels_know_nothing_of_the_library():
+    assert sources(KERNELS)
+    for path in sources(KERNELS):
+        assert "tinygrad_cg" not in imported(path), path
+
+
+def test_numba_has_one_home():
+    assert sources(LIBRARY)
+    for path in sources(LIBRARY):
+        assert not imported(path) & {"numba", "llvmlite"}, path
+
+
+def test_the_kernels_folder_is_no_package():
+    assert not (KERNELS / "__init__.py").exists()
+
+
+@pytest.mark.parametrize("folder", [LIBRARY, KERNELS])
+def test_imports_are_of_the_standard_library_numba_and_numpy(folder):
+    allowed = sys.stdlib_module_names | {"numpy", "numba", "llvmlite"}
+    for path in sources(folder):
+        assert imported(path) <= allowed | {"tinygrad_cg", "tinygrad_cg_kernels"}, path
+
+
+def test_the_library_loads_numba_numpy_and_nothing_else():
+    ours = {"tinygrad_cg", "tinygrad_cg_kernels"}
+    modules = tops(loaded_by("tinygrad_cg"))
+    assert ours <= modules
+    assert modules - tops(loaded_by("numba")) - ours <= sys.stdlib_module_names
+
+
+def test_importing_the_library_leaves_the_tour_alone():
+    assert not any(name.startswith("tinygrad_cg.tour") for name in loaded_by("tinygrad_cg"))
+
+
+def test_runtime_dependencies_are_numba_and_numpy():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert [text.split(">=")[0] for text in project["dependencies"]] == ["numba", "numpy"]
+
+
+def test_files_can_be_read_in_one_sitting():
+    for folder in ("tinygrad_cg", "kernels", "tests", "benchmarks"):
+        for path in sources(ROOT / folder):
+            assert count_lines(path) <= 600, path
+    for name in CORE:
+        assert count_lines(LIBRARY / f"{name}.py") <= 350, name
+
+
+def count_lines(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+# What stands behind an operation --------------------------------------------------------------
+
+
+def names_in(code: CodeType) -> Iterator[str]:
+    """The global names that a piece of code uses, with the functions inside it."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from names_in(constant)
+
+
+def foundations(value: Any, seen: set[int]) -> set[str]:
+    """The records, and the modules that make tensors from nothing, that a function rests on."""
+    if id(value) in seen:
+        return set()
+    seen.add(id(value))
+    value = getattr(value, "primitive", value)
+    if isinstance(value, Primitive):
+        return {value.name}
+    if not isinstance(value, FunctionType) or not value.__module__.startswith("tinygrad_cg"):
+        return set()
+    if value.__module__ in MAKERS:
+        return {value.__module__}
+    used = [value.__globals__.get(name) for name in names_in(value.__code__)]
+    used += [cell.cell_contents for cell in value.__closure__ or ()]
+    return set().union(*(foundations(one, seen) for one in used))
+
+
+@pytest.mark.parametrize("namespace", NAMESPACES)
+def test_every_public_operation_has_a_record(namespace):
+    module = importlib.import_module(f"tinygrad_cg.{namespace}")
+    for name in module.__all__:
+        operation = getattr(module, name)
+        if isinstance(operation, FunctionType) and name != "custom_gradient":
+            found = foundations(operation, set())
+            assert found, f"{namespace}.{name} rests on no record"
+            assert found <= set(OPS) | set(MAKERS), name
+
+
+def test_the_registry_knows_its_records_by_name():
+    assert len(OPS) >= 45
+    assert all(record.name == name for name, record in OPS.items())
+    assert {record.kind for record in OPS.values()} >= {"elementwise", "reduction", "move"}
+
+
+def dispatchers(kernel: Any) -> list[Any]:
+    """The Numba dispatchers that a kernel has in use."""
+    return list(kernel.dispatchers.values())
+
+
+def assert_compiled(kernel: Any) -> None:
+    assert dispatchers(kernel)
+    for dispatcher in dispatchers(kernel):
+        assert isinstance(dispatcher, Dispatcher)
+
+
+def records(kind: str) -> list[Primitive]:
+    return [record for record in OPS.values() if record.kind == kind]
+
+
+@pytest.mark.parametrize("record", records("elementwise"), ids=lambda record: record.name)
+def test_elementwise_records_are_numba_kernels(record):
+    kernel = record.kernel
+    kernel(*[np.full(3, 0.5)] * kernel.inputs)
+    assert_compiled(kernel)
+
+
+@pytest.mark.parametrize("record", records("reduction"), ids=lambda record: record.name)
+def test_reduction_records_are_numba_kernels(record):
+    case = record.samples[0]
+    record.run(*[np.full(shape, 0.5) for shape in case.shapes], **case.params)
+    assert_compiled(record.kernel)

@@ -1,0 +1,5 @@
+"""Where TensorFlow 1 kept what was new."""
+
+from . import eager
+
+__all__ = ["eager"]

@@ -1,0 +1,5 @@
+"""The first home of custom gradients."""
+
+from ..custom_gradient import custom_gradient
+
+__all__ = ["custom_gradient"]

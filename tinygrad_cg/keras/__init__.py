@@ -1,0 +1,5 @@
+"""Keras's names."""
+
+from . import ops
+
+__all__ = ["ops"]
