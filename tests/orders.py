@@ -2,11 +2,15 @@
 
 import contextlib
 import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import tinygrad_cg as tf
 
 
-def derivative(function, value, order=1, dtype="float32"):
+def derivative(
+    function: Callable[..., Any], value: float, order: int = 1, dtype: str = "float32"
+) -> Any:
     """The order-th derivative of a scalar function by nested tapes: a float, or None."""
     x = tf.constant(value, dtype=dtype)
 
@@ -22,7 +26,9 @@ def derivative(function, value, order=1, dtype="float32"):
     return None if result is None else float(result)
 
 
-def gradient(function, *inputs, sources=None, **options):
+def gradient(
+    function: Callable[..., Any], *inputs: Any, sources: Any = None, **options: Any
+) -> Any:
     """One gradient of function(*inputs), as plain numbers, with every input watched."""
     with tf.GradientTape() as tape:
         tape.watch(inputs)
@@ -30,7 +36,7 @@ def gradient(function, *inputs, sources=None, **options):
     return numbers(tape.gradient(result, inputs if sources is None else sources, **options))
 
 
-def numbers(structure):
+def numbers(structure: Any) -> Any:
     """Plain Python numbers and lists for a structure of Tensors; None stays None."""
     if structure is None:
         return None
@@ -41,15 +47,15 @@ def numbers(structure):
     return structure.numpy().tolist()
 
 
-def assert_next_gradient_is_right():
+def assert_next_gradient_is_right() -> None:
     """The gradient after an error: nothing of the failed call may be left behind."""
     assert gradient(lambda x: x * x * x, tf.constant(2.0)) == [12.0]
 
 
 @contextlib.contextmanager
-def custom_gradient_warnings():
+def custom_gradient_warnings() -> Iterator[list[str]]:
     """The CustomGradientWarnings of the block, as a list of their texts."""
-    texts = []
+    texts: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield texts

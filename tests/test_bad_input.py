@@ -22,6 +22,13 @@ def next_gradient_is_right():
     assert tape.gradient(y, x).numpy() == 27.0
 
 
+class Series:
+    """A foreign container that gives an array when asked."""
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array([1.0, 2.0], dtype=dtype)
+
+
 RECORD = np.zeros(2, dtype=[("a", "f4"), ("b", "f4")])
 
 
@@ -174,12 +181,13 @@ def test_layouts(array):
 @pytest.mark.parametrize(
     ("foreign", "dtype"),
     [
-        (memoryview(np.array([1.0, 2.0])), "float64"),
+        (np.array([1.0, 2.0]).data, "float64"),
+        (Series(), "float64"),
         (np.ma.masked_array([1.0, 2.0]).data, "float64"),
         (np.ones((1, 2)).view(np.recarray), "float64"),
         (range(3), "int32"),
     ],
-    ids=["memoryview", "masked", "subclass", "range"],
+    ids=["memoryview", "__array__", "masked", "subclass", "range"],
 )
 def test_foreign_containers(foreign, dtype):
     """What gives an array is taken."""
@@ -232,7 +240,7 @@ def test_integers_that_do_not_fit(dtype, other):
     """Law 2: a weak integer that its tensor's dtype cannot hold is no other number."""
     t = tf.constant(np.array([1, 2], dtype))
     with pytest.raises((OverflowError, ValueError)):
-        t + other
+        _ = t + other
 
 
 def test_default_float():
@@ -246,7 +254,7 @@ def test_default_float():
 def test_integer_to_a_negative_power(exponent):
     """BAD_INPUT: int ** negative int: ValueError."""
     with pytest.raises(ValueError, match="negative integer power"):
-        tf.constant([2, 3]) ** exponent
+        _ = tf.constant([2, 3]) ** exponent
 
 
 def test_float_to_a_negative_power():

@@ -528,3 +528,70 @@ def test_jacobian_of_a_custom_gradient_by_rows():
     rows = [tape.gradient(y, x, output_gradients=tf.constant(unit)) for unit in units]
     assert numbers(rows) == [[10.0, 0.0], [0.0, 20.0]]
     assert upstreams == units
+
+
+def test_stop_recording_inside_the_function():
+    """2.1 with 1.0: the tape records again when the function returns, so the rule serves."""
+    x = tf.constant(2.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+
+        @tf.custom_gradient
+        def f(x):
+            with tape.stop_recording():
+                y = x * x
+            return y, lambda dy: dy * 9.0
+
+        y = f(x)
+        z = y * x
+    assert float(tape.gradient(z, x)) == 22.0
+    assert_next_gradient_is_right()
+
+
+def test_tape_entered_and_left_inside_the_function():
+    """1.14: a tape of the function's own, whose result is an output."""
+
+    @tf.custom_gradient
+    def slope_of_cube(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = x**3
+        return tape.gradient(y, x), lambda dy: dy * 6.0 * x
+
+    assert [derivative(slope_of_cube, 2.0, order) for order in range(3)] == [12.0, 12.0, 6.0]
+
+
+def test_upstreams_that_a_rule_keeps_do_not_change():
+    """Law 6: accumulation never writes into what somebody holds."""
+    kept = []
+
+    @tf.custom_gradient
+    def f(x):
+        def grad(dy):
+            kept.append(dy)
+            return dy
+
+        return x * 1.0, grad
+
+    def fan_out(x):
+        u = x * 1.0
+        return f(u) + f(u) + f(u) * 2.0 + u
+
+    assert gradient(fan_out, tf.constant([1.0, 2.0])) == [[5.0, 5.0]]
+    assert sorted(numbers(kept)) == [[1.0, 1.0], [1.0, 1.0], [2.0, 2.0]]
+
+
+def test_long_chain_of_custom_gradients():
+    """No recursion in the sweep: 20,000 rules in a row."""
+    recorder = Recorder()
+
+    @tf.custom_gradient
+    def same(x):
+        return x * 1.0, lambda dy: dy * 1.0
+
+    def chain(x):
+        for _ in range(20_000):
+            x = same(x)
+        return recorder.op(x)
+
+    assert derivative(chain, 2.0, 1) == 10.0

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,7 @@ def test_decorator_forms_and_metadata(decorate):
 @pytest.mark.parametrize("target", [3, "f", 2.5, [double], {}])
 def test_decorating_a_non_callable_is_a_type_error_at_once(target):
     """Decision 11."""
-    with pytest.raises(TypeError, match="callable"):
+    with pytest.raises(TypeError, match="custom_gradient decorates a function"):
         tf.custom_gradient(target)
     assert_next_gradient_is_right()
 
@@ -113,7 +114,8 @@ class Model:
     @tf.custom_gradient
     def layer(self, x):
         def grad(dy, variables=None):
-            assert variables[0] is self.w
+            (only,) = variables or ()
+            assert only is self.w
             return dy * self.w, [dy * x]
 
         return self.w * x, grad
@@ -166,7 +168,7 @@ def test_method_with_a_variable_of_its_own():
 
 def test_bind_decorator():
     """1.9: Bind.decorator(d) calls d(f, args, kwargs), bound or not; 6 both times."""
-    bind = type(tf.custom_gradient(double))
+    bind: Any = type(tf.custom_gradient(double))
     calls = []
 
     @bind.decorator
@@ -179,7 +181,8 @@ def test_bind_decorator():
         def bar(self, a, b, c):
             return a + b + c
 
-    assert Foo.bar(None, 1, 2, c=3) == 6
+    unbound: Any = Foo.bar
+    assert unbound(None, 1, 2, c=3) == 6
     assert Foo().bar(1, 2, c=3) == 6
     assert calls == [((None, 1, 2), {"c": 3}), ((1, 2), {"c": 3})]
 
@@ -197,9 +200,48 @@ def test_rule_with_extra_defaulted_parameters_receives_only_the_upstreams():
     assert gradient(reverse, tf.constant(2.0)) == [-1.0]
 
 
-def test_decorated_function_decorated_again_is_refused_or_clear():
-    """A function whose result is no pair, once the inner decorator took it away."""
+def test_decorated_function_decorated_again_is_refused():
+    """The inner decorator took the rule away: what is left is no pair."""
     twice = tf.custom_gradient(tf.custom_gradient(double))
     with pytest.raises(TypeError, match=r"must return \(output, grad_fn\)"):
         twice(tf.constant(1.0))
     assert_next_gradient_is_right()
+
+
+def test_bind_over_bind_keeps_both():
+    """1.9: the outer decorator is applied, to the inner one's result."""
+    bind = type(tf.custom_gradient(double))
+    thousandfold = bind.decorator(lambda f, args, kwargs: f(*args, **kwargs) * 1000.0)
+    f = thousandfold(tf.custom_gradient(double))
+    assert numbers(f(tf.constant(1.0))) == 2000.0
+    assert gradient(f, tf.constant(1.0)) == [10000.0]
+    assert f.__name__ == "double"
+
+
+def test_the_other_decorators_over_a_custom_gradient():
+    """1.10 and 1.11: they are applied as well, in the order in which they stand."""
+    runs = []
+
+    @tf.custom_gradient
+    def f(x):
+        runs.append(1)
+        return x * 2.0, lambda dy: dy * 10.0
+
+    x = tf.constant(1.0)
+    assert gradient(tf.grad_pass_through(f), x) == [1.0]
+    runs.clear()
+    assert gradient(tf.recompute_grad(f), x) == [10.0]
+    assert len(runs) == 2
+
+
+def test_attributes_of_the_function_do_not_disturb():
+    """Metadata is copied from the function, whatever it carries."""
+
+    def f(x):
+        return x * 2.0, lambda dy: dy * 10.0
+
+    f.note = "kept"
+    f._function = f._decorated = None
+    decorated = tf.custom_gradient(f)
+    assert decorated.note == "kept"
+    assert gradient(decorated, tf.constant(1.0)) == [10.0]

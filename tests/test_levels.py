@@ -179,6 +179,19 @@ class TestLate:
         with pytest.warns(tf.errors.TapeWarning, match="computed after the tape closed"):
             assert first.gradient(z, x) is None
 
+    def test_recorded_by_an_outer_tape_that_is_still_open(self):
+        """The commonest slip: the inner tape ended, the outer one goes on recording."""
+        x = tf.constant(3.0)
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = x * x
+            z = y * x
+        assert outer.gradient(z, x).numpy() == 27.0
+        with pytest.warns(tf.errors.TapeWarning, match="computed after the tape closed"):
+            assert inner.gradient(z, x) is None
+
     def test_what_has_no_connection_is_silent(self):
         x, other = tf.constant(3.0), tf.constant(4.0)
         with tf.GradientTape(persistent=True) as tape:

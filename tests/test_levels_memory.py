@@ -188,7 +188,7 @@ class TestMemory:
         ],
     )
     def test_300_runs_leave_nothing(self, run):
-        for _ in range(5):
+        for _ in range(20):
             run()
         gc.collect()
         gc.disable()
@@ -199,7 +199,7 @@ class TestMemory:
             after = len(gc.get_objects())
         finally:
             gc.enable()
-        assert after - before < 50
+        assert after - before < 150  # a leak would be one object a run, or more
 
     def test_dead_branches_are_freed_while_the_tape_records(self):
         x = tf.constant([1.0, 2.0])

@@ -175,3 +175,66 @@ def test_error_on_the_way_back_leaves_the_state_sound():
         gradient(f, tf.constant(3.0))
     assert_next_gradient_is_right()
     assert gradient(f, tf.constant(3.0)) == [6.0]
+
+
+def test_variable_assigned_before_the_way_back():
+    """BAD_INPUT: the gradient is at the recorded value, and the assigned value stays."""
+    v = tf.Variable(3.0)
+    f = tf.recompute_grad(lambda x: v * v * x)
+    x = tf.constant(1.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    v.assign(50.0)
+    assert numbers(tape.gradient(y, [x, v])) == [9.0, 6.0]
+    assert float(v) == 50.0
+
+
+# segments=: a chain, divided.
+
+
+def counted_chain(length, runs):
+    def link(factor):
+        def apply(x):
+            runs.append(factor)
+            return tf.sin(x) * factor
+
+        return apply
+
+    return [link(1.0 + 0.1 * place) for place in range(length)]
+
+
+@pytest.mark.parametrize("segments", [None, 1, 2, 3, 7])
+def test_chain_in_segments(segments):
+    """As the plain chain, at each order; every link runs twice for a gradient."""
+    runs = []
+    links = counted_chain(7, runs)
+
+    def plain(x):
+        for link in links:
+            x = link(x)
+        return x
+
+    chain = tf.recompute_grad(links, segments=segments)
+    for order in range(4):
+        expected = derivative(plain, 0.5, order, "float64")
+        assert derivative(chain, 0.5, order, "float64") == pytest.approx(expected, rel=1e-12)
+    runs.clear()
+    derivative(chain, 0.5, 1)
+    assert len(runs) == 14
+
+
+@pytest.mark.parametrize("segments", [0, 8, -1])
+def test_impossible_number_of_segments(segments):
+    """A clear error at once."""
+    with pytest.raises(ValueError, match="segments must be 1 to 7"):
+        tf.recompute_grad(counted_chain(7, []), segments=segments)
+
+
+def test_segments_are_for_chains():
+    """A clear error at once."""
+    with pytest.raises(TypeError, match="segments"):
+        tf.recompute_grad(tf.sin, segments=2)
+    for wrong in (3, [tf.sin, 3], []):
+        with pytest.raises(TypeError, match="needs a function or a list of functions"):
+            tf.recompute_grad(wrong)

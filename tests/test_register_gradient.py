@@ -1,5 +1,7 @@
 """Issue 2, item 7: primitives by name, with kernels and registered gradients of one's own."""
 
+from typing import Any
+
 import numba
 import numpy as np
 import pytest
@@ -80,13 +82,18 @@ def test_plain_values_are_converted(cube):
 
 
 def test_elementwise_kernel_of_two_operands_broadcasts():
-    """The scalar function is compiled by the library; gradients are reduced to the inputs."""
+    """The scalar function is compiled by the library; its rule has to undo broadcasting."""
     mix = tf.primitive("MixTwo", kernel=lambda x, y: x * x * y, elementwise=True)
 
     @tf.RegisterGradient("MixTwo")
     def rule(op, grad):
         x, y = op.inputs
-        return 2 * x * y * grad, x * x * grad
+        return (
+            tf.reduce_sum(2 * x * y * grad, axis=1, keepdims=True)
+            if x.shape
+            else 2 * x * y * grad,
+            tf.reduce_sum(x * x * grad, axis=0) if y.shape else x * x * grad,
+        )
 
     x, y = tf.constant([[1.0], [2.0]]), tf.constant([3.0, 4.0, 5.0])
     assert numbers(mix(x, y)) == [[3.0, 4.0, 5.0], [12.0, 16.0, 20.0]]
@@ -250,7 +257,7 @@ def test_names_are_strings(name):
         tf.primitive(name, kernel=numpy_cube)
 
 
-@pytest.mark.parametrize("kernel", [3, None, "numpy"])
+@pytest.mark.parametrize("kernel", [3, 2.5, "numpy"])
 def test_kernels_are_callables(kernel):
     """A clear error at once."""
     with pytest.raises(TypeError, match="callable"):
@@ -259,8 +266,9 @@ def test_kernels_are_callables(kernel):
 
 def test_rules_are_callables():
     """A clear error at once."""
-    with pytest.raises(TypeError, match="callable"):
-        tf.RegisterGradient("RuleIsNoFunction")(3)
+    register: Any = tf.RegisterGradient("RuleIsNoFunction")
+    with pytest.raises(TypeError, match="RegisterGradient decorates a function"):
+        register(3)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
@@ -327,3 +335,56 @@ def test_primitive_inside_a_custom_gradient_and_a_graph(cube):
     with tf.Graph().as_default():
         x = tf.constant(2.0)
         assert numbers(tf.gradients(cube(x), x)) == [12.0]
+
+
+def test_primitive_as_a_decorator_of_its_kernel():
+    """Without a kernel, primitive(name) waits for one."""
+
+    @tf.primitive("DecoratedHalf")
+    def half(x, parts=2):
+        return x / parts
+
+    tf.RegisterGradient("DecoratedHalf")(lambda op, grad: grad / op.get_attr("parts"))
+    assert numbers(half(tf.constant(3.0), parts=4)) == 0.75
+    assert gradient(lambda x: half(x, parts=4), tf.constant(3.0)) == [0.25]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        lambda x, times: (times, *x.shape),
+        lambda x, times: ((times, *x.shape), x.dtype),
+    ],
+)
+def test_shape_rule(rule):
+    """shape(*avals, **attrs) says the result's shape, or its shape and dtype."""
+    name = f"Repeat{rule.__code__.co_firstlineno}"
+    repeat = tf.primitive(name, kernel=lambda x, times: np.stack([x] * times), shape=rule)
+    tf.RegisterGradient(name)(lambda op, grad: tf.reduce_sum(grad, axis=0))
+    x = tf.constant([1.0, 2.0])
+    assert numbers(repeat(x, times=2)) == [[1.0, 2.0], [1.0, 2.0]]
+    assert gradient(lambda x: repeat(x, times=3), x) == [[3.0, 3.0]]
+
+
+def test_kernel_that_breaks_its_shape_rule():
+    """Law 2: a clear error and no wrong shape."""
+    op = tf.primitive("BreaksItsShape", kernel=lambda x: x[:1], shape=lambda x: x.shape)
+    with pytest.raises(ValueError, match=r"(?s)BreaksItsShape.*\(1,\)"):
+        op(tf.constant([1.0, 2.0]))
+    assert_next_gradient_is_right()
+
+
+def test_kernel_that_writes_into_its_operand_is_stopped():
+    """A Tensor is immutable, for kernels too."""
+
+    def spoil(x):
+        x[...] = 0.0
+        return x
+
+    x = tf.constant([1.0, 2.0])
+    with pytest.raises(ValueError, match="read-only"):
+        tf.primitive("Spoils", kernel=spoil)(x)
+    assert numbers(x) == [1.0, 2.0]
+    same = tf.primitive("ReturnsItsOperand", kernel=lambda x: x)(x)
+    assert same is not x
+    assert numbers(same) == [1.0, 2.0]

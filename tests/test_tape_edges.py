@@ -1,6 +1,7 @@
 """Gradients at ties, at edges and of what has none (BEHAVIOUR 2.1, decisions 14 and 16)."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 import tinygrad_cg as tf
 
 
-def gradient_at(function, *points, dtype=None):
+def gradient_at(function, *points, dtype=None) -> Any:
     """The function's gradients at the points, as numbers and lists; None kept."""
     tensors = [tf.constant(point, dtype=dtype) for point in points]
     with tf.GradientTape() as tape:

@@ -71,6 +71,16 @@ class TestTargetIsASource:
             z = y * y
         assert values(tape.gradient([x, y, z], [x, y])) == [1.0, 11.0]
 
+    @pytest.mark.parametrize("watched", [False, True])
+    def test_repeated_source(self, watched):
+        """Repeated sources each get the full gradient here too."""
+        x, v = tf.constant(2.0), tf.Variable(3.0)
+        with tf.GradientTape(persistent=True) as tape:
+            if watched:
+                tape.watch([x, v])
+        assert values(tape.gradient(x, [x, x])) == [1.0, 1.0]
+        assert values(tape.gradient([v, x], [v, x, v])) == [1.0, 1.0, 1.0]
+
     def test_vector(self):
         tape, x = recorded([1.0, 2.0])
         assert tape.gradient(x, x).numpy().tolist() == [1.0, 1.0]

@@ -35,6 +35,12 @@ def output():
     return done.stdout
 
 
+@pytest.fixture(scope="module")
+def prose(output):
+    """The same without line breaks."""
+    return " ".join(output.split())
+
+
 def row(output: str, start: str, occurrence: int = 0) -> list[str]:
     """The cells of the table row that starts with a text."""
     rows = [line.strip() for line in output.splitlines() if line.strip().startswith(start)]
@@ -48,43 +54,43 @@ def test_lines_fit(output):
     assert max(len(line) for line in output.splitlines()) <= 100
 
 
-def test_nan_becomes_one(output):
-    assert "inf / inf, is nan" in output
-    assert re.search(r"it\s+is\s+1\.", output)
+def test_nan_becomes_one(output, prose):
+    assert "inf / inf, is nan" in prose
+    assert "it is 1." in prose
     assert row(output, "as written, x = 100") == ["inf", "nan", "nan", "nan"]
     assert row(output, "the documents' rule, x = 100") == ["inf", "1", "nan", "nan"]
     assert row(output, "a rule for every order, x = 100")[:3] == ["100", "1", "0"]
 
 
-def test_first_nesting_example(output):
+def test_first_nesting_example(output, prose):
     assert row(output, "op(x), K = 1000") == ["12", "12", "12"]
     assert row(output, "op(x)**2, K = 1000") == ["192", "24000", "480"]
     assert row(output, "op(x)**2, K = 12") == ["192", "288", "480"]
-    assert re.search(r"d\(gradient\)/d\(dy\)\s+=\s+1000", output)
-    assert "the library says so" in output
+    assert "d(gradient)/d(dy) = 1000" in prose
+    assert "the library says so" in prose
 
 
-def test_second_nesting_example(output):
+def test_second_nesting_example(output, prose):
     assert row(output, "one argument, 6 * x") == ["12", "12", "480", "6"]
     assert row(output, "two arguments, true") == ["12", "12", "480", "6"]
     assert row(output, "one argument, 1000") == ["12", "1000", "16288", "None"]
     assert row(output, "as printed") == ["12", "ValueError", "ValueError", "ValueError"]
-    assert re.search(r"return\s+1\s+gradients,\s+but\s+returned\s+2", output)
+    assert "return 1 gradients, but returned 2" in prose
 
 
-def test_the_naive_loss_fails_and_the_fit_does_not(output):
+def test_the_naive_loss_fails_and_the_fit_does_not(output, prose):
     assert row(output, "as written", 2) == ["inf", "31 of 31 nan", "961 of 961 nan"]
-    assert row(output, "the documents' rule", 3) == ["inf", "finite", "961 of 961 nan"]
+    assert row(output, "the documents' rule", 2) == ["inf", "finite", "961 of 961 nan"]
     assert row(output, "softplus with its rule")[1:] == ["finite", "finite"]
-    accuracy = re.search(r"\((\d+\.\d)%\) are on\s+the right side", output)
+    accuracy = re.search(r"\((\d+\.\d)%\) are on the right side", prose)
     assert accuracy
     assert float(accuracy[1]) > 92
-    assert re.search(r"naive loss, on the same unscaled data: it stops at step 0", output)
+    assert "naive loss, on the same unscaled data: it stops at step 0" in prose
 
 
-def test_source_and_licence_are_named(output):
-    assert "UCI Machine Learning" in output
-    assert "CC BY 4.0" in output
+def test_source_and_licence_are_named(prose):
+    assert "UCI Machine Learning" in prose
+    assert "CC BY 4.0" in prose
 
 
 def test_timings_are_ratios(output):
@@ -193,10 +199,10 @@ def test_own_data_with_names_of_classes_and_a_constant_column(tmp_path, capsys):
         lines.append(f"{random.normal(kind):.6f},7,{'yes' if kind else 'no'}")
     path = own_file(tmp_path, "\ufeff" + "\r\n".join(lines) + "\r\n\r\n")
     assert main(["--data", path, "--target", "kind"]) == 0
-    printed = capsys.readouterr().out
+    printed = " ".join(capsys.readouterr().out.split())
     assert "Class 1 is 'yes'" in printed
     assert "one value only: always" in printed
-    assert re.search(r"naive loss, on the same unscaled data: it comes through", printed)
+    assert "naive loss, on the same unscaled data: it comes through" in printed
 
 
 def test_classes_that_are_numbers_sort_as_numbers():

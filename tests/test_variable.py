@@ -106,6 +106,20 @@ class TestReading:
             y = v.value() * v.read_value() + v
         assert tape.gradient(y, v).numpy() == 7.0
 
+    @pytest.mark.parametrize(
+        "read",
+        [lambda v: tf.convert_to_tensor(v), lambda v: v.value(), lambda v: tf.identity(v)],
+        ids=["convert_to_tensor", "value", "identity"],
+    )
+    def test_what_was_read_is_a_source_of_its_own(self, read):
+        """As the original: the gradient by the read tensor leaves out the other reads."""
+        v = tf.Variable(3.0)
+        with tf.GradientTape() as tape:
+            t = read(v)
+            y = t * t * v
+        by_tensor, by_variable = tape.gradient(y, [t, v])
+        assert (by_tensor.numpy(), by_variable.numpy()) == (18.0, 27.0)
+
     def test_a_read_value_stays(self):
         v = tf.Variable([1.0, 2.0])
         read, array = v.read_value(), v.numpy()

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .convert import convert, is_tensor
-from .dtypes import float32, int32
-from .errors import InvalidArgumentError
 from .ops.creation import constant
 from .spell import spell
 from .tensor import Tensor
@@ -23,46 +21,39 @@ def _listed(values: Any) -> Any:
     return [values] if is_tensor(values) else values
 
 
-def _counted(parts: list[Tensor], num: int | None) -> list[Tensor]:
-    if num is not None and num != len(parts):
-        raise InvalidArgumentError(f"unstack: num is {num}, but there are {len(parts)} slices")
-    return parts
-
-
 def _places(condition: Any) -> Tensor:
     """The coordinates of what is true, one row each."""
     return constant(np.argwhere(convert(condition)._values()))
 
 
-def _neither(x: Any, y: Any) -> bool:
-    if (x is None) != (y is None):
-        raise ValueError("where: x and y must both be given, or neither")
-    return x is None
-
-
 _TABLE = """
     broadcast_to(input, shape, name=None) = broadcast_to(input, shape)
-    clip_by_value(t, clip_value_min, clip_value_max, name=None) = clip(t, clip_value_min, clip_value_max)
+    clip_by_value(t, clip_value_min, clip_value_max, name=None)
+        = clip(t, clip_value_min, clip_value_max)
     concat(values, axis, name=None) = concatenate(_listed(values), axis)
     expand_dims(input, axis, name=None) = expand_dims(input, axis)
     fill(dims, value, name=None) = full(dims, value)
-    gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None) = gather(params, indices, batch_dims if axis is None else axis, batch_dims)
+    gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None)
+        = gather(params, indices, batch_dims if axis is None else axis, batch_dims)
     identity(input, name=None) = identity(input)
     linspace(start, stop, num, name=None) = linspace(start, stop, num)
     ones(shape, dtype=float32, name=None) = ones(shape, dtype)
     ones_like(input, dtype=None, name=None) = ones_like(input, dtype)
-    range(start, limit=None, delta=1, dtype=None, name=None) = arange(start, limit, delta, dtype)
+    range(start, limit=None, delta=1, dtype=None, name=None)
+        = arange(start, limit, delta, dtype)
     rank(input, name=None) = constant(convert(input).ndim)
     reshape(tensor, shape, name=None) = reshape(tensor, shape)
-    shape(input, out_type=int32, name=None) = constant(convert(input).shape, out_type or int32)
-    size(input, out_type=int32, name=None) = constant(convert(input).size, out_type or int32)
+    shape(input, out_type=None, name=None) = constant(convert(input).shape, out_type or int32)
+    size(input, out_type=None, name=None) = constant(convert(input).size, out_type or int32)
     squeeze(input, axis=None, name=None) = squeeze(input, axis)
     stack(values, axis=0, name=None) = stack(values, axis)
     stop_gradient(input, name=None) = stop_gradient(input)
-    transpose(a, perm=None, conjugate=False, name=None) = conj(transpose(a, perm)) if conjugate else transpose(a, perm)
-    unstack(value, num=None, axis=0, name=None) = _counted(unstack(value, axis), num)
-    where(condition, x=None, y=None, name=None) = _places(condition) if _neither(x, y) else where(condition, x, y)
+    transpose(a, perm=None, conjugate=False, name=None)
+        = conj(transpose(a, perm)) if conjugate else transpose(a, perm)
+    unstack(value, num=None, axis=0, name=None) = counted(unstack(value, axis), num)
+    where(condition, x=None, y=None, name=None)
+        = _places(condition) if neither(x, y) else where(condition, x, y)
     zeros(shape, dtype=float32, name=None) = zeros(shape, dtype)
     zeros_like(input, dtype=None, name=None) = zeros_like(input, dtype)
 """
-__all__ = spell(globals(), _TABLE)
+spell(globals(), _TABLE)

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy import array
 from tinygrad_cg_kernels.dtypes import promote
 
 from .tensor import ArrayLike, Tensor
@@ -34,6 +33,7 @@ _REMEDIES = {
     "m": "timedelta64; divide by a unit and convert to a number first",
 }
 pack_list: Callable[[Any], Tensor]  # set by ops.shape: a list that holds tensors is stacked
+scatter_slices: Callable[..., Tensor]  # set by ops.indexing
 
 
 def as_dtype(dtype: Any) -> np.dtype:
@@ -54,8 +54,11 @@ def as_dtype(dtype: Any) -> np.dtype:
 
 
 def check_dtype(dtype: np.dtype, where: str) -> np.dtype:
+    """`dtype` in native byte order, as the one object that NumPy has for it."""
+    if not dtype.isnative:
+        dtype = dtype.newbyteorder("=")
     if dtype in _SUPPORTED:
-        return np.result_type(dtype)  # native order, and one object for each dtype
+        return np.result_type(dtype)
     if dtype.names is not None:
         remedy = "structured dtype; pass its fields separately"
     elif dtype.kind in "fc":
@@ -109,10 +112,31 @@ def convert(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> Ten
     if isinstance(value, Tensor):
         return value
     if isinstance(value, ArrayLike):
-        return value._read()  # type: ignore[attr-defined]
+        return value._read()
+    if isinstance(value, IndexedSlices):
+        return value.dense()
     if isinstance(value, (list, tuple)) and any_tensor(value):
         return pack_list(value)
     return Tensor(to_array(value, dtype, copy))
+
+
+class IndexedSlices:
+    """A tensor that is zero but for some slices along its first axis.
+
+    Accepted wherever a tensor is; slices at the same index add up. After ``tf.IndexedSlices``.
+    """
+
+    def __init__(self, values: Any, indices: Any, dense_shape: Any = None):
+        self.values = convert(values)
+        self.indices = convert(indices)
+        self.dense_shape = dense_shape
+
+    def dense(self) -> Tensor:
+        """The whole tensor."""
+        if self.dense_shape is None:
+            raise ValueError("IndexedSlices: a dense tensor needs dense_shape")
+        shape = tuple(np.asarray(self.dense_shape).tolist())
+        return scatter_slices(self.values, self.indices, shape)
 
 
 def any_tensor(values: list | tuple) -> bool:
@@ -127,24 +151,24 @@ def to_array(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> np
     """A native NumPy array of a supported dtype; never the caller's own if `copy`."""
     if type(value) is np.ndarray:
         return _own(value, dtype, copy)
+    if isinstance(value, np.generic):
+        return _own(np.asarray(value), dtype, copy)
     if isinstance(value, (bool, int, float, complex)):
         if dtype is None:
             dtype = scalar_dtype(value)
         elif isinstance(value, (float, complex)) and dtype.kind in "biu":
             raise TypeError(f"Cannot convert {value} to EagerTensor of dtype {dtype}")
         return np.array(value, dtype)
-    if isinstance(value, np.generic):
-        return _own(np.asarray(value), dtype, copy)
     if value is None or callable(value) or isinstance(value, (str, bytes, set, dict)):
         raise TypeError(_refusal(value))
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError("a masked array would lose its mask: call .filled(value) on it first")
     if isinstance(value, (list, tuple, range)):
         return _from_nested(value, dtype)
-    if not (hasattr(value, "__array__") or hasattr(value, "__array_interface__")):
-        if not hasattr(value, "__buffer__") and not hasattr(value, "__dlpack__"):
-            raise TypeError(_refusal(value))
-    return _own(np.asarray(value), dtype, copy)
+    array = np.asarray(value)
+    if array.dtype == object and not hasattr(value, "__array__"):
+        raise TypeError(_refusal(value))
+    return _own(array, dtype, copy)
 
 
 def _refusal(value: Any) -> str:
@@ -177,10 +201,18 @@ def _from_nested(value: Any, dtype: np.dtype | None) -> np.ndarray:
     if dtype is not None:
         if array.dtype.kind in "fc" and dtype.kind in "biu":
             raise TypeError(f"Cannot convert {_first(value)} to EagerTensor of dtype {dtype}")
+        _check_range(array, dtype)
         return array.astype(dtype)
     if is_weak(_first(value)) and not isinstance(_first(value), np.generic):
         return array.astype(_list_dtype(array))
     return array
+
+
+def _check_range(array: np.ndarray, dtype: np.dtype) -> None:
+    if array.size and array.dtype.kind in "iu" and dtype.kind in "iu":
+        low, high = array.min(), array.max()
+        if low < np.iinfo(dtype).min or high > np.iinfo(dtype).max:
+            raise OverflowError(f"values from {low} to {high} do not fit into {dtype}")
 
 
 def _first(value: Any) -> Any:
@@ -197,14 +229,6 @@ def _list_dtype(array: np.ndarray) -> np.dtype:
         low, high = array.min(), array.max()
         return INT32 if low >= -(2**31) and high < 2**31 else INT64
     return array.dtype
-
-
-def weak_tensor(value: float, other: Tensor) -> Tensor:
-    """A Python number as a tensor beside `other`: the fast case of `convert_operands`."""
-    dtype = other._data.dtype
-    if dtype.kind != "f":
-        dtype = weak_dtype(value, dtype)
-    return Tensor(array(value, dtype))
 
 
 def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
@@ -237,4 +261,6 @@ def _weak_list(tensor: Tensor, value: Any, strong: np.dtype) -> Tensor:
     if not is_weak(first) or isinstance(first, np.generic):
         return tensor
     sample = tensor._data.flat[0].item() if tensor._data.size else 0.0
-    return Tensor(tensor._data.astype(weak_dtype(sample, strong)))
+    dtype = weak_dtype(sample, strong)
+    _check_range(tensor._data, dtype)
+    return Tensor(tensor._data.astype(dtype))

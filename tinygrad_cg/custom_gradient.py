@@ -9,13 +9,13 @@ of its inputs. On any other tape the inner operations stand.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import nest
-from .convert import convert, is_tensor, is_weak
+from .convert import convert, is_differentiable, is_tensor, is_weak
 from .levels import NOTHING, Frame, Node, mark_late, narrow, state
 from .primitive import hang_parts, operands
 from .returned import gradients_of_inputs, gradients_of_variables
@@ -32,9 +32,9 @@ class Bind:
     """
 
     def __init__(self, function: Any, decorated: Callable[[Any, tuple, dict], Any]):
+        functools.update_wrapper(self, function)
         self._function = function
         self._decorated = decorated
-        functools.update_wrapper(self, function)
 
     @classmethod
     def decorator(cls, decorated: Callable[[Any, tuple, dict], Any]) -> Callable[[Any], Bind]:
@@ -83,14 +83,17 @@ def custom_gradient(f: Any = None) -> Any:
         return custom_gradient
     if not callable(f):
         raise TypeError(f"custom_gradient decorates a function, got {type(f).__name__} {f!r}")
-    return Bind(f, _Decorated(Definition(f)))
+    around = [one for one in state.listeners if isinstance(one, _Accessed)]
+    return Bind(f, _Decorated(Definition(f, outer=around[-1].definition if around else None)))
 
 
 class _Accessed(dict):
     """Listens while a decorated function runs: the trainable Variables that it uses, by id."""
 
+    __slots__ = ("definition",)
+
     def variable_read(self, variable: Variable) -> None:
-        if variable.trainable:
+        if variable.trainable and is_differentiable(variable._data.dtype):
             self[id(variable)] = variable
 
     variable_assigned = variable_read
@@ -104,8 +107,8 @@ class Call(NamedTuple):
     grad_fn: Callable[..., Any]
     avals: list[tuple | None]  # shape and dtype of each input; None for a constant
     paths: list[tuple] | None  # where each input stood in the call; None: one per argument
-    values: list | None  # the inputs, if the rule wants them too
-    variables: list[Variable]
+    values: Sequence | None  # the inputs, if the rule wants them too
+    variables: list[Variable] | None
 
 
 class _Decorated:
@@ -115,7 +118,9 @@ class _Decorated:
         self.definition = definition
 
     def __call__(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        definition = self.definition
         accessed = _Accessed()
+        accessed.definition = definition
         listeners = state.listeners
         depth = len(listeners)
         listeners.append(accessed)
@@ -123,11 +128,12 @@ class _Decorated:
             result = function(*args, **kwargs)
         finally:
             del listeners[depth]
-        definition = self.definition
-        y, grad_fn = check_result(definition, result)
+        if type(result) is not tuple or len(result) != 2 or not callable(result[1]):
+            result = check_result(definition, result)
+        y, grad_fn = result
         single = type(y) is Tensor
-        outputs = [y] if single else _outputs(y)
-        variables = _own_variables(accessed, args, kwargs) if accessed else []
+        outputs = (y,) if single else _outputs(y)
+        variables = _own_variables(accessed, args, kwargs) if accessed else None
         rule = definition.rule(grad_fn, len(outputs), variables)
         frame = state.frame
         if frame is None:
@@ -142,7 +148,7 @@ class _Decorated:
         return results[0] if single else _pack(y, results)
 
 
-def _avals(inputs: list[Tensor | None]) -> list[tuple | None]:
+def _avals(inputs: Sequence[Tensor | None]) -> list[tuple | None]:
     return [
         None if tensor is None else (tensor._data.shape, tensor._data.dtype) for tensor in inputs
     ]
@@ -167,10 +173,14 @@ def _own_variables(accessed: _Accessed, args: tuple, kwargs: dict) -> list[Varia
 
 def _inputs(
     definition: Definition, args: tuple, kwargs: dict
-) -> tuple[list, list[tuple] | None]:
+) -> tuple[Sequence, list[tuple] | None]:
     """The inputs of a call, one for each gradient its rule must return, and their paths."""
-    if not kwargs and all([type(leaf) is Tensor for leaf in args]):
-        return list(args), None
+    if not kwargs:
+        for leaf in args:
+            if type(leaf) is not Tensor:
+                break
+        else:
+            return args, None
     values: list[Any] = []
     paths: list[tuple] = []
     for i, argument in enumerate(args):
@@ -186,7 +196,7 @@ def _inputs(
     return values, paths
 
 
-def flat_inputs(definition: Definition, args: tuple, kwargs: dict) -> list:
+def flat_inputs(definition: Definition, args: tuple, kwargs: dict) -> Sequence:
     """The inputs of a call, flat, in the order of the gradients that its rule returns."""
     return _inputs(definition, args, kwargs)[0]
 
@@ -206,10 +216,12 @@ def _copy(output: Tensor) -> Tensor:
     return Tensor(output._data, None if record is None else mark_late(record))
 
 
-def _hang(frame: Frame, call: Call, inputs: list, outputs: list[Tensor]) -> list[Tensor]:
+def _hang(
+    frame: Frame, call: Call, inputs: Sequence, outputs: Sequence[Tensor]
+) -> list[Tensor]:
     """Outputs whose producer is the call, for tapes that watch an input of it."""
     if call.variables:
-        inputs = inputs + [variable._read() for variable in call.variables]
+        inputs = [*inputs, *[variable._read() for variable in call.variables]]
     if call.paths is None:
         group, nodes, mask = operands(frame, inputs)
     else:
@@ -239,18 +251,23 @@ def _natural(frame: Frame, call: Call, group: frozenset, output: Tensor) -> Tens
         result = Tensor(output._data)
     else:
         result = output._with_record(None)  # type: ignore[attr-defined]
-    if record is None or (record.group is group and record.next is None):
-        return result
+    if record is not None and (record.group is not group or record.next is not None):
+        _keep_producer(frame, call, group, record, result)
+    return result
+
+
+def _keep_producer(
+    frame: Frame, call: Call, group: frozenset, record: Any, result: Tensor
+) -> None:
     others = frame.resolve((record,))[0] - group
     if others:
         others = frame.active(others)
-        data = output._data
+        data = result._data
         node = narrow(record, others)
         result._rec = Node(others, (node,), _identity_rule, None, data.shape, data.dtype)
         call.definition.warn_bypassed()
     elif not group:
         result._rec = mark_late(record)
-    return result
 
 
 def _identity_rule(node: Node, dy: Tensor) -> tuple:
@@ -260,12 +277,15 @@ def _identity_rule(node: Node, dy: Tensor) -> tuple:
 def _custom_rule(node: Node, dy: Any) -> list:
     """Run the user's rule, and check and adapt what it returns."""
     call: Call = node.saved
-    dys = dy if type(dy) is list else (dy,)
-    state.rules += 1
+    rules = state.rules
+    rules.append(call.definition)
     try:
-        returned = call.rule.run(call, dys)
+        if type(dy) is list or call.variables or call.rule.keras:
+            returned = call.rule.run(call, dy if type(dy) is list else (dy,))
+        else:
+            returned = call.grad_fn(dy)
     finally:
-        state.rules -= 1
+        rules.pop()
     if not call.variables:
         return gradients_of_inputs(call, returned)
     inputs, variables = gradients_of_variables(call, returned)

@@ -18,7 +18,6 @@ __all__ = [
     "DType",
     "as_dtype",
     "bool",
-    "cast",
     "complex64",
     "complex128",
     "double",

@@ -1,12 +1,22 @@
-"""Exceptions and warnings of the library.
+"""Exceptions and warnings of the library, and how warnings find the user's line.
 
 Where the originals raise a class of their own, ours is also the built-in class that a
 Python programmer would expect, so that either ``except`` clause works.
 """
 
+import sys
+import warnings
+from pathlib import Path
+
+_PACKAGE = str(Path(__file__).parent)
+
 
 class InvalidArgumentError(ValueError):
     """Operands whose shapes, dtypes or values do not fit the operation."""
+
+
+class ArgumentTypeError(TypeError, ValueError):
+    """An argument of the wrong type, for which the original raises ValueError."""
 
 
 class CustomGradientWarning(UserWarning):
@@ -15,3 +25,18 @@ class CustomGradientWarning(UserWarning):
 
 class TapeWarning(UserWarning):
     """A tape was used in a way that records nothing, or more than was meant."""
+
+
+def users_line() -> tuple[str, int, int]:
+    """File and line of the innermost caller outside this package, and how far up it is."""
+    depth = 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+        depth += 1
+    return frame.f_code.co_filename, frame.f_lineno, depth
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the user's line, however deep in the library the reason was found."""
+    warnings.warn(message, category, stacklevel=users_line()[2])

@@ -176,7 +176,7 @@ class State(threading.local):
         self.frame: Any = None
         self.listeners: list[Any] = []  # told of Variables that are read or assigned
         self.graphs: list[Any] = []  # the default graphs, innermost last
-        self.rules = 0  # how many custom rules are running, one inside the other
+        self.rules: list[Any] = []  # the definitions whose rules are running, innermost last
         base = State.base
         if base is not None:
             self.levels = (base._token,)
@@ -188,8 +188,8 @@ class State(threading.local):
 def add_level(frame: Frame | None, level: Token | Level) -> Frame:
     if type(level) is not Token:
         return Frame(NOTHING, level, frame, frame)  # type: ignore[arg-type]
-    if frame is None:
-        return Frame(frozenset((level,)))
+    if frame is None or frame is QUIET:
+        return Frame(frozenset((level,)), outer=frame)
     return Frame(frame.group | {level}, frame.level, frame.lower, frame)
 
 
@@ -205,9 +205,8 @@ QUIET = Frame(NOTHING)  # nothing records, on purpose: `Late` is not marked
 
 def push(level: Token | Level) -> None:
     """Make `level` the innermost of this thread."""
-    frame = state.frame
     state.levels = (*state.levels, level)
-    state.frame = add_level(None if frame is QUIET else frame, level)
+    state.frame = add_level(state.frame, level)
 
 
 def remove(level: Token | Level) -> int:

@@ -12,6 +12,6 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...
 
 
-__all__ = ["log_softmax", "relu", "sigmoid", "softmax", "softplus", "tanh"]
+__all__ = ["log_softmax", "sigmoid", "softmax", "softplus", "tanh"]
 
 spell(globals(), "relu(features, name=None) = relu(features)")

@@ -12,12 +12,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy import array, empty
 
-from .convert import convert, convert_operands, is_differentiable, weak_tensor
+from .convert import convert, convert_operands, is_differentiable, weak_dtype
+from .errors import InvalidArgumentError
 from .levels import Frame, Late, Node, find, mark_late, state, watch_tensor
 from .recipes import Recipes, SameRecipe
 from .registry import OPS
 from .tensor import Aval, Tensor
+
+
+new = object.__new__
 
 
 class Primitive:
@@ -123,31 +128,43 @@ def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, An
     return out
 
 
+# The two functions below are what most programs spend their time in: the bodies are written
+# out, without helper calls, and a kernel's compiled entry for 0-d arrays is called directly.
+
+
 def unary_op(primitive: Primitive) -> Callable[..., Any]:
     """The public function of a primitive with one operand and no parameters."""
     run, recipes = primitive.run, primitive.recipes
+    points = getattr(primitive.kernel, "points", {})
 
     def op(x: Any, name: str | None = None) -> Any:
         if type(x) is not Tensor:
             x = convert(x, copy=state.frame is not None or primitive.aliases)
         frame = state.frame
+        if frame is not None and frame.level is not None:
+            return apply(primitive, (x,), {})
+        array = x._data
+        found = None if array.ndim else points.get(array.dtype)
+        if found is None:
+            data = run(array)
+        else:
+            enter, dtype = found
+            data = empty((), dtype)
+            enter(array, data)
+        out = new(Tensor)
+        out._data = data
+        out._rec = None
+        rec = x._rec
         if frame is None:
-            out = Tensor(run(x._data))
-            rec = x._rec
             if rec is not None:
                 out._rec = rec if type(rec) is Late else Late(rec.group)
-            return out
-        if frame.level is not None:
-            return apply(primitive, (x,), {})
-        out = Tensor(run(x._data))
-        rec = x._rec
-        if rec is not None and recipes is not None or frame.everything:
-            data = out._data
+        elif rec is not None and recipes is not None or frame.everything:
             if rec is not None and rec.group is frame.alone and rec.next is None:
-                if data.dtype.kind == "f":
+                dtype = data.dtype
+                if dtype.kind == "f":
                     save, rule = recipes[1]
                     saved = save((x,), None, out)
-                    out._rec = Node(rec.group, (rec,), rule, saved, data.shape, data.dtype)
+                    out._rec = Node(frame.alone, (rec,), rule, saved, data.shape, dtype)
                     return out
             record(frame, primitive, (x,), None, out)
         return out
@@ -156,41 +173,73 @@ def unary_op(primitive: Primitive) -> Callable[..., Any]:
 
 
 def binary_op(primitive: Primitive) -> Callable[..., Any]:
-    """The public function of a primitive with two operands and no parameters."""
+    """The public function of a primitive with two operands and no parameters.
+
+    Its attribute `reflected` is the function of (y, x).
+    """
     run, recipes = primitive.run, primitive.recipes
+    points = getattr(primitive.kernel, "points", {})
 
     def op(x: Any, y: Any, name: str | None = None) -> Any:
-        if type(x) is not Tensor:
-            if (type(x) is float or type(x) is int) and type(y) is Tensor:
-                x = weak_tensor(x, y)
-            else:
-                x, y = convert_operands((x, y), state.frame is not None or primitive.aliases)
-        elif type(y) is not Tensor:
-            if type(y) is float or type(y) is int:
-                y = weak_tensor(y, x)
-            else:
-                x, y = convert_operands((x, y), state.frame is not None or primitive.aliases)
+        if type(x) is not Tensor or type(y) is not Tensor:
+            x, y = _weak_pair(x, y, primitive)
         frame = state.frame
+        if frame is not None and frame.level is not None:
+            return apply(primitive, (x, y), {})
+        first, second = x._data, y._data
+        found = None
+        if not first.ndim and not second.ndim and first.dtype is second.dtype:
+            found = points.get(first.dtype)
+        if found is None:
+            try:
+                data = run(first, second)
+            except ValueError as error:
+                raise InvalidArgumentError(str(error)) from None
+        else:
+            enter, dtype = found
+            data = empty((), dtype)
+            enter(first, second, data)
+        out = new(Tensor)
+        out._data = data
+        out._rec = None
         if frame is None:
-            out = Tensor(run(x._data, y._data))
             rec = x._rec or y._rec
             if rec is not None:
                 out._rec = rec if type(rec) is Late else Late(rec.group)
-            return out
-        if frame.level is not None:
-            return apply(primitive, (x, y), {})
-        out = Tensor(run(x._data, y._data))
-        if recipes is not None and (x._rec or y._rec or frame.everything):
+        elif recipes is not None and (x._rec or y._rec or frame.everything):
             _record_pair(frame, primitive, x, y, out)
         return out
 
+    def reflected(y: Any, x: Any) -> Any:
+        return op(x, y)
+
+    op.reflected = reflected  # type: ignore[attr-defined]
     return _named(op, primitive)
+
+
+def _weak_pair(x: Any, y: Any, primitive: Primitive) -> tuple[Tensor, ...]:
+    """A tensor and a Python number as two tensors: the fast case of `convert_operands`."""
+    if type(x) is Tensor and (type(y) is float or type(y) is int):
+        dtype = x._data.dtype
+        other = new(Tensor)
+        other._data = array(y, dtype if dtype.kind == "f" else weak_dtype(y, dtype))
+        other._rec = None
+        return x, other
+    if type(y) is Tensor and (type(x) is float or type(x) is int):
+        dtype = y._data.dtype
+        other = new(Tensor)
+        other._data = array(x, dtype if dtype.kind == "f" else weak_dtype(x, dtype))
+        other._rec = None
+        return other, y
+    return convert_operands((x, y), state.frame is not None or primitive.aliases)
 
 
 def _record_pair(frame: Frame, primitive: Primitive, x: Tensor, y: Tensor, out: Tensor) -> None:
     """As `record`, at the speed that the commonest operations want."""
     first, second, alone = x._rec, y._rec, frame.alone
-    if first is None:
+    if alone is None:
+        mask = 0
+    elif first is None:
         mask = 2 if second.group is alone and second.next is None else 0
     elif first.group is alone and first.next is None:
         if second is None:
@@ -248,7 +297,8 @@ def record(frame: Frame, primitive: Primitive, inputs: tuple, params: Any, out: 
             mask |= 1 << len(inputs)
         save, rule = recipes[mask]
         saved = save(inputs, params, out)
-        out._rec = Node(group, nodes, rule, saved, data.shape, dtype, out._rec)
+        following = out._rec or _lateness(inputs, nodes)
+        out._rec = Node(group, nodes, rule, saved, data.shape, dtype, following)
     else:
         save, rule = recipes[mask]
         hang_parts(group, nodes, rule, save(inputs, params, out), out)
@@ -287,6 +337,15 @@ def resolve(frame: Frame, inputs: Sequence[Tensor]) -> tuple:
             if is_differentiable(tensor._data.dtype) and find(tensor._rec, token) is None:
                 watch_tensor(tensor, token)
     return frame.resolve([tensor._rec for tensor in inputs])
+
+
+def _lateness(inputs: Sequence[Tensor], nodes: tuple) -> Late | None:
+    """A mark for operands whose records are only for tapes that no longer record."""
+    for tensor, node in zip(inputs, nodes, strict=True):
+        if node is None and tensor._rec is not None:
+            late = mark_late(tensor._rec).late
+            return Late(frozenset(token for token in late if not token.paused))
+    return None
 
 
 def _leave_mark(inputs: tuple, out: Any) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import nest
-from .convert import convert, is_differentiable, is_tensor, is_weak
+from .convert import IndexedSlices, convert, is_differentiable, is_tensor, is_weak
 from .ops.shape import broadcast_to, cast
 from .tensor import Tensor
 
@@ -15,10 +15,15 @@ if TYPE_CHECKING:
     from .custom_gradient import Call
 
 
+_ARRAYS = (np.ndarray, IndexedSlices)
+
+
 def gradients_of_inputs(call: Call, returned: Any) -> list:
     """One gradient (or None) for each input; ValueError if their number or shapes are wrong."""
     avals = call.avals
     if type(returned) is Tensor:
+        if len(avals) == 1:
+            return [_fit_input(call, 0, returned, avals[0])]
         flat: list[Any] = [returned]
     else:
         flat = nest.flatten(returned)
@@ -34,7 +39,8 @@ def gradients_of_inputs(call: Call, returned: Any) -> list:
 
 def gradients_of_variables(call: Call, returned: Any) -> tuple[Any, list]:
     """Split (grad_xs, grad_vars), and check the second part."""
-    name, count = call.definition.name, len(call.variables)
+    used = call.variables or []
+    name, count = call.definition.name, len(used)
     if not isinstance(returned, (tuple, list)) or len(returned) != 2:
         words = "Cannot iterate over a scalar tensor. " if is_tensor(returned) else ""
         raise TypeError(
@@ -48,7 +54,7 @@ def gradients_of_variables(call: Call, returned: Any) -> tuple[Any, list]:
     if len(flat) != count:
         raise ValueError(
             "Must return gradient for each variable from @custom_gradient grad_fn. "
-            f"`{name}` uses {count} variables ({', '.join(v.name for v in call.variables)}), "
+            f"`{name}` uses {count} variables ({', '.join(v.name for v in used)}), "
             f"its grad_fn returned {len(flat)} gradients for them ({_where(call)})"
         )
     return inputs, [
@@ -59,7 +65,7 @@ def gradients_of_variables(call: Call, returned: Any) -> tuple[Any, list]:
             f"of variable {i}",
             f"the variable `{variable.name}`",
         )
-        for i, (gradient, variable) in enumerate(zip(flat, call.variables, strict=True))
+        for i, (gradient, variable) in enumerate(zip(flat, used, strict=True))
     ]
 
 
@@ -79,7 +85,7 @@ def _fit(call: Call, gradient: Any, aval: tuple, number: str, target: str | None
     if gradient is None or not is_differentiable(dtype):
         return None
     name = call.definition.name
-    if not (is_tensor(gradient) or is_weak(gradient) or isinstance(gradient, np.ndarray)):
+    if not (is_tensor(gradient) or is_weak(gradient) or isinstance(gradient, _ARRAYS)):
         raise TypeError(
             f"gradient {number} of `{name}` must be a tensor, an array, a number or None, got "
             f"{_kind(gradient)} ({_where(call)})"

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from .errors import CustomGradientWarning
+from .errors import CustomGradientWarning, users_line
+from .levels import Late, is_alive
 from .tensor import ArrayLike
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def place_of(function: Any) -> tuple[str, int]:
 class Rule:
     """The signature of a `grad_fn`: looked at once, for it costs more than an operation."""
 
-    __slots__ = ("fewest", "keras", "most", "takes_variables")
+    __slots__ = ("fewest", "keras", "missing", "most", "takes_variables")
 
     def __init__(self, grad_fn: Any):
         code = getattr(grad_fn, "__code__", None)
@@ -65,6 +66,7 @@ class Rule:
             is_optional = positional.index("variables") >= len(positional) - optional
             self.most -= 1
             self.fewest -= not is_optional
+        self.missing = [name for name in required if name not in ("upstream", "variables")]
         self.keras = "upstream" in required  # grad_fn(*inputs, upstream=dys), Keras on PyTorch
 
     def run(self, call: Call, dys: Sequence[Any]) -> Any:
@@ -81,26 +83,27 @@ class Rule:
 class Definition:
     """One decorated function: its name and place, and what is known of its rule."""
 
-    def __init__(self, function: Any, name: str | None = None):
+    def __init__(self, function: Any, name: str | None = None, outer: Definition | None = None):
         self.function = function
         self.name = name or getattr(function, "__name__", None) or getattr(
             getattr(function, "func", type(function)), "__name__", "function"
         )
         self._code: Any = None
         self._rule: Any = None
-        self._warned: set[str] = set()
+        # a rule that is decorated anew at each call of a function around it warns once
+        self._warned: set[str] = set() if outer is None else outer._warned
         self._keywords: list[str] | None = None
 
     # The rule --------------------------------------------------------------------------------
 
-    def rule(self, grad_fn: Any, outputs: int, variables: list[Variable]) -> Rule:
+    def rule(self, grad_fn: Any, outputs: int, variables: list[Variable] | None) -> Rule:
         """How to call `grad_fn`; TypeError if it cannot take what it will be given."""
         code = grad_fn.__code__ if type(grad_fn) is FunctionType else grad_fn
         known = self._rule
         if code is not self._code:
             known = Rule(grad_fn)
             self._code, self._rule = code, known
-        if not known.keras and not known.fewest <= outputs <= known.most:
+        if known.missing or not (known.keras or known.fewest <= outputs <= known.most):
             self._refuse_arity(grad_fn, outputs, known)
         if variables:
             self._check_variables(variables, known)
@@ -108,6 +111,8 @@ class Definition:
 
     def _refuse_arity(self, grad_fn: Any, outputs: int, rule: Rule) -> None:
         takes = f"{rule.fewest}" if rule.fewest == rule.most else f"{rule.fewest} to {rule.most}"
+        if rule.missing:
+            takes += f" and needs keyword arguments ({', '.join(rule.missing)})"
         gradients = "gradient" if outputs == 1 else "gradients"
         raise TypeError(
             f"{self.name}: grad_fn must accept {outputs} output {gradients}, one for each output "
@@ -161,6 +166,7 @@ class Definition:
 
     def warn(self, key: str, message: str) -> None:
         """A CustomGradientWarning at the line of the definition, once per definition and key."""
+        key = f"{self.name} {key}"
         if key in self._warned:
             return
         self._warned.add(key)
@@ -182,6 +188,23 @@ class Definition:
             "of the function's own operations. Pass the captured tensors as arguments, or watch "
             "an argument",
         )
+
+    def warn_detached(self, record: Any) -> None:
+        """Values were taken out of a tensor while this rule runs: once per line."""
+        group = record.late if type(record) is Late else record.group
+        if not is_alive(group):
+            return
+        file, line, depth = users_line()
+        key = f"detached {file}:{line}"
+        if key not in self._warned:
+            self._warned.add(key)
+            warnings.warn(
+                f"the rule of `{self.name}` takes NumPy or Python values (numpy(), float(), "
+                "np.asarray()) from a tensor that is being recorded: derivatives of the rule "
+                "do not see them. Use tensor operations",
+                CustomGradientWarning,
+                stacklevel=depth,
+            )
 
 
 def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[..., Any]]:

@@ -10,9 +10,7 @@ from collections.abc import Collection, Iterable
 from heapq import heappop, heappush
 from typing import Any
 
-import numpy as np
-
-from .levels import Node, Token, find, is_alive, state
+from .levels import Late, Node, Token, find, is_alive, state
 from .ops.creation import zeros
 from .ops.elementwise import add
 from .ops.reductions import reduce_sum
@@ -109,7 +107,7 @@ def fit_shape(gradient: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Undo broadcasting: sum over the axes that were repeated (or repeat what was summed)."""
     found = gradient._data.shape
     extra = len(found) - len(shape)
-    if extra < 0 or np.prod(found, dtype=np.int64) < np.prod(shape, dtype=np.int64):
+    if extra < 0 or any(size != 1 == found[i + extra] for i, size in enumerate(shape)):
         return broadcast_to(gradient, shape)
     axes = [*range(extra)]
     axes += [i + extra for i, size in enumerate(shape) if size == 1 != found[i + extra]]
@@ -126,4 +124,7 @@ def release(visited: list[Node]) -> None:
             group = node.group
             finished = not is_alive(group)
         if finished:
+            for operand in node.inputs:
+                if operand is not None and operand.group is not group and node.next is None:
+                    node.next = Late(operand.group)  # type: ignore[assignment]
             node.inputs, node.rule, node.saved = (), None, None

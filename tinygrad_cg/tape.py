@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from . import levels, nest
 from .convert import FLOAT32, convert, is_differentiable, is_tensor
-from .errors import InvalidArgumentError, TapeWarning
+from .errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
 from .levels import Late, Token, find, state, watch_tensor
 from .ops.creation import ones_like, zeros_like
 from .ops.elementwise import add
@@ -105,7 +104,7 @@ class GradientTape:
         flat = nest.flatten(tensor)
         for one in flat:
             if not is_tensor(one):
-                raise TypeError(
+                raise ArgumentTypeError(
                     f"Passed in object {one!r} of type {type(one).__name__!r}, not tf.Tensor or "
                     "tf.Variable or ExtensionType: GradientTape.watch needs a Tensor; wrap the "
                     "value in constant() before it is used"
@@ -113,9 +112,10 @@ class GradientTape:
         token = self._ready()
         for one in flat:
             if not is_differentiable(one._data.dtype):
-                _warn(
+                warn(
                     "The dtype of the watched tensor must be floating (e.g. float32), "
-                    f"got {one.dtype}"
+                    f"got {one.dtype}",
+                    TapeWarning,
                 )
             else:
                 self._watch(one, token)
@@ -214,10 +214,11 @@ class GradientTape:
             upstream = check_upstream(output_gradients, targets)
         if self._recording:
             if self._persistent:
-                _warn(
+                warn(
                     "Calling GradientTape.gradient on a persistent tape inside its context is "
                     "significantly less efficient than calling it outside the context: the "
-                    "backward operations are recorded too. Do it only for higher derivatives."
+                    "backward operations are recorded too. Do it only for higher derivatives.",
+                    TapeWarning,
                 )
             else:
                 self._stop(token)
@@ -260,16 +261,34 @@ def differentiate(
 
 def _add_directly(token: Token, target: Any, gradient: Any, sources: list, results: list) -> None:
     """A target that was not recorded depends on itself alone: on a source that it is."""
-    for i, source in enumerate(sources):
-        if source is target:
-            known, seed = results[i], _seed(target, gradient)
-            results[i] = seed if known is None else add(known, seed)
-            return
-    if type(target._rec) is Late and token in target._rec.late:
-        _warn(
+    places = [i for i, source in enumerate(sources) if source is target]
+    for i in places:
+        known, seed = results[i], _seed(target, gradient)
+        results[i] = seed if known is None else add(known, seed)
+    if not places and _is_late(target._rec, token):
+        warn(
             "target was computed after the tape closed (or in a thread where it does not "
-            "record), so it has no gradient: compute it inside the tape's context"
+            "record), so it has no gradient: compute it inside the tape's context",
+            TapeWarning,
         )
+
+
+def _is_late(record: Any, token: Token) -> bool:
+    """Whether a tensor without a node for `token` was computed from one that has one."""
+    pending, seen = [record], set()
+    while pending:
+        one = pending.pop()
+        while one is not None and one not in seen:
+            seen.add(one)
+            if type(one) is Late:
+                if token in one.late:
+                    return True
+            elif token in one.group:
+                return True
+            else:
+                pending += one.inputs
+            one = one.next
+    return False
 
 
 _ones: dict = {}
@@ -308,21 +327,24 @@ def check_source(source: Any) -> None:
     if not is_tensor(source):
         _refuse("source", source, "; wrap it in constant() and watch it before it is used")
     if not is_differentiable(source._data.dtype):
-        _warn(
+        warn(
             "The dtype of the source tensor must be floating (e.g. float32) when calling "
-            f"GradientTape.gradient, got {source.dtype}: its gradient is None"
+            f"GradientTape.gradient, got {source.dtype}: its gradient is None",
+            TapeWarning,
         )
 
 
 def _refuse(role: str, value: Any, remedy: str) -> NoReturn:
-    if value is None:
-        raise TypeError(
-            "Cannot convert the argument `type_value`: None to a TensorFlow DType. A "
-            f"{role} must be a Tensor or Variable, got None"
-        )
     kind = type(value)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-    raise TypeError(f"{role} must be a Tensor or Variable: {role} is {name}, not a Tensor{remedy}")
+    words = ""
+    if value is None:
+        name = "None"
+        words = "Cannot convert the argument `type_value`: None to a TensorFlow DType. "
+    raise TypeError(
+        f"{words}{role} must be a Tensor or Variable, got {name}: {role} is {name}, not a "
+        f"Tensor{remedy}"
+    )
 
 
 def check_upstream(output_gradients: Any, targets: list) -> list:
@@ -373,8 +395,3 @@ def wants_zeros(choice: Any) -> bool:
         raise ValueError(
             f"Unknown value for unconnected_gradients: {choice!r}: use 'none' or 'zero'"
         ) from None
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, TapeWarning, stacklevel=4)
-

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy import ndarray
 
+from .levels import state
+
 
 class TensorShape(tuple):
     """A shape: a tuple of sizes with the original's accessors."""
@@ -81,8 +83,13 @@ class ArrayLike:
 
     __slots__ = ()
     __array_priority__ = 1000.0
+    __pandas_priority__ = 5000
     _data: Any
     _rec: Any
+
+    def _read(self) -> Tensor:
+        """The value as a tensor."""
+        raise TypeError(f"{type(self).__name__} cannot be read")
 
     @property
     def shape(self) -> TensorShape:
@@ -106,6 +113,8 @@ class ArrayLike:
     def _values(self) -> np.ndarray:
         """The array inside. Where values are handed out, they are asked for here."""
         data = self._data
+        if state.rules and self._rec is not None:
+            state.rules[-1].warn_detached(self._rec)
         if isinstance(data, Aval):
             raise TypeError(
                 f"this {type(self).__name__} has a shape and a dtype but no values yet: "
@@ -204,6 +213,9 @@ class Tensor(ArrayLike):
             )
         self._data = data
         self._rec = record
+
+    def _read(self) -> Tensor:
+        return self
 
     def __setitem__(self, key: Any, value: Any) -> NoReturn:
         raise TypeError(

@@ -121,7 +121,7 @@ def primitive(
     kernel:
         ``kernel(*arrays, **attrs)`` computes the result: an array, or a tuple of them for
         several outputs. A NumPy function, or one compiled by numba.njit. It gets read-only
-        views, and what it returns is copied if it shares their memory. If left out,
+        views, and what it returns is copied. If left out,
         `primitive` is a decorator of the kernel.
     shape:
         ``shape(*avals, **attrs)`` gives the shape of the result, or a pair (shape, dtype), from
@@ -206,9 +206,7 @@ def _own(name: str, result: Any, arrays: tuple[np.ndarray, ...]) -> np.ndarray:
             dtype = promote(dtype, array.dtype)
         return np.array(result, dtype if dtype.kind in "fc" else np.float64)
     data = np.asarray(result)
-    dtype = check_dtype(data.dtype, f"{name}: what the kernel returned")
-    shared = not data.flags.writeable or any(np.may_share_memory(data, one) for one in arrays)
-    return np.array(data, dtype, copy=True if shared else None, subok=False)
+    return np.array(data, check_dtype(data.dtype, f"{name}: what the kernel returned"))
 
 
 def _check_shape(name: str, data: np.ndarray, expected: Any) -> None:
@@ -244,12 +242,12 @@ def _rule(node: Node, dy: Any) -> list:
         ]
     else:
         tensors = [alias(outs[0], node)]
-    state.rules += 1
+    state.rules.append(definition)
     try:
         operation = Operation(name, inputs, tuple(tensors), attrs)
         returned = function(operation, *(dy if isinstance(dy, list) else [dy]))
     finally:
-        state.rules -= 1
+        state.rules.pop()
     avals = [(tensor._data.shape, tensor._data.dtype) for tensor in inputs]
-    fields = (None, definition, function, avals, None, None, [])
+    fields = (None, definition, function, avals, None, None, None)
     return gradients_of_inputs(tuple.__new__(Call, fields), returned)

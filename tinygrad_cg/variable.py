@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from .convert import as_dtype, check_dtype, convert, is_differentiable, to_array
+from .convert import as_dtype, check_dtype, convert, to_array
 from .levels import state
 from .ops.elementwise import add, subtract
 from .ops.indexing import getitem
@@ -25,7 +25,7 @@ class Variable(ArrayLike):
     initial_value:
         A number, nested list, array or tensor (copied), or a function that returns one.
     trainable:
-        Whether tapes watch it by themselves; True for floating and complex dtypes.
+        Whether tapes watch it by themselves (if its dtype has gradients).
     name:
         Shown in messages as ``'name:0'``.
     dtype, shape:
@@ -70,7 +70,7 @@ class Variable(ArrayLike):
         self._rec = None
         self._serial = _next_serial()
         self._name = "Variable" if name is None else name
-        self._trainable = is_differentiable(data.dtype) if trainable is None else trainable
+        self._trainable = True if trainable is None else trainable
         self.resource = True  # see compat.v1.variable_scope(use_resource=...)
 
     @property
@@ -150,6 +150,15 @@ class Variable(ArrayLike):
                 f"dtype {self.dtype}: it would lose information"
             )
         return data.astype(self._data.dtype)
+
+    def _refuse_in_place(self, other: Any) -> NoReturn:
+        raise RuntimeError(
+            "Variable += value not supported. Use `variable.assign_add(value)` to modify the "
+            "variable value and `variable = variable + value` to get a new Tensor object. (The "
+            "same holds for -=, *= and the others.)"
+        )
+
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = _refuse_in_place
 
     def __getitem__(self, key: Any) -> VariableSlice:
         part = getitem(self._read(), key)

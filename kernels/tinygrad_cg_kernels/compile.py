@@ -44,6 +44,7 @@ knows neither helper functions in other files nor compiler flags."""
 # branch that stops vectorisation) at each division.
 FLAGS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
 
+_config: Any = numba.config
 _lock = threading.RLock()
 
 
@@ -83,7 +84,8 @@ def cache_folder() -> Path | None:
 
 def is_ours(function: Callable) -> bool:
     """Whether the STAMP covers this function's source, so that its code may be cached."""
-    return function.__module__.partition(".")[0] == __name__.partition(".")[0]
+    module = function.__module__ or ""  # None for code made by exec
+    return module.partition(".")[0] == __name__.partition(".")[0]
 
 
 def _decorated(decorator: Callable, function: Callable, cached: bool) -> Any:
@@ -92,12 +94,12 @@ def _decorated(decorator: Callable, function: Callable, cached: bool) -> Any:
     if folder is None:
         return decorator()(function)
     with _lock:
-        previous = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = str(folder)
+        previous = _config.CACHE_DIR
+        _config.CACHE_DIR = str(folder)
         try:
             return decorator(cache=True)(function)
         finally:
-            numba.config.CACHE_DIR = previous
+            _config.CACHE_DIR = previous
 
 
 def _named(function: Callable, name: str) -> Callable:
@@ -153,6 +155,17 @@ def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
 jitable = register_jitable
 """Marks a helper as callable from kernels. Kernels close over such functions and never over
 dispatchers, which would miss the disk cache in every process."""
+
+
+_foreign: set[Callable] = set()
+
+
+def scalar_function(function: Callable) -> Callable:
+    """A function as kernels can call it: ours as it is, a user's made known to Numba."""
+    if not (is_ours(function) or hasattr(function, "py_func") or function in _foreign):
+        _foreign.add(function)
+        jitable(function)
+    return function
 
 
 def by_type(stub: Callable, choices: dict[Any, Callable]) -> Callable:
@@ -217,6 +230,16 @@ def _reassociated(instruction: str) -> Callable:
         return None
 
     return combine
+
+
+@intrinsic
+def float_remainder(typingctx, x, y):
+    """C's fmod: the remainder of a division truncated towards zero."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.frem(*arguments)
+
+    return (x(x, y), generate) if isinstance(x, types.Float) and x == y else None
 
 
 reassociating_add = _reassociated("fadd")

@@ -115,7 +115,7 @@ def expm1_64(x):
     n, p = _exp_parts64(y)
     half_scale = _power_of_two64(n - 1)  # half of 2**n, which overflows before the result
     value = (half_scale * p + (half_scale - 0.5)) * 2.0
-    return x if x == 0.0 else value  # keeps -0.0
+    return x if float_absolute(x) < 1e-20 else value
 
 
 @jitable
@@ -126,7 +126,7 @@ def expm1_32(x):
     n, p = _exp_parts32(y)
     half_scale = _power_of_two32(np.int32(n - np.int32(1)))
     value = (half_scale * p + (half_scale - HALF32)) * TWO32
-    return x if x == ZERO32 else value
+    return x if float_absolute(x) < F(1e-12) else value
 
 
 def exp(x):

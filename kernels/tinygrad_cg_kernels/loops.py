@@ -17,7 +17,6 @@ from numpy import empty
 
 from tinygrad_cg_kernels import compile as build
 from tinygrad_cg_kernels import inner, math, threads
-from tinygrad_cg_kernels.compile import jitable
 from tinygrad_cg_kernels.dtypes import BOOL, FLOAT64, computing, native, promote, real
 
 KINDS = ("same", "float", "compare", "logical", "real", "select")
@@ -166,7 +165,9 @@ class Elementwise:
         complex loop. "select": the first input is bool, the others promote.
 
     Calling it gives a fresh C-contiguous array, or fills `out`, which may be an input.
-    `dispatchers` holds the Numba dispatcher of each variant in use so far.
+    `dispatchers` holds the Numba dispatcher of each variant in use so far; `points` has, for
+    each dtype in use so far, the entry for 0-d arrays (operands, then the output) and the
+    result's dtype.
     """
 
     name: str
@@ -174,6 +175,7 @@ class Elementwise:
     inputs: int
     kind: str
     dispatchers: dict[str, Any]
+    points: dict[np.dtype, tuple[Callable, np.dtype]]
 
     def __new__(cls, name: str, function: Callable, inputs: int, kind: str = "same"):
         """Make the subclass whose call is written for this many inputs."""
@@ -188,7 +190,7 @@ class Elementwise:
         self.dispatchers = {}
         self._check = math.CHECKS.get(function)
         self._cached = build.is_ours(function)
-        self._scalar = function if hasattr(function, "py_func") else jitable(function)
+        self._scalar = build.scalar_function(function)
         self._kernels = self._templates()
         self._signatures: dict[tuple[np.dtype, ...], Signature] = {}
         self._entries: dict[tuple[str, tuple[np.dtype, ...]], Callable] = {}
@@ -197,7 +199,7 @@ class Elementwise:
         self._quick: dict[str, dict[np.dtype, tuple[Callable, np.dtype]]] = {
             variant: {} for variant in self._kernels
         }
-        self._points, self._lines = self._quick["point"], self._quick["line"]
+        self.points, self._lines = self._quick["point"], self._quick["line"]
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
@@ -364,8 +366,10 @@ class Elementwise:
 
     def _run(self, plan: Plan, arguments: tuple[np.ndarray, ...], signature: Signature) -> None:
         variant = plan.variant
-        if not all(array.flags.aligned for array in arguments):
-            arguments = tuple([np.require(array, None, "A") for array in arguments])
+        for array in arguments:
+            if not array.flags.aligned:
+                arguments = tuple([np.require(each, None, "A") for each in arguments])
+                break
         if arguments[-1].size >= SPLIT and variant != "general":
             self._split(LARGE.get(variant, variant), signature, arguments)
             return
@@ -422,7 +426,7 @@ class _Unary(Elementwise):
     def __call__(self, x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         if out is None:
             rank = x.ndim
-            found = (self._lines if rank else self._points).get(x.dtype)
+            found = (self._lines if rank else self.points).get(x.dtype)
             if found is not None:
                 enter, result = found
                 if rank < 2:
@@ -454,7 +458,7 @@ class _Binary(Elementwise):
             if out is None:
                 if not x.ndim:
                     if not y.ndim:
-                        found = self._points.get(dtype)
+                        found = self.points.get(dtype)
                         if found is not None:
                             enter, result = found
                             out = empty((), result)
@@ -510,7 +514,7 @@ class _Ternary(Elementwise):
         first = BOOL if self.kind == "select" else dtype
         if out is None and y.dtype is dtype and x.dtype is first:
             if not x.ndim and not y.ndim and not z.ndim:
-                found = self._points.get(dtype)
+                found = self.points.get(dtype)
                 if found is not None:
                     enter, result = found
                     out = empty((), result)

@@ -18,6 +18,7 @@ from tinygrad_cg_kernels.compile import (
     float_floor,
     float_maximum,
     float_minimum,
+    float_remainder,
     float_round,
     jitable,
     like,
@@ -175,7 +176,7 @@ def _floor_divide_integer(x, y):
 def _floor_divide_float(x, y):
     if y == 0:
         return x / y
-    remaining = math.fmod(x, y)
+    remaining = float_remainder(x, y)
     quotient = (x - remaining) / y
     if remaining != 0 and (y < 0) != (remaining < 0):
         quotient -= like(1, x)
@@ -206,7 +207,7 @@ def _remainder_integer(x, y):
 def _remainder_float(x, y):
     if y == 0:
         return like(NAN, x)
-    remaining = math.fmod(x, y)
+    remaining = float_remainder(x, y)
     if remaining == 0:
         return float_copysign(like(0, x), y)
     if (y < 0) != (remaining < 0):

@@ -33,6 +33,7 @@ from tinygrad_cg_kernels.dtypes import BOOL, FLOAT64, INT64, computing, native
 SPLIT = threads.THRESHOLD
 SPAN = 1024  # elements whose partial result is kept apart, so that rounding errors stay small
 PLAIN = 0x101  # the flags of an array that is C-contiguous and aligned
+SEARCH = 64  # elements that are searched at a time
 STRIP = 512  # columns that are accumulated at a time
 
 # --- combining two values ---------------------------------------------------------------
@@ -339,11 +340,17 @@ all = Reduction("all", _both, _one, 1, "logical")
 
 @jitable
 def _arg(best, row):
-    """The first place of the best value, or of the first nan."""
+    """The first place of the best value, which is nan if there is one."""
     value = _total(best, row[0], row)
-    for i in range(row.size):
-        if row[i] == value or row[i] != row[i]:
-            return i
+    for first in range(0, row.size, SEARCH):
+        part = row[first : first + SEARCH]
+        found = 0
+        for i in range(np.uintp(part.size)):
+            found |= 1 if part[i] == value or part[i] != part[i] else 0
+        if found:
+            for i in range(np.uintp(part.size)):
+                if part[i] == value or part[i] != part[i]:
+                    return first + np.intp(i)
     return 0
 
 

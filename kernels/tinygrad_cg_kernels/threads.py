@@ -23,13 +23,14 @@ BLOCK = 16384
 THRESHOLD = 4 * BLOCK
 """Elements from which the splitter is used: below, waking threads costs more than it saves."""
 
+_config: Any = numba.config
 _lock = threading.Lock()
 _splitters: dict[bool, Callable] = {}
 
 
 def _default_threads() -> int:
-    available = numba.config.NUMBA_NUM_THREADS
-    chosen = os.environ.get("TINYGRAD_CG_NUM_THREADS", available)
+    available = _config.NUMBA_NUM_THREADS
+    chosen = os.environ.get("TINYGRAD_CG_NUM_THREADS") or available
     try:
         return min(max(int(chosen), 1), available)
     except ValueError:
@@ -48,7 +49,7 @@ def get_num_threads() -> int:
 
 def set_num_threads(count: int) -> None:
     """Use this many threads for large kernels, at most as many as Numba may start."""
-    available = numba.config.NUMBA_NUM_THREADS
+    available = _config.NUMBA_NUM_THREADS
     if not 1 <= count <= available:
         raise ValueError(f"set_num_threads: {count} is not between 1 and {available}")
     _State.threads = count

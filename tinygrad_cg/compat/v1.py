@@ -1,6 +1,56 @@
 """What programs for TensorFlow 1 and the older documents use."""
 
-from ..custom_gradient import custom_gradient
-from ..math import exp, log
+from __future__ import annotations
 
-__all__ = ["custom_gradient", "exp", "log"]
+from ..custom_gradient import custom_gradient
+from ..graph import (
+    Graph,
+    disable_eager_execution,
+    enable_eager_execution,
+    executing_eagerly,
+    gradients,
+)
+from ..math import (
+    abs,
+    add,
+    cos,
+    divide,
+    exp,
+    log,
+    log1p,
+    multiply,
+    sigmoid,
+    sin,
+    sqrt,
+    square,
+    subtract,
+    tanh,
+)
+from ..variable_scope import AUTO_REUSE, get_variable, get_variable_scope, variable_scope
+
+__all__ = [
+    "AUTO_REUSE",
+    "Graph",
+    "abs",
+    "add",
+    "cos",
+    "custom_gradient",
+    "disable_eager_execution",
+    "divide",
+    "enable_eager_execution",
+    "executing_eagerly",
+    "exp",
+    "get_variable",
+    "get_variable_scope",
+    "gradients",
+    "log",
+    "log1p",
+    "multiply",
+    "sigmoid",
+    "sin",
+    "sqrt",
+    "square",
+    "subtract",
+    "tanh",
+    "variable_scope",
+]

@@ -1,5 +1,5 @@
 """Keras's names."""
 
-from . import ops
+from . import ops, random
 
-__all__ = ["ops"]
+__all__ = ["ops", "random"]

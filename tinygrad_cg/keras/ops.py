@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..convert import FLOAT32, convert, is_tensor
+import numpy as np
+
+from ..convert import any_tensor, convert, convert_operands, is_tensor
 from ..custom_gradient import custom_gradient
-from ..dtypes import int32
-from ..ops.creation import convert_to_tensor
-from ..ops.shape import cast, reshape
+from ..dtypes import float32, int32, uint32
+from ..ops.creation import constant
+from ..ops.shape import cast
 from ..spell import spell
 from ..tensor import Tensor
 
@@ -17,16 +19,160 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...
 
 
+__all__ = [
+    "convert_to_numpy",
+    "convert_to_tensor",
+    "custom_gradient",
+    "dtype",
+    "is_tensor",
+    "ndim",
+    "shape",
+]
+
+
+def convert_to_tensor(x: Any, dtype: Any = None) -> Tensor:
+    """`x` as a Tensor, cast to `dtype` where it has another."""
+    tensor = convert(x)
+    return tensor if dtype is None else cast(tensor, dtype)
+
+
+def convert_to_numpy(x: Any) -> np.ndarray:
+    """`x` as a NumPy array of its own."""
+    return np.array(convert(x) if isinstance(x, (list, tuple)) and any_tensor(x) else x)
+
+
+def shape(x: Any) -> tuple[int, ...]:
+    """The shape of `x`, as a tuple of integers."""
+    return tuple(convert(x).shape)
+
+
+def ndim(x: Any) -> int:
+    """How many dimensions `x` has."""
+    return convert(x).ndim
+
+
+def dtype(x: Any) -> str:
+    """The name of the dtype of `x`."""
+    return convert(x).dtype.name
+
+
 def _real(x: Any) -> Tensor:
     """Integers and booleans as float32."""
     x = convert(x)
-    return cast(x, FLOAT32) if x.dtype.kind in "biu" else x
+    return cast(x, float32) if x.dtype.kind in "biu" else x
+
+
+def _reals(x1: Any, x2: Any) -> list[Tensor]:
+    """Two operands, both as float32 if neither is of a floating dtype."""
+    return [_real(x) for x in convert_operands((x1, x2))]
+
+
+def _summed(x: Any) -> Tensor:
+    """Integers of less than 32 bits as such of 32, for their sum."""
+    x = convert(x)
+    if x.dtype.kind not in "biu" or x.dtype.itemsize >= 4:
+        return x
+    return cast(x, uint32 if x.dtype.kind == "u" else int32)
+
+
+def _places(condition: Any) -> list[Tensor]:
+    """The coordinates of what is true, one tensor for each axis."""
+    return [constant(one, int32) for one in np.nonzero(convert(condition)._values())]
+
+
+def _eye(rows: Any, columns: Any, diagonal: int, kind: Any) -> Tensor:
+    return cast(constant(np.eye(rows, columns, diagonal)), kind or float32)
 
 
 _TABLE = """
-    exp(x) = exp(_real(x))
-    log(x) = log(_real(x))
+    abs absolute(x) = absolute(x)
     add(x1, x2) = add(x1, x2)
+    all(x, axis=None, keepdims=False) = reduce_all(x, axis, keepdims)
+    any(x, axis=None, keepdims=False) = reduce_any(x, axis, keepdims)
+    arange(start, stop=None, step=None, dtype=None)
+        = arange(start, stop, 1 if step is None else step, dtype)
+    argmax(x, axis=None, keepdims=False) = cast(arg_extremum(argmax, x, axis, keepdims), int32)
+    argmin(x, axis=None, keepdims=False) = cast(arg_extremum(argmin, x, axis, keepdims), int32)
+    array(x, dtype=None) = convert_to_tensor(x, dtype)
+    broadcast_to(x, shape) = broadcast_to(x, shape)
+    cast(x, dtype) = cast(x, dtype)
+    ceil(x) = ceil(_real(x))
+    clip(x, x_min, x_max) = clip(x, x_min, x_max)
+    concatenate(xs, axis=0) = concatenate(xs, axis)
+    conj conjugate(x) = conj(x)
+    copy(x) = identity(x)
+    cos(x) = cos(_real(x))
+    divide true_divide(x1, x2) = divide(*_reals(x1, x2))
+    equal(x1, x2) = equal(x1, x2)
+    exp(x) = exp(_real(x))
+    expand_dims(x, axis) = expand_dims(x, axis)
+    expm1(x) = expm1(_real(x))
+    eye(N, M=None, k=0, dtype=None) = _eye(N, M, k, dtype)
+    floor(x) = floor(_real(x))
+    floor_divide(x1, x2) = floor_divide(x1, x2)
+    full(shape, fill_value, dtype=None) = full(shape, fill_value, dtype or float32)
+    full_like(x, fill_value, dtype=None) = full_like(x, fill_value, dtype)
+    greater(x1, x2) = greater(x1, x2)
+    greater_equal(x1, x2) = greater_equal(x1, x2)
+    identity(n, dtype=None) = _eye(n, n, 0, dtype)
+    imag(x) = imag(x)
+    isfinite(x) = isfinite(x)
+    isinf(x) = isinf(x)
+    isnan(x) = isnan(x)
+    less(x1, x2) = less(x1, x2)
+    less_equal(x1, x2) = less_equal(x1, x2)
+    linspace(start, stop, num=50, endpoint=True, *, dtype=None)
+        = spaced(start, stop, num, endpoint, dtype)
+    log(x) = log(_real(x))
+    log1p(x) = log1p(_real(x))
+    log_sigmoid(x) = negative(softplus(negative(_real(x))))
+    log_softmax(x, axis=-1) = log_softmax_over(_real(x), axis)
+    logical_and(x1, x2) = logical_and(x1, x2)
+    logical_not(x) = logical_not(x)
+    logical_or(x1, x2) = logical_or(x1, x2)
+    logical_xor(x1, x2) = logical_xor(x1, x2)
+    logsumexp(x, axis=None, keepdims=False) = reduce_logsumexp(_real(x), axis, keepdims)
+    matmul(x1, x2) = matmul(x1, x2)
+    max amax(x, axis=None, keepdims=False) = reduce_max(x, axis, keepdims)
+    maximum(x1, x2) = maximum(x1, x2)
+    mean(x, axis=None, keepdims=False) = reduce_mean(_real(x), axis, keepdims)
+    min amin(x, axis=None, keepdims=False) = reduce_min(x, axis, keepdims)
+    minimum(x1, x2) = minimum(x1, x2)
+    mod(x1, x2) = remainder(x1, x2)
     multiply(x1, x2) = multiply(x1, x2)
+    negative(x) = negative(x)
+    not_equal(x1, x2) = not_equal(x1, x2)
+    ones(shape, dtype=None) = ones(shape, dtype or float32)
+    ones_like(x, dtype=None) = ones_like(x, dtype)
+    power(x1, x2) = power(x1, x2)
+    prod(x, axis=None, keepdims=False) = reduce_prod(_summed(x), axis, keepdims)
+    ravel(x) = reshape(x, (-1,))
+    real(x) = real(x)
+    reciprocal(x) = divide(1, _real(x))
+    relu(x) = relu(x)
+    reshape(x, newshape) = reshape(x, newshape)
+    round(x, decimals=0) = rounded(x, decimals)
+    sigmoid(x) = sigmoid(_real(x))
+    sign(x) = sign(x)
+    sin(x) = sin(_real(x))
+    size(x) = constant(convert(x).size)
+    softmax(x, axis=-1) = exp(log_softmax_over(_real(x), axis))
+    softplus(x) = softplus(_real(x))
+    sqrt(x) = sqrt(_real(x))
+    square(x) = square(_summed(x) if convert(x).dtype.kind == "b" else x)
+    squeeze(x, axis=None) = squeeze(x, axis)
+    stack(x, axis=0) = stack(x, axis)
+    stop_gradient(variable) = stop_gradient(variable)
+    subtract(x1, x2) = subtract(x1, x2)
+    sum(x, axis=None, keepdims=False) = reduce_sum(_summed(x), axis, keepdims)
+    take(x, indices, axis=None) = taken(x, indices, axis)
+    tanh(x) = tanh(_real(x))
+    tensordot(x1, x2, axes=2) = tensordot(x1, x2, axes)
+    transpose(x, axes=None) = transpose(x, axes)
+    unstack(x, num=None, axis=0) = counted(unstack(x, axis), num)
+    where(condition, x1=None, x2=None)
+        = _places(condition) if neither(x1, x2) else where(condition, x1, x2)
+    zeros(shape, dtype=None) = zeros(shape, dtype or float32)
+    zeros_like(x, dtype=None) = zeros_like(x, dtype)
 """
-__all__ = ["convert_to_tensor", "custom_gradient", "is_tensor", *spell(globals(), _TABLE)]
+spell(globals(), _TABLE)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from tinygrad_cg_kernels import move as kmove
 
+from .. import convert as conversion
 from ..convert import convert, is_tensor
 from ..errors import InvalidArgumentError
 from ..primitive import apply
@@ -173,3 +174,10 @@ def _gather_batched(x: Tensor, indices: Tensor, axis: Any, batch_dims: int) -> T
         order = (*front[:batch_dims], *middle, *range(batch_dims, batch_dims + extra), *rest)
         return transpose(moved, order)
     return getitem(x, (*rows, indices))
+
+
+def _scatter_slices(values: Tensor, indices: Tensor, shape: tuple[int, ...]) -> Tensor:
+    return apply(_gather_adjoint, (values, indices), {"shape": shape, "axis": 0})
+
+
+conversion.scatter_slices = _scatter_slices

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from ..convert import is_tensor
+from ..nest import map_structure
 from ..tensor import ArrayLike, Tensor
 from . import elementwise, indexing, linalg, reductions, shape
 
 
-def _reflected(op: Callable) -> Callable:
-    return lambda self, other: op(other, self)
+def _reflected(op: Any) -> Callable:
+    return getattr(op, "reflected", lambda self, other: op(other, self))
 
 
 def _equal(self: Any, other: Any) -> Any:
@@ -140,6 +141,33 @@ _UFUNCS = {
 _UFUNC_NAMES = [ufunc.__name__ for ufunc in _UFUNCS]
 
 
+def _array_function(self: Any, function: Any, types: Any, args: tuple, kwargs: dict) -> Any:
+    """NumPy's functions on tensors are those of ``tinygrad_cg.numpy``; others are refused."""
+    from .. import numpy as namespace
+
+    if function in _PLAIN:
+        plain = lambda leaf: leaf.__array__() if is_tensor(leaf) else leaf  # noqa: E731
+        return function(*map_structure(plain, args), **map_structure(plain, kwargs))
+    name = function.__name__
+    found = getattr(namespace, name, None) if function.__module__ == "numpy" else None
+    if found is None:
+        raise TypeError(
+            f"{function.__module__}.{name} is not supported on tensors: use .numpy() for the "
+            "values alone (no gradient flows), or a function of tinygrad_cg.numpy"
+        )
+    return found(*args, **{key: value for key, value in kwargs.items() if value is not _NO_VALUE})
+
+
+_NO_VALUE = np._NoValue
+_PLAIN = {  # functions whose result has no gradient
+    *(np.allclose, np.array_equal, np.array_equiv, np.isclose, np.array2string),
+    *(np.array_repr, np.array_str, np.save, np.savez, np.savetxt, np.shape, np.ndim, np.size),
+    *(np.iscomplexobj, np.isrealobj, np.may_share_memory, np.shares_memory, np.result_type),
+    *(np.count_nonzero, np.nonzero, np.argwhere, np.flatnonzero, np.histogram, np.unique),
+    *(np.copyto, np.zeros_like, np.ones_like, np.empty_like, np.full_like),
+}
+
+
 def install() -> None:
     """Put the operators on the classes."""
     for name, op in _BINARY.items():
@@ -148,6 +176,7 @@ def install() -> None:
     for name, op in _OTHERS.items():
         setattr(ArrayLike, name, op)
     ArrayLike.__array_ufunc__ = _array_ufunc  # type: ignore[attr-defined]
+    ArrayLike.__array_function__ = _array_function  # type: ignore[attr-defined]
     Tensor.__getitem__ = indexing.getitem  # type: ignore[attr-defined]
 
 

@@ -1,0 +1,166 @@
+"""The disk cache, in processes of its own, and what kernels are made of."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+
+from tinygrad_cg_kernels import compile as build
+from tinygrad_cg_kernels import math
+from tinygrad_cg_kernels.loops import Elementwise
+
+KERNELS = Path(build.__file__).parent.parent
+
+PROGRAM = """
+import numpy as np
+from tinygrad_cg_kernels import math, reduce, threads
+from tinygrad_cg_kernels.loops import Elementwise
+
+exp, add = Elementwise("exp", math.exp, 1, "float"), Elementwise("add", math.add, 2)
+sin = Elementwise("sin", math.sin, 1, "float")
+own = Elementwise("own", lambda x: x * x + 1, 1)
+row, large = np.ones(10), np.ones(threads.THRESHOLD)
+for x in (np.ones(()), row, np.ones((4, 6))[:, ::2], large):
+    exp(x), add(x, x), sin(x), own(x), reduce.sum(x, tuple(range(x.ndim)))
+add(row, row.copy(), out=row)
+assert own(np.array(2.0)) == 5
+
+counts = [0, 0]
+for kernel in (exp, add, sin, reduce.sum):
+    for dispatcher in kernel.dispatchers.values():
+        counts[0] += sum(dispatcher.stats.cache_hits.values())
+        counts[1] += sum(dispatcher.stats.cache_misses.values())
+    for _, owner in kernel._blocks.values():
+        counts[0] += owner.cache_hits
+print(*counts)
+"""
+
+
+def run(program: str, **environment: str) -> str:
+    """What a program prints, in a process with these variables."""
+    everything = {**os.environ, "PYTHONPATH": str(KERNELS), **environment}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env=everything,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def files(folder: Path) -> dict[str, int]:
+    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_second_process_compiles_nothing_and_the_cache_does_not_grow(tmp_path):
+    hits, misses = map(int, run(PROGRAM, TINYGRAD_CG_CACHE_DIR=str(tmp_path)).split())
+    assert hits == 0
+    assert misses > 0
+    before = files(tmp_path)
+    assert before
+    hits, missed = map(int, run(PROGRAM, TINYGRAD_CG_CACHE_DIR=str(tmp_path)).split())
+    assert missed == 0
+    assert hits > misses
+    assert files(tmp_path) == before
+
+
+def test_no_writable_folder_is_no_error(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    program = (
+        "import numpy as np\n"
+        "from tinygrad_cg_kernels import math, compile as build\n"
+        "from tinygrad_cg_kernels.loops import Elementwise\n"
+        "assert build.cache_folder() is None\n"
+        "print(Elementwise('add', math.add, 2)(np.ones(()), np.ones(())))\n"
+    )
+    assert run(program, TINYGRAD_CG_CACHE_DIR=str(blocked / "below")) == "2.0"
+    assert blocked.read_text() == "not a folder"
+
+
+def test_importing_compiles_nothing_and_writes_nothing(tmp_path):
+    program = (
+        "import tinygrad_cg_kernels\n"
+        "from tinygrad_cg_kernels import loops, reduce, move, contract, threads, math\n"
+        "from tinygrad_cg_kernels.loops import Elementwise\n"
+        "add = Elementwise('add', math.add, 2)\n"
+        "print(add.dispatchers, reduce.sum.dispatchers)\n"
+    )
+    assert run(program, TINYGRAD_CG_CACHE_DIR=str(tmp_path)) == "{} {}"
+    assert not files(tmp_path)
+
+
+def test_the_cache_folder_is_named_by_the_sources(monkeypatch, tmp_path):
+    monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path))
+    folder = build.cache_folder()
+    assert folder is not None
+    assert folder.parent == tmp_path
+    assert build.STAMP.startswith(folder.name)
+    assert len(build.STAMP) == 64
+
+
+def test_numba_keeps_its_own_cache_setting():
+    before = numba.config.CACHE_DIR
+    Elementwise("negative", math.negative, 1)(np.ones(3, np.int16))
+    assert before == numba.config.CACHE_DIR
+
+
+def test_kernels_carry_their_name():
+    add = Elementwise("my_add", math.add, 2)
+    add(np.ones(3), np.ones(3))
+    add(np.ones(()), np.ones(()))
+    assert set(add.dispatchers) == {"line", "point"}
+    for variant, dispatcher in add.dispatchers.items():
+        assert isinstance(dispatcher, numba.core.registry.CPUDispatcher)
+        assert dispatcher.py_func.__name__ == f"my_add_{variant}"
+        assert dispatcher.py_func.__qualname__ == f"my_add_{variant}"
+
+
+def test_a_function_of_the_users_own():
+    def cube(x):
+        return x * x * x
+
+    @numba.njit
+    def halved(x):
+        return x / 2
+
+    x = np.array([1.0, 2.0, 3.0])
+    for _ in range(2):
+        assert Elementwise("cube", cube, 1)(x).tolist() == [1, 8, 27]
+        assert Elementwise("halved", halved, 1, "float")(x).tolist() == [0.5, 1, 1.5]
+        assert Elementwise("plus", lambda a, b: a + 2 * b, 2)(x, x).tolist() == [3, 6, 9]
+    namespace = {}
+    exec("def nowhere(x):\n    return x + 1", namespace)
+    assert Elementwise("nowhere", namespace["nowhere"], 1)(x).tolist() == [2, 3, 4]
+
+
+def test_a_function_of_the_users_own_may_use_ours():
+    exp, log = math.exp, math.log
+    twice = Elementwise("twice", lambda x: log(exp(x)) * 2, 1, "float")
+    np.testing.assert_allclose(twice(np.array([1.0, 2.0])), [2, 4])
+
+
+def test_a_function_that_numba_cannot_compile():
+    broken = Elementwise("broken", lambda x: x.nothing, 1)
+    with pytest.raises(TypeError, match="broken: no kernel for dtype float64"):
+        broken(np.ones(3))
+
+
+def test_a_numba_without_entry_points_serves_through_the_dispatcher():
+    class Dispatcher:
+        def __init__(self):
+            self.overloads = {(1,): object()}
+            self.compiled = None
+
+        def compile(self, types):
+            self.compiled = types
+
+    dispatcher = Dispatcher()
+    assert build.entry(dispatcher, 1) is dispatcher
+    assert dispatcher.compiled == (1,)

@@ -1,0 +1,169 @@
+"""Reductions over any axes against NumPy."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from tinygrad_cg_kernels import reduce, threads
+
+SHAPE = (3, 4, 2, 5)
+AXES = [axes for count in range(5) for axes in combinations(range(4), count)]
+
+
+def numbers(shape, dtype="d"):
+    values = np.random.default_rng(0).uniform(-3, 3, shape)
+    if np.dtype(dtype).kind == "c":
+        values = values + 1j * values[..., ::-1]
+    return values.astype(dtype)
+
+
+@pytest.mark.parametrize(("axes", "keepdims"), list(product(AXES, (False, True))))
+def test_every_choice_of_axes(axes, keepdims):
+    x = numbers(SHAPE)
+    for name in ("sum", "prod", "max", "min"):
+        got = getattr(reduce, name)(x, axes, keepdims)
+        want = getattr(np, name)(x, axis=axes, keepdims=keepdims)
+        assert type(got) is np.ndarray
+        assert got.shape == np.shape(want)
+        assert got.flags.c_contiguous
+        assert not np.shares_memory(got, x)
+        np.testing.assert_allclose(got, want, rtol=1e-13, atol=1e-14)
+    for name in ("any", "all"):
+        got = getattr(reduce, name)(x > 2, axes, keepdims)
+        np.testing.assert_array_equal(
+            got, getattr(np, name)(x > 2, axis=axes, keepdims=keepdims), strict=True
+        )
+    got = reduce.logsumexp(x, axes, keepdims)
+    want = np.log(np.sum(np.exp(x), axis=axes, keepdims=keepdims))
+    assert got.shape == np.shape(want)
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("code", "bhilBHILefdFD?")
+def test_every_dtype(code):
+    x = numbers((7, 5), code)
+    dtype = np.dtype(np.int64) if code == "?" else np.dtype(code)
+    for axes in ((0,), (1,), (0, 1)) if code in "dfl" else ((0, 1),):
+        for name in ("sum", "prod"):
+            got = getattr(reduce, name)(x, axes)
+            wide = x.astype("d") if code == "e" else x
+            want = np.asarray(getattr(np, name)(wide, axis=axes)).astype(dtype)
+            assert got.dtype == dtype == getattr(reduce, name).result_dtype(x.dtype)
+            tolerance = {"e": 2e-3, "f": 1e-5, "F": 1e-5}.get(code, 1e-12)
+            np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+        for name in ("max", "min") if code not in "FD" else ():
+            got = getattr(reduce, name)(x, axes)
+            np.testing.assert_array_equal(got, getattr(np, name)(x, axis=axes))
+            assert got.dtype == x.dtype
+
+
+def test_layouts():
+    x = numbers((6, 8, 4))
+    for view in (
+        x.T,
+        x[::-1],
+        x[:, ::3],
+        np.asfortranarray(x),
+        np.broadcast_to(x[:1], x.shape),
+    ):
+        for axes in ((0,), (1,), (2,), (0, 2), (0, 1, 2)):
+            np.testing.assert_allclose(
+                reduce.sum(view, axes), view.sum(axis=axes), rtol=1e-13, atol=1e-13
+            )
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    assert reduce.sum(frozen, (0,)).flags.writeable
+    assert reduce.sum(x.astype(">f8"), (0, 1, 2)).dtype.isnative
+
+
+def test_no_axes_copy():
+    x = numbers((2, 1))
+    for axes, shape in (((), (2, 1)), ((1,), (2,))):
+        for _ in range(2):
+            got = reduce.sum(x, axes)
+            assert got.shape == shape
+            got[...] = 0
+            assert x.all()
+    point = np.array(3.0)
+    for _ in range(2):
+        assert reduce.sum(point, ()).shape == ()
+        assert reduce.max(point, ()) == 3.0
+
+
+def test_empty_arrays():
+    assert reduce.sum(np.zeros((0, 3)), (0,)).tolist() == [0, 0, 0]
+    assert reduce.prod(np.zeros((0, 3)), (0, 1)) == 1
+    assert reduce.sum(np.zeros((0, 3)), (1,)).shape == (0,)
+    assert reduce.all(np.zeros((0,), bool), (0,)) == np.True_
+    assert reduce.any(np.zeros((0,), bool), (0,)) == np.False_
+    assert reduce.max(np.zeros((0, 3)), (1,)).shape == (0,)
+    assert reduce.logsumexp(np.zeros((0, 2)), (0,)).tolist() == [-np.inf, -np.inf]
+    assert reduce.log_softmax(np.zeros((0, 2)), 0).shape == (0, 2)
+    assert reduce.argmax(np.zeros((0, 2)), 1).shape == (0,)
+    for kernel, axes in ((reduce.max, (0,)), (reduce.min, (0,)), (reduce.argmax, 0)):
+        with pytest.raises(ValueError, match=f"{kernel.name} of an empty axis has no identity"):
+            kernel(np.zeros((0, 3)), axes)
+
+
+def test_nan_propagates():
+    x = numbers((300, 40))
+    x[150, 7] = np.nan
+    for kernel in (reduce.max, reduce.min, reduce.sum, reduce.logsumexp):
+        assert np.isnan(kernel(x, (0, 1)))
+        assert np.isnan(kernel(x, (0,))).tolist() == [k == 7 for k in range(40)]
+    assert reduce.argmax(x, 0)[7] == 150
+    assert reduce.argmin(x, 1)[150] == 7
+
+
+def test_infinities():
+    x = np.array([[np.inf, 1.0], [-np.inf, -np.inf], [-np.inf, 2.0]])
+    assert reduce.logsumexp(x, (1,)).tolist() == [np.inf, -np.inf, 2.0]
+    assert reduce.max(x, (0, 1)) == np.inf
+    assert reduce.logsumexp(np.array([1000.0, 1000.0]), (0,)) == 1000 + np.log(2)
+
+
+def test_sums_are_accurate():
+    tenth = np.full(10**6, 0.1, np.float32)
+    assert abs(reduce.sum(tenth, (0,)) - 1e5) < 0.05
+    column = np.full((10**5, 2), 0.1, np.float32)
+    np.testing.assert_allclose(reduce.sum(column, (0,)), 1e4, rtol=1e-5)
+    assert reduce.sum(np.ones(4096, np.float16), (0,)) == 4096
+    x = np.random.default_rng(0).normal(size=10**6)
+    assert abs(reduce.sum(x, (0,)) - np.sum(x.astype("g"))) < 1e-9
+
+
+def test_integers_wrap():
+    assert reduce.sum(np.full(3, 100, np.int8), (0,)).tolist() == 44
+    assert reduce.sum(np.full(threads.THRESHOLD * 2, 2**30, np.int32), (0,)) == 0
+
+
+@pytest.mark.parametrize("axis", range(3))
+def test_along_one_axis(axis):
+    x = np.round(numbers((5, 6, 7)))
+    for code in "dfie":
+        y = x.astype(code)
+        np.testing.assert_array_equal(reduce.argmax(y, axis), y.argmax(axis), strict=True)
+        np.testing.assert_array_equal(reduce.argmin(y, axis), y.argmin(axis), strict=True)
+    assert reduce.argmax(x, axis, True).shape == x.max(axis, keepdims=True).shape
+    got = reduce.log_softmax(x, axis)
+    assert got.flags.c_contiguous
+    want = x - np.log(np.exp(x).sum(axis, keepdims=True))
+    np.testing.assert_allclose(got, want, rtol=1e-13, atol=1e-14)
+    assert reduce.log_softmax(x.astype("e"), axis).dtype == np.float16
+    assert reduce.logsumexp(x.astype("i"), (axis,)).dtype == np.float64
+
+
+def test_zero_dimensions():
+    x = np.array(2.5)
+    assert reduce.logsumexp(x, ()) == 2.5
+    assert reduce.any(x, ()).dtype == bool
+
+
+def test_unsupported_dtypes():
+    with pytest.raises(TypeError, match="sum: dtype object is not supported"):
+        reduce.sum(np.zeros(2, object), (0,))
+    with pytest.raises(TypeError, match="max: no kernel for dtype complex128"):
+        reduce.max(np.zeros(2, complex), (0,))
+    with pytest.raises(TypeError, match=r"argmax: dtype .* is not supported"):
+        reduce.argmax(np.zeros(2, "g"), 0)

@@ -1,0 +1,134 @@
+"""Splitting over threads: the same bits, forks, and threads of the caller's own."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tinygrad_cg_kernels import math, reduce, threads
+from tinygrad_cg_kernels.loops import Elementwise
+
+exp = Elementwise("exp", math.exp, 1, "float")
+multiply = Elementwise("multiply", math.multiply, 2)
+LARGE = np.random.default_rng(0).normal(size=threads.THRESHOLD * 3 + 5)
+KERNELS = Path(threads.__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def restored():
+    before = threads.get_num_threads()
+    yield
+    threads.set_num_threads(before)
+
+
+def results():
+    return [
+        exp(LARGE).tobytes(),
+        multiply(LARGE, LARGE).tobytes(),
+        reduce.sum(LARGE, (0,)).tobytes(),
+        reduce.sum(LARGE.astype(np.float32), (0,)).tobytes(),
+        reduce.max(LARGE, (0,)).tobytes(),
+    ]
+
+
+def test_the_same_bits_on_any_number_of_threads():
+    everything = results()
+    threads.set_num_threads(1)
+    assert results() == everything
+
+
+def test_the_same_bits_as_in_small_pieces():
+    pieces = np.concatenate([exp(part) for part in np.array_split(LARGE, 50)])
+    assert exp(LARGE).tobytes() == pieces.tobytes()
+
+
+def test_settings():
+    threads.set_num_threads(1)
+    assert threads.get_num_threads() == 1
+    for bad in (0, -1, 10**6):
+        with pytest.raises(ValueError, match=f"set_num_threads: {bad} is not between 1 and"):
+            threads.set_num_threads(bad)
+
+
+def run(program, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(KERNELS), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def test_the_environment_sets_the_number():
+    program = "from tinygrad_cg_kernels import threads\nprint(threads.get_num_threads())"
+    assert run(program, TINYGRAD_CG_NUM_THREADS="1").stdout.strip() == "1"
+    assert "is not a number" in run(program, TINYGRAD_CG_NUM_THREADS="two").stderr
+
+
+FORK = """
+import os, sys
+import numpy as np
+from tinygrad_cg_kernels import reduce, threads
+
+x = np.ones(threads.THRESHOLD * 2)
+want = reduce.sum(x, (0,))
+child = os.fork()
+if child == 0:
+    good = threads.get_num_threads() == 1 and reduce.sum(x, (0,)) == want
+    os._exit(0 if good else 1)
+_, status = os.waitpid(child, 0)
+print(os.waitstatus_to_exitcode(status), reduce.sum(x, (0,)) == want)
+"""
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_stays_on_one_thread():
+    if hasattr(os, "fork"):
+        assert run(FORK).stdout.split() == ["0", "True"]
+
+
+CALLERS = """
+import threading
+import numpy as np
+from tinygrad_cg_kernels import math, reduce, threads
+from tinygrad_cg_kernels.loops import Elementwise
+
+exp = Elementwise("exp", math.exp, 1, "float")
+x = np.linspace(-1, 1, threads.THRESHOLD * 2)
+want, good = exp(x), []
+
+def work():
+    good.append(all((exp(x) == want).all() for _ in range(20)))
+
+workers = [threading.Thread(target=work) for _ in range(4)]
+[worker.start() for worker in workers]
+[worker.join() for worker in workers]
+print(good)
+"""
+
+
+@pytest.mark.parametrize("layer", ["default", "workqueue"])
+def test_callers_with_threads_of_their_own(layer):
+    done = run(CALLERS, NUMBA_THREADING_LAYER=layer)
+    assert done.stdout.strip() == str([True] * 4), done.stderr
+
+
+def test_first_use_from_many_threads_at_once():
+    square = Elementwise("square", math.square, 1)
+    x, results = np.arange(5.0), []
+
+    def work():
+        results.append(square(x).tolist())
+
+    workers = [threading.Thread(target=work) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert results == [[0, 1, 4, 9, 16]] * 8

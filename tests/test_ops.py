@@ -1,0 +1,346 @@
+"""Every registered operation, from its record: values, dtypes, shapes and derivatives.
+
+Nothing here is about one operation: adding one is adding its record.
+"""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import tinygrad_cg as tf
+from tests.op_cases import (
+    Example,
+    elementwise_example,
+    examples,
+    first_gradients,
+    generator,
+    is_elementwise,
+    names,
+    numeric_gradients,
+    second_gradients,
+)
+from tinygrad_cg.registry import OPS
+
+ALL = names()
+WITH_REFERENCE = [name for name in ALL if OPS[name].reference is not None]
+ELEMENTWISE = [name for name in ALL if is_elementwise(OPS[name])]
+DIFFERENTIABLE = [name for name in ALL if OPS[name].recipes is not None]
+CONSTANT = [name for name in ALL if OPS[name].recipes is None]
+REDUCTIONS = [name for name in ALL if OPS[name].kind == "reduction"]
+SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 700.0, -800.0])
+TOLERANCES = {"float16": 2e-3, "float32": 2e-6, "float64": 1e-14}
+
+
+def assert_same(actual, expected, rtol):
+    """Equal to rounding, with NaN and infinities in the same places."""
+    assert actual.shape == expected.shape
+    scale = np.nanmax(np.abs(expected[np.isfinite(expected)]), initial=1.0)
+    with np.errstate(all="ignore"):
+        assert_allclose(actual, expected, rtol=rtol, atol=rtol * float(scale))
+
+
+def accepts(example: Example, dtype) -> bool:
+    """Whether the record takes operands of this dtype."""
+    try:
+        example.run(*example.cast(dtype))
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_record_is_complete(name):
+    record = OPS[name]
+    assert record.name == name
+    assert examples(name)
+    assert all(np.isfinite(operand).all() for one in examples(name) for operand in one.operands)
+    assert record.reference is not None or record.linear, "only adjoints go without reference"
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+@pytest.mark.parametrize("name", WITH_REFERENCE)
+def test_values_are_the_references(name, dtype):
+    for example in examples(name):
+        operands = example.cast(dtype)
+        wide = [one.astype(np.float64) if one.dtype.kind == "f" else one for one in operands]
+        result = example.call(*map(tf.constant, operands)).numpy()
+        expected = example.reference(*wide)
+        assert_same(np.asarray(result), expected.astype(result.dtype), TOLERANCES[dtype])
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int32", "int64", "uint8"])
+@pytest.mark.parametrize("name", WITH_REFERENCE)
+def test_integers_where_a_record_takes_them(name, dtype):
+    for example in examples(name):
+        operands = [
+            one if i in example.fixed or one.dtype == bool else whole(one, dtype)
+            for i, one in enumerate(example.operands)
+        ]
+        try:
+            expected = example.reference(*operands)
+            result = example.run(*operands)
+        except (TypeError, ValueError):
+            continue
+        wide = result.dtype.kind in "fc"
+        assert_same(result, expected.astype(result.dtype), 1e-3 if wide else 0)
+
+
+def whole(operand, dtype):
+    """Integers where the operand is, of at least 1 (0 where it may be 0)."""
+    return np.asarray(np.clip(np.ceil(np.abs(operand)), 0, 3), dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int32", "bool", "complex64"])
+@pytest.mark.parametrize("name", ALL)
+def test_the_abstract_result_is_the_runs(name, dtype):
+    for example in examples(name):
+        if not accepts(example, dtype):
+            continue
+        operands = example.cast(dtype)
+        result = example.run(*operands)
+        aval = example.primitive.abstract(*example.avals(*operands), **example.params)
+        assert (tuple(aval.shape), aval.dtype) == (result.shape, result.dtype)
+
+
+# Derivatives ---------------------------------------------------------------------------------
+
+
+def with_weights(example):
+    result = example.run(*example.operands)
+    rng = generator(example.primitive)
+    return rng.uniform(0.5, 1.5, result.shape), [
+        rng.uniform(0.5, 1.5, example.operands[i].shape) for i in example.real()
+    ]
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_first_derivatives_are_finite_differences(name):
+    for example in examples(name):
+        weights, _ = with_weights(example)
+        found = first_gradients(example, example.operands, weights)
+        expected = numeric_gradients(
+            lambda *moved, example=example, weights=weights: np.sum(weights * example.run(*moved)),
+            example.operands,
+            example.real(),
+            1e-5,
+        )
+        for actual, numeric in zip(found, expected, strict=True):
+            assert actual.dtype == np.float64
+            assert_allclose(actual, numeric, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_second_derivatives_are_finite_differences_of_the_first(name):
+    for example in examples(name):
+        weights, directions = with_weights(example)
+
+        def slope(*moved, example=example, weights=weights, directions=directions):
+            first = first_gradients(example, moved, weights)
+            return sum(np.sum(one * way) for one, way in zip(first, directions, strict=True))
+
+        found = second_gradients(example, example.operands, weights, directions)
+        expected = numeric_gradients(slope, example.operands, example.real(), 1e-5)
+        for actual, numeric in zip(found, expected, strict=True):
+            assert_allclose(actual, numeric, rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_float32_derivatives_are_those_of_float64(name):
+    for example in examples(name):
+        weights, directions = with_weights(example)
+        wide = first_gradients(example, example.operands, weights)
+        wide += second_gradients(example, example.operands, weights, directions)
+        operands = example.cast("float32")
+        narrow_weights = weights.astype(example.run(*operands).dtype)
+        narrow_ways = [way.astype("float32") for way in directions]
+        narrow = first_gradients(example, operands, narrow_weights)
+        narrow += second_gradients(example, operands, narrow_weights, narrow_ways)
+        for actual, expected in zip(narrow, wide, strict=True):
+            assert actual.dtype == np.float32
+            assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", CONSTANT)
+def test_what_has_no_rule_has_no_gradient(name):
+    for example in examples(name):
+        tensors = [tf.constant(operand) for operand in example.operands]
+        with tf.GradientTape() as tape:
+            tape.watch([tensors[i] for i in example.real()])
+            result = example.call(*tensors)
+        if result.dtype.kind in "fc":
+            assert tape.gradient(result, tensors) == [None] * len(tensors)
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if OPS[name].linear])
+def test_linear_records_are_linear(name):
+    for example in examples(name):
+        others = [
+            one if i in example.fixed else generator(example.primitive).normal(size=one.shape)
+            for i, one in enumerate(example.operands)
+        ]
+        mixed = [
+            one if i in example.fixed else 2 * one - 3 * other
+            for i, (one, other) in enumerate(zip(example.operands, others, strict=True))
+        ]
+        apart = 2 * example.run(*example.operands) - 3 * example.run(*others)
+        assert_allclose(example.run(*mixed), apart, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["complex128", "complex64"])
+@pytest.mark.parametrize("name", [name for name in DIFFERENTIABLE if is_elementwise(OPS[name])])
+def test_complex_derivatives_are_finite_differences(name, dtype):
+    for example in examples(name):
+        rng = generator(example.primitive)
+        operands = tuple(
+            one if one.dtype == bool else one + 1j * rng.uniform(0.1, 1, one.shape)
+            for one in example.operands
+        )
+        example = example._replace(operands=operands)
+        if not accepts(example, dtype):
+            continue
+        result = example.run(*operands)
+        weights = np.asarray(rng.uniform(0.5, 1.5, result.shape), result.dtype)
+        if result.dtype.kind == "c":
+            weights = weights + 1j * rng.uniform(0.5, 1.5, result.shape)
+        kept = example.run(*example.cast(dtype)).dtype
+        found = first_gradients(example, example.cast(dtype), weights.astype(kept))
+        expected = numeric_gradients(
+            lambda *moved, example=example, weights=weights: np.sum(
+                np.real(np.conj(weights) * example.run(*moved))
+            ),
+            operands,
+            example.real(),
+            1e-6,
+        )
+        for actual, numeric in zip(found, expected, strict=True):
+            assert actual.dtype == dtype
+            rtol = 1e-6 if dtype == "complex128" else 1e-3
+            assert_allclose(actual, numeric, rtol=rtol, atol=rtol)
+
+
+# Layouts and edges ---------------------------------------------------------------------------
+
+
+def layouts(operand):
+    """The same values in memory of other kinds."""
+    yield np.asfortranarray(operand)
+    padded = np.empty([2 * size for size in operand.shape], operand.dtype)
+    every_other = padded[tuple(slice(None, None, 2) for _ in operand.shape)]
+    every_other[...] = operand
+    yield every_other
+    backwards = tuple(slice(None, None, -1) for _ in operand.shape)
+    yield operand[backwards].copy()[backwards]
+    frozen = operand.copy()
+    frozen.setflags(write=False)
+    yield frozen
+    if operand.ndim:
+        yield np.concatenate([operand[:1]] * 3 + [operand])[3:]
+    yield operand.astype(operand.dtype.newbyteorder())
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_layout_in_memory_makes_no_difference(name):
+    for example in examples(name):
+        expected = example.call(*map(tf.constant, example.operands)).numpy()
+        for operands in zip(*map(layouts, example.operands), strict=False):
+            copies = [operand.copy() for operand in operands]
+            if all(operand.dtype.isnative for operand in operands):
+                assert_array_equal(example.run(*operands), expected)
+            result = example.call(*operands)
+            assert_array_equal(result.numpy(), expected)
+            for operand, copy in zip(operands, copies, strict=True):
+                assert_array_equal(operand, copy)
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((),),
+        ((0,),),
+        ((2, 0, 3),),
+        ((1,),),
+        ((1, 1, 1, 1, 2),),
+        ((), ()),
+        ((0,), ()),
+        ((0, 3), (3,)),
+        ((0, 1), (1, 4)),
+        ((2, 1, 3), (4, 1)),
+        ((3, 1, 2, 1, 2), (1, 2, 1, 3, 1)),
+        ((), (), ()),
+        ((0,), (1,), ()),
+        ((2, 1), (), (1, 3)),
+        ((3, 1, 2, 1, 2), (2, 1, 3, 1), (2, 1, 1, 2)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_elementwise_shapes(name, shapes):
+    record = OPS[name]
+    if len(shapes) != len(record.inputs):
+        return
+    example = elementwise_example(record, generator(record), shapes)
+    result = example.call(*map(tf.constant, example.operands))
+    expected = example.reference(*example.operands)
+    assert_same(np.asarray(result.numpy()), expected.astype(result.dtype), 1e-14)
+    weights = np.ones(result.shape, result.dtype)
+    for i, gradient in zip(
+        example.real(), first_gradients(example, example.operands, weights), strict=True
+    ):
+        assert gradient.shape == example.operands[i].shape
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_nan_and_infinity(name, dtype):
+    record = OPS[name]
+    if record.reference is None:
+        return
+    values = SPECIAL.astype(dtype)
+    grids = np.meshgrid(*[values] * len(record.inputs), indexing="ij")
+    for example in {str(one.params): one for one in examples(name)}.values():
+        result = example.run(*grids)
+        expected = example.reference(*grids)
+        with np.errstate(all="ignore"):
+            assert_allclose(result, expected.astype(result.dtype), rtol=2e-6, atol=1e-30)
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", [name for name in REDUCTIONS if OPS[name].reference])
+def test_nan_and_infinity_in_reductions(name, special):
+    for example in examples(name):
+        (operand,) = example.operands
+        for index in ((0,) * operand.ndim, (-1,) * operand.ndim):
+            spoiled = operand.copy()
+            spoiled[index] = special
+            assert_same(example.run(spoiled), example.reference(spoiled), 1e-14)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 3)], ids=str)
+@pytest.mark.parametrize("name", [name for name in REDUCTIONS if OPS[name].reference])
+def test_empty_reductions(name, shape):
+    for example in examples(name):
+        empty = np.zeros(shape)
+        for axis in range(len(shape)):
+            over = (axis,) if isinstance(example.params["axis"], tuple) else axis
+            moved = example._replace(params=example.params | {"axis": over})
+            try:
+                expected = moved.reference(empty)
+            except ValueError:
+                with pytest.raises(ValueError, match=r"empty axis has no identity"):
+                    moved.run(empty)
+            else:
+                assert_array_equal(moved.run(empty), expected)
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if OPS[name].batch])
+def test_batch_rules_are_loops(name):
+    for example in examples(name):
+        if example.fixed:
+            continue
+        rng = generator(example.primitive)
+        stacks = [rng.uniform(-2, 2, (4, *one.shape)) for one in example.operands]
+        params = example.primitive.batch(example.params, 4)
+        result = example.primitive.run(*stacks, **params)
+        for i in range(4):
+            one = example.run(*[stack[i] for stack in stacks])
+            assert_allclose(result[i], one, rtol=1e-13, atol=1e-13)

@@ -1,0 +1,72 @@
+"""Converters that several libraries' spellings share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .convert import convert
+from .errors import InvalidArgumentError
+from .ops.creation import linspace
+from .ops.elementwise import divide, multiply, round_half_even, subtract
+from .ops.indexing import gather, getitem
+from .ops.reductions import log_softmax, reduce_logsumexp
+from .ops.shape import cast, expand_dims, reshape
+from .tensor import Tensor
+
+
+def neither(x: Any, y: Any) -> bool:
+    """Whether `where` is asked for places: True without x and y, an error with one of them."""
+    if (x is None) != (y is None):
+        raise ValueError("where: x and y must both be given, or neither")
+    return x is None
+
+
+def counted(parts: list[Tensor], num: int | None) -> list[Tensor]:
+    """The parts of `unstack`, if they are as many as was said."""
+    if num is not None and num != len(parts):
+        raise InvalidArgumentError(f"unstack: num is {num}, but there are {len(parts)} slices")
+    return parts
+
+
+def arg_extremum(find: Callable, x: Any, axis: Any, keepdims: bool) -> Tensor:
+    """`argmax` or `argmin`, of the flattened tensor by default, with the folded axes back."""
+    x = convert(x)
+    found = find(x, axis)
+    if not keepdims:
+        return found
+    return reshape(found, (1,) * x.ndim) if axis is None else expand_dims(found, axis)
+
+
+def rounded(x: Any, decimals: int) -> Tensor:
+    """`x` to so many decimals, half to even."""
+    x = convert(x)
+    if not decimals:
+        return round_half_even(x)
+    if x.dtype.kind in "biu":
+        return x if decimals > 0 else cast(rounded(cast(x, np.float64), decimals), x.dtype)
+    scale = 10.0 ** abs(decimals)
+    if decimals < 0:
+        return multiply(round_half_even(divide(x, scale)), scale)
+    return divide(round_half_even(multiply(x, scale)), scale)
+
+
+def taken(x: Any, indices: Any, axis: Any) -> Tensor:
+    """`gather` along an axis, from the flattened tensor by default."""
+    return gather(reshape(x, (-1,)), indices, 0) if axis is None else gather(x, indices, axis)
+
+
+def log_softmax_over(x: Tensor, axis: Any) -> Tensor:
+    """`log_softmax` over one axis, several, or all (None)."""
+    if axis is None or isinstance(axis, (tuple, list)):
+        return subtract(x, reduce_logsumexp(x, axis, keepdims=True))
+    return log_softmax(x, axis)
+
+
+def spaced(start: Any, stop: Any, num: Any, endpoint: bool, dtype: Any) -> Tensor:
+    """`linspace`, with or without its last point."""
+    if endpoint:
+        return linspace(start, stop, num, dtype)
+    return getitem(linspace(start, stop, num + 1, dtype), slice(None, -1))

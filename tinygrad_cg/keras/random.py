@@ -1,0 +1,20 @@
+"""Keras's ``keras.random``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..spell import spell
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
+
+
+_TABLE = """
+    normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None)
+        = normal(shape, mean, stddev, dtype or float32, seed)
+    uniform(shape, minval=0.0, maxval=1.0, dtype=None, seed=None)
+        = uniform(shape, minval, maxval, dtype or float32, seed)
+"""
+spell(globals(), _TABLE)

@@ -1,0 +1,246 @@
+"""NumPy's names, on tensors, with NumPy's defaults: Python's floats are float64 here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy import (
+    bool_,
+    complex64,
+    complex128,
+    e,
+    float16,
+    float32,
+    float64,
+    inf,
+    int8,
+    int16,
+    int32,
+    int64,
+    nan,
+    newaxis,
+    pi,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+
+from ..convert import any_tensor, convert, is_tensor
+from ..ops.creation import constant
+from ..ops.shape import cast, reshape
+from ..spell import spell
+from ..tensor import Tensor
+from . import random
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
+
+
+__all__ = [
+    "bool_",
+    "complex64",
+    "complex128",
+    "e",
+    "float16",
+    "float32",
+    "float64",
+    "inf",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "nan",
+    "newaxis",
+    "pi",
+    "random",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+]
+
+_KINDS = "biufc"
+
+
+def _read(x: Any) -> Any:
+    """Lists as arrays; what is an array, a tensor or a single number stays."""
+    if isinstance(x, (list, tuple)):
+        return convert(x) if any_tensor(x) else np.asarray(x)
+    return x
+
+
+def _array(x: Any) -> Tensor:
+    """A tensor, with the dtype that NumPy gives numbers and lists."""
+    return x if isinstance(x, Tensor) else convert(x if is_tensor(x) else np.asarray(_read(x)))
+
+
+def _pair(x1: Any, x2: Any) -> tuple[Any, Any]:
+    """Two operands as NumPy reads them side by side."""
+    x1, x2 = _read(x1), _read(x2)
+    return _beside(x1, x2), _beside(x2, x1)
+
+
+def _beside(x: Any, other: Any) -> Any:
+    """A Python number gives way to an array of its own kind or a higher one."""
+    if not isinstance(x, (bool, int, float, complex)) or isinstance(x, np.generic):
+        return x
+    found = np.asarray(x)
+    if not hasattr(other, "dtype"):
+        return found
+    kind = other.dtype.kind
+    return x if _KINDS.index(kind) >= _KINDS.index(found.dtype.kind) or kind == "f" else found
+
+
+def _bounded(a: Any, low: Any, high: Any) -> tuple:
+    """What `clip` takes; a limit that is a Python number as NumPy reads it beside `a`."""
+    a = _array(a)
+    return a, *[None if limit is None else _beside(_read(limit), a) for limit in (low, high)]
+
+
+def _as(x: Tensor, dtype: Any) -> Tensor:
+    return x if dtype is None else cast(x, np.dtype(dtype))
+
+
+def _real(x: Any) -> Tensor:
+    """Integers and booleans as float64."""
+    x = _array(x)
+    return cast(x, float64) if x.dtype.kind in "biu" else x
+
+
+def _summed(x: Any) -> Tensor:
+    """Integers of less than 64 bits as such of 64, for their sum."""
+    x = _array(x)
+    if x.dtype.kind not in "biu":
+        return x
+    return cast(x, uint64 if x.dtype.kind == "u" else int64)
+
+
+def _flat(arrays: Any, axis: Any) -> tuple[list[Tensor], Any]:
+    """The arrays to join and the axis; flattened where it is None."""
+    tensors = [_array(array) for array in arrays]
+    if axis is None:
+        return [reshape(tensor, (-1,)) for tensor in tensors], 0
+    return tensors, axis
+
+
+def _places(condition: Any) -> tuple[Tensor, ...]:
+    """The coordinates of what is true, one tensor for each axis."""
+    return tuple([constant(one) for one in np.nonzero(convert(condition)._values())])
+
+
+def _plain(x: Any) -> Any:
+    return np.asarray(x) if is_tensor(x) else x
+
+
+def _kind(dtype: Any, default: Any = None) -> Any:
+    """A dtype as NumPy reads it: Python's float is float64."""
+    return default if dtype is None else np.dtype(dtype)
+
+
+def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
+    bounds = (0, start) if stop is None else (start, stop)
+    first, last = map(_plain, bounds)
+    return constant(np.arange(first, last, _plain(step), dtype=dtype))
+
+
+def _spacing(start: Any, stop: Any, dtype: Any) -> Any:
+    return _kind(dtype, np.result_type(_plain(start), _plain(stop), 1.0))
+
+
+_TABLE = """
+    abs absolute(x, /) = absolute(_array(x))
+    add(x1, x2, /) = add(*_pair(x1, x2))
+    all(a, axis=None, *, keepdims=False) = reduce_all(_array(a), axis, keepdims)
+    amax max(a, axis=None, *, keepdims=False) = reduce_max(_array(a), axis, keepdims)
+    amin min(a, axis=None, *, keepdims=False) = reduce_min(_array(a), axis, keepdims)
+    any(a, axis=None, *, keepdims=False) = reduce_any(_array(a), axis, keepdims)
+    arange(start, stop=None, step=1, *, dtype=None) = _arange(start, stop, step, dtype)
+    argmax(a, axis=None, *, keepdims=False) = arg_extremum(argmax, _array(a), axis, keepdims)
+    argmin(a, axis=None, *, keepdims=False) = arg_extremum(argmin, _array(a), axis, keepdims)
+    around round(a, decimals=0) = rounded(_array(a), decimals)
+    array(object, dtype=None) = _as(_array(object), dtype)
+    asarray(a, dtype=None) = _as(_array(a), dtype)
+    astype(x, dtype, /) = _as(_array(x), dtype)
+    broadcast_to(array, shape) = broadcast_to(_array(array), shape)
+    ceil(x, /) = ceil(_array(x))
+    clip(a, a_min=None, a_max=None, *, min=None, max=None)
+        = clip(*_bounded(a, min if a_min is None else a_min, max if a_max is None else a_max))
+    concat concatenate(arrays, /, axis=0) = concatenate(*_flat(arrays, axis))
+    conj conjugate(x, /) = conj(_array(x))
+    copy(a) = identity(_array(a))
+    cos(x, /) = cos(_array(x))
+    divide true_divide(x1, x2, /) = divide(*_pair(x1, x2))
+    equal(x1, x2, /) = equal(*_pair(x1, x2))
+    exp(x, /) = exp(_array(x))
+    expand_dims(a, axis) = expand_dims(_array(a), axis)
+    expm1(x, /) = expm1(_array(x))
+    eye(N, M=None, k=0, dtype=float64) = constant(np.eye(N, M, k, dtype))
+    floor(x, /) = floor(_array(x))
+    floor_divide(x1, x2, /) = floor_divide(*_pair(x1, x2))
+    full(shape, fill_value, dtype=None)
+        = constant(np.full(_plain(shape), _plain(fill_value), dtype))
+    full_like(a, fill_value, dtype=None) = full_like(_array(a), fill_value, _kind(dtype))
+    greater(x1, x2, /) = greater(*_pair(x1, x2))
+    greater_equal(x1, x2, /) = greater_equal(*_pair(x1, x2))
+    identity(n, dtype=None) = constant(np.identity(n, dtype))
+    imag(val) = imag(_array(val))
+    isfinite(x, /) = isfinite(_array(x))
+    isinf(x, /) = isinf(_array(x))
+    isnan(x, /) = isnan(_array(x))
+    less(x1, x2, /) = less(*_pair(x1, x2))
+    less_equal(x1, x2, /) = less_equal(*_pair(x1, x2))
+    linspace(start, stop, num=50, endpoint=True, *, dtype=None)
+        = spaced(start, stop, num, endpoint, _spacing(start, stop, dtype))
+    log(x, /) = log(_array(x))
+    log1p(x, /) = log1p(_array(x))
+    logical_and(x1, x2, /) = logical_and(*_pair(x1, x2))
+    logical_not(x, /) = logical_not(_array(x))
+    logical_or(x1, x2, /) = logical_or(*_pair(x1, x2))
+    logical_xor(x1, x2, /) = logical_xor(*_pair(x1, x2))
+    matmul(x1, x2, /) = matmul(*_pair(x1, x2))
+    matvec(x1, x2, /) = matvec(*_pair(x1, x2))
+    maximum(x1, x2, /) = maximum(*_pair(x1, x2))
+    mean(a, axis=None, dtype=None, *, keepdims=False)
+        = reduce_mean(_as(_real(a), dtype), axis, keepdims)
+    minimum(x1, x2, /) = minimum(*_pair(x1, x2))
+    multiply(x1, x2, /) = multiply(*_pair(x1, x2))
+    ndim(a) = convert(a).ndim
+    negative(x, /) = negative(_array(x))
+    not_equal(x1, x2, /) = not_equal(*_pair(x1, x2))
+    ones(shape, dtype=None) = ones(shape, _kind(dtype, float64))
+    ones_like(a, dtype=None) = ones_like(_array(a), _kind(dtype))
+    permute_dims transpose(a, axes=None) = transpose(_array(a), axes)
+    positive(x, /) = identity(_array(x))
+    pow power(x1, x2, /) = power(*_pair(x1, x2))
+    prod(a, axis=None, dtype=None, *, keepdims=False)
+        = reduce_prod(_as(_summed(a), dtype), axis, keepdims)
+    ravel(a) = reshape(_array(a), (-1,))
+    real(val) = real(_array(val))
+    reciprocal(x, /) = divide(1, _array(x))
+    remainder mod(x1, x2, /) = remainder(*_pair(x1, x2))
+    reshape(a, /, shape) = reshape(_array(a), shape)
+    rint(x, /) = round_half_even(_real(x))
+    shape(a) = tuple(convert(a).shape)
+    sign(x, /) = sign(_array(x))
+    sin(x, /) = sin(_array(x))
+    size(a) = convert(a).size
+    sqrt(x, /) = sqrt(_array(x))
+    square(x, /) = square(_array(x))
+    squeeze(a, axis=None) = squeeze(_array(a), axis)
+    stack(arrays, axis=0) = stack(_flat(arrays, axis)[0], axis)
+    subtract(x1, x2, /) = subtract(*_pair(x1, x2))
+    sum(a, axis=None, dtype=None, *, keepdims=False)
+        = reduce_sum(_as(_summed(a), dtype), axis, keepdims)
+    take(a, indices, axis=None) = taken(_array(a), indices, axis)
+    tanh(x, /) = tanh(_array(x))
+    tensordot(a, b, axes=2) = tensordot(*_pair(a, b), axes)
+    unstack(x, /, *, axis=0) = tuple(unstack(_array(x), axis))
+    where(condition, x=None, y=None, /)
+        = _places(condition) if neither(x, y) else where(condition, *_pair(x, y))
+    zeros(shape, dtype=None) = zeros(shape, _kind(dtype, float64))
+    zeros_like(a, dtype=None) = zeros_like(_array(a), _kind(dtype))
+"""
+spell(globals(), _TABLE)

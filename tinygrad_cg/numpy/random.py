@@ -1,0 +1,27 @@
+"""NumPy's ``numpy.random``: draws are float64, and tensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..spell import spell
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
+
+
+def _sizes(size: Any, *parameters: Any) -> Any:
+    return np.broadcast_shapes(*map(np.shape, parameters)) if size is None else size
+
+
+_TABLE = """
+    normal(loc=0.0, scale=1.0, size=None)
+        = normal(_sizes(size, loc, scale), loc, scale, float64)
+    seed(seed) = set_seed(seed)
+    uniform(low=0.0, high=1.0, size=None)
+        = uniform(_sizes(size, low, high), low, high, float64)
+"""
+spell(globals(), _TABLE)
