@@ -41,7 +41,7 @@ class Example(NamedTuple):
 
     def run(self, *operands: np.ndarray) -> np.ndarray:
         """The value at other operands, from the kernel alone."""
-        return self.primitive.run(*operands, **self.params)
+        return self.primitive.run(*map(np.asarray, operands), **self.params)
 
     def reference(self, *operands: np.ndarray) -> np.ndarray:
         """The value by the record's NumPy function, which may warn."""
@@ -51,8 +51,9 @@ class Example(NamedTuple):
 
     def call(self, *tensors: Any) -> Any:
         """The value as a user computes it."""
-        function = PUBLIC.get(self.primitive.name, self.primitive)
-        return function(*tensors, **self.params)
+        if self.primitive.name in PUBLIC:
+            return PUBLIC[self.primitive.name](*tensors, **self.params)
+        return self.primitive(*map(tf.convert_to_tensor, tensors), **self.params)
 
     def cast(self, dtype: Any) -> tuple[np.ndarray, ...]:
         """The operands in another dtype; those that are fixed stay."""

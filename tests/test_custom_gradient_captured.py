@@ -207,3 +207,24 @@ def test_constants_captured_from_around_are_no_inputs():
         return x * w, lambda dy: dy * w
 
     assert gradient(f, tf.constant(2.0)) == [3.0]
+
+
+def test_two_definitions_of_one_name_inside_a_function_warn_each():
+    """Decision 5: once per definition, not once per name; both are called lambda here."""
+    w = tf.constant(3.0)
+
+    @tf.custom_gradient
+    def around(x):
+        first = tf.custom_gradient(lambda t: (t * w, lambda dy: dy * 100.0))
+        second = tf.custom_gradient(lambda t: (t * w * 2.0, lambda dy: dy * 100.0))
+        return first(tf.constant(2.0)) + second(tf.constant(2.0)) + x, lambda dy: dy
+
+    def differentiate():
+        with tf.GradientTape() as tape:
+            tape.watch(w)
+            y = around(tf.constant(1.0))
+        return float(tape.gradient(y, w))
+
+    with custom_gradient_warnings() as texts:
+        assert [differentiate() for _ in range(2)] == [6.0, 6.0]
+    assert len([text for text in texts if "lambda" in text]) == 2

@@ -226,7 +226,7 @@ def test_variable_created_inside_counts():
             created.append(tf.Variable(3.0))
 
         def grad(dy, variables=None):
-            (only,) = variables or ()
+            [only] = variables or []
             assert only is created[0]
             return dy * 10.0, [dy * 77.0]
 
@@ -283,7 +283,7 @@ def test_nested_custom_functions_give_the_list_to_the_outer_rule():
     def outer(x):
         def grad(dy, variables=None):
             calls.append("outer")
-            (only,) = variables or ()
+            [only] = variables or []
             assert only is v
             return dy * 100.0, [dy * 7.0]
 

@@ -209,7 +209,7 @@ def test_captured_variable_with_a_required_upstream():
     @ops.custom_gradient
     def f(x):
         def grad(*args, upstream, variables=None):
-            (only,) = variables or ()
+            [only] = variables or []
             assert only is v
             return upstream * v, [upstream * args[0]]
 

@@ -192,6 +192,23 @@ class TestLate:
         with pytest.warns(tf.errors.TapeWarning, match="computed after the tape closed"):
             assert inner.gradient(z, x) is None
 
+    def test_watched_by_a_third_tape(self):
+        """What is late for one tape and recorded by another can be watched like any other."""
+        x, w = tf.constant(3.0), tf.constant(4.0)
+        with tf.GradientTape(persistent=True) as inner:
+            inner.watch(x)
+            y = x * x
+        with tf.GradientTape() as outer:
+            outer.watch(w)
+            z = y * w
+            with tf.GradientTape() as third:
+                third.watch(z)
+                u = z * z
+        assert third.gradient(u, z).numpy() == 72.0
+        assert outer.gradient(u, w).numpy() == 648.0
+        with pytest.warns(tf.errors.TapeWarning, match="computed after the tape closed"):
+            assert inner.gradient(u, x) is None
+
     def test_what_has_no_connection_is_silent(self):
         x, other = tf.constant(3.0), tf.constant(4.0)
         with tf.GradientTape(persistent=True) as tape:

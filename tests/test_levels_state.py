@@ -6,10 +6,12 @@ import threading
 import pytest
 
 import tinygrad_cg as tf
+from tinygrad_cg.levels import state
 
 
 def assert_clean_state():
     """Nothing records, and the next gradients are right."""
+    assert (state.levels, state.frame, state.listeners) == ((), None, [])
     x, v = tf.constant(2.0), tf.Variable(3.0)
     with tf.GradientTape() as outer:
         outer.watch(x)
@@ -185,6 +187,15 @@ class TestStateSurvives:
                 paused = x * x
             y = x * x + paused
         assert tape.gradient(y, x).numpy() == 6.0
+        assert_clean_state()
+
+    def test_gradient_that_ends_a_paused_tape(self):
+        x = tf.constant(3.0)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = x * x
+            with tape.stop_recording():
+                assert tape.gradient(y, x).numpy() == 6.0
         assert_clean_state()
 
     def test_gradient_within_stop_recording_of_an_inner_tape(self):

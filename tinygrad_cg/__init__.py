@@ -34,7 +34,7 @@ from .arrays import (
     zeros,
     zeros_like,
 )
-from .convert import is_tensor
+from .convert import IndexedSlices, is_tensor
 from .custom_gradient import custom_gradient, grad_pass_through
 from .dtypes import (
     DType,

@@ -16,7 +16,7 @@ import numpy as np
 
 from . import nest
 from .convert import convert, is_differentiable, is_tensor, is_weak
-from .levels import NOTHING, Frame, Node, mark_late, narrow, state
+from .levels import NOTHING, Frame, Node, mark_late, narrow, remove_listener, state
 from .primitive import hang_parts, operands
 from .returned import gradients_of_inputs, gradients_of_variables
 from .rules import Definition, Rule, check_result
@@ -122,12 +122,14 @@ class _Decorated:
         accessed = _Accessed()
         accessed.definition = definition
         listeners = state.listeners
-        depth = len(listeners)
         listeners.append(accessed)
         try:
             result = function(*args, **kwargs)
         finally:
-            del listeners[depth]
+            if listeners[-1] is accessed:
+                listeners.pop()
+            else:
+                remove_listener(accessed)
         if type(result) is not tuple or len(result) != 2 or not callable(result[1]):
             result = check_result(definition, result)
         y, grad_fn = result
@@ -307,6 +309,8 @@ def grad_pass_through(f: Any) -> Any:
 
         return f(*args, **kwargs), grad
 
-    functools.update_wrapper(through, f)
-    return custom_gradient(through)
+    functools.update_wrapper(through, f, updated=())
+    decorated = custom_gradient(through)
+    decorated.__wrapped__ = f
+    return decorated
 

@@ -52,7 +52,7 @@ class Graph:
 
     def _leave(self) -> None:
         levels.remove(self._token)
-        state.listeners.remove(self)
+        levels.remove_listener(self)
         state.graphs.remove(self)
 
     def variable_read(self, variable: Variable) -> None:

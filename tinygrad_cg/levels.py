@@ -230,6 +230,11 @@ def insert(level: Token | Level, place: int) -> None:
 state = State()
 
 
+def remove_listener(listener: Any) -> None:
+    """Take `listener` itself off this thread's stack: not one that is equal to it."""
+    state.listeners[:] = [one for one in state.listeners if one is not listener]
+
+
 def watch_tensor(tensor: Any, token: Token) -> None:
     """Make `tensor` (or a Variable) a leaf of `token`'s tape from here on."""
     with watch_lock:

@@ -10,7 +10,7 @@ from typing import Any
 from . import nest
 from .convert import is_differentiable, is_tensor
 from .custom_gradient import custom_gradient, flat_inputs
-from .levels import state
+from .levels import remove_listener, state
 from .ops.shape import identity
 from .rules import Definition
 from .tape import GradientTape, UnconnectedGradients
@@ -81,14 +81,13 @@ class _Snapshot:
 def _recomputed(f: Callable[..., Any]) -> Any:
     definition = Definition(f)
 
-    @custom_gradient
     def run(*args: Any, **kwargs: Any) -> Any:
         snapshot = _Snapshot()
         state.listeners.append(snapshot)
         try:
             y = f(*args, **kwargs)
         finally:
-            state.listeners.remove(snapshot)
+            remove_listener(snapshot)
 
         def grad(*dys: Any, variables: Any = None) -> Any:
             now = [(variable, variable._data) for variable, _ in snapshot.values.values()]
@@ -102,8 +101,10 @@ def _recomputed(f: Callable[..., Any]) -> Any:
 
         return y, grad
 
-    functools.update_wrapper(run, f)
-    return run
+    functools.update_wrapper(run, f, updated=())
+    decorated = custom_gradient(run)
+    decorated.__wrapped__ = f
+    return decorated
 
 
 def _run_again(

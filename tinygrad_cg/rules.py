@@ -166,11 +166,11 @@ class Definition:
 
     def warn(self, key: str, message: str) -> None:
         """A CustomGradientWarning at the line of the definition, once per definition and key."""
-        key = f"{self.name} {key}"
+        file, line = place_of(self.function)
+        key = f"{file}:{line} {self.name} {key}"
         if key in self._warned:
             return
         self._warned.add(key)
-        file, line = place_of(self.function)
         scope = getattr(inspect.unwrap(self.function), "__globals__", {})
         warnings.warn_explicit(
             f"{message} ({self.where()})",

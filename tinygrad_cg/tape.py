@@ -78,7 +78,7 @@ class GradientTape:
             if listeners[-1] is self:
                 listeners.pop()
             else:
-                listeners.remove(self)
+                levels.remove_listener(self)
         self._recording = False
         return place
 

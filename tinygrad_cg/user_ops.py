@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from tinygrad_cg_kernels.loops import Elementwise
 
+from . import nest
 from .convert import check_dtype, convert_operands, promote
 from .custom_gradient import Call
 from .levels import Node, state
@@ -21,6 +22,7 @@ from .recipes import alias, bare
 from .registry import OPS, USER_OPS
 from .returned import gradients_of_inputs
 from .rules import Definition, place_of
+from .sweep import fit_shape
 from .tensor import Aval, Tensor
 
 _gradients: dict[str, Callable[..., Any] | None] = {}
@@ -248,6 +250,21 @@ def _rule(node: Node, dy: Any) -> list:
         returned = function(operation, *(dy if isinstance(dy, list) else [dy]))
     finally:
         state.rules.pop()
+    if isinstance(USER_OPS[name].kernel, Elementwise):
+        returned = _unbroadcast(returned, inputs, outs[0].shape)
     avals = [(tensor._data.shape, tensor._data.dtype) for tensor in inputs]
     fields = (None, definition, function, avals, None, None, None)
     return gradients_of_inputs(tuple.__new__(Call, fields), returned)
+
+
+def _unbroadcast(returned: Any, inputs: tuple, shape: tuple[int, ...]) -> Any:
+    """The library broadcast the operands of an elementwise kernel, so it undoes that here."""
+    flat = [returned] if isinstance(returned, Tensor) else nest.flatten(returned)
+    if len(flat) != len(inputs):
+        return returned
+    return [
+        fit_shape(gradient, tensor._data.shape)
+        if isinstance(gradient, Tensor) and gradient._data.shape == shape
+        else gradient
+        for gradient, tensor in zip(flat, inputs, strict=True)
+    ]

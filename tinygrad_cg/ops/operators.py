@@ -150,12 +150,20 @@ def _array_function(self: Any, function: Any, types: Any, args: tuple, kwargs: d
         return function(*map_structure(plain, args), **map_structure(plain, kwargs))
     name = function.__name__
     found = getattr(namespace, name, None) if function.__module__ == "numpy" else None
+    if function is np.linalg.norm:
+        found = _norm
     if found is None:
         raise TypeError(
             f"{function.__module__}.{name} is not supported on tensors: use .numpy() for the "
             "values alone (no gradient flows), or a function of tinygrad_cg.numpy"
         )
     return found(*args, **{key: value for key, value in kwargs.items() if value is not _NO_VALUE})
+
+
+def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+    from ..linalg import norm
+
+    return norm(x, "euclidean" if ord is None else ord, axis, keepdims)
 
 
 _NO_VALUE = np._NoValue
