@@ -41,9 +41,7 @@ def import_times(rounds: int) -> dict[str, float]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument(
-        "--quick", action="store_true", help="a few rounds, to see that it runs"
-    )
+    parser.add_argument("--quick", action="store_true", help="a few rounds, to see that it runs")
     quick = parser.parse_args().quick
     seconds, rounds = (0.0, 3) if quick else (3.0, 1000)
     versions = ", ".join(f"{name} {version(name)}" for name in PEERS)

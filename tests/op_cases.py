@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tinygrad_cg as tf
-from tinygrad_cg.ops import define, elementwise, shape
 from tinygrad_cg.ops import complex as complex_ops
+from tinygrad_cg.ops import define, elementwise, shape
 from tinygrad_cg.primitive import Primitive
 from tinygrad_cg.registry import OPS
 from tinygrad_cg.tensor import Aval

@@ -262,9 +262,7 @@ def test_float_to_a_negative_power():
     assert (tf.constant([2.0, 4.0]) ** tf.constant(-1)).numpy().tolist() == [0.5, 0.25]
 
 
-@pytest.mark.parametrize(
-    "dtype", ["bfloat16", "float8", "str", "U", "O", "longdouble", "M8[D]"]
-)
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8", "str", "U", "O", "longdouble", "M8[D]"])
 def test_dtypes_that_do_not_exist_here(dtype):
     """DESIGN, Facts: bfloat16 is a clear TypeError, as are others that hold no numbers."""
     with pytest.raises(TypeError, match=r"dtype|longdouble|datetime64"):

@@ -53,9 +53,7 @@ def test_partial_can_be_decorated():
 
     f = tf.custom_gradient(functools.partial(scaled, factor=2.0, rule=5.0))
     assert gradient(f, tf.constant(1.0)) == [10.0]
-    first = tf.custom_gradient(
-        functools.partial(lambda a, x: (a * x, lambda dy: dy * 7.0), 2.0)
-    )
+    first = tf.custom_gradient(functools.partial(lambda a, x: (a * x, lambda dy: dy * 7.0), 2.0))
     assert gradient(first, tf.constant(1.0)) == [7.0]
 
 

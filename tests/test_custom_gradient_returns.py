@@ -179,9 +179,7 @@ def test_indexed_slices_are_accepted():
     ("value", "returned", "shape"),
     [
         pytest.param([1.0, 2.0], lambda dy: tf.ones([3]), (3,), id="(3,) for (2,)"),
-        pytest.param(
-            [1.0, 2.0], lambda dy: tf.reshape(dy, [1, 2]), (1, 2), id="(1,2) for (2,)"
-        ),
+        pytest.param([1.0, 2.0], lambda dy: tf.reshape(dy, [1, 2]), (1, 2), id="(1,2) for (2,)"),
         pytest.param([1.0, 2.0], lambda dy: tf.ones([1]), (1,), id="(1,) for (2,)"),
         pytest.param(1.0, lambda dy: tf.ones([1]), (1,), id="(1,) for ()"),
         pytest.param([1.0, 2.0], lambda dy: np.ones((2, 2), np.float32), (2, 2), id="numpy"),

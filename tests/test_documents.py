@@ -314,9 +314,7 @@ def test_fused_block_as_printed_gives_the_first_order_and_refuses_the_second():
 
 def test_fused_block_with_an_additional_argument_controls_the_expected_values():
     """'Additional arguments to the inner function control the expected return values'."""
-    block = FUSED.replace("(unused_x)", "(unused_x, dy)").replace(
-        "_custom(x)", "_custom(x, dy)"
-    )
+    block = FUSED.replace("(unused_x)", "(unused_x, dy)").replace("_custom(x)", "_custom(x, dy)")
     block = block.replace("x_grad, second_order_and", "dy * x_grad, second_order_and")
     block = block.replace("dy * first_order_custom", "first_order_custom")
     block = block.replace("_for_x(...)", "_for_x(x, dy, ddy)")

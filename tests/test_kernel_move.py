@@ -104,8 +104,7 @@ def test_index_add(index):
 def test_matmul(left, right):
     for codes in ("dd", "ff", "ll", "ef", "DD", "fl"):
         x, y = (
-            np.round(4 * numbers(*s)).astype(c)
-            for s, c in zip((left, right), codes, strict=True)
+            np.round(4 * numbers(*s)).astype(c) for s, c in zip((left, right), codes, strict=True)
         )
         got = matmul(x, y)
         assert type(got) is np.ndarray

@@ -27,9 +27,7 @@ def assert_clean_state():
 class TestStateSurvives:
     """Point 6: state is per thread and survives exceptions."""
 
-    @pytest.mark.parametrize(
-        "error", [ValueError, KeyboardInterrupt, SystemExit, RecursionError]
-    )
+    @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit, RecursionError])
     def test_in_the_block(self, error):
         x = tf.constant(3.0)
         tape, outputs = tf.GradientTape(), []

@@ -94,9 +94,7 @@ def test_order_of_creation():
     seen = []
     found = gradients(recording(lambda x: x * c * a * b * a, seen, 3), a, b, c)
     assert found == [10.0, 20.0, 20.0, 20.0]
-    assert [variable is own for variable, own in zip(seen[0], (a, b, c), strict=True)] == [
-        True
-    ] * 3
+    assert [variable is own for variable, own in zip(seen[0], (a, b, c), strict=True)] == [True] * 3
 
 
 def test_made_inside():

@@ -113,9 +113,7 @@ def test_pack_errors(structure, flat, error, words):
 def test_map_structure():
     assert nest.map_structure(lambda x: x + 1, 1) == 2
     assert nest.map_structure(lambda x: 2 * x, [1, (2, Point(3, 4))]) == [2, (4, Point(6, 8))]
-    added = nest.map_structure(
-        lambda x, y: (x, y), {"a": 1, "b": (2, 3)}, {"b": (5, 6), "a": 4}
-    )
+    added = nest.map_structure(lambda x, y: (x, y), {"a": 1, "b": (2, 3)}, {"b": (5, 6), "a": 4})
     assert added == {"a": (1, 4), "b": ((2, 5), (3, 6))}
     assert nest.map_structure(lambda x, y: x + y, [1, 2], (1, 2), check_types=False) == [2, 4]
 

@@ -111,9 +111,7 @@ def test_example_one_where_the_rule_serves_is_silent():
     assert texts == []
 
 
-@pytest.mark.parametrize(
-    ("watch_x", "expected"), [(False, [None, 1000.0]), (True, [None, 1000.0])]
-)
+@pytest.mark.parametrize(("watch_x", "expected"), [(False, [None, 1000.0]), (True, [None, 1000.0])])
 def test_example_one_for_its_upstream(watch_x, expected):
     """1.12: output_gradients=dy=1.5 watched: g=18, d g/d dy = op3(1) = 1000, x gets None."""
     op = example_one(1000.0)

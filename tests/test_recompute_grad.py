@@ -117,9 +117,7 @@ RECOMPUTED_CUBE = tf.recompute_grad(lambda x: x**3)
             [0.98935825, -1.7460004, -144.21359, -1722 * math.cos(8.0) - 432 * math.sin(8.0)],
             id="sin(cube)",
         ),
-        pytest.param(
-            lambda x: RECOMPUTED_CUBE(x) ** 2, [64.0, 192.0, 480.0, 960.0], id="sixth"
-        ),
+        pytest.param(lambda x: RECOMPUTED_CUBE(x) ** 2, [64.0, 192.0, 480.0, 960.0], id="sixth"),
         pytest.param(
             lambda x: RECOMPUTED_CUBE(RECOMPUTED_CUBE(x)), [512.0, 2304.0, 9216.0], id="ninth"
         ),

@@ -89,9 +89,7 @@ def test_elementwise_kernel_of_two_operands_broadcasts():
     def rule(op, grad):
         x, y = op.inputs
         return (
-            tf.reduce_sum(2 * x * y * grad, axis=1, keepdims=True)
-            if x.shape
-            else 2 * x * y * grad,
+            tf.reduce_sum(2 * x * y * grad, axis=1, keepdims=True) if x.shape else 2 * x * y * grad,
             tf.reduce_sum(x * x * grad, axis=0) if y.shape else x * x * grad,
         )
 

@@ -224,13 +224,10 @@ class TestRepr:
 
     def test_variable(self):
         v = tf.Variable([1.0, 2.0], name="w")
-        text = (
-            "<tg.Variable 'w:0' shape=(2,) dtype=float32, numpy=array([1., 2.], dtype=float32)>"
-        )
+        text = "<tg.Variable 'w:0' shape=(2,) dtype=float32, numpy=array([1., 2.], dtype=float32)>"
         assert repr(v) == text
         assert (
-            repr(tf.Variable(3.0))
-            == "<tg.Variable 'Variable:0' shape=() dtype=float32, numpy=3.0>"
+            repr(tf.Variable(3.0)) == "<tg.Variable 'Variable:0' shape=() dtype=float32, numpy=3.0>"
         )
 
     def test_string(self):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .convert import convert, is_tensor
+from .convert import FLOAT64, convert, is_tensor
 from .ops.creation import constant
 from .spell import spell
 from .tensor import Tensor
@@ -26,6 +26,15 @@ def _places(condition: Any) -> Tensor:
     return constant(np.argwhere(convert(condition)._values()))
 
 
+def _sizes(x: Any) -> Tensor:
+    return constant(np.array(convert(x).shape, np.int32))
+
+
+def _spacing(start: Any, stop: Any) -> np.dtype | None:
+    """Integers are spaced in float64."""
+    return FLOAT64 if {convert(end).dtype.kind for end in (start, stop)} <= {*"iu"} else None
+
+
 _TABLE = """
     broadcast_to(input, shape, name=None) = broadcast_to(input, shape)
     clip_by_value(t, clip_value_min, clip_value_max, name=None)
@@ -36,14 +45,14 @@ _TABLE = """
     gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None)
         = gather(params, indices, batch_dims if axis is None else axis, batch_dims)
     identity(input, name=None) = identity(input)
-    linspace(start, stop, num, name=None) = linspace(start, stop, num)
+    linspace(start, stop, num, name=None) = linspace(start, stop, num, _spacing(start, stop))
     ones(shape, dtype=float32, name=None) = ones(shape, dtype)
     ones_like(input, dtype=None, name=None) = ones_like(input, dtype)
     range(start, limit=None, delta=1, dtype=None, name=None)
         = arange(start, limit, delta, dtype)
     rank(input, name=None) = constant(convert(input).ndim)
     reshape(tensor, shape, name=None) = reshape(tensor, shape)
-    shape(input, out_type=None, name=None) = constant(convert(input).shape, out_type or int32)
+    shape(input, out_type=None, name=None) = cast(_sizes(input), out_type or int32)
     size(input, out_type=None, name=None) = constant(convert(input).size, out_type or int32)
     squeeze(input, axis=None, name=None) = squeeze(input, axis)
     stack(values, axis=0, name=None) = stack(values, axis)

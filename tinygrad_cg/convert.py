@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from tinygrad_cg_kernels.dtypes import promote
 
 from .tensor import ArrayLike, Tensor
@@ -141,8 +142,7 @@ class IndexedSlices:
 
 def any_tensor(values: list | tuple) -> bool:
     return any(
-        isinstance(value, ArrayLike)
-        or (isinstance(value, (list, tuple)) and any_tensor(value))
+        isinstance(value, ArrayLike) or (isinstance(value, (list, tuple)) and any_tensor(value))
         for value in values
     )
 
@@ -181,7 +181,7 @@ def _refusal(value: Any) -> str:
 def _own(array: np.ndarray, dtype: np.dtype | None, copy: bool) -> np.ndarray:
     wanted = check_dtype(array.dtype, "cannot make a tensor of this array")
     if dtype is not None and dtype != wanted:
-        if wanted.kind in "fc" and dtype.kind in "biu" or wanted.kind == "c" != dtype.kind:
+        if (wanted.kind in "fc" and dtype.kind in "biu") or wanted.kind == "c" != dtype.kind:
             if array.ndim == 0 and array.dtype.kind in "fc":
                 raise TypeError(f"Cannot convert {array[()]} to EagerTensor of dtype {dtype}")
         wanted = dtype

@@ -218,9 +218,7 @@ def _copy(output: Tensor) -> Tensor:
     return Tensor(output._data, None if record is None else mark_late(record))
 
 
-def _hang(
-    frame: Frame, call: Call, inputs: Sequence, outputs: Sequence[Tensor]
-) -> list[Tensor]:
+def _hang(frame: Frame, call: Call, inputs: Sequence, outputs: Sequence[Tensor]) -> list[Tensor]:
     """Outputs whose producer is the call, for tapes that watch an input of it."""
     if call.variables:
         inputs = [*inputs, *[variable._read() for variable in call.variables]]
@@ -258,9 +256,7 @@ def _natural(frame: Frame, call: Call, group: frozenset, output: Tensor) -> Tens
     return result
 
 
-def _keep_producer(
-    frame: Frame, call: Call, group: frozenset, record: Any, result: Tensor
-) -> None:
+def _keep_producer(frame: Frame, call: Call, group: frozenset, record: Any, result: Tensor) -> None:
     others = frame.resolve((record,))[0] - group
     if others:
         others = frame.active(others)
@@ -313,4 +309,3 @@ def grad_pass_through(f: Any) -> Any:
     decorated = custom_gradient(through)
     decorated.__wrapped__ = f
     return decorated
-

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import levels, nest
+from .arguments import check_source, check_upstream, fill_zeros, flat_targets, wants_zeros
 from .convert import is_differentiable
 from .levels import State, Token, find, state, watch_tensor
-from .tape import check_source, check_upstream, differentiate, fill_zeros, flat_targets, wants_zeros
+from .sweep import differentiate
 from .variable import Variable
 
 _lock = threading.Lock()
@@ -146,4 +147,3 @@ def gradients(
         upstream = [None if one is None else next(checked) for one in given]
     results, _ = differentiate(graph._token, targets, upstream, sources, stopped)
     return fill_zeros(sources, results) if zero else results
-

@@ -74,7 +74,7 @@ class Node:
         self.saved = saved
         self.shape = shape
         self.dtype = dtype
-        self.next = following
+        self.next: Node | Late | None = following
         self.serial = next_serial()
 
 
@@ -94,6 +94,15 @@ class Late:
 
 def mark_late(record: Node | Late) -> Late:
     return record if type(record) is Late else Late(record.group)
+
+
+def late_tokens(record: Node | Late | None) -> frozenset[Token]:
+    """All tapes that know of the tensor, as nodes or as a mark."""
+    tokens = NOTHING
+    while record is not None:
+        tokens |= mark_late(record).late
+        record = record.next
+    return tokens
 
 
 def find(record: Node | Late | None, token: Token) -> Node | None:
@@ -223,7 +232,7 @@ def remove(level: Token | Level) -> int:
 
 
 def insert(level: Token | Level, place: int) -> None:
-    state.levels = state.levels[:place] + (level,) + state.levels[place:]
+    state.levels = (*state.levels[:place], level, *state.levels[place:])
     state.frame = build(state.levels)
 
 
@@ -257,7 +266,7 @@ def _with_leaf(tensor: Any, token: Token) -> Node:
             group = frozenset([other for other in last.group if other.alive]) | {token}
             last.group = frame.group if frame is not None and frame.group == group else group
             return record
-        if last.next is None:
+        if last.next is None or type(last.next) is Late:
             break
         last = last.next
     if frame is not None and len(frame.group) == 1 and token in frame.group:
@@ -268,12 +277,10 @@ def _with_leaf(tensor: Any, token: Token) -> Node:
     leaf = Node(group, (), None, None, data.shape, data.dtype)
     if last is None:
         return leaf
+    leaf.next = last.next
     last.next = leaf
     return record
 
 
 def is_alive(group: frozenset[Token]) -> bool:
-    for token in group:
-        if token.alive:
-            return True
-    return False
+    return any(token.alive for token in group)

@@ -7,7 +7,6 @@ watch an operand.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +19,6 @@ from .levels import Frame, Late, Node, find, mark_late, state, watch_tensor
 from .recipes import Recipes, SameRecipe
 from .registry import OPS
 from .tensor import Aval, Tensor
-
 
 new = object.__new__
 
@@ -158,7 +156,7 @@ def unary_op(primitive: Primitive) -> Callable[..., Any]:
         if frame is None:
             if rec is not None:
                 out._rec = rec if type(rec) is Late else Late(rec.group)
-        elif rec is not None and recipes is not None or frame.everything:
+        elif (rec is not None and recipes is not None) or frame.everything:
             if rec is not None and rec.group is frame.alone and rec.next is None:
                 dtype = data.dtype
                 if dtype.kind == "f":
@@ -242,10 +240,7 @@ def _record_pair(frame: Frame, primitive: Primitive, x: Tensor, y: Tensor, out: 
     elif first is None:
         mask = 2 if second.group is alone and second.next is None else 0
     elif first.group is alone and first.next is None:
-        if second is None:
-            mask = 1
-        else:
-            mask = 3 if second.group is alone and second.next is None else 0
+        mask = 1 if second is None else 3 if second.group is alone and second.next is None else 0
     else:
         mask = 0
     data = out._data

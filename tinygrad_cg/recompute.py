@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -48,10 +49,7 @@ def recompute_grad(f: Any, segments: int | None = None) -> Any:
     if not 1 <= count <= len(f):
         raise ValueError(f"recompute_grad: segments must be 1 to {len(f)}, got {segments}")
     bounds = [len(f) * i // count for i in range(count + 1)]
-    parts = [
-        _recomputed(_chain(f[start:stop]))
-        for start, stop in zip(bounds[:-1], bounds[1:], strict=True)
-    ]
+    parts = [_recomputed(_chain(f[start:stop])) for start, stop in itertools.pairwise(bounds)]
     return _chain(parts)
 
 

@@ -37,9 +37,7 @@ class Rule:
             positional = list(names[: code.co_argcount])
             optional = len(grad_fn.__defaults__ or ())
             keyword_only = names[code.co_argcount :]
-            required = [
-                name for name in keyword_only if name not in (grad_fn.__kwdefaults__ or {})
-            ]
+            required = [name for name in keyword_only if name not in (grad_fn.__kwdefaults__ or {})]
             any_number = bool(code.co_flags & inspect.CO_VARARGS)
             any_keyword = bool(code.co_flags & inspect.CO_VARKEYWORDS)
         else:
@@ -85,8 +83,10 @@ class Definition:
 
     def __init__(self, function: Any, name: str | None = None, outer: Definition | None = None):
         self.function = function
-        self.name = name or getattr(function, "__name__", None) or getattr(
-            getattr(function, "func", type(function)), "__name__", "function"
+        self.name = (
+            name
+            or getattr(function, "__name__", None)
+            or getattr(getattr(function, "func", type(function)), "__name__", "function")
         )
         self._code: Any = None
         self._rule: Any = None

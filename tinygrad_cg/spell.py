@@ -24,8 +24,7 @@ _OPERATIONS = {
     if not name.startswith("_")
 }
 _DTYPES = {
-    name: np.dtype(name)
-    for name in ("int32", "int64", "uint32", "uint64", "float32", "float64")
+    name: np.dtype(name) for name in ("int32", "int64", "uint32", "uint64", "float32", "float64")
 }
 _SCOPE = {**_DTYPES, **vars(adapt), **_OPERATIONS}
 _NEXT_ROW = re.compile(r"\n {4}(?=\S)")

@@ -6,17 +6,93 @@ by every tape that is active while it runs: that is all there is to higher order
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from .levels import Late, Node, Token, find, is_alive, state
-from .ops.creation import zeros
+from .convert import is_differentiable
+from .errors import TapeWarning, warn
+from .levels import NOTHING, Late, Node, Token, find, is_alive, late_tokens, state
+from .ops.creation import ones_like, zeros
 from .ops.elementwise import add
 from .ops.reductions import reduce_sum
 from .ops.shape import broadcast_to, cast, reshape
 from .primitive import part
 from .tensor import Tensor
+
+
+def differentiate(
+    token: Token,
+    targets: list,
+    upstream: Sequence | None,
+    sources: list,
+    stopped: Sequence = (),
+) -> tuple:
+    """The gradient by each source (None where unconnected), and the nodes visited."""
+    seeds, unrecorded = [], []
+    for i, target in enumerate(targets):
+        node = find(target._rec, token)
+        gradient = None if upstream is None else upstream[i]
+        if node is not None:
+            seeds.append((node, _seed(target, gradient)))
+        elif is_differentiable(target._data.dtype):
+            unrecorded.append((target, gradient))
+    nodes = [find(source._rec, token) for source in sources]
+    constants = {find(one._rec, token) for one in stopped} if stopped else ()
+    totals, visited = sweep(token, seeds, set(nodes), constants)
+    results = [totals.get(node) for node in nodes]
+    for target, gradient in unrecorded:
+        _add_directly(token, target, gradient, sources, results)
+    return results, visited
+
+
+def _add_directly(token: Token, target: Any, gradient: Any, sources: list, results: list) -> None:
+    """A target that was not recorded depends on itself alone: on a source that it is."""
+    places = [i for i, source in enumerate(sources) if source is target]
+    for i in places:
+        known, seed = results[i], _seed(target, gradient)
+        results[i] = seed if known is None else add(known, seed)
+    if not places and _is_late(target._rec, token):
+        warn(
+            "target was computed after the tape closed (or in a thread where it does not "
+            "record), so it has no gradient: compute it inside the tape's context",
+            TapeWarning,
+        )
+
+
+def _is_late(record: Any, token: Token) -> bool:
+    """Whether a tensor without a node for `token` was computed from one that has one."""
+    pending, seen = [record], set()
+    while pending:
+        one = pending.pop()
+        while one is not None and one not in seen:
+            seen.add(one)
+            if type(one) is Late:
+                if token in one.late:
+                    return True
+            elif token in one.group:
+                return True
+            else:
+                pending += one.inputs
+            one = one.next
+    return False
+
+
+_ones: dict = {}
+
+
+def _seed(target: Any, gradient: Any) -> Tensor:
+    if gradient is None:
+        data = target._data
+        if data.shape:
+            return ones_like(target)
+        one = _ones.get(data.dtype)
+        if one is None:
+            one = _ones[data.dtype] = ones_like(target)._data
+        return Tensor(one)
+    if gradient.dtype != target.dtype:
+        gradient = cast(gradient, target.dtype)
+    return broadcast_to(gradient, target.shape) if gradient.shape != target.shape else gradient
 
 
 def sweep(
@@ -98,8 +174,7 @@ def _collect_part(node: Node, dy: Tensor, totals: dict, heap: list) -> None:
 def _without_gaps(node: Node, parts: list) -> list:
     """Zeros for the outputs that nothing depends on."""
     return [
-        zeros(*aval) if part is None else part
-        for part, aval in zip(parts, node.shape, strict=True)
+        zeros(*aval) if part is None else part for part, aval in zip(parts, node.shape, strict=True)
     ]
 
 
@@ -119,12 +194,17 @@ def release(visited: list[Node]) -> None:
     """Free what the nodes of finished tapes hold, though their tensors may live on."""
     group = None
     finished = False
-    for node in visited:
+    for node in reversed(visited):
         if node.group is not group:
             group = node.group
             finished = not is_alive(group)
         if finished:
-            for operand in node.inputs:
-                if operand is not None and operand.group is not group and node.next is None:
-                    node.next = Late(operand.group)  # type: ignore[assignment]
+            if node.next is None and any(_is_mixed(operand, group) for operand in node.inputs):
+                tokens = [late_tokens(one) for one in node.inputs if one is not None]
+                node.next = Late(NOTHING.union(*tokens))
             node.inputs, node.rule, node.saved = (), None, None
+
+
+def _is_mixed(operand: Node | None, group: frozenset[Token] | None) -> bool:
+    """Whether tapes other than those of `group` know the operand: they may still ask."""
+    return operand is not None and (operand.group is not group or operand.next is not None)

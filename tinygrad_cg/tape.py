@@ -6,27 +6,24 @@ Follows ``tf.GradientTape`` of TensorFlow 2.21.
 from __future__ import annotations
 
 import contextlib
-import enum
-from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from collections.abc import Iterator
+from typing import Any
 
 from . import levels, nest
-from .convert import FLOAT32, convert, is_differentiable, is_tensor
-from .errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
-from .levels import Late, Token, find, state, watch_tensor
-from .ops.creation import ones_like, zeros_like
-from .ops.elementwise import add
-from .ops.shape import broadcast_to, cast
-from .sweep import release, sweep
+from .arguments import (
+    UnconnectedGradients,
+    check_source,
+    check_upstream,
+    fill_zeros,
+    flat_targets,
+    wants_zeros,
+)
+from .convert import is_differentiable, is_tensor
+from .errors import ArgumentTypeError, TapeWarning, warn
+from .levels import Token, state, watch_tensor
+from .sweep import differentiate, release
 from .tensor import Tensor
 from .variable import Variable
-
-
-class UnconnectedGradients(enum.Enum):
-    """What the gradient is where no path leads from the target to a source."""
-
-    NONE = "none"
-    ZERO = "zero"
 
 
 class GradientTape:
@@ -147,6 +144,8 @@ class GradientTape:
             raise RuntimeError("Trying to stop recording a tape which is not recording.")
         if not self._recording:
             raise ValueError("Tape is not recording.")
+        before = state.levels, state.frame
+        was_quiet = state.frame.outer is levels.QUIET
         place = self._stop(token)
         token.paused = True
         if state.frame is None:
@@ -160,6 +159,10 @@ class GradientTape:
                 if self._watch_accessed:
                     state.listeners.append(self)
                 self._recording = True
+                if state.levels == before[0]:
+                    state.levels, state.frame = before
+            elif state.frame is levels.QUIET and not was_quiet:
+                state.frame = None
 
     def reset(self) -> None:
         """Forget everything recorded and watched, and go on recording."""
@@ -232,166 +235,3 @@ class GradientTape:
         if type(sources) is Tensor:
             return results[0]
         return nest.pack_sequence_as(sources, results)
-
-
-def differentiate(
-    token: Token,
-    targets: list,
-    upstream: Sequence | None,
-    sources: list,
-    stopped: Sequence = (),
-) -> tuple:
-    """The gradient by each source (None where unconnected), and the nodes visited."""
-    seeds, unrecorded = [], []
-    for i, target in enumerate(targets):
-        node = find(target._rec, token)
-        gradient = None if upstream is None else upstream[i]
-        if node is not None:
-            seeds.append((node, _seed(target, gradient)))
-        elif is_differentiable(target._data.dtype):
-            unrecorded.append((target, gradient))
-    nodes = [find(source._rec, token) for source in sources]
-    constants = {find(one._rec, token) for one in stopped} if stopped else ()
-    totals, visited = sweep(token, seeds, set(nodes), constants)
-    results = [totals.get(node) for node in nodes]
-    for target, gradient in unrecorded:
-        _add_directly(token, target, gradient, sources, results)
-    return results, visited
-
-
-def _add_directly(token: Token, target: Any, gradient: Any, sources: list, results: list) -> None:
-    """A target that was not recorded depends on itself alone: on a source that it is."""
-    places = [i for i, source in enumerate(sources) if source is target]
-    for i in places:
-        known, seed = results[i], _seed(target, gradient)
-        results[i] = seed if known is None else add(known, seed)
-    if not places and _is_late(target._rec, token):
-        warn(
-            "target was computed after the tape closed (or in a thread where it does not "
-            "record), so it has no gradient: compute it inside the tape's context",
-            TapeWarning,
-        )
-
-
-def _is_late(record: Any, token: Token) -> bool:
-    """Whether a tensor without a node for `token` was computed from one that has one."""
-    pending, seen = [record], set()
-    while pending:
-        one = pending.pop()
-        while one is not None and one not in seen:
-            seen.add(one)
-            if type(one) is Late:
-                if token in one.late:
-                    return True
-            elif token in one.group:
-                return True
-            else:
-                pending += one.inputs
-            one = one.next
-    return False
-
-
-_ones: dict = {}
-
-
-def _seed(target: Any, gradient: Any) -> Tensor:
-    if gradient is None:
-        data = target._data
-        if data.shape:
-            return ones_like(target)
-        one = _ones.get(data.dtype)
-        if one is None:
-            one = _ones[data.dtype] = ones_like(target)._data
-        return Tensor(one)
-    if gradient.dtype != target.dtype:
-        gradient = cast(gradient, target.dtype)
-    return broadcast_to(gradient, target.shape) if gradient.shape != target.shape else gradient
-
-
-def flat_targets(target: Any) -> list:
-    if target is None:
-        raise TypeError(
-            "Argument `target` should be a list or nested structure of Tensors, Variables or "
-            "CompositeTensors to be differentiated, but received None."
-        )
-    if type(target) is Tensor:
-        return [target]
-    flat = nest.flatten(target)
-    for one in flat:
-        if not is_tensor(one):
-            _refuse("target", one, "; did the function leave the library?")
-    return flat
-
-
-def check_source(source: Any) -> None:
-    if not is_tensor(source):
-        _refuse("source", source, "; wrap it in constant() and watch it before it is used")
-    if not is_differentiable(source._data.dtype):
-        warn(
-            "The dtype of the source tensor must be floating (e.g. float32) when calling "
-            f"GradientTape.gradient, got {source.dtype}: its gradient is None",
-            TapeWarning,
-        )
-
-
-def _refuse(role: str, value: Any, remedy: str) -> NoReturn:
-    kind = type(value)
-    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-    words = ""
-    if value is None:
-        name = "None"
-        words = "Cannot convert the argument `type_value`: None to a TensorFlow DType. "
-    raise TypeError(
-        f"{words}{role} must be a Tensor or Variable, got {name}: {role} is {name}, not a "
-        f"Tensor{remedy}"
-    )
-
-
-def check_upstream(output_gradients: Any, targets: list) -> list:
-    """One upstream gradient per target, checked."""
-    flat = nest.flatten(output_gradients)
-    if len(flat) != len(targets):
-        raise ValueError(
-            f"{_count(len(targets), 'target')}, {_count(len(flat), 'output gradient')}: "
-            "output_gradients needs one entry for each target (wrap the values for one target "
-            "in constant())"
-        )
-    checked = []
-    for i, (gradient, target) in enumerate(zip(flat, targets, strict=True)):
-        if gradient is None:
-            raise ValueError(
-                f"output_gradients[{i}]: Attempt to convert a value (None) with an unsupported "
-                "type to a Tensor; pass ones_like(target) for the default"
-            )
-        dtype = target.dtype if is_differentiable(target.dtype) else FLOAT32
-        tensor = convert(gradient, dtype)
-        if tensor.shape not in (target.shape, ()):
-            raise InvalidArgumentError(
-                f"output_gradients[{i}] has shape {tuple(tensor.shape)}, target has shape "
-                f"{tuple(target.shape)}"
-            )
-        checked.append(tensor)
-    return checked
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + "s" * (number != 1)
-
-
-def fill_zeros(sources: Sequence, results: Sequence) -> list:
-    """`results` with zeros, of the sources' shapes and dtypes, in place of None."""
-    return [
-        zeros_like(source) if result is None else result
-        for source, result in zip(sources, results, strict=True)
-    ]
-
-
-def wants_zeros(choice: Any) -> bool:
-    if choice is UnconnectedGradients.NONE:
-        return False
-    try:
-        return UnconnectedGradients(choice) is UnconnectedGradients.ZERO
-    except ValueError:
-        raise ValueError(
-            f"Unknown value for unconnected_gradients: {choice!r}: use 'none' or 'zero'"
-        ) from None

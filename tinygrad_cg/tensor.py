@@ -91,6 +91,10 @@ class ArrayLike:
         """The value as a tensor."""
         raise TypeError(f"{type(self).__name__} cannot be read")
 
+    def _read_apart(self) -> Tensor:
+        """The value as a tensor that is a source of its own, apart from the Variable."""
+        return self._read()
+
     @property
     def shape(self) -> TensorShape:
         return TensorShape(self._data.shape)

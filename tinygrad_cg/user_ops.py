@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from tinygrad_cg_kernels.loops import Elementwise
 
 from . import nest
@@ -50,7 +51,7 @@ class RegisterGradient:
         return function
 
 
-def NotDifferentiable(op_type: str) -> None:  # noqa: N802 (the original's name)
+def NotDifferentiable(op_type: str) -> None:
     """Declare that the primitive of this name has no gradient: its inputs get None.
 
     Raises KeyError if the name has a gradient already. After ``tf.NotDifferentiable``.

@@ -93,7 +93,7 @@ class Variable(ArrayLike):
         """The present value, as a tensor of its own."""
         return identity(self._read())
 
-    read_value = value
+    read_value = _read_apart = value
 
     # Assigning -------------------------------------------------------------------------------
 

@@ -112,9 +112,7 @@ def _named(function: Callable, name: str) -> Callable:
 def kernel(function: Callable, name: str, cached: bool = True, **flags: Any) -> Any:
     """A dispatcher for `function`, lazily compiled, under the project's flags."""
     options = {**FLAGS, **flags}
-    return _decorated(
-        lambda **more: numba.njit(**options, **more), _named(function, name), cached
-    )
+    return _decorated(lambda **more: numba.njit(**options, **more), _named(function, name), cached)
 
 
 def block_address(function: Callable, name: str, cached: bool = True) -> tuple[int, Any]:
@@ -283,9 +281,7 @@ def _float_intrinsic(name: str, operands: int) -> Callable:
         kind = context.get_value_type(signature.return_type)
         suffix = {"float": "f32", "double": "f64"}[str(kind)]
         declared = ir.FunctionType(kind, [kind] * operands)
-        function = cgutils.get_or_insert_function(
-            builder.module, declared, f"llvm.{name}.{suffix}"
-        )
+        function = cgutils.get_or_insert_function(builder.module, declared, f"llvm.{name}.{suffix}")
         return builder.call(function, arguments)
 
     if operands == 1:

@@ -150,9 +150,7 @@ def _expm1_complex(x):
 
 
 by_type(exp, {types.float64: exp64, types.float32: exp32, types.Complex: _exp_complex})
-by_type(
-    expm1, {types.float64: expm1_64, types.float32: expm1_32, types.Complex: _expm1_complex}
-)
+by_type(expm1, {types.float64: expm1_64, types.float32: expm1_32, types.Complex: _expm1_complex})
 
 # --- log, log1p -----------------------------------------------------------------------
 

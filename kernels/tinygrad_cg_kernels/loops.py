@@ -109,9 +109,7 @@ def _coalesced(shape: tuple[int, ...], layouts: Layouts) -> tuple[tuple[int, ...
         else:
             merged.append((size, here))
     lead = (1,) * max(3 - len(merged), 0)
-    views = [
-        lead + tuple(operands[k][0] for _, operands in merged) for k in range(len(layouts))
-    ]
+    views = [lead + tuple(operands[k][0] for _, operands in merged) for k in range(len(layouts))]
     return (*views, lead + tuple(size for size, _ in merged))
 
 
@@ -294,9 +292,7 @@ class Elementwise:
             self._blocks[variant, dtypes] = found
         return found[0]
 
-    def _compiled(
-        self, dtypes: tuple[np.dtype, ...], compiler: Callable, *arguments: Any
-    ) -> Any:
+    def _compiled(self, dtypes: tuple[np.dtype, ...], compiler: Callable, *arguments: Any) -> Any:
         try:
             return compiler(*arguments)
         except NumbaError as error:
@@ -450,9 +446,7 @@ class _Binary(Elementwise):
         self._into_x = self._quick["into_x"]
         self._into_x_scalar_y = self._quick["into_x_scalar_y"]
 
-    def __call__(
-        self, x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None
-    ) -> np.ndarray:
+    def __call__(self, x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         dtype = x.dtype
         if y.dtype is dtype:
             if out is None:

@@ -304,9 +304,7 @@ def sign(x):
     return np.sign(x)
 
 
-by_type(
-    sign, {types.Float: _sign_real, types.Integer: _sign_integer, types.Complex: _sign_complex}
-)
+by_type(sign, {types.Float: _sign_real, types.Integer: _sign_integer, types.Complex: _sign_complex})
 
 
 @jitable

@@ -251,9 +251,7 @@ class Reduction:
             return BOOL
         return INT64 if self.kind == "number" and dtype == BOOL else dtype
 
-    def __call__(
-        self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool = False
-    ) -> np.ndarray:
+    def __call__(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool = False) -> np.ndarray:
         """Reduce `x` over `axes`."""
         plan = _plan(x.shape, axes, keepdims)
         form, order, source, target, shape = plan
@@ -453,9 +451,7 @@ class _FloatRows(_Rows):
 class LogSumExp(_FloatRows):
     """log(sum(exp(x))), without overflow; -inf over an empty axis."""
 
-    def __call__(
-        self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool = False
-    ) -> np.ndarray:
+    def __call__(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool = False) -> np.ndarray:
         """Reduce `x` over `axes`."""
         result = self.result_dtype(x.dtype)
         loop = computing(result)

@@ -1,6 +1,16 @@
 """Operations. Everything about one of them stands in its record, in the module of its kind."""
 
-from . import complex, creation, elementwise, indexing, linalg, operators, random, reductions, shape
+from . import (
+    complex,
+    creation,
+    elementwise,
+    indexing,
+    linalg,
+    operators,
+    random,
+    reductions,
+    shape,
+)
 
 __all__ = [
     "complex",

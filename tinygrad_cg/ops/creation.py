@@ -9,7 +9,7 @@ import numpy as np
 
 from ..convert import FLOAT32, as_dtype, convert, is_tensor, scalar_dtype, to_array
 from ..errors import InvalidArgumentError
-from ..tensor import Tensor
+from ..tensor import ArrayLike, Tensor
 from .define import as_int, as_shape
 
 
@@ -43,6 +43,8 @@ def convert_to_tensor(
     wanted = None if dtype is None else as_dtype(dtype)
     if wanted is None and dtype_hint is not None and not is_tensor(value):
         wanted = as_dtype(dtype_hint)
+    if isinstance(value, ArrayLike) and not isinstance(value, Tensor):
+        value = value._read_apart()
     tensor = convert(value, wanted)
     if wanted is not None and tensor.dtype != wanted:
         raise InvalidArgumentError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from tinygrad_cg_kernels import math as kmath
 
 from ..convert import convert, convert_operands
@@ -258,9 +259,7 @@ sign = unary(
 round_half_even = unary(
     "round", kmath.round, kind="same", reference=np.round, samples=(Real(-2.9, 2.9),)
 )
-floor = unary(
-    "floor", kmath.floor, kind="same", reference=np.floor, samples=(Real(-2.9, 2.9),)
-)
+floor = unary("floor", kmath.floor, kind="same", reference=np.floor, samples=(Real(-2.9, 2.9),))
 ceil = unary("ceil", kmath.ceil, kind="same", reference=np.ceil, samples=(Real(-2.9, 2.9),))
 maximum = binary(
     "maximum",
@@ -339,9 +338,7 @@ less = binary("less", kmath.less, kind="compare", reference=np.less, samples=(AN
 less_equal = binary(
     "less_equal", kmath.less_equal, kind="compare", reference=np.less_equal, samples=(ANY, ANY)
 )
-greater = binary(
-    "greater", kmath.greater, kind="compare", reference=np.greater, samples=(ANY, ANY)
-)
+greater = binary("greater", kmath.greater, kind="compare", reference=np.greater, samples=(ANY, ANY))
 greater_equal = binary(
     "greater_equal",
     kmath.greater_equal,
@@ -371,6 +368,4 @@ logical_not = unary(
 )
 isnan = unary("isnan", kmath.isnan, kind="compare", reference=np.isnan, samples=(ANY,))
 isinf = unary("isinf", kmath.isinf, kind="compare", reference=np.isinf, samples=(ANY,))
-isfinite = unary(
-    "isfinite", kmath.isfinite, kind="compare", reference=np.isfinite, samples=(ANY,)
-)
+isfinite = unary("isfinite", kmath.isfinite, kind="compare", reference=np.isfinite, samples=(ANY,))

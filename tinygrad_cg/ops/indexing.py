@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 import numpy as np
+
 from tinygrad_cg_kernels import move as kmove
 
 from .. import convert as conversion
@@ -18,9 +19,7 @@ from .define import Case, as_int, move, normalize_axis
 _getitem = move(
     "getitem",
     lambda x, key: x[(*key, ...)] if Ellipsis not in _plain(key) else x[key],
-    lambda x, key: Aval(
-        np.broadcast_to(np.zeros((), x.dtype), x.shape)[key].shape, x.dtype
-    ),
+    lambda x, key: Aval(np.broadcast_to(np.zeros((), x.dtype), x.shape)[key].shape, x.dtype),
     (lambda dy, shape, key: apply(_getitem_adjoint, (dy,), {"shape": shape, "key": key}),),
     linear=True,
     aliases=True,
@@ -108,9 +107,7 @@ def _bound(bound: Any) -> int | None:
 _gather = move(
     "gather",
     lambda x, indices, axis: kmove.gather(x, indices, axis),
-    lambda x, indices, axis: Aval(
-        (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype
-    ),
+    lambda x, indices, axis: Aval((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype),
     (
         lambda dy, indices, shape, axis: apply(
             _gather_adjoint, (dy, indices), {"shape": shape, "axis": axis}
@@ -165,7 +162,12 @@ def _gather_batched(x: Tensor, indices: Tensor, axis: Any, batch_dims: int) -> T
     rows = tuple(one.reshape(one.shape + (1,) * extra) for one in grid)
     front = tuple(range(place))
     if place > batch_dims:
-        perm = (*front[:batch_dims], place, *front[batch_dims:], *range(place + 1, x._data.ndim))
+        perm = (
+            *front[:batch_dims],
+            place,
+            *front[batch_dims:],
+            *range(place + 1, x._data.ndim),
+        )
         from .shape import transpose
 
         moved = getitem(transpose(x, perm), (*rows, indices))

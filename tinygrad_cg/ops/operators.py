@@ -70,9 +70,7 @@ _OTHERS = {
     "T": property(shape.transpose),
     "astype": shape.cast,
     "reshape": lambda x, *sizes: shape.reshape(x, sizes[0] if len(sizes) == 1 else sizes),
-    "transpose": lambda x, *perm: shape.transpose(
-        x, (perm[0] if len(perm) == 1 else perm) or None
-    ),
+    "transpose": lambda x, *perm: shape.transpose(x, (perm[0] if len(perm) == 1 else perm) or None),
     "sum": reductions.reduce_sum,
     "mean": reductions.reduce_mean,
     "prod": reductions.reduce_prod,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from tinygrad_cg_kernels import reduce as kreduce
 
 from ..convert import convert
@@ -197,9 +198,7 @@ _log_softmax = _along(
     lambda x, axis: Aval(x.shape, kreduce.log_softmax.result_dtype(x.dtype)),
     "reduction",
     vjp=(
-        lambda dy, out, axis: subtract(
-            dy, multiply(exp(out), reduce_sum(dy, axis, keepdims=True))
-        ),
+        lambda dy, out, axis: subtract(dy, multiply(exp(out), reduce_sum(dy, axis, keepdims=True))),
     ),
     reference=lambda x, axis: x - np.log(np.sum(np.exp(x), axis, keepdims=True)),
 )

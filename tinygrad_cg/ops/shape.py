@@ -120,9 +120,7 @@ _expand_dims = move(
 _squeeze = move(
     "squeeze",
     lambda x, axis: x.reshape([size for i, size in enumerate(x.shape) if i not in axis]),
-    lambda x, axis: Aval(
-        tuple(size for i, size in enumerate(x.shape) if i not in axis), x.dtype
-    ),
+    lambda x, axis: Aval(tuple(size for i, size in enumerate(x.shape) if i not in axis), x.dtype),
     (lambda dy, shape: reshape(dy, shape),),
     linear=True,
     aliases=True,
