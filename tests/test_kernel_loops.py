@@ -281,3 +281,17 @@ def test_large_arrays_take_the_same_values():
     a = x.copy()
     add(a, np.array(2.0), out=a)
     np.testing.assert_array_equal(a, x + 2)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_one_value_repeated_by_strides_of_zero(count):
+    """A single element's stride says nothing; one value for many is a scalar operand."""
+    multiply = Elementwise("multiply", math.multiply, 2)
+    exponential = Elementwise("exp", math.exp, 1, "float")
+    value, y = np.array(2.0), np.linspace(0.5, 0.7, count)
+    repeated = np.ndarray((count,), value.dtype, value, 0, (0,))
+    for _ in range(2):
+        assert multiply(repeated, y).tolist() == (2.0 * y).tolist()
+        assert multiply(y, repeated).tolist() == (2.0 * y).tolist()
+        assert multiply(repeated, repeated).tolist() == [4.0] * count
+        np.testing.assert_allclose(exponential(repeated), np.exp([2.0] * count), rtol=1e-15)

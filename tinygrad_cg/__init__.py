@@ -115,6 +115,7 @@ __all__ = [
     "DType",
     "GradientTape",
     "Graph",
+    "IndexedSlices",
     "NotDifferentiable",
     "RegisterGradient",
     "Tensor",

@@ -10,7 +10,7 @@ import numpy as np
 from .convert import convert
 from .errors import InvalidArgumentError
 from .ops.creation import linspace
-from .ops.elementwise import divide, multiply, round_half_even, subtract
+from .ops.elementwise import divide, floor, multiply, round_half_even, subtract
 from .ops.indexing import gather, getitem
 from .ops.reductions import log_softmax, reduce_logsumexp
 from .ops.shape import cast, expand_dims, reshape
@@ -66,7 +66,9 @@ def log_softmax_over(x: Tensor, axis: Any) -> Tensor:
 
 
 def spaced(start: Any, stop: Any, num: Any, endpoint: bool, dtype: Any) -> Tensor:
-    """`linspace`, with or without its last point."""
+    """`linspace`, with or without its last point; rounded down to integers if these are asked."""
+    if dtype is not None and np.dtype(dtype).kind in "iu":
+        return cast(floor(spaced(start, stop, num, endpoint, np.float64)), dtype)
     if endpoint:
         return linspace(start, stop, num, dtype)
     return getitem(linspace(start, stop, num + 1, dtype), slice(None, -1))

@@ -41,7 +41,7 @@ def _norm(tensor: Any, order: Any, axis: Any, keepdims: bool) -> Tensor:
     if order in ("euclidean", "fro") or (order == 2 and not isinstance(axis, (tuple, list))):
         return sqrt(reduce_sum(square(size), axis, keepdims))
     if isinstance(axis, (tuple, list)):
-        raise InvalidArgumentError(f"norm: matrices have only 'euclidean', got {order!r}")
+        raise InvalidArgumentError(f"norm: of matrices only 'euclidean', got {order!r}")
     if order == 1:
         return reduce_sum(size, axis, keepdims)
     if order == np.inf:

@@ -330,7 +330,10 @@ def span(typingctx, array, offset, count):
 
 @intrinsic
 def fits(typingctx, array, out):
-    """Whether a 1-d array is as long as `out`, aligned, and its elements follow one another."""
+    """Whether a 1-d array is as long as `out`, aligned, and its elements follow one another.
+
+    The stride of a single element says nothing: any will do.
+    """
 
     def generate(context, builder, signature, arguments):
         source, target = (
@@ -342,7 +345,10 @@ def fits(typingctx, array, out):
         skew = builder.and_(builder.ptrtoint(source.data, word), word(alignment - 1))
         size, stride = (builder.extract_value(x, 0) for x in (source.shape, source.strides))
         same_size = builder.icmp_signed("==", size, target.nitems)
-        follows = builder.icmp_signed("==", stride, source.itemsize)
+        follows = builder.or_(
+            builder.icmp_signed("==", stride, source.itemsize),
+            builder.icmp_signed("<=", size, size.type(1)),
+        )
         return builder.and_(
             builder.and_(same_size, follows), builder.icmp_signed("==", skew, word(0))
         )

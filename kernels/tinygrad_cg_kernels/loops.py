@@ -124,6 +124,11 @@ def _plain(array: np.ndarray) -> bool:
     return array.flags.num & PLAIN == PLAIN
 
 
+def _once(array: np.ndarray) -> np.ndarray:
+    """The 0-d array of the value that an array repeats; any other array itself."""
+    return array if any(array.strides) else array[(0,) * array.ndim + (...,)]
+
+
 def _may_overlap(x: np.ndarray, y: np.ndarray) -> bool:
     """Whether two different arrays may share memory: never if both own theirs."""
     return not (x.base is None and y.base is None) and np.may_share_memory(x, y)
@@ -323,6 +328,11 @@ class Elementwise:
 
     def _fresh(self, arrays: tuple[np.ndarray, ...], signature: Signature) -> np.ndarray:
         plan = self._plan(arrays, signature)
+        if plan.variant == "general" and any(not any(array.strides) for array in arrays):
+            once = tuple(map(_once, arrays))  # one value repeated is a scalar operand
+            shorter = self._plan(once, signature)
+            if shorter.shape == plan.shape:
+                arrays, plan = once, shorter
         out = empty(plan.shape, signature.target)
         if out.size:
             self._run(plan, (*arrays, out), signature)
@@ -375,7 +385,8 @@ class Elementwise:
             for array, shape in zip(arguments, plan.views, strict=True)
         ]
         if not plan.outer:
-            enter(*views)
+            if enter(*views) is False:
+                raise AssertionError(f"{self.name}: {variant} refused what was planned for it")
             return
         for index in itertools.product(*map(range, plan.outer)):
             enter(*[_at(view, index) for view in views])
