@@ -2,9 +2,12 @@
 
 import re
 import runpy
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
+
+import tinygrad_cg as tf
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 BLOCKS = re.findall(
@@ -25,3 +28,11 @@ def test_block(source, shown, tmp_path, capsys):
     script.write_text(source, encoding="utf-8")
     runpy.run_path(str(script))
     assert capsys.readouterr().out == shown
+
+
+def test_the_names_in_the_table_are_there():
+    section = README.read_text(encoding="utf-8").split("## Names")[1].split("\n## ")[0]
+    names = re.findall(r"`([\w.]+)`", section)
+    assert len(names) > 20
+    for name in names:
+        assert attrgetter(name)(tf) is not None, name

@@ -231,6 +231,23 @@ def _list_dtype(array: np.ndarray) -> np.dtype:
     return array.dtype
 
 
+_weak_tensors: dict[np.dtype, dict[float, Tensor]] = {}
+
+
+def weak_tensor(value: float, dtype: np.dtype) -> Tensor:
+    """A Python number as a tensor beside one of `dtype`; frequent ones are kept."""
+    known = _weak_tensors.get(dtype)
+    if known is None or len(known) > 256:
+        known = _weak_tensors[dtype] = {}
+    tensor = known.get(value)
+    if tensor is None:
+        wanted = dtype if dtype.kind == "f" else weak_dtype(value, dtype)
+        tensor = Tensor(np.array(value, wanted))
+        if value and value == value and wanted is dtype:  # 0.0 equals -0.0, NaN nothing
+            known[value] = tensor
+    return tensor
+
+
 def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
     """The operands of one operation as tensors: weak scalars take the others' dtype."""
     tensors: list[Any] = [None] * len(values)

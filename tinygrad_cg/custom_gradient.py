@@ -105,7 +105,7 @@ class Call(NamedTuple):
     rule: Rule
     definition: Definition
     grad_fn: Callable[..., Any]
-    avals: list[tuple | None]  # shape and dtype of each input; None for a constant
+    count: int  # of inputs: as many gradients must the rule return
     paths: list[tuple] | None  # where each input stood in the call; None: one per argument
     values: Sequence | None  # the inputs, if the rule wants them too
     variables: list[Variable] | None
@@ -140,20 +140,35 @@ class _Decorated:
         frame = state.frame
         if frame is None:
             results = [_copy(output) for output in outputs]
-        else:
+            return results[0] if single else _pack(y, results)
+        if kwargs:
             inputs, paths = _inputs(definition, args, kwargs)
-            kept = inputs if rule.keras else None
-            if paths is not None:
-                inputs = [convert(leaf) if is_tensor(leaf) else None for leaf in inputs]
-            fields = (rule, definition, grad_fn, _avals(inputs), paths, kept, variables)
-            results = _hang(frame, tuple.__new__(Call, fields), inputs, outputs)
+        else:
+            inputs, paths = args, None
+            for leaf in args:
+                if type(leaf) is not Tensor:
+                    inputs, paths = _inputs(definition, args, kwargs)
+                    break
+        kept = inputs if rule.keras else None
+        if paths is not None:
+            inputs = [convert(leaf) if is_tensor(leaf) else None for leaf in inputs]
+        call = _new_call(
+            Call, (rule, definition, grad_fn, len(inputs), paths, kept, variables)
+        )
+        if single and paths is None and variables is None:
+            group, nodes, mask = operands(frame, inputs)
+            result = _natural(frame, call, group if mask else NOTHING, y)
+            data = result._data
+            if mask and data.dtype.kind in "fc":
+                result._rec = Node(
+                    group, nodes, _custom_rule, call, data.shape, data.dtype, result._rec
+                )
+            return result
+        results = _hang(frame, call, inputs, outputs)
         return results[0] if single else _pack(y, results)
 
 
-def _avals(inputs: Sequence[Tensor | None]) -> list[tuple | None]:
-    return [
-        None if tensor is None else (tensor._data.shape, tensor._data.dtype) for tensor in inputs
-    ]
+_new_call: Any = tuple.__new__
 
 
 def _outputs(structure: Any) -> list[Tensor]:
@@ -177,12 +192,6 @@ def _inputs(
     definition: Definition, args: tuple, kwargs: dict
 ) -> tuple[Sequence, list[tuple] | None]:
     """The inputs of a call, one for each gradient its rule must return, and their paths."""
-    if not kwargs:
-        for leaf in args:
-            if type(leaf) is not Tensor:
-                break
-        else:
-            return args, None
     values: list[Any] = []
     paths: list[tuple] = []
     for i, argument in enumerate(args):
@@ -218,19 +227,18 @@ def _copy(output: Tensor) -> Tensor:
     return Tensor(output._data, None if record is None else mark_late(record))
 
 
-def _hang(frame: Frame, call: Call, inputs: Sequence, outputs: Sequence[Tensor]) -> list[Tensor]:
+def _hang(
+    frame: Frame, call: Call, inputs: Sequence, outputs: Sequence[Tensor]
+) -> list[Tensor]:
     """Outputs whose producer is the call, for tapes that watch an input of it."""
     if call.variables:
         inputs = [*inputs, *[variable._read() for variable in call.variables]]
-    if call.paths is None:
-        group, nodes, mask = operands(frame, inputs)
-    else:
-        tensors = [tensor for tensor in inputs if tensor is not None]
-        group, found, mask = operands(frame, tensors)
-        remaining = iter(found)
-        nodes = tuple([None if tensor is None else next(remaining) for tensor in inputs])
+    tensors = [tensor for tensor in inputs if tensor is not None]
+    group, found, mask = operands(frame, tensors)
     if not mask:
         return [_natural(frame, call, NOTHING, output) for output in outputs]
+    remaining = iter(found)
+    nodes = tuple([None if tensor is None else next(remaining) for tensor in inputs])
     results = [_natural(frame, call, group, output) for output in outputs]
     if len(results) > 1:
         hang_parts(group, nodes, _custom_rule, call, results)
@@ -278,16 +286,16 @@ def _custom_rule(node: Node, dy: Any) -> list:
     rules = state.rules
     rules.append(call.definition)
     try:
-        if type(dy) is list or call.variables or call.rule.keras:
+        if type(dy) is list or call.variables is not None or call.rule.keras:
             returned = call.rule.run(call, dy if type(dy) is list else (dy,))
         else:
             returned = call.grad_fn(dy)
     finally:
         rules.pop()
-    if not call.variables:
-        return gradients_of_inputs(call, returned)
+    if call.variables is None:
+        return gradients_of_inputs(call, returned, node.inputs)
     inputs, variables = gradients_of_variables(call, returned)
-    return gradients_of_inputs(call, inputs) + variables
+    return gradients_of_inputs(call, inputs, node.inputs[: call.count]) + variables
 
 
 def grad_pass_through(f: Any) -> Any:

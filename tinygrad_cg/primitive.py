@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy import array, empty
+from numpy import empty
 
-from .convert import convert, convert_operands, is_differentiable, weak_dtype
+from .convert import convert, convert_operands, is_differentiable, weak_tensor
 from .errors import InvalidArgumentError
 from .levels import Frame, Late, Node, find, mark_late, state, watch_tensor
 from .recipes import Recipes, SameRecipe
@@ -179,8 +179,16 @@ def binary_op(primitive: Primitive) -> Callable[..., Any]:
     points = getattr(primitive.kernel, "points", {})
 
     def op(x: Any, y: Any, name: str | None = None) -> Any:
-        if type(x) is not Tensor or type(y) is not Tensor:
-            x, y = _weak_pair(x, y, primitive)
+        if type(y) is not Tensor:
+            if type(x) is Tensor and (type(y) is float or type(y) is int):
+                y = weak_tensor(y, x._data.dtype)
+            else:
+                x, y = convert_operands((x, y), state.frame is not None or primitive.aliases)
+        elif type(x) is not Tensor:
+            if type(x) is float or type(x) is int:
+                x = weak_tensor(x, y._data.dtype)
+            else:
+                x, y = convert_operands((x, y), state.frame is not None or primitive.aliases)
         frame = state.frame
         if frame is not None and frame.level is not None:
             return apply(primitive, (x, y), {})
@@ -209,27 +217,12 @@ def binary_op(primitive: Primitive) -> Callable[..., Any]:
         return out
 
     def reflected(y: Any, x: Any) -> Any:
+        if type(x) is float or type(x) is int:
+            x = weak_tensor(x, y._data.dtype)
         return op(x, y)
 
     op.reflected = reflected  # type: ignore[attr-defined]
     return _named(op, primitive)
-
-
-def _weak_pair(x: Any, y: Any, primitive: Primitive) -> tuple[Tensor, ...]:
-    """A tensor and a Python number as two tensors: the fast case of `convert_operands`."""
-    if type(x) is Tensor and (type(y) is float or type(y) is int):
-        dtype = x._data.dtype
-        other = new(Tensor)
-        other._data = array(y, dtype if dtype.kind == "f" else weak_dtype(y, dtype))
-        other._rec = None
-        return x, other
-    if type(y) is Tensor and (type(x) is float or type(x) is int):
-        dtype = y._data.dtype
-        other = new(Tensor)
-        other._data = array(x, dtype if dtype.kind == "f" else weak_dtype(x, dtype))
-        other._rec = None
-        return other, y
-    return convert_operands((x, y), state.frame is not None or primitive.aliases)
 
 
 def _record_pair(frame: Frame, primitive: Primitive, x: Tensor, y: Tensor, out: Tensor) -> None:

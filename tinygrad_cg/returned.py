@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,22 +19,29 @@ if TYPE_CHECKING:
 _ARRAYS = (np.ndarray, IndexedSlices)
 
 
-def gradients_of_inputs(call: Call, returned: Any) -> list:
-    """One gradient (or None) for each input; ValueError if their number or shapes are wrong."""
-    avals = call.avals
-    if type(returned) is Tensor:
-        if len(avals) == 1:
-            return [_fit_input(call, 0, returned, avals[0])]
+def gradients_of_inputs(call: Call, returned: Any, targets: Sequence) -> list:
+    """One gradient (or None) for each input; ValueError if their number or shapes are wrong.
+
+    `targets` have the inputs' shapes and dtypes: their nodes, or None where nobody watches.
+    """
+    if type(returned) is Tensor:  # nearly always so, and right
+        if call.count == 1:
+            (target,) = targets
+            if target is None:
+                return [None]
+            data = returned._data
+            if data.shape == target.shape and data.dtype is target.dtype:
+                return [returned]
         flat: list[Any] = [returned]
     else:
         flat = nest.flatten(returned)
-        if returned is None and not avals:
+        if returned is None and not call.count:
             flat = []
-    if len(flat) != len(avals):
+    if len(flat) != call.count:
         _refuse_count(call, len(flat))
     return [
-        _fit_input(call, i, gradient, aval)
-        for i, (gradient, aval) in enumerate(zip(flat, avals, strict=True))
+        _fit(call, gradient, target, f"{i}", None)
+        for i, (gradient, target) in enumerate(zip(flat, targets, strict=True))
     ]
 
 
@@ -58,31 +66,17 @@ def gradients_of_variables(call: Call, returned: Any) -> tuple[Any, list]:
             f"its grad_fn returned {len(flat)} gradients for them ({_where(call)})"
         )
     return inputs, [
-        _fit(
-            call,
-            gradient,
-            (tuple(variable.shape), variable.dtype),
-            f"of variable {i}",
-            f"the variable `{variable.name}`",
-        )
+        _fit(call, gradient, variable, f"of variable {i}", f"the variable `{variable.name}`")
         for i, (gradient, variable) in enumerate(zip(flat, used, strict=True))
     ]
 
 
-def _fit_input(call: Call, i: int, gradient: Any, aval: tuple | None) -> Any:
-    if gradient is None or aval is None:
+def _fit(call: Call, gradient: Any, target: Any, number: str, label: str | None) -> Any:
+    """`gradient` as a tensor of the shape and dtype of `target`, which `label` names."""
+    if gradient is None or target is None:
         return None
-    if type(gradient) is Tensor:  # nearly always so, and right
-        data = gradient._data
-        if data.shape == aval[0] and data.dtype is aval[1]:
-            return gradient if aval[1].kind in "fc" else None
-    return _fit(call, gradient, aval, f"{i}", None)
-
-
-def _fit(call: Call, gradient: Any, aval: tuple, number: str, target: str | None) -> Any:
-    """`gradient` as a tensor of the given shape and dtype; `target` is what it belongs to."""
-    wanted, dtype = aval
-    if gradient is None or not is_differentiable(dtype):
+    wanted, dtype = target.shape, target.dtype
+    if not is_differentiable(dtype):
         return None
     name = call.definition.name
     if not (is_tensor(gradient) or is_weak(gradient) or isinstance(gradient, _ARRAYS)):
@@ -92,7 +86,7 @@ def _fit(call: Call, gradient: Any, aval: tuple, number: str, target: str | None
         )
     tensor = convert(gradient, dtype if is_weak(gradient) else None)
     if tensor._data.shape != wanted:
-        tensor = _fit_shape(call, tensor, wanted, number, target)
+        tensor = _fit_shape(call, tensor, wanted, number, label)
     if tensor.dtype != dtype:
         if tensor.dtype.kind in "fc" and not np.can_cast(tensor.dtype, dtype, "safe"):
             call.definition.warn(
@@ -105,19 +99,19 @@ def _fit(call: Call, gradient: Any, aval: tuple, number: str, target: str | None
 
 
 def _fit_shape(
-    call: Call, tensor: Tensor, wanted: tuple[int, ...], number: str, target: str | None
+    call: Call, tensor: Tensor, wanted: tuple[int, ...], number: str, label: str | None
 ) -> Tensor:
     """A scalar is repeated, with a warning; any other shape than the wanted one is an error."""
     shape, name = tuple(tensor.shape), call.definition.name
-    target = target or f"input `{input_names(call)[int(number)]}`"
+    label = label or f"input `{input_names(call)[int(number)]}`"
     if shape:
         raise ValueError(
-            f"gradient {number} of `{name}` has shape {shape}, {target} has shape "
+            f"gradient {number} of `{name}` has shape {shape}, {label} has shape "
             f"{tuple(wanted)}{_remedy(shape, wanted)} (the rule: {_where(call)})"
         )
     call.definition.warn(
         f"scalar {number}",
-        f"gradient {number} of `{name}` is a scalar, {target} has shape {tuple(wanted)}: the "
+        f"gradient {number} of `{name}` is a scalar, {label} has shape {tuple(wanted)}: the "
         "scalar is used for every element",
     )
     return broadcast_to(tensor, wanted)
@@ -161,7 +155,7 @@ def input_names(call: Call) -> list[str]:
     """The names of a call's inputs, as its function's signature has them."""
     paths = call.paths
     return call.definition.input_names(
-        [(i, "") for i in range(len(call.avals))] if paths is None else paths
+        [(i, "") for i in range(call.count)] if paths is None else paths
     )
 
 

@@ -88,7 +88,8 @@ class Definition:
             or getattr(function, "__name__", None)
             or getattr(getattr(function, "func", type(function)), "__name__", "function")
         )
-        self._code: Any = None
+        self._code: Any = None  # of the latest rule, which is nearly always the next one's
+        self._outputs = 0
         self._rule: Any = None
         # a rule that is decorated anew at each call of a function around it warns once
         self._warned: set[str] = set() if outer is None else outer._warned
@@ -99,14 +100,14 @@ class Definition:
     def rule(self, grad_fn: Any, outputs: int, variables: list[Variable] | None) -> Rule:
         """How to call `grad_fn`; TypeError if it cannot take what it will be given."""
         code = grad_fn.__code__ if type(grad_fn) is FunctionType else grad_fn
-        known = self._rule
-        if code is not self._code:
-            known = Rule(grad_fn)
-            self._code, self._rule = code, known
+        if code is self._code and variables is None and outputs == self._outputs:
+            return self._rule
+        known = Rule(grad_fn)
         if known.missing or not (known.keras or known.fewest <= outputs <= known.most):
             self._refuse_arity(grad_fn, outputs, known)
         if variables:
             self._check_variables(variables, known)
+        self._code, self._outputs, self._rule = code, outputs, known
         return known
 
     def _refuse_arity(self, grad_fn: Any, outputs: int, rule: Rule) -> None:

@@ -29,18 +29,24 @@ def differentiate(
     stopped: Sequence = (),
 ) -> tuple:
     """The gradient by each source (None where unconnected), and the nodes visited."""
-    seeds, unrecorded = [], []
+    seeds, unrecorded, nodes = [], [], []
     for i, target in enumerate(targets):
-        node = find(target._rec, token)
+        node = target._rec
+        if node is not None and token not in node.group:
+            node = find(node, token)
         gradient = None if upstream is None else upstream[i]
         if node is not None:
             seeds.append((node, _seed(target, gradient)))
         elif is_differentiable(target._data.dtype):
             unrecorded.append((target, gradient))
-    nodes = [find(source._rec, token) for source in sources]
+    for source in sources:
+        node = source._rec
+        if node is not None and token not in node.group:
+            node = find(node, token)
+        nodes.append(node)
     constants = {find(one._rec, token) for one in stopped} if stopped else ()
     totals, visited = sweep(token, seeds, set(nodes), constants)
-    results = [totals.get(node) for node in nodes]
+    results = list(map(totals.get, nodes))
     for target, gradient in unrecorded:
         _add_directly(token, target, gradient, sources, results)
     return results, visited
@@ -199,12 +205,11 @@ def release(visited: list[Node]) -> None:
             group = node.group
             finished = not is_alive(group)
         if finished:
-            if node.next is None and any(_is_mixed(operand, group) for operand in node.inputs):
-                tokens = [late_tokens(one) for one in node.inputs if one is not None]
-                node.next = Late(NOTHING.union(*tokens))
+            for operand in node.inputs:
+                if operand is None or (operand.group is group and operand.next is None):
+                    continue
+                if node.next is None:  # tapes other than these know the operand, and may ask
+                    node.next = Late(NOTHING)
+                if type(node.next) is Late:
+                    node.next = Late(node.next.late | late_tokens(operand))
             node.inputs, node.rule, node.saved = (), None, None
-
-
-def _is_mixed(operand: Node | None, group: frozenset[Token] | None) -> bool:
-    """Whether tapes other than those of `group` know the operand: they may still ask."""
-    return operand is not None and (operand.group is not group or operand.next is not None)

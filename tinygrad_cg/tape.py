@@ -58,9 +58,12 @@ class GradientTape:
                 "Tape is still recording, This can happen if you try to re-enter an "
                 "already-active tape."
             )
-        levels.push(self._token or self._ready())
+        here = state
+        token = self._token or self._ready()
+        here.levels = (*here.levels, token)
+        here.frame = levels.add_level(here.frame, token)
         if self._watch_accessed:
-            state.listeners.append(self)
+            here.listeners.append(self)
         self._recording = True
         return self
 

@@ -22,7 +22,7 @@ from .primitive import Primitive, apply, part
 from .recipes import alias, bare
 from .registry import OPS, USER_OPS
 from .returned import gradients_of_inputs
-from .rules import Definition, place_of
+from .rules import Definition, Rule, place_of
 from .sweep import fit_shape
 from .tensor import Aval, Tensor
 
@@ -253,9 +253,8 @@ def _rule(node: Node, dy: Any) -> list:
         state.rules.pop()
     if isinstance(USER_OPS[name].kernel, Elementwise):
         returned = _unbroadcast(returned, inputs, outs[0].shape)
-    avals = [(tensor._data.shape, tensor._data.dtype) for tensor in inputs]
-    fields = (None, definition, function, avals, None, None, None)
-    return gradients_of_inputs(tuple.__new__(Call, fields), returned)
+    call = Call(Rule(function), definition, function, len(inputs), None, None, None)
+    return gradients_of_inputs(call, returned, node.inputs)
 
 
 def _unbroadcast(returned: Any, inputs: tuple, shape: tuple[int, ...]) -> Any:

@@ -10,18 +10,18 @@ def medians(
 ) -> dict[str, float]:
     """The median time of each function, in seconds.
 
-    The functions take turns, so that a slow moment of the machine meets all alike. There are
-    at least three rounds after the warm-up, and as many more as `seconds` allow, until
-    `rounds` have been made.
+    The functions take turns, so that a slow moment of the machine meets all alike. In each
+    turn a function runs once before the run that counts, to find its threads awake and its
+    data in the caches, whatever the others did. There are at least three rounds, and as many
+    more as `seconds` allow, until `rounds` have been made.
     """
-    for function in functions.values():
-        function()
     times: dict[str, list[float]] = {name: [] for name in functions}
     end = time.perf_counter() + seconds
     for done in range(rounds):
         if done >= 3 and time.perf_counter() > end:
             break
         for name, function in functions.items():
+            function()
             start = time.perf_counter()
             function()
             times[name].append(time.perf_counter() - start)
