@@ -33,12 +33,16 @@ class Batch(Level):
     def process(self, primitive, inputs, params):
         if not any(self._is_mine(tensor) for tensor in inputs):
             return apply(primitive, inputs, params)
-        rank = max(len(tensor._data.shape) for tensor in inputs)
+        core = primitive.core if len(primitive.core) == len(inputs) else (0,) * len(inputs)
+        ranks = [len(one._data.shape) - last for one, last in zip(inputs, core, strict=True)]
+        rank = max(ranks)
         if primitive.name == "broadcast_to":
             rank = len(params["shape"])
         if primitive.kind != "elementwise":
             params = primitive.batch(params, self.size)
-        physical = [self._physical(tensor, rank) for tensor in inputs]
+        physical = [
+            self._physical(tensor, rank + last) for tensor, last in zip(inputs, core, strict=True)
+        ]
         if primitive.kind not in ("elementwise", "contraction"):
             physical = [
                 one if self._is_mine(tensor) else broadcast_to(one, (self.size, *one.shape))

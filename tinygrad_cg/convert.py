@@ -196,7 +196,7 @@ def _from_nested(value: Any, dtype: np.dtype | None) -> np.ndarray:
             f"inhomogeneous shape: the nested list is ragged, pad its rows to one length ({error})"
         ) from None
     if not array.size and array.dtype == FLOAT64:
-        array = array.astype(FLOAT32)
+        return array.astype(FLOAT32 if dtype is None else dtype)
     check_dtype(array.dtype, "cannot make a tensor of this list")
     if dtype is not None:
         if array.dtype.kind in "fc" and dtype.kind in "biu":
@@ -236,14 +236,15 @@ _weak_tensors: dict[np.dtype, dict[float, Tensor]] = {}
 
 def weak_tensor(value: float, dtype: np.dtype) -> Tensor:
     """A Python number as a tensor beside one of `dtype`; frequent ones are kept."""
+    if dtype.kind != "f":
+        return Tensor(np.array(value, weak_dtype(value, dtype)))
     known = _weak_tensors.get(dtype)
     if known is None or len(known) > 256:
         known = _weak_tensors[dtype] = {}
     tensor = known.get(value)
     if tensor is None:
-        wanted = dtype if dtype.kind == "f" else weak_dtype(value, dtype)
-        tensor = Tensor(np.array(value, wanted))
-        if value and value == value and wanted is dtype:  # 0.0 equals -0.0, NaN nothing
+        tensor = Tensor(np.array(value, dtype))
+        if value and value == value:  # 0.0 equals -0.0, and NaN nothing
             known[value] = tensor
     return tensor
 

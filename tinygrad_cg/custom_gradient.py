@@ -135,7 +135,7 @@ class _Decorated:
         y, grad_fn = result
         single = type(y) is Tensor
         outputs = (y,) if single else _outputs(y)
-        variables = _own_variables(accessed, args, kwargs) if accessed else None
+        variables = (_own_variables(accessed, args, kwargs) or None) if accessed else None
         rule = definition.rule(grad_fn, len(outputs), variables)
         frame = state.frame
         if frame is None:
@@ -152,9 +152,7 @@ class _Decorated:
         kept = inputs if rule.keras else None
         if paths is not None:
             inputs = [convert(leaf) if is_tensor(leaf) else None for leaf in inputs]
-        call = _new_call(
-            Call, (rule, definition, grad_fn, len(inputs), paths, kept, variables)
-        )
+        call = _new_call(Call, (rule, definition, grad_fn, len(inputs), paths, kept, variables))
         if single and paths is None and variables is None:
             group, nodes, mask = operands(frame, inputs)
             result = _natural(frame, call, group if mask else NOTHING, y)
@@ -227,9 +225,7 @@ def _copy(output: Tensor) -> Tensor:
     return Tensor(output._data, None if record is None else mark_late(record))
 
 
-def _hang(
-    frame: Frame, call: Call, inputs: Sequence, outputs: Sequence[Tensor]
-) -> list[Tensor]:
+def _hang(frame: Frame, call: Call, inputs: Sequence, outputs: Sequence[Tensor]) -> list[Tensor]:
     """Outputs whose producer is the call, for tapes that watch an input of it."""
     if call.variables:
         inputs = [*inputs, *[variable._read() for variable in call.variables]]

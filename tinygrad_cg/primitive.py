@@ -48,6 +48,9 @@ class Primitive:
         True if it is linear in all its operands together.
     batch:
         ``batch(params, size)`` gives the parameters for operands with one more axis in front.
+    core:
+        How many of the last axes of each operand the operation works on, where its other axes
+        broadcast: (2, 1) for a matrix times a vector, zeros by default.
     reference, samples:
         The NumPy function it must equal, and arguments to compare them on.
     """
@@ -68,6 +71,8 @@ class Primitive:
         analytic: bool = True,
         aliases: bool = False,
         batch: Callable[[dict, int], dict] | None = None,
+        core: tuple[int, ...] = (),
+        doc: str | None = None,
         reference: Callable[..., Any] | None = None,
         samples: Any = None,
     ):
@@ -82,6 +87,8 @@ class Primitive:
         self.analytic = analytic  # conj(f'(x)) = f'(conj(x)), so rules see conjugates
         self.aliases = aliases  # the result may be a view of an operand
         self.batch = batch
+        self.core = core or (0,) * len(self.inputs)
+        self.doc = doc
         self.reference = reference
         self.samples = samples
         self.recipes: Any = None
@@ -247,6 +254,7 @@ def _record_pair(frame: Frame, primitive: Primitive, x: Tensor, y: Tensor, out: 
 
 def _named(function: Callable, primitive: Primitive) -> Callable:
     function.__name__ = function.__qualname__ = primitive.name
+    function.__doc__ = primitive.doc
     function.primitive = primitive  # type: ignore[attr-defined]
     return function
 

@@ -22,7 +22,6 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload, register_jitable
-from numba.np.arrayobj import make_array, populate_array
 
 PACKAGE = Path(__file__).parent
 
@@ -56,6 +55,19 @@ def _user_cache() -> Path:
     else:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "tinygrad_cg"
+
+
+def make_array(kind: types.Array) -> Callable:
+    """Numba's own, imported when a kernel is first compiled: that takes a tenth of our start."""
+    from numba.np import arrayobj
+
+    return arrayobj.make_array(kind)
+
+
+def populate_array(*arguments: Any) -> None:
+    from numba.np import arrayobj
+
+    arrayobj.populate_array(*arguments)
 
 
 @cache

@@ -126,7 +126,9 @@ def _plain(array: np.ndarray) -> bool:
 
 def _once(array: np.ndarray) -> np.ndarray:
     """The 0-d array of the value that an array repeats; any other array itself."""
-    return array if any(array.strides) else array[(0,) * array.ndim + (...,)]
+    if any(array.strides) or not array.size:
+        return array
+    return array[(0,) * array.ndim + (...,)]
 
 
 def _may_overlap(x: np.ndarray, y: np.ndarray) -> bool:

@@ -20,6 +20,7 @@ from .elementwise import ANY, multiply
 real = unary(
     "real",
     kmath.real,
+    doc="The real part of x.",
     kind="real",
     vjp=lambda dy: dy,
     analytic=False,
@@ -29,6 +30,7 @@ real = unary(
 imag = unary(
     "imag",
     kmath.imag,
+    doc="The imaginary part of x; 0 for real x.",
     kind="real",
     vjp=lambda dy: multiply(dy, 1j),
     analytic=False,
@@ -38,6 +40,7 @@ imag = unary(
 _conj = unary(
     "conj",
     kmath.conj,
+    doc="The complex conjugate of x.",
     kind="same",
     vjp=lambda dy: conj(dy),
     analytic=False,

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import Any
 
 import numpy as np
 
-from ..convert import FLOAT32, as_dtype, convert, is_tensor, scalar_dtype, to_array
+from ..convert import (
+    FLOAT32,
+    as_dtype,
+    convert,
+    is_tensor,
+    promote,
+    scalar_dtype,
+    to_array,
+    weak_dtype,
+)
 from ..errors import InvalidArgumentError
 from ..tensor import ArrayLike, Tensor
 from .define import as_int, as_shape
@@ -114,22 +122,23 @@ def linspace(start: Any, stop: Any, num: Any = 50, dtype: Any = None) -> Tensor:
         raise InvalidArgumentError(f"linspace: num must not be negative, got {count}")
     values = [np.asarray(value)[()] if is_tensor(value) else value for value in (start, stop)]
     wanted = _dtype(dtype) or _common_dtype(values)
-    wanted = wanted if wanted.kind in "fc" else FLOAT32
+    if dtype is None and wanted.kind not in "fc":
+        wanted = FLOAT32
     return Tensor(np.linspace(*values, count, dtype=wanted))
 
 
 def _common_dtype(values: list) -> np.dtype:
-    found = [
-        value.dtype if isinstance(value, (np.generic, np.ndarray)) else scalar_dtype(value)
-        for value in values
-    ]
-    strong = [
-        value.dtype for value in values if isinstance(value, (np.generic, np.ndarray))
-    ] or found
-    dtype = np.result_type(*strong)
-    if dtype.kind in "iub" and builtins.any(one.kind == "f" for one in found):
-        return FLOAT32
-    return np.result_type(*found) if strong is found else dtype
+    """The dtype in which bounds meet: NumPy's scalars and tensors first, then Python numbers."""
+    strong = [value.dtype for value in values if isinstance(value, (np.generic, np.ndarray))]
+    weak = [value for value in values if not isinstance(value, (np.generic, np.ndarray))]
+    dtype = promote(*strong) if strong else None
+    for value in weak:
+        own = scalar_dtype(value)
+        if dtype is None:
+            dtype = own
+        else:
+            dtype = weak_dtype(value, dtype) if strong else promote(dtype, own)
+    return dtype if dtype is not None else FLOAT32
 
 
 def _dtype(dtype: Any) -> np.dtype | None:

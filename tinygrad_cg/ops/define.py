@@ -76,6 +76,7 @@ def unary(
     name: str, function: Any, kind: str = "float", vjp: Any = None, **record: Any
 ) -> Callable[[Any], Tensor]:
     """An elementwise operation on one operand, ``x``."""
+    record["doc"] += "\n\nElementwise; the result has the shape of `x`, a tensor or what converts."
     rules = None if vjp is None else (vjp,)
     return unary_op(elementwise(name, function, ("x",), kind, rules, **record))
 
@@ -84,12 +85,16 @@ def binary(
     name: str, function: Any, kind: str = "same", vjp: Any = None, **record: Any
 ) -> Callable[[Any, Any], Tensor]:
     """An elementwise operation on two operands that broadcast, ``x`` and ``y``."""
+    record["doc"] += (
+        "\n\nElementwise; `x` and `y`, tensors or what converts, broadcast to the shape of the "
+        "result. Raises InvalidArgumentError if their shapes do not."
+    )
     primitive = elementwise(name, function, ("x", "y"), kind, vjp, **record)
     return binary_op(primitive)
 
 
 def reduction(
-    name: str, kernel: Any, vjp: Any = None, run: Any = None, **record: Any
+    name: str, kernel: Any, doc: str, vjp: Any = None, run: Any = None, **record: Any
 ) -> Callable[..., Tensor]:
     """An operation that folds axes: ``op(x, axis=None, keepdims=False)``, all axes by default."""
 
@@ -123,6 +128,10 @@ def reduction(
         return apply(primitive, (x,), {"axis": axes, "keepdims": bool(keepdims)})
 
     op.__name__ = op.__qualname__ = name
+    op.__doc__ = (
+        f"{doc}\n\n`axis` is one axis, several, or None for all; `keepdims` keeps them, with size "
+        "1. Raises InvalidArgumentError for an axis that `x` does not have."
+    )
     op.primitive = primitive  # type: ignore[attr-defined]
     return op
 

@@ -24,6 +24,7 @@ AWAY = Real(-2.0, 2.0, avoid=(0.0,))  # for functions with a kink or a pole at 0
 add = binary(
     "add",
     kmath.add,
+    doc="x + y.",
     vjp=(lambda dy: dy, lambda dy: dy),
     linear=True,
     reference=np.add,
@@ -32,6 +33,7 @@ add = binary(
 subtract = binary(
     "subtract",
     kmath.subtract,
+    doc="x - y.",
     vjp=(lambda dy: dy, lambda dy: negative(dy)),
     linear=True,
     reference=np.subtract,
@@ -40,6 +42,7 @@ subtract = binary(
 multiply = binary(
     "multiply",
     kmath.multiply,
+    doc="x * y.",
     vjp=(lambda dy, y: multiply(dy, y), lambda dy, x: multiply(dy, x)),
     reference=np.multiply,
     samples=(ANY, ANY),
@@ -47,6 +50,7 @@ multiply = binary(
 divide = binary(
     "divide",
     kmath.divide,
+    doc="x / y, in floating point: integers give float64.",
     kind="float",
     vjp=(
         lambda dy, y: divide(dy, y),
@@ -58,6 +62,7 @@ divide = binary(
 negative = unary(
     "negative",
     kmath.negative,
+    doc="-x.",
     kind="same",
     vjp=lambda dy: negative(dy),
     linear=True,
@@ -65,11 +70,16 @@ negative = unary(
     samples=(ANY,),
 )
 floor_divide = binary(
-    "floor_divide", kmath.floor_divide, reference=np.floor_divide, samples=(ANY, AWAY)
+    "floor_divide",
+    kmath.floor_divide,
+    doc="The largest integer not above x / y. An integer divided by zero gives 0 and a RuntimeWarning.",
+    reference=np.floor_divide,
+    samples=(ANY, AWAY),
 )
 remainder = binary(
     "remainder",
     kmath.remainder,
+    doc="x - y floor(x / y), with the sign of y, as Python's %.",
     vjp=(lambda dy: dy, lambda dy, x, y: negative(multiply(dy, floor_divide(x, y)))),
     reference=np.remainder,
     samples=(Real(0.1, 0.9), Real(1.0, 2.0)),
@@ -93,6 +103,7 @@ def _power_by_exponent(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
 _general_power = binary(
     "power",
     kmath.power,
+    doc="x to the power y.",
     vjp=(_power_by_base, _power_by_exponent),
     reference=np.power,
     samples=(POSITIVE, Real(-2.5, 2.5)),
@@ -141,6 +152,7 @@ def power(x: Any, y: Any) -> Tensor:
 square = unary(
     "square",
     kmath.square,
+    doc="x * x.",
     kind="same",
     vjp=lambda dy, x: multiply(dy, multiply(x, 2)),
     reference=np.square,
@@ -149,6 +161,7 @@ square = unary(
 sqrt = unary(
     "sqrt",
     kmath.sqrt,
+    doc="The square root of x; its gradient at 0 is infinite.",
     vjp=lambda dy, out: divide(multiply(dy, 0.5), out),
     reference=np.sqrt,
     samples=(POSITIVE,),
@@ -159,6 +172,7 @@ sqrt = unary(
 exp = unary(
     "exp",
     kmath.exp,
+    doc="e to the power x.",
     vjp=lambda dy, out: multiply(dy, out),
     reference=np.exp,
     samples=(Real(-4.0, 4.0),),
@@ -166,6 +180,7 @@ exp = unary(
 log = unary(
     "log",
     kmath.log,
+    doc="The natural logarithm of x: -inf at 0, NaN below.",
     vjp=lambda dy, x: divide(dy, x),
     reference=np.log,
     samples=(POSITIVE,),
@@ -173,6 +188,7 @@ log = unary(
 log1p = unary(
     "log1p",
     kmath.log1p,
+    doc="log(1 + x), accurate near 0.",
     vjp=lambda dy, x: divide(dy, add(x, 1)),
     reference=np.log1p,
     samples=(Real(-0.7, 3.0),),
@@ -180,6 +196,7 @@ log1p = unary(
 expm1 = unary(
     "expm1",
     kmath.expm1,
+    doc="exp(x) - 1, accurate near 0.",
     vjp=lambda dy, out: multiply(dy, add(out, 1)),
     reference=np.expm1,
     samples=(Real(-3.0, 3.0),),
@@ -187,6 +204,7 @@ expm1 = unary(
 tanh = unary(
     "tanh",
     kmath.tanh,
+    doc="The hyperbolic tangent of x.",
     vjp=lambda dy, out: multiply(dy, subtract(1, square(out))),
     reference=np.tanh,
     samples=(Real(-4.0, 4.0),),
@@ -194,6 +212,7 @@ tanh = unary(
 sigmoid = unary(
     "sigmoid",
     kmath.sigmoid,
+    doc="1 / (1 + exp(-x)), without overflow.",
     vjp=lambda dy, out: multiply(dy, multiply(out, subtract(1, out))),
     reference=lambda x: 1 / (1 + np.exp(-x)),
     samples=(Real(-6.0, 6.0),),
@@ -201,6 +220,7 @@ sigmoid = unary(
 softplus = unary(
     "softplus",
     kmath.softplus,
+    doc="log(1 + exp(x)), without overflow.",
     vjp=lambda dy, x: multiply(dy, sigmoid(x)),
     reference=lambda x: np.logaddexp(x, x.dtype.type(0)),
     samples=(Real(-6.0, 6.0),),
@@ -208,6 +228,7 @@ softplus = unary(
 sin = unary(
     "sin",
     kmath.sin,
+    doc="The sine of x, in radians.",
     vjp=lambda dy, x: multiply(dy, cos(x)),
     reference=np.sin,
     samples=(Real(-4.0, 4.0),),
@@ -215,6 +236,7 @@ sin = unary(
 cos = unary(
     "cos",
     kmath.cos,
+    doc="The cosine of x, in radians.",
     vjp=lambda dy, x: negative(multiply(dy, sin(x))),
     reference=np.cos,
     samples=(Real(-4.0, 4.0),),
@@ -225,6 +247,7 @@ cos = unary(
 relu = unary(
     "relu",
     kmath.relu,
+    doc="The larger of x and 0; its gradient at 0 is 0.",
     kind="same",
     vjp=lambda dy, out: where(greater(out, 0), dy, 0),
     reference=lambda x: np.maximum(x, x.dtype.type(0)),
@@ -242,44 +265,82 @@ def _absolute_rule(dy: Tensor, x: Tensor) -> Tensor:
 absolute = unary(
     "absolute",
     kmath.absolute,
+    doc="The absolute value of x, real for complex x; its gradient at 0 is 0.",
     kind="real",
     vjp=_absolute_rule,
     analytic=False,
     reference=np.abs,
     samples=(AWAY,),
 )
+
+
+def _sign_rule(dy: Tensor, x: Tensor) -> Tensor:
+    """Flat where x is real; x/|x| of a complex x turns with it (and is no analytic function)."""
+    if x.dtype.kind != "c":
+        return zeros_like(dy)
+    from .complex import conj, real
+
+    size = absolute(x)
+    size = where(equal(size, 0), 1, size)
+    along = divide(real(multiply(conj(x), dy)), multiply(size, square(size)))
+    return subtract(divide(dy, size), multiply(x, along))
+
+
 sign = unary(
     "sign",
     kmath.sign,
+    doc="-1, 0 or 1; x / |x| for complex x. Its gradient is 0 for real x.",
     kind="same",
-    vjp=lambda dy: zeros_like(dy),
+    vjp=_sign_rule,
+    analytic=False,
     reference=np.sign,
     samples=(AWAY,),
 )
 round_half_even = unary(
-    "round", kmath.round, kind="same", reference=np.round, samples=(Real(-2.9, 2.9),)
+    "round",
+    kmath.round,
+    doc="x rounded to integers, half to even. It has no gradient.",
+    kind="same",
+    reference=np.round,
+    samples=(Real(-2.9, 2.9),),
 )
-floor = unary("floor", kmath.floor, kind="same", reference=np.floor, samples=(Real(-2.9, 2.9),))
-ceil = unary("ceil", kmath.ceil, kind="same", reference=np.ceil, samples=(Real(-2.9, 2.9),))
+floor = unary(
+    "floor",
+    kmath.floor,
+    doc="The largest integer not above x. It has no gradient.",
+    kind="same",
+    reference=np.floor,
+    samples=(Real(-2.9, 2.9),),
+)
+ceil = unary(
+    "ceil",
+    kmath.ceil,
+    doc="The smallest integer not below x. It has no gradient.",
+    kind="same",
+    reference=np.ceil,
+    samples=(Real(-2.9, 2.9),),
+)
 maximum = binary(
     "maximum",
     kmath.maximum,
+    doc="The larger of x and y; NaN if one of them is. Where they tie, x gets the whole gradient.",
     vjp=(
         lambda dy, x, y: where(greater_equal(x, y), dy, 0),
         lambda dy, x, y: where(greater_equal(x, y), 0, dy),
     ),
     reference=np.maximum,
-    samples=(Real(-2.0, 0.0), Real(0.1, 2.0)),
+    samples=(ANY, ANY),
 )
 minimum = binary(
     "minimum",
     kmath.minimum,
+    doc="The smaller of x and y; NaN if one of them is. Where they tie, x gets the whole gradient.",
     vjp=(
         lambda dy, x, y: where(less_equal(x, y), dy, 0),
         lambda dy, x, y: where(less_equal(x, y), 0, dy),
     ),
     reference=np.minimum,
-    samples=(Real(-2.0, 0.0), Real(0.1, 2.0)),
+    samples=(ANY, ANY),
 )
 _where = elementwise(
     "where",
@@ -330,18 +391,45 @@ def clip(x: Any, low: Any = None, high: Any = None) -> Tensor:
 
 # Comparisons and logic -----------------------------------------------------------------------
 
-equal = binary("equal", kmath.equal, kind="compare", reference=np.equal, samples=(ANY, ANY))
+equal = binary(
+    "equal",
+    kmath.equal,
+    doc="Whether x == y.",
+    kind="compare",
+    reference=np.equal,
+    samples=(ANY, ANY),
+)
 not_equal = binary(
-    "not_equal", kmath.not_equal, kind="compare", reference=np.not_equal, samples=(ANY, ANY)
+    "not_equal",
+    kmath.not_equal,
+    doc="Whether x != y.",
+    kind="compare",
+    reference=np.not_equal,
+    samples=(ANY, ANY),
 )
-less = binary("less", kmath.less, kind="compare", reference=np.less, samples=(ANY, ANY))
+less = binary(
+    "less", kmath.less, doc="Whether x < y.", kind="compare", reference=np.less, samples=(ANY, ANY)
+)
 less_equal = binary(
-    "less_equal", kmath.less_equal, kind="compare", reference=np.less_equal, samples=(ANY, ANY)
+    "less_equal",
+    kmath.less_equal,
+    doc="Whether x <= y.",
+    kind="compare",
+    reference=np.less_equal,
+    samples=(ANY, ANY),
 )
-greater = binary("greater", kmath.greater, kind="compare", reference=np.greater, samples=(ANY, ANY))
+greater = binary(
+    "greater",
+    kmath.greater,
+    doc="Whether x > y.",
+    kind="compare",
+    reference=np.greater,
+    samples=(ANY, ANY),
+)
 greater_equal = binary(
     "greater_equal",
     kmath.greater_equal,
+    doc="Whether x >= y.",
     kind="compare",
     reference=np.greater_equal,
     samples=(ANY, ANY),
@@ -349,23 +437,56 @@ greater_equal = binary(
 logical_and = binary(
     "logical_and",
     kmath.logical_and,
+    doc="Whether x and y are both true (not 0).",
     kind="logical",
     reference=np.logical_and,
     samples=(ANY, ANY),
 )
 logical_or = binary(
-    "logical_or", kmath.logical_or, kind="logical", reference=np.logical_or, samples=(ANY, ANY)
+    "logical_or",
+    kmath.logical_or,
+    doc="Whether x or y is true (not 0).",
+    kind="logical",
+    reference=np.logical_or,
+    samples=(ANY, ANY),
 )
 logical_xor = binary(
     "logical_xor",
     kmath.logical_xor,
+    doc="Whether exactly one of x and y is true (not 0).",
     kind="logical",
     reference=np.logical_xor,
     samples=(ANY, ANY),
 )
 logical_not = unary(
-    "logical_not", kmath.logical_not, kind="logical", reference=np.logical_not, samples=(ANY,)
+    "logical_not",
+    kmath.logical_not,
+    doc="Whether x is false (0).",
+    kind="logical",
+    reference=np.logical_not,
+    samples=(ANY,),
 )
-isnan = unary("isnan", kmath.isnan, kind="compare", reference=np.isnan, samples=(ANY,))
-isinf = unary("isinf", kmath.isinf, kind="compare", reference=np.isinf, samples=(ANY,))
-isfinite = unary("isfinite", kmath.isfinite, kind="compare", reference=np.isfinite, samples=(ANY,))
+isnan = unary(
+    "isnan",
+    kmath.isnan,
+    doc="Whether x is NaN.",
+    kind="compare",
+    reference=np.isnan,
+    samples=(ANY,),
+)
+isinf = unary(
+    "isinf",
+    kmath.isinf,
+    doc="Whether x is infinite.",
+    kind="compare",
+    reference=np.isinf,
+    samples=(ANY,),
+)
+isfinite = unary(
+    "isfinite",
+    kmath.isfinite,
+    doc="Whether x is neither infinite nor NaN.",
+    kind="compare",
+    reference=np.isfinite,
+    samples=(ANY,),
+)

@@ -51,6 +51,7 @@ def _count(shape: tuple[int, ...], axis: tuple[int, ...]) -> int:
 reduce_sum = reduction(
     "sum",
     kreduce.sum,
+    doc="The sum of elements over axes.",
     vjp=_spread,
     linear=True,
     reference=lambda x, axis, keepdims: np.sum(x, axis, keepdims=keepdims),
@@ -64,12 +65,16 @@ def _run_mean(x: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarra
     if x.dtype.kind in "fc":
         with np.errstate(all="ignore"):
             return np.divide(total, count, out=total)
-    return np.asarray(total // count if count else total, x.dtype)
+    if x.dtype.kind == "b":
+        raise TypeError("mean: needs numbers, got bool; cast them to a float dtype first")
+    quotient = np.abs(total) // max(count, 1)  # towards zero, as the original
+    return np.asarray(np.where(total < 0, -quotient, quotient), x.dtype)
 
 
 reduce_mean = reduction(
     "mean",
     kreduce.sum,
+    doc="The mean of elements over axes; of integers it is an integer, rounded towards zero.",
     run=_run_mean,
     vjp=lambda dy, shape, axis, keepdims: _spread(
         divide(dy, float(_count(shape, axis))), shape, axis, keepdims
@@ -108,6 +113,7 @@ def _others_product(rows: Tensor) -> Tensor:
 reduce_prod = reduction(
     "prod",
     kreduce.prod,
+    doc="The product of elements over axes.",
     vjp=_prod_rule,
     reference=lambda x, axis, keepdims: np.prod(x, axis, keepdims=keepdims),
     samples=CASES,
@@ -126,6 +132,7 @@ def _extremum_rule(
 reduce_max = reduction(
     "max",
     kreduce.max,
+    doc="The largest element over axes; elements that tie share the gradient. NaN if one is.",
     vjp=_extremum_rule,
     reference=lambda x, axis, keepdims: np.max(x, axis, keepdims=keepdims),
     samples=CASES,
@@ -133,6 +140,7 @@ reduce_max = reduction(
 reduce_min = reduction(
     "min",
     kreduce.min,
+    doc="The smallest element over axes; elements that tie share the gradient. NaN if one is.",
     vjp=_extremum_rule,
     reference=lambda x, axis, keepdims: np.min(x, axis, keepdims=keepdims),
     samples=CASES,
@@ -140,12 +148,14 @@ reduce_min = reduction(
 reduce_any = reduction(
     "any",
     kreduce.any,
+    doc="Whether any element over axes is true (not 0).",
     reference=lambda x, axis, keepdims: np.any(x, axis, keepdims=keepdims),
     samples=CASES,
 )
 reduce_all = reduction(
     "all",
     kreduce.all,
+    doc="Whether all elements over axes are true (not 0).",
     reference=lambda x, axis, keepdims: np.all(x, axis, keepdims=keepdims),
     samples=CASES,
 )
@@ -158,6 +168,7 @@ def _finite(x: Tensor) -> Tensor:
 reduce_logsumexp = reduction(
     "logsumexp",
     kreduce.logsumexp,
+    doc="log(sum(exp(x))) over axes, without overflow.",
     vjp=lambda dy, x, out, shape, axis, keepdims: multiply(
         unfold(dy, shape, axis, keepdims),
         exp(subtract(x, _finite(unfold(out, shape, axis, keepdims)))),
