@@ -50,7 +50,7 @@ def test_tape_outside_records_what_the_batch_did():
     found = gradient(
         lambda w: tf.reduce_sum(vmap(lambda one: loss(w, one), x)), w := tf.constant(W)
     )
-    expected = sum(gradient(lambda w: loss(w, tf.constant(row)), w).numpy() for row in X)
+    expected = sum(gradient(lambda w, row=row: loss(w, tf.constant(row)), w).numpy() for row in X)
     np.testing.assert_allclose(found.numpy(), expected)
 
 
@@ -70,7 +70,9 @@ def test_tapes_inside_and_outside():
         return tf.reduce_sum(gradient(lambda inner: loss(inner * w, one), one * 0.0 + 1.0) ** 2)
 
     found = gradient(lambda w: tf.reduce_sum(vmap(lambda one: penalty(w, one), x)), w)
-    expected = sum(gradient(lambda w: penalty(w, tf.constant(row)), w).numpy() for row in X)
+    expected = sum(
+        gradient(lambda w, row=row: penalty(w, tf.constant(row)), w).numpy() for row in X
+    )
     np.testing.assert_allclose(found.numpy(), expected)
 
 

@@ -22,7 +22,15 @@ ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "kernels"
 LIBRARY = ROOT / "tinygrad_cg"
 NAMESPACES = ("math", "linalg", "nn", "random", "numpy", "keras.ops")
-NOT_OPERATIONS = {"custom_gradient", "is_tensor", "shape", "ndim", "dtype", "convert_to_numpy"}
+NOT_OPERATIONS = {
+    "size",
+    "custom_gradient",
+    "is_tensor",
+    "shape",
+    "ndim",
+    "dtype",
+    "convert_to_numpy",
+}
 MAKERS = ("tinygrad_cg.ops.creation", "tinygrad_cg.ops.random")
 CORE = ("tensor", "variable", "primitive", "tape", "custom_gradient", "recompute", "nest")
 

@@ -33,8 +33,16 @@ _REMEDIES = {
     "M": "datetime64; subtract an epoch and convert to a number first",
     "m": "timedelta64; divide by a unit and convert to a number first",
 }
-pack_list: Callable[[Any], Tensor]  # set by ops.shape: a list that holds tensors is stacked
-scatter_slices: Callable[..., Tensor]  # set by ops.indexing
+
+
+class _Operations:
+    """The operations that conversion needs; their modules, which need it, set them."""
+
+    stack: Callable[[Any], Tensor]
+    scatter_slices: Callable[[Tensor, Tensor, tuple[int, ...]], Tensor]
+
+
+operations = _Operations()
 
 
 def as_dtype(dtype: Any) -> np.dtype:
@@ -117,7 +125,7 @@ def convert(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> Ten
     if isinstance(value, IndexedSlices):
         return value.dense()
     if isinstance(value, (list, tuple)) and any_tensor(value):
-        return pack_list(value)
+        return operations.stack(value)
     return Tensor(to_array(value, dtype, copy))
 
 
@@ -137,7 +145,7 @@ class IndexedSlices:
         if self.dense_shape is None:
             raise ValueError("IndexedSlices: a dense tensor needs dense_shape")
         shape = tuple(np.asarray(self.dense_shape).tolist())
-        return scatter_slices(self.values, self.indices, shape)
+        return operations.scatter_slices(self.values, self.indices, shape)
 
 
 def any_tensor(values: list | tuple) -> bool:
@@ -181,9 +189,9 @@ def _refusal(value: Any) -> str:
 def _own(array: np.ndarray, dtype: np.dtype | None, copy: bool) -> np.ndarray:
     wanted = check_dtype(array.dtype, "cannot make a tensor of this array")
     if dtype is not None and dtype != wanted:
-        if (wanted.kind in "fc" and dtype.kind in "biu") or wanted.kind == "c" != dtype.kind:
-            if array.ndim == 0 and array.dtype.kind in "fc":
-                raise TypeError(f"Cannot convert {array[()]} to EagerTensor of dtype {dtype}")
+        loses = (wanted.kind in "fc" and dtype.kind in "biu") or wanted.kind == "c" != dtype.kind
+        if loses and not array.ndim:
+            raise TypeError(f"Cannot convert {array[()]} to EagerTensor of dtype {dtype}")
         wanted = dtype
     return np.array(array, dtype=wanted, copy=True if copy else None, subok=False)
 

@@ -220,7 +220,7 @@ def _is_input(leaf: Any) -> bool:
 def _copy(output: Tensor) -> Tensor:
     """The same value as another tensor, so that an output is never an input itself."""
     if type(output) is not Tensor:
-        return output._with_record(None)  # type: ignore[attr-defined]
+        return output._with_record(None)
     record = output._rec
     return Tensor(output._data, None if record is None else mark_late(record))
 
@@ -251,10 +251,7 @@ def _hang(frame: Frame, call: Call, inputs: Sequence, outputs: Sequence[Tensor])
 def _natural(frame: Frame, call: Call, group: frozenset, output: Tensor) -> Tensor:
     """A copy of an inner output that keeps its producer on tapes outside `group`."""
     record = output._rec
-    if type(output) is Tensor:
-        result = Tensor(output._data)
-    else:
-        result = output._with_record(None)  # type: ignore[attr-defined]
+    result = Tensor(output._data) if type(output) is Tensor else output._with_record(None)
     if record is not None and (record.group is not group or record.next is not None):
         _keep_producer(frame, call, group, record, result)
     return result

@@ -52,7 +52,8 @@ class Node:
     `inputs` are the nodes of the operands (None for an operand that nobody watches), `rule`
     maps this node and the upstream gradient to the gradients of the operands, `saved` holds
     its residuals. A leaf, that is a watched tensor, has no rule. `next` leads to the nodes of
-    the same tensor for other tapes.
+    the same tensor for other tapes. The node of an operation with several outputs has a list
+    of their Avals for its `shape`, and stands behind a `part` for each of them.
     """
 
     __slots__ = ("dtype", "group", "inputs", "next", "rule", "saved", "serial", "shape")
@@ -63,9 +64,9 @@ class Node:
         inputs: tuple[Node | None, ...],
         rule: Callable[[Node, Any], Iterable] | None,
         saved: Any,
-        shape: tuple[int, ...],
+        shape: Any,
         dtype: np.dtype,
-        following: Node | None = None,
+        following: Node | Late | None = None,
     ):
         self.group = group
         self.inputs = inputs
@@ -104,11 +105,11 @@ def late_tokens(record: Node | Late | None) -> frozenset[Token]:
     return tokens
 
 
-def find(record: Node | Late | None, token: Token) -> Node | None:
+def find(record: Any, token: Token) -> Node | None:
     """The node that `token`'s tape has for the tensor whose record this is."""
     while record is not None:
         if token in record.group:
-            return record  # type: ignore[return-value]
+            return record
         record = record.next
     return None
 
@@ -136,7 +137,7 @@ class Frame:
         self.lower = lower
         self.outer = outer  # what it was before the innermost level came
         self.everything = everything
-        self.alone = None if everything else group
+        self.alone: Any = None if everything else group
         self.selected: dict[frozenset[Token], frozenset[Token]] | None = None
 
     def active(self, group: frozenset[Token]) -> frozenset[Token]:
@@ -192,9 +193,9 @@ class State(threading.local):
             self.graphs.append(base)
 
 
-def add_level(frame: Frame | None, level: Token | Level) -> Frame:
+def add_level(frame: Frame | None, level: Any) -> Frame:
     if type(level) is not Token:
-        return Frame(NOTHING, level, frame, frame)  # type: ignore[arg-type]
+        return Frame(NOTHING, level, frame, frame)
     group = frozenset((level,))
     everything = group if level.everything else NOTHING
     if frame is None or frame is QUIET:
@@ -268,7 +269,7 @@ def watch_tensor(tensor: Any, token: Token) -> None:
         tensor._rec = Node(group, (), None, None, data.shape, data.dtype)
 
 
-def _with_leaf(record: Node, token: Token) -> Node:
+def _with_leaf(record: Any, token: Token) -> Node:
     """`record` with a leaf for `token` too."""
     last = record
     while True:
@@ -279,7 +280,7 @@ def _with_leaf(record: Node, token: Token) -> Node:
             return record
         if last.next is None or type(last.next) is Late:
             break
-        last = last.next  # type: ignore[assignment]
+        last = last.next
     last.next = Node(frozenset((token,)), (), None, None, last.shape, last.dtype, last.next)
     return record
 

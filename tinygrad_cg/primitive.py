@@ -137,7 +137,7 @@ def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, An
 # out, without helper calls, and a kernel's compiled entry for 0-d arrays is called directly.
 
 
-def unary_op(primitive: Primitive) -> Callable[..., Any]:
+def unary_op(primitive: Primitive) -> Any:
     """The public function of a primitive with one operand and no parameters."""
     run, recipes = primitive.run, primitive.recipes
     points = getattr(primitive.kernel, "points", {})
@@ -163,21 +163,21 @@ def unary_op(primitive: Primitive) -> Callable[..., Any]:
         if frame is None:
             if rec is not None:
                 out._rec = rec if type(rec) is Late else Late(rec.group)
-        elif (rec is not None and recipes is not None) or frame.everything:
+        elif recipes is not None and (rec is not None or frame.everything):
             if rec is not None and rec.group is frame.alone and rec.next is None:
                 dtype = data.dtype
                 if dtype.kind == "f":
                     save, rule = recipes[1]
                     saved = save((x,), None, out)
-                    out._rec = Node(frame.alone, (rec,), rule, saved, data.shape, dtype)
+                    out._rec = Node(rec.group, (rec,), rule, saved, data.shape, dtype)
                     return out
             record(frame, primitive, (x,), None, out)
         return out
 
-    return _named(op, primitive)
+    return named(op, primitive)
 
 
-def binary_op(primitive: Primitive) -> Callable[..., Any]:
+def binary_op(primitive: Primitive) -> Any:
     """The public function of a primitive with two operands and no parameters.
 
     Its attribute `reflected` is the function of (y, x).
@@ -228,13 +228,13 @@ def binary_op(primitive: Primitive) -> Callable[..., Any]:
             x = weak_tensor(x, y._data.dtype)
         return op(x, y)
 
-    op.reflected = reflected  # type: ignore[attr-defined]
-    return _named(op, primitive)
+    return named(op, primitive, reflected)
 
 
 def _record_pair(frame: Frame, primitive: Primitive, x: Tensor, y: Tensor, out: Tensor) -> None:
     """As `record`, at the speed that the commonest operations want."""
-    first, second, alone = x._rec, y._rec, frame.alone
+    first, second = x._rec, y._rec
+    alone = frame.alone
     if alone is None:
         mask = 0
     elif first is None:
@@ -252,10 +252,12 @@ def _record_pair(frame: Frame, primitive: Primitive, x: Tensor, y: Tensor, out: 
         record(frame, primitive, (x, y), None, out)
 
 
-def _named(function: Callable, primitive: Primitive) -> Callable:
+def named(function: Any, primitive: Primitive, reflected: Any = None) -> Any:
+    """`function` as the public face of `primitive`: its name, docstring and attributes."""
     function.__name__ = function.__qualname__ = primitive.name
     function.__doc__ = primitive.doc
-    function.primitive = primitive  # type: ignore[attr-defined]
+    function.primitive = primitive
+    function.reflected = reflected
     return function
 
 
@@ -365,8 +367,7 @@ def part(node: Node, dy: Any) -> tuple:
 def hang_parts(group: Any, nodes: tuple, rule: Any, saved: Any, outs: Sequence[Tensor]) -> None:
     """One node for an operation with several outputs, and a part of it for each output."""
     avals = [Aval(out._data.shape, out._data.dtype) for out in outs]
-    whole = Node(group, nodes, rule, saved, (), outs[0]._data.dtype)
-    whole.shape = avals  # type: ignore[assignment]
+    whole = Node(group, nodes, rule, saved, avals, avals[0].dtype)
     for i, out in enumerate(outs):
         if is_differentiable(avals[i].dtype):
             out._rec = Node(group, (whole,), part, i, *avals[i], out._rec)

@@ -51,7 +51,7 @@ def alias(data: Any, node: Node) -> Tensor:
 
 def bare(out: Tensor) -> Any:
     """What of `out` a node may save: its data, without the record that leads to the node."""
-    return out._data if type(out) is Tensor else out._with_record(None)  # type: ignore
+    return out._data if type(out) is Tensor else out._with_record(None)
 
 
 def compile_recipe(primitive: Primitive, mask: int) -> tuple:

@@ -160,7 +160,7 @@ def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node] | None
     if owned is None:
         return add(total, gradient)
     if node in owned:
-        add.primitive.run(total._data, gradient._data, out=total._data)  # type: ignore
+        add.primitive.run(total._data, gradient._data, out=total._data)
         return total
     owned.add(node)
     return add(total, gradient)

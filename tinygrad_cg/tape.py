@@ -128,9 +128,10 @@ class GradientTape:
     def variable_read(self, variable: Variable) -> None:
         """A listener's call: a Variable is about to be read."""
         token = self._token
-        if variable.trainable and token is not None and id(variable) not in self._watched:
-            if is_differentiable(variable.dtype):
-                self._watch(variable, token)
+        if token is None or not variable.trainable or id(variable) in self._watched:
+            return
+        if is_differentiable(variable.dtype):
+            self._watch(variable, token)
 
     def variable_assigned(self, variable: Variable) -> None:
         """A listener's call: assigning is not differentiated."""

@@ -18,7 +18,7 @@ from . import nest
 from .convert import check_dtype, convert_operands, promote
 from .custom_gradient import Call
 from .levels import Node, state
-from .primitive import Primitive, apply, part
+from .primitive import Primitive, apply, named, part
 from .recipes import alias, bare
 from .registry import OPS, USER_OPS
 from .returned import gradients_of_inputs
@@ -156,6 +156,7 @@ def primitive(
         save=_save(name, Definition(kernel, name)),
         rule=_rule,
         kind="user",
+        doc=kernel.__doc__,
         kernel=run if elementwise else kernel,
     )
     USER_OPS[name] = made
@@ -166,10 +167,7 @@ def primitive(
         result = apply(made, convert_operands(inputs), attrs)
         return tuple(result) if isinstance(result, list) else result
 
-    op.__name__ = op.__qualname__ = name
-    op.__doc__ = kernel.__doc__
-    op.primitive = made  # type: ignore[attr-defined]
-    return op
+    return named(op, made)
 
 
 def _unknown_shape(name: str) -> Callable[..., Any]:

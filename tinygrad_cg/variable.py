@@ -107,13 +107,13 @@ class Variable(ArrayLike):
         self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
     ) -> Variable:
         """Add `delta` to the value; returns the Variable."""
-        return self._assign(add.primitive.run(self._data, self._fit(delta)))  # type: ignore
+        return self._assign(add.primitive.run(self._data, self._fit(delta)))
 
     def assign_sub(
         self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
     ) -> Variable:
         """Subtract `delta` from the value; returns the Variable."""
-        return self._assign(subtract.primitive.run(self._data, self._fit(delta)))  # type: ignore
+        return self._assign(subtract.primitive.run(self._data, self._fit(delta)))
 
     def _assign(self, data: np.ndarray) -> Variable:
         for listener in state.listeners:

@@ -64,7 +64,7 @@ def convert_to_tensor(
 
 def full(shape: Any, value: Any, dtype: Any = None) -> Tensor:
     """A tensor of `shape` filled with the single number `value`."""
-    data = to_array(np.asarray(value)[()] if is_tensor(value) else value, _dtype(dtype))
+    data = to_array(_plain(value), _dtype(dtype))
     if data.ndim:
         raise InvalidArgumentError(f"full: value must be a scalar, got shape {data.shape}")
     return Tensor(np.full(as_shape("full", shape), data[()], data.dtype))
@@ -108,7 +108,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
     """Numbers from `start` (0 if only one bound is given) to below `stop`, in steps."""
     if stop is None:
         start, stop = 0, start
-    values = [np.asarray(value)[()] if is_tensor(value) else value for value in (start, stop, step)]
+    values: list[Any] = [_plain(value) for value in (start, stop, step)]
     if values[2] == 0:
         raise InvalidArgumentError("range: step must not be 0")
     wanted = _dtype(dtype) or _common_dtype(values)
@@ -120,11 +120,11 @@ def linspace(start: Any, stop: Any, num: Any = 50, dtype: Any = None) -> Tensor:
     count = as_int("linspace", "num", num)
     if count < 0:
         raise InvalidArgumentError(f"linspace: num must not be negative, got {count}")
-    values = [np.asarray(value)[()] if is_tensor(value) else value for value in (start, stop)]
-    wanted = _dtype(dtype) or _common_dtype(values)
+    first, last = _plain(start), _plain(stop)
+    wanted: Any = _dtype(dtype) or _common_dtype([first, last])
     if dtype is None and wanted.kind not in "fc":
         wanted = FLOAT32
-    return Tensor(np.linspace(*values, count, dtype=wanted))
+    return Tensor(np.linspace(first, last, count, dtype=wanted))
 
 
 def _common_dtype(values: list) -> np.dtype:
@@ -139,6 +139,11 @@ def _common_dtype(values: list) -> np.dtype:
         else:
             dtype = weak_dtype(value, dtype) if strong else promote(dtype, own)
     return dtype if dtype is not None else FLOAT32
+
+
+def _plain(value: Any) -> Any:
+    """The value of a 0-d tensor, as a NumPy scalar; anything else itself."""
+    return np.asarray(value)[()] if is_tensor(value) else value
 
 
 def _dtype(dtype: Any) -> np.dtype | None:

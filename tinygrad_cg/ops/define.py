@@ -13,7 +13,7 @@ from tinygrad_cg_kernels.loops import Elementwise
 
 from ..convert import convert, is_tensor
 from ..errors import InvalidArgumentError
-from ..primitive import Primitive, apply, binary_op, register, unary_op
+from ..primitive import Primitive, apply, binary_op, named, register, unary_op
 from ..tensor import Aval, Tensor
 
 
@@ -72,18 +72,14 @@ def elementwise(
     )
 
 
-def unary(
-    name: str, function: Any, kind: str = "float", vjp: Any = None, **record: Any
-) -> Callable[[Any], Tensor]:
+def unary(name: str, function: Any, kind: str = "float", vjp: Any = None, **record: Any) -> Any:
     """An elementwise operation on one operand, ``x``."""
     record["doc"] += "\n\nElementwise; the result has the shape of `x`, a tensor or what converts."
     rules = None if vjp is None else (vjp,)
     return unary_op(elementwise(name, function, ("x",), kind, rules, **record))
 
 
-def binary(
-    name: str, function: Any, kind: str = "same", vjp: Any = None, **record: Any
-) -> Callable[[Any, Any], Tensor]:
+def binary(name: str, function: Any, kind: str = "same", vjp: Any = None, **record: Any) -> Any:
     """An elementwise operation on two operands that broadcast, ``x`` and ``y``."""
     record["doc"] += (
         "\n\nElementwise; `x` and `y`, tensors or what converts, broadcast to the shape of the "
@@ -95,7 +91,7 @@ def binary(
 
 def reduction(
     name: str, kernel: Any, doc: str, vjp: Any = None, run: Any = None, **record: Any
-) -> Callable[..., Tensor]:
+) -> Any:
     """An operation that folds axes: ``op(x, axis=None, keepdims=False)``, all axes by default."""
 
     def run_kernel(x: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarray:
@@ -127,13 +123,11 @@ def reduction(
         axes = normalize_axes(name, axis, x._data.ndim)
         return apply(primitive, (x,), {"axis": axes, "keepdims": bool(keepdims)})
 
-    op.__name__ = op.__qualname__ = name
-    op.__doc__ = (
+    primitive.doc = (
         f"{doc}\n\n`axis` is one axis, several, or None for all; `keepdims` keeps them, with size "
         "1. Raises InvalidArgumentError for an axis that `x` does not have."
     )
-    op.primitive = primitive  # type: ignore[attr-defined]
-    return op
+    return named(op, primitive)
 
 
 def folded_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:

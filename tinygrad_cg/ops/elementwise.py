@@ -72,7 +72,7 @@ negative = unary(
 floor_divide = binary(
     "floor_divide",
     kmath.floor_divide,
-    doc="The largest integer not above x / y. An integer divided by zero gives 0 and a RuntimeWarning.",
+    doc="The largest integer not above x / y. An integer by zero gives 0, with a warning.",
     reference=np.floor_divide,
     samples=(ANY, AWAY),
 )
@@ -111,7 +111,7 @@ _general_power = binary(
 
 
 def _run_scalar_power(x: np.ndarray, exponent: float) -> np.ndarray:
-    return _general_power.primitive.run(x, np.asarray(exponent, x.dtype))  # type: ignore
+    return _general_power.primitive.run(x, np.asarray(exponent, x.dtype))
 
 
 def _scalar_power_rule(dy: Tensor, x: Tensor, exponent: float) -> Tensor:
@@ -128,7 +128,7 @@ _scalar_power = register(
         lambda x, exponent: Aval(x.shape, x.dtype),
         (_scalar_power_rule,),
         kind="elementwise",
-        kernel=_general_power.primitive.kernel,  # type: ignore[attr-defined]
+        kernel=_general_power.primitive.kernel,
         reference=lambda x, exponent: np.power(x, x.dtype.type(exponent)),
         samples=(POSITIVE, {"exponent": -1.5}, {"exponent": 3}, {"exponent": 0}),
     )

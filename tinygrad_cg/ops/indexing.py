@@ -182,4 +182,4 @@ def _scatter_slices(values: Tensor, indices: Tensor, shape: tuple[int, ...]) -> 
     return apply(_gather_adjoint, (values, indices), {"shape": shape, "axis": 0})
 
 
-conversion.scatter_slices = _scatter_slices
+conversion.operations.scatter_slices = _scatter_slices

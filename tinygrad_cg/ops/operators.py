@@ -14,7 +14,7 @@ from . import elementwise, indexing, linalg, reductions, shape
 
 
 def _reflected(op: Any) -> Callable:
-    return getattr(op, "reflected", lambda self, other: op(other, self))
+    return getattr(op, "reflected", None) or (lambda self, other: op(other, self))
 
 
 def _equal(self: Any, other: Any) -> Any:
@@ -39,46 +39,6 @@ def _logical(symbol: str, op: Callable) -> Callable:
         return op(x, y)
 
     return logical
-
-
-_BINARY = {
-    "add": elementwise.add,
-    "sub": elementwise.subtract,
-    "mul": elementwise.multiply,
-    "truediv": elementwise.divide,
-    "floordiv": elementwise.floor_divide,
-    "mod": elementwise.remainder,
-    "pow": elementwise.power,
-    "matmul": linalg.matmul,
-    "and": _logical("&", elementwise.logical_and),
-    "or": _logical("|", elementwise.logical_or),
-    "xor": _logical("^", elementwise.logical_xor),
-}
-_OTHERS = {
-    "__lt__": elementwise.less,
-    "__le__": elementwise.less_equal,
-    "__gt__": elementwise.greater,
-    "__ge__": elementwise.greater_equal,
-    "__eq__": _equal,
-    "__ne__": _not_equal,
-    "__neg__": elementwise.negative,
-    "__abs__": elementwise.absolute,
-    "__invert__": _invert,
-    "__pos__": shape.identity,
-    "__round__": lambda x, digits=None: elementwise.round_half_even(x),
-    "__floor__": elementwise.floor,
-    "T": property(shape.transpose),
-    "astype": shape.cast,
-    "reshape": lambda x, *sizes: shape.reshape(x, sizes[0] if len(sizes) == 1 else sizes),
-    "transpose": lambda x, *perm: shape.transpose(x, (perm[0] if len(perm) == 1 else perm) or None),
-    "sum": reductions.reduce_sum,
-    "mean": reductions.reduce_mean,
-    "prod": reductions.reduce_prod,
-    "max": reductions.reduce_max,
-    "min": reductions.reduce_min,
-    "any": reductions.reduce_any,
-    "all": reductions.reduce_all,
-}
 
 
 def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
@@ -174,6 +134,49 @@ _PLAIN = {  # functions whose result has no gradient
 }
 
 
+_BINARY = {
+    "add": elementwise.add,
+    "sub": elementwise.subtract,
+    "mul": elementwise.multiply,
+    "truediv": elementwise.divide,
+    "floordiv": elementwise.floor_divide,
+    "mod": elementwise.remainder,
+    "pow": elementwise.power,
+    "matmul": linalg.matmul,
+    "and": _logical("&", elementwise.logical_and),
+    "or": _logical("|", elementwise.logical_or),
+    "xor": _logical("^", elementwise.logical_xor),
+}
+_OTHERS = {
+    "__lt__": elementwise.less,
+    "__le__": elementwise.less_equal,
+    "__gt__": elementwise.greater,
+    "__ge__": elementwise.greater_equal,
+    "__eq__": _equal,
+    "__ne__": _not_equal,
+    "__neg__": elementwise.negative,
+    "__abs__": elementwise.absolute,
+    "__invert__": _invert,
+    "__pos__": shape.identity,
+    "__round__": lambda x, digits=None: elementwise.round_half_even(x),
+    "__floor__": elementwise.floor,
+    "__getitem__": indexing.getitem,
+    "__array_ufunc__": _array_ufunc,
+    "__array_function__": _array_function,
+    "T": property(shape.transpose),
+    "astype": shape.cast,
+    "reshape": lambda x, *sizes: shape.reshape(x, sizes[0] if len(sizes) == 1 else sizes),
+    "transpose": lambda x, *perm: shape.transpose(x, (perm[0] if len(perm) == 1 else perm) or None),
+    "sum": reductions.reduce_sum,
+    "mean": reductions.reduce_mean,
+    "prod": reductions.reduce_prod,
+    "max": reductions.reduce_max,
+    "min": reductions.reduce_min,
+    "any": reductions.reduce_any,
+    "all": reductions.reduce_all,
+}
+
+
 def install() -> None:
     """Put the operators on the classes."""
     for name, op in _BINARY.items():
@@ -181,9 +184,6 @@ def install() -> None:
         setattr(ArrayLike, f"__r{name}__", _reflected(op))
     for name, op in _OTHERS.items():
         setattr(ArrayLike, name, op)
-    ArrayLike.__array_ufunc__ = _array_ufunc  # type: ignore[attr-defined]
-    ArrayLike.__array_function__ = _array_function  # type: ignore[attr-defined]
-    Tensor.__getitem__ = indexing.getitem  # type: ignore[attr-defined]
 
 
 install()

@@ -52,7 +52,7 @@ _cast = move(
 )
 
 
-def _cast_array(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def _cast_array(x: Any, dtype: np.dtype) -> np.ndarray:
     if x.dtype.kind == "c" and dtype.kind not in "cb":
         x = x.real
     with np.errstate(all="ignore"):
@@ -341,4 +341,4 @@ def unstack(x: Any, axis: Any = 0) -> list[Tensor]:
     return [x[(*index, i)] for i in range(x._data.shape[place])]
 
 
-conversion.pack_list = lambda values: stack(values)
+conversion.operations.stack = stack
