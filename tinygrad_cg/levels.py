@@ -123,6 +123,7 @@ class Frame:
     """
 
     __slots__ = ("alone", "everything", "group", "level", "lower", "outer", "selected")
+    alone: Any
 
     def __init__(
         self,
@@ -137,7 +138,7 @@ class Frame:
         self.lower = lower
         self.outer = outer  # what it was before the innermost level came
         self.everything = everything
-        self.alone: Any = None if everything else group
+        self.alone = None if everything else group
         self.selected: dict[frozenset[Token], frozenset[Token]] | None = None
 
     def active(self, group: frozenset[Token]) -> frozenset[Token]:

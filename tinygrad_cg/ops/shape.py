@@ -13,6 +13,7 @@ from ..errors import InvalidArgumentError
 from ..primitive import Primitive, apply, register, unary_op
 from ..tensor import Aval, Tensor
 from .define import Case, as_shape, broadcast_shapes, move, normalize_axes, normalize_axis
+from .indexing import getitem
 
 identity = unary_op(
     move(
@@ -238,7 +239,7 @@ def _concatenate_rule(node: Any, dy: Tensor) -> tuple:
     gradients, start = [], 0
     for operand, size in zip(node.inputs, sizes, strict=True):
         index = (slice(None),) * axis + (slice(start, start + size),)
-        gradients.append(None if operand is None else dy[index])
+        gradients.append(None if operand is None else getitem(dy, index))
         start += size
     return tuple(gradients)
 
@@ -279,7 +280,8 @@ _concatenate = register(
 def _stack_rule(node: Any, dy: Tensor) -> tuple:
     index = (slice(None),) * node.saved
     return tuple(
-        None if operand is None else dy[(*index, i)] for i, operand in enumerate(node.inputs)
+        None if operand is None else getitem(dy, (*index, i))
+        for i, operand in enumerate(node.inputs)
     )
 
 
@@ -338,7 +340,7 @@ def unstack(x: Any, axis: Any = 0) -> list[Tensor]:
     x = convert(x)
     place = normalize_axis("unstack", axis, x._data.ndim)
     index = (slice(None),) * place
-    return [x[(*index, i)] for i in range(x._data.shape[place])]
+    return [getitem(x, (*index, i)) for i in range(x._data.shape[place])]
 
 
 conversion.operations.stack = stack
