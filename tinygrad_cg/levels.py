@@ -123,7 +123,6 @@ class Frame:
     """
 
     __slots__ = ("alone", "everything", "group", "level", "lower", "outer", "selected")
-    alone: Any
 
     def __init__(
         self,

@@ -247,7 +247,7 @@ def _record_pair(frame: Frame, primitive: Primitive, x: Tensor, y: Tensor, out: 
     if mask and data.dtype.kind == "f":
         save, rule = primitive.recipes[mask]
         saved = save((x, y), None, out)
-        out._rec = Node(alone, (first, second), rule, saved, data.shape, data.dtype)
+        out._rec = Node(frame.group, (first, second), rule, saved, data.shape, data.dtype)
     else:
         record(frame, primitive, (x, y), None, out)
 
