@@ -118,7 +118,10 @@ def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, An
     """Carry `primitive` out on tensors, for all levels of this thread."""
     frame = state.frame
     if frame is None or frame.level is None:
-        data = primitive.run(*[tensor._data for tensor in inputs], **params)
+        if len(inputs) == 1:
+            data = primitive.run(inputs[0]._data, **params)
+        else:
+            data = primitive.run(*[tensor._data for tensor in inputs], **params)
         out = Tensor(data) if type(data) is np.ndarray else [Tensor(part) for part in data]
     else:
         out = _process(frame, primitive, inputs, params)

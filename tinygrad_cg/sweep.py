@@ -16,7 +16,7 @@ from .levels import NOTHING, Late, Node, Token, find, is_alive, late_tokens, sta
 from .ops.creation import ones_like, zeros
 from .ops.elementwise import add
 from .ops.reductions import reduce_sum
-from .ops.shape import broadcast_to, cast, reshape
+from .ops.shape import cast, repeat, reshape
 from .primitive import part
 from .tensor import Tensor
 
@@ -98,7 +98,8 @@ def _seed(target: Any, gradient: Any) -> Tensor:
         return Tensor(one)
     if gradient.dtype != target.dtype:
         gradient = cast(gradient, target.dtype)
-    return broadcast_to(gradient, target.shape) if gradient.shape != target.shape else gradient
+    shape = target._data.shape
+    return repeat(gradient, shape) if gradient._data.shape != shape else gradient
 
 
 def sweep(
@@ -157,7 +158,7 @@ def sweep(
 
 def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node] | None) -> Tensor:
     """The sum; in place once the total lives in a buffer of the sweep's own (`owned`)."""
-    if owned is None:
+    if owned is None or not total._data.ndim:
         return add(total, gradient)
     if node in owned:
         add.primitive.run(total._data, gradient._data, out=total._data)
@@ -189,7 +190,7 @@ def fit_shape(gradient: Tensor, shape: tuple[int, ...]) -> Tensor:
     found = gradient._data.shape
     extra = len(found) - len(shape)
     if extra < 0 or any(size != 1 == found[i + extra] for i, size in enumerate(shape)):
-        return broadcast_to(gradient, shape)
+        return repeat(gradient, shape)
     axes = [*range(extra)]
     axes += [i + extra for i, size in enumerate(shape) if size == 1 != found[i + extra]]
     total = reduce_sum(gradient, axes) if axes else gradient

@@ -78,7 +78,8 @@ def _plan(itemsizes: tuple[int, ...], *flat_layouts: tuple[int, ...]) -> Plan:
     if not shape:
         return Plan(shape, "point", ((),) * (len(layouts) + 1), ())
     if all(map(_is_contiguous, *zip(*layouts, strict=True), itemsizes)):
-        scalars = tuple(k for k, count in enumerate(sizes) if count != size)
+        ranks = [len(operand) for operand, _ in layouts]
+        scalars = tuple(k for k, count in enumerate(sizes) if count != size or not ranks[k])
         if all(sizes[k] == 1 for k in scalars) and (len(layouts), scalars) in CONTIGUOUS:
             flat = [() if k in scalars else (size,) for k in range(len(layouts))]
             variant = CONTIGUOUS[len(layouts), scalars]

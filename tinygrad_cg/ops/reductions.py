@@ -23,7 +23,7 @@ from .elementwise import (
     where,
 )
 from .indexing import getitem
-from .shape import broadcast_to, cast, concatenate, reshape, stack, transpose
+from .shape import cast, concatenate, repeat, reshape, stack, transpose
 
 CASES = [
     Case(((2, 3),), {"axis": (0, 1), "keepdims": False}),
@@ -41,7 +41,7 @@ def unfold(dy: Tensor, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: 
 
 
 def _spread(dy: Tensor, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool) -> Tensor:
-    return broadcast_to(unfold(dy, shape, axis, keepdims), shape)
+    return repeat(unfold(dy, shape, axis, keepdims), shape)
 
 
 def _count(shape: tuple[int, ...], axis: tuple[int, ...]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -195,8 +196,14 @@ def swap_last(x: Tensor) -> Tensor:
     return apply(_transpose, (x,), {"perm": (*range(ndim - 2), ndim - 1, ndim - 2)})
 
 
-def _broadcast_view(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """A view that repeats without copying. (np.broadcast_to makes the same in 4 us.)"""
+def _repeat(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """A small array is copied, since kernels are quicker on contiguous operands; a large one
+    is repeated by a view. (np.broadcast_to makes the same view in 4 us.)
+    """
+    if prod(shape) <= 4096:
+        out = np.empty(shape, x.dtype)
+        out[...] = x
+        return out
     missing = len(shape) - x.ndim
     strides = [0] * missing + [
         0 if old != new else step
@@ -209,7 +216,7 @@ def _broadcast_view(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 _broadcast_to = move(
     "broadcast_to",
-    _broadcast_view,
+    _repeat,
     lambda x, shape: Aval(shape, x.dtype),
     (lambda dy: dy,),  # the sweep sums every gradient to its operand's shape
     linear=True,
@@ -224,11 +231,16 @@ def broadcast_to(x: Any, shape: Any) -> Tensor:
     """`x` repeated to `shape`, by the rules of broadcasting."""
     x = convert(x)
     sizes = as_shape("broadcast_to", shape)
-    if broadcast_shapes("broadcast_to", x._data.shape, sizes) != sizes:
+    if x._data.shape and broadcast_shapes("broadcast_to", x._data.shape, sizes) != sizes:
         raise InvalidArgumentError(
             f"broadcast_to: shape {tuple(x.shape)} does not broadcast to {sizes}"
         )
     return apply(_broadcast_to, (x,), {"shape": sizes})
+
+
+def repeat(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """`broadcast_to` for shapes that are known to broadcast."""
+    return apply(_broadcast_to, (x,), {"shape": shape})
 
 
 # Joining -------------------------------------------------------------------------------------
