@@ -209,14 +209,14 @@ def _from_nested(value: Any, dtype: np.dtype | None) -> np.ndarray:
     if dtype is not None:
         if array.dtype.kind in "fc" and dtype.kind in "biu":
             raise TypeError(f"Cannot convert {_first(value)} to EagerTensor of dtype {dtype}")
-        _check_range(array, dtype)
+        check_range(array, dtype)
         return array.astype(dtype)
     if is_weak(_first(value)) and not isinstance(_first(value), np.generic):
         return array.astype(_list_dtype(array))
     return array
 
 
-def _check_range(array: np.ndarray, dtype: np.dtype) -> None:
+def check_range(array: np.ndarray, dtype: np.dtype) -> None:
     if array.size and array.dtype.kind in "iu" and dtype.kind in "iu":
         low, high = array.min(), array.max()
         if low < np.iinfo(dtype).min or high > np.iinfo(dtype).max:
@@ -239,22 +239,22 @@ def _list_dtype(array: np.ndarray) -> np.dtype:
     return array.dtype
 
 
-_weak_tensors: dict[np.dtype, dict[float, Tensor]] = {}
+_weak_arrays: dict[np.dtype, dict[float, np.ndarray]] = {}
 
 
 def weak_tensor(value: float, dtype: np.dtype) -> Tensor:
-    """A Python number as a tensor beside one of `dtype`; frequent ones are kept."""
+    """A Python number as a tensor beside one of `dtype`; the arrays of frequent ones are kept."""
     if dtype.kind != "f":
         return Tensor(np.array(value, weak_dtype(value, dtype)))
-    known = _weak_tensors.get(dtype)
+    known = _weak_arrays.get(dtype)
     if known is None or len(known) > 256:
-        known = _weak_tensors[dtype] = {}
-    tensor = known.get(value)
-    if tensor is None:
-        tensor = Tensor(np.array(value, dtype))
+        known = _weak_arrays[dtype] = {}
+    data = known.get(value)
+    if data is None:
+        data = np.array(value, dtype)
         if value and value == value:  # 0.0 equals -0.0, and NaN nothing
-            known[value] = tensor
-    return tensor
+            known[value] = data
+    return Tensor(data)
 
 
 def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
@@ -288,5 +288,5 @@ def _weak_list(tensor: Tensor, value: Any, strong: np.dtype) -> Tensor:
         return tensor
     sample = tensor._data.flat[0].item() if tensor._data.size else 0.0
     dtype = weak_dtype(sample, strong)
-    _check_range(tensor._data, dtype)
+    check_range(tensor._data, dtype)
     return Tensor(tensor._data.astype(dtype))

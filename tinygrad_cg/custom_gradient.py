@@ -16,8 +16,18 @@ import numpy as np
 
 from . import nest
 from .convert import convert, is_differentiable, is_tensor, is_weak
-from .levels import NOTHING, Frame, Node, mark_late, narrow, remove_listener, state
-from .primitive import hang_parts, operands
+from .levels import (
+    NOTHING,
+    Frame,
+    Listener,
+    Node,
+    late_for,
+    late_tokens,
+    narrow,
+    remove_listener,
+    state,
+)
+from .recording import hang_parts, operands
 from .returned import gradients_of_inputs, gradients_of_variables
 from .rules import Definition, Rule, check_result
 from .tensor import Tensor
@@ -87,7 +97,7 @@ def custom_gradient(f: Any = None) -> Any:
     return Bind(f, _Decorated(Definition(f, outer=around[-1].definition if around else None)))
 
 
-class _Accessed(dict):
+class _Accessed(dict, Listener):
     """Listens while a decorated function runs: the trainable Variables that it uses, by id."""
 
     __slots__ = ("definition",)
@@ -156,11 +166,8 @@ class _Decorated:
         if single and paths is None and variables is None:
             group, nodes, mask = operands(frame, inputs)
             result = _natural(frame, call, group if mask else NOTHING, y)
-            data = result._data
-            if mask and data.dtype.kind in "fc":
-                result._rec = Node(
-                    group, nodes, _custom_rule, call, data.shape, data.dtype, result._rec
-                )
+            if mask:
+                _attach(result, call, group, nodes)
             return result
         results = _hang(frame, call, inputs, outputs)
         return results[0] if single else _pack(y, results)
@@ -222,7 +229,7 @@ def _copy(output: Tensor) -> Tensor:
     if type(output) is not Tensor:
         return output._with_record(None)
     record = output._rec
-    return Tensor(output._data, None if record is None else mark_late(record))
+    return Tensor(output._data, None if record is None else late_for(late_tokens(record)))
 
 
 def _hang(frame: Frame, call: Call, inputs: Sequence, outputs: Sequence[Tensor]) -> list[Tensor]:
@@ -239,13 +246,14 @@ def _hang(frame: Frame, call: Call, inputs: Sequence, outputs: Sequence[Tensor])
     if len(results) > 1:
         hang_parts(group, nodes, _custom_rule, call, results)
     elif results:
-        (result,) = results
-        data = result._data
-        if data.dtype.kind in "fc":
-            result._rec = Node(
-                group, nodes, _custom_rule, call, data.shape, data.dtype, result._rec
-            )
+        _attach(results[0], call, group, nodes)
     return results
+
+
+def _attach(result: Tensor, call: Call, group: frozenset, nodes: tuple) -> None:
+    data = result._data
+    if data.dtype.kind in "fc":
+        result._rec = Node(group, nodes, _custom_rule, call, data.shape, data.dtype, result._rec)
 
 
 def _natural(frame: Frame, call: Call, group: frozenset, output: Tensor) -> Tensor:
@@ -257,16 +265,28 @@ def _natural(frame: Frame, call: Call, group: frozenset, output: Tensor) -> Tens
     return result
 
 
-def _keep_producer(frame: Frame, call: Call, group: frozenset, record: Any, result: Tensor) -> None:
-    others = frame.resolve((record,))[0] - group
+def _keep_producer(
+    frame: Frame | None, call: Call, group: frozenset, record: Any, result: Tensor
+) -> None:
+    """The inner producer of an output stands on tapes that watch no input of the call: those
+    of this frame, and those below a transformation, which the rule does not reach.
+    """
+    data = result._data
+    others = NOTHING
+    while frame is not None:
+        below = frame.active(frame.resolve((record,))[0] - group)
+        if below:
+            following = result._rec
+            node = narrow(record, below)
+            result._rec = Node(
+                below, (node,), _identity_rule, None, data.shape, data.dtype, following
+            )
+            others |= below
+        frame = frame.lower
     if others:
-        others = frame.active(others)
-        data = result._data
-        node = narrow(record, others)
-        result._rec = Node(others, (node,), _identity_rule, None, data.shape, data.dtype)
         call.definition.warn_bypassed()
     elif not group:
-        result._rec = mark_late(record)
+        result._rec = late_for(late_tokens(record))
 
 
 def _identity_rule(node: Node, dy: Tensor) -> tuple:

@@ -4,11 +4,12 @@ Where the originals raise a class of their own, ours is also the built-in class 
 Python programmer would expect, so that either ``except`` clause works.
 """
 
+import os
 import sys
 import warnings
 from pathlib import Path
 
-_PACKAGE = str(Path(__file__).parent)
+_OURS = (str(Path(__file__).parent) + os.sep, "<tinygrad_cg", "<rule of ")
 
 
 class InvalidArgumentError(ValueError):
@@ -31,7 +32,7 @@ def users_line() -> tuple[str, int, int]:
     """File and line of the innermost caller outside this package, and how far up it is."""
     depth = 1
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
         frame = frame.f_back
         depth += 1
     return frame.f_code.co_filename, frame.f_lineno, depth

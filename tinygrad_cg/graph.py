@@ -21,7 +21,7 @@ from .variable import Variable
 _lock = threading.Lock()
 
 
-class Graph:
+class Graph(levels.Listener):
     """Records all operations while it is the default: ``with Graph().as_default():``.
 
     It holds nothing itself; a tensor holds what it was computed from, for as long as the
@@ -61,9 +61,6 @@ class Graph:
         if is_differentiable(variable.dtype) and find(variable._rec, self._token) is None:
             watch_tensor(variable, self._token)
 
-    def variable_assigned(self, variable: Variable) -> None:
-        """A listener's call: assigning is not differentiated."""
-
 
 def default_graph() -> Graph | None:
     """The graph that operations of this thread belong to; None in eager mode."""
@@ -74,19 +71,22 @@ def disable_eager_execution() -> None:
     """Record every operation from now on, in this thread and in threads yet to start."""
     with _lock:
         if State.base is None:
-            graph = Graph()
-            State.base = graph
-            graph._enter()
+            State.base = Graph()
+        if state.base_graph is None:
+            state.base_graph = State.base
+            state.base_graph._enter()
 
 
 def enable_eager_execution() -> None:
-    """Undo `disable_eager_execution`."""
+    """Undo `disable_eager_execution`, in this thread and for threads yet to start.
+
+    A thread that runs already goes on recording until it calls this itself.
+    """
     with _lock:
-        graph = State.base
+        State.base = None
+        graph, state.base_graph = state.base_graph, None
         if graph is not None:
-            State.base = None
-            if graph in state.graphs:
-                graph._leave()
+            graph._leave()
 
 
 def executing_eagerly() -> bool:

@@ -78,6 +78,10 @@ class Node:
         self.serial = next_serial()
 
 
+class _NoTapes(frozenset):
+    """No tapes: an object of its own, so that it `is` never the group of a frame."""
+
+
 class Late:
     """Marks a tensor computed from recorded ones when their tapes no longer recorded.
 
@@ -85,7 +89,7 @@ class Late:
     """
 
     __slots__ = ("late",)
-    group = NOTHING
+    group: frozenset[Token] = _NoTapes()
     next = None
 
     def __init__(self, late: frozenset[Token]):
@@ -94,6 +98,12 @@ class Late:
 
 def mark_late(record: Node | Late) -> Late:
     return record if type(record) is Late else Late(record.group)
+
+
+def late_for(tokens: Iterable[Token]) -> Late | None:
+    """A mark for those of `tokens` that may still ask, and do not pause on purpose."""
+    late = frozenset([token for token in tokens if token.alive and not token.paused])
+    return Late(late) if late else None
 
 
 def late_tokens(record: Node | Late | None) -> frozenset[Token]:
@@ -185,7 +195,8 @@ class State(threading.local):
         self.listeners: list[Any] = []  # told of Variables that are read or assigned
         self.graphs: list[Any] = []  # the default graphs, innermost last
         self.rules: list[Any] = []  # the definitions whose rules are running, innermost last
-        base = State.base
+        self.overrides: dict[int, Any] = {}  # values that Variables have in this thread alone
+        self.base_graph = base = State.base
         if base is not None:
             self.levels = (base._token,)
             self.frame = build(self.levels)
@@ -227,6 +238,11 @@ def remove(level: Token | Level) -> int:
         state.levels = levels[:-1]
         state.frame = state.frame.outer
         return len(levels) - 1
+    if level not in levels:
+        raise ValueError(
+            "Tape is not recording. At least not in this thread: leave it, and ask it for "
+            "gradients while it records, in the thread that entered it."
+        )
     place = levels.index(level)
     state.levels = levels[:place] + levels[place + 1 :]
     state.frame = build(state.levels)
@@ -241,9 +257,25 @@ def insert(level: Token | Level, place: int) -> None:
 state = State()
 
 
+class Listener:
+    """Is told, while it stands in `state.listeners`, of Variables that are used."""
+
+    __slots__ = ()
+
+    def variable_read(self, variable: Any) -> None:
+        """A Variable is about to be read."""
+
+    def variable_assigned(self, variable: Any) -> None:
+        """A Variable is about to be assigned."""
+
+
 def remove_listener(listener: Any) -> None:
-    """Take `listener` itself off this thread's stack: not one that is equal to it."""
-    state.listeners[:] = [one for one in state.listeners if one is not listener]
+    """Take `listener` itself, where it came last, off this thread's stack."""
+    listeners = state.listeners
+    for place in range(len(listeners) - 1, -1, -1):
+        if listeners[place] is listener:
+            del listeners[place]
+            return
 
 
 def watch_tensor(tensor: Any, token: Token) -> None:
@@ -270,11 +302,20 @@ def watch_tensor(tensor: Any, token: Token) -> None:
 
 
 def _with_leaf(record: Any, token: Token) -> Node:
-    """`record` with a leaf for `token` too."""
+    """`record` with a leaf for `token` too, which holds for what is recorded from now on.
+
+    One leaf serves all tapes that watch the tensor; for those that came later than the leaf
+    `saved` has the serial number from which on they do.
+    """
     last = record
     while True:
-        if last.rule is None:  # a leaf already: one node serves all tapes that watch it
-            group = frozenset([other for other in last.group if other.alive]) | {token}
+        if last.rule is None:
+            alive = [other for other in last.group if other.alive]
+            since = (
+                {other: last.saved.get(other, last.serial) for other in alive} if last.saved else {}
+            )
+            last.saved = since | {token: next_serial()}
+            group = frozenset((*alive, token))
             frame = state.frame
             last.group = frame.group if frame is not None and frame.group == group else group
             return record
@@ -283,6 +324,11 @@ def _with_leaf(record: Any, token: Token) -> Node:
         last = last.next
     last.next = Node(frozenset((token,)), (), None, None, last.shape, last.dtype, last.next)
     return record
+
+
+def watched_since(leaf: Node, token: Token) -> int:
+    """The serial number from which on `token`'s tape watches a leaf."""
+    return leaf.saved.get(token, leaf.serial) if leaf.saved else leaf.serial
 
 
 def is_alive(group: frozenset[Token]) -> bool:

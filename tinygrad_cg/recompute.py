@@ -11,7 +11,7 @@ from typing import Any
 from . import nest
 from .convert import is_differentiable, is_tensor
 from .custom_gradient import custom_gradient, flat_inputs
-from .levels import remove_listener, state
+from .levels import Listener, remove_listener, state
 from .ops.shape import identity
 from .rules import Definition
 from .tape import GradientTape, UnconnectedGradients
@@ -64,14 +64,15 @@ def _chain(functions: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
     return chain
 
 
-class _Snapshot:
+class _Snapshot(Listener):
     """Listens while the function runs: the values of the Variables it reads."""
 
     def __init__(self) -> None:
         self.values: dict[int, tuple[Variable, Any]] = {}
 
     def variable_read(self, variable: Variable) -> None:
-        self.values.setdefault(id(variable), (variable, variable._data))
+        value = state.overrides.get(id(variable), variable._data)
+        self.values.setdefault(id(variable), (variable, value))
 
     variable_assigned = variable_read
 
@@ -88,14 +89,12 @@ def _recomputed(f: Callable[..., Any]) -> Any:
             remove_listener(snapshot)
 
         def grad(*dys: Any, variables: Any = None) -> Any:
-            now = [(variable, variable._data) for variable, _ in snapshot.values.values()]
-            for variable, value in snapshot.values.values():
-                variable._data = value
+            before = state.overrides
+            state.overrides = before | {key: value for key, (_, value) in snapshot.values.items()}
             try:
                 return _run_again(f, definition, args, kwargs, dys, variables)
             finally:
-                for variable, value in now:
-                    variable._data = value
+                state.overrides = before
 
         return y, grad
 

@@ -31,8 +31,8 @@ class Rule:
     __slots__ = ("fewest", "keras", "missing", "most", "takes_variables")
 
     def __init__(self, grad_fn: Any):
-        code = getattr(grad_fn, "__code__", None)
-        if code is not None and not hasattr(grad_fn, "__wrapped__"):
+        if type(grad_fn) is FunctionType and not hasattr(grad_fn, "__wrapped__"):
+            code = grad_fn.__code__
             names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
             positional = list(names[: code.co_argcount])
             optional = len(grad_fn.__defaults__ or ())
@@ -88,9 +88,8 @@ class Definition:
             or getattr(function, "__name__", None)
             or getattr(getattr(function, "func", type(function)), "__name__", "function")
         )
-        self._code: Any = None  # of the latest rule, which is nearly always the next one's
-        self._outputs = 0
-        self._rule: Any = None
+        # the code and number of outputs of the latest rule, nearly always the next one's too
+        self._known: tuple[Any, int, Any] = (None, 0, None)
         # a rule that is decorated anew at each call of a function around it warns once
         self._warned: set[str] = set() if outer is None else outer._warned
         self._keywords: list[str] | None = None
@@ -99,15 +98,23 @@ class Definition:
 
     def rule(self, grad_fn: Any, outputs: int, variables: list[Variable] | None) -> Rule:
         """How to call `grad_fn`; TypeError if it cannot take what it will be given."""
-        code = grad_fn.__code__ if type(grad_fn) is FunctionType else grad_fn
-        if code is self._code and variables is None and outputs == self._outputs:
-            return self._rule
+        code, count, known = self._known
+        if (
+            type(grad_fn) is FunctionType
+            and grad_fn.__code__ is code
+            and count == outputs
+            and variables is None
+            and grad_fn.__defaults__ is None
+            and grad_fn.__kwdefaults__ is None
+        ):
+            return known
         known = Rule(grad_fn)
         if known.missing or not (known.keras or known.fewest <= outputs <= known.most):
             self._refuse_arity(grad_fn, outputs, known)
         if variables:
             self._check_variables(variables, known)
-        self._code, self._outputs, self._rule = code, outputs, known
+        elif type(grad_fn) is FunctionType and not hasattr(grad_fn, "__wrapped__"):
+            self._known = (grad_fn.__code__, outputs, known)
         return known
 
     def _refuse_arity(self, grad_fn: Any, outputs: int, rule: Rule) -> None:
@@ -130,8 +137,9 @@ class Definition:
         if not rule.takes_variables:
             raise TypeError(
                 "@tf.custom_gradient grad_fn must accept keyword argument 'variables', since "
-                f"function uses variables: {variables}. Write grad_fn(*dys, variables=None) and "
-                "return (gradients of the inputs, list of gradients of the variables)."
+                f"function uses variables: {variables}. `{self.name}`: write grad_fn(*dys, "
+                "variables=None), and return (gradients of the inputs, list of gradients of the "
+                f"variables) ({self.where()})"
             )
 
     def keyword_order(self, kwargs: dict[str, Any]) -> list[str]:
@@ -143,7 +151,10 @@ class Definition:
 
     def input_names(self, paths: Sequence[tuple]) -> list[str]:
         """Names for inputs that stood at `paths`: (position or keyword, path inside it)."""
-        parameters = list(inspect.signature(self.function).parameters.values())
+        try:
+            parameters = list(inspect.signature(self.function).parameters.values())
+        except (TypeError, ValueError):  # a function that is not written in Python
+            parameters = []
         names = []
         for root, path in paths:
             if isinstance(root, int):

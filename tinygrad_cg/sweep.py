@@ -8,16 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from heapq import heappop, heappush
+from math import inf
 from typing import Any
 
 from .convert import is_differentiable
 from .errors import TapeWarning, warn
-from .levels import NOTHING, Late, Node, Token, find, is_alive, late_tokens, state
+from .levels import (
+    Late,
+    Node,
+    Token,
+    find,
+    is_alive,
+    late_for,
+    late_tokens,
+    state,
+    watched_since,
+)
 from .ops.creation import ones_like, zeros
 from .ops.elementwise import add
 from .ops.reductions import reduce_sum
 from .ops.shape import cast, repeat, reshape
-from .primitive import part
+from .recording import part
 from .tensor import Tensor
 
 
@@ -119,6 +130,7 @@ def sweep(
     visited: list[Node] = []
     owned: set[Node] | None = set() if state.frame is None else None
     pending: Iterable[tuple[Any, Any]] = seeds
+    consumer: float = inf  # the serial number of the node whose operands are pending
     while True:
         for node, gradient in pending:
             if node is None or gradient is None:
@@ -127,6 +139,8 @@ def sweep(
                 node = find(node, token)
                 if node is None:
                     continue
+            if node.rule is None and watched_since(node, token) > consumer:
+                continue  # it was watched only after it had been used
             data = gradient._data
             if data.shape != node.shape:
                 gradient = fit_shape(gradient, node.shape)
@@ -147,6 +161,7 @@ def sweep(
             pending = ()
             continue
         visited.append(node)
+        consumer = node.serial
         if node.rule is part:
             _collect_part(node, dy, totals, heap)
             pending = ()
@@ -209,8 +224,7 @@ def release(visited: list[Node]) -> None:
             for operand in node.inputs:
                 if operand is None or (operand.group is group and operand.next is None):
                     continue
-                if node.next is None:  # tapes other than these know the operand, and may ask
-                    node.next = Late(NOTHING)
-                if type(node.next) is Late:
-                    node.next = Late(node.next.late | late_tokens(operand))
+                if node.next is None or type(node.next) is Late:
+                    # tapes other than these know the operand, and may ask
+                    node.next = late_for(late_tokens(node.next) | late_tokens(operand))
             node.inputs, node.rule, node.saved = (), None, None

@@ -26,7 +26,7 @@ from .tensor import Tensor
 from .variable import Variable
 
 
-class GradientTape:
+class GradientTape(levels.Listener):
     """Records operations on watched tensors, to differentiate them in reverse.
 
     Parameters
@@ -92,6 +92,8 @@ class GradientTape:
         token = getattr(self, "_token", None)
         if token is not None:
             token.alive = False
+            if self._recording and token in state.levels:  # entered, and then forgotten
+                levels.remove(token)
 
     def watch(self, tensor: Any) -> None:
         """Record what is computed from `tensor` (or Variable, or nested structure) from now on.
@@ -132,9 +134,6 @@ class GradientTape:
             return
         if is_differentiable(variable.dtype):
             self._watch(variable, token)
-
-    def variable_assigned(self, variable: Variable) -> None:
-        """A listener's call: assigning is not differentiated."""
 
     def watched_variables(self) -> tuple[Variable, ...]:
         """The Variables that this tape watches, in order of their construction."""

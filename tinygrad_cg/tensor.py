@@ -6,7 +6,6 @@ Arithmetic operators and array methods are installed on it from one table, in
 
 from __future__ import annotations
 
-import copyreg
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -210,7 +209,13 @@ class ArrayLike:
         )
 
     def __bool__(self) -> bool:
-        return bool(self._values())
+        data = self._values()
+        if data.size != 1:
+            raise ValueError(
+                f"the truth value of a tensor of shape {tuple(data.shape)} is ambiguous: use "
+                "where() to choose by element, or reduce_any(), reduce_all()"
+            )
+        return bool(data)
 
     def __int__(self) -> int:
         return int(self._values())
@@ -284,6 +289,9 @@ class Tensor(ArrayLike):
         text = self._text() if isinstance(self._data, Aval) else str(self._data)
         return f"tg.Tensor({text}, shape={self.shape}, dtype={self.dtype})"
 
+    def __reduce__(self) -> tuple:
+        return _restore, (np.array(self._values()),)  # the value travels, the record stays
+
     def __copy__(self) -> Tensor:
         return self
 
@@ -293,10 +301,3 @@ class Tensor(ArrayLike):
 
 def _restore(data: np.ndarray) -> Tensor:
     return Tensor(data)
-
-
-def _reduce_tensor(tensor: Tensor) -> tuple:
-    return _restore, (np.array(tensor._values()),)
-
-
-copyreg.pickle(Tensor, _reduce_tensor)  # the value travels, the record stays

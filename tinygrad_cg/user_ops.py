@@ -17,9 +17,11 @@ from tinygrad_cg_kernels.loops import Elementwise
 from . import nest
 from .convert import check_dtype, convert_operands, promote
 from .custom_gradient import Call
+from .functions import named
 from .levels import Node, state
-from .primitive import Primitive, apply, named, part
+from .primitive import Primitive, apply
 from .recipes import alias, bare
+from .recording import part
 from .registry import OPS, USER_OPS
 from .returned import gradients_of_inputs
 from .rules import Definition, Rule, place_of

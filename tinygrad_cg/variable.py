@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from typing import Any, NoReturn
 
 import numpy as np
 
-from .convert import as_dtype, check_dtype, convert, to_array
+from .convert import as_dtype, check_dtype, check_range, convert, to_array
 from .levels import state
 from .ops.elementwise import add, subtract
 from .ops.indexing import getitem
@@ -15,6 +16,7 @@ from .ops.shape import identity
 from .tensor import ArrayLike, Tensor
 
 _next_serial = itertools.count().__next__
+_assigning = threading.RLock()  # read, change and write are one step for other threads
 
 
 class Variable(ArrayLike):
@@ -85,9 +87,16 @@ class Variable(ArrayLike):
 
     def _read(self) -> Tensor:
         """The value as a tensor. Whoever listens is told first: tapes start watching here."""
-        for listener in state.listeners:
+        return Tensor(self._values(), self._rec)
+
+    def _values(self) -> np.ndarray:
+        """The present value in this thread, and everything that reads it comes here."""
+        here = state
+        for listener in here.listeners:
             listener.variable_read(self)
-        return Tensor(self._data, self._rec)
+        if here.overrides:
+            return here.overrides.get(id(self), super()._values())
+        return super()._values()
 
     def value(self) -> Tensor:
         """The present value, as a tensor of its own."""
@@ -107,18 +116,23 @@ class Variable(ArrayLike):
         self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
     ) -> Variable:
         """Add `delta` to the value; returns the Variable."""
-        return self._assign(add.primitive.run(self._data, self._fit(delta)))
+        with _assigning:
+            return self._assign(add.primitive.run(self._values(), self._fit(delta)))
 
     def assign_sub(
         self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
     ) -> Variable:
         """Subtract `delta` from the value; returns the Variable."""
-        return self._assign(subtract.primitive.run(self._data, self._fit(delta)))
+        with _assigning:
+            return self._assign(subtract.primitive.run(self._values(), self._fit(delta)))
 
     def _assign(self, data: np.ndarray) -> Variable:
         for listener in state.listeners:
             listener.variable_assigned(self)
-        self._data = data  # a new array each time: what was read before stays as it was
+        if id(self) in state.overrides:  # a function that runs again: see recompute_grad
+            state.overrides[id(self)] = data
+        else:
+            self._data = data  # a new array each time: what was read before stays as it was
         return self
 
     def _fit(self, value: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
@@ -143,13 +157,17 @@ class Variable(ArrayLike):
 
     def _cast(self, data: np.ndarray) -> np.ndarray:
         """Numbers and arrays are cast where that is safe: to the same kind, or a wider one."""
+        wanted = self._data.dtype
         check_dtype(data.dtype, "assign")
-        if not np.can_cast(data.dtype, self._data.dtype, "same_kind"):
+        if data.dtype.kind in "iu" and wanted.kind in "iu":
+            check_range(data, wanted)
+        elif not np.can_cast(data.dtype, wanted, "same_kind"):
             raise ValueError(
                 f"Cannot assign a value of dtype {data.dtype} to variable {self.name!r} of "
                 f"dtype {self.dtype}: it would lose information"
             )
-        return data.astype(self._data.dtype)
+        with np.errstate(all="ignore"):
+            return data.astype(wanted)
 
     def _refuse_in_place(self, other: Any) -> NoReturn:
         raise RuntimeError(
@@ -170,11 +188,16 @@ class Variable(ArrayLike):
             f"numpy={self._text()}>"
         )
 
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        raise TypeError(
+            "'Variable' object does not support item assignment: use variable[index].assign(value)"
+        )
+
     def __deepcopy__(self, memo: dict) -> Variable:
-        return Variable(self._data, self._trainable, name=self._name)
+        return _restore(np.array(self._data), self._trainable, self._name, self.resource)
 
     def __reduce__(self) -> tuple:
-        return _restore, (np.array(self._data), self._trainable, self._name)
+        return _restore, (np.array(self._data), self._trainable, self._name, self.resource)
 
 
 class VariableSlice(Tensor):
@@ -202,10 +225,13 @@ class VariableSlice(Tensor):
     def _put(self, change: Any, value: Any) -> Variable:
         variable = self._variable
         new = variable._fit(value, self._data.shape)
-        data = np.array(variable._data)
-        data[self._key] = change(data[self._key], new)
-        return variable._assign(data)
+        with _assigning:
+            data = np.array(variable._values())
+            data[self._key] = change(data[self._key], new)
+            return variable._assign(data)
 
 
-def _restore(data: np.ndarray, trainable: bool, name: str) -> Variable:
-    return Variable(data, trainable, name=name)
+def _restore(data: np.ndarray, trainable: bool, name: str, resource: bool) -> Variable:
+    variable = Variable(data, trainable, name=name)
+    variable.resource = resource
+    return variable

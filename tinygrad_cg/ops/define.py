@@ -13,7 +13,8 @@ from tinygrad_cg_kernels.loops import Elementwise
 
 from ..convert import convert, is_tensor
 from ..errors import InvalidArgumentError
-from ..primitive import Primitive, apply, binary_op, named, register, unary_op
+from ..functions import binary_op, named, unary_op
+from ..primitive import Primitive, apply, register
 from ..tensor import Aval, Tensor
 
 

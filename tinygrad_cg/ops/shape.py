@@ -11,7 +11,8 @@ import numpy as np
 from .. import convert as conversion
 from ..convert import as_dtype, convert, convert_operands
 from ..errors import InvalidArgumentError
-from ..primitive import Primitive, apply, register, unary_op
+from ..functions import unary_op
+from ..primitive import Primitive, apply, register
 from ..tensor import Aval, Tensor
 from .define import Case, as_shape, broadcast_shapes, move, normalize_axes, normalize_axis
 from .indexing import getitem

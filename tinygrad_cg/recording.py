@@ -1,0 +1,108 @@
+"""Recording: from an operation on tensors to the node that its result carries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .convert import is_differentiable
+from .levels import NOTHING, Frame, Late, Node, find, late_for, late_tokens, watch_tensor
+from .tensor import Aval, Tensor
+
+if TYPE_CHECKING:
+    from .primitive import Primitive
+
+
+def record(frame: Frame, primitive: Primitive, inputs: tuple, params: Any, out: Any) -> None:
+    """Hang a node from `out` for the tapes of `frame` that watch one of `inputs`."""
+    recipes = primitive.recipes
+    if recipes is None:
+        return
+    group, nodes, mask = operands(frame, inputs)
+    if not mask:
+        if group is None:
+            mark_outputs(inputs, out)
+        return
+    if isinstance(out, Tensor):
+        data = out._data
+        dtype = data.dtype
+        if dtype.kind != "f":
+            if dtype.kind != "c":
+                return
+            mask |= 1 << len(inputs)
+        save, rule = recipes[mask]
+        saved = save(inputs, params, out)
+        following = out._rec or _lateness(inputs, nodes)
+        out._rec = Node(group, nodes, rule, saved, data.shape, dtype, following)
+    else:
+        save, rule = recipes[mask]
+        hang_parts(group, nodes, rule, save(inputs, params, out), out)
+
+
+def operands(frame: Frame, inputs: Sequence[Tensor]) -> tuple[Any, tuple, int]:
+    """The tapes of `frame` that record an operation on `inputs`, the operands' nodes, and which
+    operands these are, as a bit mask. If that is none, the first is None when there are records
+    of other tapes.
+    """
+    active = frame.group
+    mask = 0
+    if not frame.everything:
+        bit = 1
+        for tensor in inputs:
+            rec = tensor._rec
+            if rec is not None:
+                if rec.group is not active or rec.next is not None:
+                    break
+                mask += bit
+            bit += bit
+        else:  # all records are for exactly these tapes: nearly always so
+            if len(inputs) == 1:
+                return active, (inputs[0]._rec,), mask
+            return active, tuple([tensor._rec for tensor in inputs]), mask
+    group, nodes = resolve(frame, inputs)
+    if not group:
+        return None, nodes, 0
+    return group, nodes, sum(1 << i for i, node in enumerate(nodes) if node is not None)
+
+
+def resolve(frame: Frame, inputs: Sequence[Tensor]) -> tuple:
+    """The tapes of `frame` that record an operation on `inputs`, and the nodes these need."""
+    for token in frame.everything:
+        for tensor in inputs:
+            if is_differentiable(tensor._data.dtype) and find(tensor._rec, token) is None:
+                watch_tensor(tensor, token)
+    return frame.resolve([tensor._rec for tensor in inputs])
+
+
+def _lateness(inputs: Sequence[Tensor], nodes: tuple) -> Late | None:
+    """A mark for operands whose records are only for tapes that no longer record."""
+    for tensor, node in zip(inputs, nodes, strict=True):
+        if node is None and tensor._rec is not None:
+            return late_for(late_tokens(tensor._rec))
+    return None
+
+
+def mark_outputs(inputs: Sequence[Tensor], out: Any) -> None:
+    """Mark what was computed from recorded tensors and is not recorded itself."""
+    tokens = NOTHING.union(*[late_tokens(tensor._rec) for tensor in inputs])
+    mark = late_for(tokens)
+    if mark is not None:
+        for result in (out,) if isinstance(out, Tensor) else out:
+            if result._rec is None:
+                result._rec = mark
+
+
+def part(node: Node, dy: Any) -> tuple:
+    """The rule of a node that stands for one of several outputs: the sweep knows it."""
+    raise AssertionError("the sweep collects the parts of a node itself")
+
+
+def hang_parts(group: Any, nodes: tuple, rule: Any, saved: Any, outs: Sequence[Tensor]) -> None:
+    """One node for an operation with several outputs, and a part of it for each output."""
+    if not outs:
+        return
+    avals = [Aval(out._data.shape, out._data.dtype) for out in outs]
+    whole = Node(group, nodes, rule, saved, avals, avals[0].dtype)
+    for i, out in enumerate(outs):
+        if is_differentiable(avals[i].dtype):
+            out._rec = Node(group, (whole,), part, i, *avals[i], out._rec)
