@@ -1,7 +1,7 @@
 """A small batch level, to test what the design promises to every transformation.
 
-The library has none of its own yet. This one knows elementwise operations and those whose
-record has a batching rule; the batch is always the first axis of the physical tensor.
+The library has none of its own yet. This one knows elementwise operations and, by the batching
+rules in their records, all others; the batch is always the first axis of the physical tensor.
 """
 
 from tinygrad_cg import levels
@@ -33,22 +33,29 @@ class Batch(Level):
     def process(self, primitive, inputs, params):
         if not any(self._is_mine(tensor) for tensor in inputs):
             return apply(primitive, inputs, params)
+        if primitive.kind != "elementwise":
+            params = primitive.batch(params, self.size)
+        if primitive.kind in ("elementwise", "contraction") or primitive.name == "broadcast_to":
+            physical = self._aligned(primitive, inputs, params)
+        else:
+            physical = [self._repeated(tensor) for tensor in inputs]
+        return BatchTensor(apply(primitive, tuple(physical), params), self)
+
+    def _aligned(self, primitive, inputs, params):
+        """Operands that broadcast: the batch axis stands before the axes of all of them."""
         core = primitive.core if len(primitive.core) == len(inputs) else (0,) * len(inputs)
         ranks = [len(one._data.shape) - last for one, last in zip(inputs, core, strict=True)]
         rank = max(ranks)
         if primitive.name == "broadcast_to":
-            rank = len(params["shape"])
-        if primitive.kind != "elementwise":
-            params = primitive.batch(params, self.size)
-        physical = [
+            rank = len(params["shape"]) - 1
+        return [
             self._physical(tensor, rank + last) for tensor, last in zip(inputs, core, strict=True)
         ]
-        if primitive.kind not in ("elementwise", "contraction"):
-            physical = [
-                one if self._is_mine(tensor) else broadcast_to(one, (self.size, *one.shape))
-                for one, tensor in zip(physical, inputs, strict=True)
-            ]
-        return BatchTensor(apply(primitive, tuple(physical), params), self)
+
+    def _repeated(self, tensor):
+        if self._is_mine(tensor):
+            return tensor.physical
+        return broadcast_to(tensor, (self.size, *tensor.shape))
 
     def _is_mine(self, tensor):
         return isinstance(tensor, BatchTensor) and tensor.level is self

@@ -346,16 +346,21 @@ def test_empty_reductions(name, shape):
                 assert_array_equal(moved.run(empty), expected)
 
 
-BATCHED = [name for name in ALL if OPS[name].batch or is_elementwise(OPS[name])]
+def test_every_record_has_a_batching_rule():
+    assert [name for name in ALL if not (OPS[name].batch or is_elementwise(OPS[name]))] == []
 
 
-@pytest.mark.parametrize("name", BATCHED)
+@pytest.mark.parametrize("name", ALL)
 def test_batches_are_loops(name):
+    """A batch of each operand in turn; one that is not drawn, such as indices, is rolled."""
     for example in examples(name):
         rng = generator(example.primitive)
-        for i in example.real():
+        for i, operand in enumerate(example.operands):
             operands = list(map(tf.constant, example.operands))
-            stack = example.operands[i] + rng.uniform(0, 0.01, (4, *example.operands[i].shape))
+            if operand.dtype.kind == "f":
+                stack = operand + rng.uniform(0, 0.01, (4, *operand.shape))
+            else:
+                stack = np.stack([np.roll(operand, shift) for shift in range(4)])
 
             def call(one, i=i, operands=operands, example=example):
                 return example.call(*operands[:i], one, *operands[i + 1 :])
@@ -363,3 +368,19 @@ def test_batches_are_loops(name):
             result = vmap(call, tf.constant(stack)).numpy()
             for row, one in zip(result, stack, strict=True):
                 assert_allclose(row, call(tf.constant(one)).numpy(), rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if OPS[name].inputs == ("x", "indices")])
+def test_a_batch_of_operands_and_indices_together(name):
+    for example in examples(name):
+        x, indices = example.operands
+        rng = generator(example.primitive)
+        stacks = rng.normal(size=(3, *x.shape)), np.stack([np.roll(indices, k) for k in range(3)])
+        both = tf.constant(np.arange(3))
+
+        def call(k, example=example, stacks=stacks):
+            return example.call(*[tf.gather(tf.constant(stack), k) for stack in stacks])
+
+        result = vmap(call, both).numpy()
+        for k in range(3):
+            assert_array_equal(result[k], call(tf.constant(k)).numpy())

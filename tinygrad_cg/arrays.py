@@ -40,28 +40,43 @@ _TABLE = """
     clip_by_value(t, clip_value_min, clip_value_max, name=None)
         = clip(t, clip_value_min, clip_value_max)
     concat(values, axis, name=None) = concatenate(_listed(values), axis)
+        # The tensors `values` joined along an axis that they have; one tensor is a list of
+        itself.
     expand_dims(input, axis, name=None) = expand_dims(input, axis)
     fill(dims, value, name=None) = full(dims, value)
+        # A tensor of shape `dims` filled with the single number `value`.
     gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None)
         = gather(params, indices, batch_dims if axis is None else axis, batch_dims)
+        # Slices of `params` along `axis`, by default the first not shared, at integer `indices`;
+        the first `batch_dims` axes of both are gone through together.
     identity(input, name=None) = identity(input)
     linspace(start, stop, num, name=None) = linspace(start, stop, num, _spacing(start, stop))
+        # `num` evenly spaced numbers from `start` to `stop`, both included; float64 between
+        integers.
     ones(shape, dtype=float32, name=None) = ones(shape, dtype)
     ones_like(input, dtype=None, name=None) = ones_like(input, dtype)
     range(start, limit=None, delta=1, dtype=None, name=None)
         = arange(start, limit, delta, dtype)
     rank(input, name=None) = constant(convert(input).ndim)
+        # How many dimensions `input` has, as a scalar tensor.
     reshape(tensor, shape, name=None) = reshape(tensor, shape)
     shape(input, out_type=None, name=None) = cast(_sizes(input), out_type or int32)
+        # The shape of `input`, as a tensor of integers (int32 by default).
     size(input, out_type=None, name=None) = constant(convert(input).size, out_type or int32)
+        # How many elements `input` has, as a scalar tensor (int32 by default).
     squeeze(input, axis=None, name=None) = squeeze(input, axis)
     stack(values, axis=0, name=None) = stack(values, axis)
     stop_gradient(input, name=None) = stop_gradient(input)
     transpose(a, perm=None, conjugate=False, name=None)
         = conj(transpose(a, perm)) if conjugate else transpose(a, perm)
+        # `a` with its axes in the order `perm`, reversed by default; conjugated if asked.
     unstack(value, num=None, axis=0, name=None) = counted(unstack(value, axis), num)
+        # The slices of `value` along `axis`, as a list, which must have `num` parts if that is
+        given.
     where(condition, x=None, y=None, name=None)
         = _places(condition) if neither(x, y) else where(condition, x, y)
+        # `x` where `condition` holds and `y` elsewhere; without both, the coordinates of what is
+        true, one row each.
     zeros(shape, dtype=float32, name=None) = zeros(shape, dtype)
     zeros_like(input, dtype=None, name=None) = zeros_like(input, dtype)
 """

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.dtypes import promote
+from tinygrad_cg_kernels.quiet import cast, quietly
 
+from .errors import ArgumentTypeError
 from .tensor import ArrayLike, Tensor
 
 BOOL, INT32, INT64 = np.dtype(np.bool_), np.dtype(np.int32), np.dtype(np.int64)
@@ -46,12 +48,18 @@ operations = _Operations()
 
 
 def as_dtype(dtype: Any) -> np.dtype:
-    """A supported NumPy dtype from a dtype, its name, or a NumPy or Python type."""
-    if dtype is float:
+    """A supported NumPy dtype from a dtype, its name, or a NumPy or Python type.
+
+    Python's `float` and `int` are float32 and int32, as numbers of these types become. Raises
+    TypeError for None, for what is no dtype, and for dtypes that tensors cannot have.
+    """
+    if dtype is float or (type(dtype) is str and dtype == "float"):
         return FLOAT32
-    if dtype is int:
+    if dtype is int or (type(dtype) is str and dtype == "int"):
         return INT32
     try:
+        if dtype is None:  # which NumPy reads as float64
+            raise TypeError
         found = np.dtype(dtype)
     except TypeError:
         name = getattr(dtype, "name", dtype)
@@ -82,7 +90,10 @@ def is_differentiable(dtype: np.dtype) -> bool:
 
 
 def scalar_dtype(value: Any) -> np.dtype:
-    """The dtype of a Python number that meets no tensor."""
+    """The dtype of a Python number that meets no tensor.
+
+    After ``tf.constant``: float32 and int32, int64 for larger integers, complex128.
+    """
     if isinstance(value, bool):
         return BOOL
     if isinstance(value, int):
@@ -116,7 +127,9 @@ def convert(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> Ten
     """`value` as a Tensor: itself if it is one, read if it is a Variable, else converted.
 
     `dtype` is what a foreign value becomes; a Tensor keeps its own. `copy=False` lets an
-    operation read a foreign array without copying it; nothing may then retain it.
+    operation read a foreign array without copying it; nothing may then retain it. Raises
+    TypeError for what holds no numbers, ValueError for ragged lists, OverflowError for integers
+    that do not fit.
     """
     if isinstance(value, Tensor):
         return value
@@ -156,7 +169,10 @@ def any_tensor(values: list | tuple) -> bool:
 
 
 def to_array(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> np.ndarray:
-    """A native NumPy array of a supported dtype; never the caller's own if `copy`."""
+    """A native NumPy array of a supported dtype; never the caller's own if `copy`.
+
+    Raises as `convert` does. Floats that are too large for `dtype` become infinite.
+    """
     if type(value) is np.ndarray:
         return _own(value, dtype, copy)
     if isinstance(value, np.generic):
@@ -166,17 +182,34 @@ def to_array(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> np
             dtype = scalar_dtype(value)
         elif isinstance(value, (float, complex)) and dtype.kind in "biu":
             raise TypeError(f"Cannot convert {value} to EagerTensor of dtype {dtype}")
-        return np.array(value, dtype)
+        return _from_number(value, dtype)
     if value is None or callable(value) or isinstance(value, (str, bytes, set, dict)):
-        raise TypeError(_refusal(value))
+        raise ArgumentTypeError(_refusal(value))
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError("a masked array would lose its mask: call .filled(value) on it first")
     if isinstance(value, (list, tuple, range)):
         return _from_nested(value, dtype)
     array = np.asarray(value)
     if array.dtype == object and not hasattr(value, "__array__"):
-        raise TypeError(_refusal(value))
+        raise ArgumentTypeError(_refusal(value))
     return _own(array, dtype, copy)
+
+
+def _from_number(value: complex, dtype: np.dtype) -> np.ndarray:
+    try:
+        return quietly(np.array, value, dtype)
+    except OverflowError:
+        raise OverflowError(_too_large(value, dtype)) from None
+
+
+def _too_large(value: Any, dtype: np.dtype) -> str:
+    number = str(value) if value.bit_length() < 200 else f"of {value.bit_length()} bits"
+    if dtype.kind in "fc":
+        return f"the integer {number} is too large for {dtype}: use float('inf'), or scale it down"
+    return (
+        f"the integer {number} does not fit into {dtype}: write it as a float, or "
+        "choose a dtype that holds it"
+    )
 
 
 def _refusal(value: Any) -> str:
@@ -192,28 +225,42 @@ def _own(array: np.ndarray, dtype: np.dtype | None, copy: bool) -> np.ndarray:
         loses = (wanted.kind in "fc" and dtype.kind in "biu") or wanted.kind == "c" != dtype.kind
         if loses and not array.ndim:
             raise TypeError(f"Cannot convert {array[()]} to EagerTensor of dtype {dtype}")
-        wanted = dtype
+        return cast(array, dtype)
     return np.array(array, dtype=wanted, copy=True if copy else None, subok=False)
 
 
 def _from_nested(value: Any, dtype: np.dtype | None) -> np.ndarray:
+    array = _read_nested(value)
+    if not array.size and array.dtype == FLOAT64:
+        return array.astype(FLOAT32 if dtype is None else dtype)
+    if dtype is not None:
+        if array.dtype.kind in "fc" and dtype.kind in "biu":
+            raise TypeError(f"Cannot convert {_first(value)} to EagerTensor of dtype {dtype}")
+        check_range(array, dtype)
+        return cast(array, dtype)
+    if _holds_numbers(value):
+        return cast(array, _list_dtype(array))
+    return array
+
+
+def _read_nested(value: Any) -> np.ndarray:
+    """The array that NumPy makes of nested lists: of Python's numbers in the widest dtypes."""
     try:
         array = np.array(value)
     except ValueError as error:
         raise ValueError(
             f"inhomogeneous shape: the nested list is ragged, pad its rows to one length ({error})"
         ) from None
-    if not array.size and array.dtype == FLOAT64:
-        return array.astype(FLOAT32 if dtype is None else dtype)
+    if array.dtype == object and array.size and all(isinstance(one, int) for one in array.flat):
+        raise OverflowError(_too_large(max(array.flat, key=abs), INT64))
     check_dtype(array.dtype, "cannot make a tensor of this list")
-    if dtype is not None:
-        if array.dtype.kind in "fc" and dtype.kind in "biu":
-            raise TypeError(f"Cannot convert {_first(value)} to EagerTensor of dtype {dtype}")
-        check_range(array, dtype)
-        return array.astype(dtype)
-    if is_weak(_first(value)) and not isinstance(_first(value), np.generic):
-        return array.astype(_list_dtype(array))
     return array
+
+
+def _holds_numbers(value: Any) -> bool:
+    """Whether a nested list is one of Python's numbers, not of arrays or NumPy's scalars."""
+    first = _first(value)
+    return is_weak(first) and not isinstance(first, np.generic)
 
 
 def check_range(array: np.ndarray, dtype: np.dtype) -> None:
@@ -245,36 +292,48 @@ _weak_arrays: dict[np.dtype, dict[float, np.ndarray]] = {}
 def weak_tensor(value: float, dtype: np.dtype) -> Tensor:
     """A Python number as a tensor beside one of `dtype`; the arrays of frequent ones are kept."""
     if dtype.kind != "f":
-        return Tensor(np.array(value, weak_dtype(value, dtype)))
+        return Tensor(_from_number(value, weak_dtype(value, dtype)))
     known = _weak_arrays.get(dtype)
     if known is None or len(known) > 256:
         known = _weak_arrays[dtype] = {}
     data = known.get(value)
     if data is None:
-        data = np.array(value, dtype)
+        data = _from_number(value, dtype)
         if value and value == value:  # 0.0 equals -0.0, and NaN nothing
             known[value] = data
     return Tensor(data)
 
 
 def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
-    """The operands of one operation as tensors: weak scalars take the others' dtype."""
+    """The operands of one operation as tensors, wherever each of them stands.
+
+    Tensors and arrays settle the dtype; scalars and lists of Python's numbers take it. Lists
+    among themselves keep their own, and so settle what scalars beside them take.
+    """
+    if any(value is None for value in values):
+        kinds = " and ".join(repr(type(value).__name__) for value in values)
+        raise ArgumentTypeError(f"unsupported operand type(s): {kinds}")
     tensors: list[Any] = [None] * len(values)
-    strong = None
-    for i, value in enumerate(values):
-        if not is_weak(value):
-            tensors[i] = convert(value, copy=copy)
-            if not (isinstance(value, (list, tuple)) and strong is not None):
-                found = tensors[i].dtype
-                strong = found if strong is None else promote(strong, found)
+    strong, lists = None, []
     for i, value in enumerate(values):
         if is_weak(value):
+            continue
+        if isinstance(value, (list, tuple, range)) and _is_weak_list(value):
+            lists.append(i)
+            continue
+        tensors[i] = convert(value, copy=copy)
+        found = tensors[i].dtype
+        strong = found if strong is None else promote(strong, found)
+    for i in lists:
+        tensors[i] = convert(values[i]) if strong is None else _weak_list(values[i], strong)
+    if strong is None and lists:
+        strong = promote(*[tensors[i].dtype for i in lists])
+    for i, value in enumerate(values):
+        if tensors[i] is None:
             dtype = scalar_dtype(_python(value)) if strong is None else weak_dtype(value, strong)
             if strong is None and isinstance(value, np.generic):
                 dtype = value.dtype
             tensors[i] = Tensor(to_array(value, dtype))
-        elif isinstance(value, (list, tuple)) and not any_tensor(value) and strong is not None:
-            tensors[i] = _weak_list(tensors[i], value, strong)
     return tuple(tensors)
 
 
@@ -282,11 +341,15 @@ def _python(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _weak_list(tensor: Tensor, value: Any, strong: np.dtype) -> Tensor:
-    first = _first(value)
-    if not is_weak(first) or isinstance(first, np.generic):
-        return tensor
-    sample = tensor._data.flat[0].item() if tensor._data.size else 0.0
-    dtype = weak_dtype(sample, strong)
-    check_range(tensor._data, dtype)
-    return Tensor(tensor._data.astype(dtype))
+def _is_weak_list(value: Any) -> bool:
+    if not _holds_numbers(value):
+        return False
+    return isinstance(value, range) or not any_tensor(value)
+
+
+def _weak_list(value: Any, strong: np.dtype) -> Tensor:
+    """A list of Python's numbers as a tensor beside one of dtype `strong`."""
+    array = _read_nested(value)
+    dtype = weak_dtype(array.flat[0].item(), strong)
+    check_range(array, dtype)
+    return Tensor(cast(array, dtype))

@@ -16,8 +16,12 @@ _TABLE = """
     add = add
     argmax(input, axis=None, output_type=int64, name=None)
         = cast(argmax(input, 0 if axis is None else axis), output_type)
+        # Positions of the largest elements along `axis`, by default the first axis; the first
+        where several tie.
     argmin(input, axis=None, output_type=int64, name=None)
         = cast(argmin(input, 0 if axis is None else axis), output_type)
+        # Positions of the smallest elements along `axis`, by default the first axis; the first
+        where several tie.
     ceil = ceil
     conj(x, name=None) = conj(x)
     cos = cos
@@ -39,8 +43,10 @@ _TABLE = """
     log = log
     log1p = log1p
     log_sigmoid(x, name=None) = negative(softplus(negative(x)))
+        # The logarithm of sigmoid(x), without overflow.
     log_softmax(logits, axis=None, name=None)
         = log_softmax(logits, -1 if axis is None else axis)
+        # ``logits - logsumexp(logits)`` along `axis`, by default the last, without overflow.
     logical_and = logical_and
     logical_not = logical_not
     logical_or = logical_or
@@ -52,13 +58,14 @@ _TABLE = """
     not_equal = not_equal
     pow(x, y, name=None) = power(x, y)
     real(input, name=None) = real(input)
-    reciprocal(x, name=None) = divide(1, x)
+    reciprocal(x, name=None) = divide(1, x)  # 1 / x.
     reduce_all(input_tensor, axis=None, keepdims=False, name=None)
         = reduce_all(input_tensor, axis, keepdims)
     reduce_any(input_tensor, axis=None, keepdims=False, name=None)
         = reduce_any(input_tensor, axis, keepdims)
     reduce_euclidean_norm(input_tensor, axis=None, keepdims=False, name=None)
         = sqrt(reduce_sum(square(input_tensor), axis, keepdims))
+        # The square root of the sum of squares over axes.
     reduce_logsumexp(input_tensor, axis=None, keepdims=False, name=None)
         = reduce_logsumexp(input_tensor, axis, keepdims)
     reduce_max(input_tensor, axis=None, keepdims=False, name=None)
@@ -77,10 +84,12 @@ _TABLE = """
     sign = sign
     sin = sin
     softmax(logits, axis=None, name=None) = softmax(logits, -1 if axis is None else axis)
+        # ``exp(logits) / sum(exp(logits))`` along `axis`, by default the last, without overflow.
     softplus(features, name=None) = softplus(features)
     sqrt = sqrt
     square = square
     squared_difference(x, y, name=None) = square(subtract(x, y))
+        # (x - y) squared; `x` and `y` broadcast.
     subtract = subtract
     tanh = tanh
 """

@@ -41,13 +41,14 @@ class GradientTape(levels.Listener):
     the thread that entered it.
     """
 
-    __slots__ = ("_persistent", "_recording", "_token", "_watch_accessed", "_watched")
+    __slots__ = ("_consumed", "_persistent", "_recording", "_token", "_watch_accessed", "_watched")
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True):
         self._persistent = persistent
         self._watch_accessed = watch_accessed_variables
         self._token: Token | None = None
         self._recording = False
+        self._consumed = False
         self._watched: dict[int, Variable] = {}
 
     # What is recorded ------------------------------------------------------------------------
@@ -115,8 +116,8 @@ class GradientTape(levels.Listener):
         for one in flat:
             if not is_differentiable(one._data.dtype):
                 warn(
-                    "The dtype of the watched tensor must be floating (e.g. float32), "
-                    f"got {one.dtype}",
+                    "The dtype of the watched tensor must be floating (e.g. tf.float32), "
+                    f"got tf.{one.dtype}",
                     TapeWarning,
                 )
             else:
@@ -207,7 +208,13 @@ class GradientTape(levels.Listener):
         if token is None:
             raise RuntimeError(
                 "A non-persistent GradientTape can only be used to compute one set of "
-                "gradients (or jacobians). Use GradientTape(persistent=True) for more."
+                "gradients (or jacobians). "
+                + (
+                    "Use GradientTape(persistent=True) for more, or a second tape around this one "
+                    "for a second derivative."
+                    if self._consumed
+                    else "This tape has recorded nothing: enter it, `with GradientTape() as tape:`."
+                )
             )
         zero = wants_zeros(unconnected_gradients)
         targets = flat_targets(target)
@@ -232,6 +239,7 @@ class GradientTape(levels.Listener):
         if not self._persistent:
             token.alive = False
             self._token = None
+            self._consumed = True
             release(visited)
         if zero:
             results = fill_zeros(flat_sources, results)

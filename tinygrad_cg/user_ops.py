@@ -15,7 +15,7 @@ import numpy as np
 from tinygrad_cg_kernels.loops import Elementwise
 
 from . import nest
-from .convert import check_dtype, convert_operands, promote
+from .convert import as_dtype, check_dtype, convert_operands, is_tensor, promote
 from .custom_gradient import Call
 from .functions import named
 from .levels import Node, state
@@ -37,19 +37,20 @@ class RegisterGradient:
     The function takes ``(op, *grads)``, with one upstream gradient for each output, and returns
     the gradient of each of ``op.inputs`` (None: no gradient). ``op.inputs``, ``op.outputs``,
     ``op.get_attr(name)``, ``op.name`` and ``op.type`` are there for it. Raises KeyError if the
-    name has a gradient already. It may come before the primitive is defined. After
-    ``tf.RegisterGradient``.
+    name has a gradient already, unless `replace` is set, as in a notebook's cell that runs
+    again. It may come before the primitive is defined. After ``tf.RegisterGradient``.
     """
 
-    def __init__(self, op_type: str):
+    def __init__(self, op_type: str, replace: bool = False):
         if not isinstance(op_type, str):
             raise TypeError(f"op_type must be a string, got {type(op_type).__name__}")
         self._op_type = op_type
+        self._replace = replace
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         if not callable(function):
             raise TypeError(f"RegisterGradient decorates a function, got {function!r}")
-        _register(self._op_type, function)
+        _register(self._op_type, function, self._replace)
         return function
 
 
@@ -60,19 +61,20 @@ def NotDifferentiable(op_type: str) -> None:
     """
     if not isinstance(op_type, str):
         raise TypeError(f"op_type must be a string, got {type(op_type).__name__}")
-    _register(op_type, None)
+    _register(op_type, None, False)
 
 
-def _register(name: str, function: Callable[..., Any] | None) -> None:
+def _register(name: str, function: Callable[..., Any] | None, replace: bool) -> None:
     if name in OPS:
         raise KeyError(f"Registering two gradient with name '{name}'! The library defines it.")
-    if name in _gradients:
+    if name in _gradients and not replace:
         previous = _gradients[name]
         place = "NotDifferentiable"
         if previous is not None:
             place = 'File "{}", line {}'.format(*place_of(previous))
         raise KeyError(
-            f"Registering two gradient with name '{name}'! (Previous registration: {place})"
+            f"Registering two gradient with name '{name}'! (Previous registration: {place}) "
+            "Pass replace=True to RegisterGradient where a notebook's cell runs again."
         )
     _gradients[name] = function
 
@@ -116,6 +118,7 @@ def primitive(
     kernel: Callable[..., Any] | None = None,
     shape: Callable[..., Any] | None = None,
     elementwise: bool = False,
+    replace: bool = False,
 ) -> Any:
     """Define an operation by its name and kernel; returns the function that applies it.
 
@@ -130,56 +133,105 @@ def primitive(
         `primitive` is a decorator of the kernel.
     shape:
         ``shape(*avals, **attrs)`` gives the shape of the result, or a pair (shape, dtype), from
-        the inputs' `.shape` and `.dtype`; the kernel's result is checked against it.
+        the inputs' `.shape` and `.dtype`, or a list of these for several outputs; the shapes of
+        what the kernel returns are checked against it.
     elementwise:
         The kernel is a function of numbers, which is compiled into a loop over broadcast arrays.
 
+        There may be one to three operands; integers are computed as float64.
+    replace:
+        Take the place of a primitive of that name, as in a notebook's cell that runs again.
+
     The function takes tensors (or what converts to them) by position, attributes by keyword.
-    Raises KeyError for a name in use, TypeError for a kernel that is no function.
+    Raises KeyError for a name in use, TypeError for a kernel that is no function, or for
+    operands and attributes that it does not take.
     """
-    if kernel is None:
-        return lambda function: primitive(name, function, shape, elementwise)
     if not isinstance(name, str) or not name:
-        raise TypeError(f"primitive: name must be a string, got {name!r}")
+        raise TypeError(
+            f"primitive: name must be a string, got {name!r}: write primitive(name, kernel)"
+        )
+    if kernel is None:
+        return lambda function: primitive(name, function, shape, elementwise, replace)
     if not callable(kernel):
         raise TypeError(f"primitive {name!r}: kernel must be callable, got {kernel!r}")
-    if name in OPS or name in USER_OPS:
-        raise KeyError(f"primitive: an operation named {name!r} is defined already")
-    if elementwise:
-        count = len(inspect.signature(getattr(kernel, "py_func", kernel)).parameters)
-        run: Callable[..., Any] = Elementwise(name, kernel, count)
-    else:
-        run = _checked(name, kernel, shape)
+    if name in OPS or (name in USER_OPS and not replace):
+        raise KeyError(
+            f"primitive: an operation named {name!r} is defined already; choose another name, or "
+            "pass replace=True where a notebook's cell runs again"
+        )
+    abstract = _abstract(name, shape)
+    compiled = _elementwise(name, kernel) if elementwise else kernel
+    run = _checked(name, compiled, abstract if shape is not None else None)
     made = Primitive(
         name,
         run,
         ("inputs",),
-        shape or _unknown_shape(name),
+        abstract,
         save=_save(name, Definition(kernel, name)),
         rule=_rule,
         kind="user",
         doc=kernel.__doc__,
-        kernel=run if elementwise else kernel,
+        kernel=compiled,
     )
     USER_OPS[name] = made
 
     def op(*inputs: Any, **attrs: Any) -> Any:
         if not inputs:
             raise TypeError(f"{name}: needs at least one input")
+        if elementwise and (attrs or len(inputs) != compiled.inputs):
+            raise TypeError(
+                f"{name}: the elementwise kernel takes {compiled.inputs} inputs by position and no "
+                f"attributes, got {len(inputs)} inputs and {', '.join(attrs) or 'no'} attributes"
+            )
+        for key, value in attrs.items():
+            if is_tensor(value):
+                raise TypeError(
+                    f"{name}: attribute {key!r} is a tensor, and would have no gradient: pass it "
+                    "by position, as an input"
+                )
         result = apply(made, convert_operands(inputs), attrs)
         return tuple(result) if isinstance(result, list) else result
 
     return named(op, made)
 
 
-def _unknown_shape(name: str) -> Callable[..., Any]:
+def _elementwise(name: str, kernel: Callable[..., Any]) -> Any:
+    if isinstance(kernel, np.ufunc):
+        raise TypeError(
+            f"primitive {name!r}: np.{kernel.__name__} works on arrays already: leave "
+            "elementwise=True out"
+        )
+    count = len(inspect.signature(getattr(kernel, "py_func", kernel)).parameters)
+    if not 1 <= count <= 3:
+        raise TypeError(
+            f"primitive {name!r}: an elementwise kernel takes 1 to 3 numbers, this one {count}"
+        )
+    return Elementwise(name, kernel, count, "float")
+
+
+def _abstract(name: str, shape: Callable[..., Any] | None) -> Callable[..., Any]:
+    """The user's shape rule, made to give an Aval, or a list of them for several outputs."""
+
     def abstract(*avals: Aval, **attrs: Any) -> Any:
-        raise TypeError(f"primitive {name!r} was defined without a shape rule: pass shape=")
+        if shape is None:
+            raise TypeError(f"primitive {name!r} was defined without a shape rule: pass shape=")
+        result = shape(*avals, **attrs)
+        if isinstance(result, list):
+            return [_aval(one, avals) for one in result]
+        return _aval(result, avals)
 
     return abstract
 
 
-def _checked(name: str, kernel: Callable[..., Any], shape: Any) -> Callable[..., Any]:
+def _aval(result: Any, avals: tuple[Aval, ...]) -> Aval:
+    """(shape, dtype), or a shape alone, whose dtype is then that in which the inputs meet."""
+    sizes = tuple(result)
+    if len(sizes) == 2 and isinstance(sizes[0], (tuple, list)):
+        return Aval(tuple(sizes[0]), as_dtype(sizes[1]))
+    return Aval(sizes, promote(*[aval.dtype for aval in avals]))
+
+
+def _checked(name: str, kernel: Any, abstract: Any) -> Callable[..., Any]:
     def run(*arrays: np.ndarray, **attrs: Any) -> Any:
         views = []
         for array in arrays:
@@ -187,12 +239,14 @@ def _checked(name: str, kernel: Callable[..., Any], shape: Any) -> Callable[...,
             view.flags.writeable = False
             views.append(view)
         result = kernel(*views, **attrs)
-        if isinstance(result, (tuple, list)):
-            return [_own(name, one, arrays) for one in result]
-        data = _own(name, result, arrays)
-        if shape is not None:
-            _check_shape(name, data, shape(*[Aval(a.shape, a.dtype) for a in arrays], **attrs))
-        return data
+        several = isinstance(result, (tuple, list))
+        if several and not result:
+            raise ValueError(f"{name}: the kernel returned no arrays")
+        outs = [_own(name, one, arrays) for one in (result if several else [result])]
+        if abstract is not None:
+            expected = abstract(*[Aval(one.shape, one.dtype) for one in arrays], **attrs)
+            _check_avals(name, outs, expected if isinstance(expected, list) else [expected])
+        return outs if several else outs[0]
 
     return run
 
@@ -212,13 +266,12 @@ def _own(name: str, result: Any, arrays: tuple[np.ndarray, ...]) -> np.ndarray:
     return np.array(data, check_dtype(data.dtype, f"{name}: what the kernel returned"))
 
 
-def _check_shape(name: str, data: np.ndarray, expected: Any) -> None:
-    pair = isinstance(expected, tuple) and len(expected) == 2 and isinstance(expected[0], tuple)
-    sizes = tuple(expected[0] if pair else expected)
-    if data.shape != sizes or (pair and data.dtype != np.dtype(expected[1])):
+def _check_avals(name: str, outs: list[np.ndarray], expected: list[Aval]) -> None:
+    found = [Aval(data.shape, data.dtype) for data in outs]
+    if [aval.shape for aval in found] != [aval.shape for aval in expected]:
         raise ValueError(
-            f"{name}: the shape rule says {expected}, the kernel returned an array of shape "
-            f"{data.shape} and dtype {data.dtype}"
+            f"{name}: the shape rule says {[aval.shape for aval in expected]}, the kernel returned "
+            f"arrays of shapes {[aval.shape for aval in found]}"
         )
 
 

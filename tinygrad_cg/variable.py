@@ -87,16 +87,18 @@ class Variable(ArrayLike):
 
     def _read(self) -> Tensor:
         """The value as a tensor. Whoever listens is told first: tapes start watching here."""
-        return Tensor(self._values(), self._rec)
+        return Tensor(self._present(), self._rec)
 
-    def _values(self) -> np.ndarray:
-        """The present value in this thread, and everything that reads it comes here."""
+    def _present(self) -> np.ndarray:
+        """The value in this thread; everything that reads the Variable comes here."""
         here = state
         for listener in here.listeners:
             listener.variable_read(self)
-        if here.overrides:
-            return here.overrides.get(id(self), super()._values())
-        return super()._values()
+        return here.overrides.get(id(self), self._data) if here.overrides else self._data
+
+    def _values(self) -> np.ndarray:
+        super()._values()
+        return self._present()
 
     def value(self) -> Tensor:
         """The present value, as a tensor of its own."""
@@ -117,14 +119,14 @@ class Variable(ArrayLike):
     ) -> Variable:
         """Add `delta` to the value; returns the Variable."""
         with _assigning:
-            return self._assign(add.primitive.run(self._values(), self._fit(delta)))
+            return self._assign(add.primitive.run(self._present(), self._fit(delta)))
 
     def assign_sub(
         self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
     ) -> Variable:
         """Subtract `delta` from the value; returns the Variable."""
         with _assigning:
-            return self._assign(subtract.primitive.run(self._values(), self._fit(delta)))
+            return self._assign(subtract.primitive.run(self._present(), self._fit(delta)))
 
     def _assign(self, data: np.ndarray) -> Variable:
         for listener in state.listeners:
@@ -226,7 +228,7 @@ class VariableSlice(Tensor):
         variable = self._variable
         new = variable._fit(value, self._data.shape)
         with _assigning:
-            data = np.array(variable._values())
+            data = np.array(variable._present())
             data[self._key] = change(data[self._key], new)
             return variable._assign(data)
 

@@ -3,21 +3,23 @@
 import numpy as np
 
 from tinygrad_cg_kernels.dtypes import computing, native, promote
+from tinygrad_cg_kernels.quiet import cast, quietly
 
 
 def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Matrix product as `np.matmul`: batches broadcast, a vector is a row or a column.
 
-    float16 is multiplied in float32. Integers wrap as NumPy's do.
+    float16 is multiplied in float32. Integers wrap as NumPy's do. Floating point never warns.
+    Raises ValueError for shapes that do not fit, TypeError for dtypes that are not supported.
     """
     if not x.ndim or not y.ndim:
         raise ValueError(f"matmul: shapes {x.shape} and {y.shape}: operands need a dimension")
     dtype = promote(native("matmul", x.dtype), native("matmul", y.dtype))
     loop = computing(dtype)
-    x, y = x.astype(loop, copy=False), y.astype(loop, copy=False)
+    x, y = cast(x, loop), cast(y, loop)
     try:
-        product = np.matmul(x, y)
+        product = quietly(np.matmul, x, y)
     except ValueError:
         shapes = f"{x.shape} and {y.shape}"
         raise ValueError(f"matmul: shapes {shapes} do not fit together") from None
-    return np.ascontiguousarray(product).astype(dtype, copy=False).reshape(np.shape(product))
+    return cast(np.ascontiguousarray(product), dtype).reshape(np.shape(product))

@@ -305,7 +305,9 @@ class Elementwise:
             return compiler(*arguments)
         except NumbaError as error:
             names = ", ".join(str(dtype) for dtype in dtypes[: self.inputs])
-            raise TypeError(f"{self.name}: no kernel for dtype {names}") from error
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            reason = " ".join(lines[1:3]) or "it does not compile"
+            raise TypeError(f"{self.name}: no kernel for dtype {names}: {reason}") from error
 
     # running
 

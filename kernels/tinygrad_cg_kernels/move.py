@@ -1,7 +1,8 @@
-"""Gather, and its transposes: scatter-add along an axis and at an index tuple."""
+"""Gather, and its transposes: scatter-add along an axis and at an index."""
 
 from collections.abc import Callable
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -30,15 +31,35 @@ def _axis(name: str, axis: int, rank: int) -> int:
     return axis % rank
 
 
-def gather(x: np.ndarray, indices: np.ndarray, axis: int = 0) -> np.ndarray:
+def _batch(name: str, shape: tuple[int, ...], indices: np.ndarray, axis: int, count: int) -> None:
+    """Refuse `count` shared axes that are not there, or not before the axis to look up in."""
+    if not 0 <= count <= min(axis, indices.ndim) or shape[:count] != indices.shape[:count]:
+        raise ValueError(
+            f"{name}: shapes {shape} and {indices.shape} do not share {count} axes before {axis}"
+        )
+
+
+def gather(x: np.ndarray, indices: np.ndarray, axis: int = 0, batch_dims: int = 0) -> np.ndarray:
     """The slices of `x` at `indices` along `axis`, in whose place come the indices' axes.
 
-    Negative indices count from the end; one out of bounds is an IndexError.
+    The first `batch_dims` axes of `x` and `indices` are gone through together. Negative indices
+    count from the end; one out of bounds is an IndexError.
     """
     axis = _axis("gather", axis, x.ndim)
     native("gather", x.dtype)
+    _batch("gather", x.shape, indices, axis, batch_dims)
     positions = _positions("gather", indices, x.shape[axis])
-    shape = x.shape[:axis] + indices.shape + x.shape[axis + 1 :]
+    shape = x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis + 1 :]
+    if batch_dims:
+        batch = prod(x.shape[:batch_dims])
+        before, after = prod(x.shape[batch_dims:axis]), prod(x.shape[axis + 1 :])
+        blocks = x.reshape(batch, before, x.shape[axis], after)
+        places = positions.reshape(batch, 1, prod(indices.shape[batch_dims:]), 1)
+        return (
+            np.take_along_axis(blocks, places, 2)
+            .reshape(shape)
+            .astype(x.dtype.newbyteorder("="), copy=False)
+        )
     out = np.empty(shape, x.dtype.newbyteorder("="))
     if out.size:
         np.take(x, positions, axis=axis, out=out, mode="clip")
@@ -91,39 +112,63 @@ def scatter_add(
     indices: np.ndarray,
     values: np.ndarray,
     axis: int = 0,
+    batch_dims: int = 0,
 ) -> np.ndarray:
     """zeros(shape) with `values` added at `indices` along `axis`: the transpose of `gather`.
 
     Repeated indices add up, in order.
     """
     axis = _axis("scatter_add", axis, len(shape))
-    expected = shape[:axis] + indices.shape + shape[axis + 1 :]
+    _batch("scatter_add", shape, indices, axis, batch_dims)
+    expected = shape[:axis] + indices.shape[batch_dims:] + shape[axis + 1 :]
     if values.shape != expected:
         raise ValueError(f"scatter_add: values have shape {values.shape}, not {expected}")
-    positions = _positions("scatter_add", indices, shape[axis])
-    middle = (prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
+    size = shape[axis]
+    positions = _positions("scatter_add", indices, size)
+    middle = (prod(shape[:axis]), size, prod(shape[axis + 1 :]))
+    if batch_dims:
+        batch, before = prod(shape[:batch_dims]), prod(shape[batch_dims:axis])
+        starts = np.arange(batch * before).reshape(batch, before, 1) * size
+        positions = starts + positions.reshape(batch, 1, prod(indices.shape[batch_dims:]))
+        middle = (1, middle[0] * size, middle[2])
     return _added(shape, dtype, middle, positions, values)
 
 
 def index_add(
-    shape: tuple[int, ...],
-    dtype: np.dtype,
-    index: tuple[np.ndarray, ...],
-    values: np.ndarray,
+    shape: tuple[int, ...], dtype: np.dtype, key: tuple[Any, ...], values: np.ndarray
 ) -> np.ndarray:
-    """zeros(shape) with `values` added at `index`: the transpose of `x[index]`.
+    """zeros(shape) with `values` added at `key`: the transpose of ``x[key]``.
 
-    `index` are integer arrays that broadcast together, for the leading dimensions.
+    `key` is what NumPy takes; a position that it names several times adds up, in order.
     """
-    rank = len(index)
-    if not 1 <= rank <= len(shape):
+    rank = _looked_up(key, len(shape))
+    if rank > len(shape):
         raise IndexError(f"index_add: {rank} indices for shape {shape}")
-    arrays = np.broadcast_arrays(*index)
-    expected = arrays[0].shape + shape[rank:]
+    if not any(isinstance(part, np.ndarray) for part in key):
+        out = np.zeros(shape, dtype)
+        out[key] = values
+        return out
+    positions = _flat_positions(shape[:rank], key)
+    expected = positions.shape + shape[rank:]
     if values.shape != expected:
         raise ValueError(f"index_add: values have shape {values.shape}, not {expected}")
-    flat = np.zeros(arrays[0].shape, INT64)
-    for array, size in zip(arrays, shape, strict=False):
-        flat = flat * size + _positions("index_add", array, size)
     middle = (1, prod(shape[:rank]), prod(shape[rank:]))
-    return _added(shape, dtype, middle, flat, values)
+    return _added(shape, dtype, middle, positions, values)
+
+
+def _looked_up(key: tuple[Any, ...], ndim: int) -> int:
+    """How many of the first axes a key says something about; the others stay whole, and last."""
+    if any(part is Ellipsis for part in key):
+        return ndim
+    boolean = [part.ndim if getattr(part, "dtype", None) == bool else 1 for part in key]
+    return sum(count for count, part in zip(boolean, key, strict=True) if part is not None)
+
+
+def _flat_positions(shape: tuple[int, ...], key: tuple[Any, ...]) -> np.ndarray:
+    """Where in an array of `shape` the elements at `key` stand, counted in row-major order."""
+    total = np.broadcast_to(np.zeros((), INT64), shape)[key]
+    for axis, size in enumerate(shape):
+        after = shape[axis + 1 :]
+        along = np.arange(size).reshape(size, *(1,) * len(after))
+        total = total + np.broadcast_to(along, shape)[key] * prod(after)
+    return total

@@ -29,6 +29,7 @@ from tinygrad_cg_kernels.compile import (
     wide_vectors,
 )
 from tinygrad_cg_kernels.dtypes import BOOL, FLOAT64, INT64, computing, native
+from tinygrad_cg_kernels.quiet import cast
 
 SPLIT = threads.THRESHOLD
 SPAN = 1024  # elements whose partial result is kept apart, so that rounding errors stay small
@@ -283,7 +284,7 @@ class Reduction:
             self._split(x, out.reshape(()))
         else:
             self._entry(plan.form, loop)(x, out.reshape(plan.target))
-        return out if loop == result else out.astype(result)
+        return cast(out, result)
 
     def _empty(self, x, axes, shape, result) -> np.ndarray:
         out = np.empty(shape, result)
@@ -461,7 +462,7 @@ class LogSumExp(_FloatRows):
             kept = [axis for axis in range(x.ndim) if axis not in axes]
             rows = x.transpose(*kept, *axes).reshape(out.size, -1)
             self._enter(np.require(rows, loop, ("C", "A")), out.reshape(-1))
-        return out.astype(result, copy=False)
+        return cast(out, result)
 
 
 class LogSoftmax(_FloatRows):
@@ -475,7 +476,7 @@ class LogSoftmax(_FloatRows):
         if x.size:
             rows = (-1, x.shape[axis])
             self._enter(moved.reshape(rows), out.reshape(rows))
-        back = np.moveaxis(out, -1, axis).astype(result, copy=False)
+        back = cast(np.moveaxis(out, -1, axis), result)
         return np.ascontiguousarray(back)
 
 

@@ -91,8 +91,13 @@ _TABLE = """
     any(x, axis=None, keepdims=False) = reduce_any(x, axis, keepdims)
     arange(start, stop=None, step=None, dtype=None)
         = arange(start, stop, 1 if step is None else step, dtype)
+        # Numbers from `start` (0 if only one bound is given) to below `stop`, in steps.
     argmax(x, axis=None, keepdims=False) = cast(arg_extremum(argmax, x, axis, keepdims), int32)
+        # Positions (int32) of the largest elements along `axis`, by default in the flattened
+        tensor; the first where several tie.
     argmin(x, axis=None, keepdims=False) = cast(arg_extremum(argmin, x, axis, keepdims), int32)
+        # Positions (int32) of the smallest elements along `axis`, by default in the flattened
+        tensor; the first where several tie.
     array(x, dtype=None) = convert_to_tensor(x, dtype)
     broadcast_to(x, shape) = broadcast_to(x, shape)
     cast(x, dtype) = cast(x, dtype)
@@ -103,18 +108,22 @@ _TABLE = """
     copy(x) = identity(x)
     cos(x) = cos(_real(x))
     divide true_divide(x1, x2) = divide(*_reals(x1, x2))
+        # x1 / x2; float32 where neither is of a floating dtype.
     equal(x1, x2) = equal(x1, x2)
     exp(x) = exp(_real(x))
     expand_dims(x, axis) = expand_dims(x, axis)
     expm1(x) = expm1(_real(x))
     eye(N, M=None, k=0, dtype=None) = _eye(N, M, k, dtype)
+        # `N` by `M` zeros (square by default) with ones on diagonal `k`, float32 by default.
     floor(x) = floor(_real(x))
     floor_divide(x1, x2) = floor_divide(x1, x2)
     full(shape, fill_value, dtype=None) = full(shape, fill_value, dtype or float32)
+        # A tensor of `shape` filled with `fill_value`, float32 by default.
     full_like(x, fill_value, dtype=None) = full_like(x, fill_value, dtype)
     greater(x1, x2) = greater(x1, x2)
     greater_equal(x1, x2) = greater_equal(x1, x2)
     identity(n, dtype=None) = _eye(n, n, 0, dtype)
+        # The identity matrix of `n` by `n`, float32 by default.
     imag(x) = imag(x)
     isfinite(x) = isfinite(x)
     isinf(x) = isinf(x)
@@ -123,19 +132,25 @@ _TABLE = """
     less_equal(x1, x2) = less_equal(x1, x2)
     linspace(start, stop, num=50, endpoint=True, *, dtype=None)
         = spaced(start, stop, num, endpoint, dtype)
+        # `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes; rounded
+        down if integers are asked for.
     log(x) = log(_real(x))
     log1p(x) = log1p(_real(x))
-    log_sigmoid(x) = negative(softplus(negative(_real(x))))
+    log_sigmoid(x) = log_sigmoid(_real(x))  # The logarithm of sigmoid(x), without overflow.
     log_softmax(x, axis=-1) = log_softmax_over(_real(x), axis)
+        # ``x - logsumexp(x)`` along one axis, several, or all (None), without overflow.
     logical_and(x1, x2) = logical_and(x1, x2)
     logical_not(x) = logical_not(x)
     logical_or(x1, x2) = logical_or(x1, x2)
     logical_xor(x1, x2) = logical_xor(x1, x2)
     logsumexp(x, axis=None, keepdims=False) = reduce_logsumexp(_real(x), axis, keepdims)
     matmul(x1, x2) = matmul(x1, x2)
+        # The matrix product over the last two axes; the axes before them broadcast. A 1-D operand
+        is a row on the left or a column on the right.
     max amax(x, axis=None, keepdims=False) = reduce_max(x, axis, keepdims)
     maximum(x1, x2) = maximum(x1, x2)
     mean(x, axis=None, keepdims=False) = reduce_mean(_real(x), axis, keepdims)
+        # The mean of elements over axes; booleans and integers are float32 first.
     min amin(x, axis=None, keepdims=False) = reduce_min(x, axis, keepdims)
     minimum(x1, x2) = minimum(x1, x2)
     mod(x1, x2) = remainder(x1, x2)
@@ -143,36 +158,49 @@ _TABLE = """
     negative(x) = negative(x)
     not_equal(x1, x2) = not_equal(x1, x2)
     ones(shape, dtype=None) = ones(shape, dtype or float32)
+        # A tensor of ones, float32 by default.
     ones_like(x, dtype=None) = ones_like(x, dtype)
     power(x1, x2) = power(x1, x2)
     prod(x, axis=None, keepdims=False) = reduce_prod(_summed(x), axis, keepdims)
-    ravel(x) = reshape(x, (-1,))
+        # The product of elements over axes; booleans and integers of fewer bits
+        give integers of 32.
+    ravel(x) = reshape(x, (-1,))  # The elements of `x` in row-major order, in one dimension.
     real(x) = real(x)
-    reciprocal(x) = divide(1, _real(x))
+    reciprocal(x) = divide(1, _real(x))  # 1 / x; booleans and integers give float32.
     relu(x) = relu(x)
     reshape(x, newshape) = reshape(x, newshape)
     round(x, decimals=0) = rounded(x, decimals)
+        # `x` to so many decimals, half to even. It has no gradient.
     sigmoid(x) = sigmoid(_real(x))
     sign(x) = sign(x)
     sin(x) = sin(_real(x))
-    size(x) = constant(convert(x).size)
+    size(x) = constant(convert(x).size)  # How many elements `x` has, as a scalar tensor.
     softmax(x, axis=-1) = exp(log_softmax_over(_real(x), axis))
+        # ``exp(x) / sum(exp(x))`` along one axis, several, or all (None), without overflow.
     softplus(x) = softplus(_real(x))
     sqrt(x) = sqrt(_real(x))
     square(x) = square(_summed(x) if convert(x).dtype.kind == "b" else x)
+        # x * x; booleans are int32 first.
     squeeze(x, axis=None) = squeeze(x, axis)
     stack(x, axis=0) = stack(x, axis)
     stop_gradient(variable) = stop_gradient(variable)
     subtract(x1, x2) = subtract(x1, x2)
     sum(x, axis=None, keepdims=False) = reduce_sum(_summed(x), axis, keepdims)
+        # The sum of elements over axes; booleans and integers of fewer bits
+        give integers of 32.
     take(x, indices, axis=None) = taken(x, indices, axis)
+        # Slices of `x` along `axis`, by default of the flattened tensor, at integer `indices`.
     tanh(x) = tanh(_real(x))
     tensordot(x1, x2, axes=2) = tensordot(x1, x2, axes)
     transpose(x, axes=None) = transpose(x, axes)
     unstack(x, num=None, axis=0) = counted(unstack(x, axis), num)
+        # The slices of `x` along `axis`, as a list, which must have `num` parts if that is given.
     where(condition, x1=None, x2=None)
         = _places(condition) if neither(x1, x2) else where(condition, x1, x2)
+        # `x1` where `condition` holds and `x2` elsewhere; without both, the coordinates of what
+        is true, one tensor for each axis.
     zeros(shape, dtype=None) = zeros(shape, dtype or float32)
+        # A tensor of zeros, float32 by default.
     zeros_like(x, dtype=None) = zeros_like(x, dtype)
 """
-spell(globals(), _TABLE)
+spell(globals(), _TABLE, readers=("_real",))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from numpy import (
 
 from ..convert import any_tensor, convert, is_tensor
 from ..ops.creation import constant
+from ..ops.operators import functions
 from ..ops.shape import cast, reshape
 from ..spell import spell
 from ..tensor import Tensor
@@ -158,17 +160,29 @@ _TABLE = """
     amin min(a, axis=None, *, keepdims=False) = reduce_min(_array(a), axis, keepdims)
     any(a, axis=None, *, keepdims=False) = reduce_any(_array(a), axis, keepdims)
     arange(start, stop=None, step=1, *, dtype=None) = _arange(start, stop, step, dtype)
+        # Numbers from `start` (0 if only one bound is given) to below `stop`, in steps.
     argmax(a, axis=None, *, keepdims=False) = arg_extremum(argmax, _array(a), axis, keepdims)
+        # Positions of the largest elements along `axis`, by default in the flattened tensor; the
+        first where several tie.
     argmin(a, axis=None, *, keepdims=False) = arg_extremum(argmin, _array(a), axis, keepdims)
+        # Positions of the smallest elements along `axis`, by default in the flattened tensor; the
+        first where several tie.
     around round(a, decimals=0) = rounded(_array(a), decimals)
+        # `a` to so many decimals, half to even. It has no gradient.
     array(object, dtype=None) = _as(_array(object), dtype)
+        # A tensor of `object`: a number, a nested list, an array or a tensor; cast to `dtype` if
+        given.
     asarray(a, dtype=None) = _as(_array(a), dtype)
-    astype(x, dtype, /) = _as(_array(x), dtype)
+        # A tensor of `a`: a number, a nested list, an array or a tensor; cast to `dtype` if
+        given.
+    astype(x, dtype, /) = _as(_array(x), dtype)  # `x` as `dtype`. To integers truncates.
     broadcast_to(array, shape) = broadcast_to(_array(array), shape)
     ceil(x, /) = ceil(_array(x))
     clip(a, a_min=None, a_max=None, *, min=None, max=None)
         = clip(*_bounded(a, min if a_min is None else a_min, max if a_max is None else a_max))
+        # `a` limited to [a_min, a_max]; None is no limit. At a limit the gradient passes.
     concat concatenate(arrays, /, axis=0) = concatenate(*_flat(arrays, axis))
+        # The arrays joined along an axis that they have; flattened first if it is None.
     conj conjugate(x, /) = conj(_array(x))
     copy(a) = identity(_array(a))
     cos(x, /) = cos(_array(x))
@@ -178,14 +192,18 @@ _TABLE = """
     expand_dims(a, axis) = expand_dims(_array(a), axis)
     expm1(x, /) = expm1(_array(x))
     eye(N, M=None, k=0, dtype=float64) = constant(np.eye(N, M, k, dtype))
+        # `N` by `M` zeros (square by default) with ones on diagonal `k`, float64 by default.
     floor(x, /) = floor(_array(x))
     floor_divide(x1, x2, /) = floor_divide(*_pair(x1, x2))
     full(shape, fill_value, dtype=None)
         = constant(np.full(_plain(shape), _plain(fill_value), dtype))
+        # A tensor of `shape` filled with `fill_value`.
     full_like(a, fill_value, dtype=None) = full_like(_array(a), fill_value, _kind(dtype))
+        # `fill_value` everywhere, with the shape and, unless `dtype` is given, the dtype of `a`.
     greater(x1, x2, /) = greater(*_pair(x1, x2))
     greater_equal(x1, x2, /) = greater_equal(*_pair(x1, x2))
     identity(n, dtype=None) = constant(np.identity(n, dtype))
+        # The identity matrix of `n` by `n`, float64 by default.
     imag(val) = imag(_array(val))
     isfinite(x, /) = isfinite(_array(x))
     isinf(x, /) = isinf(_array(x))
@@ -194,6 +212,8 @@ _TABLE = """
     less_equal(x1, x2, /) = less_equal(*_pair(x1, x2))
     linspace(start, stop, num=50, endpoint=True, *, dtype=None)
         = spaced(start, stop, num, endpoint, _spacing(start, stop, dtype))
+        # `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes; float64
+        by default, rounded down if integers are asked for.
     log(x, /) = log(_array(x))
     log1p(x, /) = log1p(_array(x))
     logical_and(x1, x2, /) = logical_and(*_pair(x1, x2))
@@ -201,46 +221,70 @@ _TABLE = """
     logical_or(x1, x2, /) = logical_or(*_pair(x1, x2))
     logical_xor(x1, x2, /) = logical_xor(*_pair(x1, x2))
     matmul(x1, x2, /) = matmul(*_pair(x1, x2))
+        # The matrix product over the last two axes; the axes before them broadcast. A 1-D operand
+        is a row on the left or a column on the right.
     matvec(x1, x2, /) = matvec(*_pair(x1, x2))
     maximum(x1, x2, /) = maximum(*_pair(x1, x2))
     mean(a, axis=None, dtype=None, *, keepdims=False)
         = reduce_mean(_as(_real(a), dtype), axis, keepdims)
+        # The mean of elements over axes; booleans and integers are float64 first.
     minimum(x1, x2, /) = minimum(*_pair(x1, x2))
     multiply(x1, x2, /) = multiply(*_pair(x1, x2))
-    ndim(a) = convert(a).ndim
+    ndim(a) = convert(a).ndim  # How many dimensions `a` has.
     negative(x, /) = negative(_array(x))
     not_equal(x1, x2, /) = not_equal(*_pair(x1, x2))
     ones(shape, dtype=None) = ones(shape, _kind(dtype, float64))
+        # A tensor of ones, float64 by default.
     ones_like(a, dtype=None) = ones_like(_array(a), _kind(dtype))
+        # Ones with the shape and, unless `dtype` is given, the dtype of `a`.
     permute_dims transpose(a, axes=None) = transpose(_array(a), axes)
     positive(x, /) = identity(_array(x))
     pow power(x1, x2, /) = power(*_pair(x1, x2))
     prod(a, axis=None, dtype=None, *, keepdims=False)
         = reduce_prod(_as(_summed(a), dtype), axis, keepdims)
+        # The product of elements over axes; booleans and integers of fewer bits
+        give integers of 64.
     ravel(a) = reshape(_array(a), (-1,))
+        # The elements of `a` in row-major order, in one dimension.
     real(val) = real(_array(val))
-    reciprocal(x, /) = divide(1, _array(x))
+    reciprocal(x, /) = divide(1, _array(x))  # 1 / x.
     remainder mod(x1, x2, /) = remainder(*_pair(x1, x2))
     reshape(a, /, shape) = reshape(_array(a), shape)
     rint(x, /) = round_half_even(_real(x))
-    shape(a) = tuple(convert(a).shape)
+        # `x` rounded to integers, half to even, as floating point. It has no gradient.
+    shape(a) = tuple(convert(a).shape)  # The shape of `a`, as a tuple of integers.
     sign(x, /) = sign(_array(x))
     sin(x, /) = sin(_array(x))
-    size(a) = convert(a).size
+    size(a) = convert(a).size  # How many elements `a` has.
     sqrt(x, /) = sqrt(_array(x))
     square(x, /) = square(_array(x))
     squeeze(a, axis=None) = squeeze(_array(a), axis)
     stack(arrays, axis=0) = stack(_flat(arrays, axis)[0], axis)
+        # Arrays of one shape joined along a new axis.
     subtract(x1, x2, /) = subtract(*_pair(x1, x2))
     sum(a, axis=None, dtype=None, *, keepdims=False)
         = reduce_sum(_as(_summed(a), dtype), axis, keepdims)
+        # The sum of elements over axes; booleans and integers of fewer bits
+        give integers of 64.
     take(a, indices, axis=None) = taken(_array(a), indices, axis)
+        # Slices of `a` along `axis`, by default of the flattened tensor, at integer `indices`.
     tanh(x, /) = tanh(_array(x))
     tensordot(a, b, axes=2) = tensordot(*_pair(a, b), axes)
     unstack(x, /, *, axis=0) = tuple(unstack(_array(x), axis))
+        # The slices of `x` along `axis`, as a tuple.
     where(condition, x=None, y=None, /)
         = _places(condition) if neither(x, y) else where(condition, *_pair(x, y))
+        # `x` where `condition` holds and `y` elsewhere; without both, the coordinates of what is
+        true, one tensor for each axis.
     zeros(shape, dtype=None) = zeros(shape, _kind(dtype, float64))
+        # A tensor of zeros, float64 by default.
     zeros_like(a, dtype=None) = zeros_like(_array(a), _kind(dtype))
+        # Zeros with the shape and, unless `dtype` is given, the dtype of `a`.
 """
-spell(globals(), _TABLE)
+spell(globals(), _TABLE, readers=("_array", "_pair"))
+
+functions.update(
+    (getattr(np, name), globals()[name])
+    for name in __all__
+    if isinstance(globals()[name], FunctionType) and hasattr(np, name)
+)

@@ -20,8 +20,10 @@ def _sizes(size: Any, *parameters: Any) -> Any:
 _TABLE = """
     normal(loc=0.0, scale=1.0, size=None)
         = normal(_sizes(size, loc, scale), loc, scale, float64)
+        # Draws (float64) from the normal distribution of mean `loc` and standard deviation
+        `scale`.
     seed(seed) = set_seed(seed)
     uniform(low=0.0, high=1.0, size=None)
-        = uniform(_sizes(size, low, high), low, high, float64)
+        = uniform(_sizes(size, low, high), low, high, float64)  # Draws (float64) from [low, high).
 """
 spell(globals(), _TABLE)

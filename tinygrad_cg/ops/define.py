@@ -56,9 +56,18 @@ def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def elementwise(
-    name: str, function: Any, inputs: tuple[str, ...], kind: str, vjp: Any, **record: Any
+    name: str,
+    function: Any,
+    inputs: tuple[str, ...],
+    kind: str,
+    vjp: Any,
+    bool_remedy: str | None = None,
+    **record: Any,
 ) -> Primitive:
+    """A registered elementwise operation; `bool_remedy` is what to use for bools, if not this."""
     kernel = Elementwise(name, function, len(inputs), kind)
+    if bool_remedy is not None:
+        _refuse_bool(kernel, bool_remedy)
     return register(
         Primitive(
             name,
@@ -71,6 +80,20 @@ def elementwise(
             **record,
         )
     )
+
+
+def _refuse_bool(kernel: Elementwise, remedy: str) -> None:
+    """Have the kernel refuse bools where it settles dtypes, once for each choice of them."""
+    settle = kernel._loop_dtypes
+
+    def checked(dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
+        if all(dtype.kind == "b" for dtype in dtypes):
+            raise TypeError(
+                f"{kernel.name}: is not for bool: use {remedy}, or cast to a number's dtype first"
+            )
+        return settle(dtypes)
+
+    kernel._loop_dtypes = checked
 
 
 def unary(name: str, function: Any, kind: str = "float", vjp: Any = None, **record: Any) -> Any:
@@ -182,9 +205,23 @@ def as_int(name: str, argument: str, value: Any) -> int:
 
 
 def as_shape(name: str, shape: Any) -> tuple[int, ...]:
-    """A tuple of Python integers, from a number, a sequence or an integer tensor."""
+    """A tuple of Python integers, from a number, a sequence or an integer tensor.
+
+    Raises TypeError for what is no integer; sizes may be negative, see `as_sizes`.
+    """
     if is_tensor(shape) or isinstance(shape, np.ndarray):
         shape = np.asarray(shape).tolist()
     if not isinstance(shape, (list, tuple)):
         shape = (shape,)
     return tuple([as_int(name, "each size in shape", size) for size in shape])
+
+
+def as_sizes(name: str, shape: Any) -> tuple[int, ...]:
+    """`as_shape` for a shape that a tensor is to have: InvalidArgumentError for negative sizes."""
+    sizes = as_shape(name, shape)
+    for size in sizes:
+        if size < 0:
+            raise InvalidArgumentError(
+                f"{name}: sizes in shape must not be negative, got {sizes}: say how many elements"
+            )
+    return sizes

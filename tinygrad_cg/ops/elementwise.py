@@ -8,7 +8,7 @@ import numpy as np
 
 from tinygrad_cg_kernels import math as kmath
 
-from ..convert import convert, convert_operands
+from ..convert import convert, convert_operands, weak_tensor
 from ..primitive import Primitive, apply, register
 from ..tensor import Aval, Tensor
 from .creation import zeros_like
@@ -33,7 +33,8 @@ add = binary(
 subtract = binary(
     "subtract",
     kmath.subtract,
-    doc="x - y.",
+    doc="x - y; TypeError for two bools, as in NumPy.",
+    bool_remedy="logical_xor",
     vjp=(lambda dy: dy, lambda dy: negative(dy)),
     linear=True,
     reference=np.subtract,
@@ -62,7 +63,8 @@ divide = binary(
 negative = unary(
     "negative",
     kmath.negative,
-    doc="-x.",
+    doc="-x; TypeError for a bool, as in NumPy.",
+    bool_remedy="logical_not",
     kind="same",
     vjp=lambda dy: negative(dy),
     linear=True,
@@ -111,13 +113,17 @@ _general_power = binary(
 
 
 def _run_scalar_power(x: np.ndarray, exponent: float) -> np.ndarray:
-    return _general_power.primitive.run(x, np.asarray(exponent, x.dtype))
+    if exponent == 2:
+        return square.primitive.run(x)
+    if exponent == 1:
+        return x.copy()
+    return _general_power.primitive.run(x, weak_tensor(exponent, x.dtype)._data)
 
 
 def _scalar_power_rule(dy: Tensor, x: Tensor, exponent: float) -> Tensor:
-    if exponent == 0:
-        return zeros_like(dy)
-    return multiply(dy, multiply(power(x, exponent - 1), exponent))
+    """Through powers of `x` only, so that derivatives beyond the last are 0, and never None."""
+    slope = power(x, exponent - 1) if exponent else power(x, 0)
+    return multiply(dy, multiply(slope, exponent))
 
 
 _scalar_power = register(
@@ -130,7 +136,7 @@ _scalar_power = register(
         kind="elementwise",
         kernel=_general_power.primitive.kernel,
         reference=lambda x, exponent: np.power(x, x.dtype.type(exponent)),
-        samples=(POSITIVE, {"exponent": -1.5}, {"exponent": 3}, {"exponent": 0}),
+        samples=(POSITIVE, *({"exponent": n} for n in (-1.5, 3, 2, 1, 0))),
     )
 )
 
@@ -139,12 +145,7 @@ def power(x: Any, y: Any) -> Tensor:
     """``x ** y``. The gradient of ``x**0`` is 0 everywhere, that of ``0**y`` by y is 0."""
     if type(y) in (int, float):
         x = convert(x)
-        kind = x._data.dtype.kind
-        if y == 2 and type(y) is int:
-            return square(x)
-        if y == 1 and (kind in "fc" or type(y) is int):
-            return identity(x)
-        if kind in "fc":
+        if x._data.dtype.kind in "fc":
             return apply(_scalar_power, (x,), {"exponent": y})
     return _general_power(x, y)
 
@@ -249,7 +250,7 @@ relu = unary(
     kmath.relu,
     doc="The larger of x and 0; its gradient at 0 is 0.",
     kind="same",
-    vjp=lambda dy, out: where(greater(out, 0), dy, 0),
+    vjp=lambda dy, out: where(greater(out, 0), multiply(dy, sign(out)), 0),
     reference=lambda x: np.maximum(x, x.dtype.type(0)),
     samples=(AWAY,),
 )
@@ -375,13 +376,18 @@ def where(condition: Any, x: Any, y: Any) -> Tensor:
 
     Both branches are differentiated: a branch that is infinite or NaN where it is not chosen
     gives NaN gradients. Guard its argument too: ``where(x > 0, log(where(x > 0, x, 1.)), 0.)``.
+    The dtypes of `x` and `y` promote. Raises InvalidArgumentError if shapes do not broadcast.
     """
     x, y = convert_operands((x, y))
     return apply(_where, (convert(condition), x, y), {})
 
 
 def clip(x: Any, low: Any = None, high: Any = None) -> Tensor:
-    """`x` limited to [low, high]; None is no limit. At a limit the gradient passes."""
+    """`x` limited to [low, high]; None is no limit. At a limit the gradient passes.
+
+    After ``tf.clip_by_value``; the three broadcast, and their dtypes promote. Raises
+    InvalidArgumentError if their shapes do not broadcast.
+    """
     if low is None or high is None:
         x = convert(x)
         x = maximum(x, low) if low is not None else x

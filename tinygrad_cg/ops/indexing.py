@@ -16,6 +16,21 @@ from ..primitive import apply
 from ..tensor import Aval, Tensor
 from .define import Case, as_int, move, normalize_axis
 
+
+def _batched_key(key: tuple, size: int) -> tuple:
+    """The key for operands with one more axis in front, which the result has in front too.
+
+    Where other parts stand between integers and arrays, NumPy puts the axes of these before all
+    the others; so there the new axis needs an array as well, which broadcasts with them.
+    """
+    arrays = [part for part in key if isinstance(part, np.ndarray)]
+    places = [i for i, part in enumerate(key) if isinstance(part, (int, np.ndarray))]
+    if not arrays or places[-1] - places[0] < len(places):
+        return (slice(None), *key)
+    rank = max(1 if part.dtype.kind == "b" else part.ndim for part in arrays)
+    return (np.arange(size).reshape(size, *(1,) * rank), *key)
+
+
 _getitem = move(
     "getitem",
     lambda x, key: x[(*key, ...)] if Ellipsis not in _plain(key) else x[key],
@@ -23,6 +38,7 @@ _getitem = move(
     (lambda dy, shape, key: apply(_getitem_adjoint, (dy,), {"shape": shape, "key": key}),),
     linear=True,
     aliases=True,
+    batch=lambda params, size: {"key": _batched_key(params["key"], size)},
     reference=lambda x, key: x[key],
     samples=[
         Case(((4, 3),), {"key": (slice(1, 4, 2), 0)}),
@@ -30,6 +46,11 @@ _getitem = move(
         Case(((4, 3),), {"key": (np.array([0, 0, 2]),)}),
         Case(((4, 3),), {"key": (np.array([[0], [-1]]), np.array([1, 1]))}),
         Case(((3,),), {"key": (np.array([True, False, True]),)}),
+        Case(((2, 4, 3),), {"key": (slice(None), np.array([3, 0, 3]), np.array([1, 1, 1]))}),
+        Case(((4, 2, 3),), {"key": (np.array([[3], [0]]), slice(None), np.array([1, -1]))}),
+        Case(((2, 4, 3),), {"key": (1, slice(1, 3), np.array([2, 2]))}),
+        Case(((3, 2),), {"key": (np.array([True, False, True]), None, 1)}),
+        Case(((3, 2),), {"key": (np.array(True), Ellipsis, np.array([1]))}),
     ],
 )
 
@@ -39,27 +60,22 @@ def _plain(key: tuple) -> list:
     return [part for part in key if not isinstance(part, np.ndarray)]
 
 
-def _scatter(dy: np.ndarray, shape: tuple[int, ...], key: tuple) -> np.ndarray:
-    """Zeros of `shape` with `dy` added at `key`; a position that repeats adds up."""
-    if not any(isinstance(part, np.ndarray) for part in key):
-        out = np.zeros(shape, dy.dtype)
-        out[key] = dy
-        return out
-    size = int(np.prod(shape, dtype=np.int64))
-    positions = np.arange(size).reshape(shape)[key]
-    flat = kmove.scatter_add((size,), dy.dtype, positions.reshape(-1), dy.reshape(-1), 0)
-    return flat.reshape(shape)
-
-
 _getitem_adjoint = move(
     "getitem_adjoint",
-    _scatter,
+    lambda x, shape, key: kmove.index_add(shape, x.dtype, key, x),
     lambda x, shape, key: Aval(shape, x.dtype),
     (lambda dy, key: apply(_getitem, (dy,), {"key": key}),),
     linear=True,
+    kernel=kmove.index_add,
+    batch=lambda params, size: {
+        "shape": (size, *params["shape"]),
+        "key": _batched_key(params["key"], size),
+    },
     samples=[
         Case(((2,),), {"shape": (4, 3), "key": (slice(1, 4, 2), 0)}),
         Case(((3, 3),), {"shape": (4, 3), "key": (np.array([0, 0, 2]),)}),
+        Case(((2, 2),), {"shape": (4, 2, 3), "key": (np.array([3, 3]), slice(None), 1)}),
+        Case(((1, 3),), {"shape": (3,), "key": (np.array(True),)}),
     ],
 )
 
@@ -104,34 +120,80 @@ def _bound(bound: Any) -> int | None:
 
 # Gather --------------------------------------------------------------------------------------
 
+
+def _take(x: np.ndarray, indices: np.ndarray, axis: int, batch_dims: int) -> np.ndarray:
+    """NumPy's `take`, for each element of the axes that `x` and `indices` share."""
+    out = [
+        np.take(x[place], indices[place], axis - batch_dims)
+        for place in np.ndindex(x.shape[:batch_dims])
+    ]
+    return np.reshape(out, x.shape[:batch_dims] + np.shape(out)[1:])
+
+
+def _gather_aval(x: Aval, indices: Aval, axis: int, batch_dims: int) -> Aval:
+    shape = (*x.shape[:axis], *indices.shape[batch_dims:], *x.shape[axis + 1 :])
+    return Aval(shape, x.dtype)
+
+
+def _gather_batch(params: dict, size: int) -> dict:
+    """The new axis is one more that both operands share."""
+    more = {"axis": params["axis"] + 1, "batch_dims": params["batch_dims"] + 1}
+    shape = {"shape": (size, *params["shape"])} if "shape" in params else {}
+    return more | shape
+
+
 _gather = move(
     "gather",
-    lambda x, indices, axis: kmove.gather(x, indices, axis),
-    lambda x, indices, axis: Aval((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype),
+    lambda x, indices, axis, batch_dims: kmove.gather(x, indices, axis, batch_dims),
+    _gather_aval,
     (
-        lambda dy, indices, shape, axis: apply(
-            _gather_adjoint, (dy, indices), {"shape": shape, "axis": axis}
+        lambda dy, indices, shape, axis, batch_dims: apply(
+            _gather_adjoint,
+            (dy, indices),
+            {"shape": shape, "axis": axis, "batch_dims": batch_dims},
         ),
         None,
     ),
     inputs=("x", "indices"),
     linear=True,
     kernel=kmove.gather,
-    reference=lambda x, indices, axis: np.take(x, indices, axis),
+    batch=_gather_batch,
+    reference=_take,
     samples=[
-        Case(((4, 3), ()), {"axis": 0}, {1: np.array([[0, 2], [2, 3]])}),
-        Case(((2, 5), ()), {"axis": 1}, {1: np.array([4, 0, 4])}),
+        Case(((4, 3), ()), {"axis": 0, "batch_dims": 0}, {1: np.array([[0, 2], [2, 3]])}),
+        Case(((2, 5), ()), {"axis": 1, "batch_dims": 0}, {1: np.array([4, 0, -1])}),
+        Case(((2, 5), ()), {"axis": 1, "batch_dims": 1}, {1: np.array([[4, 0, 4], [1, 1, -2]])}),
+        Case(((2, 3, 2, 2), ()), {"axis": 2, "batch_dims": 1}, {1: np.array([[1, 0], [1, 1]])}),
     ],
 )
 _gather_adjoint = move(
     "gather_adjoint",
-    lambda x, indices, shape, axis: kmove.scatter_add(shape, x.dtype, indices, x, axis),
-    lambda x, indices, shape, axis: Aval(shape, x.dtype),
-    (lambda dy, indices, axis: apply(_gather, (dy, indices), {"axis": axis}), None),
+    lambda x, indices, shape, axis, batch_dims: kmove.scatter_add(
+        shape, x.dtype, indices, x, axis, batch_dims
+    ),
+    lambda x, indices, shape, axis, batch_dims: Aval(shape, x.dtype),
+    (
+        lambda dy, indices, axis, batch_dims: apply(
+            _gather, (dy, indices), {"axis": axis, "batch_dims": batch_dims}
+        ),
+        None,
+    ),
     inputs=("x", "indices"),
     linear=True,
     kernel=kmove.scatter_add,
-    samples=[Case(((3, 3), ()), {"shape": (4, 3), "axis": 0}, {1: np.array([0, 0, 2])})],
+    batch=_gather_batch,
+    samples=[
+        Case(
+            ((3, 3), ()),
+            {"shape": (4, 3), "axis": 0, "batch_dims": 0},
+            {1: np.array([0, 0, 2])},
+        ),
+        Case(
+            ((2, 3, 2), ()),
+            {"shape": (2, 3, 4), "axis": 2, "batch_dims": 1},
+            {1: np.array([[3, 3], [0, -1]])},
+        ),
+    ],
 )
 
 
@@ -143,43 +205,21 @@ def gather(x: Any, indices: Any, axis: Any = 0, batch_dims: int = 0) -> Tensor:
     x, indices = convert(x), convert(indices)
     if indices.dtype.kind not in "iu":
         raise InvalidArgumentError(f"gather: indices must be integers, got {indices.dtype}")
-    if batch_dims:
-        return _gather_batched(x, indices, axis, as_int("gather", "batch_dims", batch_dims))
-    place = normalize_axis("gather", axis, x._data.ndim)
-    return apply(_gather, (x, indices), {"axis": place})
-
-
-def _gather_batched(x: Tensor, indices: Tensor, axis: Any, batch_dims: int) -> Tensor:
-    place = max(normalize_axis("gather", axis, x._data.ndim), batch_dims)
-    batch = tuple(x.shape[:batch_dims])
-    if tuple(indices.shape[:batch_dims]) != batch:
+    shared = as_int("gather", "batch_dims", batch_dims)
+    place = max(normalize_axis("gather", axis, x._data.ndim), shared)
+    if (
+        not 0 <= shared <= indices._data.ndim
+        or x._data.shape[:shared] != indices._data.shape[:shared]
+    ):
         raise InvalidArgumentError(
-            f"gather: the first {batch_dims} axes of shapes {tuple(x.shape)} and "
+            f"gather: the first {shared} axes of shapes {tuple(x.shape)} and "
             f"{tuple(indices.shape)} must agree"
         )
-    grid = np.ogrid[tuple(slice(0, size) for size in batch)]
-    extra = indices._data.ndim - batch_dims
-    rows = tuple(one.reshape(one.shape + (1,) * extra) for one in grid)
-    front = tuple(range(place))
-    if place > batch_dims:
-        perm = (
-            *front[:batch_dims],
-            place,
-            *front[batch_dims:],
-            *range(place + 1, x._data.ndim),
-        )
-        from .shape import transpose
-
-        moved = getitem(transpose(x, perm), (*rows, indices))
-        middle = range(batch_dims + extra, batch_dims + extra + place - batch_dims)
-        rest = range(middle.stop, moved._data.ndim)
-        order = (*front[:batch_dims], *middle, *range(batch_dims, batch_dims + extra), *rest)
-        return transpose(moved, order)
-    return getitem(x, (*rows, indices))
+    return apply(_gather, (x, indices), {"axis": place, "batch_dims": shared})
 
 
 def _scatter_slices(values: Tensor, indices: Tensor, shape: tuple[int, ...]) -> Tensor:
-    return apply(_gather_adjoint, (values, indices), {"shape": shape, "axis": 0})
+    return apply(_gather_adjoint, (values, indices), {"shape": shape, "axis": 0, "batch_dims": 0})
 
 
 conversion.operations.scatter_slices = _scatter_slices

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from tinygrad_cg_kernels import contract
 
-from ..convert import convert_operands, promote
+from ..convert import convert_operands, is_tensor, promote
 from ..errors import InvalidArgumentError
 from ..primitive import Primitive, apply, register
 from ..tensor import Aval, Tensor
 from .complex import conj
-from .define import Case, broadcast_shapes
-from .elementwise import multiply
-from .shape import expand_dims, squeeze, swap_last, transpose
+from .define import Case, as_int, as_shape, broadcast_shapes, normalize_axis
+from .elementwise import absolute, multiply, power, sqrt, square
+from .reductions import reduce_max, reduce_sum
+from .shape import expand_dims, reshape, squeeze, swap_last, transpose
 
 
 def _matmul_aval(x: Aval, y: Aval) -> Aval:
@@ -79,12 +81,13 @@ def matmul(
     """The matrix product over the last two axes; the axes before them broadcast.
 
     A 1-D operand is a row on the left or a column on the right, as in NumPy. The flags
-    transpose (adjoint: and conjugate) an operand's last two axes first.
+    transpose (adjoint: and conjugate) an operand's last two axes first. The dtypes promote.
+    Raises InvalidArgumentError for scalars and shapes that do not fit.
     """
     x, y = convert_operands((x, y))
     row, column = x._data.ndim == 1, y._data.ndim == 1
-    x = expand_dims(x, 0) if row else _turn(x, transpose_x, adjoint_x)
-    y = expand_dims(y, 1) if column else _turn(y, transpose_y, adjoint_y)
+    x = expand_dims(x, 0) if row else _turn("matmul", x, transpose_x, adjoint_x)
+    y = expand_dims(y, 1) if column else _turn("matmul", y, transpose_y, adjoint_y)
     if min(x._data.ndim, y._data.ndim) < 2 or x._data.shape[-1] != y._data.shape[-2]:
         _refuse("matmul", x, y)
     out = apply(_matmul, (x, y), {})
@@ -94,42 +97,87 @@ def matmul(
 
 
 def matvec(x: Any, y: Any, transpose_x: bool = False, adjoint_x: bool = False) -> Tensor:
-    """A matrix (..., m, n) times a vector (..., n): shape (..., m)."""
+    """A matrix (..., m, n) times a vector (..., n): shape (..., m).
+
+    After ``tf.linalg.matvec``: leading axes broadcast. Dtypes and errors as for `matmul`.
+    """
     x, y = convert_operands((x, y))
-    x = _turn(x, transpose_x, adjoint_x)
+    x = _turn("matvec", x, transpose_x, adjoint_x)
     if x._data.ndim < 2 or y._data.ndim < 1 or x._data.shape[-1] != y._data.shape[-1]:
         _refuse("matvec", x, y)
     return apply(_matvec, (x, y), {})
 
 
 def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
-    """The sum of products over `axes`: a number of axes, or two lists of them."""
-    from .define import normalize_axis
-    from .shape import reshape
+    """The sum of products over `axes`: the last so many of `x` and first of `y`, or two lists.
 
+    After ``np.tensordot``. The result has the other axes of `x`, then those of `y`. Raises
+    InvalidArgumentError for axes that an operand does not have or that differ in size.
+    """
     x, y = convert_operands((x, y))
-    if isinstance(axes, int):
-        left = list(range(x._data.ndim - axes, x._data.ndim))
-        right = list(range(axes))
-    else:
-        left, right = ([one] if isinstance(one, int) else list(one) for one in axes)
-    left = [normalize_axis("tensordot", axis, x._data.ndim) for axis in left]
-    right = [normalize_axis("tensordot", axis, y._data.ndim) for axis in right]
+    left, right = _folded_axes(axes, x._data.ndim, y._data.ndim)
     if [x._data.shape[i] for i in left] != [y._data.shape[i] for i in right]:
         _refuse("tensordot", x, y)
     rows = [i for i in range(x._data.ndim) if i not in left]
     columns = [i for i in range(y._data.ndim) if i not in right]
-    folded = int(np.prod([x._data.shape[i] for i in left], dtype=np.int64))
+    folded = prod(x._data.shape[i] for i in left)
     height = [x._data.shape[i] for i in rows]
     width = [y._data.shape[i] for i in columns]
-    first = reshape(transpose(x, rows + left), (int(np.prod(height)), folded))
-    second = reshape(transpose(y, right + columns), (folded, int(np.prod(width))))
+    first = reshape(transpose(x, rows + left), (prod(height), folded))
+    second = reshape(transpose(y, right + columns), (folded, prod(width)))
     return reshape(apply(_matmul, (first, second), {}), (*height, *width))
 
 
-def _turn(x: Tensor, transposed: bool, adjoint: bool) -> Tensor:
+def norm(x: Any, order: Any = "euclidean", axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The norm of vectors for any order; of matrices (two axes) the Euclidean one only.
+
+    After ``tf.norm``: over all elements by default; `order` is "euclidean" ("fro"), 1, 2, inf,
+    or another number. Real for complex `x`. Raises InvalidArgumentError for other orders.
+    """
+    size = absolute(x)
+    if order in ("euclidean", "fro") or (order == 2 and not isinstance(axis, (tuple, list))):
+        return sqrt(reduce_sum(square(size), axis, keepdims))
+    if isinstance(axis, (tuple, list)):
+        raise InvalidArgumentError(f"norm: of matrices only 'euclidean', got {order!r}")
+    if order == 1:
+        return reduce_sum(size, axis, keepdims)
+    if order == np.inf:
+        return reduce_max(size, axis, keepdims)
+    return power(reduce_sum(power(size, order), axis, keepdims), 1 / order)
+
+
+def _folded_axes(axes: Any, rank_x: int, rank_y: int) -> tuple[list[int], list[int]]:
+    """The axes that `tensordot` folds, of each operand in its order."""
+    if is_tensor(axes) or isinstance(axes, np.ndarray):
+        axes = np.asarray(axes).tolist()
+    if not isinstance(axes, (list, tuple)):
+        count = as_int("tensordot", "axes", axes)
+        if not 0 <= count <= min(rank_x, rank_y):
+            raise InvalidArgumentError(
+                f"tensordot: axes is {count}, but x has {rank_x} dimensions and y has {rank_y}: "
+                "give a number that both have, or two lists of axes"
+            )
+        return list(range(rank_x - count, rank_x)), list(range(count))
+    if len(axes) != 2:
+        raise InvalidArgumentError(
+            f"tensordot: axes must be a number or two lists, of x and of y; got {len(axes)} parts"
+        )
+    left, right = (
+        [normalize_axis("tensordot", i, rank) for i in as_shape("tensordot", part)]
+        for part, rank in zip(axes, (rank_x, rank_y), strict=True)
+    )
+    if len(left) != len(right) or len({*left}) != len(left) or len({*right}) != len(right):
+        raise InvalidArgumentError(
+            f"tensordot: axes {axes} must name equally many axes of x and y, each of them once"
+        )
+    return left, right
+
+
+def _turn(name: str, x: Tensor, transposed: bool, adjoint: bool) -> Tensor:
     if transposed and adjoint:
-        raise InvalidArgumentError("matmul: transpose and adjoint exclude each other")
+        raise InvalidArgumentError(
+            f"{name}: transpose and adjoint exclude each other: adjoint transposes and conjugates"
+        )
     if not (transposed or adjoint) or x._data.ndim < 2:
         return x
     return conj(swap_last(x)) if adjoint else swap_last(x)

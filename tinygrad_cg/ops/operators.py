@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ..adapt import rounded
 from ..convert import is_tensor
 from ..nest import map_structure
 from ..tensor import ArrayLike, Tensor
 from . import elementwise, indexing, linalg, reductions, shape
+from .define import as_int
 
 
 def _reflected(op: Any) -> Callable:
@@ -29,6 +31,10 @@ def _invert(x: Any) -> Tensor:
     if x.dtype.kind != "b":
         raise TypeError(f"~ needs a boolean tensor, got {x.dtype}")
     return elementwise.logical_not(x)
+
+
+def _round(x: Any, digits: Any = None) -> Tensor:
+    return rounded(x, 0 if digits is None else as_int("round", "ndigits", digits))
 
 
 def _logical(symbol: str, op: Callable) -> Callable:
@@ -101,29 +107,24 @@ _UFUNC_NAMES = [ufunc.__name__ for ufunc in _UFUNCS]
 
 def _array_function(self: Any, function: Any, types: Any, args: tuple, kwargs: dict) -> Any:
     """NumPy's functions on tensors are those of ``tinygrad_cg.numpy``; others are refused."""
-    from .. import numpy as namespace
-
     if function in _PLAIN:
         plain = lambda leaf: leaf.__array__() if is_tensor(leaf) else leaf  # noqa: E731
         return function(*map_structure(plain, args), **map_structure(plain, kwargs))
-    name = function.__name__
-    found = getattr(namespace, name, None) if function.__module__ == "numpy" else None
-    if function is np.linalg.norm:
-        found = _norm
+    found = functions.get(function)
     if found is None:
         raise TypeError(
-            f"{function.__module__}.{name} is not supported on tensors: use .numpy() for the "
-            "values alone (no gradient flows), or a function of tinygrad_cg.numpy"
+            f"{function.__module__}.{function.__name__} is not supported on tensors: use .numpy() "
+            "for the values alone (no gradient flows), or a function of tinygrad_cg.numpy"
         )
     return found(*args, **{key: value for key, value in kwargs.items() if value is not _NO_VALUE})
 
 
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
-    from ..linalg import norm
-
-    return norm(x, "euclidean" if ord is None else ord, axis, keepdims)
+    return linalg.norm(x, "euclidean" if ord is None else ord, axis, keepdims)
 
 
+# What stands for each of NumPy's functions on tensors; ``tinygrad_cg.numpy`` adds its own.
+functions: dict[Callable, Callable] = {np.linalg.norm: _norm}
 _NO_VALUE = np._NoValue
 _PLAIN = {  # functions whose result has no gradient
     *(np.allclose, np.array_equal, np.array_equiv, np.isclose, np.array2string),
@@ -158,7 +159,7 @@ _OTHERS = {
     "__abs__": elementwise.absolute,
     "__invert__": _invert,
     "__pos__": shape.identity,
-    "__round__": lambda x, digits=None: elementwise.round_half_even(x),
+    "__round__": _round,
     "__floor__": elementwise.floor,
     "__getitem__": indexing.getitem,
     "__array_ufunc__": _array_ufunc,

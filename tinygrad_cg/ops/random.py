@@ -1,4 +1,7 @@
-"""Random tensors from NumPy's Philox generator. A seed gives the same numbers everywhere."""
+"""Random tensors from NumPy's Philox generator. A seed gives the same numbers everywhere.
+
+Ranges, means and deviations may be tensors: the gradient flows to them, with the draws held.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,29 @@ from typing import Any
 
 import numpy as np
 
-from ..convert import FLOAT32, as_dtype
+from tinygrad_cg_kernels.quiet import cast as cast_array
+
+from ..convert import FLOAT32, FLOAT64, any_tensor, as_dtype, convert, is_tensor, to_array
 from ..errors import InvalidArgumentError
 from ..tensor import Tensor
-from .define import as_shape
+from .define import as_int, as_sizes
+from .elementwise import equal, where
+from .shape import cast
 
 _lock = threading.Lock()
 _generator = np.random.Generator(np.random.Philox())
 
 
 def set_seed(seed: int) -> None:
-    """Start the sequence of all later draws without a seed of their own at `seed`."""
+    """Start the sequence of all later draws without a seed of their own at `seed`.
+
+    After ``tf.random.set_seed``. Raises TypeError for what is no integer, InvalidArgumentError
+    for a negative one.
+    """
     global _generator
+    generator = _seeded("set_seed", seed)
     with _lock:
-        _generator = np.random.Generator(np.random.Philox(seed))
+        _generator = generator
 
 
 def uniform(
@@ -33,16 +45,26 @@ def uniform(
 ) -> Tensor:
     """Draws from [minval, maxval); integers need `maxval`, floats have 1 by default.
 
-    With `seed` the result is always the same; without, see `set_seed`.
+    With `seed` the result is always the same; without, see `set_seed`. After
+    ``tf.random.uniform``: floating bounds broadcast to `shape`, and get gradients where they are
+    tensors. Raises TypeError for dtypes that are neither floats nor integers, and
+    InvalidArgumentError for bounds that do not fit.
     """
-    wanted, sizes = as_dtype(dtype), as_shape("uniform", shape)
+    wanted, sizes = as_dtype(dtype), as_sizes("uniform", shape)
     if wanted.kind in "iu":
-        if maxval is None:
-            raise InvalidArgumentError("uniform: integers need maxval")
-        return Tensor(_draw("integers", seed, int(minval), int(maxval), sizes, wanted))
-    high = 1 if maxval is None else maxval
-    draws = _draw("random", seed, sizes)
-    return Tensor(np.asarray(minval + draws * (np.asarray(high) - minval), wanted))
+        return _integers(sizes, minval, maxval, wanted, seed)
+    _check_float("uniform", wanted, "cast(uniform(shape, 0, 2, int32), bool), for example")
+    bounds = {"minval": minval, "maxval": 1 if maxval is None else maxval}
+    low, high = _parameters("uniform", sizes, bounds)
+    draws = _draw("uniform", "random", seed, sizes)
+    if isinstance(low, Tensor) or isinstance(high, Tensor):
+        low, high = cast(low, wanted), cast(high, wanted)
+        values = low + Tensor(cast_array(draws, wanted)) * (high - low)
+        return where(equal(values, high), low, values)
+    with np.errstate(all="ignore"):
+        values = np.asarray(low + draws * (high - low)).astype(wanted)
+        # What rounding made of the largest draws begins again at the lower end.
+        return Tensor(np.where(values == high.astype(wanted), low.astype(wanted), values))
 
 
 def normal(
@@ -53,14 +75,77 @@ def normal(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Draws from the normal distribution of the given mean and standard deviation."""
-    draws = _draw("standard_normal", seed, as_shape("normal", shape))
-    return Tensor(np.asarray(mean + draws * np.asarray(stddev), as_dtype(dtype)))
+    """Draws from the normal distribution of the given mean and standard deviation.
+
+    After ``tf.random.normal``: `mean` and `stddev` broadcast with `shape`, and get gradients
+    where they are tensors. `seed` as for `uniform`. Raises TypeError for a dtype that is no
+    float, InvalidArgumentError for shapes that do not broadcast.
+    """
+    wanted, sizes = as_dtype(dtype), as_sizes("normal", shape)
+    _check_float("normal", wanted, "cast(normal(shape), dtype)")
+    center, scale = _parameters("normal", sizes, {"mean": mean, "stddev": stddev})
+    draws = _draw("normal", "standard_normal", seed, sizes)
+    if isinstance(center, Tensor) or isinstance(scale, Tensor):
+        return Tensor(cast_array(draws, wanted)) * cast(scale, wanted) + cast(center, wanted)
+    with np.errstate(all="ignore"):
+        return Tensor(np.asarray(center + draws * scale).astype(wanted))
 
 
-def _draw(method: str, seed: int | None, *arguments: Any) -> np.ndarray:
+def _integers(sizes: tuple, minval: Any, maxval: Any, dtype: np.dtype, seed: Any) -> Tensor:
+    if maxval is None:
+        raise InvalidArgumentError("uniform: integers need maxval")
+    low, high = as_int("uniform", "minval", minval), as_int("uniform", "maxval", maxval)
+    limits = np.iinfo(dtype)
+    if not limits.min <= low < high <= int(limits.max) + 1:
+        raise InvalidArgumentError(
+            f"uniform: minval must be below maxval, and both within {dtype}: got {low} and {high}"
+        )
+    return Tensor(_draw("uniform", "integers", seed, low, high, sizes, dtype))
+
+
+def _check_float(name: str, dtype: np.dtype, remedy: str) -> None:
+    if dtype.kind != "f":
+        kinds = "floats or integers" if name == "uniform" else "floats"
+        raise TypeError(f"{name}: draws are {kinds}, dtype cannot be {dtype}: use {remedy}")
+
+
+def _parameters(name: str, sizes: tuple[int, ...], values: dict[str, Any]) -> list[Any]:
+    """Each parameter of a distribution: a Tensor if a gradient can flow to it, else an array."""
+    parameters = [_parameter(value) for value in values.values()]
+    shapes = [tuple(np.shape(parameter)) for parameter in parameters]
+    try:
+        np.broadcast_shapes(sizes, *shapes)
+    except ValueError:
+        given = " and ".join(f"{key} {shape}" for key, shape in zip(values, shapes, strict=True))
+        raise InvalidArgumentError(
+            f"{name}: the shapes of {given} do not broadcast with shape {sizes}: give numbers, or "
+            "tensors of that shape"
+        ) from None
+    return parameters
+
+
+def _parameter(value: Any) -> Any:
+    if is_tensor(value) or (isinstance(value, (list, tuple)) and any_tensor(value)):
+        value = convert(value)
+        if value.dtype.kind == "f":
+            return value
+        value = np.asarray(value)
+    return to_array(value, FLOAT64, copy=False)
+
+
+def _seeded(name: str, seed: Any) -> np.random.Generator:
+    """A generator that starts at `seed`; anywhere if it is None."""
     if seed is not None:
-        generator = np.random.Generator(np.random.Philox(seed))
-        return np.asarray(getattr(generator, method)(*arguments))
+        seed = as_int(name, "seed", seed)
+        if seed < 0:
+            raise InvalidArgumentError(
+                f"{name}: seed must not be negative, got {seed}: use its abs"
+            )
+    return np.random.Generator(np.random.Philox(seed))
+
+
+def _draw(name: str, method: str, seed: int | None, *arguments: Any) -> np.ndarray:
+    if seed is not None:
+        return np.asarray(getattr(_seeded(name, seed), method)(*arguments))
     with _lock:
         return np.asarray(getattr(_generator, method)(*arguments))

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels import quiet
 from tinygrad_cg_kernels import reduce as kreduce
+from tinygrad_cg_kernels.dtypes import computing
 
 from ..convert import convert
 from ..primitive import Primitive, apply, register
@@ -19,6 +21,7 @@ from .elementwise import (
     exp,
     isfinite,
     multiply,
+    power,
     subtract,
     where,
 )
@@ -60,13 +63,13 @@ reduce_sum = reduction(
 
 
 def _run_mean(x: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarray:
-    total = kreduce.sum(x, axis, keepdims)
-    count = _count(x.shape, axis)
-    if x.dtype.kind in "fc":
-        with np.errstate(all="ignore"):
-            return np.divide(total, count, out=total)
     if x.dtype.kind == "b":
         raise TypeError("mean: needs numbers, got bool; cast them to a float dtype first")
+    wide = quiet.cast(x, computing(x.dtype))  # a mean may fit where the sum does not
+    total = kreduce.sum(wide, axis, keepdims)
+    count = _count(x.shape, axis)
+    if x.dtype.kind in "fc":
+        return quiet.cast(quiet.quietly(np.divide, total, count, total), x.dtype)
     quotient = np.abs(total) // max(count, 1)  # towards zero, as the original
     return np.asarray(np.where(total < 0, -quotient, quotient), x.dtype)
 
@@ -100,7 +103,7 @@ def _others_product(rows: Tensor) -> Tensor:
     """Products up a binary tree, and down again: 2 log n multiplications of whole rows."""
     height, count = rows.shape
     if count == 1:
-        return ones((height, 1), rows.dtype)
+        return power(rows, 0)  # ones that stay connected: derivatives beyond are 0, not None
     if count % 2:
         rows = concatenate([rows, ones((height, 1), rows.dtype)], 1)
     even = getitem(rows, (slice(None), slice(0, None, 2)))
@@ -216,12 +219,19 @@ _log_softmax = _along(
 
 
 def argmax(x: Any, axis: Any = 0) -> Tensor:
-    """Positions (int64) of the largest elements along `axis`; the first where several tie."""
+    """Positions (int64) of the largest elements along `axis`; the first where several tie.
+
+    After ``tf.argmax``: `axis` is 0 by default; None means the flattened tensor. Raises
+    InvalidArgumentError for an axis that `x` does not have, and for an empty one.
+    """
     return _arg(_argmax, x, axis)
 
 
 def argmin(x: Any, axis: Any = 0) -> Tensor:
-    """Positions (int64) of the smallest elements along `axis`; the first where several tie."""
+    """Positions (int64) of the smallest elements along `axis`; the first where several tie.
+
+    `axis` and errors as for `argmax`.
+    """
     return _arg(_argmin, x, axis)
 
 
@@ -233,12 +243,15 @@ def _arg(primitive: Primitive, x: Any, axis: Any) -> Tensor:
 
 
 def log_softmax(x: Any, axis: Any = -1) -> Tensor:
-    """``x - logsumexp(x)`` along `axis`, without overflow."""
+    """``x - logsumexp(x)`` along `axis`, without overflow; the shape is that of `x`.
+
+    Integers become float64. Raises InvalidArgumentError for an axis that `x` does not have.
+    """
     x = convert(x)
     place = normalize_axis("log_softmax", as_int("log_softmax", "axis", axis), x._data.ndim)
     return apply(_log_softmax, (x,), {"axis": place})
 
 
 def softmax(x: Any, axis: Any = -1) -> Tensor:
-    """``exp(x) / sum(exp(x))`` along `axis`, without overflow."""
+    """``exp(x) / sum(exp(x))`` along `axis`, without overflow; as `log_softmax` otherwise."""
     return exp(log_softmax(x, axis))

@@ -14,7 +14,7 @@ from ..errors import InvalidArgumentError
 from ..functions import unary_op
 from ..primitive import Primitive, apply, register
 from ..tensor import Aval, Tensor
-from .define import Case, as_shape, broadcast_shapes, move, normalize_axes, normalize_axis
+from .define import Case, as_shape, as_sizes, broadcast_shapes, move, normalize_axes, normalize_axis
 from .indexing import getitem
 
 identity = unary_op(
@@ -63,7 +63,11 @@ def _cast_array(x: Any, dtype: np.dtype) -> np.ndarray:
 
 
 def cast(x: Any, dtype: Any) -> Tensor:
-    """`x` as `dtype`; a tensor that has it comes back as it is. To integers truncates."""
+    """`x` as `dtype`; a tensor that has it comes back as it is. To integers truncates.
+
+    After ``tf.cast``. The gradient is cast back. What is too large for `dtype` becomes infinite.
+    Raises TypeError for None, and for what is no dtype of tensors.
+    """
     wanted = as_dtype(dtype)
     if not isinstance(x, Tensor):
         x = convert(x)
@@ -86,7 +90,10 @@ _reshape = move(
 
 
 def reshape(x: Any, shape: Any) -> Tensor:
-    """The elements of `x`, in row-major order, with another shape. One size may be -1."""
+    """The elements of `x`, in row-major order, with another shape. One size may be -1.
+
+    Raises InvalidArgumentError unless the two shapes have equally many elements.
+    """
     x = convert(x)
     sizes = as_shape("reshape", shape)
     return apply(_reshape, (x,), {"shape": _infer("reshape", x._data.shape, sizes)})
@@ -136,14 +143,20 @@ _squeeze = move(
 
 
 def expand_dims(x: Any, axis: Any) -> Tensor:
-    """`x` with a new axis of size 1 at position `axis`."""
+    """`x` with a new axis of size 1 at position `axis`, which may be negative.
+
+    Raises InvalidArgumentError for a position that the result does not have.
+    """
     x = convert(x)
     place = normalize_axis("expand_dims", axis, x._data.ndim + 1)
     return apply(_expand_dims, (x,), {"axis": place})
 
 
 def squeeze(x: Any, axis: Any = None) -> Tensor:
-    """`x` without its axes of size 1, or without those that `axis` names."""
+    """`x` without its axes of size 1, or without those that `axis` names.
+
+    Raises InvalidArgumentError for an axis of another size, or one that `x` does not have.
+    """
     x = convert(x)
     shape = x._data.shape
     if axis is None:
@@ -177,7 +190,10 @@ _transpose = move(
 
 
 def transpose(x: Any, perm: Any = None) -> Tensor:
-    """`x` with its axes in the order `perm`; reversed by default."""
+    """`x` with its axes in the order `perm`; reversed by default.
+
+    Raises InvalidArgumentError if `perm` does not name each axis once.
+    """
     x = convert(x)
     ndim = x._data.ndim
     if perm is None:
@@ -229,9 +245,12 @@ _broadcast_to = move(
 
 
 def broadcast_to(x: Any, shape: Any) -> Tensor:
-    """`x` repeated to `shape`, by the rules of broadcasting."""
+    """`x` repeated to `shape`, by NumPy's rules of broadcasting.
+
+    Raises InvalidArgumentError for a shape that `x` does not broadcast to, or negative sizes.
+    """
     x = convert(x)
-    sizes = as_shape("broadcast_to", shape)
+    sizes = as_sizes("broadcast_to", shape)
     if x._data.shape and broadcast_shapes("broadcast_to", x._data.shape, sizes) != sizes:
         raise InvalidArgumentError(
             f"broadcast_to: shape {tuple(x.shape)} does not broadcast to {sizes}"
@@ -326,7 +345,11 @@ def _operands(name: str, tensors: Any) -> tuple[Tensor, ...]:
 
 
 def concatenate(tensors: Any, axis: Any = 0) -> Tensor:
-    """Tensors joined along an axis that they have; `tensors` is any iterable."""
+    """Tensors joined along an axis that they have; `tensors` is any iterable.
+
+    Their dtypes promote. Raises InvalidArgumentError for shapes that differ on another axis,
+    and for no tensors at all.
+    """
     operands = _operands("concatenate", tensors)
     shapes = [tensor._data.shape for tensor in operands]
     place = normalize_axis("concatenate", axis, len(shapes[0]))
@@ -339,7 +362,10 @@ def concatenate(tensors: Any, axis: Any = 0) -> Tensor:
 
 
 def stack(tensors: Any, axis: Any = 0) -> Tensor:
-    """Tensors of one shape joined along a new axis; `tensors` is any iterable."""
+    """Tensors of one shape joined along a new axis; `tensors` is any iterable.
+
+    Their dtypes promote. Raises InvalidArgumentError for shapes that differ, and for no tensors.
+    """
     operands = _operands("stack", tensors)
     shapes = [tensor._data.shape for tensor in operands]
     if len(set(shapes)) > 1:
@@ -349,7 +375,10 @@ def stack(tensors: Any, axis: Any = 0) -> Tensor:
 
 
 def unstack(x: Any, axis: Any = 0) -> list[Tensor]:
-    """The slices of `x` along `axis`, as a list."""
+    """The slices of `x` along `axis`, as a list of tensors with one axis less.
+
+    Raises InvalidArgumentError for an axis that `x` does not have.
+    """
     x = convert(x)
     place = normalize_axis("unstack", axis, x._data.ndim)
     index = (slice(None),) * place
