@@ -48,9 +48,7 @@ _TABLE = """
         a_is_sparse=False, b_is_sparse=False, name=None)
         = matvec(a, b, transpose_a, adjoint_a)
     norm(tensor, ord="euclidean", axis=None, keepdims=False, name=None)
-        = norm(tensor, ord, axis, bool(keepdims))
-        # The norm over `axis`, by default of all elements: of vectors for any order, of matrices
-        (two axes) the Euclidean one.
+        = norm(tensor, ord, axis, keepdims)
     tensordot(a, b, axes, name=None) = tensordot(a, b, axes)
 """
 spell(globals(), _TABLE)

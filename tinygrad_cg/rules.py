@@ -25,6 +25,16 @@ def place_of(function: Any) -> tuple[str, int]:
     return (code.co_filename, code.co_firstlineno) if code is not None else ("<unknown>", 0)
 
 
+def _is_plain(grad_fn: Any) -> bool:
+    """Whether the code of `grad_fn` says all that there is to know of its signature."""
+    return (
+        type(grad_fn) is FunctionType
+        and grad_fn.__defaults__ is None
+        and grad_fn.__kwdefaults__ is None
+        and not hasattr(grad_fn, "__wrapped__")
+    )
+
+
 class Rule:
     """The signature of a `grad_fn`: looked at once, for it costs more than an operation."""
 
@@ -113,7 +123,7 @@ class Definition:
             self._refuse_arity(grad_fn, outputs, known)
         if variables:
             self._check_variables(variables, known)
-        elif type(grad_fn) is FunctionType and not hasattr(grad_fn, "__wrapped__"):
+        elif _is_plain(grad_fn):
             self._known = (grad_fn.__code__, outputs, known)
         return known
 

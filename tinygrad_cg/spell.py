@@ -89,7 +89,9 @@ def _inherited(expression: str, scope: dict[str, Any], readers: Container[str]) 
     given |= keywords
     if not all(given.values()):
         return ""
-    return _MENTION.sub(lambda found: given.get(found[0], found[0]), inspect.getdoc(operation) or "")
+    return _MENTION.sub(
+        lambda found: given.get(found[0], found[0]), inspect.getdoc(operation) or ""
+    )
 
 
 def _called(call: ast.expr) -> str:

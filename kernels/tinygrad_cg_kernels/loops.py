@@ -6,6 +6,7 @@ three strided dimensions, with any further ones looped over in Python.
 """
 
 import itertools
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from math import prod
@@ -44,6 +45,10 @@ IN_PLACE = {"line": "", "line_scalar_y": "_scalar_y"}
 # --- shapes -----------------------------------------------------------------------------
 
 Layouts = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+
+
+_TELLING = re.compile(r"NameError|Untyped|Unknown attribute|nsupported|not defined")
+"""The lines of Numba's messages that say what is wrong with a user's function."""
 
 
 class Plan(NamedTuple):
@@ -306,7 +311,8 @@ class Elementwise:
         except NumbaError as error:
             names = ", ".join(str(dtype) for dtype in dtypes[: self.inputs])
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            reason = " ".join(lines[1:3]) or "it does not compile"
+            telling = [line for line in lines if _TELLING.search(line)]
+            reason = telling[0] if telling else " ".join(lines[1:3])
             raise TypeError(f"{self.name}: no kernel for dtype {names}: {reason}") from error
 
     # running

@@ -160,8 +160,13 @@ def _looked_up(key: tuple[Any, ...], ndim: int) -> int:
     """How many of the first axes a key says something about; the others stay whole, and last."""
     if any(part is Ellipsis for part in key):
         return ndim
-    boolean = [part.ndim if getattr(part, "dtype", None) == bool else 1 for part in key]
-    return sum(count for count, part in zip(boolean, key, strict=True) if part is not None)
+    rank = 0
+    for part in key:
+        if isinstance(part, np.ndarray) and part.dtype.kind == "b":
+            rank += part.ndim
+        elif part is not None:
+            rank += 1
+    return rank
 
 
 def _flat_positions(shape: tuple[int, ...], key: tuple[Any, ...]) -> np.ndarray:
