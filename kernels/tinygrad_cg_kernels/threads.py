@@ -20,6 +20,12 @@ from tinygrad_cg_kernels.compile import kernel
 
 BLOCK = 16384
 """Elements in a block."""
+# An OpenMP thread (GNU's, which Numba uses on Linux) that waits spins for milliseconds: beside
+# a busy neighbour 1 ms of work took 12. It is told to give up its core after a few
+# microseconds, unless the user chose. Read when the first parallel kernel loads the library.
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+
 THRESHOLD = 4 * BLOCK
 """Elements from which the splitter is used: below, waking threads costs more than it saves."""
 

@@ -9,6 +9,7 @@ import numpy as np
 from ..convert import any_tensor, convert, convert_operands, is_tensor
 from ..custom_gradient import custom_gradient
 from ..dtypes import float32, int32, uint32
+from ..math import log_sigmoid as _log_sigmoid
 from ..ops.creation import constant
 from ..ops.shape import cast
 from ..spell import spell
@@ -25,6 +26,7 @@ __all__ = [
     "custom_gradient",
     "dtype",
     "is_tensor",
+    "log_sigmoid",
     "ndim",
     "shape",
 ]
@@ -84,6 +86,11 @@ def _eye(rows: Any, columns: Any, diagonal: int, kind: Any) -> Tensor:
     return cast(constant(np.eye(rows, columns, diagonal)), kind or float32)
 
 
+def log_sigmoid(x: Any) -> Tensor:
+    """The logarithm of sigmoid(x), without overflow; booleans and integers are float32 first."""
+    return _log_sigmoid(_real(x))
+
+
 _TABLE = """
     abs absolute(x) = absolute(x)
     add(x1, x2) = add(x1, x2)
@@ -136,7 +143,6 @@ _TABLE = """
         down if integers are asked for.
     log(x) = log(_real(x))
     log1p(x) = log1p(_real(x))
-    log_sigmoid(x) = log_sigmoid(_real(x))  # The logarithm of sigmoid(x), without overflow.
     log_softmax(x, axis=-1) = log_softmax_over(_real(x), axis)
         # ``x - logsumexp(x)`` along one axis, several, or all (None), without overflow.
     logical_and(x1, x2) = logical_and(x1, x2)
