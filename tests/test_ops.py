@@ -40,12 +40,30 @@ def assert_same(actual, expected, rtol):
         assert_allclose(actual, expected, rtol=rtol, atol=rtol * float(scale))
 
 
-def accepts(example: Example, dtype) -> bool:
-    """Whether the record takes operands of this dtype."""
-    try:
-        example.run(*example.cast(dtype))
-    except (TypeError, ValueError):
+# What a record refuses, with a TypeError; all others take operands of every dtype.
+REFUSED = {
+    "b": {"floor_divide", "mean", "negative", "power", "remainder", "sign", "subtract"},
+    "c": {
+        *("argmax", "argmin", "ceil", "clip", "floor", "floor_divide", "greater"),
+        *("greater_equal", "less", "less_equal", "log_softmax", "logsumexp", "max", "maximum"),
+        *("min", "minimum", "relu", "remainder", "round", "sigmoid", "softplus"),
+    },
+}
+OF_COMPLEX = [
+    name for name in DIFFERENTIABLE if is_elementwise(OPS[name]) and name not in REFUSED["c"]
+]
+FLOATS_ALONE = {"scalar_power"}  # `power` calls it for these, and itself takes all others
+
+
+def refuses(example: Example, dtype) -> bool:
+    """Whether the record refuses operands of this dtype, as it must if it is in the table."""
+    name, kind = example.primitive.name, np.dtype(dtype).kind
+    if name not in REFUSED.get(kind, ()):
         return False
+    if name in ("max", "min") and not example.params["axis"]:
+        return False  # nothing is compared
+    with pytest.raises(TypeError):
+        example.run(*example.cast(dtype))
     return True
 
 
@@ -80,25 +98,33 @@ def test_values_are_the_references(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int32", "int64"])
-@pytest.mark.parametrize("name", WITH_REFERENCE)
+@pytest.mark.parametrize("name", [name for name in WITH_REFERENCE if name not in FLOATS_ALONE])
 def test_integers_where_a_record_takes_them(name, dtype):
     for example in alike(name):
-        operands = whole(example, dtype).operands
-        try:
-            expected = example.reference(*operands)
-            result = example.run(*operands)
-        except (TypeError, ValueError):
+        example = whole(example, dtype)
+        if refuses(example, dtype):
             continue
-        rtol = 1e-3 if result.dtype.kind == "f" else 0  # NumPy takes float16 for bool
-        assert_same(result, expected.astype(result.dtype), rtol)
+        operands = example.operands
+        result = example.run(*operands)
+        if result.dtype.kind == "f":
+            operands = [one.astype(np.float64) for one in operands]
+        rtol = TOLERANCES.get(result.dtype.name, 0)
+        assert_same(result, example.reference(*operands).astype(result.dtype), rtol)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int32", "bool", "complex64"])
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        (name, dtype)
+        for name in ALL
+        for dtype in ("float64", "float32", "float16", "int32", "bool", "complex64")
+        if name not in FLOATS_ALONE or np.dtype(dtype).kind in "fc"
+    ],
+)
 def test_the_abstract_result_is_the_runs(name, dtype):
     for example in examples(name) if dtype.startswith("float") else alike(name):
         example = whole(example, dtype) if dtype in ("int32", "bool") else example
-        if not accepts(example, dtype):
+        if refuses(example, dtype):
             continue
         operands = example.cast(dtype)
         result = example.run(*operands)
@@ -201,7 +227,7 @@ def test_linear_records_are_linear(name):
 
 
 @pytest.mark.parametrize("dtype", ["complex128", "complex64"])
-@pytest.mark.parametrize("name", [name for name in DIFFERENTIABLE if is_elementwise(OPS[name])])
+@pytest.mark.parametrize("name", OF_COMPLEX)
 def test_complex_derivatives_are_finite_differences(name, dtype):
     for example in alike(name):
         rng = generator(example.primitive)
@@ -210,8 +236,6 @@ def test_complex_derivatives_are_finite_differences(name, dtype):
             for one in example.operands
         )
         example = example._replace(operands=operands)
-        if not accepts(example, dtype):
-            continue
         result = example.run(*operands)
         weights = np.asarray(rng.uniform(0.5, 1.5, result.shape), result.dtype)
         if result.dtype.kind == "c":
@@ -266,9 +290,19 @@ def test_the_layout_in_memory_makes_no_difference(name):
                 assert_array_equal(operand, copy)
 
 
+def of_fitting_shapes(*groups):
+    """Each elementwise operation with each group that has a shape for each of its operands."""
+    return [
+        (name, shapes)
+        for name in ELEMENTWISE
+        for shapes in groups
+        if len(shapes) == len(OPS[name].inputs)
+    ]
+
+
 @pytest.mark.parametrize(
-    "shapes",
-    [
+    ("name", "shapes"),
+    of_fitting_shapes(
         ((),),
         ((0,),),
         ((2, 0, 3),),
@@ -284,14 +318,11 @@ def test_the_layout_in_memory_makes_no_difference(name):
         ((0,), (1,), ()),
         ((2, 1), (), (1, 3)),
         ((3, 1, 2, 1, 2), (2, 1, 3, 1), (2, 1, 1, 2)),
-    ],
+    ),
     ids=str,
 )
-@pytest.mark.parametrize("name", ELEMENTWISE)
 def test_elementwise_shapes(name, shapes):
     record = OPS[name]
-    if len(shapes) != len(record.inputs):
-        return
     example = elementwise_example(record, generator(record), shapes)
     result = example.call(*map(tf.constant, example.operands))
     expected = example.reference(*example.operands)
@@ -304,11 +335,9 @@ def test_elementwise_shapes(name, shapes):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("name", ELEMENTWISE)
+@pytest.mark.parametrize("name", [name for name in ELEMENTWISE if OPS[name].reference])
 def test_nan_and_infinity(name, dtype):
     record = OPS[name]
-    if record.reference is None:
-        return
     values = SPECIAL.astype(dtype)
     grids = np.meshgrid(*[values] * len(record.inputs), indexing="ij")
     for example in {str(one.params): one for one in examples(name)}.values():

@@ -182,7 +182,7 @@ def to_array(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> np
             dtype = scalar_dtype(value)
         elif isinstance(value, (float, complex)) and dtype.kind in "biu":
             raise TypeError(f"Cannot convert {value} to EagerTensor of dtype {dtype}")
-        return _from_number(value, dtype)
+        return number_array(value, dtype)
     if value is None or callable(value) or isinstance(value, (str, bytes, set, dict)):
         raise ArgumentTypeError(_refusal(value))
     if isinstance(value, np.ma.MaskedArray):
@@ -195,7 +195,8 @@ def to_array(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> np
     return _own(array, dtype, copy)
 
 
-def _from_number(value: complex, dtype: np.dtype) -> np.ndarray:
+def number_array(value: complex, dtype: np.dtype) -> np.ndarray:
+    """A Python number as a 0-d array; infinite if it is a float too large for `dtype`."""
     try:
         return quietly(np.array, value, dtype)
     except OverflowError:
@@ -292,13 +293,13 @@ _weak_arrays: dict[np.dtype, dict[float, np.ndarray]] = {}
 def weak_tensor(value: float, dtype: np.dtype) -> Tensor:
     """A Python number as a tensor beside one of `dtype`; the arrays of frequent ones are kept."""
     if dtype.kind != "f":
-        return Tensor(_from_number(value, weak_dtype(value, dtype)))
+        return Tensor(number_array(value, weak_dtype(value, dtype)))
     known = _weak_arrays.get(dtype)
     if known is None or len(known) > 256:
         known = _weak_arrays[dtype] = {}
     data = known.get(value)
     if data is None:
-        data = _from_number(value, dtype)
+        data = number_array(value, dtype)
         if value and value == value:  # 0.0 equals -0.0, and NaN nothing
             known[value] = data
     return Tensor(data)

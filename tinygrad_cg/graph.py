@@ -7,9 +7,10 @@ recording to which every operation belongs while it is the default.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Iterator
 from typing import Any
+
+from tinygrad_cg_kernels.locks import ForkLock
 
 from . import levels, nest
 from .arguments import check_source, check_upstream, fill_zeros, flat_targets, wants_zeros
@@ -18,7 +19,7 @@ from .levels import State, Token, find, state, watch_tensor
 from .sweep import differentiate
 from .variable import Variable
 
-_lock = threading.Lock()
+_lock = ForkLock()
 
 
 class Graph(levels.Listener):

@@ -9,6 +9,7 @@ what nobody can reach any more is freed at once.
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -18,6 +19,15 @@ import numpy as np
 NOTHING: frozenset[Token] = frozenset()
 next_serial = itertools.count(1).__next__
 watch_lock = threading.Lock()
+
+
+def _renew_lock() -> None:
+    global watch_lock
+    watch_lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # another thread may hold it at the fork, for ever
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 class Token:

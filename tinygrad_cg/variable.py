@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from typing import Any, NoReturn
 
 import numpy as np
+
+from tinygrad_cg_kernels.locks import ForkLock
 
 from .convert import as_dtype, check_dtype, check_range, convert, to_array
 from .levels import state
@@ -16,7 +17,7 @@ from .ops.shape import identity
 from .tensor import ArrayLike, Tensor
 
 _next_serial = itertools.count().__next__
-_assigning = threading.RLock()  # read, change and write are one step for other threads
+_assigning = ForkLock()  # read, change and write are one step for other threads
 
 
 class Variable(ArrayLike):

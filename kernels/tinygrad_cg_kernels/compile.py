@@ -10,7 +10,6 @@ import hashlib
 import os
 import sys
 import tempfile
-import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -22,6 +21,8 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload, register_jitable
+
+from tinygrad_cg_kernels.locks import ForkLock
 
 PACKAGE = Path(__file__).parent
 
@@ -44,7 +45,7 @@ knows neither helper functions in other files nor compiler flags."""
 FLAGS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
 
 _config: Any = numba.config
-_lock = threading.RLock()
+_lock = ForkLock()
 
 
 def _user_cache() -> Path:

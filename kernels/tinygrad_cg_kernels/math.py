@@ -103,9 +103,33 @@ def multiply(x, y):
 
 
 @jitable
+def _divide_plain(x, y):
+    return x / y
+
+
+@jitable
+def _divide_complex(x, y):
+    """Smith's method, as NumPy: Numba's own complex division raises where y is zero."""
+    across, up = abs(y.real), abs(y.imag)
+    if across >= up:
+        if across == 0:
+            return like(complex(x.real / across, x.imag / across), x)
+        ratio = y.imag / y.real
+        size = y.real + y.imag * ratio
+        real = (x.real + x.imag * ratio) / size
+        return like(complex(real, (x.imag - x.real * ratio) / size), x)
+    ratio = y.real / y.imag
+    size = y.imag + y.real * ratio
+    real = (x.real * ratio + x.imag) / size
+    return like(complex(real, (x.imag * ratio - x.real) / size), x)
+
+
 def divide(x, y):
     """x / y."""
-    return x / y
+    return np.divide(x, y)
+
+
+by_type(divide, {types.Complex: _divide_complex, types.Float: _divide_plain})
 
 
 @jitable
@@ -169,6 +193,8 @@ by_type(
 def _floor_divide_integer(x, y):
     if y == 0:
         return like(0, x)
+    if y == -1:  # the smallest integer has no opposite: it wraps, as in NumPy
+        return like(-x, x)
     return like(x // y, x)
 
 
@@ -296,7 +322,7 @@ def _sign_integer(x):
 @jitable
 def _sign_complex(x):
     size = math.hypot(x.real, x.imag)
-    return x if size == 0 else x / size
+    return x if size == 0 else like(complex(x.real / size, x.imag / size), x)
 
 
 def sign(x):

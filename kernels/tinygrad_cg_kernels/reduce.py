@@ -318,7 +318,10 @@ class Reduction:
         block = self._blocks.get(x.dtype)
         if block is None:
             template = _block_template(self.combine, self._start, x.dtype)
-            block = build.block_address(template, f"{self.name}_block")
+            try:
+                block = build.block_address(template, f"{self.name}_block")
+            except NumbaError as error:
+                raise TypeError(f"{self.name}: no kernel for dtype {x.dtype}") from error
             self._blocks[x.dtype] = block
         partial = empty(-(-x.size // threads.BLOCK), x.dtype)
         pointers = (x.ctypes.data, partial.ctypes.data)

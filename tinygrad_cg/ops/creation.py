@@ -170,22 +170,25 @@ def linspace(start: Any, stop: Any, num: Any = 50, dtype: Any = None) -> Tensor:
     if count < 0:
         raise InvalidArgumentError(f"linspace: num must not be negative, got {count}")
     start, stop = (convert(x) if isinstance(x, (list, tuple)) else x for x in (start, stop))
-    shapes = [convert(bound)._data.shape for bound in (start, stop)]
-    broadcast_shapes("linspace", *shapes)
     wanted: Any = _dtype(dtype) or _common_dtype([start, stop])
     if dtype is None and wanted.kind not in "fc":
         wanted = FLOAT32
     if _flows(start, wanted) or _flows(stop, wanted):
         return _between(start, stop, count, wanted)
-    with np.errstate(all="ignore"):
-        return Tensor(np.linspace(_plain(start), _plain(stop), count, dtype=wanted))
+    first, last = _plain(start), _plain(stop)
+    try:
+        with np.errstate(all="ignore"):
+            return Tensor(np.linspace(first, last, count, dtype=wanted))
+    except ValueError:
+        broadcast_shapes("linspace", np.shape(first), np.shape(last))
+        raise
 
 
 def _between(start: Any, stop: Any, count: int, dtype: np.dtype) -> Tensor:
     """Weighted means of the bounds, exact at both ends."""
     wide = COMPLEX128 if dtype.kind == "c" else FLOAT64
     first, last = convert(start, wide), convert(stop, wide)
-    axes = [1] * max(first._data.ndim, last._data.ndim)
+    axes = [1] * len(broadcast_shapes("linspace", first._data.shape, last._data.shape))
     share = Tensor((np.arange(count) / max(count - 1, 1)).reshape(count, *axes))
     points = cast(first, wide) * (1.0 - share) + cast(last, wide) * share
     return cast(points, dtype)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tinygrad_cg_kernels import math as kmath
 
-from ..convert import convert, convert_operands, weak_tensor
+from ..convert import convert, convert_operands, number_array
 from ..primitive import Primitive, apply, register
 from ..tensor import Aval, Tensor
 from .creation import zeros_like
@@ -91,15 +91,16 @@ remainder = binary(
 
 
 def _power_by_base(dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """y x**(y-1), and 0 where y is 0: no 0 * inf there, at this order or the next."""
-    exponent = where(equal(y, 0), 1, subtract(y, 1))
+    """y x**(y-1), but 0 where x and y are 0: no 0 * inf there, at this order or the next."""
+    both_zero = logical_and(equal(x, 0), equal(y, 0))
+    exponent = where(both_zero, 1, subtract(y, 1))
     return multiply(dy, multiply(y, _general_power(x, exponent)))
 
 
 def _power_by_exponent(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
-    """out log(x); 0 where x is 0 (0**y is flat for y > 0); NaN for x < 0, as the value."""
-    is_zero = equal(x, 0)
-    return multiply(dy, multiply(out, where(is_zero, 0, log(where(is_zero, 1, x)))))
+    """out log(x), and 0 where x has no real logarithm (0**y is flat for y > 0)."""
+    has_log = not_equal(x, 0) if x.dtype.kind == "c" else greater(x, 0)
+    return multiply(dy, multiply(out, where(has_log, log(where(has_log, x, 1)), 0)))
 
 
 _general_power = binary(
@@ -117,7 +118,7 @@ def _run_scalar_power(x: np.ndarray, exponent: float) -> np.ndarray:
         return square.primitive.run(x)
     if exponent == 1:
         return x.copy()
-    return _general_power.primitive.run(x, weak_tensor(exponent, x.dtype)._data)
+    return _general_power.primitive.run(x, number_array(exponent, x.dtype))
 
 
 def _scalar_power_rule(dy: Tensor, x: Tensor, exponent: float) -> Tensor:

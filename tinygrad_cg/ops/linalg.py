@@ -139,6 +139,8 @@ def norm(x: Any, order: Any = "euclidean", axis: Any = None, keepdims: bool = Fa
         return sqrt(reduce_sum(square(size), axis, keepdims))
     if isinstance(axis, (tuple, list)):
         raise InvalidArgumentError(f"norm: of matrices only 'euclidean', got {order!r}")
+    if isinstance(order, str) or order == 0:
+        raise InvalidArgumentError(f"norm: order must be 'euclidean' or a number, got {order!r}")
     if order == 1:
         return reduce_sum(size, axis, keepdims)
     if order == np.inf:

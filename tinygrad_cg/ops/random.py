@@ -5,11 +5,12 @@ Ranges, means and deviations may be tensors: the gradient flows to them, with th
 
 from __future__ import annotations
 
-import threading
+import os
 from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels.locks import ForkLock
 from tinygrad_cg_kernels.quiet import cast as cast_array
 
 from ..convert import FLOAT32, FLOAT64, any_tensor, as_dtype, convert, is_tensor, to_array
@@ -19,8 +20,20 @@ from .define import as_int, as_sizes
 from .elementwise import equal, where
 from .shape import cast
 
-_lock = threading.Lock()
+_lock = ForkLock()
 _generator = np.random.Generator(np.random.Philox())
+
+
+def _renew_generator() -> None:
+    """In a forked child: NumPy's generator has a lock of its own, which may be held for ever."""
+    global _generator
+    fresh = np.random.Philox()
+    fresh.state = _generator.bit_generator.state
+    _generator = np.random.Generator(fresh)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_generator)
 
 
 def set_seed(seed: int) -> None:
@@ -63,8 +76,10 @@ def uniform(
         return where(equal(values, high), low, values)
     with np.errstate(all="ignore"):
         values = np.asarray(low + draws * (high - low)).astype(wanted)
-        # What rounding made of the largest draws begins again at the lower end.
-        return Tensor(np.where(values == high.astype(wanted), low.astype(wanted), values))
+        rounded_up = values == high.astype(wanted)
+        if rounded_up.any():  # the largest draws: they begin again at the lower end
+            values = np.where(rounded_up, low.astype(wanted), values)
+    return Tensor(values)
 
 
 def normal(
@@ -112,7 +127,9 @@ def _check_float(name: str, dtype: np.dtype, remedy: str) -> None:
 def _parameters(name: str, sizes: tuple[int, ...], values: dict[str, Any]) -> list[Any]:
     """Each parameter of a distribution: a Tensor if a gradient can flow to it, else an array."""
     parameters = [_parameter(value) for value in values.values()]
-    shapes = [tuple(np.shape(parameter)) for parameter in parameters]
+    shapes = [tuple(parameter.shape) for parameter in parameters]
+    if not any(shapes):
+        return parameters
     try:
         np.broadcast_shapes(sizes, *shapes)
     except ValueError:

@@ -19,7 +19,6 @@ from .elementwise import (
     divide,
     equal,
     exp,
-    isfinite,
     multiply,
     power,
     subtract,
@@ -65,13 +64,16 @@ reduce_sum = reduction(
 def _run_mean(x: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarray:
     if x.dtype.kind == "b":
         raise TypeError("mean: needs numbers, got bool; cast them to a float dtype first")
-    wide = quiet.cast(x, computing(x.dtype))  # a mean may fit where the sum does not
+    wanted = {"i": np.dtype(np.int64), "u": np.dtype(np.uint64)}.get(x.dtype.kind)
+    # a mean may fit where the sum does not
+    wide = quiet.cast(x, computing(x.dtype) if wanted is None else wanted)
     total = kreduce.sum(wide, axis, keepdims)
     count = _count(x.shape, axis)
     if x.dtype.kind in "fc":
         return quiet.cast(quiet.quietly(np.divide, total, count, total), x.dtype)
-    quotient = np.abs(total) // max(count, 1)  # towards zero, as the original
-    return np.asarray(np.where(total < 0, -quotient, quotient), x.dtype)
+    quotient = total // max(count, 1)
+    inexact = (total < 0) & (quotient * count != total)  # towards zero, as the original
+    return np.asarray(quotient + inexact, x.dtype)
 
 
 reduce_mean = reduction(
@@ -102,7 +104,7 @@ def _prod_rule(dy: Tensor, x: Tensor, shape: Any, axis: tuple, keepdims: bool) -
 def _others_product(rows: Tensor) -> Tensor:
     """Products up a binary tree, and down again: 2 log n multiplications of whole rows."""
     height, count = rows.shape
-    if count == 1:
+    if count <= 1:
         return power(rows, 0)  # ones that stay connected: derivatives beyond are 0, not None
     if count % 2:
         rows = concatenate([rows, ones((height, 1), rows.dtype)], 1)
@@ -165,7 +167,8 @@ reduce_all = reduction(
 
 
 def _finite(x: Tensor) -> Tensor:
-    return where(isfinite(x), x, 0)
+    """`x` with 0 for -inf, the logarithm of a sum of nothing: exp(-inf - 0) is 0 as it should."""
+    return where(equal(x, -np.inf), 0, x)
 
 
 reduce_logsumexp = reduction(
