@@ -106,7 +106,11 @@ def test_operands_of_no_numbers(use, other, kind):
     assert kind in str(caught.value)
 
 
-@pytest.mark.parametrize("value", [None, object(), print, {"a": 1}, {1}], ids=str)
+@pytest.mark.parametrize(
+    "value",
+    [None, object(), print, {"a": 1}, {1}],
+    ids=["None", "object", "function", "dict", "set"],
+)
 def test_conversion_of_no_numbers(value):
     """2.4: constant of what is no number; the original's words."""
     with pytest.raises((TypeError, ValueError), match="Attempt to convert a value"):

@@ -295,8 +295,11 @@ def test_what_primitives_refuse():
     empty = tf.primitive("ReviewEmpty", lambda x: ())
     with pytest.raises(ValueError, match="returned no arrays"):
         empty(tf.constant(1.0))
-    typo = tf.primitive("ReviewTypo", lambda x: undefined.exp(x), elementwise=True)  # noqa: F821
-    with pytest.raises(TypeError, match="undefined"):
+    missing = tf.primitive("ReviewMissing", lambda x: math.nonsense(x), elementwise=True)
+    with pytest.raises(TypeError, match="ReviewMissing: no kernel .*nonsense"):
+        missing(1.0)
+    typo = tf.primitive("ReviewTypo", lambda x: x.shape[0], elementwise=True)
+    with pytest.raises(TypeError, match="ReviewTypo: no kernel .*Unknown attribute 'shape'"):
         typo(1.0)
 
 

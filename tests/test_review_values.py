@@ -48,6 +48,7 @@ FILLED = [
     (lambda x: tf.random.normal([2], mean=x, stddev=0.0) * x, 12.0),
     (lambda x: tf.random.uniform([2], minval=x, maxval=x + 1.0), 2.0),
     (lambda x: tf.keras.random.normal((3,), mean=x), 3.0),
+    (lambda x: tf.numpy.full((2,), x) * x, 12.0),
 ]
 
 

@@ -226,6 +226,7 @@ def _own(array: np.ndarray, dtype: np.dtype | None, copy: bool) -> np.ndarray:
         loses = (wanted.kind in "fc" and dtype.kind in "biu") or wanted.kind == "c" != dtype.kind
         if loses and not array.ndim:
             raise TypeError(f"Cannot convert {array[()]} to EagerTensor of dtype {dtype}")
+        check_range(array, dtype)
         return cast(array, dtype)
     return np.array(array, dtype=wanted, copy=True if copy else None, subok=False)
 

@@ -308,11 +308,11 @@ class Elementwise:
     def _compiled(self, dtypes: tuple[np.dtype, ...], compiler: Callable, *arguments: Any) -> Any:
         try:
             return compiler(*arguments)
-        except NumbaError as error:
+        except (NumbaError, AttributeError) as error:  # the latter for a module's attribute
             names = ", ".join(str(dtype) for dtype in dtypes[: self.inputs])
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             telling = [line for line in lines if _TELLING.search(line)]
-            reason = telling[0] if telling else " ".join(lines[1:3])
+            reason = telling[0] if telling else " ".join(lines[1:3] or lines)
             raise TypeError(f"{self.name}: no kernel for dtype {names}: {reason}") from error
 
     # running

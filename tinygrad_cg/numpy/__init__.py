@@ -195,8 +195,7 @@ _TABLE = """
         # `N` by `M` zeros (square by default) with ones on diagonal `k`, float64 by default.
     floor(x, /) = floor(_array(x))
     floor_divide(x1, x2, /) = floor_divide(*_pair(x1, x2))
-    full(shape, fill_value, dtype=None)
-        = constant(np.full(_plain(shape), _plain(fill_value), dtype))
+    full(shape, fill_value, dtype=None) = _as(broadcast_to(_array(fill_value), shape), dtype)
         # A tensor of `shape` filled with `fill_value`.
     full_like(a, fill_value, dtype=None) = full_like(_array(a), fill_value, _kind(dtype))
         # `fill_value` everywhere, with the shape and, unless `dtype` is given, the dtype of `a`.

@@ -27,7 +27,7 @@ _generator = np.random.Generator(np.random.Philox())
 def _renew_generator() -> None:
     """In a forked child: NumPy's generator has a lock of its own, which may be held for ever."""
     global _generator
-    fresh = np.random.Philox()
+    fresh: Any = np.random.Philox()
     fresh.state = _generator.bit_generator.state
     _generator = np.random.Generator(fresh)
 
