@@ -296,10 +296,10 @@ def test_what_primitives_refuse():
     with pytest.raises(ValueError, match="returned no arrays"):
         empty(tf.constant(1.0))
     missing = tf.primitive("ReviewMissing", lambda x: math.nonsense(x), elementwise=True)
-    with pytest.raises(TypeError, match="ReviewMissing: no kernel .*nonsense"):
+    with pytest.raises(TypeError, match=r"ReviewMissing: no kernel .*nonsense"):
         missing(1.0)
     typo = tf.primitive("ReviewTypo", lambda x: x.shape[0], elementwise=True)
-    with pytest.raises(TypeError, match="ReviewTypo: no kernel .*Unknown attribute 'shape'"):
+    with pytest.raises(TypeError, match=r"ReviewTypo: no kernel .*Unknown attribute 'shape'"):
         typo(1.0)
 
 
