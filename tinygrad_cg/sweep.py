@@ -137,10 +137,11 @@ def sweep(
                 continue
             if token not in node.group:
                 node = find(node, token)
-                if node is None:
+                if node is None or (node.rule is None and node.serial > consumer):
                     continue
-            if node.rule is None and watched_since(node, token) > consumer:
-                continue  # it was watched only after it had been used
+            late = node.rule is None and node.saved and watched_since(node, token) > consumer
+            if late:  # it was watched only after it had been used
+                continue
             data = gradient._data
             if data.shape != node.shape:
                 gradient = fit_shape(gradient, node.shape)
