@@ -396,104 +396,33 @@ def clip(x: Any, low: Any = None, high: Any = None) -> Tensor:
     return apply(_clip, convert_operands((x, low, high)), {})
 
 
-# Comparisons and logic -----------------------------------------------------------------------
+# Comparisons and logic: none of them has a gradient ---------------------------------------------
 
-equal = binary(
-    "equal",
-    kmath.equal,
-    doc="Whether x == y.",
-    kind="compare",
-    reference=np.equal,
-    samples=(ANY, ANY),
+
+def _test(define: Any, name: str, doc: str, kind: str = "compare") -> Any:
+    """A record whose kernel and reference bear its name, and whose result is boolean."""
+    return define(
+        name,
+        getattr(kmath, name),
+        doc=doc,
+        kind=kind,
+        reference=getattr(np, name),
+        samples=(ANY,) if define is unary else (ANY, ANY),
+    )
+
+
+equal = _test(binary, "equal", "Whether x == y.")
+not_equal = _test(binary, "not_equal", "Whether x != y.")
+less = _test(binary, "less", "Whether x < y.")
+less_equal = _test(binary, "less_equal", "Whether x <= y.")
+greater = _test(binary, "greater", "Whether x > y.")
+greater_equal = _test(binary, "greater_equal", "Whether x >= y.")
+isnan = _test(unary, "isnan", "Whether x is NaN.")
+isinf = _test(unary, "isinf", "Whether x is infinite.")
+isfinite = _test(unary, "isfinite", "Whether x is neither infinite nor NaN.")
+logical_and = _test(binary, "logical_and", "Whether x and y are both true (not 0).", "logical")
+logical_or = _test(binary, "logical_or", "Whether x or y is true (not 0).", "logical")
+logical_xor = _test(
+    binary, "logical_xor", "Whether exactly one of x and y is true (not 0).", "logical"
 )
-not_equal = binary(
-    "not_equal",
-    kmath.not_equal,
-    doc="Whether x != y.",
-    kind="compare",
-    reference=np.not_equal,
-    samples=(ANY, ANY),
-)
-less = binary(
-    "less", kmath.less, doc="Whether x < y.", kind="compare", reference=np.less, samples=(ANY, ANY)
-)
-less_equal = binary(
-    "less_equal",
-    kmath.less_equal,
-    doc="Whether x <= y.",
-    kind="compare",
-    reference=np.less_equal,
-    samples=(ANY, ANY),
-)
-greater = binary(
-    "greater",
-    kmath.greater,
-    doc="Whether x > y.",
-    kind="compare",
-    reference=np.greater,
-    samples=(ANY, ANY),
-)
-greater_equal = binary(
-    "greater_equal",
-    kmath.greater_equal,
-    doc="Whether x >= y.",
-    kind="compare",
-    reference=np.greater_equal,
-    samples=(ANY, ANY),
-)
-logical_and = binary(
-    "logical_and",
-    kmath.logical_and,
-    doc="Whether x and y are both true (not 0).",
-    kind="logical",
-    reference=np.logical_and,
-    samples=(ANY, ANY),
-)
-logical_or = binary(
-    "logical_or",
-    kmath.logical_or,
-    doc="Whether x or y is true (not 0).",
-    kind="logical",
-    reference=np.logical_or,
-    samples=(ANY, ANY),
-)
-logical_xor = binary(
-    "logical_xor",
-    kmath.logical_xor,
-    doc="Whether exactly one of x and y is true (not 0).",
-    kind="logical",
-    reference=np.logical_xor,
-    samples=(ANY, ANY),
-)
-logical_not = unary(
-    "logical_not",
-    kmath.logical_not,
-    doc="Whether x is false (0).",
-    kind="logical",
-    reference=np.logical_not,
-    samples=(ANY,),
-)
-isnan = unary(
-    "isnan",
-    kmath.isnan,
-    doc="Whether x is NaN.",
-    kind="compare",
-    reference=np.isnan,
-    samples=(ANY,),
-)
-isinf = unary(
-    "isinf",
-    kmath.isinf,
-    doc="Whether x is infinite.",
-    kind="compare",
-    reference=np.isinf,
-    samples=(ANY,),
-)
-isfinite = unary(
-    "isfinite",
-    kmath.isfinite,
-    doc="Whether x is neither infinite nor NaN.",
-    kind="compare",
-    reference=np.isfinite,
-    samples=(ANY,),
-)
+logical_not = _test(unary, "logical_not", "Whether x is false (0).", "logical")
