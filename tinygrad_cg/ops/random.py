@@ -24,16 +24,9 @@ _lock = ForkLock()
 _generator = np.random.Generator(np.random.Philox())
 
 
-def _renew_generator() -> None:
-    """In a forked child: NumPy's generator has a lock of its own, which may be held for ever."""
-    global _generator
-    fresh: Any = np.random.Philox()
-    fresh.state = _generator.bit_generator.state
-    _generator = np.random.Generator(fresh)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_generator)
+if hasattr(os, "register_at_fork"):  # NumPy's generator has a lock of its own: none may be
+    # drawing at a fork, or the child could never draw. There the lock here is renewed.
+    os.register_at_fork(before=_lock.__enter__, after_in_parent=_lock.__exit__)
 
 
 def set_seed(seed: int) -> None:
