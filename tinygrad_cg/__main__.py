@@ -1,6 +1,7 @@
 """`python -m tinygrad_cg`: the tour."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -45,10 +46,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except data.DataError as error:
         print(f"python -m tinygrad_cg: {error}", file=sys.stderr)
         return 2
-    documents.show()
-    nesting.show()
-    problem = fitting.show(dataset)
-    speed.show(problem)
+    try:
+        documents.show()
+        nesting.show()
+        problem = fitting.show(dataset)
+        speed.show(problem)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

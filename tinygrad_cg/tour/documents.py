@@ -37,6 +37,10 @@ def show() -> None:
     heading("1. A gradient that was NaN")
     naive, ruled = (gradient_in_graph(f, 100.0) for f in (naive_log1pexp, log1pexp))
     say(
+        """'The documents' are those of tf.custom_gradient and keras.ops.custom_gradient. Their
+        first example:"""
+    )
+    say(
         f"""log(1 + exp(x)) at x = 100, float32: exp overflows, and the gradient as the chain
         rule finds it, inf / inf, is {number(naive)}. With the documents' custom rule,
         dy * (1 - 1 / (1 + e)), it is {number(ruled)}."""
