@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import tinygrad_cg as tf
+from tinygrad_cg.levels import state
 
 
 def derivative(
@@ -66,3 +67,18 @@ def custom_gradient_warnings() -> Iterator[list[str]]:
     )
     others = [entry for entry in caught if str(entry.message) not in texts]
     assert not others, [str(entry.message) for entry in others]
+
+
+def assert_clean_state() -> None:
+    """Nothing records, and the next gradients are right."""
+    assert (state.levels, state.frame, state.listeners) == ((), None, [])
+    x, v = tf.constant(2.0), tf.Variable(3.0)
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            z = x * x * v
+        first, second = tape.gradient(z, [x, v])
+    assert (first.numpy(), second.numpy()) == (12.0, 4.0)
+    assert outer.gradient(first, x).numpy() == 6.0
+    assert [variable is v for variable in outer.watched_variables()] == [True]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tests.orders import assert_clean_state
 
 
 def derivatives(function, point, order, dtype="float64"):
@@ -23,20 +24,6 @@ def derivatives(function, point, order, dtype="float64"):
         for tape in reversed(tapes):
             results.append(tape.gradient(results[-1], x))
     return [result.numpy().item() for result in results]
-
-
-def assert_clean_state():
-    """Nothing records, and the next gradients are right."""
-    x, v = tf.constant(2.0), tf.Variable(3.0)
-    with tf.GradientTape() as outer:
-        outer.watch(x)
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            z = x * x * v
-        first, second = tape.gradient(z, [x, v])
-    assert (first.numpy(), second.numpy()) == (12.0, 4.0)
-    assert outer.gradient(first, x).numpy() == 6.0
-    assert [variable is v for variable in outer.watched_variables()] == [True]
 
 
 class TestTapeInTape:

@@ -6,22 +6,7 @@ import threading
 import pytest
 
 import tinygrad_cg as tf
-from tinygrad_cg.levels import state
-
-
-def assert_clean_state():
-    """Nothing records, and the next gradients are right."""
-    assert (state.levels, state.frame, state.listeners) == ((), None, [])
-    x, v = tf.constant(2.0), tf.Variable(3.0)
-    with tf.GradientTape() as outer:
-        outer.watch(x)
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            z = x * x * v
-        first, second = tape.gradient(z, [x, v])
-    assert (first.numpy(), second.numpy()) == (12.0, 4.0)
-    assert outer.gradient(first, x).numpy() == 6.0
-    assert [variable is v for variable in outer.watched_variables()] == [True]
+from tests.orders import assert_clean_state
 
 
 class TestStateSurvives:

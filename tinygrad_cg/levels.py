@@ -106,10 +106,6 @@ class Late:
         self.late = late
 
 
-def mark_late(record: Node | Late) -> Late:
-    return record if type(record) is Late else Late(record.group)
-
-
 def late_for(tokens: Iterable[Token]) -> Late | None:
     """A mark for those of `tokens` that may still ask, and do not pause on purpose."""
     late = frozenset([token for token in tokens if token.alive and not token.paused])
@@ -120,7 +116,7 @@ def late_tokens(record: Node | Late | None) -> frozenset[Token]:
     """All tapes that know of the tensor, as nodes or as a mark."""
     tokens = NOTHING
     while record is not None:
-        tokens |= mark_late(record).late
+        tokens |= record.late if type(record) is Late else record.group
         record = record.next
     return tokens
 

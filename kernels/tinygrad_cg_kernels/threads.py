@@ -146,8 +146,3 @@ def split(
         _loaded(parallel=False)(*arguments)
     else:
         _run_parallel(arguments)
-
-
-def worthwhile(count: int) -> bool:
-    """Whether work on this many elements is split over threads."""
-    return count >= THRESHOLD and get_num_threads() > 1
