@@ -10,7 +10,6 @@ from . import nest
 from .convert import FLOAT32, convert, is_differentiable, is_tensor
 from .errors import InvalidArgumentError, TapeWarning, warn
 from .ops.creation import zeros_like
-from .tensor import Tensor
 
 
 class UnconnectedGradients(enum.Enum):
@@ -26,8 +25,6 @@ def flat_targets(target: Any) -> list:
             "Argument `target` should be a list or nested structure of Tensors, Variables or "
             "CompositeTensors to be differentiated, but received None."
         )
-    if type(target) is Tensor:
-        return [target]
     flat = nest.flatten(target)
     for one in flat:
         if not is_tensor(one):

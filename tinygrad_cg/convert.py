@@ -288,22 +288,27 @@ def _list_dtype(array: np.ndarray) -> np.dtype:
     return array.dtype
 
 
-_weak_arrays: dict[np.dtype, dict[float, np.ndarray]] = {}
+class _Numbers(dict):
+    """Python numbers as 0-d arrays beside tensors of one dtype; the frequent ones are kept."""
+
+    def __init__(self, dtype: np.dtype):
+        self.dtype = dtype
+
+    def __missing__(self, value: float) -> np.ndarray:
+        array = number_array(value, weak_dtype(value, self.dtype))
+        # 0.0 equals -0.0, and NaN nothing; beside integers 1 and 1.0 are not the same
+        if value and value == value and self.dtype.kind == "f" and len(self) < 256:
+            self[value] = array
+        return array
 
 
-def weak_tensor(value: float, dtype: np.dtype) -> Tensor:
-    """A Python number as a tensor beside one of `dtype`; the arrays of frequent ones are kept."""
-    if dtype.kind != "f":
-        return Tensor(number_array(value, weak_dtype(value, dtype)))
-    known = _weak_arrays.get(dtype)
-    if known is None or len(known) > 256:
-        known = _weak_arrays[dtype] = {}
-    data = known.get(value)
-    if data is None:
-        data = number_array(value, dtype)
-        if value and value == value:  # 0.0 equals -0.0, and NaN nothing
-            known[value] = data
-    return Tensor(data)
+class _NumbersByDtype(dict):
+    def __missing__(self, dtype: np.dtype) -> _Numbers:
+        self[dtype] = found = _Numbers(dtype)
+        return found
+
+
+weak_arrays: dict[np.dtype, _Numbers] = _NumbersByDtype()
 
 
 def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:

@@ -10,11 +10,11 @@ from typing import Any
 
 from numpy import empty
 
-from .convert import convert, convert_operands, weak_tensor
+from .convert import convert, convert_operands, weak_arrays
 from .errors import InvalidArgumentError
-from .levels import Frame, Late, Node, state
+from .levels import state
 from .primitive import Primitive, apply
-from .recording import record
+from .recording import record_one, record_two
 from .tensor import Tensor
 
 new = object.__new__
@@ -22,7 +22,7 @@ new = object.__new__
 
 def unary_op(primitive: Primitive) -> Any:
     """The public function of a primitive with one operand and no parameters."""
-    run, recipes = primitive.run, primitive.recipes
+    run = primitive.run
     points = getattr(primitive.kernel, "points", {})
 
     def op(x: Any, name: str | None = None) -> Any:
@@ -42,19 +42,8 @@ def unary_op(primitive: Primitive) -> Any:
         out = new(Tensor)
         out._data = data
         out._rec = None
-        rec = x._rec
-        if frame is None:
-            if rec is not None and recipes is not None:
-                out._rec = rec if type(rec) is Late else Late(rec.group)
-        elif recipes is not None and (rec is not None or frame.everything):
-            if rec is not None and rec.group is frame.alone and rec.next is None:
-                dtype = data.dtype
-                if dtype.kind == "f":
-                    save, rule = recipes[1]
-                    saved = save((x,), None, out)
-                    out._rec = Node(rec.group, (rec,), rule, saved, data.shape, dtype)
-                    return out
-            record(frame, primitive, (x,), None, out)
+        if x._rec is not None or (frame is not None and frame.everything):
+            record_one(frame, primitive, x, None, out)
         return out
 
     return named(op, primitive)
@@ -65,27 +54,40 @@ def binary_op(primitive: Primitive) -> Any:
 
     Its attribute `reflected` is the function of (y, x).
     """
-    run, recipes = primitive.run, primitive.recipes
+    return named(_of_two(primitive, False), primitive, _of_two(primitive, True))
+
+
+def _of_two(primitive: Primitive, swapped: bool) -> Any:
+    run = primitive.run
     points = getattr(primitive.kernel, "points", {})
 
     def op(x: Any, y: Any, name: str | None = None) -> Any:
+        if swapped:
+            x, y = y, x
         if type(y) is not Tensor:
             if type(x) is Tensor and (type(y) is float or type(y) is int):
-                y = weak_tensor(y, x._data.dtype)
+                number = weak_arrays[x._data.dtype][y]
+                y = new(Tensor)
+                y._data = number
+                y._rec = None
             else:
                 x, y = convert_operands((x, y), state.frame is not None or primitive.aliases)
         elif type(x) is not Tensor:
             if type(x) is float or type(x) is int:
-                x = weak_tensor(x, y._data.dtype)
+                number = weak_arrays[y._data.dtype][x]
+                x = new(Tensor)
+                x._data = number
+                x._rec = None
             else:
                 x, y = convert_operands((x, y), state.frame is not None or primitive.aliases)
+        first, second = x._data, y._data
         frame = state.frame
         if frame is not None and frame.level is not None:
             return apply(primitive, (x, y), {})
-        first, second = x._data, y._data
+        dtype = first.dtype
         found = None
-        if not first.ndim and not second.ndim and first.dtype is second.dtype:
-            found = points.get(first.dtype)
+        if second.dtype is dtype and not first.ndim and not second.ndim:
+            found = points.get(dtype)
         if found is None:
             try:
                 data = run(first, second)
@@ -98,41 +100,11 @@ def binary_op(primitive: Primitive) -> Any:
         out = new(Tensor)
         out._data = data
         out._rec = None
-        if frame is None:
-            rec = x._rec or y._rec
-            if rec is not None and recipes is not None:
-                out._rec = rec if type(rec) is Late else Late(rec.group)
-        elif recipes is not None and (x._rec or y._rec or frame.everything):
-            _record_pair(frame, primitive, x, y, out)
+        if x._rec is not None or y._rec is not None or (frame is not None and frame.everything):
+            record_two(frame, primitive, x, y, out)
         return out
 
-    def reflected(y: Any, x: Any) -> Any:
-        if type(x) is float or type(x) is int:
-            x = weak_tensor(x, y._data.dtype)
-        return op(x, y)
-
-    return named(op, primitive, reflected)
-
-
-def _record_pair(frame: Frame, primitive: Primitive, x: Tensor, y: Tensor, out: Tensor) -> None:
-    """As `record`, at the speed that the commonest operations want."""
-    first, second = x._rec, y._rec
-    alone = frame.alone
-    if alone is None:
-        mask = 0
-    elif first is None:
-        mask = 2 if second.group is alone and second.next is None else 0
-    elif first.group is alone and first.next is None:
-        mask = 1 if second is None else 3 if second.group is alone and second.next is None else 0
-    else:
-        mask = 0
-    data = out._data
-    if mask and data.dtype.kind == "f":
-        save, rule = primitive.recipes[mask]
-        saved = save((x, y), None, out)
-        out._rec = Node(frame.group, (first, second), rule, saved, data.shape, data.dtype)
-    else:
-        record(frame, primitive, (x, y), None, out)
+    return op
 
 
 def named(function: Any, primitive: Primitive, reflected: Any = None) -> Any:

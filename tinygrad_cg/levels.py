@@ -131,28 +131,32 @@ def find(record: Any, token: Token) -> Node | None:
 
 
 class Frame:
-    """A run of tapes on top of the stack, and the transformation right below them, if any.
+    """One level of the stack, together with what operations need to know of those below.
 
-    `group` are the tapes, `everything` those of them that record unwatched tensors too.
+    `top` is the level itself and `outer` the frame below it. `group` are the tapes on top of
+    the stack, down to the transformation `level`, if there is one, whose frame is `lower`'s
+    neighbour above. `everything` are those of the tapes that record unwatched tensors too,
     `alone` is the group if there are none of these: an operand whose record is for exactly
     this group needs no further look.
     """
 
-    __slots__ = ("alone", "everything", "group", "level", "lower", "outer", "selected")
+    __slots__ = ("alone", "everything", "group", "level", "lower", "outer", "selected", "top")
 
     def __init__(
         self,
+        top: Token | Level | None,
+        outer: Frame | None,
         group: frozenset[Token],
-        level: Level | None = None,
-        lower: Frame | None = None,
-        outer: Frame | None = None,
-        everything: frozenset[Token] = NOTHING,
+        everything: frozenset[Token],
+        level: Level | None,
+        lower: Frame | None,
     ):
+        self.top = top
+        self.outer = outer
         self.group = group
+        self.everything = everything
         self.level = level
         self.lower = lower
-        self.outer = outer  # what it was before the innermost level came
-        self.everything = everything
         self.alone = None if everything else group
         self.selected: dict[frozenset[Token], frozenset[Token]] | None = None
 
@@ -191,12 +195,11 @@ def narrow(record: Any, group: frozenset[Token]) -> Node | None:
 
 
 class State(threading.local):
-    """What one thread records. `frame` is the summary of `levels` that operations look at."""
+    """What one thread records. `frame` is the innermost of its levels."""
 
     base: Any = None  # the graph that each thread starts in, if eager execution is disabled
 
     def __init__(self) -> None:
-        self.levels: tuple[Token | Level, ...] = ()
         self.frame: Any = None
         self.listeners: list[Any] = []  # told of Variables that are read or assigned
         self.graphs: list[Any] = []  # the default graphs, innermost last
@@ -204,60 +207,71 @@ class State(threading.local):
         self.overrides: dict[int, Any] = {}  # values that Variables have in this thread alone
         self.base_graph = base = State.base
         if base is not None:
-            self.levels = (base._token,)
-            self.frame = build(self.levels)
+            self.frame = add_level(None, base._token)
             self.listeners.append(base)
             self.graphs.append(base)
 
 
+QUIET = Frame(None, None, NOTHING, NOTHING, None, None)
+"""Nothing records, on purpose: `Late` is not marked."""
+
+
 def add_level(frame: Frame | None, level: Any) -> Frame:
     if type(level) is not Token:
-        return Frame(NOTHING, level, frame, frame)
+        return Frame(level, frame, NOTHING, NOTHING, level, frame)
     group = frozenset((level,))
     everything = group if level.everything else NOTHING
     if frame is None or frame is QUIET:
-        return Frame(group, None, None, frame, everything)
+        return Frame(level, frame, group, everything, None, None)
     everything |= frame.everything
-    return Frame(frame.group | group, frame.level, frame.lower, frame, everything)
+    return Frame(level, frame, frame.group | group, everything, frame.level, frame.lower)
 
 
-def build(levels: tuple[Token | Level, ...]) -> Frame | None:
-    frame: Frame | None = None
-    for level in levels:
-        frame = add_level(frame, level)
-    return frame
-
-
-QUIET = Frame(NOTHING)  # nothing records, on purpose: `Late` is not marked
+def stack(frame: Frame | None) -> list[Token | Level]:
+    """The levels from the outermost to that of `frame`."""
+    found: list[Token | Level] = []
+    while frame is not None:
+        if frame.top is not None:
+            found.append(frame.top)
+        frame = frame.outer
+    return found[::-1]
 
 
 def push(level: Token | Level) -> None:
     """Make `level` the innermost of this thread."""
-    state.levels = (*state.levels, level)
     state.frame = add_level(state.frame, level)
 
 
 def remove(level: Token | Level) -> int:
-    """Take `level` off the stack, wherever it is; returns its place, for `insert`."""
-    levels = state.levels
-    if levels and levels[-1] is level:
-        state.levels = levels[:-1]
-        state.frame = state.frame.outer
-        return len(levels) - 1
-    if level not in levels:
+    """Take `level` off the stack, wherever it is; returns how many are above, for `insert`."""
+    above = []
+    frame = state.frame
+    while frame is not None and frame.top is not level:
+        above.append(frame.top)
+        frame = frame.outer
+    if frame is None:
         raise ValueError(
             "Tape is not recording. At least not in this thread: leave it, and ask it for "
             "gradients while it records, in the thread that entered it."
         )
-    place = levels.index(level)
-    state.levels = levels[:place] + levels[place + 1 :]
-    state.frame = build(state.levels)
-    return place
+    state.frame = _add_again(frame.outer, above)
+    return len(above)
 
 
-def insert(level: Token | Level, place: int) -> None:
-    state.levels = (*state.levels[:place], level, *state.levels[place:])
-    state.frame = build(state.levels)
+def insert(level: Token | Level, depth: int) -> None:
+    """Put `level` below the `depth` innermost ones."""
+    above = []
+    frame = state.frame
+    while len(above) < depth and frame is not None and frame.top is not None:
+        above.append(frame.top)
+        frame = frame.outer
+    state.frame = _add_again(add_level(frame, level), above)
+
+
+def _add_again(frame: Frame | None, above: list) -> Frame | None:
+    for level in reversed(above):
+        frame = add_level(frame, level)
+    return frame
 
 
 state = State()
@@ -287,19 +301,20 @@ def remove_listener(listener: Any) -> None:
 def watch_tensor(tensor: Any, token: Token) -> None:
     """Make `tensor` (or a Variable) a leaf of `token`'s tape from here on."""
     with watch_lock:
-        record = tensor._rec
-        while record is not None:
-            if token in record.group:
+        known = tensor._rec
+        if known is not None:
+            record = known
+            while record is not None:
+                if token in record.group:
+                    return
+                record = record.next
+            while known is not None and not is_alive(known.group):
+                known = known.next  # what only tapes of the past recorded
+            if known is not None:
+                tensor._rec = _with_leaf(known, token)
                 return
-            record = record.next
-        record = tensor._rec
-        while record is not None and not is_alive(record.group):
-            record = record.next  # what only tapes of the past recorded
         frame = state.frame
-        if record is not None:
-            tensor._rec = _with_leaf(record, token)
-            return
-        if frame is not None and len(frame.group) == 1 and token in frame.group:
+        if frame is not None and frame.top is token and len(frame.group) == 1:
             group = frame.group
         else:
             group = frozenset((token,))

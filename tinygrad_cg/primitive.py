@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
+from numpy import ndarray
 
 from .errors import InvalidArgumentError
 from .levels import Frame, state
-from .recipes import Recipes, SameRecipe
-from .recording import mark_outputs, record
+from .recipes import Recipe, Recipes, SameRecipe
+from .recording import mark_outputs, record, record_one
 from .registry import OPS
 from .tensor import Tensor
+
+new = object.__new__
 
 
 class Primitive:
@@ -91,8 +93,8 @@ class Primitive:
         self.recipes: Any = None
         if vjp is not None:
             self.recipes = Recipes(self)
-        elif rule is not None:
-            self.recipes = SameRecipe((save, rule))
+        elif save is not None and rule is not None:
+            self.recipes = SameRecipe(Recipe(save, rule))
 
     def __call__(self, *inputs: Tensor, **params: Any) -> Any:
         return apply(self, inputs, params)
@@ -113,18 +115,15 @@ def register(primitive: Primitive) -> Primitive:
 
 def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, Any]) -> Any:
     """Carry `primitive` out on tensors, for all levels of this thread."""
+    if len(inputs) == 1:
+        return apply_one(primitive, inputs[0], params)
     frame = state.frame
     if frame is None or frame.level is None:
         try:
-            if len(inputs) == 1:
-                data = primitive.run(inputs[0]._data, **params)
-            else:
-                data = primitive.run(*[tensor._data for tensor in inputs], **params)
+            data = primitive.run(*[tensor._data for tensor in inputs], **params)
         except ValueError as error:
-            if primitive.kind == "user" or isinstance(error, InvalidArgumentError):
-                raise
-            raise InvalidArgumentError(str(error)) from None
-        out = Tensor(data) if type(data) is np.ndarray else [Tensor(part) for part in data]
+            raise _of_input(primitive, error) from None
+        out = Tensor(data) if type(data) is ndarray else [Tensor(part) for part in data]
     else:
         out = _process(frame, primitive, inputs, params)
     if frame is not None:
@@ -134,13 +133,45 @@ def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, An
     return out
 
 
+def apply_one(primitive: Primitive, x: Tensor, params: dict[str, Any]) -> Any:
+    """`apply` for an operation on one tensor."""
+    frame = state.frame
+    if frame is None or frame.level is None:
+        try:
+            data = primitive.run(x._data, **params)
+        except ValueError as error:
+            raise _of_input(primitive, error) from None
+        if type(data) is ndarray:
+            out = new(Tensor)
+            out._data = data
+            out._rec = None
+            if x._rec is not None or (frame is not None and frame.everything):
+                record_one(frame, primitive, x, params, out)
+            return out
+        out = [Tensor(part) for part in data]
+    else:
+        out = _process(frame, primitive, (x,), params)
+    if frame is not None:
+        record(frame, primitive, (x,), params, out)
+    elif primitive.recipes is not None:
+        mark_outputs((x,), out)
+    return out
+
+
+def _of_input(primitive: Primitive, error: ValueError) -> ValueError:
+    """What a kernel refuses is the caller's input; a user's own kernel speaks for itself."""
+    if primitive.kind == "user" or isinstance(error, InvalidArgumentError):
+        return error
+    return InvalidArgumentError(str(error))
+
+
 def _process(frame: Frame, primitive: Primitive, inputs: tuple, params: dict) -> Any:
     """Let the transformation below this run of tapes carry the call out, with itself and all
     inner levels switched off."""
-    levels, top = state.levels, state.frame
+    top = state.frame
     level: Any = frame.level
-    state.levels, state.frame = levels[: levels.index(level)], frame.lower
+    state.frame = frame.lower
     try:
         return level.process(primitive, inputs, params)
     finally:
-        state.levels, state.frame = levels, top
+        state.frame = top

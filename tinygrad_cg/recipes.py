@@ -1,31 +1,43 @@
 """From a primitive's gradient functions to what a node holds.
 
-A recipe is a pair ``(save, rule)``: ``save(inputs, params, out)`` picks the residuals when an
-operation is recorded, ``rule(node, dy)`` calls the gradient functions with them. There is one
-for each set of watched operands, so that a tape keeps what these need and no more.
+In a recipe ``save(inputs, params, out)`` picks the residuals when an operation is recorded,
+``rule(node, dy)`` calls the gradient functions with them. There is one for each set of watched
+operands, so that a tape keeps what these need and no more.
 """
 
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .levels import Node, next_serial
 from .tensor import Tensor
 
 if TYPE_CHECKING:
-    from .levels import Node
     from .primitive import Primitive
+
+
+class Recipe(NamedTuple):
+    """What a recorded operation does for one set of watched operands."""
+
+    save: Callable[[tuple, Any, Any], Any]
+    rule: Callable[[Node, Any], tuple]
+    hang: Callable[..., None] | None = None
+    """``hang(group, nodes, inputs, params, out)`` saves, and hangs the node from the tensor `out`,
+    which has none yet: all at once, as the commonest operations want it."""
 
 
 class SameRecipe(dict):
     """The same recipe, whichever operands are watched."""
 
-    def __init__(self, recipe: tuple):
+    def __init__(self, recipe: Recipe):
         self.recipe = recipe
 
-    def __missing__(self, mask: int) -> tuple:
+    def __missing__(self, mask: int) -> Recipe:
         self[mask] = self.recipe
         return self.recipe
 
@@ -39,7 +51,7 @@ class Recipes(dict):
     def __init__(self, primitive: Primitive):
         self.primitive = primitive
 
-    def __missing__(self, mask: int) -> tuple:
+    def __missing__(self, mask: int) -> Recipe:
         self[mask] = recipe = compile_recipe(self.primitive, mask)
         return recipe
 
@@ -49,20 +61,24 @@ def alias(data: Any, node: Node) -> Tensor:
     return Tensor(data, node) if type(data) is np.ndarray else data._with_record(node)
 
 
+new_node = partial(object.__new__, Node)
+
+
 def bare(out: Tensor) -> Any:
     """What of `out` a node may save: its data, without the record that leads to the node."""
     return out._data if type(out) is Tensor else out._with_record(None)
 
 
-def compile_recipe(primitive: Primitive, mask: int) -> tuple:
-    """Generate the pair for one set of watched operands.
+def compile_recipe(primitive: Primitive, mask: int) -> Recipe:
+    """Generate the recipe for one set of watched operands.
 
     For multiply with both operands watched that is ``def save(a, p, o): return a`` and
     ``def rule(n, dy): s = n.saved; return (f0(dy, s[1]), f1(dy, s[0]),)``.
     """
     names = primitive.inputs
     conjugate = primitive.analytic and mask >> len(names) & 1
-    functions: dict[str, Any] = {"alias": alias, "bare": bare}
+    functions: dict[str, Any] = {"alias": alias, "bare": bare, "new": new_node}
+    functions["serial"] = next_serial
     wanted: dict[int, list[str]] = {}
     for i, vjp in enumerate(primitive.vjp or ()):
         if vjp is not None and mask >> i & 1:
@@ -105,6 +121,12 @@ def compile_recipe(primitive: Primitive, mask: int) -> tuple:
     source = (
         f"def save(a, p, o): return {saved}\n"
         f"def rule(n, dy):\n    s = n.saved\n    return ({', '.join(results)},)\n"
+        "def hang(group, nodes, a, p, o):\n"
+        "    d = o._data\n"
+        "    o._rec = n = new()\n"
+        "    n.group, n.inputs, n.rule = group, nodes, rule\n"
+        f"    n.saved = {saved}\n"
+        "    n.shape, n.dtype, n.next, n.serial = d.shape, d.dtype, None, serial()\n"
     )
     exec(compile(source, f"<rule of {primitive.name}>", "exec"), functions)
-    return functions["save"], functions["rule"]
+    return Recipe(functions["save"], functions["rule"], functions["hang"])

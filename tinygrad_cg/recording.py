@@ -30,13 +30,62 @@ def record(frame: Frame, primitive: Primitive, inputs: tuple, params: Any, out: 
             if dtype.kind != "c":
                 return
             mask |= 1 << len(inputs)
-        save, rule = recipes[mask]
+        save, rule, _ = recipes[mask]
         saved = save(inputs, params, out)
         following = out._rec or _lateness(inputs, nodes)
         out._rec = Node(group, nodes, rule, saved, data.shape, dtype, following)
     else:
-        save, rule = recipes[mask]
+        save, rule, _ = recipes[mask]
         hang_parts(group, nodes, rule, save(inputs, params, out), out)
+
+
+def record_one(
+    frame: Frame | None, primitive: Primitive, x: Tensor, params: Any, out: Tensor
+) -> None:
+    """`record` for an operation on one tensor with a record, at the speed of the commonest."""
+    recipes = primitive.recipes
+    if recipes is None:
+        return
+    rec = x._rec
+    if frame is None:
+        if rec is not None:
+            out._rec = rec if type(rec) is Late else Late(rec.group)
+    elif rec is not None and rec.group is frame.alone and rec.next is None:
+        hang = recipes[1].hang
+        if hang is not None and out._data.dtype.kind == "f":
+            hang(rec.group, (rec,), (x,), params, out)
+        else:
+            record(frame, primitive, (x,), params, out)
+    else:
+        record(frame, primitive, (x,), params, out)
+
+
+def record_two(
+    frame: Frame | None, primitive: Primitive, x: Tensor, y: Tensor, out: Tensor
+) -> None:
+    """As `record_one`, for an operation on two tensors without parameters."""
+    recipes = primitive.recipes
+    if recipes is None:
+        return
+    first, second = x._rec, y._rec
+    if frame is None:
+        rec = first or second
+        if rec is not None:
+            out._rec = rec if type(rec) is Late else Late(rec.group)
+        return
+    alone = frame.alone
+    mask = 0
+    if first is not None and first.group is alone and first.next is None:
+        if second is None:
+            mask = 1
+        elif second.group is alone and second.next is None:
+            mask = 3
+    elif first is None and second is not None and second.group is alone and second.next is None:
+        mask = 2
+    if mask and out._data.dtype.kind == "f":
+        recipes[mask].hang(alone, (first, second), (x, y), None, out)
+    else:
+        record(frame, primitive, (x, y), None, out)
 
 
 def operands(frame: Frame, inputs: Sequence[Tensor]) -> tuple[Any, tuple, int]:
@@ -46,7 +95,7 @@ def operands(frame: Frame, inputs: Sequence[Tensor]) -> tuple[Any, tuple, int]:
     """
     active = frame.group
     mask = 0
-    if not frame.everything:
+    if frame.alone is not None:
         bit = 1
         for tensor in inputs:
             rec = tensor._rec

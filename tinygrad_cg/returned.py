@@ -24,19 +24,9 @@ def gradients_of_inputs(call: Call, returned: Any, targets: Sequence) -> list:
 
     `targets` have the inputs' shapes and dtypes: their nodes, or None where nobody watches.
     """
-    if type(returned) is Tensor:  # nearly always so, and right
-        if call.count == 1:
-            (target,) = targets
-            if target is None:
-                return [None]
-            data = returned._data
-            if data.shape == target.shape and data.dtype is target.dtype:
-                return [returned]
-        flat: list[Any] = [returned]
-    else:
-        flat = nest.flatten(returned)
-        if returned is None and not call.count:
-            flat = []
+    flat = nest.flatten(returned)
+    if returned is None and not call.count:
+        flat = []
     if len(flat) != call.count:
         _refuse_count(call, len(flat))
     return [

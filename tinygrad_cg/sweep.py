@@ -126,9 +126,10 @@ def sweep(
     Un-broadcasting, casting and adding up happen here and nowhere else.
     """
     totals: dict[Any, Any] = {}
-    heap: list[tuple[int, Any]] = []
     visited: list[Node] = []
     owned: set[Node] | None = set() if state.frame is None else None
+    latest: Any = None  # of the nodes whose rules are to run, the one with the highest serial
+    heap: list[tuple[int, Any]] = []  # the others
     pending: Iterable[tuple[Any, Any]] = seeds
     consumer: float = inf  # the serial number of the node whose operands are pending
     while True:
@@ -137,10 +138,11 @@ def sweep(
                 continue
             if token not in node.group:
                 node = find(node, token)
-                if node is None or (node.rule is None and node.serial > consumer):
+                if node is None:
                     continue
-            late = node.rule is None and node.saved and watched_since(node, token) > consumer
-            if late:  # it was watched only after it had been used
+            ready = node.rule is not None
+            # a leaf counts for what was computed since it was watched
+            if not ready and (watched_since(node, token) if node.saved else node.serial) > consumer:
                 continue
             data = gradient._data
             if data.shape != node.shape:
@@ -150,13 +152,14 @@ def sweep(
             total = totals.get(node)
             if total is not None:
                 totals[node] = _add_up(node, total, gradient, owned)
-            else:
-                totals[node] = gradient
-                if node.rule is not None:
-                    heappush(heap, (-node.serial, node))
-        if not heap:
+                continue
+            totals[node] = gradient
+            if ready:
+                latest = _latest(latest, node, heap) if latest is not None else node
+        if latest is None:
             return totals, visited
-        node = heappop(heap)[1]
+        node = latest
+        latest = heappop(heap)[1] if heap else None
         dy = totals[node] if node in wanted else totals.pop(node)
         if node in stopped:
             pending = ()
@@ -164,12 +167,22 @@ def sweep(
         visited.append(node)
         consumer = node.serial
         if node.rule is part:
-            _collect_part(node, dy, totals, heap)
+            whole: Any = node.inputs[0]
+            if _is_first_part(node, whole, dy, totals):
+                latest = _latest(latest, whole, heap) if latest is not None else whole
             pending = ()
         else:
             if type(dy) is list:
                 dy = _without_gaps(node, dy)
             pending = zip(node.inputs, node.rule(node, dy), strict=True)
+
+
+def _latest(one: Node, other: Node, heap: list[tuple[int, Any]]) -> Node:
+    """The later of two nodes; the other goes to the heap."""
+    if one.serial < other.serial:
+        one, other = other, one
+    heappush(heap, (-other.serial, other))
+    return one
 
 
 def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node] | None) -> Tensor:
@@ -183,15 +196,17 @@ def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node] | None
     return add(total, gradient)
 
 
-def _collect_part(node: Node, dy: Tensor, totals: dict, heap: list) -> None:
-    """Hand the gradient of one of several outputs to the node that made them all."""
-    whole: Any = node.inputs[0]
+def _is_first_part(node: Node, whole: Any, dy: Tensor, totals: dict) -> bool:
+    """Hand the gradient of one of several outputs to the node that made them all; whether it is
+    the first that this one receives.
+    """
     parts = totals.get(whole)
-    if parts is None:
+    first = parts is None
+    if first:
         parts = totals[whole] = [None] * len(whole.shape)
-        heappush(heap, (-whole.serial, whole))
     known = parts[node.saved]  # there may be several parts for one output: see user_ops
     parts[node.saved] = dy if known is None else add(known, dy)
+    return first
 
 
 def _without_gaps(node: Node, parts: list) -> list:
@@ -214,13 +229,13 @@ def fit_shape(gradient: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def release(visited: list[Node]) -> None:
-    """Free what the nodes of finished tapes hold, though their tensors may live on."""
+    """Free what the nodes of a finished tape hold, unless other tapes may ask, too."""
     group = None
     finished = False
     for node in reversed(visited):
         if node.group is not group:
             group = node.group
-            finished = not is_alive(group)
+            finished = len(group) == 1 or not is_alive(group)
         if finished:
             for operand in node.inputs:
                 if operand is None or (operand.group is group and operand.next is None):

@@ -25,6 +25,8 @@ from .sweep import differentiate, release
 from .tensor import Tensor
 from .variable import Variable
 
+_NONE = UnconnectedGradients.NONE
+
 
 class GradientTape(levels.Listener):
     """Records operations on watched tensors, to differentiate them in reverse.
@@ -60,9 +62,7 @@ class GradientTape(levels.Listener):
                 "already-active tape."
             )
         here = state
-        token = self._token or self._ready()
-        here.levels = (*here.levels, token)
-        here.frame = levels.add_level(here.frame, token)
+        here.frame = levels.add_level(here.frame, self._token or self._ready())
         if self._watch_accessed:
             here.listeners.append(self)
         self._recording = True
@@ -73,9 +73,15 @@ class GradientTape(levels.Listener):
             self._stop(self._token)
 
     def _stop(self, token: Any) -> int:
-        place = levels.remove(token)
+        here = state
+        frame = here.frame
+        if frame is not None and frame.top is token:
+            here.frame = frame.outer
+            place = 0
+        else:
+            place = levels.remove(token)
         if self._watch_accessed:
-            listeners = state.listeners
+            listeners = here.listeners
             if listeners[-1] is self:
                 listeners.pop()
             else:
@@ -84,17 +90,16 @@ class GradientTape(levels.Listener):
         return place
 
     def _ready(self) -> Token:
-        if self._token is None:
-            self._token = Token()
-            self._watched = {}
-        return self._token
+        self._token = token = Token()
+        self._watched = {}
+        return token
 
     def __del__(self) -> None:
         token = getattr(self, "_token", None)
         if token is not None:
             token.alive = False
-            if self._recording and token in state.levels:  # entered, and then forgotten
-                levels.remove(token)
+            if self._recording and token in levels.stack(state.frame):
+                levels.remove(token)  # it was entered, and then forgotten
 
     def watch(self, tensor: Any) -> None:
         """Record what is computed from `tensor` (or Variable, or nested structure) from now on.
@@ -112,7 +117,7 @@ class GradientTape(levels.Listener):
                     "tf.Variable or ExtensionType: GradientTape.watch needs a Tensor; wrap the "
                     "value in constant() before it is used"
                 )
-        token = self._ready()
+        token = self._token or self._ready()
         for one in flat:
             if not is_differentiable(one._data.dtype):
                 warn(
@@ -148,7 +153,7 @@ class GradientTape(levels.Listener):
             raise RuntimeError("Trying to stop recording a tape which is not recording.")
         if not self._recording:
             raise ValueError("Tape is not recording.")
-        before = state.levels, state.frame
+        before = state.frame
         was_quiet = state.frame.outer is levels.QUIET
         place = self._stop(token)
         token.paused = True
@@ -159,12 +164,12 @@ class GradientTape(levels.Listener):
         finally:
             token.paused = False
             if self._token is token and not self._recording:
-                levels.insert(token, min(place, len(state.levels)))
+                levels.insert(token, place)
                 if self._watch_accessed:
                     state.listeners.append(self)
                 self._recording = True
-                if state.levels == before[0]:
-                    state.levels, state.frame = before
+                if levels.stack(state.frame) == levels.stack(before):
+                    state.frame = before
             elif state.frame is levels.QUIET and not was_quiet:
                 state.frame = None
 
@@ -216,8 +221,8 @@ class GradientTape(levels.Listener):
                     else "This tape has recorded nothing: enter it, `with GradientTape() as tape:`."
                 )
             )
-        zero = wants_zeros(unconnected_gradients)
-        targets = flat_targets(target)
+        zero = unconnected_gradients is not _NONE and wants_zeros(unconnected_gradients)
+        targets = [target] if type(target) is Tensor else flat_targets(target)
         flat_sources = [sources] if type(sources) is Tensor else nest.flatten(sources)
         for source in flat_sources:
             if type(source) is not Tensor or source._data.dtype.kind != "f":

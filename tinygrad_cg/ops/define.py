@@ -14,7 +14,7 @@ from tinygrad_cg_kernels.loops import Elementwise
 from ..convert import convert, is_tensor
 from ..errors import InvalidArgumentError
 from ..functions import binary_op, named, unary_op
-from ..primitive import Primitive, apply, register
+from ..primitive import Primitive, apply_one, register
 from ..tensor import Aval, Tensor
 
 
@@ -144,8 +144,9 @@ def reduction(
     def op(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
         if type(x) is not Tensor:
             x = convert(x)
-        axes = normalize_axes(name, axis, x._data.ndim)
-        return apply(primitive, (x,), {"axis": axes, "keepdims": bool(keepdims)})
+        ndim = x._data.ndim
+        axes = _ALL_AXES[ndim] if axis is None else normalize_axes(name, axis, ndim)
+        return apply_one(primitive, x, {"axis": axes, "keepdims": bool(keepdims)})
 
     primitive.doc = (
         f"{doc}\n\n`axis` is one axis, several, or None for all; `keepdims` keeps them, with size "

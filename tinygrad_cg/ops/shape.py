@@ -12,7 +12,7 @@ from .. import convert as conversion
 from ..convert import as_dtype, convert, convert_operands
 from ..errors import InvalidArgumentError
 from ..functions import unary_op
-from ..primitive import Primitive, apply, register
+from ..primitive import Primitive, apply, apply_one, register
 from ..tensor import Aval, Tensor
 from .define import Case, as_shape, as_sizes, broadcast_shapes, move, normalize_axes, normalize_axis
 from .indexing import getitem
@@ -259,8 +259,10 @@ def broadcast_to(x: Any, shape: Any) -> Tensor:
 
 
 def repeat(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """`broadcast_to` for shapes that are known to broadcast."""
-    return apply(_broadcast_to, (x,), {"shape": shape})
+    """`broadcast_to` for shapes that are known to broadcast; a tensor of the shape is itself."""
+    if x._data.shape == shape:
+        return x
+    return apply_one(_broadcast_to, x, {"shape": shape})
 
 
 # Joining -------------------------------------------------------------------------------------
