@@ -8,7 +8,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import tinygrad_cg as tf
-from tests.batch_level import vmap
 from tests.op_cases import (
     Example,
     elementwise_example,
@@ -20,6 +19,7 @@ from tests.op_cases import (
     numeric_gradients,
     second_gradients,
 )
+from tinygrad_cg.batching import vmap
 from tinygrad_cg.registry import OPS
 
 ALL = names()
@@ -394,7 +394,7 @@ def test_batches_are_loops(name):
             def call(one, i=i, operands=operands, example=example):
                 return example.call(*operands[:i], one, *operands[i + 1 :])
 
-            result = vmap(call, tf.constant(stack)).numpy()
+            result = vmap(call)(tf.constant(stack)).numpy()
             for row, one in zip(result, stack, strict=True):
                 assert_allclose(row, call(tf.constant(one)).numpy(), rtol=1e-13, atol=1e-13)
 
@@ -410,6 +410,6 @@ def test_a_batch_of_operands_and_indices_together(name):
         def call(k, example=example, stacks=stacks):
             return example.call(*[tf.gather(tf.constant(stack), k) for stack in stacks])
 
-        result = vmap(call, both).numpy()
+        result = vmap(call)(both).numpy()
         for k in range(3):
             assert_array_equal(result[k], call(tf.constant(k)).numpy())

@@ -34,6 +34,7 @@ from .arrays import (
     zeros,
     zeros_like,
 )
+from .batching import vectorized_map, vmap
 from .convert import IndexedSlices, is_tensor
 from .custom_gradient import custom_gradient, grad_pass_through
 from .dtypes import (
@@ -226,6 +227,8 @@ __all__ = [
     "uint32",
     "uint64",
     "unstack",
+    "vectorized_map",
+    "vmap",
     "where",
     "zeros",
     "zeros_like",

@@ -10,26 +10,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from . import nest
+from .calls import Call, copy, one_output, settle
 from .convert import convert, is_differentiable, is_tensor, is_weak
-from .levels import (
-    NOTHING,
-    Frame,
-    Listener,
-    Node,
-    late_for,
-    late_tokens,
-    narrow,
-    remove_listener,
-    state,
-)
-from .recording import hang_parts, operands
-from .returned import gradients_of_inputs, gradients_of_variables
-from .rules import Definition, Rule, check_result
+from .levels import Listener, remove_listener, state
+from .rules import Definition, check_result
 from .tensor import Tensor
 from .variable import Variable
 
@@ -110,18 +99,6 @@ class _Accessed(dict, Listener):
     variable_assigned = variable_read
 
 
-class Call(NamedTuple):
-    """One call of a decorated function: what its node saves."""
-
-    rule: Rule
-    definition: Definition
-    grad_fn: Callable[..., Any]
-    count: int  # of inputs: as many gradients must the rule return
-    paths: list[tuple] | None  # where each input stood in the call; None: one per argument
-    values: Sequence | None  # the inputs, if the rule wants them too
-    variables: list[Variable] | None
-
-
 class _Decorated:
     """What happens at each call of one decorated function."""
 
@@ -150,7 +127,7 @@ class _Decorated:
         rule = definition.rule(grad_fn, len(outputs), variables)
         frame = state.frame
         if frame is None:
-            results = [_copy(output) for output in outputs]
+            results = [copy(output) for output in outputs]
             return results[0] if single else _pack(y, results)
         if kwargs:
             inputs, paths = _inputs(definition, args, kwargs)
@@ -164,13 +141,11 @@ class _Decorated:
         if paths is not None:
             inputs = [convert(leaf) if is_tensor(leaf) else None for leaf in inputs]
         call = _new_call(Call, (rule, definition, grad_fn, len(inputs), paths, kept, variables))
-        if single and paths is None and variables is None:
-            group, nodes, mask = operands(frame, inputs)
-            result = _natural(frame, call, group if mask else NOTHING, y)
-            if mask:
-                _attach(result, call, group, nodes)
-            return result
-        results = _hang(frame, call, inputs, outputs)
+        if single and paths is None and variables is None and frame.level is None:
+            return one_output(frame, call, inputs, y)
+        if variables:
+            inputs = [*inputs, *[variable._read() for variable in variables]]
+        results = settle(frame, call, inputs, outputs)
         return results[0] if single else _pack(y, results)
 
 
@@ -220,102 +195,6 @@ def flat_inputs(definition: Definition, args: tuple, kwargs: dict) -> Sequence:
 
 def _is_input(leaf: Any) -> bool:
     return is_tensor(leaf) or is_weak(leaf) or isinstance(leaf, np.ndarray)
-
-
-# The new producer ----------------------------------------------------------------------------
-
-
-def _copy(output: Tensor) -> Tensor:
-    """The same value as another tensor, so that an output is never an input itself."""
-    if type(output) is not Tensor:
-        return output._with_record(None)
-    record = output._rec
-    return Tensor(output._data, None if record is None else late_for(late_tokens(record)))
-
-
-def _hang(frame: Frame, call: Call, inputs: Sequence, outputs: Sequence[Tensor]) -> list[Tensor]:
-    """Outputs whose producer is the call, for tapes that watch an input of it."""
-    if call.variables:
-        inputs = [*inputs, *[variable._read() for variable in call.variables]]
-    tensors = [tensor for tensor in inputs if tensor is not None]
-    group, found, mask = operands(frame, tensors)
-    if not mask:
-        return [_natural(frame, call, NOTHING, output) for output in outputs]
-    remaining = iter(found)
-    nodes = tuple([None if tensor is None else next(remaining) for tensor in inputs])
-    results = [_natural(frame, call, group, output) for output in outputs]
-    if len(results) > 1:
-        hang_parts(group, nodes, _custom_rule, call, results)
-    elif results:
-        _attach(results[0], call, group, nodes)
-    return results
-
-
-def _attach(result: Tensor, call: Call, group: frozenset, nodes: tuple) -> None:
-    data = result._data
-    if data.dtype.kind in "fc":
-        result._rec = Node(group, nodes, _custom_rule, call, data.shape, data.dtype, result._rec)
-
-
-def _natural(frame: Frame, call: Call, group: frozenset, output: Tensor) -> Tensor:
-    """A copy of an inner output that keeps its producer on tapes outside `group`."""
-    record = output._rec
-    result = Tensor(output._data) if type(output) is Tensor else output._with_record(None)
-    if record is not None and (record.group is not group or record.next is not None):
-        _keep_producer(frame, call, group, record, result)
-    return result
-
-
-def _keep_producer(
-    frame: Frame | None, call: Call, group: frozenset, record: Any, result: Tensor
-) -> None:
-    """The inner producer of an output stands on tapes that watch no input of the call: those
-    of this frame, and those below a transformation, which the rule does not reach.
-    """
-    data = result._data
-    others = NOTHING
-    while frame is not None:
-        below = frame.active(frame.resolve((record,))[0] - group)
-        if below:
-            following = result._rec
-            node = narrow(record, below)
-            result._rec = Node(
-                below, (node,), _identity_rule, None, data.shape, data.dtype, following
-            )
-            others |= below
-        frame = frame.lower
-    if others:
-        call.definition.warn_bypassed()
-    elif not group:
-        result._rec = late_for(late_tokens(record))
-
-
-def _identity_rule(node: Node, dy: Tensor) -> tuple:
-    return (dy,)
-
-
-def _custom_rule(node: Node, dy: Any) -> Sequence:
-    """Run the user's rule, and check and adapt what it returns."""
-    call: Call = node.saved
-    rule, definition, grad_fn, count, _, _, variables = call
-    rules = state.rules
-    rules.append(definition)
-    try:
-        if type(dy) is list or variables is not None or rule.keras:
-            returned = rule.run(call, dy if type(dy) is list else (dy,))
-        else:
-            returned = grad_fn(dy)
-    finally:
-        rules.pop()
-    if variables is not None:
-        inputs, others = gradients_of_variables(call, returned)
-        return gradients_of_inputs(call, inputs, node.inputs[:count]) + others
-    if count == 1 and type(returned) is Tensor:  # nearly always so, and right
-        data = returned._data
-        target: Any = node.inputs[0]
-        if data.shape == target.shape and data.dtype is target.dtype:
-            return (returned,)
-    return gradients_of_inputs(call, returned, node.inputs)
 
 
 def grad_pass_through(f: Any) -> Any:

@@ -55,6 +55,13 @@ class Level:
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
         raise TypeError(f"{type(self).__name__} does not define process()")
 
+    def custom_call(self, call: Any, inputs: Any, outputs: Any) -> list:
+        """The outputs of a custom gradient anew, for this level and those below it (see calls).
+
+        As in `process`, this level and all inner ones are switched off.
+        """
+        raise TypeError(f"{type(self).__name__} does not define custom_call()")
+
 
 class Node:
     """How one tensor came to be, as far as the tapes in `group` are concerned.

@@ -13,7 +13,7 @@ from .ops.shape import broadcast_to, cast
 from .tensor import Tensor
 
 if TYPE_CHECKING:
-    from .custom_gradient import Call
+    from .calls import Call
 
 
 _ARRAYS = (np.ndarray, IndexedSlices)

@@ -13,7 +13,7 @@ from .levels import Late, is_alive
 from .tensor import ArrayLike
 
 if TYPE_CHECKING:
-    from .custom_gradient import Call
+    from .calls import Call
     from .variable import Variable
 
 

@@ -15,8 +15,8 @@ import numpy as np
 from tinygrad_cg_kernels.loops import Elementwise
 
 from . import nest
+from .calls import Call
 from .convert import as_dtype, check_dtype, convert_operands, is_tensor, promote
-from .custom_gradient import Call
 from .functions import named
 from .levels import Node, state
 from .primitive import Primitive, apply

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tests.batch_level import vmap
+from tinygrad_cg.batching import vmap
 from tinygrad_cg.levels import state
 
 X = np.random.default_rng(0).normal(size=(4, 3))
@@ -28,7 +28,7 @@ def each(function, batched):
 
 def test_values():
     w = tf.constant(W)
-    found = vmap(lambda x: loss(w, x), tf.constant(X))
+    found = vmap(lambda x: loss(w, x))(tf.constant(X))
     np.testing.assert_allclose(found.numpy(), each(lambda x: loss(w, x), X))
 
 
@@ -40,7 +40,7 @@ def test_tape_inside_gives_a_gradient_for_each_example(weight):
     def per_example(x):
         return gradient(lambda w: loss(w, x), w)
 
-    found = vmap(per_example, tf.constant(X))
+    found = vmap(per_example)(tf.constant(X))
     assert found.shape == (4, *w.shape)
     np.testing.assert_allclose(found.numpy(), each(per_example, X))
 
@@ -48,7 +48,7 @@ def test_tape_inside_gives_a_gradient_for_each_example(weight):
 def test_tape_outside_records_what_the_batch_did():
     x = tf.constant(X)
     found = gradient(
-        lambda w: tf.reduce_sum(vmap(lambda one: loss(w, one), x)), w := tf.constant(W)
+        lambda w: tf.reduce_sum(vmap(lambda one: loss(w, one))(x)), w := tf.constant(W)
     )
     expected = sum(gradient(lambda w, row=row: loss(w, tf.constant(row)), w).numpy() for row in X)
     np.testing.assert_allclose(found.numpy(), expected)
@@ -56,7 +56,7 @@ def test_tape_outside_records_what_the_batch_did():
 
 def test_gradient_of_the_batched_operand():
     x, w = tf.constant(X), tf.constant(W)
-    found = gradient(lambda x: tf.reduce_sum(vmap(lambda one: loss(w, one), x)), x)
+    found = gradient(lambda x: tf.reduce_sum(vmap(lambda one: loss(w, one))(x)), x)
     np.testing.assert_allclose(
         found.numpy(), each(lambda row: gradient(lambda one: loss(w, one), row), X)
     )
@@ -69,7 +69,7 @@ def test_tapes_inside_and_outside():
     def penalty(w, one):
         return tf.reduce_sum(gradient(lambda inner: loss(inner * w, one), one * 0.0 + 1.0) ** 2)
 
-    found = gradient(lambda w: tf.reduce_sum(vmap(lambda one: penalty(w, one), x)), w)
+    found = gradient(lambda w: tf.reduce_sum(vmap(lambda one: penalty(w, one))(x)), w)
     expected = sum(
         gradient(lambda w, row=row: penalty(w, tf.constant(row)), w).numpy() for row in X
     )
@@ -78,7 +78,7 @@ def test_tapes_inside_and_outside():
 
 def test_batch_in_batch():
     w = tf.constant(W)
-    found = vmap(lambda row: vmap(lambda one: one * one, row) * w, tf.constant(X))
+    found = vmap(lambda row: vmap(lambda one: one * one)(row) * w)(tf.constant(X))
     np.testing.assert_allclose(found.numpy(), X * X * W)
 
 
@@ -87,17 +87,17 @@ def test_custom_gradient_inside_a_batch():
     def doubled(x):
         return x * 1.0, lambda dy: 2.0 * dy
 
-    found = vmap(lambda x: gradient(lambda x: tf.reduce_sum(doubled(x) * x), x), tf.constant(X))
+    found = vmap(lambda x: gradient(lambda x: tf.reduce_sum(doubled(x) * x), x))(tf.constant(X))
     np.testing.assert_allclose(found.numpy(), 2.0 * X + X)
 
 
 def test_level_ends_with_an_exception():
     with pytest.raises(ZeroDivisionError):
-        vmap(lambda x: 1 / 0, tf.constant(X))
+        vmap(lambda x: 1 / 0)(tf.constant(X))
     assert state.frame is None
     assert gradient(lambda w: w * w, tf.constant(3.0)).numpy() == 6.0
 
 
 def test_values_of_one_element_cannot_be_taken():
     with pytest.raises(TypeError, match="no values yet"):
-        vmap(lambda x: x.numpy(), tf.constant(X))
+        vmap(lambda x: x.numpy())(tf.constant(X))
