@@ -399,6 +399,38 @@ def test_batches_are_loops(name):
                 assert_allclose(row, call(tf.constant(one)).numpy(), rtol=1e-13, atol=1e-13)
 
 
+# Forward mode --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if OPS[name].recipes is not None])
+def test_forward_mode_is_the_adjoint_of_reverse_mode(name):
+    """<weights, tangent> = <gradient, direction>; and again for the gradient's own tangent."""
+    for example in examples(name):
+        rng = generator(example.primitive)
+        tensors = list(map(tf.constant, example.operands))
+        sources = [tensors[i] for i in example.real()]
+        ways = [tf.constant(rng.normal(size=source.shape)) for source in sources]
+        with tf.autodiff.ForwardAccumulator(sources, ways) as accumulator:
+            with tf.GradientTape() as tape:
+                tape.watch(sources)
+                result = example.call(*tensors)
+            if result.dtype.kind != "f":
+                continue
+            weights = tf.constant(rng.normal(size=result.shape))
+            gradients = tape.gradient(result, sources, output_gradients=weights)
+        tangent = accumulator.jvp(result, "zero").numpy()
+        pairs = list(zip(gradients, ways, strict=True))
+        along = sum(np.vdot(one.numpy(), way.numpy()) for one, way in pairs if one is not None)
+        assert_allclose(np.vdot(weights.numpy(), tangent), along, rtol=1e-10, atol=1e-12)
+        operands = tuple(example.operands)
+        directions = [way.numpy() for way in ways]
+        expected = second_gradients(example, operands, weights.numpy(), directions)
+        for one, source, wanted in zip(gradients, sources, expected, strict=True):
+            found = None if one is None else accumulator.jvp(one)
+            found = np.zeros(source.shape) if found is None else found.numpy()
+            assert_allclose(found, wanted, rtol=1e-10, atol=1e-10)
+
+
 @pytest.mark.parametrize("name", [name for name in ALL if OPS[name].inputs == ("x", "indices")])
 def test_a_batch_of_operands_and_indices_together(name):
     for example in examples(name):

@@ -8,7 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import compat, contrib, dtypes, errors, keras, linalg, math, nest, nn, numpy, random
+from . import (
+    autodiff,
+    compat,
+    contrib,
+    dtypes,
+    errors,
+    keras,
+    linalg,
+    math,
+    nest,
+    nn,
+    numpy,
+    random,
+    test,
+)
 from .arrays import (
     broadcast_to,
     clip_by_value,
@@ -59,7 +73,7 @@ from .dtypes import (
     uint64,
 )
 from .errors import CustomGradientWarning
-from .graph import Graph, executing_eagerly, gradients
+from .graph import Graph, executing_eagerly, gradients, hessians
 from .linalg import eye, matmul, norm, tensordot
 from .math import (
     abs,
@@ -104,10 +118,12 @@ from .math import (
     tanh,
     truediv,
 )
+from .matrices import hessian, hvp, jacobian
 from .ops.creation import constant, convert_to_tensor
 from .recompute import recompute_grad
 from .tape import GradientTape, UnconnectedGradients
 from .tensor import Tensor, TensorShape
+from .transforms import elementwise_grad, grad, jvp, linearize, value_and_grad, vjp
 from .user_ops import NotDifferentiable, RegisterGradient, primitive
 from .variable import Variable
 
@@ -128,6 +144,7 @@ __all__ = [
     "argmax",
     "argmin",
     "as_dtype",
+    "autodiff",
     "bool",
     "broadcast_to",
     "cast",
@@ -144,6 +161,7 @@ __all__ = [
     "divide",
     "double",
     "dtypes",
+    "elementwise_grad",
     "equal",
     "errors",
     "executing_eagerly",
@@ -156,21 +174,28 @@ __all__ = [
     "float64",
     "floor",
     "gather",
+    "grad",
     "grad_pass_through",
     "gradients",
     "greater",
     "greater_equal",
     "half",
+    "hessian",
+    "hessians",
+    "hvp",
     "identity",
     "int8",
     "int16",
     "int32",
     "int64",
     "is_tensor",
+    "jacobian",
+    "jvp",
     "keras",
     "less",
     "less_equal",
     "linalg",
+    "linearize",
     "linspace",
     "log",
     "logical_and",
@@ -220,6 +245,7 @@ __all__ = [
     "subtract",
     "tanh",
     "tensordot",
+    "test",
     "transpose",
     "truediv",
     "uint8",
@@ -227,7 +253,9 @@ __all__ = [
     "uint32",
     "uint64",
     "unstack",
+    "value_and_grad",
     "vectorized_map",
+    "vjp",
     "vmap",
     "where",
     "zeros",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from . import nest
 from .calls import Call, Lifted, settle
@@ -50,7 +50,7 @@ class Batch(Level):
     def __init__(self, size: int):
         self.size = size
 
-    def has(self, tensor: Any) -> bool:
+    def has(self, tensor: Any) -> TypeGuard[BatchTensor]:
         return type(tensor) is BatchTensor and tensor.level is self
 
     def physical(self, tensor: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from tinygrad_cg_kernels.locks import ForkLock
 from . import levels, nest
 from .arguments import check_source, check_upstream, fill_zeros, flat_targets, wants_zeros
 from .convert import is_differentiable
+from .jacobians import rows
 from .levels import State, Token, find, state, watch_tensor
 from .sweep import differentiate
 from .variable import Variable
@@ -148,3 +149,24 @@ def gradients(
         upstream = [None if one is None else next(checked) for one in given]
     results, _ = differentiate(graph._token, targets, upstream, sources, stopped)
     return fill_zeros(sources, results) if zero else results
+
+
+def hessians(
+    ys: Any,
+    xs: Any,
+    gate_gradients: bool = False,
+    aggregation_method: Any = None,
+    name: str = "hessians",
+) -> list:
+    """The second derivatives of the sum of `ys` by each of `xs`, as a list.
+
+    Each has shape ``x.shape + x.shape``; None where ys do not depend on x. Works where
+    `gradients` does, and raises as it does. After ``tf.hessians``, whose other arguments are
+    accepted and have no effect.
+    """
+    firsts = gradients(ys, xs, name=name)
+    token = state.graphs[-1]._token
+    return [
+        None if first is None else rows(token, first, [x])[0]
+        for first, x in zip(firsts, nest.flatten(xs), strict=True)
+    ]

@@ -91,6 +91,8 @@ class Rule:
 class Definition:
     """One decorated function: its name and place, and what is known of its rule."""
 
+    role = "the rule of"
+
     def __init__(self, function: Any, name: str | None = None, outer: Definition | None = None):
         self.function = function
         self.name = (
@@ -221,9 +223,9 @@ class Definition:
         if key not in self._warned:
             self._warned.add(key)
             warnings.warn(
-                f"the rule of `{self.name}` takes NumPy or Python values (numpy(), float(), "
-                "np.asarray()) from a tensor that is being recorded: derivatives of the rule "
-                "do not see them. Use tensor operations",
+                f"{self.role} `{self.name}` takes NumPy or Python values (numpy(), float(), "
+                "np.asarray()) from a tensor that is being recorded: derivatives do not see "
+                "them. Use tensor operations",
                 CustomGradientWarning,
                 stacklevel=depth,
             )

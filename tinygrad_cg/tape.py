@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from . import levels, nest
 from .arguments import (
@@ -19,8 +19,10 @@ from .arguments import (
     wants_zeros,
 )
 from .convert import is_differentiable, is_tensor
-from .errors import ArgumentTypeError, TapeWarning, warn
+from .errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
+from .jacobians import example_rows, rows
 from .levels import Token, state, watch_tensor
+from .ops.creation import zeros
 from .sweep import differentiate, release
 from .tensor import Tensor
 from .variable import Variable
@@ -209,18 +211,7 @@ class GradientTape(levels.Listener):
         call unless the tape is persistent, TypeError for what is not a tensor, ValueError for
         output gradients that do not fit.
         """
-        token = self._token
-        if token is None:
-            raise RuntimeError(
-                "A non-persistent GradientTape can only be used to compute one set of "
-                "gradients (or jacobians). "
-                + (
-                    "Use GradientTape(persistent=True) for more, or a second tape around this one "
-                    "for a second derivative."
-                    if self._consumed
-                    else "This tape has recorded nothing: enter it, `with GradientTape() as tape:`."
-                )
-            )
+        token = self._token or self._refuse()
         zero = unconnected_gradients is not _NONE and wants_zeros(unconnected_gradients)
         targets = [target] if type(target) is Tensor else flat_targets(target)
         flat_sources = [sources] if type(sources) is Tensor else nest.flatten(sources)
@@ -231,23 +222,136 @@ class GradientTape(levels.Listener):
         if output_gradients is not None:
             upstream = check_upstream(output_gradients, targets)
         if self._recording:
-            if self._persistent:
-                warn(
-                    "Calling GradientTape.gradient on a persistent tape inside its context is "
-                    "significantly less efficient than calling it outside the context: the "
-                    "backward operations are recorded too. Do it only for higher derivatives.",
-                    TapeWarning,
-                )
-            else:
-                self._stop(token)
+            self._stop_or_warn(token)
         results, visited = differentiate(token, targets, upstream, flat_sources)
         if not self._persistent:
-            token.alive = False
-            self._token = None
-            self._consumed = True
+            self._consume(token)
             release(visited)
         if zero:
             results = fill_zeros(flat_sources, results)
         if type(sources) is Tensor:
             return results[0]
         return nest.pack_sequence_as(sources, results)
+
+    def _refuse(self) -> NoReturn:
+        raise RuntimeError(
+            "A non-persistent GradientTape can only be used to compute one set of "
+            "gradients (or jacobians). "
+            + (
+                "Use GradientTape(persistent=True) for more, or a second tape around this one "
+                "for a second derivative."
+                if self._consumed
+                else "This tape has recorded nothing: enter it, `with GradientTape() as tape:`."
+            )
+        )
+
+    def _stop_or_warn(self, token: Token) -> None:
+        """A gradient is asked for while the tape records."""
+        if self._persistent:
+            warn(
+                "Calling GradientTape.gradient on a persistent tape inside its context is "
+                "significantly less efficient than calling it outside the context: the "
+                "backward operations are recorded too. Do it only for higher derivatives.",
+                TapeWarning,
+            )
+        else:
+            self._stop(token)
+
+    def _consume(self, token: Token) -> None:
+        token.alive = False
+        self._token = None
+        self._consumed = True
+
+    # Jacobians -------------------------------------------------------------------------------
+
+    def jacobian(
+        self,
+        target: Any,
+        sources: Any,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Any:
+        """The Jacobian of one tensor `target` by each of `sources`, in the structure of `sources`.
+
+        Each has shape ``target.shape + source.shape``, and the dtype of its source. All rows are
+        computed in one sweep, whose rules are given tensors without values (NumPy code in a
+        rule needs ``experimental_use_pfor=False``: a sweep for each row, on a persistent tape).
+        `parallel_iterations` has no effect. Otherwise as `gradient`.
+        """
+        token = self._token or self._refuse()
+        zero = wants_zeros(unconnected_gradients)
+        (one,) = self._one("jacobian", "target", target)
+        flat_sources = nest.flatten(sources)
+        for source in flat_sources:
+            check_source(source)
+        if not experimental_use_pfor and not self._persistent:
+            raise RuntimeError(
+                "GradientTape must be created with persistent=True to compute the jacobian with "
+                "eager execution enabled and with  experimental_use_pfor set to False."
+            )
+        if self._recording:
+            self._stop_or_warn(token)
+        results = rows(token, one, flat_sources, experimental_use_pfor)
+        if not self._persistent:
+            self._consume(token)
+        if zero:
+            results = [
+                zeros((*one._data.shape, *source._data.shape), source.dtype) if row is None else row
+                for source, row in zip(flat_sources, results, strict=True)
+            ]
+        return nest.pack_sequence_as(sources, results)
+
+    def batch_jacobian(
+        self,
+        target: Any,
+        source: Any,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Tensor:
+        """For each slice of `target` along its first axis its Jacobian by that slice of `source`.
+
+        The shape is ``(batch, *target.shape[1:], *source.shape[1:])``; zeros where the target
+        does not depend on the source. Each slice of the target must depend on that slice of the
+        source only. Raises ValueError for tensors of rank 0 or 1, and where the first axes
+        differ. Otherwise as `jacobian`.
+        """
+        token = self._token or self._refuse()
+        wants_zeros(unconnected_gradients)
+        (one,) = self._one("batch_jacobian", "target", target)
+        (by,) = self._one("batch_jacobian", "source", source)
+        check_source(by)
+        for tensor in (one, by):
+            if len(tensor._data.shape) < 2:
+                raise InvalidArgumentError(
+                    f"Shape {tuple(tensor._data.shape)} must have rank at least 2: "
+                    "batch_jacobian works on a batch of vectors or more; use jacobian"
+                )
+        if one._data.shape[0] != by._data.shape[0]:
+            raise InvalidArgumentError(
+                "Need first dimension of target shape "
+                f"({tuple(one._data.shape)}) and source shape ({tuple(by._data.shape)}) to match."
+            )
+        if not experimental_use_pfor and not self._persistent:
+            raise RuntimeError(
+                "GradientTape must be created with persistent=True to compute the batch_jacobian "
+                "with eager execution enabled and with  experimental_use_pfor set to False."
+            )
+        if self._recording:
+            self._stop_or_warn(token)
+        result = example_rows(token, one, by, experimental_use_pfor)
+        if not self._persistent:
+            self._consume(token)
+        if result is None:
+            result = zeros((*one._data.shape, *by._data.shape[1:]), by.dtype)
+        return result
+
+    @staticmethod
+    def _one(name: str, role: str, value: Any) -> tuple[Any]:
+        if not is_tensor(value):
+            raise TypeError(
+                f"GradientTape.{name}: {role} must be one Tensor or Variable, got "
+                f"{type(value).__name__}"
+            )
+        return (value,)

@@ -1,0 +1,326 @@
+"""Forward mode: ForwardAccumulator, and the tangent of each operation from its gradient rule.
+
+An accumulator is a level. The tangent that it has for a tensor hangs among the tensor's nodes,
+so it is found wherever the tensor's record is: residuals and Variables that are read have it.
+After ``tf.autodiff.ForwardAccumulator``, save that custom gradients are honoured: the tangent
+of a call is the transpose of its rule (BEHAVIOUR decision 7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import nest
+from .arguments import UnconnectedGradients, wants_zeros
+from .calls import Call, Lifted, settle
+from .convert import convert, is_differentiable, is_tensor, is_weak
+from .errors import TapeWarning, warn
+from .levels import NOTHING, QUIET, Level, Node, Token, find, push, remove, state, watch_tensor
+from .ops.creation import zeros_like
+from .ops.elementwise import add
+from .ops.shape import cast, repeat
+from .primitive import Primitive, apply
+from .rules import Definition
+from .sweep import differentiate
+from .tensor import Tensor
+
+
+class ForwardAccumulator(Level):
+    """Computes Jacobian-vector products along with the operations that it sees.
+
+    Parameters
+    ----------
+    primals:
+        Tensors or Variables, nested as you like.
+    tangents:
+        The vector: a tensor for each primal, of its shape and dtype.
+
+    Use it as a context manager, and ask `jvp` for the tangent of what was computed inside.
+    Accumulators and tapes nest in any order and to any depth. Raises ValueError where primals
+    and tangents do not fit, and for a primal that comes twice.
+    """
+
+    def __init__(self, primals: Any, tangents: Any):
+        self._token = Token()
+        self._recording = False
+        nest.assert_same_structure(primals, tangents)
+        flat = nest.flatten(primals)
+        pairs = [
+            (primal, _tangent_for(primal, tangent))
+            for primal, tangent in zip(flat, nest.flatten(tangents), strict=True)
+        ]
+        if len({id(primal) for primal in flat}) < len(flat):
+            raise ValueError(
+                "Tensor {} was specified as a primal multiple times. This may indicate an error: "
+                "add up the tangents, and pass it once"
+            )
+        for primal, tangent in pairs:
+            if tangent is not None:
+                self._hang(primal, tangent)
+
+    def __enter__(self) -> ForwardAccumulator:
+        if self._recording:
+            raise ValueError("Accumulator is already recording.")
+        push(self)
+        self._recording = True
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        if self._recording:
+            remove(self)
+            self._recording = False
+
+    def __del__(self) -> None:
+        token = getattr(self, "_token", None)
+        if token is not None:
+            token.alive = False
+
+    def jvp(
+        self,
+        primals: Any,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+    ) -> Any:
+        """The tangent of each of `primals`, in their structure.
+
+        None, or zeros where `unconnected_gradients` is "zero", for what does not depend on the
+        accumulator's primals, or was not computed while it was active. TypeError for what is no
+        tensor.
+        """
+        fill = wants_zeros(unconnected_gradients)
+        found = []
+        for primal in nest.flatten(primals):
+            if not is_tensor(primal):
+                raise TypeError(f"jvp: needs a Tensor or Variable, got {type(primal).__name__}")
+            tangent = self._tangent(primal)
+            found.append(zeros_like(convert(primal)) if tangent is None and fill else tangent)
+        return nest.pack_sequence_as(primals, found)
+
+    # The level -------------------------------------------------------------------------------
+
+    def _tangent(self, tensor: Any) -> Tensor | None:
+        node = find(tensor._rec, self._token)
+        return None if node is None else node.saved
+
+    def _hang(self, tensor: Any, tangent: Tensor) -> None:
+        data = tensor._data
+        group = frozenset((self._token,))
+        tensor._rec = Node(group, (), _no_rule, tangent, data.shape, data.dtype, tensor._rec)
+
+    def process(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
+        """Carry out an operation, and compute the tangent of its result."""
+        out = apply(primitive, inputs, params)
+        tangents = [self._tangent(tensor) for tensor in inputs]
+        if primitive.recipes is not None and any(one is not None for one in tangents):
+            several = isinstance(out, list)
+            outs = out if several else [out]
+            found = push_forward(primitive, inputs, params, out, tangents)
+            for one, tangent in zip(outs, found, strict=True):
+                if tangent is not None:
+                    self._hang(one, tangent)
+        return out
+
+    def custom_call(self, call: Call | Lifted, inputs: Sequence, outputs: Sequence) -> list:
+        """The tangents of the outputs, by the transpose of the rule."""
+        results = settle(state.frame, call, inputs, outputs)
+        tangents = [None if one is None else self._tangent(one) for one in inputs]
+        if all(one is None for one in tangents):
+            natural = [self._tangent(output) for output in outputs]
+            if any(one is not None for one in natural):
+                call.definition.warn_bypassed()
+        else:
+            targets = [None if one is None else one._data for one in inputs]
+            natural = transposed(
+                lambda dys: call.pull(dys, targets), outputs, tangents, call.definition
+            )
+        for result, tangent in zip(results, natural, strict=True):
+            if tangent is not None:
+                self._hang(result, tangent)
+        return results
+
+
+def _no_rule(node: Node, dy: Any) -> tuple:
+    raise AssertionError("a tangent is not differentiated in reverse")
+
+
+def _tangent_for(primal: Any, tangent: Any) -> Tensor | None:
+    """`tangent` as a tensor of the shape and dtype of `primal`; None for an integer primal."""
+    if not is_tensor(primal):
+        raise TypeError(
+            f"ForwardAccumulator: a primal must be a Tensor or Variable, got "
+            f"{type(primal).__name__}: wrap it in constant() before it is used"
+        )
+    dtype = primal._data.dtype
+    if not is_differentiable(dtype):
+        warn(
+            "The dtype of the watched primal must be floating (e.g. tf.float32), got "
+            f"tf.{dtype}: it has no tangent",
+            TapeWarning,
+        )
+        return None
+    tensor = convert(tangent, dtype if is_weak(tangent) or isinstance(tangent, list) else None)
+    if tensor._data.dtype != dtype:
+        raise ValueError(
+            f"Tensor conversion requested dtype {dtype} for Tensor with dtype "
+            f"{tensor._data.dtype}: ForwardAccumulator needs a tangent of its primal's dtype"
+        )
+    if tensor._data.shape != primal._data.shape:
+        raise ValueError(
+            f"ForwardAccumulator: a tangent has shape {tuple(tensor._data.shape)}, its primal "
+            f"{tuple(primal._data.shape)}"
+        )
+    return tensor
+
+
+# Tangents ------------------------------------------------------------------------------------
+
+
+def push_forward(
+    primitive: Primitive, inputs: tuple, params: dict, out: Any, tangents: Sequence
+) -> list[Tensor | None]:
+    """The tangent of each output of an operation, from those of its operands.
+
+    A linear operation applies itself. For an elementwise one on real numbers the derivative by
+    each operand is its gradient rule; the rest is the transpose of the rule.
+    """
+    outs = out if isinstance(out, list) else [out]
+    if not any(is_differentiable(one._data.dtype) for one in outs):
+        return [None] * len(outs)
+    if primitive.linear:
+        result = apply(primitive, tuple(map(_filled, inputs, tangents)), params)
+        return result if isinstance(result, list) else [result]
+    real = all(tensor._data.dtype.kind != "c" for tensor in (*inputs, *outs))
+    if primitive.kind == "elementwise" and real:
+        return [_elementwise(primitive, inputs, params, outs[0], tangents)]
+    mask = sum(1 << i for i, tangent in enumerate(tangents) if tangent is not None)
+    node = _rule_node(primitive, inputs, params, out, mask)
+    several = isinstance(out, list)
+    return transposed(
+        lambda dys: node.rule(node, dys if several else dys[0]),
+        outs,
+        tangents,
+        node.saved[1] if primitive.kind == "user" else None,
+    )
+
+
+def _filled(tensor: Tensor, tangent: Tensor | None) -> Tensor:
+    """Indices and conditions stay what they are."""
+    if tangent is not None:
+        return tangent
+    return zeros_like(tensor) if is_differentiable(tensor._data.dtype) else tensor
+
+
+def _rule_node(primitive: Primitive, inputs: tuple, params: dict, out: Any, mask: int) -> Any:
+    """A node that no tape knows of, to run a rule with; its residuals have the records of `out`."""
+    save, rule, _ = primitive.recipes[mask]
+    targets: Any = tuple([tensor._data for tensor in inputs])
+    data = out[0]._data if isinstance(out, list) else out._data
+    following = None if isinstance(out, list) else out._rec
+    return Node(
+        NOTHING, targets, rule, save(inputs, params, out), data.shape, data.dtype, following
+    )
+
+
+def _elementwise(
+    primitive: Primitive, inputs: tuple, params: dict, out: Tensor, tangents: Sequence
+) -> Tensor | None:
+    total = None
+    shape, dtype = out._data.shape, out._data.dtype
+    for i, tangent in enumerate(tangents):
+        if tangent is None:
+            continue
+        node = _rule_node(primitive, inputs, params, out, 1 << i)
+        part = node.rule(node, _fitted(tangent, shape, dtype))[i]
+        if part is not None:
+            part = _fitted(part, shape, dtype)
+            total = part if total is None else add(total, part)
+    return total
+
+
+def _fitted(tensor: Tensor, shape: tuple[int, ...], dtype: np.dtype) -> Tensor:
+    return repeat(cast(tensor, dtype) if tensor._data.dtype != dtype else tensor, shape)
+
+
+def transposed(
+    pull: Callable[[list], Sequence],
+    outputs: Sequence[Tensor],
+    tangents: Sequence[Tensor | None],
+    definition: Definition | None = None,
+) -> list[Tensor | None]:
+    """The tangent of each output, from `pull`: gradients of outputs to gradients of operands.
+
+    `pull` is linear, so the gradient of its product with the operands' tangents by what it is
+    given is its transpose, whatever that is. A rule of the user's, which `definition` names, is
+    checked for being linear: TypeError if not.
+    """
+    token = Token()
+    generator = np.random.default_rng(0)
+    dys = [_upstream(generator, output) for output in outputs]
+    push(token)
+    try:
+        for dy in dys:
+            watch_tensor(dy, token)
+        gradients = pull(list(dys))
+    finally:
+        remove(token)
+    pairs = [
+        (gradient, tangent)
+        for gradient, tangent in zip(gradients, tangents, strict=True)
+        if gradient is not None and tangent is not None
+    ]
+    results, _ = differentiate(token, [one for one, _ in pairs], [one for _, one in pairs], dys)
+    token.alive = False
+    if definition is not None:
+        _check_linear(pull, definition, dys, gradients, tangents, results)
+    return results
+
+
+def _upstream(generator: np.random.Generator, output: Tensor) -> Tensor:
+    data = output._data
+    values = generator.standard_normal(data.shape)
+    return Tensor(np.asarray(values, data.dtype if is_differentiable(data.dtype) else values.dtype))
+
+
+def _check_linear(
+    pull: Callable[[list], Sequence],
+    definition: Definition,
+    dys: list[Tensor],
+    gradients: Sequence,
+    tangents: Sequence,
+    results: Sequence,
+) -> None:
+    """<pull(dy), tangents> must be <dy, results>, for another dy than that of `results` too."""
+    before, state.frame = state.frame, QUIET
+    try:
+        others = [Tensor(np.asarray(-1000.0 * dy._data, dy._data.dtype)) for dy in dys]
+        for upstream, found in ((dys, gradients), (others, pull(list(others)))):
+            left, size = _product(found, tangents)
+            right, size_too = _product(upstream, results)
+            largest = size + size_too
+            if abs(left - right) > 1e-3 * largest:
+                raise TypeError(
+                    f"forward mode: the rule of `{definition.name}` is not linear in its "
+                    "upstream gradient, so it has no transpose, and there is no tangent: use "
+                    f"reverse mode, or a linear rule ({definition.where()})"
+                )
+    finally:
+        state.frame = before
+
+
+def _product(ones: Sequence, others: Sequence) -> tuple[complex, float]:
+    """The inner product of two lists of tensors, and the sum of its terms' magnitudes.
+
+    0 where there is no value yet, as inside a batch.
+    """
+    total, size = 0.0, 0.0
+    for one, other in zip(ones, others, strict=True):
+        if one is None or other is None:
+            continue
+        first, second = one._data, other._data
+        if type(first) is not np.ndarray or type(second) is not np.ndarray:
+            return 0.0, 0.0
+        total += np.vdot(first, second)
+        size += float(np.vdot(np.abs(first), np.abs(second)))
+    return total, size

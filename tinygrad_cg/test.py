@@ -1,0 +1,58 @@
+"""Numerical checks under TensorFlow's name: ``tf.test.compute_gradient``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .convert import convert, is_differentiable
+from .matrices import jacobian
+
+__all__ = ["compute_gradient"]
+
+
+def compute_gradient(
+    f: Callable[..., Any], x: Sequence, delta: float | None = None
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The Jacobians of ``f(*x)`` by each of `x`: by the gradient rules, and by differences.
+
+    `f` gives one tensor. Two lists of arrays of shape (size of the output, size of the argument),
+    the first from `jacobian`, the second from central differences with step `delta`, 1/1024 by
+    default, computed in the argument's dtype. Raises TypeError if `x` is no list or tuple. After
+    ``tf.test.compute_gradient``.
+    """
+    if not isinstance(x, (list, tuple)):
+        raise TypeError(
+            "`x` must be a list or tuple of values convertible to a Tensor (arguments to `f`), "
+            f"got {type(x).__name__}"
+        )
+    step = 1.0 / 1024 if delta is None else float(delta)
+    tensors = [convert(one) for one in x]
+    places = [i for i, one in enumerate(tensors) if is_differentiable(one.dtype)]
+    if len(places) < len(tensors):
+        raise TypeError("compute_gradient: all of `x` must be floats, cast integers first")
+    blocks = jacobian(f, argnums=places)(*tensors)
+    theoretical = [
+        np.asarray(block.numpy()).reshape(-1, tensor.size)
+        for block, tensor in zip(blocks, tensors, strict=True)
+    ]
+    numerical = [_differences(f, tensors, i, step) for i in places]
+    return theoretical, numerical
+
+
+def _differences(f: Callable[..., Any], tensors: list, place: int, step: float) -> np.ndarray:
+    middle = tensors[place].numpy()
+    columns = []
+    for index in np.ndindex(np.shape(middle)):
+        ends = []
+        for sign in (1, -1):
+            moved = np.array(middle)
+            moved[index] += sign * step
+            values = [*tensors[:place], convert(moved), *tensors[place + 1 :]]
+            ends.append(np.asarray(f(*values).numpy()).reshape(-1))
+        columns.append((ends[0] - ends[1]) / (2 * step))
+    if not columns:
+        return np.zeros((f(*tensors).size, 0), middle.dtype)
+    return np.stack(columns, axis=1)
