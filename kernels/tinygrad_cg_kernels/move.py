@@ -10,7 +10,7 @@ from tinygrad_cg_kernels import compile as build
 from tinygrad_cg_kernels.dtypes import INT64, computing, native
 
 
-def _positions(name: str, indices: np.ndarray, size: int) -> np.ndarray:
+def checked_positions(name: str, indices: np.ndarray, size: int) -> np.ndarray:
     """Indices as int64 from 0 to size - 1; IndexError for any outside -size .. size - 1."""
     if indices.dtype.kind not in "iu":
         raise IndexError(f"{name}: indices must be integers, got {indices.dtype}")
@@ -25,7 +25,7 @@ def _positions(name: str, indices: np.ndarray, size: int) -> np.ndarray:
     return np.ascontiguousarray(indices, dtype=INT64).reshape(indices.shape)
 
 
-def _axis(name: str, axis: int, rank: int) -> int:
+def checked_axis(name: str, axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         raise ValueError(f"{name}: axis {axis} is out of range for rank {rank}")
     return axis % rank
@@ -45,10 +45,10 @@ def gather(x: np.ndarray, indices: np.ndarray, axis: int = 0, batch_dims: int = 
     The first `batch_dims` axes of `x` and `indices` are gone through together. Negative indices
     count from the end; one out of bounds is an IndexError.
     """
-    axis = _axis("gather", axis, x.ndim)
+    axis = checked_axis("gather", axis, x.ndim)
     native("gather", x.dtype)
     _batch("gather", x.shape, indices, axis, batch_dims)
-    positions = _positions("gather", indices, x.shape[axis])
+    positions = checked_positions("gather", indices, x.shape[axis])
     shape = x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis + 1 :]
     if batch_dims:
         batch = prod(x.shape[:batch_dims])
@@ -118,13 +118,13 @@ def scatter_add(
 
     Repeated indices add up, in order.
     """
-    axis = _axis("scatter_add", axis, len(shape))
+    axis = checked_axis("scatter_add", axis, len(shape))
     _batch("scatter_add", shape, indices, axis, batch_dims)
     expected = shape[:axis] + indices.shape[batch_dims:] + shape[axis + 1 :]
     if values.shape != expected:
         raise ValueError(f"scatter_add: values have shape {values.shape}, not {expected}")
     size = shape[axis]
-    positions = _positions("scatter_add", indices, size)
+    positions = checked_positions("scatter_add", indices, size)
     middle = (prod(shape[:axis]), size, prod(shape[axis + 1 :]))
     if batch_dims:
         batch, before = prod(shape[:batch_dims]), prod(shape[batch_dims:axis])
