@@ -42,11 +42,24 @@ def assert_same(actual, expected, rtol):
 
 # What a record refuses, with a TypeError; all others take operands of every dtype.
 REFUSED = {
-    "b": {"floor_divide", "mean", "negative", "power", "remainder", "sign", "subtract"},
+    "b": {
+        *("conv", "conv_filter", "conv_input", "floor_divide", "mean", "negative", "power"),
+        *("remainder", "sign", "subtract"),
+    },
     "c": {
         *("argmax", "argmin", "ceil", "clip", "floor", "floor_divide", "greater"),
-        *("greater_equal", "less", "less_equal", "log_softmax", "logsumexp", "max", "maximum"),
-        *("min", "minimum", "relu", "remainder", "round", "sigmoid", "softplus"),
+        *("greater_equal", "less", "less_equal", "log_softmax", "logsumexp", "max", "max_pool"),
+        *(
+            "max_pool_places",
+            "maximum",
+            "min",
+            "minimum",
+            "relu",
+            "remainder",
+            "round",
+            "sigmoid",
+            "softplus",
+        ),
     },
 }
 OF_COMPLEX = [

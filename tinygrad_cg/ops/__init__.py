@@ -2,24 +2,34 @@
 
 from . import (
     complex,
+    convolution,
     creation,
+    einsum,
     elementwise,
     indexing,
     linalg,
     operators,
+    padding,
+    pooling,
     random,
     reductions,
     shape,
+    sorting,
 )
 
 __all__ = [
     "complex",
+    "convolution",
     "creation",
+    "einsum",
     "elementwise",
     "indexing",
     "linalg",
     "operators",
+    "padding",
+    "pooling",
     "random",
     "reductions",
     "shape",
+    "sorting",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -385,6 +386,60 @@ def unstack(x: Any, axis: Any = 0) -> list[Tensor]:
     place = normalize_axis("unstack", axis, x._data.ndim)
     index = (slice(None),) * place
     return [getitem(x, (*index, i)) for i in range(x._data.shape[place])]
+
+
+def split(x: Any, parts: Any, axis: Any = 0) -> list[Tensor]:
+    """Consecutive parts of `x` along `axis`: a number of equal ones, or parts of these sizes.
+
+    After ``tf.split``: one size may be -1. Raises InvalidArgumentError for sizes that are not
+    those of the axis, and for an axis that `x` does not have.
+    """
+    x = convert(x)
+    place = normalize_axis("split", axis, x._data.ndim)
+    size = x._data.shape[place]
+    sizes = as_shape("split", parts)
+    if not np.ndim(parts):
+        if sizes[0] < 1 or size % sizes[0]:
+            raise InvalidArgumentError(
+                f"split: {sizes[0]} equal parts cannot be made of axis {place} of shape "
+                f"{tuple(x.shape)}"
+            )
+        sizes = (size // sizes[0],) * sizes[0]
+    sizes = _filled(sizes, size)
+    return _cut(x, [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)], place)
+
+
+def _filled(sizes: tuple[int, ...], size: int) -> tuple[int, ...]:
+    known = sum(one for one in sizes if one != -1)
+    sizes = tuple(size - known if one == -1 and sizes.count(-1) == 1 else one for one in sizes)
+    if sum(sizes) != size or min(sizes, default=0) < 0:
+        raise InvalidArgumentError(f"split: sizes {sizes} do not add up to {size}")
+    return sizes
+
+
+def split_at(x: Any, places: Any, axis: Any = 0, uneven: bool = False) -> list[Tensor]:
+    """The parts of `x` along `axis` between `places`, or a number of equal ones.
+
+    After ``np.split``; ``np.array_split`` if `uneven`: the first parts may then be longer by
+    one. Raises InvalidArgumentError for a number of parts that does not divide the axis.
+    """
+    x = convert(x)
+    if not np.ndim(places) and not uneven:
+        return split(x, places, axis)
+    place = normalize_axis("split", axis, x._data.ndim)
+    if np.ndim(places):
+        return _cut(x, list(as_shape("split", places)), place)
+    (count,) = as_shape("split", places)
+    if count < 1:
+        raise InvalidArgumentError(f"split: the number of parts must be positive, got {count}")
+    size, more = divmod(x._data.shape[place], count)
+    return _cut(x, [size * i + min(i, more) for i in range(1, count)], place)
+
+
+def _cut(x: Tensor, places: list[int], axis: int) -> list[Tensor]:
+    bounds = [0, *places, None]
+    index = (slice(None),) * axis
+    return [getitem(x, (*index, slice(start, stop))) for start, stop in pairwise(bounds)]
 
 
 conversion.operations.stack = stack
