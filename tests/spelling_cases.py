@@ -34,3 +34,11 @@ def approximately(expected):
     if isinstance(expected, list):
         return [approximately(part) for part in expected]
     return expected if isinstance(expected, bool) else pytest.approx(expected, rel=1e-6, abs=1e-7)
+
+
+IMAGES = {  # what the rows on convolution and pooling call by name, channels last
+    "line": [[[1.0], [5.0], [3.0]]],
+    "square": [[[[1.0], [2.0]], [[3.0], [4.0]]]],
+    "pair": [[[1.0]], [[10.0]]],  # a filter of width 2
+    "wide": [[[[1.0]], [[10.0]]]],  # and one of height 1 as well
+}

@@ -7,7 +7,7 @@ import pytest
 
 import tinygrad_cg as tf
 import tinygrad_cg.keras.ops
-from tests.spelling_cases import assert_gives, rows
+from tests.spelling_cases import IMAGES, assert_gives, rows
 from tinygrad_cg.keras import ops
 
 ROWS = rows("""
@@ -26,7 +26,13 @@ ops.argmax([[1, 5], [7, 2]]) -> 2 int32
 ops.argmax([[1, 5], [7, 2]], axis=0) -> [1, 0] int32
 ops.argmax([[1, 5], [7, 2]], keepdims=True) -> [[2]] int32
 ops.argmin([[1, 5], [7, 2]], axis=1, keepdims=True) -> [[0], [1]] int32
+ops.argsort([3, 1, 1]) -> [1, 2, 0] int32
+ops.argsort([[3, 1], [2, 0]], axis=0) -> [[1, 1], [0, 0]] int32
+ops.argsort([[3, 1], [2, 0]], None) -> [3, 1, 2, 0] int32
 ops.array([1.0, 2.0]) -> [1.0, 2.0] float32
+ops.array_split([1, 2, 3], 2) -> [1, 2] int32; [3] int32
+ops.average_pool(line, 2) -> [[[3.0]]] float32
+ops.average_pool(line, 2, strides=1, padding="same") -> [[[3.0], [4.0], [3.0]]] float32
 ops.broadcast_to([1, 2], (2, 2)) -> [[1, 2], [1, 2]] int32
 ops.cast([1.7], "int32") -> [1] int32
 ops.ceil([1.2]) -> [2.0] float32
@@ -38,11 +44,21 @@ ops.conj([1 + 2j]) -> [(1-2j)] complex128
 ops.convert_to_numpy(np.array([1.0])) -> [1.0] float64
 ops.convert_to_tensor([1, 2]) -> [1, 2] int32
 ops.convert_to_tensor([1, 2], dtype="float32") -> [1.0, 2.0] float32
+ops.conv(line, pair) -> [[[51.0], [35.0]]] float32
+ops.conv(square, wide, strides=2, padding="same") -> [[[[21.0]]]] float32
+ops.conv([[[1.0, 2.0, 4.0]]], pair, 1, "valid", "channels_first", 2) -> [[[41.0]]] float32
+ops.conv_transpose(inputs=[[[1.0], [2.0]]], kernel=pair) -> [[[1.0], [12.0], [20.0]]] float32
+ops.conv_transpose([[[1.0], [2.0]]], pair, 2) -> [[[1.0], [10.0], [2.0], [20.0]]] float32
+ops.conv_transpose([[[1.0]]], pair, strides=3) -> [[[1.0], [10.0], [0.0]]] float32
+ops.conv_transpose([[[1.0]]], pair, 2, "same", output_padding=1) -> [[[1.0]]] float32
+ops.conv_transpose([[[1.0], [2.0]]], pair, 1, "same") -> [[[1.0], [12.0]]] float32
 ops.copy([1, 2]) -> [1, 2] int32
 ops.cos(0) -> 1.0 float32
+ops.depthwise_conv([[[[1.0, 2.0]]]], [[[[1.0], [10.0]]]]) -> [[[[1.0, 20.0]]]] float32
 ops.divide(1, 2) -> 0.5 float32
 ops.divide(np.array([1], "int64"), np.array([2], "int64")) -> [0.5] float32
 ops.true_divide(1.0, 2) -> 0.5 float32
+ops.einsum("ij,jk->ki", [[1, 2]], [[3], [4]]) -> [[11]] int32
 ops.equal([1, 2], [1, 3]) -> [True, False] bool
 ops.exp(1) -> 2.718282 float32
 ops.exp([0.0, 1.0]) -> [1.0, 2.718282] float32
@@ -85,6 +101,8 @@ ops.max([[1, 5], [7, 2]]) -> 7 int32
 ops.max([[1, 5], [7, 2]], axis=1, keepdims=True) -> [[5], [7]] int32
 ops.amax([1, 2]) -> 2 int32
 ops.amin([1, 2]) -> 1 int32
+ops.max_pool(line, 2) -> [[[5.0]]] float32
+ops.max_pool(square, pool_size=(2, 1), strides=1, padding="valid") -> [[[[3.0], [4.0]]]] float32
 ops.maximum([1, 5], 3) -> [3, 5] int32
 ops.mean([1, 2]) -> 1.5 float32
 ops.mean([[1.0, 2.0]], axis=0) -> [1.0, 2.0] float32
@@ -95,9 +113,14 @@ ops.multiply(2, 1.5) -> 3.0 float32
 ops.ndim([[1]]) -> 2 plain
 ops.negative([1.0]) -> [-1.0] float32
 ops.not_equal([1, 2], [1, 3]) -> [False, True] bool
+ops.one_hot([0, 2], 3) -> [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]] float32
+ops.one_hot([0, 1], num_classes=2, axis=0, dtype="int32") -> [[1, 0], [0, 1]] int32
 ops.ones((2,)) -> [1.0, 1.0] float32
 ops.ones((2,), dtype="int32") -> [1, 1] int32
 ops.ones_like([1.5]) -> [1.0] float32
+ops.pad([1, 2], 1) -> [0, 1, 2, 0] int32
+ops.pad([[1, 2]], ((0, 0), (1, 1)), constant_values=7) -> [[7, 1, 2, 7]] int32
+ops.pad([1, 2, 3], (1, 2), mode="reflect") -> [2, 1, 2, 3, 2, 1] int32
 ops.power(2, 3) -> 8 int32
 ops.power([2.0], 0.5) -> [1.414214] float32
 ops.prod([[1, 5], [7, 2]], axis=1) -> [5, 14] int32
@@ -122,6 +145,11 @@ ops.softmax(np.array([[0.0, 5.0], [0.0, 5.0]]), axis=0) -> [[0.5, 0.5], [0.5, 0.
 ops.softmax([[0.0, 0.0], [0.0, 0.0]], axis=None) -> [[0.25, 0.25], [0.25, 0.25]] float32
 ops.softmax(np.zeros((2, 2), "float32"), axis=(0, 1)) -> [[0.25, 0.25], [0.25, 0.25]] float32
 ops.softplus([0.0]) -> [0.6931472] float32
+ops.sort([3, 1, 2]) -> [1, 2, 3] int32
+ops.sort([[3, 1], [2, 0]], axis=0) -> [[2, 0], [3, 1]] int32
+ops.sort([[3, 1], [2, 0]], None) -> [0, 1, 2, 3] int32
+ops.split([1, 2, 3, 4], 2) -> [1, 2] int32; [3, 4] int32
+ops.split([[1, 2, 3]], indices_or_sections=[1], axis=1) -> [[1]] int32; [[2, 3]] int32
 ops.sqrt(4) -> 2.0 float32
 ops.square([2, 3]) -> [4, 9] int32
 ops.square([True]) -> [1] int32
@@ -138,9 +166,12 @@ ops.sum(np.array([200, 100], "uint8")) -> 300 uint32
 ops.sum(np.array([100, 100], "int8")) -> 200 int32
 ops.take([[1, 2], [3, 4]], [0, 3]) -> [1, 4] int32
 ops.take([[1, 2], [3, 4]], [1], axis=1) -> [[2], [4]] int32
+ops.take_along_axis([[1, 2], [3, 4]], [0, 3]) -> [1, 4] int32
+ops.take_along_axis([[1, 2], [3, 4]], [[1], [0]], axis=1) -> [[2], [3]] int32
 ops.tanh(0) -> 0.0 float32
 ops.tensordot([[1, 2], [3, 4]], [[1, 0], [0, 2]]) -> 9 int32
 ops.tensordot([[1, 2]], [[3], [4]], axes=1) -> [[11]] int32
+ops.top_k([1.0, 3.0, 2.0], 2) -> [3.0, 2.0] float32; [1, 2] int32
 ops.transpose([[1, 2], [3, 4]]) -> [[1, 3], [2, 4]] int32
 ops.transpose(np.array([[[1, 2]], [[3, 4]]]), axes=(0, 2, 1)) -> [[[1], [2]], [[3], [4]]] int64
 ops.unstack([[1, 2], [3, 4]]) -> [1, 2] int32; [3, 4] int32
@@ -156,7 +187,7 @@ ops.zeros_like([1, 2]) -> [0, 0] int32
 
 @pytest.mark.parametrize(("call", "results"), ROWS)
 def test_as_in_keras(call, results):
-    assert_gives(call, results, {"ops": ops})
+    assert_gives(call, results, {"ops": ops} | IMAGES)
 
 
 def test_every_function_is_tried():
@@ -218,3 +249,8 @@ def test_where_needs_both_or_neither():
 def test_unstack_checks_the_number():
     with pytest.raises(ValueError, match="num is 3, but there are 2 slices"):
         ops.unstack([1, 2], num=3)
+
+
+def test_pad_values_are_for_the_constant_mode():
+    with pytest.raises(ValueError, match="constant_values are for mode='constant'"):
+        ops.pad([1, 2], 1, "edge", 5)

@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 import tinygrad_cg as tf
-from tests.spelling_cases import assert_gives, rows
+from tests.spelling_cases import IMAGES, assert_gives, rows
 
 ROWS = rows("""
 tf.abs(tf.constant([-1.5, 2.0])) -> [1.5, 2.0] float32
@@ -17,6 +17,8 @@ tf.argmax([[1, 5, 2], [7, 0, 3]], 1, tf.int32) -> [1, 0] int32
 tf.argmax([3, 3]) -> 0 int64
 tf.argmin([[1, 5, 2], [7, 0, 3]]) -> [0, 1, 0] int64
 tf.argmin(input=[[1, 5, 2], [7, 0, 3]], axis=-1, output_type=tf.int32) -> [0, 1] int32
+tf.argsort([3.0, 1.0, 2.0]) -> [1, 2, 0] int32
+tf.argsort([[3, 1], [1, 1]], 0, "DESCENDING", True) -> [[0, 0], [1, 1]] int32
 tf.broadcast_to([1, 2], [2, 2]) -> [[1, 2], [1, 2]] int32
 tf.cast([1.7, -1.7], tf.int32) -> [1, -1] int32
 tf.cast(2, "float64") -> 2.0 float64
@@ -36,6 +38,8 @@ tf.cos(0.0) -> 1.0 float32
 tf.divide(tf.constant(1.0), 4.0) -> 0.25 float32
 tf.divide(tf.constant([1, 2]), tf.constant([2, 2])) -> [0.5, 1.0] float64
 tf.truediv(tf.constant([1, 2]), tf.constant([2, 2])) -> [0.5, 1.0] float64
+tf.einsum("ij,jk->ik", [[1, 2]], [[3], [4]]) -> [[11]] int32
+tf.einsum("...i,...i->...", [[1.0, 2.0]], [[3.0, 4.0]], optimize="optimal") -> [11.0] float32
 tf.equal([1, 2], [1, 3]) -> [True, False] bool
 tf.not_equal([1, 2], [1, 3]) -> [False, True] bool
 tf.exp([0.0, 1.0]) -> [1.0, 2.718282] float32
@@ -74,10 +78,19 @@ tf.norm([[3.0, 4.0], [6.0, 8.0]], axis=1, keepdims=True) -> [[5.0], [10.0]] floa
 tf.norm([[3.0, 4.0], [0.0, 0.0]], axis=[0, 1]) -> 5.0 float32
 tf.norm([3.0, -4.0], ord=1) -> 7.0 float32
 tf.norm([3.0, -4.0], ord=np.inf) -> 4.0 float32
+tf.one_hot([0, 2, -1], 3) -> [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]] float32
+tf.one_hot([0, 1], depth=2, on_value=5, off_value=-1, axis=0) -> [[5, -1], [-1, 5]] int32
+tf.one_hot([1], 2, on_value=5.0, axis=-1) -> [[0.0, 5.0]] float32
+tf.one_hot([1], 2, dtype=tf.int64) -> [[0, 1]] int64
+tf.one_hot(1, 2, True, False) -> [False, True] bool
 tf.ones([2]) -> [1.0, 1.0] float32
 tf.ones((1, 2), tf.int32) -> [[1, 1]] int32
 tf.ones_like([1, 2]) -> [1, 1] int32
 tf.ones_like(input=[1, 2], dtype=tf.float32) -> [1.0, 1.0] float32
+tf.pad([[1, 2]], [[0, 1], [1, 0]]) -> [[0, 1, 2], [0, 0, 0]] int32
+tf.pad([1.0, 2.0], [[1, 0]], constant_values=9) -> [9.0, 1.0, 2.0] float32
+tf.pad([1, 2, 3], [[2, 1]], "REFLECT") -> [3, 2, 1, 2, 3, 2] int32
+tf.pad([1, 2, 3], paddings=[[2, 1]], mode="symmetric") -> [2, 1, 1, 2, 3, 3] int32
 tf.pow(2.0, 3.0) -> 8.0 float32
 tf.pow([2, 3], 2) -> [4, 9] int32
 tf.range(3) -> [0, 1, 2] int32
@@ -110,6 +123,11 @@ tf.sigmoid(0.0) -> 0.5 float32
 tf.sign([-2.0, 0.0, 3.0]) -> [-1.0, 0.0, 1.0] float32
 tf.sin(0.0) -> 0.0 float32
 tf.size([[1, 2, 3]]) -> 3 int32
+tf.sort([3.0, 1.0, 2.0]) -> [1.0, 2.0, 3.0] float32
+tf.sort([[3, 1], [1, 2]], axis=0, direction="DESCENDING") -> [[3, 2], [1, 1]] int32
+tf.split([1, 2, 3, 4], 2) -> [1, 2] int32; [3, 4] int32
+tf.split([[1, 2, 3]], [1, -1], axis=1) -> [[1]] int32; [[2, 3]] int32
+tf.split(value=[1, 2, 3], num_or_size_splits=[2, 1], num=2) -> [1, 2] int32; [3] int32
 tf.sqrt([4.0, 9.0]) -> [2.0, 3.0] float32
 tf.square([2, 3]) -> [4, 9] int32
 tf.squeeze([[[1], [2]]]) -> [1, 2] int32
@@ -160,6 +178,29 @@ tf.math.softmax([0.0, 0.0]) -> [0.5, 0.5] float32
 tf.math.softmax([[0.0, 5.0], [0.0, 5.0]], axis=0) -> [[0.5, 0.5], [0.5, 0.5]] float32
 tf.math.softplus([0.0]) -> [0.6931472] float32
 tf.math.squared_difference([1.0, 2.0], [3.0, 3.0]) -> [4.0, 1.0] float32
+tf.math.top_k([1.0, 3.0, 3.0], 2) -> [3.0, 3.0] float32; [1, 2] int32
+tf.math.top_k([[1, 3], [4, 2]], index_type=tf.int64) -> [[3], [4]] int32; [[1], [0]] int64
+tf.nn.top_k([1, 2], k=1) -> [2] int32; [1] int32
+tf.nn.conv1d(line, pair, 2, "SAME") -> [[[51.0], [3.0]]] float32
+tf.nn.conv1d([[[1.0, 2.0, 4.0]]], pair, 1, "VALID", data_format="NCW") -> [[[21.0, 42.0]]] float32
+tf.nn.conv1d(line, filters=pair, stride=1, padding="VALID", dilations=2) -> [[[31.0]]] float32
+tf.nn.conv1d_transpose([[[1.0], [2.0]]], pair, [1, 3, 1], 2) -> [[[1.0], [10.0], [2.0]]] float32
+tf.nn.conv2d(square, wide, 1, "VALID") -> [[[[21.0]], [[43.0]]]] float32
+tf.nn.conv2d(square, wide, [1, 2, 1, 1], "SAME") -> [[[[21.0], [2.0]]]] float32
+tf.nn.conv2d(square, wide, 1, [[0, 0], [0, 0], [1, 0], [0, 0]])[0, 0] -> [[10.0], [21.0]] float32
+tf.nn.conv2d([[[[1.0, 2.0]]]], [[[[1.0, 10.0]]]], 1, "SAME") -> [[[[1.0, 20.0]]]] float32
+tf.nn.conv2d_transpose([[[[2.0]]]], wide, (1, 1, 2, 1), 2) -> [[[[2.0], [20.0]]]] float32
+tf.nn.convolution(line, pair) -> [[[51.0], [35.0]]] float32
+tf.nn.convolution(square, wide, padding="VALID") -> [[[[21.0]], [[43.0]]]] float32
+tf.nn.depthwise_conv2d([[[[1.0, 2.0]]]], [[[[3.0], [4.0]]]], 1, "SAME") -> [[[[3.0, 8.0]]]] float32
+tf.nn.depthwise_conv2d(square, [[[[1.0, 9.0]]]], 2, "VALID") -> [[[[1.0, 9.0]]]] float32
+tf.nn.max_pool(line, 2, 1, "VALID") -> [[[5.0], [5.0]]] float32
+tf.nn.max_pool1d([[[-1.0], [-5.0], [-3.0]]], 2, 2, "SAME") -> [[[-1.0], [-3.0]]] float32
+tf.nn.max_pool2d(square, [1, 2, 2, 1], [1, 2, 2, 1], "VALID") -> [[[[4.0]]]] float32
+tf.nn.max_pool2d([[[[1.0, 5.0]]]], (1, 2), 2, "VALID", data_format="NCHW") -> [[[[5.0]]]] float32
+tf.nn.avg_pool(line, 2, 1, "VALID") -> [[[3.0], [4.0]]] float32
+tf.nn.avg_pool1d(line, ksize=2, strides=2, padding="SAME") -> [[[3.0], [3.0]]] float32
+tf.nn.avg_pool2d(square, [2, 1], strides=1, padding="VALID") -> [[[[2.0], [3.0]]]] float32
 tf.nn.relu([-1.0, 2.0]) -> [0.0, 2.0] float32
 tf.nn.relu(features=[-1, 2]) -> [0, 2] int32
 tf.nn.softmax(logits=[[0.0, 0.0]]) -> [[0.5, 0.5]] float32
@@ -171,6 +212,7 @@ tf.linalg.adjoint([[1 + 2j, 3 + 0j]]) -> [[(1-2j)], [(3-0j)]] complex128
 tf.linalg.matrix_transpose([[[1, 2], [3, 4]]]) -> [[[1, 3], [2, 4]]] int32
 tf.linalg.matvec([[1, 2], [3, 4]], [1, 1]) -> [3, 7] int32
 tf.linalg.matvec([[1, 2], [3, 4]], [1, 1], transpose_a=True) -> [4, 6] int32
+tf.linalg.einsum("ii->i", [[1, 2], [3, 4]]) -> [1, 4] int32
 tf.linalg.eye(1) -> [[1.0]] float32
 tf.linalg.tensordot([1, 2], [3, 4], axes=1) -> 11 int32
 tf.linalg.norm([3.0, 4.0], ord=2) -> 5.0 float32
@@ -187,7 +229,7 @@ tf.random.normal((0,), 0.0, 1.0, tf.float64) -> [] float64
 
 @pytest.mark.parametrize(("call", "results"), ROWS)
 def test_as_in_tensorflow(call, results):
-    assert_gives(call, results, {"tf": tf})
+    assert_gives(call, results, {"tf": tf} | IMAGES)
 
 
 @pytest.mark.parametrize("space", ["arrays", "math", "nn", "linalg"])
@@ -211,6 +253,7 @@ reduce_prod reduce_sum RegisterGradient reshape round scalar_mul shape sigmoid s
 sqrt square squeeze stack stop_gradient subtract tanh Tensor tensordot TensorShape transpose
 truediv uint16 uint32 uint64 uint8 UnconnectedGradients unstack Variable where zeros
 zeros_like CustomGradientWarning
+argsort einsum one_hot pad sort split
 """
 OTHERS = """
 compat.v1.AUTO_REUSE compat.v1.custom_gradient compat.v1.disable_eager_execution
@@ -294,3 +337,14 @@ def test_bad_arguments_are_refused():
         tf.linalg.matrix_transpose([1.0])
     with pytest.raises(ValueError, match="only 'euclidean'"):
         tf.norm([[1.0]], ord=1, axis=(0, 1))
+
+
+def test_bad_windows_and_moves_are_refused():
+    with pytest.raises(ValueError, match="direction must be 'ASCENDING' or 'DESCENDING'"):
+        tf.sort([1], direction="down")
+    with pytest.raises(ValueError, match="mode must be 'CONSTANT', 'REFLECT' or 'SYMMETRIC'"):
+        tf.pad([1], [[1, 1]], "EDGE")
+    with pytest.raises(ValueError, match=r"paddings must have shape \(1, 2\)"):
+        tf.pad([1], [1, 1])
+    with pytest.raises(ValueError, match="data_format must be one of"):
+        tf.nn.conv2d(tf.ones((1, 2, 2, 1)), tf.ones((1, 1, 1, 1)), 1, "SAME", "NWC")

@@ -24,6 +24,7 @@ from . import (
     test,
 )
 from .arrays import (
+    argsort,
     broadcast_to,
     clip_by_value,
     concat,
@@ -32,13 +33,17 @@ from .arrays import (
     gather,
     identity,
     linspace,
+    one_hot,
     ones,
     ones_like,
+    pad,
     range,
     rank,
     reshape,
     shape,
     size,
+    sort,
+    split,
     squeeze,
     stack,
     stop_gradient,
@@ -74,7 +79,7 @@ from .dtypes import (
 )
 from .errors import CustomGradientWarning
 from .graph import Graph, executing_eagerly, gradients, hessians
-from .linalg import eye, matmul, norm, tensordot
+from .linalg import einsum, eye, matmul, norm, tensordot
 from .math import (
     abs,
     add,
@@ -143,6 +148,7 @@ __all__ = [
     "add",
     "argmax",
     "argmin",
+    "argsort",
     "as_dtype",
     "autodiff",
     "bool",
@@ -161,6 +167,7 @@ __all__ = [
     "divide",
     "double",
     "dtypes",
+    "einsum",
     "elementwise_grad",
     "equal",
     "errors",
@@ -213,8 +220,10 @@ __all__ = [
     "norm",
     "not_equal",
     "numpy",
+    "one_hot",
     "ones",
     "ones_like",
+    "pad",
     "pow",
     "primitive",
     "random",
@@ -237,6 +246,8 @@ __all__ = [
     "sign",
     "sin",
     "size",
+    "sort",
+    "split",
     "sqrt",
     "square",
     "squeeze",

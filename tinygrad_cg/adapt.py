@@ -14,6 +14,7 @@ from .ops.elementwise import divide, floor, multiply, round_half_even, subtract
 from .ops.indexing import gather, getitem
 from .ops.reductions import log_softmax, reduce_logsumexp
 from .ops.shape import cast, expand_dims, reshape
+from .ops.sorting import argsort, sort, take_along_axis
 from .tensor import Tensor
 
 
@@ -56,6 +57,50 @@ def rounded(x: Any, decimals: int) -> Tensor:
 def taken(x: Any, indices: Any, axis: Any) -> Tensor:
     """`gather` along an axis, from the flattened tensor by default."""
     return gather(reshape(x, (-1,)), indices, 0) if axis is None else gather(x, indices, axis)
+
+
+def taken_along(x: Any, indices: Any, axis: Any) -> Tensor:
+    """`take_along_axis`, from the flattened tensor if the axis is None."""
+    if axis is None:
+        return take_along_axis(reshape(x, (-1,)), indices, 0)
+    return take_along_axis(x, indices, axis)
+
+
+def sorted_along(x: Any, axis: Any) -> Tensor:
+    """`sort`, of the flattened tensor if the axis is None."""
+    return sort(reshape(x, (-1,)), 0) if axis is None else sort(x, axis)
+
+
+def order_along(x: Any, axis: Any, stable: bool) -> Tensor:
+    """`argsort`, of the flattened tensor if the axis is None."""
+    if axis is None:
+        return argsort(reshape(x, (-1,)), 0, stable=stable)
+    return argsort(x, axis, stable=stable)
+
+
+def enlarged(
+    inputs: Any,
+    kernel: Any,
+    strides: Any,
+    padding: str,
+    output_padding: Any,
+    data_format: Any,
+    dilation_rate: Any,
+) -> list[int]:
+    """The axes of space that Keras's transposed convolution makes."""
+    shape, window = convert(inputs).shape, convert(kernel).shape[:-2]
+    sizes = shape[2:] if data_format == "channels_first" else shape[1:-1]
+    given = (strides, dilation_rate, output_padding)
+    each = [one if isinstance(one, (list, tuple)) else [one] * len(window) for one in given]
+    enlarged = []
+    for size, count, step, gap, more in zip(sizes, window, *each, strict=True):
+        reach = (count - 1) * gap + 1
+        if padding.lower() == "valid":
+            rest = max(step - reach, 0) if more is None else more
+            enlarged.append((size - 1) * step + reach + rest)
+        else:
+            enlarged.append(size * step if more is None else (size - 1) * step + reach % 2 + more)
+    return enlarged
 
 
 def log_softmax_over(x: Tensor, axis: Any) -> Tensor:

@@ -34,6 +34,10 @@ def _swapped(matrix: Any) -> Tensor:
 _TABLE = """
     adjoint(matrix, name=None) = conj(_swapped(matrix))
         # The conjugate transpose of each matrix in a stack of matrices.
+    einsum(equation, *inputs, optimize="greedy", name=None) = einsum(equation, *inputs)
+        # The sum over products of elements with equal indices: `equation` has a letter for each
+        axis of each of `inputs` and, after "->", of the result. A letter that an input repeats
+        takes its diagonal; "..." stands for axes that broadcast.
     eye(num_rows, num_columns=None, batch_shape=None, dtype=float32, name=None)
         = _batched(eye(num_rows, num_columns, dtype), batch_shape)
         # The identity matrix of `num_rows` by `num_columns` (square by default), repeated to

@@ -20,9 +20,26 @@ from typing import Any
 import numpy as np
 
 from . import adapt
-from .ops import complex, creation, elementwise, indexing, linalg, random, reductions, shape
+from .ops import (
+    complex,
+    convolution,
+    creation,
+    einsum,
+    elementwise,
+    indexing,
+    linalg,
+    padding,
+    pooling,
+    random,
+    reductions,
+    shape,
+    sorting,
+)
 
-_MODULES = (complex, creation, elementwise, indexing, linalg, random, reductions, shape)
+_MODULES = (
+    *(complex, convolution, creation, einsum, elementwise, indexing, linalg, padding, pooling),
+    *(random, reductions, shape, sorting),
+)
 _OPERATIONS = {
     name: value
     for module in _MODULES

@@ -86,6 +86,12 @@ def _eye(rows: Any, columns: Any, diagonal: int, kind: Any) -> Tensor:
     return cast(constant(np.eye(rows, columns, diagonal)), kind or float32)
 
 
+def _filling(mode: str, constant_values: Any) -> Any:
+    if constant_values is not None and mode != "constant":
+        raise ValueError(f"pad: constant_values are for mode='constant', not for {mode!r}")
+    return 0 if constant_values is None else constant_values
+
+
 def log_sigmoid(x: Any) -> Tensor:
     """The logarithm of sigmoid(x), without overflow; booleans and integers are float32 first."""
     return _log_sigmoid(_real(x))
@@ -105,17 +111,36 @@ _TABLE = """
     argmin(x, axis=None, keepdims=False) = cast(arg_extremum(argmin, x, axis, keepdims), int32)
         # Positions (int32) of the smallest elements along `axis`, by default in the flattened
         tensor; the first where several tie.
+    argsort(x, axis=-1) = cast(order_along(x, axis, True), int32)
+        # The places (int32) of the elements of `x` in their order along `axis`, or in the
+        flattened tensor if it is None; equal ones stay in the order in which they stand.
     array(x, dtype=None) = convert_to_tensor(x, dtype)
+    array_split(x, indices_or_sections, axis=0) = split_at(x, indices_or_sections, axis, True)
+        # The parts of `x` along `axis` between indices, or a number of parts, of which the first
+        may be longer by one.
+    average_pool(inputs, pool_size, strides=None, padding="valid", data_format=None)
+        = average_pool(inputs, pool_size, strides, padding, data_format)
     broadcast_to(x, shape) = broadcast_to(x, shape)
     cast(x, dtype) = cast(x, dtype)
     ceil(x) = ceil(_real(x))
     clip(x, x_min, x_max) = clip(x, x_min, x_max)
     concatenate(xs, axis=0) = concatenate(xs, axis)
     conj conjugate(x) = conj(x)
+    conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1)
+        = conv(inputs, kernel, strides, padding, data_format, dilation_rate)
+    conv_transpose(inputs, kernel, strides=1, padding="valid", output_padding=None,
+        data_format=None, dilation_rate=1)
+        = conv_transpose(inputs, kernel, enlarged(inputs, kernel, strides, padding,
+        output_padding, data_format, dilation_rate), strides, padding, data_format, dilation_rate)
+        # The transposed convolution of `inputs` with a `kernel` of shape (height, width, outputs,
+        channels): the map back from what a convolution makes, to images enlarged by `strides`.
     copy(x) = identity(x)
     cos(x) = cos(_real(x))
+    depthwise_conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1)
+        = depthwise_conv(inputs, kernel, strides, padding, data_format, dilation_rate)
     divide true_divide(x1, x2) = divide(*_reals(x1, x2))
         # x1 / x2; float32 where neither is of a floating dtype.
+    einsum(subscripts, *operands) = einsum(subscripts, *operands)
     equal(x1, x2) = equal(x1, x2)
     exp(x) = exp(_real(x))
     expand_dims(x, axis) = expand_dims(x, axis)
@@ -154,6 +179,8 @@ _TABLE = """
         # The matrix product over the last two axes; the axes before them broadcast. A 1-D operand
         is a row on the left or a column on the right.
     max amax(x, axis=None, keepdims=False) = reduce_max(x, axis, keepdims)
+    max_pool(inputs, pool_size, strides=None, padding="valid", data_format=None)
+        = max_pool(inputs, pool_size, strides, padding, data_format)
     maximum(x1, x2) = maximum(x1, x2)
     mean(x, axis=None, keepdims=False) = reduce_mean(_real(x), axis, keepdims)
         # The mean of elements over axes; booleans and integers are float32 first.
@@ -163,9 +190,18 @@ _TABLE = """
     multiply(x1, x2) = multiply(x1, x2)
     negative(x) = negative(x)
     not_equal(x1, x2) = not_equal(x1, x2)
+    one_hot(x, num_classes, axis=-1, dtype=None)
+        = one_hot(x, num_classes, axis, dtype or float32)
+        # Ones at integers `x` along a new `axis` of size `num_classes`, and zeros elsewhere:
+        everywhere for one outside 0 .. num_classes - 1. float32 by default.
     ones(shape, dtype=None) = ones(shape, dtype or float32)
         # A tensor of ones, float32 by default.
     ones_like(x, dtype=None) = ones_like(x, dtype)
+    pad(x, pad_width, mode="constant", constant_values=None)
+        = pad(x, pad_width, mode, _filling(mode, constant_values))
+        # `x` with more elements before and after along each axis: `pad_width` is a pair for each,
+        one pair for all, or one number. `mode` is "constant", "reflect", "symmetric", "edge" or
+        "wrap".
     power(x1, x2) = power(x1, x2)
     prod(x, axis=None, keepdims=False) = reduce_prod(_summed(x), axis, keepdims)
         # The product of elements over axes; booleans and integers of fewer bits
@@ -184,6 +220,11 @@ _TABLE = """
     softmax(x, axis=-1) = exp(log_softmax_over(_real(x), axis))
         # ``exp(x) / sum(exp(x))`` along one axis, several, or all (None), without overflow.
     softplus(x) = softplus(_real(x))
+    sort(x, axis=-1) = sorted_along(x, axis)
+        # `x` sorted along `axis`, or flattened first if it is None; NaN counts as larger than all
+        else.
+    split(x, indices_or_sections, axis=0) = split_at(x, indices_or_sections, axis)
+        # The parts of `x` along `axis` between indices, or a number of equal ones.
     sqrt(x) = sqrt(_real(x))
     square(x) = square(_summed(x) if convert(x).dtype.kind == "b" else x)
         # x * x; booleans are int32 first.
@@ -196,8 +237,13 @@ _TABLE = """
         give integers of 32.
     take(x, indices, axis=None) = taken(x, indices, axis)
         # Slices of `x` along `axis`, by default of the flattened tensor, at integer `indices`.
+    take_along_axis(x, indices, axis=None) = taken_along(x, indices, axis)
+        # The elements of `x` at integer `indices` along `axis`, line by line; by default of the
+        flattened tensor.
     tanh(x) = tanh(_real(x))
     tensordot(x1, x2, axes=2) = tensordot(x1, x2, axes)
+    top_k(x, k, sorted=True) = top_k(x, k)
+        # The `k` largest elements along the last axis, largest first, and their places (int32).
     transpose(x, axes=None) = transpose(x, axes)
     unstack(x, num=None, axis=0) = counted(unstack(x, axis), num)
         # The slices of `x` along `axis`, as a list, which must have `num` parts if that is given.

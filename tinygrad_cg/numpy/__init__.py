@@ -30,6 +30,7 @@ from numpy import (
 
 from ..convert import any_tensor, convert, is_tensor
 from ..ops.creation import constant
+from ..ops.einsum import from_lists
 from ..ops.operators import functions
 from ..ops.shape import cast, reshape
 from ..spell import spell
@@ -142,6 +143,18 @@ def _kind(dtype: Any, default: Any = None) -> Any:
     return default if dtype is None else np.dtype(dtype)
 
 
+def _terms(operands: tuple) -> list:
+    """What `einsum` takes, from subscripts and operands or from operands and lists of labels."""
+    subscripts, *arrays = from_lists(operands)
+    return [subscripts, *map(_array, arrays)]
+
+
+def _is_stable(kind: Any, stable: Any) -> bool:
+    if kind is not None and stable is not None:
+        raise ValueError("argsort: kind and stable exclude each other: give one of them")
+    return bool(stable) or kind in ("stable", "mergesort")
+
+
 def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
     bounds = (0, start) if stop is None else (start, stop)
     first, last = map(_plain, bounds)
@@ -167,11 +180,19 @@ _TABLE = """
     argmin(a, axis=None, *, keepdims=False) = arg_extremum(argmin, _array(a), axis, keepdims)
         # Positions of the smallest elements along `axis`, by default in the flattened tensor; the
         first where several tie.
+    argsort(a, axis=-1, kind=None, *, stable=None)
+        = order_along(_array(a), axis, _is_stable(kind, stable))
+        # The places of the elements of `a` in their order along `axis`, or in the flattened tensor
+        if it is None; `stable` keeps the order of equal ones.
     around round(a, decimals=0) = rounded(_array(a), decimals)
         # `a` to so many decimals, half to even. It has no gradient.
     array(object, dtype=None) = _as(_array(object), dtype)
         # A tensor of `object`: a number, a nested list, an array or a tensor; cast to `dtype` if
         given.
+    array_split(ary, indices_or_sections, axis=0)
+        = split_at(_array(ary), indices_or_sections, axis, True)
+        # The parts of `ary` along `axis` between indices, or a number of parts, of which the first
+        may be longer by one; as a list.
     asarray(a, dtype=None) = _as(_array(a), dtype)
         # A tensor of `a`: a number, a nested list, an array or a tensor; cast to `dtype` if
         given.
@@ -187,6 +208,10 @@ _TABLE = """
     copy(a) = identity(_array(a))
     cos(x, /) = cos(_array(x))
     divide true_divide(x1, x2, /) = divide(*_pair(x1, x2))
+    einsum(*operands, optimize=False) = einsum(*_terms(operands))
+        # The sum over products of elements with equal indices: "ij,jk->ik", then the operands; or
+        each operand with a list of numbers for its axes. Operands are multiplied two at a time,
+        in the order that takes the fewest steps, whatever `optimize` says.
     equal(x1, x2, /) = equal(*_pair(x1, x2))
     exp(x, /) = exp(_array(x))
     expand_dims(a, axis) = expand_dims(_array(a), axis)
@@ -236,6 +261,11 @@ _TABLE = """
         # A tensor of ones, float64 by default.
     ones_like(a, dtype=None) = ones_like(_array(a), _kind(dtype))
         # Ones with the shape and, unless `dtype` is given, the dtype of `a`.
+    pad(array, pad_width, mode="constant", *, constant_values=0)
+        = pad(_array(array), pad_width, mode, constant_values)
+        # `array` with more elements before and after along each axis: `pad_width` is a pair for
+        each, one pair for all, or one number. `mode` is "constant" (they are the single number
+        `constant_values`), "reflect", "symmetric", "edge" or "wrap".
     permute_dims transpose(a, axes=None) = transpose(_array(a), axes)
     positive(x, /) = identity(_array(x))
     pow power(x1, x2, /) = power(*_pair(x1, x2))
@@ -255,6 +285,11 @@ _TABLE = """
     sign(x, /) = sign(_array(x))
     sin(x, /) = sin(_array(x))
     size(a) = convert(a).size  # How many elements `a` has.
+    sort(a, axis=-1, kind=None, *, stable=None) = sorted_along(_array(a), axis)
+        # `a` sorted along `axis`, or flattened first if it is None; NaN counts as larger than all
+        else. `kind` and `stable` make no difference to the result.
+    split(ary, indices_or_sections, axis=0) = split_at(_array(ary), indices_or_sections, axis)
+        # The parts of `ary` along `axis` between indices, or a number of equal ones; as a list.
     sqrt(x, /) = sqrt(_array(x))
     square(x, /) = square(_array(x))
     squeeze(a, axis=None) = squeeze(_array(a), axis)
@@ -267,6 +302,9 @@ _TABLE = """
         give integers of 64.
     take(a, indices, axis=None) = taken(_array(a), indices, axis)
         # Slices of `a` along `axis`, by default of the flattened tensor, at integer `indices`.
+    take_along_axis(arr, indices, axis=-1) = taken_along(_array(arr), indices, axis)
+        # The elements of `arr` at integer `indices` along `axis`, line by line; of the flattened
+        tensor if it is None.
     tanh(x, /) = tanh(_array(x))
     tensordot(a, b, axes=2) = tensordot(*_pair(a, b), axes)
     unstack(x, /, *, axis=0) = tuple(unstack(_array(x), axis))

@@ -187,7 +187,14 @@ def conv_transpose(
             f"{tuple(filters.shape)} gives {(*expected, filters._data.shape[-1])}, but x has "
             f"shape {tuple(shape[1:])}"
         )
-    return layout.back(apply(_conv_input, (x, filters), {"geometry": geometry, "size": size}))
+    out = layout.back(apply(_conv_input, (x, filters), {"geometry": geometry, "size": size}))
+    asked = as_shape("conv_transpose", output_shape)
+    if len(asked) == out._data.ndim and asked != out._data.shape:
+        raise InvalidArgumentError(
+            f"conv_transpose: output_shape is {asked}, but the batch and the channels of x and "
+            f"filters make {tuple(out.shape)}"
+        )
+    return out
 
 
 def depthwise_conv(

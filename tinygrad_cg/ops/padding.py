@@ -113,6 +113,8 @@ def _repeated(size: int, pair: tuple[int, int], mode: Any) -> np.ndarray:
 
 def _widths(widths: Any, ndim: int) -> Widths:
     given = np.asarray(widths).tolist() if is_tensor(widths) else widths
+    if not isinstance(given, (int, np.integer, list, tuple, np.ndarray)):
+        raise TypeError(f"pad: widths must be numbers or pairs, got {type(given).__name__}")
     rows = [given] if isinstance(given, (int, np.integer)) else list(given)
     if rows and all(isinstance(row, (int, np.integer)) for row in rows):
         rows = [rows]

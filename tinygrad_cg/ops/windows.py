@@ -57,8 +57,13 @@ class Layout:
         rank = x._data.ndim
         return transpose(x, (0, rank - 1, *range(1, rank - 1))) if self.first else x
 
-    def pair(self, argument: str, value: Any, least: int = 1) -> tuple[int, int]:
-        """A number for height and width, from one for all axes, one each, or with 1 for others."""
+    def pair(self, argument: str, value: Any) -> tuple[int, int]:
+        """A number for height and width, from one for all axes, one each, or with 1 for others.
+
+        None is 1.
+        """
+        if value is None:
+            return 1, 1
         sizes = as_shape(self.name, value)
         if len(sizes) == self.space + 2:
             others, sizes = self._split(sizes)
@@ -67,7 +72,7 @@ class Layout:
                     f"{self.name}: {argument} must be 1 for batch and channels, got {value}"
                 )
         sizes = sizes * self.space if len(sizes) == 1 else sizes
-        if len(sizes) != self.space or min(sizes) < least:
+        if len(sizes) != self.space or min(sizes) < 1:
             raise InvalidArgumentError(
                 f"{self.name}: {argument} must be one positive integer, or {self.space} or "
                 f"{self.space + 2} of them, got {value}"
