@@ -17,9 +17,14 @@ def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     dtype = promote(native("matmul", x.dtype), native("matmul", y.dtype))
     loop = computing(dtype)
     x, y = cast(x, loop), cast(y, loop)
+    shape = x.shape
+    if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous:
+        x = x.reshape(-1, shape[-1]) if x.size else x  # one product instead of many
     try:
         product = quietly(np.matmul, x, y)
     except ValueError:
-        shapes = f"{x.shape} and {y.shape}"
+        shapes = f"{shape} and {y.shape}"
         raise ValueError(f"matmul: shapes {shapes} do not fit together") from None
+    if x.ndim < len(shape):
+        product = product.reshape(*shape[:-1], y.shape[-1])
     return cast(np.ascontiguousarray(product), dtype).reshape(np.shape(product))

@@ -25,6 +25,14 @@ def _matmul_aval(x: Aval, y: Aval) -> Aval:
     return Aval((*batch, x.shape[-2], y.shape[-1]), promote(x.dtype, y.dtype))
 
 
+def _right_gradient(dy: Tensor, x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The gradient by a matrix on the right: by one that a whole stack shares, one product."""
+    if len(shape) == 2 < x._data.ndim:
+        rows = prod(x._data.shape[:-1])
+        x, dy = (reshape(one, (rows, one._data.shape[-1])) for one in (x, dy))
+    return apply(_matmul, (swap_last(x), dy), {})
+
+
 _matmul = register(
     Primitive(
         "matmul",
@@ -33,7 +41,7 @@ _matmul = register(
         _matmul_aval,
         (
             lambda dy, y: apply(_matmul, (dy, swap_last(y)), {}),
-            lambda dy, x: apply(_matmul, (swap_last(x), dy), {}),
+            lambda dy, x, shape: _right_gradient(dy, x, shape),
         ),
         kind="contraction",
         kernel=contract.matmul,
