@@ -102,9 +102,8 @@ def reshape(x: Any, shape: Any) -> Tensor:
 
 def _infer(name: str, old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
     """`new` with its -1 worked out, checked against the number of elements of `old`."""
-    count = int(np.prod(old, dtype=np.int64))
-    unknown = new.count(-1)
-    known = int(np.prod([size for size in new if size != -1], dtype=np.int64))
+    count, unknown = prod(old), new.count(-1)
+    known = prod([size for size in new if size != -1])
     if unknown > 1:
         raise InvalidArgumentError(f"{name}: only one size may be -1, got shape {new}")
     if any(size < -1 for size in new):
