@@ -57,6 +57,23 @@ def test_equal_elements_stay_in_order_both_ways():
     assert argsort(x, 0, descending=True).tolist() == [0, 2, 4, 1, 3]
 
 
+@pytest.mark.parametrize("code", "?bBhHiIlLefd")
+def test_the_stable_order_is_numpys(code):
+    rng = np.random.default_rng(2)
+    wide = rng.integers(0, 2**63, (3, 400)).astype(np.uint64)
+    if code == "e":
+        wide = wide % 2**15
+    for x in (wide.astype(code), (wide % 7).astype(code), np.unique(wide)[:9].astype(code)):
+        if code in "efd":
+            x.flat[:8] = [np.nan, 0.0, -0.0, np.inf, -np.inf, -np.nan, -1.0, 1e-8]
+        expected = np.argsort(x, -1, kind="stable")
+        np.testing.assert_array_equal(argsort(x, x.ndim - 1), expected)
+        np.testing.assert_array_equal(argsort(x.T, 0), expected.T)
+        if x.dtype.kind == "i":
+            backwards = np.argsort(~x, -1, kind="stable")
+            np.testing.assert_array_equal(argsort(x, x.ndim - 1, descending=True), backwards)
+
+
 def test_nan_is_the_largest():
     x = np.array([np.nan, 1.0, np.inf])
     assert argsort(x, 0).tolist() == [1, 2, 0]

@@ -5,9 +5,10 @@ from math import prod
 import numpy as np
 
 from tinygrad_cg_kernels import compile as build
-from tinygrad_cg_kernels.dtypes import INT64, computing, native
+from tinygrad_cg_kernels.dtypes import FLOAT32, INT64, computing, native
 from tinygrad_cg_kernels.entries import ByDtype, words
 from tinygrad_cg_kernels.move import checked_axis, checked_positions
+from tinygrad_cg_kernels.quiet import cast
 
 
 def sort(x: np.ndarray, axis: int, descending: bool = False) -> np.ndarray:
@@ -25,37 +26,120 @@ def argsort(x: np.ndarray, axis: int, descending: bool = False, stable: bool = T
 
     If `stable`, equal elements stay in the order in which they stand, in a descending order too.
     """
-    native("argsort", x.dtype)
-    kind = "stable" if stable else None
-    if not descending:
-        return np.argsort(x, axis, kind=kind)
-    backwards = np.argsort(np.flip(x, axis), axis, kind=kind)
-    return np.ascontiguousarray(x.shape[axis] - 1 - np.flip(backwards, axis))
+    lines = np.moveaxis(x, axis, -1).astype(native("argsort", x.dtype), copy=False)
+    if descending:
+        lines = lines[..., ::-1]
+    order = _stable_order(lines) if stable else np.argsort(lines, -1)
+    if descending:
+        order = lines.shape[-1] - 1 - order[..., ::-1]
+    return np.ascontiguousarray(np.moveaxis(order, -1, axis))
 
 
-def _look_up(x, indices, out):
+def _stable_order(x: np.ndarray) -> np.ndarray:
+    """The order along the last axis, with equal elements as they stand.
+
+    NumPy's own stable sorts merge, 2 to 17 times slower than its vector instructions sort. So
+    elements of up to 32 bits are sorted with their places below them, in one integer; of wider
+    ones the quick order will do where no two are equal.
+    """
+    if x.dtype.kind == "c":
+        return np.argsort(x, -1, kind="stable")
+    if x.itemsize < 8 and x.shape[-1] < 2**32:
+        keys = (_whole(x) << 32) | np.arange(x.shape[-1])
+        keys.sort(-1)
+        return keys & 0xFFFFFFFF
+    order = np.argsort(x, -1)
+    ordered = np.take_along_axis(x, order, -1)
+    first, second = ordered[..., :-1], ordered[..., 1:]
+    if np.any((first == second) | ((first != first) & (second != second))):
+        return np.argsort(x, -1, kind="stable")
+    return order
+
+
+def _whole(x: np.ndarray) -> np.ndarray:
+    """Signed integers of 32 bits, as int64, in the order of `x`; NaN is the largest."""
+    if x.dtype.kind != "f":
+        return x.astype(INT64) - (2**31 if x.dtype == np.uint32 else 0)
+    x = cast(x, FLOAT32) + FLOAT32.type(0)  # which makes -0.0 equal to 0.0
+    bits = x.view(np.int32)
+    bits = np.where(bits < 0, bits ^ np.int32(2**31 - 1), bits)
+    return np.where(x == x, bits, np.int32(2**31 - 1)).astype(INT64)
+
+
+@build.jitable
+def _inside(index, size):
+    """An index from 0 to size - 1, whatever it was; the same place for one from -size."""
+    index = index + size if index < 0 else index
+    return np.uintp(min(max(index, 0), size - 1))
+
+
+def _look_up(x, indices, out, seen):
+    size, low, high = x.shape[1], 0, 0
     for a in range(np.uintp(indices.shape[0])):
-        for k in range(np.uintp(indices.shape[1])):
-            for b in range(np.uintp(indices.shape[2])):
-                out[a, k, b] = x[a, np.uintp(indices[a, k, b]), b]
+        if indices.shape[2] == 1:
+            for k in range(np.uintp(indices.shape[1])):
+                index = indices[a, k, 0]
+                low, high = min(low, index), max(high, index)
+                out[a, k, 0] = x[a, _inside(index, size), 0]
+        else:
+            for k in range(np.uintp(indices.shape[1])):
+                for b in range(np.uintp(indices.shape[2])):
+                    index = indices[a, k, b]
+                    low, high = min(low, index), max(high, index)
+                    out[a, k, b] = x[a, _inside(index, size), b]
+    seen[0], seen[1] = low, high
 
 
-def _add_up(indices, values, out):
+def _add_up(indices, values, out, seen):
     # Serial and in order, so that repeated indices always add up to the same bits.
+    size, low, high = out.shape[1], 0, 0
     for a in range(np.uintp(indices.shape[0])):
-        for k in range(np.uintp(indices.shape[1])):
-            for b in range(np.uintp(indices.shape[2])):
-                out[a, np.uintp(indices[a, k, b]), b] += values[a, k, b]
+        if indices.shape[2] == 1:
+            for k in range(np.uintp(indices.shape[1])):
+                index = indices[a, k, 0]
+                low, high = min(low, index), max(high, index)
+                out[a, _inside(index, size), 0] += values[a, k, 0]
+        else:
+            for k in range(np.uintp(indices.shape[1])):
+                for b in range(np.uintp(indices.shape[2])):
+                    index = indices[a, k, b]
+                    low, high = min(low, index), max(high, index)
+                    out[a, _inside(index, size), b] += values[a, k, b]
+    seen[0], seen[1] = low, high
 
 
 def _cube(dtype: np.dtype):
     return build.array_type(dtype, 3)
 
 
+_LIMITS = build.array_type(INT64, 1)
 _take = ByDtype(
-    _look_up, "take_along_axis", lambda dtype: (_cube(dtype), _cube(INT64), _cube(dtype))
+    _look_up,
+    "take_along_axis",
+    lambda dtype: (_cube(dtype), _cube(INT64), _cube(dtype), _LIMITS),
 )
-_put = ByDtype(_add_up, "add_along_axis", lambda dtype: (_cube(INT64), _cube(dtype), _cube(dtype)))
+_put = ByDtype(
+    _add_up,
+    "add_along_axis",
+    lambda dtype: (_cube(INT64), _cube(dtype), _cube(dtype), _LIMITS),
+)
+
+
+def _whole_indices(name: str, indices: np.ndarray, size: int) -> np.ndarray:
+    """Indices as the kernels take them; unsigned ones of 64 bits are checked here."""
+    if indices.dtype == np.uint64 or not size:
+        return checked_positions(name, indices, size)
+    if indices.dtype.kind not in "iu":
+        raise IndexError(f"{name}: indices must be integers, got {indices.dtype}")
+    return np.ascontiguousarray(indices, dtype=INT64)
+
+
+def _check(name: str, seen: np.ndarray, size: int) -> None:
+    """IndexError for indices that a kernel saw, and moved inside, if they were outside."""
+    low, high = seen.tolist()
+    if low < -size or high >= size:
+        worst = high if high >= size else low
+        raise IndexError(f"{name}: index {worst} is out of bounds for size {size}")
 
 
 def _lines(name: str, shape: tuple[int, ...], indices: np.ndarray, axis: int) -> tuple[int, int]:
@@ -76,7 +160,7 @@ def take_along_axis(x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray
     """
     dtype = native("take_along_axis", x.dtype)
     before, after = _lines("take_along_axis", x.shape, indices, axis)
-    positions = checked_positions("take_along_axis", indices, x.shape[axis])
+    positions = _whole_indices("take_along_axis", indices, x.shape[axis])
     out = np.empty(indices.shape, dtype)
     if out.size:
         kind = words(dtype)[0] if dtype.itemsize <= 8 else dtype
@@ -87,7 +171,9 @@ def take_along_axis(x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray
             source.reshape(before, x.shape[axis], after),
             positions.reshape(cube),
             out.view(kind).reshape(cube),
+            seen := np.zeros(2, INT64),
         )
+        _check("take_along_axis", seen, x.shape[axis])
     return out
 
 
@@ -103,13 +189,15 @@ def add_along_axis(
         raise ValueError(
             f"add_along_axis: values have shape {values.shape}, indices {indices.shape}"
         )
-    positions = checked_positions("add_along_axis", indices, shape[axis])
+    positions = _whole_indices("add_along_axis", indices, shape[axis])
     loop = computing(native("add_along_axis", dtype))
     out = np.zeros(shape, loop)
     if values.size:
         cube = (before, indices.shape[axis], after)
         values = np.ascontiguousarray(values, dtype=loop).reshape(cube)
-        _put(loop, positions.reshape(cube), values, out.reshape(before, shape[axis], after))
+        target, seen = out.reshape(before, shape[axis], after), np.zeros(2, INT64)
+        _put(loop, positions.reshape(cube), values, target, seen)
+        _check("add_along_axis", seen, shape[axis])
     return out.astype(dtype, copy=False)
 
 
