@@ -179,3 +179,18 @@ def test_pools_that_hold_nothing_are_refused():
         mean_pool_adjoint(numbers(1, 1, 1, 1), Window((2, 2), (1, 1)), (2, 3))
     with pytest.raises(TypeError, match="complex numbers have no order"):
         max_pool(x.astype("D"), Window((2, 2), (1, 1)))
+
+
+@pytest.mark.parametrize("channels", [3, 40])
+@pytest.mark.parametrize("multiple", [1, 2])
+def test_each_channel_by_itself(channels, multiple):
+    """Few channels are run a line of windows at a time, many a window at a time."""
+    for geometry in GEOMETRIES[:3]:
+        geometry = geometry._replace(groups=channels)
+        x, filters = numbers(2, 8, 9, channels), numbers(3, 2, 1, channels * multiple)
+        out = conv(x, filters, geometry)
+        np.testing.assert_allclose(out, slowly(x, filters, geometry), atol=1e-12)
+        y = numbers(*out.shape)
+        back = conv_input(y, filters, geometry, (8, 9)), conv_filter(x, y, geometry, (3, 2))
+        np.testing.assert_allclose((back[0] * x).sum(), (out * y).sum())
+        np.testing.assert_allclose((back[1] * filters).sum(), (out * y).sum())

@@ -2,10 +2,11 @@
 
 Arrays are channels last: images (n, height, width, channels), filters (height, width, channels
 of one group, output channels). The patches under a block of windows are copied side by side, so
-that a block is one matrix product; blocks are small enough for the cache to hold them. (A tap at
-a time, without copies, took twice as long: its products are thin and must be added up. Whole
-images at once leave the cache.) Where each group has one channel a product would be a single
-column, so these are summed tap by tap over vectors of channels.
+that a block is one matrix product; blocks are small enough for the cache to hold them, and nine
+tenths of the time are BLAS's. (A product for each tap of the filters, without copies, took 1.1
+times as long for many channels and 30 times for one; all patches at once up to 1.9 times.) Where
+each group has one channel a product would be a single column, so these are summed tap by tap
+over vectors of channels.
 """
 
 from collections.abc import Iterator
@@ -22,9 +23,12 @@ from tinygrad_cg_kernels.quiet import cast, quietly
 Pair = tuple[int, int]
 
 BLOCK_BYTES = 1 << 20
-"""What the patches of a block may take: half of a core's second-level cache."""
+"""What the patches of a block may take: about a core's second-level cache."""
 BLOCK_ROWS = 512
 """Windows in a block at least, so that BLAS does not repack the filters for a few rows."""
+
+FEW_BYTES = 256
+"""What the channels of one window take at least, for a loop over them to be worth its start."""
 
 
 class Geometry(NamedTuple):
@@ -252,23 +256,37 @@ def _by_group(matrix: np.ndarray, groups: int) -> np.ndarray:
 # Channel by channel --------------------------------------------------------------------------
 
 
-class _Taps(_Patches):
-    """Windows whose channels are filtered each by itself."""
+class _Taps:
+    """Windows whose channels are filtered each by itself.
+
+    Where channels are few and windows neighbours a line of these is run as one, with the
+    filters repeated beside themselves: the inner loop is then as long as the line. (With 16
+    channels that is 1.6 times as fast, with 64 it is all the same.)
+    """
 
     def __init__(self, images: np.ndarray, window: Pair, out: Pair, geometry: Geometry) -> None:
-        super().__init__(images, window, out, geometry._replace(groups=1))
+        self.images, self.taps = images, prod(window)
+        _, height, width, channels = images.shape
+        repeated = self.taps * out[1] * channels * images.itemsize
+        few = channels * images.itemsize < FEW_BYTES
+        merge = few and geometry.strides[1] == 1 and repeated <= BLOCK_BYTES
+        self.merged = out[1] if merge else 1
+        self.count = images.shape[0] * prod(out) // self.merged
+        line, (down, across) = width * channels, geometry.strides
+        row, column = geometry.dilations
+        steps = (out[0], out[1] // self.merged, height * line, down * line, across * channels)
+        patch = (window[0], row * line, window[1], column * channels, channels * self.merged)
+        self.plan = (*steps, *patch, 1, channels)
 
-    def _plan(self, window: Pair, out: Pair, geometry: Geometry) -> tuple[int, ...]:
-        _, height, width, channels = self.images.shape
-        line = width * channels
-        (down, across), (row, column) = geometry.strides, geometry.dilations
-        steps = (*out, height * line, down * line, across * channels)
-        patch = (window[0], row * line, window[1], column * channels, channels)
-        return (*steps, *patch, 1, channels)
+    def repeated(self, filters: np.ndarray) -> np.ndarray:
+        """Filters (height, width, 1, channels) beside themselves: (taps, merged, channels)."""
+        shape = self.taps, self.merged, filters.shape[3]
+        rows = filters.reshape(self.taps, 1, filters.shape[3])
+        return np.ascontiguousarray(np.broadcast_to(rows, shape))
 
     def run(self, kernel: ByDtype, filters: np.ndarray, windows: np.ndarray, block: slice) -> None:
         flat = (x.reshape(-1) for x in (self.images, filters, windows))
-        kernel(self.images.dtype, *flat, self._at(block, 1))
+        kernel(self.images.dtype, *flat, (*self.plan, block.start, block.stop - block.start))
 
 
 def _alone(filters: np.ndarray, groups: int) -> bool:
@@ -288,7 +306,7 @@ def _sum_alone(images: np.ndarray, filters: np.ndarray, geometry: Geometry) -> n
     size = geometry.output_size((images.shape[1], images.shape[2]), window)
     taps = _Taps(_pad(images, geometry), window, size, geometry)
     out = np.zeros((images.shape[0], *size, filters.shape[3]), images.dtype)
-    taps.run(_sum, np.ascontiguousarray(filters), out, slice(0, taps.count))
+    taps.run(_sum, taps.repeated(filters), out, slice(0, taps.count))
     return out
 
 
@@ -299,8 +317,8 @@ def _spread_alone(
     shape = upstream.shape[0], *geometry.padded(size), outputs
     window = filters.shape[0], filters.shape[1]
     taps = _Taps(np.zeros(shape, upstream.dtype), window, upstream.shape[1:3], geometry)
-    filters, upstream = np.ascontiguousarray(filters), np.ascontiguousarray(upstream)
-    taps.run(_spread, filters, upstream, slice(0, taps.count))
+    upstream = np.ascontiguousarray(upstream)
+    taps.run(_spread, taps.repeated(filters), upstream, slice(0, taps.count))
     images = _inside(taps.images, size, geometry)
     if outputs == groups:
         return images
@@ -312,13 +330,13 @@ def _fold_alone(
 ) -> np.ndarray:
     images = _repeated(images, upstream.shape[3])
     taps = _Taps(_pad(images, geometry), window, upstream.shape[1:3], geometry)
-    total = np.zeros((*window, 1, upstream.shape[3]), images.dtype)
+    total = np.zeros((taps.taps, taps.merged, upstream.shape[3]), images.dtype)
     part, upstream = np.empty_like(total), np.ascontiguousarray(upstream)
     for start in range(0, taps.count, BLOCK_ROWS):  # sums of sums, for precision
         part[...] = 0
         taps.run(_fold, part, upstream, slice(start, min(start + BLOCK_ROWS, taps.count)))
         quietly(np.add, total, part, total)
-    return total
+    return quietly(np.add.reduce, total, 1).reshape(*window, 1, upstream.shape[3])
 
 
 # The three maps ------------------------------------------------------------------------------
