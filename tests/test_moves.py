@@ -173,6 +173,7 @@ def test_the_constant_has_a_gradient():
         out = pad(tf.ones((2, 3)), ((1, 0), (0, 2)), value=value)
     assert tape.gradient(out, value).numpy() == 9.0
     assert pad([1, 2], 1, value=7).numpy().tolist() == [7, 1, 2, 7]
+    assert np.signbit(pad([1.0], 1, value=-0.0).numpy()).tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ Widths = tuple[tuple[int, int], ...]
 def _pad_array(x: np.ndarray, value: np.ndarray, widths: Widths) -> np.ndarray:
     """`value` has an axis for each of a batch, which come first in `x`."""
     shape = _padded(x.shape, widths)
-    if not value.ndim and not value:
+    if not value.ndim and not any(value.tobytes()):  # -0.0 is no row of zero bytes
         out = np.zeros(shape, x.dtype.newbyteorder("="))
     else:
         out = np.empty(shape, x.dtype.newbyteorder("="))
