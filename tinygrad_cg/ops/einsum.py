@@ -160,8 +160,8 @@ def _number(x: Tensor) -> Tensor:
 def _distinct(subscripts: str, term: Term, sizes: dict[str, int]) -> Term:
     """A term with each label once, and without axes of size 1 that only broadcast."""
     x, labels = term
-    for label, count in Counter(labels).items():
-        for _ in range(count - 1):
+    for label in {*labels} if len({*labels}) < len(labels) else ():
+        for _ in range(labels.count(label) - 1):
             x, labels = _diagonal(subscripts, x, labels, label)
     single = [i for i, label in enumerate(labels) if x._data.shape[i] == 1 != sizes[label]]
     if single:
@@ -232,7 +232,8 @@ def _product(first: Term, second: Term, kept: set[str]) -> Term:
     product = matmul(
         _matrices(x, left, batch, rows, folded), _matrices(y, right, batch, folded, columns)
     )
-    return reshape(product, tuple(sizes[label] for label in labels)), labels
+    shape = tuple([sizes[label] for label in labels])
+    return product if product._data.shape == shape else reshape(product, shape), labels
 
 
 def _matrices(x: Tensor, labels: str, batch: list, rows: list, columns: list) -> Tensor:
