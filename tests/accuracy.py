@@ -1,0 +1,180 @@
+"""The accuracy of every elementary function: `python -m tests.accuracy`.
+
+One table says what each function of `tinygrad_cg_kernels.math` computes, by mpmath, and how
+far off it may be. The command prints the worst error found; a test fails over the bound.
+
+The error is in units of the last place (ulps) of the exact result: the distance between
+neighbouring floats of its binade, and of the smallest subnormals below the normal range.
+Overflow counts as the power of two where it sets in.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import mpmath
+import numpy as np
+
+from tinygrad_cg_kernels import math
+from tinygrad_cg_kernels.loops import Elementwise
+
+INF = float("inf")
+DTYPES = (np.dtype("float64"), np.dtype("float32"))
+PRECISION = 140  # bits in which the exact values are computed
+CHUNK = 4096  # arrays shorter than this stay on one thread
+
+
+@dataclass(frozen=True)
+class Function:
+    """What a function computes, where, and how well.
+
+    `bounds` are the largest errors in ulps allowed in float64 and float32; `low` and `high`
+    (exclusive, and finite samples only) bound the first operand; `places` are points, besides
+    0 and +-1, near which to look closely: zeros, poles, overflow, changes of formula. A
+    function of two operands has `beside`, which draws the second ones next to the first.
+    `scale` gives the number whose ulps are counted, where that is not the result.
+    """
+
+    exact: Callable[..., Any]
+    bounds: tuple[float, float] = (2.0, 1.0)
+    low: float = -INF
+    high: float = INF
+    places: tuple[float, ...] = ()
+    beside: Callable[[np.random.Generator, np.ndarray], np.ndarray] | None = None
+    scale: Callable[..., Any] | None = None
+
+
+def _sigmoid(x: Any) -> Any:
+    e = mpmath.exp(-abs(x))
+    return (e if x < 0 else 1) / (1 + e)
+
+
+def _softplus(x: Any) -> Any:
+    return max(x, 0) + mpmath.log1p(mpmath.exp(-abs(x)))
+
+
+OVERFLOW = (709.782712893384, 88.72283905206835)  # log of the largest float64, float32
+UNDERFLOW = (-745.1332191019411, -708.3964185322641, -103.97207708399179, -87.33654475055312)
+QUARTERS = tuple(k * 1.5707963267948966 for k in (-2, -1, 1, 2, 3, 4, 10, 1e5))
+
+FUNCTIONS = {
+    "exp": Function(mpmath.exp, places=OVERFLOW + UNDERFLOW),
+    "expm1": Function(mpmath.expm1, (2.0, 1.5), places=OVERFLOW),
+    "log": Function(mpmath.log, low=0.0),
+    "log1p": Function(mpmath.log1p, low=-1.0),
+    "tanh": Function(mpmath.tanh, (2.5, 2.5), places=(0.55, 9.01, 18.7)),
+    "sigmoid": Function(_sigmoid, (2.5, 2.5), places=UNDERFLOW),
+    "softplus": Function(_softplus, (2.0, 2.0), places=UNDERFLOW),
+    "sin": Function(mpmath.sin, (2.0, 1.1), places=QUARTERS),
+    "cos": Function(mpmath.cos, (2.0, 1.1), places=QUARTERS),
+}
+
+
+# Samples -------------------------------------------------------------------------------------
+
+
+def samples(name: str, dtype: np.dtype, count: int) -> tuple[np.ndarray, ...]:
+    """About `count` operands: intervals, all magnitudes, subnormals, and the places."""
+    function = FUNCTIONS[name]
+    rng = np.random.default_rng(0)
+    share = count // 8
+    near = [rng.uniform(-width, width, share) for width in (1e-3, 0.7, 1.5, 4, 20)]
+    wide = rng.uniform(-1, 1, share) * OVERFLOW[dtype.itemsize == 4] * 1.1
+    x = np.concatenate([*near, wide]).astype(dtype)
+    close = [_around(rng, place, dtype, share) for place in (1.0, -1.0, *function.places)]
+    x = np.concatenate([x, _any_bits(rng, dtype, share), *close])
+    x = np.unique(x[np.isfinite(x) & (x > function.low) & (x < function.high)])
+    if function.beside is None:
+        return (x,)
+    with np.errstate(all="ignore"):
+        y = function.beside(rng, x.astype("d")).astype(dtype)
+    kept = np.isfinite(y)
+    return x[kept], y[kept]
+
+
+def _around(rng: np.random.Generator, place: float, dtype: np.dtype, count: int) -> np.ndarray:
+    """The floats next to a point, and more at all distances up to a quarter of it."""
+    point = np.array(place, dtype)
+    steps = np.arange(-(count // 4), count // 4) * np.spacing(np.abs(point))
+    distances = np.exp2(rng.uniform(-30, -2, count // 2)) * rng.choice([-1, 1], count // 2)
+    return np.concatenate([point + steps, point * (1 + distances)]).astype(dtype)
+
+
+def _any_bits(rng: np.random.Generator, dtype: np.dtype, count: int) -> np.ndarray:
+    """Random bit patterns, a quarter of them subnormal, and the ends of both ranges."""
+    whole = np.dtype(f"u{dtype.itemsize}")
+    info = np.finfo(dtype)
+    bits = rng.integers(0, np.iinfo(whole).max, count, whole, endpoint=True)
+    sign = np.array(-0.0, dtype).view(whole)
+    smallest = int(np.array(info.tiny, dtype).view(whole))
+    bits[: count // 4] = rng.integers(0, smallest, count // 4, whole) | (bits[: count // 4] & sign)
+    ends = np.array([0, info.smallest_subnormal, info.tiny, info.max], dtype)
+    return np.concatenate([bits.view(dtype), ends, -ends, np.nextafter(ends, dtype.type(0))])
+
+
+# Errors --------------------------------------------------------------------------------------
+
+
+class Worst(NamedTuple):
+    """The largest error found, in ulps, and the operands that have it."""
+
+    error: float
+    operands: tuple[float, ...]
+
+
+@cache
+def kernel(name: str) -> Elementwise:
+    """The function over arrays."""
+    return Elementwise(name, getattr(math, name), 1 + (FUNCTIONS[name].beside is not None), "float")
+
+
+def worst(name: str, dtype: np.dtype, count: int) -> Worst:
+    """The largest error of a function over about `count` samples."""
+    function, operands = FUNCTIONS[name], samples(name, dtype, count)
+    parts = range(0, operands[0].size, CHUNK)
+    got = [kernel(name)(*[x[start : start + CHUNK] for x in operands]) for start in parts]
+    results = np.concatenate(got).tolist()
+    found = Worst(0.0, ())
+    with mpmath.workprec(PRECISION):
+        for result, *values in zip(results, *[x.tolist() for x in operands], strict=True):
+            numbers = [mpmath.mpf(value) for value in values]
+            exact = function.exact(*numbers)
+            scale = exact if function.scale is None else function.scale(*numbers)
+            error = _ulps(result, exact, scale, np.finfo(dtype))
+            if not error <= found.error:
+                found = Worst(error, tuple(values))
+    return found
+
+
+def _ulps(result: Any, exact: Any, scale: Any, info: np.finfo) -> float:
+    limit = mpmath.ldexp(1, int(info.maxexp))
+    exact = min(max(exact, -limit), limit)
+    if result in (INF, -INF):
+        result = limit if result > 0 else -limit
+    exponent = min(mpmath.frexp(scale)[1], int(info.maxexp)) if scale else int(info.minexp)
+    last = max(exponent - 1, int(info.minexp)) - int(info.nmant)
+    return float(mpmath.ldexp(abs(result - exact), -last))
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="python -m tests.accuracy", description=__doc__)
+    parser.add_argument("--samples", type=int, default=20_000, help="operands of each function")
+    parser.add_argument("names", nargs="*", help="functions, by default all")
+    options = parser.parse_args()
+    print(f"Worst error in ulps (bound), about {options.samples} samples, and where.")
+    for name in options.names or FUNCTIONS:
+        cells = [name.ljust(12)]
+        for dtype, bound in zip(DTYPES, FUNCTIONS[name].bounds, strict=True):
+            error, operands = worst(name, dtype, options.samples)
+            place = ", ".join(f"{value:.9g}" for value in operands)
+            cells.append(f"{dtype.name} {error:5.3f} ({bound:g}) {place:30}")
+        print(" ".join(cells).rstrip(), flush=True)
+
+
+if __name__ == "__main__":
+    main()
