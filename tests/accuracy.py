@@ -57,18 +57,62 @@ def _softplus(x: Any) -> Any:
     return max(x, 0) + mpmath.log1p(mpmath.exp(-abs(x)))
 
 
+def _logaddexp(x: Any, y: Any) -> Any:
+    return max(x, y) + mpmath.log1p(mpmath.exp(-abs(x - y)))
+
+
+def _cbrt(x: Any) -> Any:
+    return mpmath.sign(x) * mpmath.cbrt(abs(x))
+
+
+def _any_second(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+    """Second operands of all sizes, half of them near the first in size."""
+    size = np.exp2(rng.uniform(-30, 30, x.size))
+    near = rng.choice([-1, 1], x.size) * np.abs(x) * np.where(rng.random(x.size) < 0.5, size, 1)
+    return np.where(rng.random(x.size) < 0.5, near, rng.permutation(x))
+
+
+def _exponents(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+    """Exponents whose powers fill the range, and are seldom infinite or zero."""
+    return rng.uniform(-1.02, 1.02, x.size) * rng.choice([88.7, 709.8], x.size) / np.log(x)
+
+
+def _second_term(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+    return x + rng.uniform(-40, 40, x.size)
+
+
 OVERFLOW = (709.782712893384, 88.72283905206835)  # log of the largest float64, float32
 UNDERFLOW = (-745.1332191019411, -708.3964185322641, -103.97207708399179, -87.33654475055312)
 QUARTERS = tuple(k * 1.5707963267948966 for k in (-2, -1, 1, 2, 3, 4, 10, 1e5))
 
 FUNCTIONS = {
     "exp": Function(mpmath.exp, places=OVERFLOW + UNDERFLOW),
-    "expm1": Function(mpmath.expm1, (2.0, 1.5), places=OVERFLOW),
+    "exp2": Function(lambda x: mpmath.mpf(2) ** x, places=(1024.0, -1075.0, 128.0, -149.0)),
+    "expm1": Function(mpmath.expm1, places=OVERFLOW),
     "log": Function(mpmath.log, low=0.0),
+    "log2": Function(lambda x: mpmath.log(x, 2), low=0.0),
+    "log10": Function(mpmath.log10, low=0.0),
     "log1p": Function(mpmath.log1p, low=-1.0),
-    "tanh": Function(mpmath.tanh, (2.5, 2.5), places=(0.55, 9.01, 18.7)),
-    "sigmoid": Function(_sigmoid, (2.5, 2.5), places=UNDERFLOW),
-    "softplus": Function(_softplus, (2.0, 2.0), places=UNDERFLOW),
+    "sinh": Function(mpmath.sinh, places=(*OVERFLOW, 0.34657)),
+    "cosh": Function(mpmath.cosh, places=(*OVERFLOW, 0.34657)),
+    "tanh": Function(mpmath.tanh, places=(0.35, 9.01, 18.7)),
+    "sigmoid": Function(_sigmoid, places=UNDERFLOW),
+    "softplus": Function(_softplus, places=UNDERFLOW),
+    "log_sigmoid": Function(lambda x: -_softplus(-x), places=tuple(-x for x in UNDERFLOW)),
+    "logaddexp": Function(
+        _logaddexp,
+        beside=_second_term,
+        scale=lambda x, y: max(abs(_logaddexp(x, y)), abs(max(x, y))),
+    ),
+    "power": Function(mpmath.power, (1.25, 1.25), low=0.0, beside=_exponents),
+    "cbrt": Function(_cbrt),
+    "sqrt": Function(mpmath.sqrt, low=0.0),
+    "rsqrt": Function(lambda x: 1 / mpmath.sqrt(x), low=0.0),
+    "hypot": Function(lambda x, y: mpmath.hypot(x, y), beside=_any_second),
+    "xlogy": Function(
+        lambda x, y: x * mpmath.log(y) if x else mpmath.mpf(0),
+        beside=lambda rng, x: np.maximum(np.abs(_any_second(rng, x)), 1.5e-45),
+    ),
     "sin": Function(mpmath.sin, (2.0, 1.1), places=QUARTERS),
     "cos": Function(mpmath.cos, (2.0, 1.1), places=QUARTERS),
 }

@@ -27,6 +27,19 @@ def softplus(x):
     return np.logaddexp(x, np.zeros((), x.dtype))
 
 
+def log_sigmoid(x):
+    return -np.logaddexp(-x, np.zeros((), x.dtype))
+
+
+def rsqrt(x):
+    return np.ones((), x.dtype) / np.sqrt(x)
+
+
+def xlogy(x, y):
+    zero = (x == 0) & ~np.isnan(y)
+    return np.where(zero, x.dtype.type(0), x * np.log(np.where(zero, y.dtype.type(1), y)))
+
+
 def relu(x):
     return np.maximum(x, np.zeros((), x.dtype))
 
@@ -39,12 +52,20 @@ def clip(x, low, high):
 # unless another is given.
 TABLE = {
     "exp": ("float", 1, "l" + INEXACT, np.exp),
+    "exp2": ("float", 1, REALS, np.exp2),
     "expm1": ("float", 1, REALS, np.expm1),
     "log": ("float", 1, "l" + INEXACT, np.log),
+    "log2": ("float", 1, "l" + INEXACT, np.log2),
+    "log10": ("float", 1, "l" + INEXACT, np.log10),
     "log1p": ("float", 1, REALS, np.log1p),
+    "sinh": ("float", 1, INEXACT, np.sinh),
+    "cosh": ("float", 1, INEXACT, np.cosh),
     "tanh": ("float", 1, INEXACT, np.tanh),
     "sigmoid": ("float", 1, REALS, sigmoid),
     "softplus": ("float", 1, REALS, softplus),
+    "log_sigmoid": ("float", 1, REALS, log_sigmoid),
+    "cbrt": ("float", 1, FLOATS, np.cbrt),
+    "rsqrt": ("float", 1, FLOATS, rsqrt),
     "sin": ("float", 1, INEXACT, np.sin),
     "cos": ("float", 1, INEXACT, np.cos),
     "sqrt": ("float", 1, "l" + INEXACT, np.sqrt),
@@ -68,6 +89,9 @@ TABLE = {
     "multiply": ("same", 2, NUMBERS + "?", np.multiply),
     "divide": ("float", 2, "l" + INEXACT, np.divide),
     "power": ("same", 2, "bil" + INEXACT, np.power),
+    "logaddexp": ("float", 2, "l" + FLOATS, np.logaddexp),
+    "hypot": ("float", 2, "l" + FLOATS, np.hypot),
+    "xlogy": ("float", 2, FLOATS, xlogy),
     "floor_divide": ("same", 2, "bilB" + FLOATS, np.floor_divide),
     "remainder": ("same", 2, "bilB" + FLOATS, np.remainder),
     "maximum": ("same", 2, ORDERED, np.maximum),
@@ -86,6 +110,9 @@ TABLE = {
 }
 
 
+POSITIVE = ("log", "log2", "log10", "sqrt", "rsqrt", "power", "xlogy")
+
+
 @cache
 def kernel(name):
     kind, inputs, *_ = TABLE[name]
@@ -99,7 +126,7 @@ def operands(name, dtype, shape):
     result = []
     for k in range(inputs):
         values = generator.uniform(1, 4.9, shape)
-        if dtype.kind in "fc" and name not in ("log", "sqrt", "power"):
+        if dtype.kind in "fc" and name not in POSITIVE:
             values = values * generator.choice([-1.0, 1.0], shape)
         if dtype.kind == "c":
             values = values + 1j * generator.uniform(-2, 2, shape)

@@ -297,19 +297,19 @@ def _float_intrinsic(name: str, operands: int) -> Callable:
         function = cgutils.get_or_insert_function(builder.module, declared, f"llvm.{name}.{suffix}")
         return builder.call(function, arguments)
 
-    if operands == 1:
-
-        @intrinsic
-        def call_one(typingctx, x):
-            return (x(x), generate) if isinstance(x, types.Float) else None
-
-        return call_one
+    @intrinsic
+    def call_one(typingctx, x):
+        return (x(x), generate) if isinstance(x, types.Float) else None
 
     @intrinsic
     def call_two(typingctx, x, y):
         return (x(x, y), generate) if isinstance(x, types.Float) and x == y else None
 
-    return call_two
+    @intrinsic
+    def call_three(typingctx, x, y, z):
+        return (x(x, y, z), generate) if isinstance(x, types.Float) and x == y == z else None
+
+    return (call_one, call_two, call_three)[operands - 1]
 
 
 float_maximum = _float_intrinsic("maximum", 2)
@@ -319,6 +319,9 @@ float_ceil = _float_intrinsic("ceil", 1)
 float_round = _float_intrinsic("rint", 1)
 float_copysign = _float_intrinsic("copysign", 2)
 float_absolute = _float_intrinsic("fabs", 1)
+float_fma = _float_intrinsic("fma", 3)
+"""x * y + z rounded once, everywhere: for the error of a product, x * y - p. Contraction alone
+would leave that to the machine."""
 
 
 @intrinsic

@@ -6,6 +6,7 @@ Constants named as in fdlibm are fdlibm's.
 """
 
 import cmath
+from typing import Any
 
 import numpy as np
 from numba import types
@@ -14,7 +15,7 @@ from tinygrad_cg_kernels.compile import (
     bits,
     by_type,
     float_absolute,
-    float_copysign,
+    float_fma,
     from_bits,
     inlined,
     jitable,
@@ -29,6 +30,7 @@ ZERO32, HALF32, ONE32, TWO32 = F(0), F(0.5), F(1), F(2)
 # --- exp, expm1 -----------------------------------------------------------------------
 
 LOG2E = 1.4426950408889634
+LN2, LN2_TAIL, LN2_TAIL_32 = 0.6931471805599453, 2.3190468138462996e-17, F(-1.9046543e-9)
 LN2_HI, LN2_LO = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 SHIFT = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer, in the low bits
 SHIFT_BITS = 0x4338000000000000
@@ -51,87 +53,174 @@ E3_32, E4_32, E5_32 = (
 
 
 @jitable
-def _power_of_two64(exponent):
+def power_of_two64(exponent):
     return from_bits((exponent + 1023) << 52)
 
 
 @jitable
-def _power_of_two32(exponent):
+def power_of_two32(exponent):
     return from_bits(np.int32((exponent + 127) << 23))
 
 
 @jitable
-def _exp_parts64(x):
-    """n (as float and integer) and p with e**x == 2**n * (1 + p)."""
-    inlined()
-    shifted = x * LOG2E + SHIFT
-    n = shifted - SHIFT
-    nearly = x - n * LN2_HI
-    r = nearly - n * LN2_LO
-    lost = (nearly - r) - n * LN2_LO
-    high = E5 + r * (E6 + r * (E7 + r * (E8 + r * E9)))
-    tail = E0 + r * (E1 + r * (E2 + r * (E3 + r * (E4 + r * high))))
-    return bits(shifted) - SHIFT_BITS, r + ((r * r) * tail + lost)
+def _nearest64(x):
+    shifted = x + SHIFT
+    return bits(shifted) - SHIFT_BITS, shifted - SHIFT
 
 
 @jitable
-def _exp_parts32(x):
+def _nearest32(x):
+    shifted = x + SHIFT_32
+    return np.int32(bits(shifted) - SHIFT_BITS_32), shifted - SHIFT_32
+
+
+@jitable
+def _reduced64(x):
     inlined()
-    shifted = x * LOG2E_32 + SHIFT_32
-    n = shifted - SHIFT_32
-    nearly = x - n * LN2_HI_32
-    r = nearly - n * LN2_LO_32
-    lost = (nearly - r) - n * LN2_LO_32
-    tail = E0_32 + r * (E1_32 + r * (E2_32 + r * (E3_32 + r * (E4_32 + r * E5_32))))
-    return np.int32(bits(shifted) - SHIFT_BITS_32), r + ((r * r) * tail + lost)
+    n, count = _nearest64(x * LOG2E)
+    nearly = x - count * LN2_HI
+    r = nearly - count * LN2_LO
+    return n, r, (nearly - r) - count * LN2_LO
+
+
+@jitable
+def _reduced32(x):
+    inlined()
+    n, count = _nearest32(x * LOG2E_32)
+    nearly = x - count * LN2_HI_32
+    r = nearly - count * LN2_LO_32
+    return n, r, (nearly - r) - count * LN2_LO_32
+
+
+@jitable
+def _tail64(r):
+    inlined()
+    high = E5 + r * (E6 + r * (E7 + r * (E8 + r * E9)))
+    return E0 + r * (E1 + r * (E2 + r * (E3 + r * (E4 + r * high))))
+
+
+@jitable
+def _tail32(r):
+    inlined()
+    return E0_32 + r * (E1_32 + r * (E2_32 + r * (E3_32 + r * (E4_32 + r * E5_32))))
+
+
+def power_of_two(exponent) -> Any:
+    """2 to an integer power that gives a normal number: int32 gives float32, int64 float64."""
+
+
+def nearest(x) -> Any:
+    """The integer nearest x, as an integer and as a float, for |x| below 2**51 (2**22)."""
+
+
+def reduced(x) -> Any:
+    """n, r and what rounding lost of r, with x = n log(2) + r + lost and |r| <= log(2) / 2."""
+
+
+def exp_tail(r) -> Any:
+    """(e**r - 1 - r) / r**2 for |r| <= log(2) / 2."""
+
+
+by_type(power_of_two, {types.int64: power_of_two64, types.int32: power_of_two32})
+by_type(nearest, {types.float64: _nearest64, types.float32: _nearest32})
+by_type(reduced, {types.float64: _reduced64, types.float32: _reduced32})
+by_type(exp_tail, {types.float64: _tail64, types.float32: _tail32})
+
+
+@jitable
+def exp_parts(x):
+    """n, r and t with e**x = 2**n * (1 + r + t); t is at most a fifth of r."""
+    inlined()
+    n, r, lost = reduced(x)
+    return n, r, (r * r) * exp_tail(r) + lost
+
+
+@jitable
+def scaled(value, n):
+    """value * 2**n, where that may be subnormal or overflow."""
+    inlined()
+    half = like(n >> 1, n)
+    return value * power_of_two(half) * power_of_two(like(n - half, n))
+
+
+@jitable
+def _exp_real(x, low, high):
+    inlined()
+    y = high if x > high else x
+    n, r, t = exp_parts(low if y < low else y)
+    return scaled(like(1, x) + (r + t), n)
+
+
+@jitable
+def _expm1_real(x, low, high, tiny):
+    inlined()
+    y = high if x > high else x
+    n, r, t = exp_parts(low if y < low else y)
+    scale = power_of_two(like(n - 1, n))  # half of 2**n, which overflows before the result
+    half = like(0.5, x)
+    whole = scale - half
+    large = float_fma(scale, r, whole)
+    low = float_fma(scale, r, whole - large) + ((scale - whole) - half)
+    value = large + (low + scale * t)
+    return x if float_absolute(x) < tiny else value + value
 
 
 @jitable
 def exp64(x):
     inlined()
-    y = 710.0 if x > 710.0 else x
-    y = -746.0 if y < -746.0 else y
-    n, p = _exp_parts64(y)
-    half = n >> 1
-    return (1.0 + p) * _power_of_two64(half) * _power_of_two64(n - half)
+    return _exp_real(x, -746.0, 710.0)
 
 
 @jitable
 def exp32(x):
     inlined()
-    y = F(89.0) if x > F(89.0) else x
-    y = F(-104.0) if y < F(-104.0) else y
-    n, p = _exp_parts32(y)
-    half = np.int32(n >> np.int32(1))
-    rest = np.int32(n - half)
-    return (ONE32 + p) * _power_of_two32(half) * _power_of_two32(rest)
+    return _exp_real(x, F(-104.0), F(89.0))
 
 
 @jitable
 def expm1_64(x):
     inlined()
-    y = 710.0 if x > 710.0 else x
-    y = -50.0 if y < -50.0 else y
-    n, p = _exp_parts64(y)
-    half_scale = _power_of_two64(n - 1)  # half of 2**n, which overflows before the result
-    value = (half_scale * p + (half_scale - 0.5)) * 2.0
-    return x if float_absolute(x) < 1e-20 else value
+    return _expm1_real(x, -50.0, 710.0, 1e-20)
 
 
 @jitable
 def expm1_32(x):
     inlined()
-    y = F(89.0) if x > F(89.0) else x
-    y = F(-30.0) if y < F(-30.0) else y
-    n, p = _exp_parts32(y)
-    half_scale = _power_of_two32(np.int32(n - np.int32(1)))
-    value = (half_scale * p + (half_scale - HALF32)) * TWO32
-    return x if float_absolute(x) < F(1e-12) else value
+    return _expm1_real(x, F(-30.0), F(89.0), F(1e-12))
+
+
+@jitable
+def _exp2_real(x, low, high, ln2_low):
+    inlined()
+    y = high if x > high else x
+    y = low if y < low else y
+    n, count = nearest(y)
+    part, ln2 = y - count, like(LN2, x)
+    r = part * ln2
+    t = (r * r) * exp_tail(r) + (float_fma(part, ln2, -r) + part * ln2_low)
+    return scaled(like(1, x) + (r + t), n)
+
+
+@jitable
+def _exp2_64(x):
+    inlined()
+    return _exp2_real(x, -1080.0, 1025.0, LN2_TAIL)
+
+
+@jitable
+def _exp2_32(x):
+    inlined()
+    return _exp2_real(x, F(-160.0), F(129.0), LN2_TAIL_32)
 
 
 def exp(x):
     """e to the power x."""
     return np.exp(x)
+
+
+def exp2(x):
+    """2 to the power x."""
+    return np.exp2(x)
 
 
 def expm1(x):
@@ -145,11 +234,17 @@ def _exp_complex(x):
 
 
 @jitable
+def _exp2_complex(x):
+    return cmath.exp(x * LN2)
+
+
+@jitable
 def _expm1_complex(x):
     return cmath.exp(x) - 1
 
 
 by_type(exp, {types.float64: exp64, types.float32: exp32, types.Complex: _exp_complex})
+by_type(exp2, {types.float64: _exp2_64, types.float32: _exp2_32, types.Complex: _exp2_complex})
 by_type(expm1, {types.float64: expm1_64, types.float32: expm1_32, types.Complex: _expm1_complex})
 
 # --- log, log1p -----------------------------------------------------------------------
@@ -160,6 +255,11 @@ LG7 = 1.479819860511658591e-01
 LG1_32, LG2_32 = F(0.66666662693), F(0.40000972152)
 LG3_32, LG4_32 = F(0.28498786688), F(0.24279078841)
 LOG_LN2_HI_32, LOG_LN2_LO_32 = F(6.9313812256e-01), F(9.0580006145e-06)
+LOG2E_TAIL, LOG2E_TAIL_32 = 2.0355273740931033e-17, F(1.925963e-08)
+LOG10E, LOG10E_TAIL = 0.4342944819032518, 1.098319650216765e-17
+LOG10E_32, LOG10E_TAIL_32 = F(0.4342944819), F(-1.010305e-08)
+LOG10_2_HI, LOG10_2_LO = 0.30102999566395283, 2.8363394551044964e-14  # HI has 42 bits
+LOG10_2_HI_32, LOG10_2_LO_32 = F(0.301025390625), F(4.605039e-06)  # HI has 13 bits
 SQRT_HALF_BITS = 0x3FE6A09E00000000
 SQRT_HALF_BITS_32 = np.int32(0x3F3504F3)
 MANTISSA = 0x000FFFFFFFFFFFFF
@@ -188,8 +288,8 @@ def _log_parts32(x):
 
 
 @jitable
-def _log_sum64(k, f, correction):
-    """log(2**k * (1 + f)) + correction."""
+def _log_rest64(f):
+    """h and q with log(1 + f) = f - h + q, h = f * f / 2."""
     inlined()
     half_square = 0.5 * f * f
     s = f / (2.0 + f)
@@ -197,12 +297,11 @@ def _log_sum64(k, f, correction):
     w = z * z
     even = w * (LG2 + w * (LG4 + w * LG6))
     odd = z * (LG1 + w * (LG3 + w * (LG5 + w * LG7)))
-    low = s * (half_square + (even + odd)) + (k * LN2_LO + correction)
-    return ((low - half_square) + f) + k * LN2_HI
+    return half_square, s * (half_square + (even + odd))
 
 
 @jitable
-def _log_sum32(k, f, correction):
+def _log_rest32(f):
     inlined()
     half_square = HALF32 * f * f
     s = f / (TWO32 + f)
@@ -210,30 +309,145 @@ def _log_sum32(k, f, correction):
     w = z * z
     even = w * (LG2_32 + w * LG4_32)
     odd = z * (LG1_32 + w * LG3_32)
-    low = s * (half_square + (even + odd)) + (k * LOG_LN2_LO_32 + correction)
-    return ((low - half_square) + f) + k * LOG_LN2_HI_32
+    return half_square, s * (half_square + (even + odd))
+
+
+@jitable
+def _log_sum64(k, f, correction):
+    """log(2**k * (1 + f)) + correction; the logarithm is f - s (f - R)."""
+    inlined()
+    s = f / (2.0 + f)
+    z = s * s
+    series = z * (LG1 + z * (LG2 + z * (LG3 + z * (LG4 + z * (LG5 + z * (LG6 + z * LG7))))))
+    low = s * (f - series) - (k * LN2_LO + correction)
+    return (f - low) + k * LN2_HI
+
+
+@jitable
+def _log_sum32(k, f, correction):
+    inlined()
+    s = f / (TWO32 + f)
+    z = s * s
+    series = z * (LG1_32 + z * (LG2_32 + z * (LG3_32 + z * LG4_32)))
+    low = s * (f - series) - (k * LOG_LN2_LO_32 + correction)
+    return (f - low) + k * LOG_LN2_HI_32
+
+
+@jitable
+def _log_split64(x):
+    """k and f with x = 2**k * (1 + f), for any positive x."""
+    inlined()
+    tiny = x < SMALLEST_NORMAL
+    k, m = _log_parts64(x * TWO_54 if tiny else x)
+    return k - 54.0 if tiny else k, m - 1.0
+
+
+@jitable
+def _log_split32(x):
+    inlined()
+    tiny = x < SMALLEST_NORMAL_32
+    k, m = _log_parts32(x * TWO_25 if tiny else x)
+    return k - F(25.0) if tiny else k, m - ONE32
+
+
+@jitable
+def log_edges(x, value):
+    """The logarithm of x: `value`, except where x is zero, negative, infinite or nan."""
+    inlined()
+    zero = like(0, x)
+    value = value if x < like(INF, x) else x
+    value = like(NAN, x) if x < zero else value
+    return like(-INF, x) if x == zero else value
 
 
 @jitable
 def log64(x):
     inlined()
-    tiny = x < SMALLEST_NORMAL
-    k, m = _log_parts64(x * TWO_54 if tiny else x)
-    value = _log_sum64(k - 54.0 if tiny else k, m - 1.0, 0.0)
-    value = value if x < INF else x
-    value = NAN if x < 0.0 else value
-    return -INF if x == 0.0 else value
+    k, f = _log_split64(x)
+    return log_edges(x, _log_sum64(k, f, 0.0))
 
 
 @jitable
 def log32(x):
     inlined()
-    tiny = x < SMALLEST_NORMAL_32
-    k, m = _log_parts32(x * TWO_25 if tiny else x)
-    value = _log_sum32(k - F(25.0) if tiny else k, m - ONE32, ZERO32)
-    value = value if x < INF32 else x
-    value = NAN32 if x < ZERO32 else value
-    return -INF32 if x == ZERO32 else value
+    k, f = _log_split32(x)
+    return log_edges(x, _log_sum32(k, f, ZERO32))
+
+
+@jitable
+def _log_pair(k_high, k_low, f, half_square, rest):
+    """k_high + k_low + log(1 + f), as a number and what rounding lost of it."""
+    inlined()
+    near = f - half_square
+    lost = ((f - near) - half_square) + rest
+    high = k_high + near
+    return high, (near - (high - k_high)) + (lost + k_low)
+
+
+@jitable
+def _log_pair64(x):
+    inlined()
+    k, f = _log_split64(x)
+    half_square, rest = _log_rest64(f)
+    return _log_pair(k * LN2_HI, k * LN2_LO, f, half_square, rest)
+
+
+@jitable
+def _log_pair32(x):
+    inlined()
+    k, f = _log_split32(x)
+    half_square, rest = _log_rest32(f)
+    return _log_pair(k * LOG_LN2_HI_32, k * LOG_LN2_LO_32, f, half_square, rest)
+
+
+@jitable
+def _log_to_base(k_high, k_low, f, half_square, rest, factor, factor_low):
+    """k_high + k_low + log(1 + f) * (factor + factor_low), its product exact."""
+    inlined()
+    near = f - half_square
+    lost = ((f - near) - half_square) + rest
+    part = near * factor
+    low = float_fma(near, factor, -part) + (lost * factor + near * factor_low)
+    high = k_high + part
+    return high + ((part - (high - k_high)) + (low + k_low))
+
+
+@jitable
+def _log2_64(x):
+    inlined()
+    k, f = _log_split64(x)
+    half_square, rest = _log_rest64(f)
+    value = _log_to_base(k, 0.0, f, half_square, rest, LOG2E, LOG2E_TAIL)
+    return log_edges(x, value)
+
+
+@jitable
+def _log2_32(x):
+    inlined()
+    k, f = _log_split32(x)
+    half_square, rest = _log_rest32(f)
+    value = _log_to_base(k, ZERO32, f, half_square, rest, LOG2E_32, LOG2E_TAIL_32)
+    return log_edges(x, value)
+
+
+@jitable
+def _log10_64(x):
+    inlined()
+    k, f = _log_split64(x)
+    half_square, rest = _log_rest64(f)
+    whole, part = k * LOG10_2_HI, k * LOG10_2_LO
+    value = _log_to_base(whole, part, f, half_square, rest, LOG10E, LOG10E_TAIL)
+    return log_edges(x, value)
+
+
+@jitable
+def _log10_32(x):
+    inlined()
+    k, f = _log_split32(x)
+    half_square, rest = _log_rest32(f)
+    whole, part = k * LOG10_2_HI_32, k * LOG10_2_LO_32
+    value = _log_to_base(whole, part, f, half_square, rest, LOG10E_32, LOG10E_TAIL_32)
+    return log_edges(x, value)
 
 
 @jitable
@@ -274,6 +488,24 @@ def log1p(x):
     return np.log1p(x)
 
 
+def log2(x):
+    """Logarithm to base 2."""
+    return np.log2(x)
+
+
+def log10(x):
+    """Logarithm to base 10."""
+    return np.log10(x)
+
+
+def log_split(x) -> Any:
+    """k and f with x = 2**k * (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), for positive finite x."""
+
+
+def log_pair(x) -> Any:
+    """log(x) for positive finite x, as a number and what rounding lost of it."""
+
+
 @jitable
 def _log_complex(x):
     return cmath.log(x)
@@ -284,48 +516,19 @@ def _log1p_complex(x):
     return cmath.log(1 + x)
 
 
+@jitable
+def _log2_complex(x):
+    return cmath.log(x) * LOG2E
+
+
+@jitable
+def _log10_complex(x):
+    return cmath.log(x) * LOG10E
+
+
 by_type(log, {types.float64: log64, types.float32: log32, types.Complex: _log_complex})
 by_type(log1p, {types.float64: log1p64, types.float32: log1p32, types.Complex: _log1p_complex})
-
-# --- tanh, sigmoid, softplus ----------------------------------------------------------
-
-
-@jitable
-def _tanh_real(x):
-    inlined()
-    two = like(2, x)
-    doubled = two * float_absolute(x)
-    t = expm1(doubled if doubled < like(50, x) or x != x else like(50, x))
-    large = doubled > like(1.1, x)
-    quotient = (two if large else t) / (t + two)
-    return float_copysign(like(1, x) - quotient if large else quotient, x)
-
-
-@jitable
-def _tanh_complex(x):
-    return cmath.tanh(x)
-
-
-def tanh(x):
-    """Hyperbolic tangent."""
-    return np.tanh(x)
-
-
-by_type(tanh, {types.Float: _tanh_real, types.Complex: _tanh_complex})
-
-
-@jitable
-def sigmoid(x):
-    """1 / (1 + exp(-x)), without overflow."""
-    inlined()
-    one = like(1, x)
-    e = exp(-float_absolute(x))
-    return (e if x < like(0, x) else one) / (one + e)
-
-
-@jitable
-def softplus(x):
-    """log(1 + exp(x)), without overflow."""
-    inlined()
-    zero = like(0, x)
-    return (zero if x < zero else x) + log1p(exp(-float_absolute(x)))
+by_type(log2, {types.float64: _log2_64, types.float32: _log2_32, types.Complex: _log2_complex})
+by_type(log10, {types.float64: _log10_64, types.float32: _log10_32, types.Complex: _log10_complex})
+by_type(log_split, {types.float64: _log_split64, types.float32: _log_split32})
+by_type(log_pair, {types.float64: _log_pair64, types.float32: _log_pair32})

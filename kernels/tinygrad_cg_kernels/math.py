@@ -10,6 +10,21 @@ import warnings
 import numpy as np
 from numba import types
 
+from tinygrad_cg_kernels.comparison import (
+    equal,
+    greater,
+    greater_equal,
+    isfinite,
+    isinf,
+    isnan,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    not_equal,
+)
 from tinygrad_cg_kernels.compile import (
     by_type,
     float_absolute,
@@ -23,7 +38,17 @@ from tinygrad_cg_kernels.compile import (
     jitable,
     like,
 )
-from tinygrad_cg_kernels.exponential import exp, expm1, log, log1p, sigmoid, softplus, tanh
+from tinygrad_cg_kernels.exponential import exp, exp2, expm1, log, log1p, log2, log10
+from tinygrad_cg_kernels.hyperbolic import (
+    cosh,
+    log_sigmoid,
+    logaddexp,
+    sigmoid,
+    sinh,
+    softplus,
+    tanh,
+)
+from tinygrad_cg_kernels.powers import cbrt, hypot, power32, power64, rsqrt, xlogy
 from tinygrad_cg_kernels.trigonometric import GUARDED, cos, cos_near, near, sin, sin_near
 
 __all__ = [
@@ -31,19 +56,23 @@ __all__ = [
     "GUARDED",
     "absolute",
     "add",
+    "cbrt",
     "ceil",
     "clip",
     "conj",
     "cos",
     "cos_near",
+    "cosh",
     "divide",
     "equal",
     "exp",
+    "exp2",
     "expm1",
     "floor",
     "floor_divide",
     "greater",
     "greater_equal",
+    "hypot",
     "imag",
     "isfinite",
     "isinf",
@@ -52,6 +81,10 @@ __all__ = [
     "less_equal",
     "log",
     "log1p",
+    "log2",
+    "log10",
+    "log_sigmoid",
+    "logaddexp",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -67,16 +100,19 @@ __all__ = [
     "relu",
     "remainder",
     "round",
+    "rsqrt",
     "sigmoid",
     "sign",
     "sin",
     "sin_near",
+    "sinh",
     "softplus",
     "sqrt",
     "square",
     "subtract",
     "tanh",
     "where",
+    "xlogy",
 ]
 
 NAN, INF = np.nan, np.inf
@@ -163,7 +199,7 @@ by_type(sqrt, {types.Float: _sqrt_real, types.Complex: _sqrt_complex})
 
 
 @jitable
-def _power_inexact(x, y):
+def _power_complex(x, y):
     return x**y
 
 
@@ -185,7 +221,12 @@ def power(x, y):
 
 by_type(
     power,
-    {types.Integer: _power_integer, types.Float: _power_inexact, types.Complex: _power_inexact},
+    {
+        types.Integer: _power_integer,
+        types.float64: power64,
+        types.float32: power32,
+        types.Complex: _power_complex,
+    },
 )
 
 
@@ -391,134 +432,6 @@ def where(condition, x, y):
     """x where the condition holds, else y."""
     return x if condition else y
 
-
-# --- comparison and logic -------------------------------------------------------------
-
-
-@jitable
-def equal(x, y):
-    """x == y."""
-    return x == y
-
-
-@jitable
-def not_equal(x, y):
-    """x != y."""
-    return x != y
-
-
-@jitable
-def less(x, y):
-    """x < y."""
-    return x < y
-
-
-@jitable
-def less_equal(x, y):
-    """x <= y."""
-    return x <= y
-
-
-@jitable
-def greater(x, y):
-    """x > y."""
-    return x > y
-
-
-@jitable
-def greater_equal(x, y):
-    """x >= y."""
-    return x >= y
-
-
-@jitable
-def logical_and(x, y):
-    """Both hold."""
-    return x & y
-
-
-@jitable
-def logical_or(x, y):
-    """Either holds."""
-    return x | y
-
-
-@jitable
-def logical_xor(x, y):
-    """Exactly one holds."""
-    return x ^ y
-
-
-@jitable
-def logical_not(x):
-    """It does not hold."""
-    return not x
-
-
-@jitable
-def isnan(x):
-    """Not equal to itself."""
-    return x != x
-
-
-@jitable
-def _isfinite_float(x):
-    return float_absolute(x) < INF
-
-
-@jitable
-def _isfinite_complex(x):
-    return float_absolute(x.real) < INF and float_absolute(x.imag) < INF
-
-
-@jitable
-def _isinf_float(x):
-    return float_absolute(x) == INF
-
-
-@jitable
-def _isinf_complex(x):
-    return float_absolute(x.real) == INF or float_absolute(x.imag) == INF
-
-
-@jitable
-def _always(x):
-    return True
-
-
-@jitable
-def _never(x):
-    return False
-
-
-def isfinite(x):
-    """Neither infinite nor nan."""
-    return np.isfinite(x)
-
-
-def isinf(x):
-    """Infinite."""
-    return np.isinf(x)
-
-
-by_type(
-    isfinite,
-    {
-        types.Float: _isfinite_float,
-        types.Complex: _isfinite_complex,
-        types.Integer: _always,
-        types.Boolean: _always,
-    },
-)
-by_type(
-    isinf,
-    {
-        types.Float: _isinf_float,
-        types.Complex: _isinf_complex,
-        types.Integer: _never,
-        types.Boolean: _never,
-    },
-)
 
 # --- complex parts --------------------------------------------------------------------
 

@@ -1,0 +1,395 @@
+"""Hyperbolic and logistic functions, in arithmetic that LLVM vectorises.
+
+All rest on e**x = 2**n * (1 + r + t), see `exponential.exp_parts`. Where a plain formula adds
+up the roundings of its steps, the largest are carried along as a second number, so that the
+result has little more error than its last rounding.
+"""
+
+import cmath
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from tinygrad_cg_kernels.compile import (
+    bits,
+    by_type,
+    float_absolute,
+    float_copysign,
+    float_fma,
+    from_bits,
+    inlined,
+    jitable,
+    like,
+)
+from tinygrad_cg_kernels.exponential import exp_parts, exp_tail, power_of_two, reduced, scaled
+
+F = np.float32
+
+# --- sinh, cosh -----------------------------------------------------------------------
+# sinh(x) = (2**n - 2**-n) / 2 * cosh(r) + (2**n + 2**-n) / 2 * sinh(r), and cosh likewise: no
+# cancellation, and no division.
+
+# (sinh(r) - r) / r**3 and (cosh(r) - 1) / r**2 in r**2, for |r| <= log(2) / 2. These and the
+# other polynomials here are minimax: found with Remez's exchange in 250 bits, each coefficient
+# rounded in turn and the later ones fitted again.
+POWERS_MULTIPLIED, POWERS_MULTIPLIED_32 = 2042 << 52, np.int32(250 << 23)
+S0, S1, S2 = 0.16666666666666666, 0.008333333333334424, 0.00019841269837090483
+S3, S4, S5 = 2.755732621581287e-06, 2.5046788753928923e-08, 1.7576121702692842e-10
+C0, C1, C2 = 0.5, 0.041666666666666685, 0.0013888888888873283
+C3, C4, C5 = 2.4801587349202168e-05, 2.755725181956492e-07, 2.0921769982650523e-09
+S0_32, S1_32, S2_32 = F(0.16666667), F(0.008333175), F(0.00019974097)
+C0_32, C1_32, C2_32 = F(0.5), F(0.04166646), F(0.0013935429)
+
+
+@jitable
+def _series64(z):
+    inlined()
+    odd = S0 + z * (S1 + z * (S2 + z * (S3 + z * (S4 + z * S5))))
+    even = C0 + z * (C1 + z * (C2 + z * (C3 + z * (C4 + z * C5))))
+    return odd, even
+
+
+@jitable
+def _series32(z):
+    inlined()
+    return S0_32 + z * (S1_32 + z * S2_32), C0_32 + z * (C1_32 + z * C2_32)
+
+
+def _series(z) -> Any:
+    """(sinh(r) - r) / r**3 and (cosh(r) - 1) / r**2, with z = r**2."""
+
+
+by_type(_series, {types.float64: _series64, types.float32: _series32})
+
+
+@jitable
+def _halves64(n):
+    up = power_of_two(n - 2)
+    opposite = POWERS_MULTIPLIED - bits(up)
+    return up, from_bits(opposite if opposite > 0 else 0)
+
+
+@jitable
+def _halves32(n):
+    up = power_of_two(np.int32(n - np.int32(2)))
+    opposite = np.int32(POWERS_MULTIPLIED_32 - bits(up))
+    return up, from_bits(opposite if opposite > np.int32(0) else np.int32(0))
+
+
+def _halves(n) -> Any:
+    """2**n / 4 and 2**-n / 4, for n >= 0; the latter 0 where it would be subnormal."""
+
+
+by_type(_halves, {types.int64: _halves64, types.int32: _halves32})
+
+
+@jitable
+def _parts(magnitude, limit):
+    """Of a magnitude: r, sinh(r) - r, cosh(r) - 1, and a quarter of 2**n and of 2**-n."""
+    inlined()
+    n, r, lost = reduced(limit if magnitude > limit else magnitude)
+    z = r * r
+    odd, even = _series(z)
+    up, down = _halves(n)
+    return r, (r * z) * odd + lost, z * even, up, down
+
+
+@jitable
+def _weighed(first, even, second, r, odd, missing):
+    """2 * (first * (1 + even) + second * (r + odd) + missing), the sum of large parts exact."""
+    inlined()
+    high = float_fma(second, r, first)
+    low = float_fma(second, r, first - high) + missing
+    value = high + (low + (first * even + second * odd))
+    return value + value
+
+
+@jitable
+def _sinh_real(x, limit, tiny):
+    inlined()
+    r, odd, even, up, down = _parts(float_absolute(x), limit)
+    first = up - down
+    value = _weighed(first, even, up + down, r, odd, (up - first) - down)
+    return x if float_absolute(x) < tiny else float_copysign(value, x)
+
+
+@jitable
+def _cosh_real(x, limit):
+    inlined()
+    r, odd, even, up, down = _parts(float_absolute(x), limit)
+    first = up + down
+    return _weighed(first, even, up - down, r, odd, down - (first - up))
+
+
+@jitable
+def _sinh64(x):
+    inlined()
+    return _sinh_real(x, 710.6, 1e-9)
+
+
+@jitable
+def _sinh32(x):
+    inlined()
+    return _sinh_real(x, F(89.5), F(1e-5))
+
+
+@jitable
+def _cosh64(x):
+    inlined()
+    return _cosh_real(x, 710.6)
+
+
+@jitable
+def _cosh32(x):
+    inlined()
+    return _cosh_real(x, F(89.5))
+
+
+@jitable
+def _sinh_complex(x):
+    return cmath.sinh(x)
+
+
+@jitable
+def _cosh_complex(x):
+    return cmath.cosh(x)
+
+
+def sinh(x):
+    """Hyperbolic sine."""
+    return np.sinh(x)
+
+
+def cosh(x):
+    """Hyperbolic cosine."""
+    return np.cosh(x)
+
+
+by_type(sinh, {types.float64: _sinh64, types.float32: _sinh32, types.Complex: _sinh_complex})
+by_type(cosh, {types.float64: _cosh64, types.float32: _cosh32, types.Complex: _cosh_complex})
+
+# --- tanh -----------------------------------------------------------------------------
+
+
+# (tanh(x) - x) / x**3 in x**2, for |x| <= 0.9.
+T0_32, T1_32, T2_32 = F(-0.33333322), F(0.13332981), F(-0.053929474)
+T3_32, T4_32 = F(0.021664092), F(-0.008265454)
+T5_32, T6_32 = F(0.0025834232), F(-0.0004557081)
+
+
+@jitable
+def _tanh64(x):
+    """e / (e + 2) with e = expm1(2 |x|)."""
+    inlined()
+    magnitude = float_absolute(x)
+    n, r, t = exp_parts(2.0 * (22.0 if magnitude > 22.0 else magnitude))
+    scale = power_of_two(n)
+    whole = scale - 1.0
+    high = float_fma(scale, r, whole)
+    e = high + float_fma(scale, t, float_fma(scale, r, whole - high))
+    total = e + 2.0
+    quotient = e / total
+    lost = e - (total - 2.0) if e < 1.0 else 0.0  # where the sum is hardly more than 2
+    return float_copysign(quotient - quotient * (0.45 * lost), x)
+
+
+@jitable
+def _tanh32(x):
+    """A polynomial, and 1 - 2 / (exp(2 |x|) + 1) where that loses nothing."""
+    inlined()
+    magnitude = float_absolute(x)
+    n, r, _ = reduced(F(2.0) * (F(10.0) if magnitude > F(10.0) else magnitude))
+    scale = power_of_two(n)
+    far = F(1.0) - F(2.0) / ((scale + F(1.0)) + scale * (r + (r * r) * exp_tail(r)))
+    z = x * x
+    high = T3_32 + z * (T4_32 + z * (T5_32 + z * T6_32))
+    near = x + (x * z) * (T0_32 + z * (T1_32 + z * (T2_32 + z * high)))
+    return float_copysign(near if magnitude < F(0.9) else far, x)
+
+
+@jitable
+def _tanh_complex(x):
+    return cmath.tanh(x)
+
+
+def tanh(x):
+    """Hyperbolic tangent."""
+    return np.tanh(x)
+
+
+by_type(tanh, {types.float64: _tanh64, types.float32: _tanh32, types.Complex: _tanh_complex})
+
+# --- sigmoid, softplus, log_sigmoid, logaddexp ------------------------------------------
+
+# (2 atanh(s) - 2 s) / (8 s**3) in (2 s)**2, for s in [0, 1/3].
+L0, L1, L2 = 0.666666666666777 / 8, 0.39999999996048374 / 32, 0.285714290581408 / 128
+L3, L4, L5 = 0.22222192897202558 / 512, 0.1818281428506627 / 2048, 0.1536429200995423 / 8192
+L6, L7 = 0.13586347821880748 / 32768, 0.09902649160209871 / 131072
+L8 = 0.1774012349996194 / 524288
+L0_32, L1_32, L2_32 = F(0.66666675 / 8), F(0.3999895 / 32), F(0.28615218 / 128)
+L3_32, L4_32 = F(0.21443719 / 512), F(0.24246344 / 2048)
+
+
+@jitable
+def _log_series64(z):
+    inlined()
+    high = L4 + z * (L5 + z * (L6 + z * (L7 + z * L8)))
+    return L0 + z * (L1 + z * (L2 + z * (L3 + z * high)))
+
+
+@jitable
+def _log_series32(z):
+    inlined()
+    return L0_32 + z * (L1_32 + z * (L2_32 + z * (L3_32 + z * L4_32)))
+
+
+def _log_series(z) -> Any:
+    """(2 atanh(s) - 2 s) / (8 s**3) with z = 4 s**2."""
+
+
+by_type(_log_series, {types.float64: _log_series64, types.float32: _log_series32})
+
+
+@jitable
+def _exp_pair(x):
+    """n, u and v with e**x = 2**n * (u + v), where v is what rounding lost of u."""
+    inlined()
+    n, r, t = exp_parts(x)
+    w = r + t
+    u = like(1, x) + w
+    return n, u, w - (u - like(1, x))
+
+
+@jitable
+def _sigmoid_real(x, low, high):
+    """A / (A + 1 + w) with x = n log(2) + r, A = 2**n, 1 + w = exp(-r)."""
+    inlined()
+    one = like(1, x)
+    y = low if x < low else x
+    n, r, lost = reduced(high if y > high else y)
+    w = ((r * r) * exp_tail(-r) - lost) - r
+    a = scaled(one, n)
+    near = a + one
+    total = near + w
+    lost = (w - (total - near)) + (a - (near - one))
+    inverse = one / total
+    rest = float_fma(-inverse, total, one) - inverse * lost
+    return scaled(inverse + inverse * rest, n)
+
+
+@jitable
+def _sigmoid64(x):
+    inlined()
+    return _sigmoid_real(x, -746.0, 40.0)
+
+
+@jitable
+def _sigmoid32(x):
+    inlined()
+    return _sigmoid_real(x, F(-104.0), F(20.0))
+
+
+def sigmoid(x):
+    """1 / (1 + exp(-x)), without overflow."""
+    return 1 / (1 + np.exp(-x))
+
+
+by_type(sigmoid, {types.float64: _sigmoid64, types.float32: _sigmoid32})
+
+
+@jitable
+def _log1p_exp(x, x_low, limit):
+    """log(1 + exp(x + x_low)) for x <= 0, as a number and what rounding lost of it.
+
+    With e = exp(x) it is 2 atanh(s), s = e / (2 + e).
+    """
+    inlined()
+    one, half = like(1, x), like(0.5, x)
+    n, u, v = _exp_pair(limit if x < limit else x)
+    e, missing = scaled(u, n), scaled(v + u * x_low, n)
+    total = one + half * e
+    lost = (half * e - (total - one)) + half * missing
+    inverse = one / total
+    q = e * inverse
+    z = q * q
+    rest = inverse * (float_fma(-q, total, e) + (missing - q * lost))
+    return q, rest + (q * z) * _log_series(z)
+
+
+@jitable
+def _raised(base, high, low):
+    """base + high + low, the first sum exact."""
+    inlined()
+    total = base + high
+    back = total - base
+    lost = (base - (total - back)) + (high - back)
+    return total + ((lost if lost == lost else like(0, base)) + low)
+
+
+@jitable
+def _softplus_real(x, limit):
+    inlined()
+    zero = like(0, x)
+    high, low = _log1p_exp(-float_absolute(x), zero, limit)
+    return _raised(zero if x < zero else x, high, low)
+
+
+@jitable
+def _softplus64(x):
+    inlined()
+    return _softplus_real(x, -746.0)
+
+
+@jitable
+def _softplus32(x):
+    inlined()
+    return _softplus_real(x, F(-104.0))
+
+
+def softplus(x):
+    """log(1 + exp(x)), without overflow."""
+    return np.logaddexp(x, np.zeros((), np.result_type(x)))
+
+
+by_type(softplus, {types.float64: _softplus64, types.float32: _softplus32})
+
+
+@jitable
+def log_sigmoid(x):
+    """log(sigmoid(x)), without overflow."""
+    inlined()
+    return -softplus(-x)
+
+
+@jitable
+def _logaddexp_real(x, y, limit):
+    inlined()
+    larger, smaller = (x, y) if x > y else (y, x)
+    gap = smaller - larger
+    back = gap + larger
+    lost = (smaller - back) - ((gap - back) + larger)
+    ordinary = float_absolute(gap) < -limit
+    gap = gap if x != y else like(0, x)
+    high, low = _log1p_exp(gap, lost if ordinary else like(0, x), limit)
+    return _raised(larger, high, low)
+
+
+@jitable
+def _logaddexp64(x, y):
+    inlined()
+    return _logaddexp_real(x, y, -746.0)
+
+
+@jitable
+def _logaddexp32(x, y):
+    inlined()
+    return _logaddexp_real(x, y, F(-104.0))
+
+
+def logaddexp(x, y):
+    """log(exp(x) + exp(y)), without overflow."""
+    return np.logaddexp(x, y)
+
+
+by_type(logaddexp, {types.float64: _logaddexp64, types.float32: _logaddexp32})
