@@ -52,7 +52,7 @@ def clip(x, low, high):
 # unless another is given.
 TABLE = {
     "exp": ("float", 1, "l" + INEXACT, np.exp),
-    "exp2": ("float", 1, REALS, np.exp2),
+    "exp2": ("float", 1, INEXACT, np.exp2),
     "expm1": ("float", 1, REALS, np.expm1),
     "log": ("float", 1, "l" + INEXACT, np.log),
     "log2": ("float", 1, "l" + INEXACT, np.log2),
@@ -65,7 +65,7 @@ TABLE = {
     "softplus": ("float", 1, REALS, softplus),
     "log_sigmoid": ("float", 1, REALS, log_sigmoid),
     "cbrt": ("float", 1, FLOATS, np.cbrt),
-    "rsqrt": ("float", 1, FLOATS, rsqrt),
+    "rsqrt": ("float", 1, INEXACT, rsqrt),
     "sin": ("float", 1, INEXACT, np.sin),
     "cos": ("float", 1, INEXACT, np.cos),
     "sqrt": ("float", 1, "l" + INEXACT, np.sqrt),

@@ -60,6 +60,7 @@ REFUSED = {
             "sigmoid",
             "softplus",
         ),
+        *("cbrt", "hypot", "log_sigmoid", "logaddexp", "xlogy"),
     },
 }
 OF_COMPLEX = [

@@ -35,6 +35,7 @@ ops.average_pool(line, 2) -> [[[3.0]]] float32
 ops.average_pool(line, 2, strides=1, padding="same") -> [[[3.0], [4.0], [3.0]]] float32
 ops.broadcast_to([1, 2], (2, 2)) -> [[1, 2], [1, 2]] int32
 ops.cast([1.7], "int32") -> [1] int32
+ops.cbrt([8]) -> [2.0] float32
 ops.ceil([1.2]) -> [2.0] float32
 ops.clip(np.array([1, 5], "int32"), 2, 3) -> [2, 3] int32
 ops.clip(np.array([1.0, 5.0], "float32"), x_min=2, x_max=3) -> [2.0, 3.0] float32
@@ -55,6 +56,7 @@ ops.conv_transpose([[[1.0], [2.0]]], pair, 1, "same") -> [[[1.0], [12.0]]] float
 ops.copy([1, 2]) -> [1, 2] int32
 ops.cos(0) -> 1.0 float32
 ops.depthwise_conv([[[[1.0, 2.0]]]], [[[[1.0], [10.0]]]]) -> [[[[1.0, 20.0]]]] float32
+ops.cosh(0) -> 1.0 float32
 ops.divide(1, 2) -> 0.5 float32
 ops.divide(np.array([1], "int64"), np.array([2], "int64")) -> [0.5] float32
 ops.true_divide(1.0, 2) -> 0.5 float32
@@ -63,6 +65,7 @@ ops.equal([1, 2], [1, 3]) -> [True, False] bool
 ops.exp(1) -> 2.718282 float32
 ops.exp([0.0, 1.0]) -> [1.0, 2.718282] float32
 ops.exp(np.array([0], "int64")) -> [1.0] float32
+ops.exp2([3]) -> [8.0] float32
 ops.expand_dims([1, 2], axis=1) -> [[1], [2]] int32
 ops.expm1([0]) -> [0.0] float32
 ops.eye(2) -> [[1.0, 0.0], [0.0, 1.0]] float32
@@ -76,6 +79,7 @@ ops.full(shape=(2,), fill_value=3, dtype="int32") -> [3, 3] int32
 ops.full_like([1, 2], 5) -> [5, 5] int32
 ops.greater([1, 2], 1) -> [False, True] bool
 ops.greater_equal([1, 2], 2) -> [False, True] bool
+ops.hypot(3, 4) -> 5.0 float32
 ops.identity(2) -> [[1.0, 0.0], [0.0, 1.0]] float32
 ops.imag([1 + 2j]) -> [2.0] float64
 ops.isfinite([1.0, np.inf]) -> [True, False] bool
@@ -86,10 +90,13 @@ ops.less_equal([1, 3], 2) -> [True, False] bool
 ops.linspace(0, 10, 3) -> [0.0, 5.0, 10.0] float32
 ops.linspace(0.0, 1.0, num=2, endpoint=False) -> [0.0, 0.5] float32
 ops.log([1]) -> [0.0] float32
+ops.log10([100]) -> [2.0] float32
+ops.log2([8.0]) -> [3.0] float32
 ops.log1p(0) -> 0.0 float32
 ops.log_sigmoid(0.0) -> -0.6931472 float32
 ops.log_softmax([0.0, 0.0]) -> [-0.6931472, -0.6931472] float32
 ops.log_softmax([[0.0, 0.0]], axis=0) -> [[0.0, 0.0]] float32
+ops.logaddexp(0, 0) -> 0.6931472 float32
 ops.logical_and([True, False], True) -> [True, False] bool
 ops.logical_not([True, False]) -> [False, True] bool
 ops.logical_or([True, False], False) -> [True, False] bool
@@ -136,9 +143,11 @@ ops.round([0.5, 1.5]) -> [0.0, 2.0] float32
 ops.round(np.array([1.25, 2.349], "float32"), 1) -> [1.2, 2.3] float32
 ops.round(np.array([123.0, 155.0], "float32"), decimals=-1) -> [120.0, 160.0] float32
 ops.shape(np.ones((2, 3))) -> [2, 3] plain
+ops.rsqrt([4]) -> [0.5] float32
 ops.sigmoid([0.0]) -> [0.5] float32
 ops.sign([-1.5, 2.0]) -> [-1.0, 1.0] float32
 ops.sin(0) -> 0.0 float32
+ops.sinh(0) -> 0.0 float32
 ops.size([1, 2]) -> 2 int32
 ops.softmax(np.zeros(2, "float32")) -> [0.5, 0.5] float32
 ops.softmax(np.array([[0.0, 5.0], [0.0, 5.0]]), axis=0) -> [[0.5, 0.5], [0.5, 0.5]] float64

@@ -155,6 +155,10 @@ tf.zeros_like([1.5], tf.int32) -> [0] int32
 tf.math.ceil([1.2, -1.2]) -> [2.0, -1.0] float32
 tf.math.conj([1 + 2j]) -> [(1-2j)] complex128
 tf.math.conj([1.0]) -> [1.0] float32
+tf.cosh(0.0) -> 1.0 float32
+tf.sinh([0.0, 1.0]) -> [0.0, 1.1752012] float32
+tf.math.rsqrt([4.0, 0.25]) -> [0.5, 2.0] float32
+tf.math.xlogy([0.0, 2.0], [0.0, 1.0]) -> [0.0, 0.0] float32
 tf.math.expm1(0.0) -> 0.0 float32
 tf.math.floordiv([7, -7], 2) -> [3, -4] int32
 tf.math.floordiv(7.0, 2.0) -> 3.0 float32
@@ -242,14 +246,14 @@ def test_every_function_is_tried(space):
 
 TOP_LEVEL = """
 abs add argmax argmin as_dtype bool broadcast_to cast clip_by_value compat complex128
-complex64 concat constant contrib convert_to_tensor cos custom_gradient divide double dtypes
+complex64 concat constant contrib convert_to_tensor cos cosh custom_gradient divide double dtypes
 equal errors executing_eagerly exp expand_dims eye fill float16 float32 float64 floor gather
 grad_pass_through gradients Graph GradientTape greater greater_equal half identity int16
 int32 int64 int8 is_tensor keras less less_equal linalg linspace log logical_and logical_not
 logical_or math matmul maximum minimum multiply negative nest newaxis nn norm
 NotDifferentiable not_equal numpy ones ones_like pow primitive random range rank
 recompute_grad reduce_all reduce_any reduce_logsumexp reduce_max reduce_mean reduce_min
-reduce_prod reduce_sum RegisterGradient reshape round scalar_mul shape sigmoid sign sin size
+reduce_prod reduce_sum RegisterGradient reshape round scalar_mul shape sigmoid sign sin sinh size
 sqrt square squeeze stack stop_gradient subtract tanh Tensor tensordot TensorShape transpose
 truediv uint16 uint32 uint64 uint8 UnconnectedGradients unstack Variable where zeros
 zeros_like CustomGradientWarning

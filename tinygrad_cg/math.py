@@ -25,6 +25,7 @@ _TABLE = """
     ceil = ceil
     conj(x, name=None) = conj(x)
     cos = cos
+    cosh = cosh
     divide truediv = divide
     equal = equal
     exp = exp
@@ -42,8 +43,7 @@ _TABLE = """
     less_equal = less_equal
     log = log
     log1p = log1p
-    log_sigmoid(x, name=None) = negative(softplus(negative(x)))
-        # The logarithm of sigmoid(x), without overflow.
+    log_sigmoid = log_sigmoid
     log_softmax(logits, axis=None, name=None)
         = log_softmax(logits, -1 if axis is None else axis)
         # ``logits - logsumexp(logits)`` along `axis`, by default the last, without overflow.
@@ -79,10 +79,12 @@ _TABLE = """
     reduce_sum(input_tensor, axis=None, keepdims=False, name=None)
         = reduce_sum(input_tensor, axis, keepdims)
     round rint = round_half_even
+    rsqrt = rsqrt
     scalar_mul(scalar, x, name=None) = multiply(scalar, x)
     sigmoid = sigmoid
     sign = sign
     sin = sin
+    sinh = sinh
     softmax(logits, axis=None, name=None) = softmax(logits, -1 if axis is None else axis)
         # ``exp(logits) / sum(exp(logits))`` along `axis`, by default the last, without overflow.
     softplus(features, name=None) = softplus(features)
@@ -95,5 +97,6 @@ _TABLE = """
     top_k(input, k=1, sorted=True, index_type=int32, name=None) = top_k(input, k, index_type)
         # The `k` largest elements along the last axis, largest first, and their places; of equal
         elements the one that stands first comes first. NaN counts as larger than all else.
+    xlogy = xlogy
 """
 spell(globals(), _TABLE)

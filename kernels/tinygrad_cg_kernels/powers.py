@@ -1,5 +1,6 @@
 """Powers and roots, in arithmetic that LLVM vectorises."""
 
+import cmath
 import math
 from typing import Any
 
@@ -223,6 +224,11 @@ def _rsqrt_real(x):
 
 
 @jitable
+def _rsqrt_complex(x):
+    return 1 / cmath.sqrt(x)
+
+
+@jitable
 def _hypot_real(x, y, large, down, small, up):
     """sqrt(x**2 + y**2), scaled by a power of two where squares would overflow or vanish."""
     inlined()
@@ -284,6 +290,6 @@ def xlogy(x, y):
 
 
 by_type(cbrt, {types.Float: _cbrt_real})
-by_type(rsqrt, {types.Float: _rsqrt_real})
+by_type(rsqrt, {types.Float: _rsqrt_real, types.Complex: _rsqrt_complex})
 by_type(hypot, {types.float64: _hypot64, types.float32: _hypot32})
 by_type(xlogy, {types.Float: _xlogy_real})

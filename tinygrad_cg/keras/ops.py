@@ -9,7 +9,6 @@ import numpy as np
 from ..convert import any_tensor, convert, convert_operands, is_tensor
 from ..custom_gradient import custom_gradient
 from ..dtypes import float32, int32, uint32
-from ..math import log_sigmoid as _log_sigmoid
 from ..ops.creation import constant
 from ..ops.shape import cast
 from ..spell import spell
@@ -26,7 +25,6 @@ __all__ = [
     "custom_gradient",
     "dtype",
     "is_tensor",
-    "log_sigmoid",
     "ndim",
     "shape",
 ]
@@ -92,11 +90,6 @@ def _filling(mode: str, constant_values: Any) -> Any:
     return 0 if constant_values is None else constant_values
 
 
-def log_sigmoid(x: Any) -> Tensor:
-    """The logarithm of sigmoid(x), without overflow; booleans and integers are float32 first."""
-    return _log_sigmoid(_real(x))
-
-
 _TABLE = """
     abs absolute(x) = absolute(x)
     add(x1, x2) = add(x1, x2)
@@ -122,6 +115,7 @@ _TABLE = """
         = average_pool(inputs, pool_size, strides, padding, data_format)
     broadcast_to(x, shape) = broadcast_to(x, shape)
     cast(x, dtype) = cast(x, dtype)
+    cbrt(x) = cbrt(_real(x))
     ceil(x) = ceil(_real(x))
     clip(x, x_min, x_max) = clip(x, x_min, x_max)
     concatenate(xs, axis=0) = concatenate(xs, axis)
@@ -138,11 +132,13 @@ _TABLE = """
     cos(x) = cos(_real(x))
     depthwise_conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1)
         = depthwise_conv(inputs, kernel, strides, padding, data_format, dilation_rate)
+    cosh(x) = cosh(_real(x))
     divide true_divide(x1, x2) = divide(*_reals(x1, x2))
         # x1 / x2; float32 where neither is of a floating dtype.
     einsum(subscripts, *operands) = einsum(subscripts, *operands)
     equal(x1, x2) = equal(x1, x2)
     exp(x) = exp(_real(x))
+    exp2(x) = exp2(_real(x))
     expand_dims(x, axis) = expand_dims(x, axis)
     expm1(x) = expm1(_real(x))
     eye(N, M=None, k=0, dtype=None) = _eye(N, M, k, dtype)
@@ -154,6 +150,7 @@ _TABLE = """
     full_like(x, fill_value, dtype=None) = full_like(x, fill_value, dtype)
     greater(x1, x2) = greater(x1, x2)
     greater_equal(x1, x2) = greater_equal(x1, x2)
+    hypot(x1, x2) = hypot(*_reals(x1, x2))
     identity(n, dtype=None) = _eye(n, n, 0, dtype)
         # The identity matrix of `n` by `n`, float32 by default.
     imag(x) = imag(x)
@@ -167,9 +164,14 @@ _TABLE = """
         # `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes; rounded
         down if integers are asked for.
     log(x) = log(_real(x))
+    log10(x) = log10(_real(x))
     log1p(x) = log1p(_real(x))
+    log2(x) = log2(_real(x))
+    log_sigmoid(x) = log_sigmoid(_real(x))
+        # The logarithm of sigmoid(x), without overflow; booleans and integers are float32 first.
     log_softmax(x, axis=-1) = log_softmax_over(_real(x), axis)
         # ``x - logsumexp(x)`` along one axis, several, or all (None), without overflow.
+    logaddexp(x1, x2) = logaddexp(*_reals(x1, x2))
     logical_and(x1, x2) = logical_and(x1, x2)
     logical_not(x) = logical_not(x)
     logical_or(x1, x2) = logical_or(x1, x2)
@@ -213,9 +215,11 @@ _TABLE = """
     reshape(x, newshape) = reshape(x, newshape)
     round(x, decimals=0) = rounded(x, decimals)
         # `x` to so many decimals, half to even. It has no gradient.
+    rsqrt(x) = rsqrt(_real(x))
     sigmoid(x) = sigmoid(_real(x))
     sign(x) = sign(x)
     sin(x) = sin(_real(x))
+    sinh(x) = sinh(_real(x))
     size(x) = constant(convert(x).size)  # How many elements `x` has, as a scalar tensor.
     softmax(x, axis=-1) = exp(log_softmax_over(_real(x), axis))
         # ``exp(x) / sum(exp(x))`` along one axis, several, or all (None), without overflow.
@@ -255,4 +259,4 @@ _TABLE = """
         # A tensor of zeros, float32 by default.
     zeros_like(x, dtype=None) = zeros_like(x, dtype)
 """
-spell(globals(), _TABLE, readers=("_real",))
+spell(globals(), _TABLE, readers=("_real", "_reals"))

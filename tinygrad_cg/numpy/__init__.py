@@ -198,6 +198,7 @@ _TABLE = """
         given.
     astype(x, dtype, /) = _as(_array(x), dtype)  # `x` as `dtype`. To integers truncates.
     broadcast_to(array, shape) = broadcast_to(_array(array), shape)
+    cbrt(x, /) = cbrt(_array(x))
     ceil(x, /) = ceil(_array(x))
     clip(a, a_min=None, a_max=None, *, min=None, max=None)
         = clip(*_bounded(a, min if a_min is None else a_min, max if a_max is None else a_max))
@@ -207,6 +208,7 @@ _TABLE = """
     conj conjugate(x, /) = conj(_array(x))
     copy(a) = identity(_array(a))
     cos(x, /) = cos(_array(x))
+    cosh(x, /) = cosh(_array(x))
     divide true_divide(x1, x2, /) = divide(*_pair(x1, x2))
     einsum(*operands, optimize=False) = einsum(*_terms(operands))
         # The sum over products of elements with equal indices: "ij,jk->ik", then the operands; or
@@ -214,6 +216,7 @@ _TABLE = """
         in the order that takes the fewest steps, whatever `optimize` says.
     equal(x1, x2, /) = equal(*_pair(x1, x2))
     exp(x, /) = exp(_array(x))
+    exp2(x, /) = exp2(_array(x))
     expand_dims(a, axis) = expand_dims(_array(a), axis)
     expm1(x, /) = expm1(_array(x))
     eye(N, M=None, k=0, dtype=float64) = constant(np.eye(N, M, k, dtype))
@@ -226,6 +229,7 @@ _TABLE = """
         # `fill_value` everywhere, with the shape and, unless `dtype` is given, the dtype of `a`.
     greater(x1, x2, /) = greater(*_pair(x1, x2))
     greater_equal(x1, x2, /) = greater_equal(*_pair(x1, x2))
+    hypot(x1, x2, /) = hypot(*_pair(x1, x2))
     identity(n, dtype=None) = constant(np.identity(n, dtype))
         # The identity matrix of `n` by `n`, float64 by default.
     imag(val) = imag(_array(val))
@@ -239,7 +243,10 @@ _TABLE = """
         # `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes; float64
         by default, rounded down if integers are asked for.
     log(x, /) = log(_array(x))
+    log10(x, /) = log10(_array(x))
     log1p(x, /) = log1p(_array(x))
+    log2(x, /) = log2(_array(x))
+    logaddexp(x1, x2, /) = logaddexp(*_pair(x1, x2))
     logical_and(x1, x2, /) = logical_and(*_pair(x1, x2))
     logical_not(x, /) = logical_not(_array(x))
     logical_or(x1, x2, /) = logical_or(*_pair(x1, x2))
@@ -284,6 +291,7 @@ _TABLE = """
     shape(a) = tuple(convert(a).shape)  # The shape of `a`, as a tuple of integers.
     sign(x, /) = sign(_array(x))
     sin(x, /) = sin(_array(x))
+    sinh(x, /) = sinh(_array(x))
     size(a) = convert(a).size  # How many elements `a` has.
     sort(a, axis=-1, kind=None, *, stable=None) = sorted_along(_array(a), axis)
         # `a` sorted along `axis`, or flattened first if it is None; NaN counts as larger than all

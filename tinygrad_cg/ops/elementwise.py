@@ -18,6 +18,7 @@ from .shape import identity
 ANY = Real(-2.0, 2.0)
 POSITIVE = Real(0.3, 3.0)
 AWAY = Real(-2.0, 2.0, avoid=(0.0,))  # for functions with a kink or a pole at 0
+LN2, LN10 = np.log([2.0, 10.0]).tolist()
 
 # Arithmetic ----------------------------------------------------------------------------------
 
@@ -168,6 +169,40 @@ sqrt = unary(
     reference=np.sqrt,
     samples=(POSITIVE,),
 )
+rsqrt = unary(
+    "rsqrt",
+    kmath.rsqrt,
+    doc="1 / sqrt(x): infinite at 0, NaN below.",
+    vjp=lambda dy, out: multiply(dy, multiply(-0.5, multiply(out, square(out)))),
+    reference=lambda x: 1 / np.sqrt(x),
+    samples=(POSITIVE,),
+)
+cbrt = unary(
+    "cbrt",
+    kmath.cbrt,
+    doc="The real cube root of x; its gradient at 0 is infinite.",
+    vjp=lambda dy, out: divide(dy, multiply(3, square(out))),
+    reference=np.cbrt,
+    samples=(Real(-3.0, 3.0, avoid=(0.0, 0.1, -0.1)),),
+)
+
+
+def _over_length(dy: Tensor, part: Tensor, out: Tensor) -> Tensor:
+    return multiply(dy, divide(part, where(equal(out, 0), 1, out)))
+
+
+hypot = binary(
+    "hypot",
+    kmath.hypot,
+    doc="sqrt(x**2 + y**2), without overflow; its gradient at (0, 0) is 0.",
+    kind="float",
+    vjp=(
+        lambda dy, x, out: _over_length(dy, x, out),
+        lambda dy, y, out: _over_length(dy, y, out),
+    ),
+    reference=np.hypot,
+    samples=(AWAY, AWAY),
+)
 
 # Exponentials and friends --------------------------------------------------------------------
 
@@ -179,12 +214,36 @@ exp = unary(
     reference=np.exp,
     samples=(Real(-4.0, 4.0),),
 )
+exp2 = unary(
+    "exp2",
+    kmath.exp2,
+    doc="2 to the power x.",
+    vjp=lambda dy, out: multiply(dy, multiply(out, LN2)),
+    reference=np.exp2,
+    samples=(Real(-4.0, 4.0),),
+)
 log = unary(
     "log",
     kmath.log,
     doc="The natural logarithm of x: -inf at 0, NaN below.",
     vjp=lambda dy, x: divide(dy, x),
     reference=np.log,
+    samples=(POSITIVE,),
+)
+log2 = unary(
+    "log2",
+    kmath.log2,
+    doc="The logarithm of x to base 2: -inf at 0, NaN below.",
+    vjp=lambda dy, x: divide(dy, multiply(x, LN2)),
+    reference=np.log2,
+    samples=(POSITIVE,),
+)
+log10 = unary(
+    "log10",
+    kmath.log10,
+    doc="The logarithm of x to base 10: -inf at 0, NaN below.",
+    vjp=lambda dy, x: divide(dy, multiply(x, LN10)),
+    reference=np.log10,
     samples=(POSITIVE,),
 )
 log1p = unary(
@@ -201,6 +260,22 @@ expm1 = unary(
     doc="exp(x) - 1, accurate near 0.",
     vjp=lambda dy, out: multiply(dy, add(out, 1)),
     reference=np.expm1,
+    samples=(Real(-3.0, 3.0),),
+)
+sinh = unary(
+    "sinh",
+    kmath.sinh,
+    doc="The hyperbolic sine of x.",
+    vjp=lambda dy, x: multiply(dy, cosh(x)),
+    reference=np.sinh,
+    samples=(Real(-3.0, 3.0),),
+)
+cosh = unary(
+    "cosh",
+    kmath.cosh,
+    doc="The hyperbolic cosine of x.",
+    vjp=lambda dy, x: multiply(dy, sinh(x)),
+    reference=np.cosh,
     samples=(Real(-3.0, 3.0),),
 )
 tanh = unary(
@@ -226,6 +301,58 @@ softplus = unary(
     vjp=lambda dy, x: multiply(dy, sigmoid(x)),
     reference=lambda x: np.logaddexp(x, x.dtype.type(0)),
     samples=(Real(-6.0, 6.0),),
+)
+log_sigmoid = unary(
+    "log_sigmoid",
+    kmath.log_sigmoid,
+    doc="The logarithm of sigmoid(x), without overflow.",
+    vjp=lambda dy, x: multiply(dy, sigmoid(negative(x))),
+    reference=lambda x: -np.logaddexp(-x, x.dtype.type(0)),
+    samples=(Real(-6.0, 6.0),),
+)
+
+
+def _share(x: Tensor, y: Tensor) -> Tensor:
+    """exp(x) / (exp(x) + exp(y)); a half where both are the same infinity."""
+    same = logical_and(isinf(x), equal(x, y))
+    return sigmoid(where(same, 0, subtract(x, y)))
+
+
+logaddexp = binary(
+    "logaddexp",
+    kmath.logaddexp,
+    doc="log(exp(x) + exp(y)), without overflow.",
+    kind="float",
+    vjp=(
+        lambda dy, x, y: multiply(dy, _share(x, y)),
+        lambda dy, x, y: multiply(dy, _share(y, x)),
+    ),
+    reference=np.logaddexp,
+    samples=(ANY, ANY),
+)
+
+
+def _xlogy_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    zero = (x == 0) & ~np.isnan(y)
+    return np.where(zero, x * 0, x * np.log(np.where(zero, y.dtype.type(1), y)))
+
+
+def _with_logarithm(x: Tensor, y: Tensor) -> Tensor:
+    """y, but 1 where x log(y) is 0 though y has no logarithm."""
+    return where(logical_and(equal(x, 0), less_equal(y, 0)), 1, y)
+
+
+xlogy = binary(
+    "xlogy",
+    kmath.xlogy,
+    doc="x log(y), and 0 where x is 0; there its gradients are 0 if y is not positive.",
+    kind="float",
+    vjp=(
+        lambda dy, x, y: xlogy(dy, _with_logarithm(x, y)),
+        lambda dy, x, y: divide(multiply(dy, x), _with_logarithm(x, y)),
+    ),
+    reference=_xlogy_reference,
+    samples=(ANY, POSITIVE),
 )
 sin = unary(
     "sin",

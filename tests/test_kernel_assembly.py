@@ -1,0 +1,74 @@
+"""Every elementary function becomes vector instructions in a loop, with no call in it."""
+
+import math as libm
+import platform
+import re
+from functools import cache
+
+import numba
+import numpy as np
+import pytest
+from llvmlite import binding
+
+from tests.accuracy import DTYPES, FUNCTIONS
+from tinygrad_cg_kernels import math
+from tinygrad_cg_kernels.compile import FLAGS, array_type, jitable
+
+pytestmark = pytest.mark.skipif(
+    platform.machine().lower() not in ("x86_64", "amd64")
+    or not binding.get_host_cpu_features().get("avx2"),
+    reason="looks for AVX2's instructions",
+)
+ADDRESS = re.compile(r"(?:movabsq\s+\$|call\w*\s+)([A-Za-z]\w*)")
+INTERFACE = ("Py", "NRT", "numba_", "native")  # of every compiled function with Python
+PACKED = {
+    "float64": re.compile(r"\tv(?:mul|f\w*add\d*|sqrt)\w*pd\s.*%[yz]mm"),
+    "float32": re.compile(r"\tv(?:mul|f\w*add\d*|sqrt)\w*ps\s.*%[yz]mm"),
+}
+
+
+def unary_loop(f):
+    def loop(x, out):
+        for i in range(np.uintp(out.size)):
+            out[i] = f(x[i])
+
+    return loop
+
+
+def binary_loop(f):
+    def loop(x, y, out):
+        for i in range(np.uintp(out.size)):
+            out[i] = f(x[i], y[i])
+
+    return loop
+
+
+@cache
+def assembly(f, inputs, dtype):
+    """What a plain loop over the function is compiled to, under the flags of all kernels."""
+    loop = (unary_loop, binary_loop)[inputs - 1](f)
+    signature = (array_type(dtype, 1),) * (inputs + 1)
+    compiled = numba.njit(**FLAGS)(loop)
+    compiled.compile(signature)
+    return compiled.inspect_asm(compiled.signatures[0])
+
+
+def called(text):
+    """The functions of other libraries whose address the code takes."""
+    return {name for name in ADDRESS.findall(text) if not name.startswith(INTERFACE)}
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_loop_is_vectorised_and_calls_nothing(name, dtype):
+    f = getattr(math, name)
+    _, fast = math.GUARDED.get(f, (None, f))  # what a loop takes for a block that passes
+    text = assembly(fast, 1 + (FUNCTIONS[name].beside is not None), dtype)
+    assert PACKED[dtype.name].search(text)
+    assert not called(text)
+
+
+def test_a_call_would_be_seen():
+    text = assembly(jitable(lambda x: libm.sin(x)), 1, DTYPES[0])
+    assert called(text) == {"sin"}
+    assert not PACKED["float64"].search(text)
