@@ -206,7 +206,7 @@ def test_special_values_binary(name, code):
     if code not in TABLE[name][2]:
         code = "d"
     with np.errstate(all="ignore"):
-        values = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, -3.0]
+        values = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, 3.0, -3.0]
         values = np.array(values).astype(code)
         x, y = (np.ravel(part) for part in np.meshgrid(values, values))
         want = TABLE[name][3](x, y)

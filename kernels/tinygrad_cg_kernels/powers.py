@@ -20,11 +20,10 @@ from tinygrad_cg_kernels.compile import (
 from tinygrad_cg_kernels.exponential import (
     LN2_HI,
     LN2_LO,
-    LOG_LN2_HI_32,
-    LOG_LN2_LO_32,
     exp_parts,
     log_edges,
     log_pair,
+    log_parts,
     log_split,
     nearest,
     power_of_two,
@@ -35,106 +34,103 @@ F = np.float32
 INF, NAN = np.inf, np.nan
 
 # --- power ----------------------------------------------------------------------------
-# exp(y log(x)), the logarithm to about 2**-64 (2**-33 in float32) of itself. It is
+# exp(y log(x)). In float64 the logarithm is needed to about 2**-64 of itself. It is
 # 2 atanh(s) = 2 s + s z (2/3 + z P(z)) with s = f / (2 + f), z = s * s, |s| <= 0.1716; all but
-# P with what rounding loses of it.
+# P with what rounding loses of it. In float32 it is taken in float64, to base 2: fewer steps
+# than pairs of float32 need, and the error is just above half an ulp.
 
 # Minimax, as in `hyperbolic`: (2 atanh(s) - 2 s - 2/3 s**3) / s**5 in s**2.
 P0, P1, P2 = 0.40000000000002256, 0.2857142857009956, 0.2222222251992978
 P3, P4, P5 = 0.1818178436627728, 0.15386757377988594, 0.13256816520699485
 P6 = 0.1319634110942323
-P0_32, P1_32, P2_32 = F(0.40000153), F(0.2854709), F(0.23419634)
 TWO_THIRDS, TWO_THIRDS_TAIL = 0.6666666666666666, 3.700743415417188e-17
-TWO_THIRDS_TAIL_32 = F(-1.9868216e-08)
 
-
-@jitable
-def _atanh_series64(z):
-    inlined()
-    high = P3 + z * (P4 + z * (P5 + z * P6))
-    return z * (P0 + z * (P1 + z * (P2 + z * high))), TWO_THIRDS_TAIL
-
-
-@jitable
-def _atanh_series32(z):
-    inlined()
-    return z * (P0_32 + z * (P1_32 + z * P2_32)), TWO_THIRDS_TAIL_32
-
-
-def _atanh_series(z) -> Any:
-    """z P(z), and what the nearest float to 2/3 lacks."""
-
-
-@jitable
-def _ln2_times64(k):
-    return k * LN2_HI, k * LN2_LO
-
-
-@jitable
-def _ln2_times32(k):
-    return k * LOG_LN2_HI_32, k * LOG_LN2_LO_32
-
-
-def _ln2_times(k) -> Any:
-    """k log(2), exact in its first part."""
-
-
-by_type(_atanh_series, {types.float64: _atanh_series64, types.float32: _atanh_series32})
-by_type(_ln2_times, {types.float64: _ln2_times64, types.float32: _ln2_times32})
+# Minimax, for float32: 2 atanh(s) / (s log(2)) in s**2, and 2**r for |r| <= 1/2.
+A0, A1, A2 = 2.8853900817900864, 0.9617966733415568, 0.5770835850026481
+A3, A4 = 0.411672717024417, 0.34073014051235945
+B0, B1, B2 = 1.0000000005550505, 0.6931472057670709, 0.24022646886083818
+B3, B4, B5 = 0.055503287119293074, 0.009618489244401646, 0.0013399957592659542
+B6 = 0.00015345788929471484
 
 
 @jitable
 def _log_wide(x):
     """log(x) for positive finite x, as a number and what rounding lost of it."""
     inlined()
-    two, ratio = like(2, x), like(TWO_THIRDS, x)
     k, f = log_split(x)
-    total = two + f
-    inverse = like(1, x) / total
+    total = 2.0 + f
+    inverse = 1.0 / total
     s = f * inverse
-    s_low = inverse * (float_fma(-s, total, f) - s * (f - (total - two)))
+    s_low = inverse * (float_fma(-s, total, f) - s * (f - (total - 2.0)))
     z = s * s
-    z_low = float_fma(s, s, -z) + two * s * s_low
-    series, ratio_low = _atanh_series(z)
-    a = ratio + series
-    a_low = (series - (a - ratio)) + ratio_low
+    z_low = float_fma(s, s, -z) + 2.0 * s * s_low
+    high = P3 + z * (P4 + z * (P5 + z * P6))
+    series = z * (P0 + z * (P1 + z * (P2 + z * high)))
+    a = TWO_THIRDS + series
+    a_low = (series - (a - TWO_THIRDS)) + TWO_THIRDS_TAIL
     t = z * a
     t_low = float_fma(z, a, -t) + (z_low * a + z * a_low)
     cube = s * t
     cube_low = float_fma(s, t, -cube) + (s * t_low + s_low * t)
-    whole, whole_low = _ln2_times(k)
-    near = whole + two * s
+    whole = k * LN2_HI
+    near = whole + 2.0 * s
     high = near + cube
-    low = (two * s - (near - whole)) + (cube - (high - near))
-    low = low + (cube_low + (two * s_low + whole_low))
+    low = (2.0 * s - (near - whole)) + (cube - (high - near))
+    low = low + (cube_low + (2.0 * s_low + k * LN2_LO))
     value = high + low
     return value, low - (value - high)
 
 
 @jitable
-def _magnitude(x, y, limit, low, high):
-    """exp(y log(x)) for x >= 0; an infinite y may be given as a finite one beyond all others."""
+def _magnitude64(x, y):
+    """exp(y log(x)) for x >= 0."""
     inlined()
-    y = limit if y > limit else y
-    y = -limit if y < -limit else y
     big, small = _log_wide(x)
-    big = big if x < like(INF, x) else x
-    big = like(-INF, x) if x == like(0, x) else big
+    big = big if x < INF else x
+    big = -INF if x == 0.0 else big
     p = y * big
     lost = float_fma(y, big, -p) + y * small
-    kept = high if p > high else p
-    kept = low if kept < low else kept
+    kept = 710.0 if p > 710.0 else p
+    kept = -746.0 if kept < -746.0 else kept
     n, r, t = exp_parts(kept)
     w = r + t
-    w = w + (lost + lost * w if kept == p else like(0, x))
-    return scaled(like(1, x) + w, n)
+    w = w + (lost + lost * w if kept == p else 0.0)
+    return scaled(1.0 + w, n)
 
 
 @jitable
-def _power_real(x, y, limit, low, high):
+def _magnitude32(x, y):
+    inlined()
+    wide = np.float64(x)  # where subnormal numbers of float32 are normal
+    k, m = log_parts(wide)
+    s = (m - 1.0) / (m + 1.0)
+    z = s * s
+    log2 = k + s * (A0 + z * (A1 + z * (A2 + z * (A3 + z * A4))))
+    log2 = log2 if wide < INF else wide
+    log2 = -INF if wide == 0.0 else log2
+    p = np.float64(y) * log2
+    p = 200.0 if p > 200.0 else p
+    p = -200.0 if p < -200.0 else p
+    n, count = nearest(p)
+    r = p - count
+    value = B0 + r * (B1 + r * (B2 + r * (B3 + r * (B4 + r * (B5 + r * B6)))))
+    return F(value * power_of_two(n))
+
+
+def _magnitude(x, y) -> Any:
+    """x**y for x >= 0 and finite y."""
+
+
+by_type(_magnitude, {types.float64: _magnitude64, types.float32: _magnitude32})
+
+
+@jitable
+def _power_real(x, y, limit):
+    """Exponents beyond the limit give what infinite ones do, except 1 * inf."""
     inlined()
     one, zero = like(1, x), like(0, x)
-    value = _magnitude(float_absolute(x), y, limit, low, high)
+    exponent = limit if y > limit else y
+    value = _magnitude(float_absolute(x), -limit if exponent < -limit else exponent)
     half = like(0.5, x) * y
     whole = float_floor(y) == y
     odd = whole and float_floor(half) != half
@@ -146,13 +142,13 @@ def _power_real(x, y, limit, low, high):
 @jitable
 def power64(x, y):
     inlined()
-    return _power_real(x, y, 1e290, -746.0, 710.0)
+    return _power_real(x, y, 1e290)
 
 
 @jitable
 def power32(x, y):
     inlined()
-    return _power_real(x, y, F(1e30), F(-104.0), F(89.0))
+    return _power_real(x, y, F(1e30))
 
 
 # --- roots ------------------------------------------------------------------------------
@@ -261,9 +257,9 @@ def _hypot32(x, y):
 @jitable
 def _xlogy_real(x, y):
     inlined()
-    zero = like(0, x)
+    zero, infinity = like(0, x), like(INF, x)
     high, low = log_pair(y)
-    regular = zero < y < like(INF, y)
+    regular = zero < y < infinity and float_absolute(x) < infinity
     value = float_fma(x, high, x * low) if regular else x * log_edges(y, high)
     return zero if (x == zero and y == y) else value
 
