@@ -81,9 +81,18 @@ def _second_term(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
     return x + rng.uniform(-40, 40, x.size)
 
 
+def _other_coordinate(rng: np.random.Generator, y: np.ndarray) -> np.ndarray:
+    """Near a diagonal, or anywhere; none for a zero, whose sign mpmath does not know."""
+    ratio = np.exp(rng.normal(0, 2, y.shape)) * rng.choice([-1, 1], y.shape)
+    x = np.where(rng.uniform(0, 1, y.shape) < 0.7, y * ratio, rng.permutation(y))
+    return np.where(y == 0, np.nan, x)
+
+
 OVERFLOW = (709.782712893384, 88.72283905206835)  # log of the largest float64, float32
 UNDERFLOW = (-745.1332191019411, -708.3964185322641, -103.97207708399179, -87.33654475055312)
-QUARTERS = tuple(k * 1.5707963267948966 for k in (-2, -1, 1, 2, 3, 4, 10, 1e5))
+BEYOND_ONE = 1 + 2.0**-52
+NEAR_ONE = (0.9966, -0.9999994, 0.99999999, 0.9999999999999)
+QUARTERS = tuple(k * 1.5707963267948966 for k in (-2, -1, 1, 2, 3, 4, 10, 1e5, 6e8))
 
 FUNCTIONS = {
     "exp": Function(mpmath.exp, places=OVERFLOW + UNDERFLOW),
@@ -113,8 +122,22 @@ FUNCTIONS = {
         lambda x, y: x * mpmath.log(y) if x else mpmath.mpf(0),
         beside=lambda rng, x: np.maximum(np.abs(_any_second(rng, x)), 1.5e-45),
     ),
-    "sin": Function(mpmath.sin, (2.0, 1.1), places=QUARTERS),
-    "cos": Function(mpmath.cos, (2.0, 1.1), places=QUARTERS),
+    "sin": Function(mpmath.sin, places=QUARTERS),
+    "cos": Function(mpmath.cos, places=QUARTERS),
+    "tan": Function(mpmath.tan, places=QUARTERS),
+    "arcsin": Function(mpmath.asin, low=-BEYOND_ONE, high=BEYOND_ONE, places=(0.5, -0.5)),
+    "arccos": Function(mpmath.acos, low=-BEYOND_ONE, high=BEYOND_ONE, places=(0.5, -0.5)),
+    "arctan": Function(mpmath.atan),
+    "arctan2": Function(mpmath.atan2, beside=_other_coordinate),
+    "arcsinh": Function(mpmath.asinh, places=(0.25, 0.5, 1e9)),
+    "arccosh": Function(mpmath.acosh, low=1 - 2**-53, places=(1.5, 1e9)),
+    "arctanh": Function(mpmath.atanh, low=-1.0, high=1.0, places=(0.25, 0.5)),
+    "erf": Function(mpmath.erf, places=(0.75, -0.75, 3.9, 5.9)),
+    "erfc": Function(mpmath.erfc, high=27.3, places=(0.5, 0.75, -5.9, 9.2, 10.05, 26.5)),
+    "erfinv": Function(mpmath.erfinv, (4.0, 1.0), low=-1.0, high=1.0, places=NEAR_ONE),
+    # Below 0 they are right to a few ulps of 1: see test_kernel_special.py.
+    "lgamma": Function(mpmath.loggamma, (6.0, 1.0), low=0.0, places=(1.46, 2.0, 2.5, 8.5)),
+    "digamma": Function(mpmath.digamma, (3.0, 1.0), low=0.0, places=(1.4616321449683623, 2, 10)),
 }
 
 

@@ -23,7 +23,8 @@ ADDRESS = re.compile(r"(?:movabsq\s+\$|call\w*\s+)([A-Za-z]\w*)")
 INTERFACE = ("Py", "NRT", "numba_", "native")  # of every compiled function with Python
 PACKED = {
     "float64": re.compile(r"\tv(?:mul|f\w*add\d*|sqrt)\w*pd\s.*%[yz]mm"),
-    "float32": re.compile(r"\tv(?:mul|f\w*add\d*|sqrt)\w*ps\s.*%[yz]mm"),
+    # Some take digits from float64 on the way.
+    "float32": re.compile(r"\tv(?:mul|f\w*add\d*|sqrt)\w*p[sd]\s.*%[yz]mm"),
 }
 
 

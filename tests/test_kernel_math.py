@@ -3,11 +3,14 @@
 How far off the elementary ones may be is in `test_accuracy.py`.
 """
 
+import math as python_math
 from functools import cache
 
 import numpy as np
 import pytest
 
+from tests import special_references as special
+from tests.special_references import each
 from tinygrad_cg_kernels import math
 from tinygrad_cg_kernels.loops import Elementwise
 
@@ -68,6 +71,20 @@ TABLE = {
     "rsqrt": ("float", 1, INEXACT, rsqrt),
     "sin": ("float", 1, INEXACT, np.sin),
     "cos": ("float", 1, INEXACT, np.cos),
+    "tan": ("float", 1, INEXACT, np.tan),
+    "arcsin": ("float", 1, INEXACT, np.arcsin),
+    "arccos": ("float", 1, INEXACT, np.arccos),
+    "arctan": ("float", 1, INEXACT, np.arctan),
+    "arcsinh": ("float", 1, INEXACT, np.arcsinh),
+    "arccosh": ("float", 1, INEXACT, np.arccosh),
+    "arctanh": ("float", 1, INEXACT, np.arctanh),
+    "arctan2": ("float", 2, "l" + FLOATS, np.arctan2),
+    "erf": ("float", 1, "l" + FLOATS, each(python_math.erf)),
+    "erfc": ("float", 1, "l" + FLOATS, each(python_math.erfc)),
+    "erfinv": ("float", 1, FLOATS, each(special.erfinv)),
+    "lgamma": ("float", 1, "l" + FLOATS, each(special.lgamma)),
+    "digamma": ("float", 1, "l" + FLOATS, each(special.digamma)),
+    "polygamma": ("float", 2, FLOATS, each(special.polygamma)),
     "sqrt": ("float", 1, "l" + INEXACT, np.sqrt),
     "negative": ("same", 1, "bhil" + INEXACT, np.negative),
     "square": ("same", 1, NUMBERS, np.square),
@@ -110,7 +127,10 @@ TABLE = {
 }
 
 
-POSITIVE = ("log", "log2", "log10", "sqrt", "rsqrt", "power", "xlogy")
+POSITIVE = (
+    *("log", "log2", "log10", "sqrt", "rsqrt", "power", "xlogy"),
+    *("lgamma", "digamma", "polygamma"),
+)
 
 
 @cache
@@ -132,6 +152,8 @@ def operands(name, dtype, shape):
             values = values + 1j * generator.uniform(-2, 2, shape)
         if dtype.kind == "b" or (name == "where" and k == 0):
             result.append(np.asarray(generator.uniform(0, 1, shape) < 0.5))
+        elif name == "polygamma" and k == 0:  # the order
+            result.append(np.asarray(np.round(values)).astype(dtype))
         elif name == "clip":
             result.append(np.asarray(values + 3 * (k - 1)).astype(dtype))
         else:
@@ -214,9 +236,9 @@ def test_special_values_binary(name, code):
 
 
 @pytest.mark.parametrize("code", REALS)
-def test_sin_and_cos_of_large_arguments(code):
+def test_turns_of_large_arguments(code):
     x = np.array([1e5, 1e10, -1e22, 3e38] * 300 + [0.5] * 700).astype(code)
-    for name in ("sin", "cos"):
+    for name in ("sin", "cos", "tan"):
         want = TABLE[name][3](x.astype("d"))
         np.testing.assert_allclose(kernel(name)(x), want, rtol=2 * np.finfo(code).eps)
         point = x[1:2].reshape(())

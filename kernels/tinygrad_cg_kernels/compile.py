@@ -289,6 +289,28 @@ def like(typingctx, value, model):
     return model(value, model), generate
 
 
+@intrinsic
+def polynomial(typingctx, x, coefficients):
+    """The sum of coefficients[k] * x**k by Horner's rule, in the dtype of x.
+
+    LLVM does not always unroll a loop over a tuple, and would not vectorise what has it.
+    """
+    contract = ("contract",)
+
+    def generate(context, builder, signature, arguments):
+        kind, (variable, packed) = signature.args[1].dtype, arguments
+        parts = [builder.extract_value(packed, k) for k in range(len(signature.args[1]))]
+        *others, value = [context.cast(builder, part, kind, x) for part in parts]
+        for other in reversed(others):
+            product = builder.fmul(variable, value, flags=contract)
+            value = builder.fadd(product, other, flags=contract)
+        return value
+
+    if isinstance(x, types.Float) and isinstance(coefficients, types.UniTuple):
+        return x(x, coefficients), generate
+    return None
+
+
 def _float_intrinsic(name: str, operands: int) -> Callable:
     def generate(context, builder, signature, arguments):
         kind = context.get_value_type(signature.return_type)
