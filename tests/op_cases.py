@@ -10,7 +10,7 @@ import numpy as np
 
 import tinygrad_cg as tf
 from tinygrad_cg.ops import complex as complex_ops
-from tinygrad_cg.ops import define, elementwise, shape
+from tinygrad_cg.ops import define, elementwise, shape, special, trigonometric
 from tinygrad_cg.primitive import Primitive
 from tinygrad_cg.registry import OPS
 from tinygrad_cg.tensor import Aval
@@ -25,7 +25,7 @@ CLOSE = 0.05  # random operands keep this distance from the points that a record
 # The functions that users call, of the primitives whose function adds nothing but speed.
 PUBLIC = {
     function.primitive.name: function
-    for module in (elementwise, shape, complex_ops)
+    for module in (elementwise, shape, complex_ops, special, trigonometric)
     for function in vars(module).values()
     if getattr(function, "primitive", None) is not None
 }

@@ -60,6 +60,7 @@ REFUSED = {
             "sigmoid",
             "softplus",
         ),
+        *("arctan2", "digamma", "erf", "erfc", "erfinv", "lgamma", "polygamma"),
         *("cbrt", "hypot", "log_sigmoid", "logaddexp", "xlogy"),
     },
 }

@@ -90,6 +90,16 @@ ops.less_equal([1, 3], 2) -> [True, False] bool
 ops.linspace(0, 10, 3) -> [0.0, 5.0, 10.0] float32
 ops.linspace(0.0, 1.0, num=2, endpoint=False) -> [0.0, 0.5] float32
 ops.log([1]) -> [0.0] float32
+ops.arccos([1, 0]) -> [0.0, 1.5707964] float32
+ops.arccosh([1, 2]) -> [0.0, 1.316958] float32
+ops.arcsin([0, 1]) -> [0.0, 1.5707964] float32
+ops.arcsinh(1) -> 0.8813736 float32
+ops.arctan(1) -> 0.7853982 float32
+ops.arctan2(1, -1) -> 2.3561945 float32
+ops.arctanh(0.5) -> 0.54930615 float32
+ops.erf([0, 1]) -> [0.0, 0.8427008] float32
+ops.erfinv([0.0, 0.5]) -> [0.0, 0.4769363] float32
+ops.tan([0, 1]) -> [0.0, 1.5574077] float32
 ops.log10([100]) -> [2.0] float32
 ops.log2([8.0]) -> [3.0] float32
 ops.log1p(0) -> 0.0 float32

@@ -212,6 +212,22 @@ tf.nn.log_softmax([[0.0, 0.0]], -1) -> [[-0.6931472, -0.6931472]] float32
 tf.nn.softplus(features=0.0) -> 0.6931472 float32
 tf.nn.sigmoid(0.0) -> 0.5 float32
 tf.nn.tanh(0.0) -> 0.0 float32
+tf.math.acos([1.0, 0.0]) -> [0.0, 1.5707964] float32
+tf.math.acosh([1.0, 2.0]) -> [0.0, 1.316958] float32
+tf.math.asin([0.0, 1.0]) -> [0.0, 1.5707964] float32
+tf.math.asinh(1.0) -> 0.8813736 float32
+tf.math.atan(1.0) -> 0.7853982 float32
+tf.math.atan2(1.0, -1.0) -> 2.3561945 float32
+tf.math.atan2(y=[0.0, -1.0], x=-1.0) -> [3.1415927, -2.3561945] float32
+tf.math.atanh([0.5, 1.0]) -> [0.54930615, 1e999] float32
+tf.math.tan([0.0, 1.0]) -> [0.0, 1.5574077] float32
+tf.math.digamma([1.0, 0.0]) -> [-0.5772157, -1e999] float32
+tf.math.erf([0.0, 1.0]) -> [0.0, 0.8427008] float32
+tf.math.erfc([0.0, 1.0]) -> [1.0, 0.1572992] float32
+tf.math.erfinv([0.5, -1.0]) -> [0.4769363, -1e999] float32
+tf.math.lgamma([0.0, 1.0, 5.0]) -> [1e999, 0.0, 3.1780539] float32
+tf.math.polygamma(1.0, [1.0, 2.0]) -> [1.644934, 0.644934] float32
+tf.math.polygamma(a=[0.0, 2.0], x=1.0) -> [-0.5772157, -2.4041138] float32
 tf.linalg.adjoint([[1 + 2j, 3 + 0j]]) -> [[(1-2j)], [(3-0j)]] complex128
 tf.linalg.matrix_transpose([[[1, 2], [3, 4]]]) -> [[[1, 3], [2, 4]]] int32
 tf.linalg.matvec([[1, 2], [3, 4]], [1, 1]) -> [3, 7] int32
@@ -245,8 +261,9 @@ def test_every_function_is_tried(space):
 
 
 TOP_LEVEL = """
-abs add argmax argmin as_dtype bool broadcast_to cast clip_by_value compat complex128
-complex64 concat constant contrib convert_to_tensor cos cosh custom_gradient divide double dtypes
+abs acos acosh add argmax argmin as_dtype asin asinh atan atan2 atanh bool broadcast_to cast
+clip_by_value compat complex128 complex64 concat constant contrib convert_to_tensor cos cosh
+custom_gradient divide double dtypes
 equal errors executing_eagerly exp expand_dims eye fill float16 float32 float64 floor gather
 grad_pass_through gradients Graph GradientTape greater greater_equal half identity int16
 int32 int64 int8 is_tensor keras less less_equal linalg linspace log logical_and logical_not
@@ -254,7 +271,7 @@ logical_or math matmul maximum minimum multiply negative nest newaxis nn norm
 NotDifferentiable not_equal numpy ones ones_like pow primitive random range rank
 recompute_grad reduce_all reduce_any reduce_logsumexp reduce_max reduce_mean reduce_min
 reduce_prod reduce_sum RegisterGradient reshape round scalar_mul shape sigmoid sign sin sinh size
-sqrt square squeeze stack stop_gradient subtract tanh Tensor tensordot TensorShape transpose
+sqrt square squeeze stack stop_gradient subtract tan tanh Tensor tensordot TensorShape transpose
 truediv uint16 uint32 uint64 uint8 UnconnectedGradients unstack Variable where zeros
 zeros_like CustomGradientWarning
 argsort einsum one_hot pad sort split

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _TABLE = """
     abs = absolute
+    acos = arccos
+    acosh = arccosh
     add = add
     argmax(input, axis=None, output_type=int64, name=None)
         = cast(argmax(input, 0 if axis is None else axis), output_type)
@@ -22,12 +24,21 @@ _TABLE = """
         = cast(argmin(input, 0 if axis is None else axis), output_type)
         # Positions of the smallest elements along `axis`, by default the first axis; the first
         where several tie.
+    asin = arcsin
+    asinh = arcsinh
+    atan = arctan
+    atan2(y, x, name=None) = arctan2(y, x)
+    atanh = arctanh
     ceil = ceil
     conj(x, name=None) = conj(x)
     cos = cos
     cosh = cosh
+    digamma = digamma
     divide truediv = divide
     equal = equal
+    erf = erf
+    erfc = erfc
+    erfinv = erfinv
     exp = exp
     expm1 = expm1
     floor = floor
@@ -41,6 +52,7 @@ _TABLE = """
     is_nan = isnan
     less = less
     less_equal = less_equal
+    lgamma = lgamma
     log = log
     log1p = log1p
     log_sigmoid = log_sigmoid
@@ -56,6 +68,7 @@ _TABLE = """
     multiply = multiply
     negative = negative
     not_equal = not_equal
+    polygamma(a, x, name=None) = polygamma(a, x)
     pow(x, y, name=None) = power(x, y)
     real(input, name=None) = real(input)
     reciprocal(x, name=None) = divide(1, x)  # 1 / x.
@@ -93,6 +106,7 @@ _TABLE = """
     squared_difference(x, y, name=None) = square(subtract(x, y))
         # (x - y) squared; `x` and `y` broadcast.
     subtract = subtract
+    tan = tan
     tanh = tanh
     top_k(input, k=1, sorted=True, index_type=int32, name=None) = top_k(input, k, index_type)
         # The `k` largest elements along the last axis, largest first, and their places; of equal

@@ -34,11 +34,13 @@ from .ops import (
     reductions,
     shape,
     sorting,
+    special,
+    trigonometric,
 )
 
 _MODULES = (
     *(complex, convolution, creation, einsum, elementwise, indexing, linalg, padding, pooling),
-    *(random, reductions, shape, sorting),
+    *(random, reductions, shape, sorting, special, trigonometric),
 )
 _OPERATIONS = {
     name: value

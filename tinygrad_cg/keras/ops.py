@@ -98,6 +98,15 @@ _TABLE = """
     arange(start, stop=None, step=None, dtype=None)
         = arange(start, stop, 1 if step is None else step, dtype)
         # Numbers from `start` (0 if only one bound is given) to below `stop`, in steps.
+    arccos(x) = arccos(_real(x))
+    arccosh(x) = arccosh(_real(x))
+    arcsin(x) = arcsin(_real(x))
+    arcsinh(x) = arcsinh(_real(x))
+    arctan(x) = arctan(_real(x))
+    arctan2(x1, x2) = arctan2(*_reals(x1, x2))
+        # The angle, from -pi to pi, of the point with ordinate `x1` and abscissa `x2`; float32
+        where neither is of a floating dtype.
+    arctanh(x) = arctanh(_real(x))
     argmax(x, axis=None, keepdims=False) = cast(arg_extremum(argmax, x, axis, keepdims), int32)
         # Positions (int32) of the largest elements along `axis`, by default in the flattened
         tensor; the first where several tie.
@@ -137,6 +146,8 @@ _TABLE = """
         # x1 / x2; float32 where neither is of a floating dtype.
     einsum(subscripts, *operands) = einsum(subscripts, *operands)
     equal(x1, x2) = equal(x1, x2)
+    erf(x) = erf(_real(x))
+    erfinv(x) = erfinv(_real(x))
     exp(x) = exp(_real(x))
     exp2(x) = exp2(_real(x))
     expand_dims(x, axis) = expand_dims(x, axis)
@@ -244,6 +255,7 @@ _TABLE = """
     take_along_axis(x, indices, axis=None) = taken_along(x, indices, axis)
         # The elements of `x` at integer `indices` along `axis`, line by line; by default of the
         flattened tensor.
+    tan(x) = tan(_real(x))
     tanh(x) = tanh(_real(x))
     tensordot(x1, x2, axes=2) = tensordot(x1, x2, axes)
     top_k(x, k, sorted=True) = top_k(x, k)

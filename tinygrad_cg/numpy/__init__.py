@@ -174,6 +174,13 @@ _TABLE = """
     any(a, axis=None, *, keepdims=False) = reduce_any(_array(a), axis, keepdims)
     arange(start, stop=None, step=1, *, dtype=None) = _arange(start, stop, step, dtype)
         # Numbers from `start` (0 if only one bound is given) to below `stop`, in steps.
+    arccos acos(x, /) = arccos(_array(x))
+    arccosh acosh(x, /) = arccosh(_array(x))
+    arcsin asin(x, /) = arcsin(_array(x))
+    arcsinh asinh(x, /) = arcsinh(_array(x))
+    arctan atan(x, /) = arctan(_array(x))
+    arctan2 atan2(x1, x2, /) = arctan2(*_pair(x1, x2))
+    arctanh atanh(x, /) = arctanh(_array(x))
     argmax(a, axis=None, *, keepdims=False) = arg_extremum(argmax, _array(a), axis, keepdims)
         # Positions of the largest elements along `axis`, by default in the flattened tensor; the
         first where several tie.
@@ -313,6 +320,7 @@ _TABLE = """
     take_along_axis(arr, indices, axis=-1) = taken_along(_array(arr), indices, axis)
         # The elements of `arr` at integer `indices` along `axis`, line by line; of the flattened
         tensor if it is None.
+    tan(x, /) = tan(_array(x))
     tanh(x, /) = tanh(_array(x))
     tensordot(a, b, axes=2) = tensordot(*_pair(a, b), axes)
     unstack(x, /, *, axis=0) = tuple(unstack(_array(x), axis))

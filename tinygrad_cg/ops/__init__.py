@@ -15,6 +15,8 @@ from . import (
     reductions,
     shape,
     sorting,
+    special,
+    trigonometric,
 )
 
 __all__ = [
@@ -32,4 +34,6 @@ __all__ = [
     "reductions",
     "shape",
     "sorting",
+    "special",
+    "trigonometric",
 ]

@@ -11,7 +11,7 @@ from ..adapt import rounded
 from ..convert import is_tensor
 from ..nest import map_structure
 from ..tensor import ArrayLike, Tensor
-from . import elementwise, indexing, linalg, reductions, shape
+from . import elementwise, indexing, linalg, reductions, shape, trigonometric
 from .define import as_int
 
 
@@ -88,6 +88,14 @@ _UFUNCS = {
     np.tanh: elementwise.tanh,
     np.sin: elementwise.sin,
     np.cos: elementwise.cos,
+    np.tan: trigonometric.tan,
+    np.arcsin: trigonometric.arcsin,
+    np.arccos: trigonometric.arccos,
+    np.arctan: trigonometric.arctan,
+    np.arctan2: trigonometric.arctan2,
+    np.arcsinh: trigonometric.arcsinh,
+    np.arccosh: trigonometric.arccosh,
+    np.arctanh: trigonometric.arctanh,
     np.absolute: elementwise.absolute,
     np.sign: elementwise.sign,
     np.rint: elementwise.round_half_even,
