@@ -234,10 +234,7 @@ def _hypot_real(x, y, large, down, small, up):
     scale = down if longer > large else (up if longer < small else one)
     back = up if longer > large else (down if longer < small else one)
     a, b = longer * scale, shorter * scale
-    square = b * b
-    total = float_fma(a, a, square)
-    # what rounding lost of the sum: without it the error is just above 1 ulp
-    value = math.sqrt(total) * back
+    value = math.sqrt(float_fma(a, a, b * b)) * back
     infinite = longer == like(INF, x) or shorter == like(INF, x)
     return like(INF, x) if infinite else value
 
