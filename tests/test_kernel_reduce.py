@@ -5,7 +5,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from tinygrad_cg_kernels import reduce, threads
+from tinygrad_cg_kernels import reduce, search, softmax, threads
 
 SHAPE = (3, 4, 2, 5)
 AXES = [axes for count in range(5) for axes in combinations(range(4), count)]
@@ -34,7 +34,7 @@ def test_every_choice_of_axes(axes, keepdims):
         np.testing.assert_array_equal(
             got, getattr(np, name)(x > 2, axis=axes, keepdims=keepdims), strict=True
         )
-    got = reduce.logsumexp(x, axes, keepdims)
+    got = softmax.logsumexp(x, axes, keepdims)
     want = np.log(np.sum(np.exp(x), axis=axes, keepdims=keepdims))
     assert got.shape == np.shape(want)
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-13)
@@ -98,10 +98,10 @@ def test_empty_arrays():
     assert reduce.all(np.zeros((0,), bool), (0,)) == np.True_
     assert reduce.any(np.zeros((0,), bool), (0,)) == np.False_
     assert reduce.max(np.zeros((0, 3)), (1,)).shape == (0,)
-    assert reduce.logsumexp(np.zeros((0, 2)), (0,)).tolist() == [-np.inf, -np.inf]
-    assert reduce.log_softmax(np.zeros((0, 2)), 0).shape == (0, 2)
-    assert reduce.argmax(np.zeros((0, 2)), 1).shape == (0,)
-    for kernel, axes in ((reduce.max, (0,)), (reduce.min, (0,)), (reduce.argmax, 0)):
+    assert softmax.logsumexp(np.zeros((0, 2)), (0,)).tolist() == [-np.inf, -np.inf]
+    assert softmax.log_softmax(np.zeros((0, 2)), 0).shape == (0, 2)
+    assert search.argmax(np.zeros((0, 2)), 1).shape == (0,)
+    for kernel, axes in ((reduce.max, (0,)), (reduce.min, (0,)), (search.argmax, 0)):
         with pytest.raises(ValueError, match=f"{kernel.name} of an empty axis has no identity"):
             kernel(np.zeros((0, 3)), axes)
 
@@ -109,18 +109,18 @@ def test_empty_arrays():
 def test_nan_propagates():
     x = numbers((300, 40))
     x[150, 7] = np.nan
-    for kernel in (reduce.max, reduce.min, reduce.sum, reduce.logsumexp):
+    for kernel in (reduce.max, reduce.min, reduce.sum, softmax.logsumexp):
         assert np.isnan(kernel(x, (0, 1)))
         assert np.isnan(kernel(x, (0,))).tolist() == [k == 7 for k in range(40)]
-    assert reduce.argmax(x, 0)[7] == 150
-    assert reduce.argmin(x, 1)[150] == 7
+    assert search.argmax(x, 0)[7] == 150
+    assert search.argmin(x, 1)[150] == 7
 
 
 def test_infinities():
     x = np.array([[np.inf, 1.0], [-np.inf, -np.inf], [-np.inf, 2.0]])
-    assert reduce.logsumexp(x, (1,)).tolist() == [np.inf, -np.inf, 2.0]
+    assert softmax.logsumexp(x, (1,)).tolist() == [np.inf, -np.inf, 2.0]
     assert reduce.max(x, (0, 1)) == np.inf
-    assert reduce.logsumexp(np.array([1000.0, 1000.0]), (0,)) == 1000 + np.log(2)
+    assert softmax.logsumexp(np.array([1000.0, 1000.0]), (0,)) == 1000 + np.log(2)
 
 
 def test_sums_are_accurate():
@@ -143,20 +143,20 @@ def test_along_one_axis(axis):
     x = np.round(numbers((5, 6, 7)))
     for code in "dfie":
         y = x.astype(code)
-        np.testing.assert_array_equal(reduce.argmax(y, axis), y.argmax(axis), strict=True)
-        np.testing.assert_array_equal(reduce.argmin(y, axis), y.argmin(axis), strict=True)
-    assert reduce.argmax(x, axis, True).shape == x.max(axis, keepdims=True).shape
-    got = reduce.log_softmax(x, axis)
+        np.testing.assert_array_equal(search.argmax(y, axis), y.argmax(axis), strict=True)
+        np.testing.assert_array_equal(search.argmin(y, axis), y.argmin(axis), strict=True)
+    assert search.argmax(x, axis, True).shape == x.max(axis, keepdims=True).shape
+    got = softmax.log_softmax(x, axis)
     assert got.flags.c_contiguous
     want = x - np.log(np.exp(x).sum(axis, keepdims=True))
     np.testing.assert_allclose(got, want, rtol=1e-13, atol=1e-14)
-    assert reduce.log_softmax(x.astype("e"), axis).dtype == np.float16
-    assert reduce.logsumexp(x.astype("i"), (axis,)).dtype == np.float64
+    assert softmax.log_softmax(x.astype("e"), axis).dtype == np.float16
+    assert softmax.logsumexp(x.astype("i"), (axis,)).dtype == np.float64
 
 
 def test_zero_dimensions():
     x = np.array(2.5)
-    assert reduce.logsumexp(x, ()) == 2.5
+    assert softmax.logsumexp(x, ()) == 2.5
     assert reduce.any(x, ()).dtype == bool
 
 
@@ -166,4 +166,4 @@ def test_unsupported_dtypes():
     with pytest.raises(TypeError, match="max: no kernel for dtype complex128"):
         reduce.max(np.zeros(2, complex), (0,))
     with pytest.raises(TypeError, match=r"argmax: dtype .* is not supported"):
-        reduce.argmax(np.zeros(2, "g"), 0)
+        search.argmax(np.zeros(2, "g"), 0)

@@ -62,6 +62,7 @@ REFUSED = {
         ),
         *("arctan2", "digamma", "erf", "erfc", "erfinv", "lgamma", "polygamma"),
         *("cbrt", "hypot", "log_sigmoid", "logaddexp", "xlogy"),
+        *("euclidean_norm", "log_softmax_pull", "softmax", "softmax_pull", "variance"),
     },
 }
 OF_COMPLEX = [

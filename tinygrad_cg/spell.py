@@ -32,6 +32,7 @@ from .ops import (
     pooling,
     random,
     reductions,
+    scans,
     shape,
     sorting,
     special,
@@ -40,7 +41,7 @@ from .ops import (
 
 _MODULES = (
     *(complex, convolution, creation, einsum, elementwise, indexing, linalg, padding, pooling),
-    *(random, reductions, shape, sorting, special, trigonometric),
+    *(random, reductions, scans, shape, sorting, special, trigonometric),
 )
 _OPERATIONS = {
     name: value

@@ -311,13 +311,13 @@ def polynomial(typingctx, x, coefficients):
     return None
 
 
-def _float_intrinsic(name: str, operands: int) -> Callable:
+def _float_intrinsic(name: str, operands: int, flags: tuple[str, ...] = ()) -> Callable:
     def generate(context, builder, signature, arguments):
         kind = context.get_value_type(signature.return_type)
         suffix = {"float": "f32", "double": "f64"}[str(kind)]
         declared = ir.FunctionType(kind, [kind] * operands)
         function = cgutils.get_or_insert_function(builder.module, declared, f"llvm.{name}.{suffix}")
-        return builder.call(function, arguments)
+        return builder.call(function, arguments, fastmath=flags)
 
     @intrinsic
     def call_one(typingctx, x):
@@ -336,6 +336,10 @@ def _float_intrinsic(name: str, operands: int) -> Callable:
 
 float_maximum = _float_intrinsic("maximum", 2)
 float_minimum = _float_intrinsic("minimum", 2)
+largest_number = _float_intrinsic("maxnum", 2, ("nnan", "nsz", "reassoc"))
+smallest_number = _float_intrinsic("minnum", 2, ("nnan", "nsz", "reassoc"))
+"""One instruction, which a reduction may use in any order: the result means nothing if an
+operand is nan, so whoever folds with these looks for nan as well."""
 float_floor = _float_intrinsic("floor", 1)
 float_ceil = _float_intrinsic("ceil", 1)
 float_round = _float_intrinsic("rint", 1)
@@ -392,6 +396,26 @@ def fits(typingctx, array, out):
         )
 
     return types.boolean(array, out), generate
+
+
+@intrinsic
+def integer(typingctx, address):
+    """The number that an address is."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.ptrtoint(arguments[0], context.get_value_type(signature.return_type))
+
+    return types.intp(types.voidptr), generate
+
+
+@intrinsic
+def pointer(typingctx, number):
+    """The address that a number is."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+    return types.voidptr(types.intp), generate
 
 
 @jitable

@@ -142,10 +142,9 @@ def _step(x, axis):
 
 
 @jitable
-def _packed(x, offset, count, buffer):
-    """`count` elements of a row from a byte offset on, copied only if they are strided."""
+def packed(x, offset, step, count, buffer):
+    """`count` elements from a byte offset on, copied only if their step leaves gaps."""
     vectorised()
-    step = _step(x, 2)
     if step == x.itemsize:
         return span(x, offset, count)
     for i in range(np.uintp(count)):
@@ -214,7 +213,7 @@ def unary_kernels(f: Callable) -> dict[str, Callable]:
                 row_out = i * out.strides[0] + j * out.strides[1]
                 for start in range(0, n2, BUFFER):
                     count = min(BUFFER, n2 - start)
-                    a = _packed(x, row_x + start * _step(x, 2), count, buffer_x)
+                    a = packed(x, row_x + start * _step(x, 2), _step(x, 2), count, buffer_x)
                     target = span(out, row_out + start * out.itemsize, count)
                     for k in range(np.uintp(count)):
                         target[k] = f(a[k])
@@ -245,7 +244,7 @@ def guarded_kernels(f: Callable, test: Callable, fast: Callable) -> dict[str, Ca
                 row_out = i * out.strides[0] + j * out.strides[1]
                 for start in range(0, n2, BUFFER):
                     count = min(BUFFER, n2 - start)
-                    a = _packed(x, row_x + start * _step(x, 2), count, buffer_x)
+                    a = packed(x, row_x + start * _step(x, 2), _step(x, 2), count, buffer_x)
                     target = span(out, row_out + start * out.itemsize, count)
                     _flat1_guarded(f, test, fast, a, target)
 
@@ -296,8 +295,8 @@ def binary_kernels(f: Callable) -> dict[str, Callable]:
                 row_out = i * out.strides[0] + j * out.strides[1]
                 for start in range(0, n2, BUFFER):
                     count = min(BUFFER, n2 - start)
-                    a = _packed(x, row_x + start * _step(x, 2), count, buffer_x)
-                    b = _packed(y, row_y + start * _step(y, 2), count, buffer_y)
+                    a = packed(x, row_x + start * _step(x, 2), _step(x, 2), count, buffer_x)
+                    b = packed(y, row_y + start * _step(y, 2), _step(y, 2), count, buffer_y)
                     target = span(out, row_out + start * out.itemsize, count)
                     for k in range(np.uintp(count)):
                         target[k] = f(a[k], b[k])
@@ -334,9 +333,9 @@ def ternary_kernels(f: Callable) -> dict[str, Callable]:
                 row_out = i * out.strides[0] + j * out.strides[1]
                 for start in range(0, n2, BUFFER):
                     count = min(BUFFER, n2 - start)
-                    a = _packed(x, row_x + start * _step(x, 2), count, buffer_x)
-                    b = _packed(y, row_y + start * _step(y, 2), count, buffer_y)
-                    c = _packed(z, row_z + start * _step(z, 2), count, buffer_z)
+                    a = packed(x, row_x + start * _step(x, 2), _step(x, 2), count, buffer_x)
+                    b = packed(y, row_y + start * _step(y, 2), _step(y, 2), count, buffer_y)
+                    c = packed(z, row_z + start * _step(z, 2), _step(z, 2), count, buffer_z)
                     target = span(out, row_out + start * out.itemsize, count)
                     for k in range(np.uintp(count)):
                         target[k] = f(a[k], b[k], c[k])

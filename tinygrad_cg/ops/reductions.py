@@ -6,21 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels import quiet
+from tinygrad_cg_kernels import moments, quiet, search
 from tinygrad_cg_kernels import reduce as kreduce
+from tinygrad_cg_kernels import softmax as ksoftmax
 from tinygrad_cg_kernels.dtypes import computing
 
-from ..convert import convert
+from ..convert import convert, promote
 from ..primitive import Primitive, apply, register
 from ..tensor import Aval, Tensor
+from .complex import imag, real
 from .creation import ones
 from .define import Case, as_int, folded_shape, normalize_axis, reduction
 from .elementwise import (
+    add,
     divide,
     equal,
     exp,
     multiply,
+    negative,
     power,
+    sqrt,
     subtract,
     where,
 )
@@ -173,13 +178,57 @@ def _finite(x: Tensor) -> Tensor:
 
 reduce_logsumexp = reduction(
     "logsumexp",
-    kreduce.logsumexp,
+    ksoftmax.logsumexp,
     doc="log(sum(exp(x))) over axes, without overflow.",
     vjp=lambda dy, x, out, shape, axis, keepdims: multiply(
         unfold(dy, shape, axis, keepdims),
         exp(subtract(x, _finite(unfold(out, shape, axis, keepdims)))),
     ),
     reference=lambda x, axis, keepdims: np.log(np.sum(np.exp(x), axis, keepdims=keepdims)),
+    samples=CASES,
+)
+
+
+def _variance_rule(dy: Tensor, x: Tensor, shape: Any, axis: tuple, keepdims: bool) -> Tensor:
+    scaled = multiply(unfold(dy, shape, axis, keepdims), 2.0 / max(_count(shape, axis), 1))
+    return multiply(scaled, subtract(x, reduce_mean(x, axis, True)))
+
+
+_variance = reduction(
+    "variance",
+    moments.variance,
+    doc="The mean of squared distances from the mean over axes. Integers become float64.",
+    vjp=_variance_rule,
+    reference=lambda x, axis, keepdims: np.var(x, axis, keepdims=keepdims),
+    samples=CASES,
+)
+
+
+def reduce_variance(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The mean of squared distances from the mean over axes; real for complex `x`.
+
+    `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Integers
+    become float64. Raises InvalidArgumentError for an axis that `x` does not have.
+    """
+    x = convert(x)
+    if x.dtype.kind != "c":
+        return _variance(x, axis, keepdims)
+    return add(_variance(real(x), axis, keepdims), _variance(imag(x), axis, keepdims))
+
+
+def reduce_std(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The standard deviation over axes, the root of `reduce_variance`, which see."""
+    return sqrt(reduce_variance(x, axis, keepdims))
+
+
+euclidean_norm = reduction(
+    "euclidean_norm",
+    moments.norm,
+    doc="The root of the sum of squares over axes, of real numbers. Integers become float64.",
+    vjp=lambda dy, x, out, shape, axis, keepdims: multiply(
+        unfold(divide(dy, out), shape, axis, keepdims), x
+    ),
+    reference=lambda x, axis, keepdims: np.sqrt(np.sum(x * x, axis, keepdims=keepdims)),
     samples=CASES,
 )
 
@@ -207,17 +256,86 @@ def _along(name: str, kernel: Any, abstract: Any, kind: str, **record: Any) -> P
     )
 
 
-_argmax = _along("argmax", kreduce.argmax, _arg_aval, "reduction", reference=np.argmax)
-_argmin = _along("argmin", kreduce.argmin, _arg_aval, "reduction", reference=np.argmin)
-_log_softmax = _along(
-    "log_softmax",
-    kreduce.log_softmax,
-    lambda x, axis: Aval(x.shape, kreduce.log_softmax.result_dtype(x.dtype)),
-    "reduction",
-    vjp=(
-        lambda dy, out, axis: subtract(dy, multiply(exp(out), reduce_sum(dy, axis, keepdims=True))),
+_argmax = _along("argmax", search.argmax, _arg_aval, "reduction", reference=np.argmax)
+_argmin = _along("argmin", search.argmin, _arg_aval, "reduction", reference=np.argmin)
+_NORMALISED = [Case(((2, 3),), {"axis": 1}), Case(((3, 2, 2),), {"axis": 0})]
+_NORMALISED_TWICE = [Case(case.shapes * 2, case.params) for case in _NORMALISED]
+
+
+def _pull(name: str, kernel: Any, vjp: Any, reference: Any) -> Primitive:
+    """The gradient of a normalisation: a function of the upstream one, and of the result."""
+    return register(
+        Primitive(
+            name,
+            lambda dy, y, axis: kernel(*_alike(dy, y), axis),
+            ("dy", "y"),
+            lambda dy, y, axis: Aval(y.shape, kernel.result_dtype(promote(dy.dtype, y.dtype))),
+            vjp,
+            kind="normalisation",
+            kernel=kernel,
+            batch=lambda params, size: {"axis": params["axis"] + 1},
+            reference=reference,
+            samples=_NORMALISED_TWICE,
+        )
+    )
+
+
+def _alike(dy: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    dtype = promote(dy.dtype, y.dtype)
+    return quiet.cast(dy, dtype), quiet.cast(y, dtype)
+
+
+def _sum_along(x: Tensor, axis: int) -> Tensor:
+    return reduce_sum(x, axis, keepdims=True)
+
+
+def _softmax_pull_by_result(u: Tensor, dy: Tensor, y: Tensor, axis: int) -> Tensor:
+    kept = multiply(u, subtract(dy, _sum_along(multiply(dy, y), axis)))
+    return subtract(kept, multiply(dy, _sum_along(multiply(u, y), axis)))
+
+
+_softmax_pull = _pull(
+    "softmax_pull",
+    ksoftmax.softmax_grad,
+    (
+        lambda dy, y, axis: apply(_softmax_pull, (dy, y), {"axis": axis}),
+        _softmax_pull_by_result,
     ),
-    reference=lambda x, axis: x - np.log(np.sum(np.exp(x), axis, keepdims=True)),
+    lambda dy, y, axis: y * (dy - np.sum(dy * y, axis, keepdims=True)),
+)
+_log_softmax_pull = _pull(
+    "log_softmax_pull",
+    ksoftmax.log_softmax_grad,
+    (
+        lambda u, y, axis: subtract(u, _sum_along(multiply(u, exp(y)), axis)),
+        lambda u, dy, y, axis: multiply(multiply(u, exp(y)), negative(_sum_along(dy, axis))),
+    ),
+    lambda dy, y, axis: dy - np.exp(y) * np.sum(dy, axis, keepdims=True),
+)
+
+
+def _normalisation(name: str, kernel: Any, pull: Primitive, reference: Any) -> Primitive:
+    return _along(
+        name,
+        kernel,
+        lambda x, axis: Aval(x.shape, kernel.result_dtype(x.dtype)),
+        "reduction",
+        vjp=(lambda dy, out, axis: apply(pull, (dy, out), {"axis": axis}),),
+        reference=reference,
+    )
+
+
+_softmax = _normalisation(
+    "softmax",
+    ksoftmax.softmax,
+    _softmax_pull,
+    lambda x, axis: np.exp(x) / np.sum(np.exp(x), axis, keepdims=True),
+)
+_log_softmax = _normalisation(
+    "log_softmax",
+    ksoftmax.log_softmax,
+    _log_softmax_pull,
+    lambda x, axis: x - np.log(np.sum(np.exp(x), axis, keepdims=True)),
 )
 
 
@@ -250,11 +368,15 @@ def log_softmax(x: Any, axis: Any = -1) -> Tensor:
 
     Integers become float64. Raises InvalidArgumentError for an axis that `x` does not have.
     """
-    x = convert(x)
-    place = normalize_axis("log_softmax", as_int("log_softmax", "axis", axis), x._data.ndim)
-    return apply(_log_softmax, (x,), {"axis": place})
+    return _normalised(_log_softmax, x, axis)
 
 
 def softmax(x: Any, axis: Any = -1) -> Tensor:
     """``exp(x) / sum(exp(x))`` along `axis`, without overflow; as `log_softmax` otherwise."""
-    return exp(log_softmax(x, axis))
+    return _normalised(_softmax, x, axis)
+
+
+def _normalised(primitive: Primitive, x: Any, axis: Any) -> Tensor:
+    x = convert(x)
+    place = normalize_axis(primitive.name, as_int(primitive.name, "axis", axis), x._data.ndim)
+    return apply(primitive, (x,), {"axis": place})

@@ -1,0 +1,291 @@
+"""How values are folded: combines of two, totals of a row, and cores that run over an array."""
+
+import numpy as np
+from numba import types
+
+from tinygrad_cg_kernels import math
+from tinygrad_cg_kernels.compile import (
+    by_type,
+    jitable,
+    largest_number,
+    like,
+    reassociating_add,
+    reassociating_multiply,
+    smallest_number,
+    span,
+    vectorised,
+)
+from tinygrad_cg_kernels.inner import packed
+
+SPAN = 1024  # elements whose partial result is kept apart, so that rounding errors stay small
+STRIP = 2048  # columns that are accumulated at a time
+BAND = 128 * 1024  # elements of a strip that are accumulated into one partial result
+
+# --- combining two values ---------------------------------------------------------------
+
+
+def add(x, y):
+    return np.add(x, y)
+
+
+def multiply(x, y):
+    return np.multiply(x, y)
+
+
+@jitable
+def _plain_add(x, y):
+    return like(x + y, x)
+
+
+@jitable
+def _plain_multiply(x, y):
+    return like(x * y, x)
+
+
+@jitable
+def _float_add(x, y):
+    return reassociating_add(x, y)
+
+
+@jitable
+def _float_multiply(x, y):
+    return reassociating_multiply(x, y)
+
+
+by_type(add, {types.Float: _float_add, types.Number: _plain_add})
+by_type(multiply, {types.Float: _float_multiply, types.Number: _plain_multiply})
+
+
+def larger(x, y):
+    """The larger of two values, nan if one is; three instructions where IEEE's takes five."""
+    return np.maximum(x, y)
+
+
+def smaller(x, y):
+    return np.minimum(x, y)
+
+
+@jitable
+def _larger_float(x, y):
+    best = x if x > y else y
+    return x if x != x else best
+
+
+@jitable
+def _smaller_float(x, y):
+    best = x if x < y else y
+    return x if x != x else best
+
+
+@jitable
+def _larger_other(x, y):
+    return math.maximum(x, y)
+
+
+@jitable
+def _smaller_other(x, y):
+    return math.minimum(x, y)
+
+
+by_type(larger, {types.Float: _larger_float, types.Type: _larger_other})
+by_type(smaller, {types.Float: _smaller_float, types.Type: _smaller_other})
+
+
+@jitable
+def either(x, y):
+    return x | y
+
+
+@jitable
+def both(x, y):
+    return x & y
+
+
+# --- totals of a row --------------------------------------------------------------------
+
+
+@jitable
+def _total(combine, start, row):
+    """Combine a contiguous row, span by span."""
+    vectorised()
+    whole = start
+    for first in range(0, row.size, SPAN):
+        part = span(row, first * row.itemsize, min(SPAN, row.size - first))
+        value = start
+        for i in range(np.uintp(part.size)):
+            value = combine(value, part[i])
+        whole = combine(whole, value)
+    return whole
+
+
+@jitable
+def sum_row(row):
+    """The sum of a row."""
+    return _total(add, like(0, row[0]), row)
+
+
+@jitable
+def prod_row(row):
+    return _total(multiply, like(1, row[0]), row)
+
+
+@jitable
+def any_row(row):
+    return _total(either, False, row)
+
+
+@jitable
+def all_row(row):
+    return _total(both, True, row)
+
+
+def _largest(start, row):
+    return np.max(row)
+
+
+def _smallest(start, row):
+    return np.min(row)
+
+
+@jitable
+def _largest_float(start, row):
+    vectorised()
+    value, spoiled = start, False
+    for i in range(np.uintp(row.size)):
+        value = largest_number(value, row[i])
+        spoiled |= row[i] != row[i]
+    return like(np.nan, start) if spoiled else value
+
+
+@jitable
+def _smallest_float(start, row):
+    vectorised()
+    value, spoiled = start, False
+    for i in range(np.uintp(row.size)):
+        value = smallest_number(value, row[i])
+        spoiled |= row[i] != row[i]
+    return like(np.nan, start) if spoiled else value
+
+
+@jitable
+def _largest_other(start, row):
+    return _total(math.maximum, start, row)
+
+
+@jitable
+def _smallest_other(start, row):
+    return _total(math.minimum, start, row)
+
+
+by_type(_largest, {types.Float: _largest_float, types.Type: _largest_other})
+by_type(_smallest, {types.Float: _smallest_float, types.Type: _smallest_other})
+
+
+@jitable
+def max_row(row):
+    """The largest element of a row, nan if one is."""
+    return _largest(row[0], row)
+
+
+@jitable
+def min_row(row):
+    """The smallest element of a row, nan if one is."""
+    return _smallest(row[0], row)
+
+
+# --- cores ------------------------------------------------------------------------------
+
+
+@jitable
+def rows_core(total, combine, first, count, sizes, x, out):
+    """Units are rows, or blocks of long rows.
+
+    Sizes: length of a row, step from row to row, blocks in a row, length of a block, and the
+    step from element to element.
+    """
+    length, step, blocks, block, gap = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
+    buffer = np.empty(SPAN if gap != x.itemsize else 0, x.dtype)
+    for unit in range(first, first + count):
+        start = unit % blocks * block if blocks > 1 else 0
+        offset = unit // blocks * step + start * gap if blocks > 1 else unit * step
+        size = min(block, length - start)
+        if gap == x.itemsize:
+            out[np.uintp(unit)] = total(span(x, offset, size))
+        else:
+            out[np.uintp(unit)] = _spread_total(combine, total, x, offset, gap, size, buffer)
+
+
+@jitable
+def _spread_total(combine, total, x, offset, gap, size, buffer):
+    """The total of elements that lie apart, packed a span at a time."""
+    whole = total(packed(x, offset, gap, min(SPAN, size), buffer))
+    for first in range(SPAN, size, SPAN):
+        part = packed(x, offset + first * gap, gap, min(SPAN, size - first), buffer)
+        whole = combine(whole, total(part))
+    return whole
+
+
+@jitable
+def fold_eight(combine, total, x, offset, step):
+    """Combine eight rows of `x`, from a byte offset on, into a row of totals."""
+    vectorised()
+    n = total.size
+    a, b = span(x, offset, n), span(x, offset + step, n)
+    c, d = span(x, offset + 2 * step, n), span(x, offset + 3 * step, n)
+    e, f = span(x, offset + 4 * step, n), span(x, offset + 5 * step, n)
+    g, h = span(x, offset + 6 * step, n), span(x, offset + 7 * step, n)
+    for k in range(np.uintp(n)):
+        left = combine(combine(a[k], b[k]), combine(c[k], d[k]))
+        right = combine(combine(e[k], f[k]), combine(g[k], h[k]))
+        total[k] = combine(total[k], combine(left, right))
+
+
+@jitable
+def fold_one(combine, total, line):
+    """Combine a row into a row of totals."""
+    vectorised()
+    for k in range(np.uintp(total.size)):
+        total[k] = combine(total[k], line[k])
+
+
+@jitable
+def copy(line, out):
+    """Copy a row."""
+    vectorised()
+    for k in range(np.uintp(out.size)):
+        out[k] = line[k]
+
+
+@jitable
+def columns_core(combine, unused, first, count, sizes, x, out):
+    """Units are strips of bands of rows: see `column_sizes`."""
+    length, after, outer_step, step = sizes[0], sizes[1], sizes[2], sizes[3]
+    band, bands, strip, strips = sizes[4], sizes[5], sizes[6], sizes[7]
+    for unit in range(first, first + count):
+        left = unit % strips * strip
+        line = unit // strips
+        top = line % bands * band
+        offset = line // bands * outer_step + top * step + left * x.itemsize
+        width = min(strip, after - left)
+        total = span(out, (line * after + left) * out.itemsize, width)
+        copy(span(x, offset, width), total)
+        height = min(band, length - top)
+        done = 1
+        while done + 8 <= height:
+            fold_eight(combine, total, x, offset + done * step, step)
+            done += 8
+        while done < height:
+            fold_one(combine, total, span(x, offset + done * step, width))
+            done += 1
+
+
+def column_sizes(length: int, after: int, outer_step: int, step: int) -> tuple[int, ...]:
+    """What a core of columns knows of an array (..., length, after) whose rows are contiguous.
+
+    Rows are taken in bands, each with a partial result, and columns in strips.
+    """
+    strip = min(after, STRIP)
+    band = min(max(BAND // strip, 64), SPAN)
+    bands = -(-length // band)
+    strips = -(-after // strip)
+    return (length, after, outer_step, step, band, bands, strip, strips)

@@ -1,0 +1,153 @@
+"""Kernels over a range of units: rows, strips of columns, blocks of a long vector.
+
+A *core* is ``core(f, g, first, count, sizes, *arrays)``: it does the units from `first` on,
+which touch disjoint outputs, with up to two functions, and reads what it needs to know of
+shapes and steps (in bytes) from `sizes`. The arrays stand for their memory alone: the core
+looks at it through `span`. Small work enters the core directly; large work, and work on
+memory that is not one contiguous array, goes block by block through the thread splitter. How
+work is cut into units and blocks never depends on the number of threads, so neither do the
+bits of the results.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.core.errors import NumbaError
+
+from tinygrad_cg_kernels import compile as build
+from tinygrad_cg_kernels import threads
+from tinygrad_cg_kernels.compile import integer, pointer, vector, wide_vectors
+from tinygrad_cg_kernels.dtypes import INT64
+
+SPLIT = threads.THRESHOLD
+
+
+class Ranged:
+    """A core made into kernels, compiled for each choice of dtypes at first use.
+
+    Parameters
+    ----------
+    name : what errors, tracebacks and cache files call it.
+    core : the function of units, see above, importable like all kernels close over.
+    arrays : how many arrays it takes, 2 or 3.
+    sizes : how many numbers `sizes` holds.
+    functions : what it gets for `f` and `g`.
+    """
+
+    def __init__(
+        self, name: str, core: Callable, arrays: int, sizes: int, functions: tuple[Callable, ...]
+    ) -> None:
+        self.name, self.core, self.sizes = name, core, sizes
+        self.functions = (*functions, None, None)[:2]
+        self.dispatchers: dict[str, Any] = {}
+        self.entries: dict[Any, Callable] = {}
+        self._direct = _direct(core, self.functions, arrays)
+        self._blocks: dict[Any, tuple[int, Any]] = {}
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}>"
+
+    def __call__(
+        self, arrays: Sequence[np.ndarray], sizes: tuple[int, ...], units: int, work: int
+    ) -> None:
+        """Do all units on arrays, of which the outputs come last.
+
+        `work` says how many elements are looked at: it decides about threads.
+        """
+        if work < SPLIT and all(array.flags.c_contiguous for array in arrays):
+            enter = self._entry(tuple([array.dtype for array in arrays]))
+            enter(units, sizes, *[array.reshape(-1) for array in arrays])
+        elif units:
+            self._share(arrays, sizes, units, work)
+
+    def _entry(self, dtypes: tuple[np.dtype, ...]) -> Callable:
+        """The compiled way in for small work: ``enter(units, sizes, *flat arrays)``."""
+        found = self.entries.get(dtypes)
+        if found is None:
+            if "direct" not in self.dispatchers:
+                self.dispatchers["direct"] = build.kernel(self._direct, self.name, nogil=True)
+            kinds = [build.array_type(dtype, 1) for dtype in dtypes]
+            sizes = types.UniTuple(types.intp, self.sizes)
+            found = self._compiled(
+                dtypes, build.entry, self.dispatchers["direct"], types.intp, sizes, *kinds
+            )
+            self.entries[dtypes] = found
+        return found
+
+    def _compiled(self, dtypes: tuple[np.dtype, ...], compiler: Callable, *arguments: Any) -> Any:
+        try:
+            return compiler(*arguments)
+        except NumbaError as error:
+            name = self.name.rpartition("_")[0]  # without the form
+            raise TypeError(f"{name}: no kernel for dtype {dtypes[0]}") from error
+
+    def _share(self, arrays, sizes: tuple[int, ...], units: int, work: int) -> None:
+        """All units, in blocks of about `threads.BLOCK` elements, on all threads."""
+        dtypes = tuple([array.dtype for array in arrays])
+        block = self._blocks.get(dtypes)
+        if block is None:
+            template = _block(self.core, self.functions, dtypes, self.sizes)
+            name = f"{self.name}_block"
+            block = self._compiled(dtypes, build.block_address, template, name)
+            self._blocks[dtypes] = block
+        info = np.array([array.ctypes.data for array in arrays] + list(sizes), INT64)
+        step = max(threads.BLOCK * units // max(work, 1), 1)
+        threads.split(block[0], (info.ctypes.data, 0), (0, step), units, step)
+
+
+class Compound:
+    """What is made of several kernels, each compiled at its first use."""
+
+    name: str
+    kernels: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}>"
+
+    @property
+    def dispatchers(self) -> dict[str, Any]:
+        """The Numba dispatchers in use so far."""
+        return {
+            f"{form}_{variant}": dispatcher
+            for form, kernel in self.kernels.items()
+            for variant, dispatcher in kernel.dispatchers.items()
+        }
+
+
+def _direct(core: Callable, functions: tuple[Any, ...], arrays: int) -> Callable:
+    """The kernel for small work; the arrays are flat and contiguous."""
+    f, g = functions
+
+    def direct2(units, sizes, a, b):
+        wide_vectors()
+        core(f, g, 0, units, sizes, a, b)
+
+    def direct3(units, sizes, a, b, c):
+        wide_vectors()
+        core(f, g, 0, units, sizes, a, b, c)
+
+    return {2: direct2, 3: direct3}[arrays]
+
+
+def _block(
+    core: Callable, functions: tuple[Any, ...], dtypes: tuple[np.dtype, ...], sizes: int
+) -> Callable:
+    """The C function for the splitter: it gets addresses and sizes, and the first unit."""
+    f, g = functions
+    type_a, type_b, type_c = (*dtypes, dtypes[0])[:3]
+
+    def block2(info, first, c, d, n):
+        wide_vectors()
+        known = vector(info, 2 + sizes, INT64)
+        x, y = vector(pointer(known[0]), 1, type_a), vector(pointer(known[1]), 1, type_b)
+        core(f, g, integer(first), n, known[2:], x, y)
+
+    def block3(info, first, c, d, n):
+        wide_vectors()
+        known = vector(info, 3 + sizes, INT64)
+        x, y = vector(pointer(known[0]), 1, type_a), vector(pointer(known[1]), 1, type_b)
+        core(f, g, integer(first), n, known[3:], x, y, vector(pointer(known[2]), 1, type_c))
+
+    return {2: block2, 3: block3}[len(dtypes)]
