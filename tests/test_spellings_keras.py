@@ -121,6 +121,12 @@ ops.amin([1, 2]) -> 1 int32
 ops.max_pool(line, 2) -> [[[5.0]]] float32
 ops.max_pool(square, pool_size=(2, 1), strides=1, padding="valid") -> [[[[3.0], [4.0]]]] float32
 ops.maximum([1, 5], 3) -> [3, 5] int32
+ops.cumprod([[2, 3], [4, 5]]) -> [2, 6, 24, 120] int32
+ops.cumsum([[1, 2], [3, 4]], axis=1) -> [[1, 3], [3, 7]] int32
+ops.cumsum([1, 2], dtype="float32") -> [1.0, 3.0] float32
+ops.softmax([[0.0, 0.0]], axis=None) -> [[0.5, 0.5]] float32
+ops.std([1, 3]) -> 1.0 float32
+ops.var([[1.0, 3.0], [2.0, 6.0]], axis=1, keepdims=True) -> [[1.0], [4.0]] float32
 ops.mean([1, 2]) -> 1.5 float32
 ops.mean([[1.0, 2.0]], axis=0) -> [1.0, 2.0] float32
 ops.min([[1, 5], [7, 2]], 0) -> [1, 2] int32

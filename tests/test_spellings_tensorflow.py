@@ -72,6 +72,18 @@ tf.maximum([1, 5], 3) -> [3, 5] int32
 tf.minimum([1, 5], 3) -> [1, 3] int32
 tf.multiply([1.0, 2.0], 3.0) -> [3.0, 6.0] float32
 tf.negative([1, -2]) -> [-1, 2] int32
+tf.cumsum([1, 2, 3]) -> [1, 3, 6] int32
+tf.cumsum([[1.0, 2.0], [3.0, 4.0]]) -> [[1.0, 2.0], [4.0, 6.0]] float32
+tf.cumsum([[1.0, 2.0], [3.0, 4.0]], axis=1) -> [[1.0, 3.0], [3.0, 7.0]] float32
+tf.cumsum([1, 2, 3], exclusive=True) -> [0, 1, 3] int32
+tf.math.cumsum(x=[1, 2, 3], reverse=True) -> [6, 5, 3] int32
+tf.math.cumsum([1, 2, 3], 0, True, True) -> [5, 3, 0] int32
+tf.math.cumprod([2, 3, 4]) -> [2, 6, 24] int32
+tf.math.cumprod([2.0, 3.0, 4.0], exclusive=True, reverse=True) -> [12.0, 4.0, 1.0] float32
+tf.math.reduce_variance([1.0, 2.0, 3.0, 4.0]) -> 1.25 float32
+tf.math.reduce_variance([[1.0, 3.0], [2.0, 6.0]], 1, True) -> [[1.0], [4.0]] float32
+tf.math.reduce_std([[1.0, 3.0], [2.0, 6.0]], axis=1) -> [1.0, 2.0] float32
+tf.math.softmax([[0.0, 0.0]]) -> [[0.5, 0.5]] float32
 tf.norm([3.0, 4.0]) -> 5.0 float32
 tf.norm([[3.0, 4.0], [6.0, 8.0]], axis=1) -> [5.0, 10.0] float32
 tf.norm([[3.0, 4.0], [6.0, 8.0]], axis=1, keepdims=True) -> [[5.0], [10.0]] float32

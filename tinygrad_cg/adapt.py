@@ -10,9 +10,9 @@ import numpy as np
 from .convert import convert
 from .errors import InvalidArgumentError
 from .ops.creation import linspace
-from .ops.elementwise import divide, floor, multiply, round_half_even, subtract
+from .ops.elementwise import divide, exp, floor, multiply, round_half_even, sqrt, subtract
 from .ops.indexing import gather, getitem
-from .ops.reductions import log_softmax, reduce_logsumexp
+from .ops.reductions import log_softmax, reduce_logsumexp, reduce_variance, softmax
 from .ops.shape import cast, expand_dims, reshape
 from .ops.sorting import argsort, sort, take_along_axis
 from .tensor import Tensor
@@ -108,6 +108,28 @@ def log_softmax_over(x: Tensor, axis: Any) -> Tensor:
     if axis is None or isinstance(axis, (tuple, list)):
         return subtract(x, reduce_logsumexp(x, axis, keepdims=True))
     return log_softmax(x, axis)
+
+
+def softmax_over(x: Tensor, axis: Any) -> Tensor:
+    """`softmax` over one axis, several, or all (None)."""
+    if axis is None or isinstance(axis, (tuple, list)):
+        return exp(log_softmax_over(x, axis))
+    return softmax(x, axis)
+
+
+def variance(x: Tensor, axis: Any, ddof: float, keepdims: bool) -> Tensor:
+    """The variance, with the sum of squares divided by so many less than there are elements."""
+    found = reduce_variance(x, axis, keepdims)
+    if not ddof:
+        return found
+    count = x.size // found.size if found.size else 0
+    with np.errstate(all="ignore"):
+        return multiply(found, float(np.float64(count) / max(count - ddof, 0)))
+
+
+def deviation(x: Tensor, axis: Any, ddof: float, keepdims: bool) -> Tensor:
+    """The root of `variance`."""
+    return sqrt(variance(x, axis, ddof, keepdims))
 
 
 def spaced(start: Any, stop: Any, num: Any, endpoint: bool, dtype: Any) -> Tensor:

@@ -34,6 +34,10 @@ _TABLE = """
     cos = cos
     cosh = cosh
     digamma = digamma
+    cumprod(x, axis=0, exclusive=False, reverse=False, name=None)
+        = cumprod(x, axis, exclusive, reverse)
+    cumsum(x, axis=0, exclusive=False, reverse=False, name=None)
+        = cumsum(x, axis, exclusive, reverse)
     divide truediv = divide
     equal = equal
     erf = erf
@@ -89,8 +93,12 @@ _TABLE = """
         = reduce_min(input_tensor, axis, keepdims)
     reduce_prod(input_tensor, axis=None, keepdims=False, name=None)
         = reduce_prod(input_tensor, axis, keepdims)
+    reduce_std(input_tensor, axis=None, keepdims=False, name=None)
+        = reduce_std(input_tensor, axis, keepdims)
     reduce_sum(input_tensor, axis=None, keepdims=False, name=None)
         = reduce_sum(input_tensor, axis, keepdims)
+    reduce_variance(input_tensor, axis=None, keepdims=False, name=None)
+        = reduce_variance(input_tensor, axis, keepdims)
     round rint = round_half_even
     rsqrt = rsqrt
     scalar_mul(scalar, x, name=None) = multiply(scalar, x)

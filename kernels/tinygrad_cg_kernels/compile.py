@@ -147,6 +147,11 @@ def array_type(dtype: np.dtype, ndim: int, layout: str = "C") -> types.Array:
     return types.Array(numba.from_dtype(dtype), ndim, layout)
 
 
+def tile_types(operands: int) -> list[types.Type]:
+    """The types of a count, and of what the general kernel is told (see `inner`)."""
+    return [types.intp, types.UniTuple(types.intp, 7 + 3 * operands)]
+
+
 def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
     """Compile for these types and return the quickest way in.
 

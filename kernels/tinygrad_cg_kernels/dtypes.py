@@ -21,6 +21,14 @@ def native(name: str, dtype: np.dtype) -> np.dtype:
     return result
 
 
+def real_float(name: str, dtype: np.dtype) -> np.dtype:
+    """A real float dtype itself, float64 for integers and bool; TypeError for any other."""
+    dtype = native(name, dtype)
+    if dtype.kind == "c":
+        raise TypeError(f"{name}: no kernel for dtype {dtype}")
+    return FLOAT64 if dtype.kind in "biu" else dtype
+
+
 @cache
 def promote(*dtypes: np.dtype) -> np.dtype:
     """The dtype in which arrays of these dtypes meet.

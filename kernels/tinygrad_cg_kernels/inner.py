@@ -11,16 +11,20 @@ import numpy as np
 from tinygrad_cg_kernels import threads
 from tinygrad_cg_kernels.compile import (
     fits,
+    integer,
     jitable,
+    pointer,
     scalar,
     span,
     vector,
     vectorised,
     wide_vectors,
 )
+from tinygrad_cg_kernels.dtypes import INT64
 
 SPLIT = threads.THRESHOLD
-BUFFER = 512  # elements of a strided row that are packed at a time
+GUARDED = 512  # elements that are tested at a time
+BUFFER = 1024  # elements of strided operands that are packed at a time
 
 
 # --- the loops ------------------------------------------------------------------------
@@ -115,8 +119,8 @@ def _all_pass(test, x):
 @jitable
 def _flat1_guarded(f, test, fast, x, out):
     wide_vectors()
-    for start in range(0, out.size, BUFFER):
-        count = min(BUFFER, out.size - start)
+    for start in range(0, out.size, GUARDED):
+        count = min(GUARDED, out.size - start)
         part = span(x, start * x.itemsize, count)
         if _all_pass(test, part):
             _flat1(fast, part, span(out, start * out.itemsize, count))
@@ -127,18 +131,12 @@ def _flat1_guarded(f, test, fast, x, out):
 @jitable
 def _into1_guarded(f, test, fast, x):
     wide_vectors()
-    for start in range(0, x.size, BUFFER):
-        part = span(x, start * x.itemsize, min(BUFFER, x.size - start))
+    for start in range(0, x.size, GUARDED):
+        part = span(x, start * x.itemsize, min(GUARDED, x.size - start))
         if _all_pass(test, part):
             _into1(fast, part)
         else:
             _into1(f, part)
-
-
-@jitable
-def _step(x, axis):
-    """The stride of a dimension; none where a size of 1 is to be repeated."""
-    return x.strides[axis] if x.shape[axis] > 1 else 0
 
 
 @jitable
@@ -179,6 +177,217 @@ SCALARS = {
 """Which arguments of a variant are 0-d."""
 
 
+# --- tiles: strided and broadcast operands ---------------------------------------------
+# An output of three dimensions is done in tiles of some rows and columns, the units that
+# threads share. What an operand has there is used where it lies if its columns follow one
+# another, and packed into a buffer if not. Sizes: rows and columns of the whole, rows and
+# columns of a tile, tiles across each, whether tiles are stacked (then all operands are
+# packed to one long row), and three steps in bytes for each operand.
+
+
+@jitable
+def _pack(x, offset, step, gap, rows, columns, buffer):
+    for r in range(rows):
+        target = span(buffer, r * columns * x.itemsize, columns)
+        _spread(x, offset + r * step, gap, target)
+
+
+@jitable
+def _spread(x, offset, gap, out):
+    """Fill a row with elements that lie apart, or with one that is repeated."""
+    vectorised()
+    if gap == 0:
+        value = span(x, offset, 1)[0]
+        for k in range(np.uintp(out.size)):
+            out[k] = value
+    else:
+        for k in range(np.uintp(out.size)):
+            out[k] = span(x, offset + np.intp(k) * gap, 1)[0]
+
+
+@jitable
+def _tile_of(x, offset, step, gap, rows, columns, stacked, buffer, known):
+    """What holds an operand's tile, and from row to row how many elements apart.
+
+    A buffer that is `known` holds what it should if rows repeat.
+    """
+    if gap == x.itemsize:
+        if rows == 1 or step == columns * gap:
+            return span(x, offset, rows * columns), columns
+        if not stacked and step % gap == 0:
+            return span(x, offset, columns), step // gap
+    if not (known and step == 0):
+        _pack(x, offset, step, gap, rows, columns, buffer)
+    return span(buffer, 0, rows * columns), columns
+
+
+@jitable
+def _place(sizes, unit):
+    """A tile's matrix, its first row and column, and how many of each it has."""
+    n1, n2, rows, columns = sizes[0], sizes[1], sizes[2], sizes[3]
+    left = unit % sizes[5] * columns
+    above = unit // sizes[5]
+    top = above % sizes[4] * rows
+    return above // sizes[4], top, left, min(rows, n1 - top), min(columns, n2 - left)
+
+
+@jitable
+def _row(x, pitch, r, columns):
+    return span(x, r * pitch * x.itemsize, columns)
+
+
+@jitable
+def run_plain(f, test, fast, x, out):
+    """The loop of `tiles1` over one row."""
+    _flat1(f, x, out)
+
+
+@jitable
+def run_guarded(f, test, fast, x, out):
+    """The same with a fast version of the function."""
+    _flat1_guarded(f, test, fast, x, out)
+
+
+@jitable
+def tiles1(run, f, test, fast, first, count, sizes, x, out):
+    """Tiles of a function of one value."""
+    n1, n2, stacked = sizes[0], sizes[1], sizes[6] != 0
+    buffer_x = np.empty(BUFFER, x.dtype)
+    for unit in range(first, first + count):
+        i, top, left, rows, columns = _place(sizes, unit)
+        known = stacked and unit > first and top > 0
+        at_x = i * sizes[7] + top * sizes[8] + left * sizes[9]
+        a, pitch = _tile_of(x, at_x, sizes[8], sizes[9], rows, columns, stacked, buffer_x, known)
+        at = ((i * n1 + top) * n2 + left) * out.itemsize
+        if pitch == columns and (rows == 1 or columns == n2):
+            run(f, test, fast, a, span(out, at, rows * columns))
+        else:
+            for r in range(rows):
+                target = span(out, at + r * n2 * out.itemsize, columns)
+                run(f, test, fast, _row(a, pitch, r, columns), target)
+
+
+@jitable
+def _first_once(f, x, y, out):
+    vectorised()
+    value = x[0]
+    for k in range(np.uintp(out.size)):
+        out[k] = f(value, y[k])
+
+
+@jitable
+def _second_once(f, x, y, out):
+    vectorised()
+    value = y[0]
+    for k in range(np.uintp(out.size)):
+        out[k] = f(x[k], value)
+
+
+@jitable
+def tiles2(f, first, count, sizes, x, y, out):
+    """Tiles of a function of two values."""
+    n1, n2, stacked = sizes[0], sizes[1], sizes[6] != 0
+    buffer_x, buffer_y = np.empty(BUFFER, x.dtype), np.empty(BUFFER, y.dtype)
+    for unit in range(first, first + count):
+        i, top, left, rows, columns = _place(sizes, unit)
+        known = stacked and unit > first and top > 0
+        at_x = i * sizes[7] + top * sizes[8] + left * sizes[9]
+        at_y = i * sizes[10] + top * sizes[11] + left * sizes[12]
+        at = ((i * n1 + top) * n2 + left) * out.itemsize
+        if rows == 1 and sizes[9] == 0 and sizes[12] == y.itemsize:
+            target = span(out, at, columns)
+            _first_once(f, span(x, at_x, 1), span(y, at_y, columns), target)
+            continue
+        if rows == 1 and sizes[12] == 0 and sizes[9] == x.itemsize:
+            target = span(out, at, columns)
+            _second_once(f, span(x, at_x, columns), span(y, at_y, 1), target)
+            continue
+        a, pitch_a = _tile_of(x, at_x, sizes[8], sizes[9], rows, columns, stacked, buffer_x, known)
+        b, pitch_b = _tile_of(
+            y, at_y, sizes[11], sizes[12], rows, columns, stacked, buffer_y, known
+        )
+        if pitch_a == columns and pitch_b == columns and (rows == 1 or columns == n2):
+            _flat2(f, a, b, span(out, at, rows * columns))
+        else:
+            for r in range(rows):
+                target = span(out, at + r * n2 * out.itemsize, columns)
+                _flat2(f, _row(a, pitch_a, r, columns), _row(b, pitch_b, r, columns), target)
+
+
+@jitable
+def tiles3(f, first, count, sizes, x, y, z, out):
+    """Tiles of a function of three values."""
+    n1, n2, stacked = sizes[0], sizes[1], sizes[6] != 0
+    buffer_x, buffer_y = np.empty(BUFFER, x.dtype), np.empty(BUFFER, y.dtype)
+    buffer_z = np.empty(BUFFER, z.dtype)
+    for unit in range(first, first + count):
+        i, top, left, rows, columns = _place(sizes, unit)
+        known = stacked and unit > first and top > 0
+        at_x = i * sizes[7] + top * sizes[8] + left * sizes[9]
+        at_y = i * sizes[10] + top * sizes[11] + left * sizes[12]
+        at_z = i * sizes[13] + top * sizes[14] + left * sizes[15]
+        a, pitch_a = _tile_of(x, at_x, sizes[8], sizes[9], rows, columns, stacked, buffer_x, known)
+        b, pitch_b = _tile_of(
+            y, at_y, sizes[11], sizes[12], rows, columns, stacked, buffer_y, known
+        )
+        c, pitch_c = _tile_of(
+            z, at_z, sizes[14], sizes[15], rows, columns, stacked, buffer_z, known
+        )
+        at = ((i * n1 + top) * n2 + left) * out.itemsize
+        for r in range(rows):
+            target = span(out, at + r * n2 * out.itemsize, columns)
+            row_a, row_b = _row(a, pitch_a, r, columns), _row(b, pitch_b, r, columns)
+            _flat3(f, row_a, row_b, _row(c, pitch_c, r, columns), target)
+
+
+def tile_kernel(inputs: int, run: Callable, functions: tuple[Callable, ...]) -> Callable:
+    """The kernel that does all tiles: ``general(units, sizes, *operands, out)``."""
+    f, test, fast = (functions * 3)[:3]
+
+    def general1(units, sizes, x, out):
+        wide_vectors()
+        tiles1(run, f, test, fast, 0, units, sizes, x, out)
+
+    def general2(units, sizes, x, y, out):
+        wide_vectors()
+        tiles2(f, 0, units, sizes, x, y, out)
+
+    def general3(units, sizes, x, y, z, out):
+        wide_vectors()
+        tiles3(f, 0, units, sizes, x, y, z, out)
+
+    return (general1, general2, general3)[inputs - 1]
+
+
+def tile_block(
+    run: Callable, functions: tuple[Callable, ...], dtypes: tuple[np.dtype, ...]
+) -> Callable:
+    """The same for the thread splitter: it gets addresses and sizes, and the first tile."""
+    f, test, fast = (functions * 3)[:3]
+    type_a, type_b, type_c, type_d = (*dtypes, *dtypes[:1] * 3)[:4]
+
+    def block1(info, first, c, d, n):
+        wide_vectors()
+        known = vector(info, 12, INT64)
+        x, out = vector(pointer(known[0]), 1, type_a), vector(pointer(known[1]), 1, type_b)
+        tiles1(run, f, test, fast, integer(first), n, known[2:], x, out)
+
+    def block2(info, first, c, d, n):
+        wide_vectors()
+        known = vector(info, 16, INT64)
+        x, y = vector(pointer(known[0]), 1, type_a), vector(pointer(known[1]), 1, type_b)
+        tiles2(f, integer(first), n, known[3:], x, y, vector(pointer(known[2]), 1, type_c))
+
+    def block3(info, first, c, d, n):
+        wide_vectors()
+        known = vector(info, 20, INT64)
+        x, y = vector(pointer(known[0]), 1, type_a), vector(pointer(known[1]), 1, type_b)
+        z, out = vector(pointer(known[2]), 1, type_c), vector(pointer(known[3]), 1, type_d)
+        tiles3(f, integer(first), n, known[4:], x, y, z, out)
+
+    return (block1, block2, block3)[len(dtypes) - 2]
+
+
 # --- a scalar function -> kernels -------------------------------------------------------
 # What these close over is hashed for the disk cache: importable functions and dtypes only,
 # since the hash of a closure, or of a dispatcher, differs in each process.
@@ -203,22 +412,7 @@ def unary_kernels(f: Callable) -> dict[str, Callable]:
             out[i] = f(a[i])
         return True
 
-    def general(x, out):
-        wide_vectors()
-        buffer_x = np.empty(BUFFER, x.dtype)
-        n0, n1, n2 = out.shape
-        for i in range(n0):
-            for j in range(n1):
-                row_x = i * _step(x, 0) + j * _step(x, 1)
-                row_out = i * out.strides[0] + j * out.strides[1]
-                for start in range(0, n2, BUFFER):
-                    count = min(BUFFER, n2 - start)
-                    a = packed(x, row_x + start * _step(x, 2), _step(x, 2), count, buffer_x)
-                    target = span(out, row_out + start * out.itemsize, count)
-                    for k in range(np.uintp(count)):
-                        target[k] = f(a[k])
-
-    return {"point": point, "line": line, "general": general}
+    return {"point": point, "line": line}
 
 
 def guarded_kernels(f: Callable, test: Callable, fast: Callable) -> dict[str, Callable]:
@@ -234,21 +428,7 @@ def guarded_kernels(f: Callable, test: Callable, fast: Callable) -> dict[str, Ca
         _flat1_guarded(f, test, fast, span(x, 0, out.size), out)
         return True
 
-    def general(x, out):
-        wide_vectors()
-        buffer_x = np.empty(BUFFER, x.dtype)
-        n0, n1, n2 = out.shape
-        for i in range(n0):
-            for j in range(n1):
-                row_x = i * _step(x, 0) + j * _step(x, 1)
-                row_out = i * out.strides[0] + j * out.strides[1]
-                for start in range(0, n2, BUFFER):
-                    count = min(BUFFER, n2 - start)
-                    a = packed(x, row_x + start * _step(x, 2), _step(x, 2), count, buffer_x)
-                    target = span(out, row_out + start * out.itemsize, count)
-                    _flat1_guarded(f, test, fast, a, target)
-
-    return {"point": point, "line": line, "general": general}
+    return {"point": point, "line": line}
 
 
 def binary_kernels(f: Callable) -> dict[str, Callable]:
@@ -284,25 +464,8 @@ def binary_kernels(f: Callable) -> dict[str, Callable]:
             out[i] = f(a[i], b)
         return True
 
-    def general(x, y, out):
-        wide_vectors()
-        buffer_x, buffer_y = np.empty(BUFFER, x.dtype), np.empty(BUFFER, y.dtype)
-        n0, n1, n2 = out.shape
-        for i in range(n0):
-            for j in range(n1):
-                row_x = i * _step(x, 0) + j * _step(x, 1)
-                row_y = i * _step(y, 0) + j * _step(y, 1)
-                row_out = i * out.strides[0] + j * out.strides[1]
-                for start in range(0, n2, BUFFER):
-                    count = min(BUFFER, n2 - start)
-                    a = packed(x, row_x + start * _step(x, 2), _step(x, 2), count, buffer_x)
-                    b = packed(y, row_y + start * _step(y, 2), _step(y, 2), count, buffer_y)
-                    target = span(out, row_out + start * out.itemsize, count)
-                    for k in range(np.uintp(count)):
-                        target[k] = f(a[k], b[k])
-
     lines = {"line": line, "line_scalar_x": line_scalar_x, "line_scalar_y": line_scalar_y}
-    return {"point": point, **lines, "general": general}
+    return {"point": point, **lines}
 
 
 def ternary_kernels(f: Callable) -> dict[str, Callable]:
@@ -320,27 +483,7 @@ def ternary_kernels(f: Callable) -> dict[str, Callable]:
             out[i] = f(a[i], b[i], c[i])
         return True
 
-    def general(x, y, z, out):
-        wide_vectors()
-        buffer_x, buffer_y = np.empty(BUFFER, x.dtype), np.empty(BUFFER, y.dtype)
-        buffer_z = np.empty(BUFFER, z.dtype)
-        n0, n1, n2 = out.shape
-        for i in range(n0):
-            for j in range(n1):
-                row_x = i * _step(x, 0) + j * _step(x, 1)
-                row_y = i * _step(y, 0) + j * _step(y, 1)
-                row_z = i * _step(z, 0) + j * _step(z, 1)
-                row_out = i * out.strides[0] + j * out.strides[1]
-                for start in range(0, n2, BUFFER):
-                    count = min(BUFFER, n2 - start)
-                    a = packed(x, row_x + start * _step(x, 2), _step(x, 2), count, buffer_x)
-                    b = packed(y, row_y + start * _step(y, 2), _step(y, 2), count, buffer_y)
-                    c = packed(z, row_z + start * _step(z, 2), _step(z, 2), count, buffer_z)
-                    target = span(out, row_out + start * out.itemsize, count)
-                    for k in range(np.uintp(count)):
-                        target[k] = f(a[k], b[k], c[k])
-
-    return {"point": point, "line": line, "general": general}
+    return {"point": point, "line": line}
 
 
 def bind(loop: Callable, f: Callable, arguments: int) -> Callable:

@@ -8,8 +8,7 @@ three strided dimensions, with any further ones looped over in Python.
 import itertools
 import re
 from collections.abc import Callable
-from functools import lru_cache
-from math import prod
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,22 +17,16 @@ from numpy import empty
 
 from tinygrad_cg_kernels import compile as build
 from tinygrad_cg_kernels import inner, math, threads
+from tinygrad_cg_kernels.broadcast import Plan
+from tinygrad_cg_kernels.broadcast import plan as plan_for
 from tinygrad_cg_kernels.dtypes import BOOL, FLOAT64, computing, native, promote, real
+from tinygrad_cg_kernels.ranges import share
 
 KINDS = ("same", "float", "compare", "logical", "real", "select")
 SPLIT = threads.THRESHOLD
 PLAIN = 0x101  # the flags of an array that is C-contiguous and aligned
+ALIGNED = 0x100
 WRITABLE = 0x501  # and writable
-
-CONTIGUOUS = {
-    (1, ()): "line",
-    (2, ()): "line",
-    (2, (0,)): "line_scalar_x",
-    (2, (1,)): "line_scalar_y",
-    (3, ()): "line",
-    (3, (1, 2)): "scalar_yz",
-}
-"""The variant for contiguous operands, by their number and which of them are scalars."""
 
 LARGE = {"line": "flat", "line_scalar_x": "scalar_x", "line_scalar_y": "scalar_y"}
 """What becomes of a variant when its work is split over threads."""
@@ -42,88 +35,8 @@ IN_PLACE = {"line": "", "line_scalar_y": "_scalar_y"}
 """How the variant is called that writes into an operand."""
 
 
-# --- shapes -----------------------------------------------------------------------------
-
-Layouts = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
-
-
 _TELLING = re.compile(r"NameError|Untyped|Unknown attribute|nsupported|not defined")
 """The lines of Numba's messages that say what is wrong with a user's function."""
-
-
-class Plan(NamedTuple):
-    """How operands of some shapes and strides are run."""
-
-    shape: tuple[int, ...]
-    variant: str
-    views: tuple[tuple[int, ...], ...]
-    """What each operand, and last the output, is reshaped to."""
-    outer: tuple[int, ...]
-    """Leading dimensions of the views that are looped over in Python."""
-
-
-def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
-    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if size != 1 and stride != itemsize:
-            return False
-        itemsize *= size
-    return True
-
-
-@lru_cache(maxsize=4096)
-def _plan(itemsizes: tuple[int, ...], *flat_layouts: tuple[int, ...]) -> Plan:
-    """The plan for operands with these shapes and strides, one after the other.
-
-    ValueError if they do not broadcast.
-    """
-    layouts = tuple(zip(flat_layouts[::2], flat_layouts[1::2], strict=True))
-    shape = np.broadcast_shapes(*[sizes for sizes, _ in layouts])
-    sizes = [prod(operand) for operand, _ in layouts]
-    size = prod(shape)
-    if not shape:
-        return Plan(shape, "point", ((),) * (len(layouts) + 1), ())
-    if all(map(_is_contiguous, *zip(*layouts, strict=True), itemsizes)):
-        ranks = [len(operand) for operand, _ in layouts]
-        scalars = tuple(k for k, count in enumerate(sizes) if count != size or not ranks[k])
-        if all(sizes[k] == 1 for k in scalars) and (len(layouts), scalars) in CONTIGUOUS:
-            flat = [() if k in scalars else (size,) for k in range(len(layouts))]
-            variant = CONTIGUOUS[len(layouts), scalars]
-            return Plan(shape, variant, (*flat, (size,)), ())
-    merged = _coalesced(shape, layouts)
-    return Plan(shape, "general", merged, merged[-1][:-3])
-
-
-def _coalesced(shape: tuple[int, ...], layouts: Layouts) -> tuple[tuple[int, ...], ...]:
-    """Each operand's and the output's shape, in the fewest dimensions, but at least three.
-
-    Neighbouring dimensions merge where every operand either steps through both as through
-    one or repeats along both, so that reshaping an operand to its merged shape is a view.
-    """
-    padded = []
-    for sizes, strides in layouts:
-        missing = len(shape) - len(sizes)
-        padded.append(((1,) * missing + sizes, (0,) * missing + strides))
-    merged: list[tuple[int, list[tuple[int, int]]]] = []
-    for axis, size in enumerate(shape):
-        if size == 1:
-            continue
-        here = [(sizes[axis], strides[axis]) for sizes, strides in padded]
-        if merged and all(map(_mergeable, merged[-1][1], here)):
-            before = [count for count, _ in merged[-1][1]]
-            whole = [(n * count, step) for n, (count, step) in zip(before, here, strict=True)]
-            merged[-1] = (merged[-1][0] * size, whole)
-        else:
-            merged.append((size, here))
-    lead = (1,) * max(3 - len(merged), 0)
-    views = [lead + tuple(operands[k][0] for _, operands in merged) for k in range(len(layouts))]
-    return (*views, lead + tuple(size for size, _ in merged))
-
-
-def _mergeable(outer: tuple[int, int], inner: tuple[int, int]) -> bool:
-    (outer_size, outer_step), (size, step) = outer, inner
-    if size == 1 or outer_size == 1:
-        return size == outer_size
-    return outer_step == size * step
 
 
 def _plain(array: np.ndarray) -> bool:
@@ -258,9 +171,11 @@ class Elementwise:
         loops = inner.LOOPS[self.inputs]
         if guard:
             into_x = inner.bind_guarded(inner.GUARDED_LOOPS["into_x"], f, *guard, 1)
-            return {**inner.guarded_kernels(f, *guard), "into_x": into_x}
+            general = inner.tile_kernel(1, inner.run_guarded, (f, *guard))
+            return {**inner.guarded_kernels(f, *guard), "into_x": into_x, "general": general}
         makers = (inner.unary_kernels, inner.binary_kernels, inner.ternary_kernels)
         result = makers[self.inputs - 1](f)
+        result["general"] = inner.tile_kernel(self.inputs, inner.run_plain, (f,))
         for variant, loop in loops.items():
             if variant.startswith("into"):
                 result[variant] = inner.bind(loop, f, self.inputs)
@@ -294,7 +209,10 @@ class Elementwise:
         found = self._blocks.get((variant, dtypes))
         if found is None:
             guard, places = math.GUARDED.get(self.function), inner.SCALARS.get(variant, ())
-            if guard:
+            if variant == "general":
+                run = inner.run_guarded if guard else inner.run_plain
+                block = inner.tile_block(run, (self._scalar, *(guard or ())), dtypes)
+            elif guard:
                 loop = inner.GUARDED_LOOPS[variant]
                 block = inner.bind_guarded_block(loop, self._scalar, *guard, dtypes)
             else:
@@ -325,6 +243,10 @@ class Elementwise:
             self._check(self.name, *arrays)
         if not signature.exact:
             arrays = tuple(map(np.asarray, arrays, signature.loop))
+        for array in arrays:
+            if not array.flags.aligned:
+                arrays = tuple([np.require(each, None, "A") for each in arrays])
+                break
         if out is not None:
             return self._fill(arrays, signature, out)
         return self._fresh(arrays, signature)
@@ -332,10 +254,28 @@ class Elementwise:
     def _plan(self, arrays: tuple[np.ndarray, ...], signature: Signature) -> Plan:
         layouts = [part for array in arrays for part in (array.shape, array.strides)]
         try:
-            return _plan(signature.itemsizes, *layouts)
+            return plan_for(signature.itemsizes, *layouts)
         except ValueError:
             shapes = " and ".join(str(array.shape) for array in arrays)
             raise ValueError(f"{self.name}: shapes {shapes} do not broadcast") from None
+
+    def _general(self, arrays: tuple[np.ndarray, ...], dtype: np.dtype) -> np.ndarray | None:
+        """The quick way through the general kernel, for operands of one dtype; None if none."""
+        found = self._quick["general"].get(dtype)
+        if found is None or not all(array.flags.num & ALIGNED for array in arrays):
+            return None
+        enter, result = found
+        layouts = [part for array in arrays for part in (array.shape, array.strides)]
+        try:
+            plan = plan_for((dtype.itemsize,) * len(arrays), *layouts)
+        except ValueError:
+            return None
+        if not plan.quick:
+            return None
+        out = empty(plan.shape, result)
+        views = [array.reshape(shape) for array, shape in zip(arrays, plan.views, strict=False)]
+        enter(plan.units, plan.sizes, *views, out.reshape(plan.views[-1]))
+        return out
 
     def _fresh(self, arrays: tuple[np.ndarray, ...], signature: Signature) -> np.ndarray:
         plan = self._plan(arrays, signature)
@@ -383,18 +323,16 @@ class Elementwise:
 
     def _run(self, plan: Plan, arguments: tuple[np.ndarray, ...], signature: Signature) -> None:
         variant = plan.variant
-        for array in arguments:
-            if not array.flags.aligned:
-                arguments = tuple([np.require(each, None, "A") for each in arguments])
-                break
-        if arguments[-1].size >= SPLIT and variant != "general":
-            self._split(LARGE.get(variant, variant), signature, arguments)
+        if arguments[-1].size >= SPLIT and not plan.outer:
+            self._split(LARGE.get(variant, variant), signature, arguments, plan)
             return
         enter = signature.entries.get(variant) or self._entry(variant, signature)
         views = [
             array if array.shape == shape else array.reshape(shape)
             for array, shape in zip(arguments, plan.views, strict=True)
         ]
+        if variant == "general":
+            enter = partial(enter, plan.units, plan.sizes)
         if not plan.outer:
             if enter(*views) is False:
                 raise AssertionError(f"{self.name}: {variant} refused what was planned for it")
@@ -402,8 +340,12 @@ class Elementwise:
         for index in itertools.product(*map(range, plan.outer)):
             enter(*[_at(view, index) for view in views])
 
-    def _split(self, variant: str, signature: Signature, arguments) -> None:
+    def _split(self, variant: str, signature: Signature, arguments, plan: Plan) -> None:
         dtypes = _argument_dtypes(variant, signature)
+        if variant == "general":
+            address, work = self._block(variant, dtypes), arguments[-1].size
+            share(address, arguments, plan.sizes, plan.units, work)
+            return
         scalars = inner.SCALARS.get(variant, ())
         steps = [
             0 if k in scalars else array.itemsize * threads.BLOCK
@@ -433,7 +375,8 @@ def _argument_types(variant: str, dtypes: tuple[np.dtype, ...]) -> list[Any]:
         build.array_type(dtype, rank, layout if rank else "C")
         for dtype, rank in zip(dtypes[:-1], ranks, strict=False)
     ]
-    return [*types, build.array_type(dtypes[-1], ranks[-1])]
+    types.append(build.array_type(dtypes[-1], ranks[-1]))
+    return build.tile_types(len(dtypes) - 1) + types if variant == "general" else types
 
 
 # The calls below are the n = 1 path of the whole library: they are written out for each
@@ -457,6 +400,10 @@ class _Unary(Elementwise):
                     if enter(x.ravel(), out.ravel()):
                         return out
                     out = None
+            if rank:
+                got = self._general((x,), x.dtype)
+                if got is not None:
+                    return got
         return self._call((x,), out)
 
 
@@ -507,6 +454,9 @@ class _Binary(Elementwise):
                             out = empty(shape, result)
                             if enter(x.ravel(), y.ravel(), out.ravel()):
                                 return out
+                got = self._general((x, y), dtype)
+                if got is not None:
+                    return got
                 out = None
             elif out is x and x.ndim and x.flags.num & WRITABLE == WRITABLE:
                 if not y.ndim:

@@ -7,7 +7,7 @@ import numpy as np
 
 from tinygrad_cg_kernels import reduce as reductions
 from tinygrad_cg_kernels.compile import jitable
-from tinygrad_cg_kernels.dtypes import FLOAT64, computing, native
+from tinygrad_cg_kernels.dtypes import computing, real_float
 from tinygrad_cg_kernels.quiet import cast, quietly
 from tinygrad_cg_kernels.ranges import Compound
 from tinygrad_cg_kernels.sums import Sums
@@ -45,10 +45,7 @@ class Moment(Compound):
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:
         """The dtype itself; float64 for integers and bool."""
-        dtype = native(self.name, dtype)
-        if dtype.kind == "c":
-            raise TypeError(f"{self.name}: no kernel for dtype {dtype}")
-        return FLOAT64 if dtype.kind in "biu" else dtype
+        return real_float(self.name, dtype)
 
     def __call__(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool = False) -> np.ndarray:
         """Reduce `x` over `axes`."""

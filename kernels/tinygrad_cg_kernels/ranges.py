@@ -84,7 +84,6 @@ class Ranged:
             raise TypeError(f"{name}: no kernel for dtype {dtypes[0]}") from error
 
     def _share(self, arrays, sizes: tuple[int, ...], units: int, work: int) -> None:
-        """All units, in blocks of about `threads.BLOCK` elements, on all threads."""
         dtypes = tuple([array.dtype for array in arrays])
         block = self._blocks.get(dtypes)
         if block is None:
@@ -92,9 +91,16 @@ class Ranged:
             name = f"{self.name}_block"
             block = self._compiled(dtypes, build.block_address, template, name)
             self._blocks[dtypes] = block
-        info = np.array([array.ctypes.data for array in arrays] + list(sizes), INT64)
-        step = max(threads.BLOCK * units // max(work, 1), 1)
-        threads.split(block[0], (info.ctypes.data, 0), (0, step), units, step)
+        share(block[0], arrays, sizes, units, work)
+
+
+def share(
+    address: int, arrays: Sequence[np.ndarray], sizes: tuple[int, ...], units: int, work: int
+) -> None:
+    """Have a block kernel do all units on all threads, in blocks of about `threads.BLOCK`."""
+    info = np.array([array.ctypes.data for array in arrays] + list(sizes), INT64)
+    step = max(threads.BLOCK * units // max(work, 1), 1)
+    threads.split(address, (info.ctypes.data, 0), (0, step), units, step)
 
 
 class Compound:

@@ -10,7 +10,7 @@ from numpy import empty
 
 from tinygrad_cg_kernels import folds
 from tinygrad_cg_kernels.axes import Plan, plan
-from tinygrad_cg_kernels.dtypes import BOOL, FLOAT64, INT64, computing, native
+from tinygrad_cg_kernels.dtypes import BOOL, INT64, computing, native, real_float
 from tinygrad_cg_kernels.quiet import cast
 from tinygrad_cg_kernels.ranges import SPLIT, Compound, Ranged
 
@@ -46,8 +46,8 @@ class Reduction(Compound):
         dtype = native(self.name, dtype)
         if self.kind == "logical":
             return BOOL
-        if self.kind == "float" and dtype.kind in "biu":
-            return FLOAT64
+        if self.kind == "float":
+            return real_float(self.name, dtype)
         return INT64 if self.kind == "number" and dtype == BOOL else dtype
 
     def __call__(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool = False) -> np.ndarray:

@@ -22,7 +22,7 @@ from tinygrad_cg_kernels.compile import (
     span,
     vectorised,
 )
-from tinygrad_cg_kernels.dtypes import FLOAT64, computing, native
+from tinygrad_cg_kernels.dtypes import computing, real_float
 from tinygrad_cg_kernels.folds import (
     SPAN,
     STRIP,
@@ -288,14 +288,6 @@ _reciprocal = Elementwise("reciprocal_of_total", _reciprocal_of, 1)
 _log = Elementwise("log_of_total", math.log, 1)
 
 
-def _result_dtype(name: str, dtype: np.dtype) -> np.dtype:
-    """The dtype itself; float64 for integers and bool."""
-    dtype = native(name, dtype)
-    if dtype.kind == "c":
-        raise TypeError(f"{name}: no kernel for dtype {dtype}")
-    return FLOAT64 if dtype.kind in "biu" else dtype
-
-
 class Normalisation(Compound):
     """softmax or log_softmax along one axis, in one pass over rows.
 
@@ -312,7 +304,7 @@ class Normalisation(Compound):
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:
         """The dtype itself; float64 for integers and bool."""
-        return _result_dtype(self.name, dtype)
+        return real_float(self.name, dtype)
 
     def __call__(self, x: np.ndarray, axis: int) -> np.ndarray:
         """An array of the shape of `x`."""
@@ -344,7 +336,7 @@ class NormalisationGradient(Compound):
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:
         """The dtype itself; float64 for integers and bool."""
-        return _result_dtype(self.name, dtype)
+        return real_float(self.name, dtype)
 
     def __call__(self, dy: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
         """The gradient, of the shape of `dy` and `y`."""

@@ -142,6 +142,10 @@ _TABLE = """
     depthwise_conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1)
         = depthwise_conv(inputs, kernel, strides, padding, data_format, dilation_rate)
     cosh(x) = cosh(_real(x))
+    cumprod(x, axis=None, dtype=None) = cumprod(cast(x, dtype) if dtype else _summed(x), axis)
+        # The products of all elements up to each along `axis`, by default of the flattened tensor.
+    cumsum(x, axis=None, dtype=None) = cumsum(cast(x, dtype) if dtype else _summed(x), axis)
+        # The sums of all elements up to each along `axis`, by default of the flattened tensor.
     divide true_divide(x1, x2) = divide(*_reals(x1, x2))
         # x1 / x2; float32 where neither is of a floating dtype.
     einsum(subscripts, *operands) = einsum(subscripts, *operands)
@@ -232,7 +236,7 @@ _TABLE = """
     sin(x) = sin(_real(x))
     sinh(x) = sinh(_real(x))
     size(x) = constant(convert(x).size)  # How many elements `x` has, as a scalar tensor.
-    softmax(x, axis=-1) = exp(log_softmax_over(_real(x), axis))
+    softmax(x, axis=-1) = softmax_over(_real(x), axis)
         # ``exp(x) / sum(exp(x))`` along one axis, several, or all (None), without overflow.
     softplus(x) = softplus(_real(x))
     sort(x, axis=-1) = sorted_along(x, axis)
@@ -245,6 +249,7 @@ _TABLE = """
         # x * x; booleans are int32 first.
     squeeze(x, axis=None) = squeeze(x, axis)
     stack(x, axis=0) = stack(x, axis)
+    std(x, axis=None, keepdims=False) = reduce_std(_real(x), axis, keepdims)
     stop_gradient(variable) = stop_gradient(variable)
     subtract(x1, x2) = subtract(x1, x2)
     sum(x, axis=None, keepdims=False) = reduce_sum(_summed(x), axis, keepdims)
@@ -263,6 +268,7 @@ _TABLE = """
     transpose(x, axes=None) = transpose(x, axes)
     unstack(x, num=None, axis=0) = counted(unstack(x, axis), num)
         # The slices of `x` along `axis`, as a list, which must have `num` parts if that is given.
+    var(x, axis=None, keepdims=False) = reduce_variance(_real(x), axis, keepdims)
     where(condition, x1=None, x2=None)
         = _places(condition) if neither(x1, x2) else where(condition, x1, x2)
         # `x1` where `condition` holds and `x2` elsewhere; without both, the coordinates of what

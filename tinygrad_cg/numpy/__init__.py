@@ -216,6 +216,12 @@ _TABLE = """
     copy(a) = identity(_array(a))
     cos(x, /) = cos(_array(x))
     cosh(x, /) = cosh(_array(x))
+    cumprod(a, axis=None, dtype=None) = cumprod(_as(_summed(a), dtype), axis)
+        # The products of all elements up to each along `axis`, by default of the flattened tensor;
+        booleans and integers of fewer bits give integers of 64.
+    cumsum(a, axis=None, dtype=None) = cumsum(_as(_summed(a), dtype), axis)
+        # The sums of all elements up to each along `axis`, by default of the flattened tensor;
+        booleans and integers of fewer bits give integers of 64.
     divide true_divide(x1, x2, /) = divide(*_pair(x1, x2))
     einsum(*operands, optimize=False) = einsum(*_terms(operands))
         # The sum over products of elements with equal indices: "ij,jk->ik", then the operands; or
@@ -310,6 +316,9 @@ _TABLE = """
     squeeze(a, axis=None) = squeeze(_array(a), axis)
     stack(arrays, axis=0) = stack(_flat(arrays, axis)[0], axis)
         # Arrays of one shape joined along a new axis.
+    std(a, axis=None, dtype=None, *, ddof=0, keepdims=False)
+        = deviation(_as(_real(a), dtype), axis, ddof, keepdims)
+        # The standard deviation over axes: the root of `var`.
     subtract(x1, x2, /) = subtract(*_pair(x1, x2))
     sum(a, axis=None, dtype=None, *, keepdims=False)
         = reduce_sum(_as(_summed(a), dtype), axis, keepdims)
@@ -325,6 +334,10 @@ _TABLE = """
     tensordot(a, b, axes=2) = tensordot(*_pair(a, b), axes)
     unstack(x, /, *, axis=0) = tuple(unstack(_array(x), axis))
         # The slices of `x` along `axis`, as a tuple.
+    var(a, axis=None, dtype=None, *, ddof=0, keepdims=False)
+        = variance(_as(_real(a), dtype), axis, ddof, keepdims)
+        # The mean of squared distances from the mean over axes, the sum divided by `ddof` less
+        than there are elements.
     where(condition, x=None, y=None, /)
         = _places(condition) if neither(x, y) else where(condition, *_pair(x, y))
         # `x` where `condition` holds and `y` elsewhere; without both, the coordinates of what is

@@ -15,8 +15,8 @@ from ..primitive import Primitive, apply, register
 from ..tensor import Aval, Tensor
 from .complex import conj
 from .define import Case, as_int, as_shape, broadcast_shapes, normalize_axis
-from .elementwise import absolute, multiply, power, sqrt, square
-from .reductions import reduce_max, reduce_sum
+from .elementwise import absolute, multiply, power
+from .reductions import euclidean_norm, reduce_max, reduce_sum
 from .shape import expand_dims, reshape, squeeze, swap_last, transpose
 
 
@@ -144,7 +144,7 @@ def norm(x: Any, order: Any = "euclidean", axis: Any = None, keepdims: bool = Fa
     """
     size = absolute(x)
     if order in ("euclidean", "fro") or (order == 2 and not isinstance(axis, (tuple, list))):
-        return sqrt(reduce_sum(square(size), axis, keepdims))
+        return euclidean_norm(size, axis, keepdims)
     if isinstance(axis, (tuple, list)):
         raise InvalidArgumentError(f"norm: of matrices only 'euclidean', got {order!r}")
     if isinstance(order, str) or order == 0:

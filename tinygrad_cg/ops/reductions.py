@@ -267,9 +267,9 @@ def _pull(name: str, kernel: Any, vjp: Any, reference: Any) -> Primitive:
     return register(
         Primitive(
             name,
-            lambda dy, y, axis: kernel(*_alike(dy, y), axis),
-            ("dy", "y"),
-            lambda dy, y, axis: Aval(y.shape, kernel.result_dtype(promote(dy.dtype, y.dtype))),
+            lambda g, y, axis: kernel(*_alike(g, y), axis),
+            ("g", "y"),
+            lambda g, y, axis: Aval(y.shape, kernel.result_dtype(promote(g.dtype, y.dtype))),
             vjp,
             kind="normalisation",
             kernel=kernel,
@@ -280,18 +280,18 @@ def _pull(name: str, kernel: Any, vjp: Any, reference: Any) -> Primitive:
     )
 
 
-def _alike(dy: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    dtype = promote(dy.dtype, y.dtype)
-    return quiet.cast(dy, dtype), quiet.cast(y, dtype)
+def _alike(g: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    dtype = promote(g.dtype, y.dtype)
+    return quiet.cast(g, dtype), quiet.cast(y, dtype)
 
 
 def _sum_along(x: Tensor, axis: int) -> Tensor:
     return reduce_sum(x, axis, keepdims=True)
 
 
-def _softmax_pull_by_result(u: Tensor, dy: Tensor, y: Tensor, axis: int) -> Tensor:
-    kept = multiply(u, subtract(dy, _sum_along(multiply(dy, y), axis)))
-    return subtract(kept, multiply(dy, _sum_along(multiply(u, y), axis)))
+def _softmax_pull_by_result(dy: Tensor, g: Tensor, y: Tensor, axis: int) -> Tensor:
+    kept = multiply(dy, subtract(g, _sum_along(multiply(g, y), axis)))
+    return subtract(kept, multiply(g, _sum_along(multiply(dy, y), axis)))
 
 
 _softmax_pull = _pull(
@@ -301,16 +301,16 @@ _softmax_pull = _pull(
         lambda dy, y, axis: apply(_softmax_pull, (dy, y), {"axis": axis}),
         _softmax_pull_by_result,
     ),
-    lambda dy, y, axis: y * (dy - np.sum(dy * y, axis, keepdims=True)),
+    lambda g, y, axis: y * (g - np.sum(g * y, axis, keepdims=True)),
 )
 _log_softmax_pull = _pull(
     "log_softmax_pull",
     ksoftmax.log_softmax_grad,
     (
-        lambda u, y, axis: subtract(u, _sum_along(multiply(u, exp(y)), axis)),
-        lambda u, dy, y, axis: multiply(multiply(u, exp(y)), negative(_sum_along(dy, axis))),
+        lambda dy, y, axis: subtract(dy, _sum_along(multiply(dy, exp(y)), axis)),
+        lambda dy, g, y, axis: multiply(multiply(dy, exp(y)), negative(_sum_along(g, axis))),
     ),
-    lambda dy, y, axis: dy - np.exp(y) * np.sum(dy, axis, keepdims=True),
+    lambda g, y, axis: g - np.exp(y) * np.sum(g, axis, keepdims=True),
 )
 
 
