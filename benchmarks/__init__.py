@@ -6,7 +6,7 @@ imported, so it is set here, before anything else.
 
 import os
 
-THREADS = 2
+THREADS = int(os.environ.get("BENCHMARK_THREADS", "2"))
 LENGTH = 1_000  # multiplications in a chain
 
 for variable in (
@@ -17,3 +17,5 @@ for variable in (
     "MKL_NUM_THREADS",
 ):
     os.environ[variable] = str(THREADS)
+if THREADS == 1:  # JAX has no variable of its own for this
+    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numba
@@ -68,6 +69,59 @@ def test_a_second_process_compiles_nothing_and_the_cache_does_not_grow(tmp_path)
     assert missed == 0
     assert hits > misses
     assert files(tmp_path) == before
+
+
+SMALL = """
+import numpy as np
+from tinygrad_cg_kernels import math, reduce
+from tinygrad_cg_kernels.loops import Elementwise
+
+exp, x = Elementwise("exp", math.exp, 1, "float"), np.linspace(0, 1, 50)
+assert abs(exp(x) - np.exp(x)).max() < 1e-15
+assert abs(reduce.sum(x, (0,)) - x.sum()) < 1e-13
+dispatchers = [*exp.dispatchers.values(), *reduce.sum.dispatchers.values()]
+print(sum(sum(one.stats.cache_misses.values()) for one in dispatchers))
+"""
+
+
+def test_several_processes_start_at_once_on_an_empty_cache(tmp_path):
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(KERNELS),
+        "TINYGRAD_CG_CACHE_DIR": str(tmp_path / "new"),
+    }
+    command = [sys.executable, "-W", "error", "-c", SMALL]
+    started = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(8)
+    ]
+    for process in started:
+        _, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, errors.decode()
+    assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(tmp_path / "new")) == "0"
+
+
+def folder_of_age(path: Path, days: float, *held: str) -> Path:
+    path.mkdir()
+    for name in held:
+        (path / name).write_text("")
+    os.utime(path, (time.time() - days * 86400,) * 2)
+    return path
+
+
+def test_folders_of_older_versions_are_removed(tmp_path):
+    recent = [folder_of_age(tmp_path / f"{k:016x}", k / 100, "a.nbi") for k in range(1, 4)]
+    young = folder_of_age(tmp_path / f"{7:016x}", 0.5, "a.nbi")
+    stale = folder_of_age(tmp_path / f"{8:016x}", 9, "a.nbi", "a.1.nbc")
+    others = [
+        folder_of_age(tmp_path / "mine", 9, "a.nbi"),
+        folder_of_age(tmp_path / f"{9:016x}", 9, "notes.txt"),
+    ]
+    program = "from tinygrad_cg_kernels import compile\nprint(compile.cache_folder())"
+    folder = run(program, TINYGRAD_CG_CACHE_DIR=str(tmp_path))
+    assert Path(folder).is_dir()
+    assert not stale.exists()
+    assert all(one.exists() for one in (*recent, young, *others))
 
 
 def test_no_writable_folder_is_no_error(tmp_path):

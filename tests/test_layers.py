@@ -29,6 +29,8 @@ NOT_OPERATIONS = {  # rules, and questions whose answer is no tensor
     *("NotDifferentiable", "custom_gradient", "grad_pass_through", "gradients", "primitive"),
     *("recompute_grad", "as_dtype", "executing_eagerly"),
     "convert_to_numpy",
+    "get_num_threads",
+    "set_num_threads",
     "dtype",
     "is_tensor",
     "ndim",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from . import (
     autodiff,
     compat,
+    config,
     contrib,
     dtypes,
     errors,
@@ -54,6 +55,7 @@ from .arrays import (
     zeros_like,
 )
 from .batching import vectorized_map, vmap
+from .config.threading import get_num_threads, set_num_threads
 from .convert import IndexedSlices, is_tensor
 from .custom_gradient import custom_gradient, grad_pass_through
 from .dtypes import (
@@ -177,6 +179,7 @@ __all__ = [
     "complex64",
     "complex128",
     "concat",
+    "config",
     "constant",
     "contrib",
     "convert_to_tensor",
@@ -201,6 +204,7 @@ __all__ = [
     "float64",
     "floor",
     "gather",
+    "get_num_threads",
     "grad",
     "grad_pass_through",
     "gradients",
@@ -261,6 +265,7 @@ __all__ = [
     "reshape",
     "round",
     "scalar_mul",
+    "set_num_threads",
     "shape",
     "sigmoid",
     "sign",

@@ -8,8 +8,11 @@ read-only arrays need no second compilation.
 import contextlib
 import hashlib
 import os
+import re
+import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -71,15 +74,54 @@ def populate_array(*arguments: Any) -> None:
     arrayobj.populate_array(*arguments)
 
 
+DAY = 24 * 3600.0
+KEPT = 3  # folders of other versions that stay, however old
+REMOVED = 16  # at most so many are removed by one process
+_OURS = re.compile(r"[0-9a-f]{16}")
+
+
 @cache
 def _writable(folder: Path) -> bool:
-    """Whether files can be made in a folder, which is made if need be."""
+    """Whether files can be made in a folder, which is made if need be.
+
+    A new one ends the time of old ones beside it.
+    """
     try:
+        new = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
-            return True
+            pass
+        if new:
+            _remove_stale(folder)
+        elif time.time() - folder.stat().st_mtime > DAY / 24:
+            os.utime(folder)  # it is in use
+        return True
     except OSError:
         return False
+
+
+def _remove_stale(folder: Path) -> None:
+    """Remove folders of other versions of the kernels that were not used for a day.
+
+    The latest few stay. Should a process still use one that goes, it compiles again.
+    """
+    others = [
+        (one.stat().st_mtime, one)
+        for one in folder.parent.iterdir()
+        if one != folder and _is_cache(one)
+    ]
+    others.sort(reverse=True)
+    for used, stale in others[KEPT : KEPT + REMOVED]:
+        if time.time() - used > DAY:
+            shutil.rmtree(stale, ignore_errors=True)
+
+
+def _is_cache(folder: Path) -> bool:
+    """Whether a folder is one of ours: by its name, and by holding Numba's files alone."""
+    if not _OURS.fullmatch(folder.name) or folder.is_symlink() or not folder.is_dir():
+        return False
+    held = (path for path in folder.rglob("*") if not path.is_dir())
+    return all(re.search(r"\.nb[ic](\.tmp\.\w+)?$", path.name) for path in held)
 
 
 def cache_folder() -> Path | None:
@@ -136,9 +178,13 @@ def block_address(function: Callable, name: str, cached: bool = True) -> tuple[i
     """
     signature = types.void(*[types.voidptr] * 4, types.intp)
     options: dict[str, Any] = dict(FLAGS)
-    owner = _decorated(
-        lambda **more: numba.cfunc(signature, **options, **more), _named(function, name), cached
-    )
+    named = _named(function, name)
+    with _lock:
+        try:
+            made = lambda **more: numba.cfunc(signature, **options, **more)  # noqa: E731
+            owner: Any = _decorated(made, named, cached)
+        except OSError:  # the disk is full
+            owner = numba.cfunc(signature, **options)(named)
     return owner.address, owner
 
 

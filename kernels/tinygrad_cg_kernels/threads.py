@@ -34,7 +34,8 @@ _lock = threading.Lock()
 _splitters: dict[bool, Callable] = {}
 
 
-def _default_threads() -> int:
+def default_threads() -> int:
+    """TINYGRAD_CG_NUM_THREADS, or as many threads as Numba may start."""
     available = _config.NUMBA_NUM_THREADS
     chosen = os.environ.get("TINYGRAD_CG_NUM_THREADS") or available
     try:
@@ -44,7 +45,7 @@ def _default_threads() -> int:
 
 
 class _State:
-    threads = _default_threads()
+    threads = default_threads()
     forked = False
 
 

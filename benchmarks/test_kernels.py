@@ -1,0 +1,64 @@
+"""Every elementary function and reduction, in each library that has it; compiling apart."""
+
+import pytest
+
+from benchmarks.kernels import DTYPES, FOLDS, FUNCTIONS, LIBRARIES, measured
+from tinygrad_cg.registry import OPS
+from tinygrad_cg_kernels.loops import Elementwise
+
+SIZES = (100, 10_000, 1_000_000)
+
+
+def timed(benchmark, group, call):
+    """Time a call, which has run once before."""
+    if call is None:
+        pytest.skip("the library has no such function")
+    benchmark.group = group
+    call()
+    benchmark(call)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("function", measured(FUNCTIONS), ids=lambda one: one.name)
+def test_function(benchmark, function, dtype, size, library):
+    """Time an elementary function."""
+    group = f"{function.name} {dtype} {size}"
+    timed(benchmark, group, function.build(library, size, dtype))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("fold", measured(FOLDS), ids=lambda one: one.name)
+def test_fold(benchmark, fold, dtype, size, library):
+    """Time a reduction of a vector."""
+    group = f"{fold.name} {dtype} {size}"
+    timed(benchmark, group, fold.build(library, (size,), 0, dtype))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("axis", [1, 0])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("fold", measured(FOLDS), ids=lambda one: one.name)
+def test_fold_of_a_matrix(benchmark, fold, dtype, axis, library):
+    """Time a reduction over an axis of (4096, 1000)."""
+    group = f"{fold.name} {dtype} (4096, 1000) axis {axis}"
+    timed(benchmark, group, fold.build(library, (4096, 1000), axis, dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("function", measured(FUNCTIONS), ids=lambda one: one.name)
+def test_compiling(benchmark, function, dtype):
+    """Time the first call of a kernel that no cache holds."""
+    scalar, data = OPS[function.name].kernel.function, function.data(10, dtype)
+
+    def first_call():
+        # A function of a module that is not the kernels' own is not kept on disk.
+        versions = (lambda x: scalar(x), lambda x, y: scalar(x, y))
+        one = versions[function.operands - 1]
+        return Elementwise(function.name, one, function.operands, "float")(*data)
+
+    benchmark.group = f"compile {function.name}"
+    benchmark.pedantic(first_call, rounds=1)

@@ -1,0 +1,5 @@
+"""TensorFlow's ``tf.config``, as far as it concerns this library: threads."""
+
+from . import threading
+
+__all__ = ["threading"]

@@ -1,0 +1,32 @@
+"""How many threads kernels use on large arrays; results have the same bits on any number."""
+
+from tinygrad_cg_kernels import threads
+
+from ..ops.define import as_int
+
+__all__ = ["get_intra_op_parallelism_threads", "set_intra_op_parallelism_threads"]
+
+
+def get_num_threads() -> int:
+    """How many threads large kernels use: 1 in a forked child process."""
+    return threads.get_num_threads()
+
+
+def set_num_threads(num_threads: int) -> None:
+    """Have large kernels use so many threads, in all threads of the process.
+
+    The default is the environment's TINYGRAD_CG_NUM_THREADS, or all that Numba may start
+    (NUMBA_NUM_THREADS, by default the number of cores); ValueError for more than that, or
+    for less than 1.
+    """
+    threads.set_num_threads(as_int("set_num_threads", "num_threads", num_threads))
+
+
+def get_intra_op_parallelism_threads() -> int:
+    """How many threads large kernels use: as `set_num_threads` set it."""
+    return get_num_threads()
+
+
+def set_intra_op_parallelism_threads(num_threads: int) -> None:
+    """`set_num_threads`, where 0 asks for the default."""
+    set_num_threads(num_threads or threads.default_threads())
