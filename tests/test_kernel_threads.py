@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tinygrad_cg_kernels import math, reduce, threads
+from tinygrad_cg_kernels import math, moments, reduce, scan, softmax, threads
 from tinygrad_cg_kernels.loops import Elementwise
 
 exp = Elementwise("exp", math.exp, 1, "float")
 multiply = Elementwise("multiply", math.multiply, 2)
 LARGE = np.random.default_rng(0).normal(size=threads.THRESHOLD * 3 + 5)
+MATRIX = np.random.default_rng(1).normal(size=(500, 700))
 KERNELS = Path(threads.__file__).parent.parent
 
 
@@ -32,10 +33,19 @@ def results():
         reduce.sum(LARGE, (0,)).tobytes(),
         reduce.sum(LARGE.astype(np.float32), (0,)).tobytes(),
         reduce.max(LARGE, (0,)).tobytes(),
+        *[reduce.sum(MATRIX, (axis,)).tobytes() for axis in (0, 1)],
+        reduce.sum(MATRIX.T[:, ::2], (0,)).tobytes(),
+        multiply(MATRIX, MATRIX[:, :1]).tobytes(),
+        multiply(MATRIX.T, MATRIX.T[0]).tobytes(),
+        *[softmax.softmax(MATRIX, axis).tobytes() for axis in (0, 1)],
+        *[softmax.logsumexp(MATRIX, (axis,)).tobytes() for axis in (0, 1)],
+        *[scan.cumsum(MATRIX, axis).tobytes() for axis in (0, 1)],
+        *[moments.variance(MATRIX, axes).tobytes() for axes in ((0,), (1,), (0, 1))],
     ]
 
 
-def test_the_same_bits_on_any_number_of_threads():
+def test_the_same_bits_on_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr(threads, "WORTH", 0)
     everything = results()
     threads.set_num_threads(1)
     assert results() == everything
@@ -44,6 +54,21 @@ def test_the_same_bits_on_any_number_of_threads():
 def test_the_same_bits_as_in_small_pieces():
     pieces = np.concatenate([exp(part) for part in np.array_split(LARGE, 50)])
     assert exp(LARGE).tobytes() == pieces.tobytes()
+
+
+def test_small_work_is_not_shared(monkeypatch):
+    if threads.default_threads() == 1:
+        pytest.skip("there is one thread")
+    shared = []
+    parallel = threads._run_parallel
+    monkeypatch.setattr(threads, "_run_parallel", lambda run: (shared.append(run), parallel(run)))
+    for worth, expected in ((1e15, 0), (0, 1)):
+        monkeypatch.setattr(threads, "WORTH", worth)
+        for _ in range(2):  # what the first blocks take is measured, then known
+            shared.clear()
+            monkeypatch.setattr(threads, "_rates", {})
+            np.testing.assert_array_equal(multiply(LARGE, LARGE), LARGE * LARGE)
+            assert len(shared) == (expected if LARGE.size > 5 * threads.BLOCK else 0)
 
 
 def test_settings():
@@ -76,6 +101,7 @@ import os, sys
 import numpy as np
 from tinygrad_cg_kernels import reduce, threads
 
+threads.WORTH = 0
 x = np.ones(threads.THRESHOLD * 2)
 want = reduce.sum(x, (0,))
 child = os.fork()
@@ -96,10 +122,11 @@ def test_a_forked_child_stays_on_one_thread():
 CALLERS = """
 import threading
 import numpy as np
-from tinygrad_cg_kernels import math, reduce, threads
+from tinygrad_cg_kernels import math, moments, reduce, scan, softmax, threads
 from tinygrad_cg_kernels.loops import Elementwise
 
 exp = Elementwise("exp", math.exp, 1, "float")
+threads.WORTH = 0
 x = np.linspace(-1, 1, threads.THRESHOLD * 2)
 want, good = exp(x), []
 

@@ -100,7 +100,7 @@ def share(
     """Have a block kernel do all units on all threads, in blocks of about `threads.BLOCK`."""
     info = np.array([array.ctypes.data for array in arrays] + list(sizes), INT64)
     step = max(threads.BLOCK * units // max(work, 1), 1)
-    threads.split(address, (info.ctypes.data, 0), (0, step), units, step)
+    threads.split(address, (info.ctypes.data, 0), (0, step), units, step, work / units)
 
 
 class Compound:
