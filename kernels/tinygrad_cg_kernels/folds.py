@@ -285,7 +285,7 @@ def column_sizes(length: int, after: int, outer_step: int, step: int) -> tuple[i
     Rows are taken in bands, each with a partial result, and columns in strips.
     """
     strip = min(after, STRIP)
-    band = min(max(BAND // strip, 64), SPAN)
+    band = min(max(BAND // strip, 64), SPAN) // 8 * 8 + 1  # a first row, and eights
     bands = -(-length // band)
     strips = -(-after // strip)
     return (length, after, outer_step, step, band, bands, strip, strips)

@@ -318,7 +318,7 @@ _TABLE = """
         # Arrays of one shape joined along a new axis.
     std(a, axis=None, dtype=None, *, ddof=0, keepdims=False)
         = deviation(_as(_real(a), dtype), axis, ddof, keepdims)
-        # The standard deviation over axes: the root of `var`.
+        # The standard deviation over axes, the root of the variance.
     subtract(x1, x2, /) = subtract(*_pair(x1, x2))
     sum(a, axis=None, dtype=None, *, keepdims=False)
         = reduce_sum(_as(_summed(a), dtype), axis, keepdims)
