@@ -137,7 +137,7 @@ FUNCTIONS = {
     "erfinv": Function(mpmath.erfinv, (4.0, 1.0), low=-1.0, high=1.0, places=NEAR_ONE),
     # Below 0 they are right to a few ulps of 1: see test_kernel_special.py.
     "lgamma": Function(mpmath.loggamma, (6.0, 1.0), low=0.0, places=(1.46, 2.0, 2.5, 8.5)),
-    "digamma": Function(mpmath.digamma, (3.0, 1.0), low=0.0, places=(1.4616321449683623, 2, 10)),
+    "digamma": Function(mpmath.digamma, (4.0, 1.0), low=0.0, places=(1.4616321449683623, 2, 10)),
 }
 
 
