@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeGuard
+from typing import Any, NoReturn, TypeGuard
+
+import numpy as np
 
 from . import nest
 from .calls import Call, Lifted, settle
 from .convert import convert, is_tensor, is_weak
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, refuse_leak
 from .levels import Level, push, remove, state
 from .ops.creation import zeros
 from .ops.define import as_int, normalize_axis
@@ -23,7 +25,25 @@ from .ops.indexing import getitem
 from .ops.reductions import reduce_sum
 from .ops.shape import repeat, reshape, stack, transpose
 from .primitive import Primitive, apply
+from .rules import Definition
 from .tensor import Aval, Tensor
+
+
+class _ExampleAval(Aval):
+    """The shape and dtype of one example, in place of data: only the level knows the values.
+
+    A kernel that is given it asks for more: then the tensor was used where its level is not.
+    """
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__") and name != "__array_interface__":
+            raise AttributeError(name)
+        refuse_leak()
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        refuse_leak()
 
 
 class BatchTensor(Tensor):
@@ -36,7 +56,7 @@ class BatchTensor(Tensor):
 
     def __init__(self, physical: Tensor, level: Batch, record: Any = None):
         data = physical._data
-        super().__init__(Aval(data.shape[1:], data.dtype), record)
+        super().__init__(_ExampleAval(data.shape[1:], data.dtype), record)
         self.physical = physical
         self.level = level
 
@@ -46,6 +66,8 @@ class BatchTensor(Tensor):
 
 class Batch(Level):
     """The level of one batch of `size` examples."""
+
+    holds_values = True
 
     def __init__(self, size: int):
         self.size = size
@@ -123,16 +145,19 @@ class Batch(Level):
     # Custom gradients ------------------------------------------------------------------------
 
     def custom_call(self, call: Call | Lifted, inputs: Sequence, outputs: Sequence) -> list:
-        """For the levels below the call is one of whole batches: its rule runs on examples."""
+        """For the levels below the call is one of whole batches: its rule runs on examples.
+
+        If anything of it is batched, all of its outputs are, so that each example's upstream
+        gradient stays apart from the others'.
+        """
         batched = [self.has(tensor) for tensor in inputs]
+        for_each = any(batched) or any(map(self.has, outputs))
         avals = [None if one is None else Aval(one._data.shape, one._data.dtype) for one in inputs]
-        returned = [self.has(tensor) for tensor in outputs]
 
         def pull(dys: Sequence, targets: Sequence) -> list:
             push(self)
             try:
-                pairs = zip(dys, returned, strict=True)
-                examples = [BatchTensor(dy, self) if one else dy for dy, one in pairs]
+                examples = [BatchTensor(dy, self) for dy in dys] if for_each else dys
                 wanted = [
                     None if target is None else aval
                     for target, aval in zip(targets, avals, strict=True)
@@ -140,20 +165,18 @@ class Batch(Level):
                 gradients = call.pull(examples, wanted)
             finally:
                 remove(self)
+            if not for_each and any(map(self.has, gradients)):
+                _refuse_captured(call.definition)
             return [
-                None if gradient is None else self._lowered(gradient, one, any(returned))
+                None if gradient is None else self._lowered(gradient, one, for_each)
                 for gradient, one in zip(gradients, batched, strict=True)
             ]
 
         lifted = Lifted(call.definition, pull)
         lower = [one.physical if self.has(one) else one for one in inputs]
-        results = settle(
-            state.frame, lifted, lower, [one.physical if self.has(one) else one for one in outputs]
-        )
-        return [
-            BatchTensor(result, self) if one else result
-            for result, one in zip(results, returned, strict=True)
-        ]
+        outer = list(map(self.physical, outputs)) if for_each else outputs
+        results = settle(state.frame, lifted, lower, outer)
+        return [BatchTensor(result, self) for result in results] if for_each else results
 
     def _lowered(self, gradient: Tensor, batched: bool, for_each: bool) -> Tensor:
         """The gradient by a physical input, from that of each example by its own."""
@@ -162,6 +185,21 @@ class Batch(Level):
         if self.has(gradient):
             return reduce_sum(gradient.physical, 0)
         return multiply(gradient, self.size) if for_each else gradient
+
+
+def _refuse_captured(definition: Definition) -> NoReturn:
+    raise TypeError(
+        f"vmap: the inputs and outputs of `{definition.name}` are the same for all examples, but "
+        "the gradient that its rule returns is not, since it captured a tensor that differs: pass "
+        f"that tensor to `{definition.name}` as an argument ({definition.where()})"
+    )
+
+
+def whole(tensor: Tensor) -> np.ndarray:
+    """The values of a tensor, for all examples of all batches that it belongs to."""
+    while isinstance(tensor, BatchTensor):
+        tensor = tensor.physical
+    return tensor._data
 
 
 # The functions -------------------------------------------------------------------------------

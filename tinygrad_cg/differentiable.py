@@ -12,7 +12,7 @@ from .errors import InvalidArgumentError
 from .levels import Token, push, remove, state, watch_tensor
 from .ops.creation import zeros_like
 from .ops.define import as_int
-from .ops.shape import identity
+from .ops.shape import cast, identity, repeat
 from .rules import Definition
 from .sweep import differentiate, release
 from .tensor import Tensor
@@ -114,6 +114,20 @@ class Differentiable:
             )
         return tensor
 
+    def real_tensors(self, output: Any) -> list[Tensor]:
+        """`tensors`, where complex ones are refused."""
+        tensors = self.tensors(output)
+        for tensor in tensors:
+            self._refuse_complex(tensor)
+        return tensors
+
+    def _refuse_complex(self, tensor: Tensor) -> None:
+        if tensor.dtype.kind == "c":
+            raise TypeError(
+                f"{self.name}: {self.definition.name} needs a real output, got {tensor.dtype}: "
+                "return the real part, the imaginary part or abs(), or use vjp"
+            )
+
     def scalar(self, output: Any) -> Tensor:
         """The output as one real number."""
         if nest.is_nested(output):
@@ -122,11 +136,7 @@ class Differentiable:
                 f"{type(output).__name__} (for a pair (output, aux) pass has_aux=True)"
             )
         tensor = self._output(output)
-        if tensor.dtype.kind == "c":
-            raise TypeError(
-                f"{self.name}: {self.definition.name} needs a real output, got {tensor.dtype}: "
-                "return the real part, the imaginary part or abs(), or use vjp"
-            )
+        self._refuse_complex(tensor)
         if tensor.shape != ():
             raise InvalidArgumentError(
                 f"{self.name}: {self.definition.name} needs a scalar output, got shape "
@@ -166,25 +176,48 @@ def wrapped(transform: Differentiable, run: Callable[[tuple, dict], Any]) -> Cal
 def fitted(
     transform: Differentiable, role: str, values: Any, structure: Any, tensors: Sequence[Tensor]
 ) -> list[Tensor]:
-    """`values`, nested as `structure`, as tensors of the shapes and dtypes of `tensors`."""
+    """`values`, nested as `structure`, as tensors of the shapes and dtypes of `tensors`.
+
+    Numbers are repeated, dtypes cast; ValueError for other shapes and for another structure,
+    TypeError for complex values where real ones are needed.
+    """
     if nest.is_nested(structure) or (nest.is_nested(values) and not isinstance(values, list)):
-        nest.assert_same_structure(structure, values, check_types=False)
+        _check_structure(transform, role, values, structure)
         flat = nest.flatten(values)
     else:
         flat = [values]
-    fitted = []
-    for i, (value, tensor) in enumerate(zip(flat, tensors, strict=True)):
-        if value is None:
-            _refuse(transform, role, i, "None", tensor)
-        one = convert(value, tensor.dtype if is_weak(value) or isinstance(value, list) else None)
-        if one.shape not in (tensor.shape, ()):
-            _refuse(transform, role, i, f"shape {tuple(one.shape)}", tensor)
-        fitted.append(one)
-    return fitted
+    return [
+        _fit(transform, f"{role} {i}", *pair)
+        for i, pair in enumerate(zip(flat, tensors, strict=True))
+    ]
 
 
-def _refuse(transform: Differentiable, role: str, i: int, got: str, tensor: Tensor) -> NoReturn:
+def _check_structure(transform: Differentiable, role: str, values: Any, structure: Any) -> None:
+    try:
+        nest.assert_same_structure(structure, values, check_types=False)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{transform.name}: the {role} must be nested as what it belongs to: {error}"
+        ) from None
+
+
+def _fit(transform: Differentiable, what: str, value: Any, tensor: Tensor) -> Tensor:
+    if value is None:
+        _refuse(transform, what, "None", tensor)
+    one = convert(value, tensor.dtype if is_weak(value) or isinstance(value, list) else None)
+    if one.shape not in (tensor.shape, ()):
+        _refuse(transform, what, f"shape {tuple(one.shape)}", tensor)
+    if one.dtype.kind == "c" != tensor.dtype.kind:
+        raise TypeError(
+            f"{transform.name}: {what} is {one.dtype}, but belongs to a tensor of dtype "
+            f"{tensor.dtype}: pass its real part"
+        )
+    one = one if one.dtype == tensor.dtype else cast(one, tensor.dtype)
+    return repeat(one, tuple(tensor.shape))
+
+
+def _refuse(transform: Differentiable, what: str, got: str, tensor: Tensor) -> NoReturn:
     raise InvalidArgumentError(
-        f"{transform.name}: {role} {i} has {got}, but needs shape {tuple(tensor.shape)} and dtype "
+        f"{transform.name}: {what} has {got}, but needs shape {tuple(tensor.shape)} and dtype "
         f"{tensor.dtype}"
     )

@@ -13,14 +13,29 @@ from typing import Any
 
 import numpy as np
 
-from . import nest
+from . import levels, nest
 from .arguments import UnconnectedGradients, wants_zeros
+from .batching import whole
 from .calls import Call, Lifted, settle
 from .convert import convert, is_differentiable, is_tensor, is_weak
 from .errors import TapeWarning, warn
-from .levels import NOTHING, QUIET, Level, Node, Token, find, push, remove, state, watch_tensor
+from .levels import (
+    NOTHING,
+    Level,
+    Node,
+    Token,
+    find,
+    is_alive,
+    push,
+    quiet_frame,
+    remove,
+    state,
+    watch_tensor,
+)
+from .ops.complex import conj, real
 from .ops.creation import zeros_like
-from .ops.elementwise import add
+from .ops.elementwise import absolute, add, greater, multiply
+from .ops.reductions import reduce_sum
 from .ops.shape import cast, repeat
 from .primitive import Primitive, apply
 from .rules import Definition
@@ -57,9 +72,11 @@ class ForwardAccumulator(Level):
                 "Tensor {} was specified as a primal multiple times. This may indicate an error: "
                 "add up the tangents, and pass it once"
             )
-        for primal, tangent in pairs:
-            if tangent is not None:
-                self._hang(primal, tangent)
+        with levels.watch_lock:
+            for primal, tangent in pairs:
+                if tangent is not None:
+                    primal._rec = _without_the_past(primal._rec)
+                    self._hang(primal, tangent)
 
     def __enter__(self) -> ForwardAccumulator:
         if self._recording:
@@ -141,6 +158,19 @@ class ForwardAccumulator(Level):
         return results
 
 
+def _without_the_past(record: Any) -> Any:
+    """A tensor's records, without those that only tapes and accumulators of the past knew."""
+    while record is not None and type(record) is Node and not is_alive(record.group):
+        record = record.next
+    last = record
+    while last is not None and last.next is not None:
+        if type(last.next) is Node and not is_alive(last.next.group):
+            last.next = last.next.next
+        else:
+            last = last.next
+    return record
+
+
 def _no_rule(node: Node, dy: Any) -> tuple:
     raise AssertionError("a tangent is not differentiated in reverse")
 
@@ -188,11 +218,13 @@ def push_forward(
     outs = out if isinstance(out, list) else [out]
     if not any(is_differentiable(one._data.dtype) for one in outs):
         return [None] * len(outs)
-    if primitive.linear:
+    by_element = primitive.kind == "elementwise" and all(
+        tensor._data.dtype.kind != "c" for tensor in (*inputs, *outs)
+    )
+    if primitive.linear and not (by_element and any(one is None for one in tangents)):
         result = apply(primitive, tuple(map(_filled, inputs, tangents)), params)
         return result if isinstance(result, list) else [result]
-    real = all(tensor._data.dtype.kind != "c" for tensor in (*inputs, *outs))
-    if primitive.kind == "elementwise" and real:
+    if by_element:
         return [_elementwise(primitive, inputs, params, outs[0], tangents)]
     mask = sum(1 << i for i, tangent in enumerate(tangents) if tangent is not None)
     node = _rule_node(primitive, inputs, params, out, mask)
@@ -201,7 +233,7 @@ def push_forward(
         lambda dys: node.rule(node, dys if several else dys[0]),
         outs,
         tangents,
-        node.saved[1] if primitive.kind == "user" else None,
+        getattr(node.saved, "definition", None),
     )
 
 
@@ -245,61 +277,97 @@ def _fitted(tensor: Tensor, shape: tuple[int, ...], dtype: np.dtype) -> Tensor:
 
 def transposed(
     pull: Callable[[list], Sequence],
-    outputs: Sequence[Tensor],
+    outputs: Sequence[Any],
     tangents: Sequence[Tensor | None],
     definition: Definition | None = None,
 ) -> list[Tensor | None]:
     """The tangent of each output, from `pull`: gradients of outputs to gradients of operands.
 
-    `pull` is linear, so the gradient of its product with the operands' tangents by what it is
-    given is its transpose, whatever that is. A rule of the user's, which `definition` names, is
-    checked for being linear: TypeError if not.
+    A rule of the user's, which `definition` names, is checked for being linear: TypeError if not.
     """
-    token = Token()
-    generator = np.random.default_rng(0)
-    dys = [_upstream(generator, output) for output in outputs]
-    push(token)
-    try:
-        for dy in dys:
-            watch_tensor(dy, token)
-        gradients = pull(list(dys))
-    finally:
-        remove(token)
-    pairs = [
-        (gradient, tangent)
-        for gradient, tangent in zip(gradients, tangents, strict=True)
-        if gradient is not None and tangent is not None
-    ]
-    results, _ = differentiate(token, [one for one, _ in pairs], [one for _, one in pairs], dys)
-    token.alive = False
+    transposition = Transposition(pull, outputs)
+    results = transposition(tangents)
     if definition is not None:
-        _check_linear(pull, definition, dys, gradients, tangents, results)
+        _check_linear(pull, definition, transposition, tangents, results)
     return results
 
 
-def _upstream(generator: np.random.Generator, output: Tensor) -> Tensor:
-    data = output._data
-    values = generator.standard_normal(data.shape)
-    return Tensor(np.asarray(values, data.dtype if is_differentiable(data.dtype) else values.dtype))
+class Transposition:
+    """The transpose of `pull`: from tangents of operands to those of `outputs`.
+
+    `pull` is linear, so the gradient of its product with the operands' tangents by what it is
+    given is its transpose, whatever that is. Can be called any number of times.
+    """
+
+    def __init__(self, pull: Callable[[list], Sequence], outputs: Sequence[Any]):
+        generator = np.random.default_rng(0)
+        self.dys = [_random(generator, output) for output in outputs]
+        self.token = Token()
+        push(self.token)
+        try:
+            for dy in self.dys:
+                watch_tensor(dy, self.token)
+            self.gradients = pull(list(self.dys))
+        finally:
+            remove(self.token)
+
+    def __del__(self) -> None:
+        self.token.alive = False
+
+    def __call__(self, tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
+        pairs = [
+            (gradient, tangent)
+            for gradient, tangent in zip(self.gradients, tangents, strict=True)
+            if gradient is not None and tangent is not None
+        ]
+        ways = [tangent for _, tangent in pairs]
+        return differentiate(self.token, [one for one, _ in pairs], ways, self.dys)[0]
+
+
+def _random(generator: np.random.Generator, aval: Any) -> Tensor:
+    """Of the shape of `aval`, and of its dtype, if that has derivatives."""
+    values = generator.standard_normal(aval.shape)
+    return Tensor(np.asarray(values, aval.dtype if is_differentiable(aval.dtype) else values.dtype))
+
+
+def check_rules(visited: Sequence[Node]) -> None:
+    """TypeError unless the user's rules that a sweep has used are linear."""
+    for node in visited:
+        definition = getattr(node.saved, "definition", None)
+        if definition is not None:
+            _check_rule(node, definition)
+
+
+def _check_rule(node: Any, definition: Definition) -> None:
+    several = type(node.shape) is list
+    outputs = node.shape if several else [node]
+    generator = np.random.default_rng(2)
+    tangents = [None if one is None else _random(generator, one) for one in node.inputs]
+    before, state.frame = state.frame, quiet_frame()
+    try:
+        transposed(
+            lambda dys: node.rule(node, dys if several else dys[0]), outputs, tangents, definition
+        )
+    finally:
+        state.frame = before
 
 
 def _check_linear(
     pull: Callable[[list], Sequence],
     definition: Definition,
-    dys: list[Tensor],
-    gradients: Sequence,
+    transposition: Transposition,
     tangents: Sequence,
     results: Sequence,
 ) -> None:
     """<pull(dy), tangents> must be <dy, results>, for another dy than that of `results` too."""
-    before, state.frame = state.frame, QUIET
+    before, state.frame = state.frame, quiet_frame()
     try:
-        others = [Tensor(np.asarray(-1000.0 * dy._data, dy._data.dtype)) for dy in dys]
+        dys, gradients = transposition.dys, transposition.gradients
+        others = list(map(_elsewhere, dys))
         for upstream, found in ((dys, gradients), (others, pull(list(others)))):
             left, size = _product(found, tangents)
-            right, size_too = _product(upstream, results)
-            largest = size + size_too
-            if abs(left - right) > 1e-3 * largest:
+            right, more = _product(upstream, results)
+            if whole(greater(absolute(left - right), _tolerance(dys) * (size + more))).any():
                 raise TypeError(
                     f"forward mode: the rule of `{definition.name}` is not linear in its "
                     "upstream gradient, so it has no transpose, and there is no tangent: use "
@@ -309,18 +377,27 @@ def _check_linear(
         state.frame = before
 
 
-def _product(ones: Sequence, others: Sequence) -> tuple[complex, float]:
-    """The inner product of two lists of tensors, and the sum of its terms' magnitudes.
+def _elsewhere(dy: Tensor) -> Tensor:
+    """Another upstream gradient: of the other signs, large, and not a multiple of `dy`."""
+    data = dy._data
+    factors = -1000.0 * np.random.default_rng(1).uniform(0.5, 1.5, data.shape)
+    return Tensor(np.asarray(factors * data, data.dtype))
 
-    0 where there is no value yet, as inside a batch.
-    """
-    total, size = 0.0, 0.0
+
+def _tolerance(dys: list[Tensor]) -> float:
+    return 0.02 if any(dy._data.dtype.itemsize == 2 for dy in dys) else 1e-3
+
+
+def _product(ones: Sequence, others: Sequence) -> tuple[Tensor, Tensor]:
+    """The real inner product of two lists of tensors, and the sum of its terms' magnitudes."""
+    total = size = Tensor(np.zeros(()))
     for one, other in zip(ones, others, strict=True):
-        if one is None or other is None:
-            continue
-        first, second = one._data, other._data
-        if type(first) is not np.ndarray or type(second) is not np.ndarray:
-            return 0.0, 0.0
-        total += np.vdot(first, second)
-        size += float(np.vdot(np.abs(first), np.abs(second)))
+        if one is not None and other is not None:
+            terms = real(multiply(_wide(one), conj(_wide(other))))
+            total = add(total, reduce_sum(terms))
+            size = add(size, reduce_sum(absolute(terms)))
     return total, size
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    return cast(tensor, np.complex128 if tensor._data.dtype.kind == "c" else np.float64)

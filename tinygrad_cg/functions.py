@@ -11,7 +11,7 @@ from typing import Any
 from numpy import empty
 
 from .convert import convert, convert_operands, weak_arrays
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, refuse_leak
 from .levels import state
 from .primitive import Primitive, apply
 from .recording import record_one, record_two
@@ -38,7 +38,10 @@ def unary_op(primitive: Primitive) -> Any:
         else:
             enter, dtype = found
             data = empty((), dtype)
-            enter(array, data)
+            try:
+                enter(array, data)
+            except TypeError:  # what is no array
+                refuse_leak()
         out = new(Tensor)
         out._data = data
         out._rec = None
@@ -96,7 +99,10 @@ def _of_two(primitive: Primitive, swapped: bool) -> Any:
         else:
             enter, dtype = found
             data = empty((), dtype)
-            enter(first, second, data)
+            try:
+                enter(first, second, data)
+            except TypeError:  # what is no array
+                refuse_leak()
         out = new(Tensor)
         out._data = data
         out._rec = None

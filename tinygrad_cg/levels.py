@@ -52,6 +52,8 @@ class Level:
     output tensor, or the list of them for a primitive with several outputs.
     """
 
+    holds_values = False  # whether only this level can compute with the tensors that it made
+
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
         raise TypeError(f"{type(self).__name__} does not define process()")
 
@@ -232,6 +234,15 @@ def add_level(frame: Frame | None, level: Any) -> Frame:
         return Frame(level, frame, group, everything, None, None)
     everything |= frame.everything
     return Frame(level, frame, frame.group | group, everything, frame.level, frame.lower)
+
+
+def quiet_frame() -> Frame:
+    """A frame on which all can be computed that can be now, and nothing records."""
+    frame = QUIET
+    for level in stack(state.frame):
+        if type(level) is not Token and level.holds_values:
+            frame = add_level(frame, level)
+    return frame
 
 
 def stack(frame: Frame | None) -> list[Token | Level]:

@@ -8,13 +8,13 @@ from typing import Any
 from . import nest
 from .batching import Batch, BatchTensor
 from .differentiable import Differentiable, fitted, swept, wrapped
-from .forward import ForwardAccumulator
+from .forward import Transposition
 from .jacobians import basis, rows
-from .levels import push, remove
+from .levels import Token, push, remove
 from .ops.creation import zeros
-from .ops.shape import reshape, transpose
+from .ops.shape import cast, reshape, transpose
 from .tensor import Tensor
-from .transforms import grad
+from .transforms import gradient_function, linearized
 
 
 def jacobian(
@@ -27,9 +27,10 @@ def jacobian(
 
     For each tensor of the output, in its structure, and each tensor of the argument, in its
     structure: a tensor of shape ``output.shape + argument.shape``. All rows are computed in one
-    batched sweep (`mode` "reverse"), or all columns in one batched forward pass ("forward"), for
-    which `f` runs again; by default in the cheaper way. Arguments and errors are otherwise those
-    of `value_and_grad`. After ``jax.jacrev`` and ``jax.jacfwd``.
+    batched sweep (`mode` "reverse"), or all columns in one batched forward pass ("forward", the
+    transpose of a sweep); by default in the cheaper way. It has the dtype of the argument.
+    Arguments and errors are otherwise those of `value_and_grad`; complex arguments have no mode
+    "forward". After ``jax.jacrev`` and ``jax.jacfwd``.
     """
     if mode not in (None, "reverse", "forward"):
         raise ValueError(f"jacobian: mode must be 'reverse', 'forward' or None, got {mode!r}")
@@ -48,18 +49,18 @@ _COLUMN = 2
 
 def _jacobian(transform: Differentiable, args: tuple, kwargs: dict, mode: str | None) -> tuple:
     token, sources, output, aux = transform.record(args, kwargs)
-    targets, flat = transform.tensors(output), nest.flatten(sources)
+    targets, flat = transform.real_tensors(output), nest.flatten(sources)
     if mode is None:
         height = sum(target.size for target in targets)
         width = sum(source.size for source in flat)
         mode = "forward" if _COLUMN * width < height else "reverse"
+        if any(source.dtype.kind == "c" for source in flat):
+            mode = "reverse"
     if mode == "reverse":
         blocks = [rows(token, target, flat) for target in targets]
         token.alive = False
     else:
-        token.alive = False
-        columns = [_columns(transform, args, kwargs, place) for place in range(len(flat))]
-        blocks = [list(row) for row in zip(*columns, strict=True)]
+        blocks = _columns(transform, token, targets, flat)
     packed = [
         transform.packed(sources, [_block(*pair, target) for pair in zip(row, flat, strict=True)])
         for row, target in zip(blocks, targets, strict=True)
@@ -68,20 +69,33 @@ def _jacobian(transform: Differentiable, args: tuple, kwargs: dict, mode: str | 
 
 
 def _block(found: Tensor | None, source: Tensor, target: Tensor) -> Tensor:
-    return zeros((*target.shape, *source.shape), source.dtype) if found is None else found
+    if found is None:
+        return zeros((*target.shape, *source.shape), source.dtype)
+    return cast(found, source.dtype)
 
 
-def _columns(transform: Differentiable, args: tuple, kwargs: dict, place: int) -> list:
-    """The Jacobian of each output by the source at `place`, by one batched forward pass."""
-    inner, sources = transform.sources(args)
-    source = nest.flatten(sources)[place]
+def _columns(
+    transform: Differentiable, token: Token, targets: list[Tensor], sources: list[Tensor]
+) -> list[list]:
+    """The Jacobian of each target by each source, by one batched forward pass for each source."""
+    if any(source.dtype.kind == "c" for source in sources):
+        raise TypeError(
+            f"{transform.name}: {transform.definition.name} has a complex argument, for which "
+            "mode 'forward' is not defined: use mode 'reverse', whose rows are gradients"
+        )
+    transposition = linearized(token, targets, sources)
+    columns = [_column(transposition, sources, place) for place in range(len(sources))]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _column(transposition: Transposition, sources: list[Tensor], place: int) -> list:
+    source = sources[place]
     level = Batch(source.size)
     push(level)
     try:
-        vectors = BatchTensor(basis(tuple(source.shape), source.dtype), level)
-        with ForwardAccumulator(source, vectors) as accumulator:
-            output, _ = transform.run(inner, kwargs)
-        tangents = accumulator.jvp(transform.tensors(output))
+        vectors: list = [None] * len(sources)
+        vectors[place] = BatchTensor(basis(tuple(source.shape), source.dtype), level)
+        tangents = transposition(vectors)
     finally:
         remove(level)
     return [None if one is None else _last(level, one, source) for one in tangents]
@@ -104,7 +118,14 @@ def hessian(
     ``first.shape + second.shape``. Arguments and errors are those of `value_and_grad`. After
     ``jax.hessian``.
     """
-    return jacobian(grad(f, argnums, has_aux), argnums, has_aux, "reverse")
+    gradient = gradient_function(Differentiable("hessian", f, argnums, has_aux))
+    transform = Differentiable("hessian", gradient, argnums, has_aux)
+
+    def run(args: tuple, kwargs: dict) -> Any:
+        found, aux = _jacobian(transform, args, kwargs, "reverse")
+        return (found, aux) if has_aux else found
+
+    return wrapped(transform, run)
 
 
 def hvp(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
@@ -116,13 +137,13 @@ def hvp(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[...
     `hessp`. After ``autograd.hessian_vector_product``.
     """
     transform = Differentiable("hvp", f, argnums)
-    gradient = grad(f, argnums)
+    gradient = gradient_function(transform)
+    outer = Differentiable("hvp", gradient, argnums)
 
     def run(args: tuple, kwargs: dict) -> Any:
         if len(args) < 2:
             raise TypeError("hvp: pass the function's arguments, and then the vector")
         args, vector = args[:-1], args[-1]
-        outer = Differentiable("hvp", gradient, argnums)
         token, sources, output, _ = outer.record(args, kwargs)
         flat = nest.flatten(sources)
         vectors = fitted(transform, "vector", vector, output, flat)

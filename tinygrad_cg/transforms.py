@@ -12,9 +12,10 @@ from typing import Any
 
 from . import nest
 from .differentiable import Differentiable, filled, fitted, swept, wrapped
-from .forward import ForwardAccumulator, transposed
-from .ops.creation import zeros_like
-from .sweep import differentiate
+from .forward import ForwardAccumulator, Transposition, check_rules
+from .levels import Token
+from .sweep import differentiate, release
+from .tensor import Tensor
 
 # Reverse mode --------------------------------------------------------------------------------
 
@@ -48,11 +49,15 @@ def grad(
 
     Arguments and errors are those of `value_and_grad`. After ``jax.grad``.
     """
-    transform = Differentiable("grad", f, argnums, has_aux)
+    return gradient_function(Differentiable("grad", f, argnums, has_aux))
+
+
+def gradient_function(transform: Differentiable) -> Callable[..., Any]:
+    """`grad`, in whose errors the function bears the transform's name."""
 
     def run(args: tuple, kwargs: dict) -> Any:
         value, gradient = _value_and_grad(transform, args, kwargs)
-        return (gradient, value[1]) if has_aux else gradient
+        return (gradient, value[1]) if transform.has_aux else gradient
 
     return wrapped(transform, run)
 
@@ -68,7 +73,8 @@ def elementwise_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0) ->
     def run(args: tuple, kwargs: dict) -> Any:
         token, sources, output, _ = transform.record(args, kwargs)
         flat = nest.flatten(sources)
-        return transform.packed(sources, swept(token, transform.tensors(output), None, flat))
+        targets = transform.real_tensors(output)
+        return transform.packed(sources, swept(token, targets, None, flat))
 
     return wrapped(transform, run)
 
@@ -120,7 +126,6 @@ def _pushed(transform: Differentiable, primals: Sequence, tangents: Sequence) ->
     inner, sources = transform.sources(primals)
     flat = nest.flatten(sources)
     vectors = fitted(transform, "tangent", tuple(tangents), tuple(sources), flat)
-    vectors = [zeros_like(one) + vector for one, vector in zip(flat, vectors, strict=True)]
     with ForwardAccumulator(flat, vectors) as accumulator:
         output, aux = transform.run(inner, {})
     found = accumulator.jvp(transform.tensors(output), "zero")
@@ -136,13 +141,25 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tu
     transform = Differentiable("linearize", f, tuple(range(len(primals))), has_aux)
     token, sources, output, aux = transform.record(primals, {})
     targets, flat = transform.tensors(output), nest.flatten(sources)
-
-    def pull(dys: list) -> list:
-        return differentiate(token, targets, dys, flat)[0]
+    transposition = linearized(token, targets, flat)
 
     def pushforward(*tangents: Any) -> Any:
         vectors = fitted(transform, "tangent", tangents, tuple(sources), flat)
-        results = transposed(pull, targets, vectors)
-        return nest.pack_sequence_as(output, filled(targets, results))
+        return nest.pack_sequence_as(output, filled(targets, transposition(vectors)))
 
     return (output, pushforward, aux) if has_aux else (output, pushforward)
+
+
+def linearized(token: Token, targets: list[Tensor], sources: list[Tensor]) -> Transposition:
+    """From tangents of `sources` to those of `targets`, by the last sweep of a tape."""
+    visited: list = []
+
+    def pull(dys: list) -> list:
+        results, visited[:] = differentiate(token, targets, dys, sources)
+        return results
+
+    transposition = Transposition(pull, targets)
+    check_rules(visited)
+    token.alive = False
+    release(visited)
+    return transposition

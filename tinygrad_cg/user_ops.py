@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -278,10 +278,20 @@ def _check_avals(name: str, outs: list[np.ndarray], expected: list[Aval]) -> Non
 # Gradients -----------------------------------------------------------------------------------
 
 
+class _Use(NamedTuple):
+    """What the node of a primitive of the user's saves."""
+
+    name: str
+    definition: Definition
+    inputs: tuple
+    attrs: dict
+    outs: list
+
+
 def _save(name: str, definition: Definition) -> Callable[..., Any]:
-    def save(inputs: tuple, attrs: dict | None, out: Any) -> tuple:
+    def save(inputs: tuple, attrs: dict | None, out: Any) -> _Use:
         outs = [bare(one) for one in out] if isinstance(out, list) else [bare(out)]
-        return name, definition, inputs, attrs or {}, outs
+        return _Use(name, definition, inputs, attrs or {}, outs)
 
     return save
 
