@@ -220,9 +220,9 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
         Where the axis of the examples goes in each result: one number, or nested as the result
         is; None for a result that is the same for all.
 
-    The result has the structure of what `f` returns; what does not depend on the batch is
-    repeated. Raises ValueError where sizes of batches differ, or nothing is batched. After
-    ``jax.vmap``.
+    An argument that is None stays None. The result has the structure of what `f` returns; what
+    does not depend on the batch is repeated. Raises ValueError where sizes of batches differ, or
+    nothing is batched. After ``jax.vmap``.
     """
     if not callable(f):
         raise TypeError(f"vmap: f must be a function, got {type(f).__name__}")
@@ -231,11 +231,17 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
     def batched(*args: Any, **kwargs: Any) -> Any:
         axes = _spread_axes("in_axes", in_axes, list(args)) + [0] * len(nest.flatten(kwargs))
         leaves = nest.flatten((args, kwargs))
+        axes = [None if leaf is None else axis for leaf, axis in zip(leaves, axes, strict=True)]
         tensors = [
-            leaf if axis is None else _leading(convert(leaf), axis)
-            for leaf, axis in zip(leaves, axes, strict=True)
+            leaf if axis is None else _leading(i, convert(leaf), axis, args, kwargs)
+            for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
         ]
-        size = _size([t for t, axis in zip(tensors, axes, strict=True) if axis is not None])
+        sizes = {
+            i: tensor._data.shape[0]
+            for i, (tensor, axis) in enumerate(zip(tensors, axes, strict=True))
+            if axis is not None
+        }
+        size = _size(sizes, args, kwargs)
         level = Batch(size)
         examples = [
             tensor if axis is None else BatchTensor(tensor, level)
@@ -308,14 +314,27 @@ def _refuse_axes(argument: str, axes: Any, structure: Any) -> None:
     )
 
 
-def _leading(tensor: Tensor, axis: int) -> Tensor:
-    """`tensor` with the axis of its examples in front."""
+def _leading(place: int, tensor: Tensor, axis: int, args: tuple, kwargs: dict) -> Tensor:
+    """`tensor`, the leaf at `place` of the arguments, with the axis of its examples in front."""
     ndim = len(tensor._data.shape)
-    if not ndim:
-        raise ValueError(
-            "vmap: an argument of shape () has no axis of examples: pass in_axes=None for it"
-        )
-    return _moved(tensor, normalize_axis("vmap", axis, ndim), 0)
+    if -ndim <= axis < ndim:
+        return _moved(tensor, axis % ndim, 0)
+    if place < len(nest.flatten(args)):
+        remedy = "pass in_axes=None for it"
+    else:
+        remedy = "give it to the function with functools.partial"
+    raise InvalidArgumentError(
+        f"vmap: {_leaf_name(place, args, kwargs)} has shape {tuple(tensor._data.shape)}, without "
+        f"an axis {axis} of examples: if it is the same for all, {remedy}"
+    )
+
+
+def _leaf_name(place: int, args: tuple, kwargs: dict) -> str:
+    """What to call a leaf of the arguments in a message."""
+    named = [(f"argument {i}", argument) for i, argument in enumerate(args)]
+    named += [(f"argument {key!r}", kwargs[key]) for key in sorted(kwargs)]
+    paths = [path for name, argument in named for path in nest.flatten_paths(argument, name)]
+    return paths[place][0]
 
 
 def _moved(tensor: Tensor, source: int, target: int) -> Tensor:
@@ -326,15 +345,15 @@ def _moved(tensor: Tensor, source: int, target: int) -> Tensor:
     return transpose(tensor, order)
 
 
-def _size(tensors: list[Tensor]) -> int:
-    sizes = sorted({tensor._data.shape[0] for tensor in tensors})
+def _size(sizes: dict[int, int], args: tuple, kwargs: dict) -> int:
+    """The number of examples; `sizes` has it for each leaf that is batched."""
     if not sizes:
         raise ValueError("vmap: no argument is batched: in_axes is None for all of them")
-    if len(sizes) > 1:
-        raise InvalidArgumentError(
-            f"vmap: the arguments have batches of different sizes: {', '.join(map(str, sizes))}"
-        )
-    return sizes[0]
+    found = set(sizes.values())
+    if len(found) > 1:
+        text = ", ".join(f"{_leaf_name(i, args, kwargs)} has {sizes[i]}" for i in sizes)
+        raise InvalidArgumentError(f"vmap: the arguments have batches of different sizes: {text}")
+    return found.pop()
 
 
 def _outward(level: Batch, leaf: Any, axis: int | None) -> Tensor:

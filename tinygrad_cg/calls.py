@@ -56,9 +56,7 @@ class Lifted:
 
 def one_output(frame: Frame, call: Call, inputs: Sequence[Tensor], y: Tensor) -> Tensor:
     """`settle` for the commonest call: tensors only, one output, no transformation."""
-    group, nodes, mask = operands(frame, inputs)
-    if not mask:
-        group = NOTHING
+    group, nodes, mask = _ruled(frame, inputs)
     record, result = y._rec, Tensor(y._data)
     if record is not None and (record.group is not group or record.next is not None):
         _keep_producer(frame, call, group, record, result)
@@ -84,9 +82,7 @@ def settle(
             results = frame.level.custom_call(call, inputs, outputs)
         finally:
             state.frame = top
-    group, found, mask = operands(frame, [tensor for tensor in inputs if tensor is not None])
-    if not mask:
-        group = NOTHING
+    group, found, mask = _ruled(frame, [tensor for tensor in inputs if tensor is not None])
     for result, output in zip(results, outputs, strict=True):
         record = output._rec
         if record is not None and (record.group is not group or record.next is not None):
@@ -100,6 +96,15 @@ def settle(
         elif results:
             _attach(results[0], call, group, nodes)
     return results
+
+
+def _ruled(frame: Frame, inputs: Sequence[Tensor]) -> tuple:
+    """`operands`, for the tapes that a custom rule is for; no group if there are none."""
+    group, nodes, mask = operands(frame, inputs)
+    if mask and frame.natural:
+        group = frame.active(group - frame.natural)
+        mask = mask if group else 0
+    return group if mask else NOTHING, nodes, mask
 
 
 def copy(output: Tensor) -> Tensor:
@@ -123,7 +128,8 @@ def _keep_producer(frame: Frame, call: Any, group: frozenset, record: Any, resul
         node = narrow(record, others)
         following = result._rec
         result._rec = Node(others, (node,), _identity_rule, None, data.shape, data.dtype, following)
-        call.definition.warn_bypassed()
+        if not others <= frame.natural:
+            call.definition.warn_bypassed()
     elif not group and result._rec is None:
         result._rec = late_for(late_tokens(record))
 

@@ -53,7 +53,12 @@ class Differentiable:
         return inner, [inner[number] for number in chosen]
 
     def _source(self, number: int, leaf: Any) -> Tensor:
-        tensor = convert(leaf)
+        try:
+            tensor = convert(leaf)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"{self.name}: argument {number} of {self.definition.name}: {error}"
+            ) from None
         if not is_differentiable(tensor.dtype):
             raise TypeError(
                 f"{self.name}: argument {number} of {self.definition.name} has dtype "

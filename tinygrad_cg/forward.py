@@ -9,7 +9,7 @@ of a call is the transpose of its rule (BEHAVIOUR decision 7).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -54,8 +54,10 @@ class ForwardAccumulator(Level):
         The vector: a tensor for each primal, of its shape and dtype.
 
     Use it as a context manager, and ask `jvp` for the tangent of what was computed inside.
-    Accumulators and tapes nest in any order and to any depth. Raises ValueError where primals
-    and tangents do not fit, and for a primal that comes twice.
+    Accumulators and tapes nest in any order and to any depth. A tape around an accumulator sees
+    the operations of the tangents: where the rule of a rule is not the derivative of these, an
+    accumulator around a tape, which does use it, finds another second derivative. Raises
+    ValueError where primals and tangents do not fit, and for a primal that comes twice.
     """
 
     def __init__(self, primals: Any, tangents: Any):
@@ -246,13 +248,15 @@ def _filled(tensor: Tensor, tangent: Tensor | None) -> Tensor:
 
 def _rule_node(primitive: Primitive, inputs: tuple, params: dict, out: Any, mask: int) -> Any:
     """A node that no tape knows of, to run a rule with; its residuals have the records of `out`."""
+    if not isinstance(out, list) and out._data.dtype.kind == "c":
+        mask |= 1 << len(inputs)  # as when it is recorded
     save, rule, _ = primitive.recipes[mask]
     targets: Any = tuple([tensor._data for tensor in inputs])
-    data = out[0]._data if isinstance(out, list) else out._data
-    following = None if isinstance(out, list) else out._rec
-    return Node(
-        NOTHING, targets, rule, save(inputs, params, out), data.shape, data.dtype, following
-    )
+    saved = save(inputs, params, out)
+    if isinstance(out, list):
+        return Node(NOTHING, targets, rule, saved, None, out[0]._data.dtype)
+    data = out._data
+    return Node(NOTHING, targets, rule, saved, data.shape, data.dtype, out._rec)
 
 
 def _elementwise(
@@ -283,12 +287,17 @@ def transposed(
 ) -> list[Tensor | None]:
     """The tangent of each output, from `pull`: gradients of outputs to gradients of operands.
 
-    A rule of the user's, which `definition` names, is checked for being linear: TypeError if not.
+    A rule of the user's, which `definition` names, is checked for being linear, TypeError if not.
+    If it has a rule of its own, which is not its transpose, the tangent is that of its operations.
     """
     transposition = Transposition(pull, outputs)
     results = transposition(tangents)
-    if definition is not None:
-        _check_linear(pull, definition, transposition, tangents, results)
+    if definition is None or _is_transpose(pull, transposition, tangents, results):
+        return results
+    transposition = Transposition(pull, outputs, natural=True)
+    results = transposition(tangents)
+    if not _is_transpose(pull, transposition, tangents, results):
+        _refuse(definition)
     return results
 
 
@@ -299,10 +308,12 @@ class Transposition:
     given is its transpose, whatever that is. Can be called any number of times.
     """
 
-    def __init__(self, pull: Callable[[list], Sequence], outputs: Sequence[Any]):
+    def __init__(
+        self, pull: Callable[[list], Sequence], outputs: Sequence[Any], natural: bool = False
+    ):
         generator = np.random.default_rng(0)
         self.dys = [_random(generator, output) for output in outputs]
-        self.token = Token()
+        self.token = Token(natural=natural)
         push(self.token)
         try:
             for dy in self.dys:
@@ -330,36 +341,49 @@ def _random(generator: np.random.Generator, aval: Any) -> Tensor:
     return Tensor(np.asarray(values, aval.dtype if is_differentiable(aval.dtype) else values.dtype))
 
 
-def check_rules(visited: Sequence[Node]) -> None:
-    """TypeError unless the user's rules that a sweep has used are linear."""
-    for node in visited:
-        definition = getattr(node.saved, "definition", None)
-        if definition is not None:
-            _check_rule(node, definition)
+def follow_rules(visited: Sequence[Node]) -> bool:
+    """Whether the transpose of a sweep is to be found by the rules of the user's rules in it.
+
+    If these are not the rules' transposes, it is to be found without them. TypeError where that
+    would not be right either: a rule is not linear.
+    """
+    found = [(node, definition) for node in visited if (definition := _definition(node))]
+    if all(_transposes(node, False) for node, _ in found):
+        return True
+    for node, definition in found:
+        if not _transposes(node, True):
+            _refuse(definition)
+    return False
 
 
-def _check_rule(node: Any, definition: Definition) -> None:
+def _definition(node: Node) -> Definition | None:
+    return getattr(node.saved, "definition", None)
+
+
+def _transposes(node: Any, natural: bool) -> bool:
+    """Whether the rule of `node` has the transpose that is found in one of two ways."""
     several = type(node.shape) is list
-    outputs = node.shape if several else [node]
     generator = np.random.default_rng(2)
     tangents = [None if one is None else _random(generator, one) for one in node.inputs]
+
+    def pull(dys: list) -> Sequence:
+        return node.rule(node, dys if several else dys[0])
+
     before, state.frame = state.frame, quiet_frame()
     try:
-        transposed(
-            lambda dys: node.rule(node, dys if several else dys[0]), outputs, tangents, definition
-        )
+        transposition = Transposition(pull, node.shape if several else [node], natural)
+        return _is_transpose(pull, transposition, tangents, transposition(tangents))
     finally:
         state.frame = before
 
 
-def _check_linear(
+def _is_transpose(
     pull: Callable[[list], Sequence],
-    definition: Definition,
     transposition: Transposition,
     tangents: Sequence,
     results: Sequence,
-) -> None:
-    """<pull(dy), tangents> must be <dy, results>, for another dy than that of `results` too."""
+) -> bool:
+    """Whether <pull(dy), tangents> is <dy, results>, for another dy than that of `results` too."""
     before, state.frame = state.frame, quiet_frame()
     try:
         dys, gradients = transposition.dys, transposition.gradients
@@ -368,13 +392,18 @@ def _check_linear(
             left, size = _product(found, tangents)
             right, more = _product(upstream, results)
             if whole(greater(absolute(left - right), _tolerance(dys) * (size + more))).any():
-                raise TypeError(
-                    f"forward mode: the rule of `{definition.name}` is not linear in its "
-                    "upstream gradient, so it has no transpose, and there is no tangent: use "
-                    f"reverse mode, or a linear rule ({definition.where()})"
-                )
+                return False
     finally:
         state.frame = before
+    return True
+
+
+def _refuse(definition: Definition) -> NoReturn:
+    raise TypeError(
+        f"forward mode: the rule of `{definition.name}` is not linear in its upstream gradient, so "
+        "it has no transpose, and there is no tangent: use reverse mode, or a linear rule "
+        f"({definition.where()})"
+    )
 
 
 def _elsewhere(dy: Tensor) -> Tensor:

@@ -35,14 +35,16 @@ class Token:
 
     ``alive`` turns False when the tape is gone, ``paused`` is True while it does not record
     on purpose, ``everything`` marks a graph: it records operations on unwatched tensors too.
+    For a ``natural`` one custom gradients are the operations inside, and their rules nothing.
     """
 
-    __slots__ = ("alive", "everything", "paused")
+    __slots__ = ("alive", "everything", "natural", "paused")
 
-    def __init__(self, everything: bool = False):
+    def __init__(self, everything: bool = False, natural: bool = False):
         self.alive = True
         self.paused = False
         self.everything = everything
+        self.natural = natural
 
 
 class Level:
@@ -146,10 +148,13 @@ class Frame:
     the stack, down to the transformation `level`, if there is one, whose frame is `lower`'s
     neighbour above. `everything` are those of the tapes that record unwatched tensors too,
     `alone` is the group if there are none of these: an operand whose record is for exactly
-    this group needs no further look.
+    this group needs no further look. `natural` are those for which rules are nothing.
     """
 
-    __slots__ = ("alone", "everything", "group", "level", "lower", "outer", "selected", "top")
+    __slots__ = (
+        *("alone", "everything", "group", "level", "lower"),
+        *("natural", "outer", "selected", "top"),
+    )
 
     def __init__(
         self,
@@ -159,7 +164,9 @@ class Frame:
         everything: frozenset[Token],
         level: Level | None,
         lower: Frame | None,
+        natural: frozenset[Token] = NOTHING,
     ):
+        self.natural = natural
         self.top = top
         self.outer = outer
         self.group = group
@@ -230,10 +237,12 @@ def add_level(frame: Frame | None, level: Any) -> Frame:
         return Frame(level, frame, NOTHING, NOTHING, level, frame)
     group = frozenset((level,))
     everything = group if level.everything else NOTHING
+    natural = group if level.natural else NOTHING
     if frame is None or frame is QUIET:
-        return Frame(level, frame, group, everything, None, None)
+        return Frame(level, frame, group, everything, None, None, natural)
     everything |= frame.everything
-    return Frame(level, frame, frame.group | group, everything, frame.level, frame.lower)
+    natural |= frame.natural
+    return Frame(level, frame, frame.group | group, everything, frame.level, frame.lower, natural)
 
 
 def quiet_frame() -> Frame:

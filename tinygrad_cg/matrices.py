@@ -120,6 +120,7 @@ def hessian(
     """
     gradient = gradient_function(Differentiable("hessian", f, argnums, has_aux))
     transform = Differentiable("hessian", gradient, argnums, has_aux)
+    transform.definition.name = f"the gradient of {transform.definition.name}"
 
     def run(args: tuple, kwargs: dict) -> Any:
         found, aux = _jacobian(transform, args, kwargs, "reverse")

@@ -69,12 +69,26 @@ def _add_directly(token: Token, target: Any, gradient: Any, sources: list, resul
     for i in places:
         known, seed = results[i], _seed(target, gradient)
         results[i] = seed if known is None else add(known, seed)
+    _refuse_example(target, token)
     if not places and _is_late(target._rec, token):
         warn(
             "target was computed after the tape closed (or in a thread where it does not "
             "record), so it has no gradient: compute it inside the tape's context",
             TapeWarning,
         )
+
+
+def _refuse_example(target: Any, token: Token) -> None:
+    """A tape around a batch has recorded what was done with the whole of it."""
+    inner = getattr(target, "physical", None)
+    while inner is not None:
+        if find(inner._rec, token) is not None:
+            raise TypeError(
+                "the gradient of an example, inside vmap, was asked of a tape outside of it, which "
+                "knows only the whole batch: enter the tape inside the function that vmap runs, "
+                "or ask for the gradient of what vmap returns"
+            )
+        inner = getattr(inner, "physical", None)
 
 
 def _is_late(record: Any, token: Token) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from . import nest
 from .differentiable import Differentiable, filled, fitted, swept, wrapped
-from .forward import ForwardAccumulator, Transposition, check_rules
+from .forward import ForwardAccumulator, Transposition, follow_rules
 from .levels import Token
 from .sweep import differentiate, release
 from .tensor import Tensor
@@ -117,6 +117,12 @@ def jvp(f: Callable[..., Any], primals: Sequence, tangents: Sequence, has_aux: b
     the structure of the output: the Jacobian times `tangents`. Errors as for `vjp`. After
     ``jax.jvp``.
     """
+    for role, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, (tuple, list)):
+            raise TypeError(
+                f"jvp: {role} must be a tuple with an entry for each argument of the function, got "
+                f"{type(given).__name__}: write jvp(f, (x,), (tangent,))"
+            )
     transform = Differentiable("jvp", f, tuple(range(len(primals))), has_aux)
     output, tangent, aux = _pushed(transform, primals, tangents)
     return (output, tangent, aux) if has_aux else (output, tangent)
@@ -159,7 +165,8 @@ def linearized(token: Token, targets: list[Tensor], sources: list[Tensor]) -> Tr
         return results
 
     transposition = Transposition(pull, targets)
-    check_rules(visited)
+    if not follow_rules(visited):
+        transposition = Transposition(pull, targets, natural=True)
     token.alive = False
     release(visited)
     return transposition

@@ -20,7 +20,6 @@ from .convert import as_dtype, check_dtype, convert_operands, is_tensor, promote
 from .functions import named
 from .levels import Node, state
 from .primitive import Primitive, apply
-from .recipes import alias, bare
 from .recording import part
 from .registry import OPS, USER_OPS
 from .returned import gradients_of_inputs
@@ -290,7 +289,8 @@ class _Use(NamedTuple):
 
 def _save(name: str, definition: Definition) -> Callable[..., Any]:
     def save(inputs: tuple, attrs: dict | None, out: Any) -> _Use:
-        outs = [bare(one) for one in out] if isinstance(out, list) else [bare(out)]
+        several = out if isinstance(out, list) else [out]
+        outs = [one._with_record(one._rec) for one in several]  # what others know of them
         return _Use(name, definition, inputs, attrs or {}, outs)
 
     return save
@@ -303,11 +303,11 @@ def _rule(node: Node, dy: Any) -> list:
         return [None] * len(inputs)
     if isinstance(dy, list):
         tensors = [
-            alias(data, Node(node.group, (node,), part, i, data.shape, data.dtype))
-            for i, data in enumerate(outs)
+            one._with_record(Node(node.group, (node,), part, i, one._data.shape, one.dtype, one._rec))
+            for i, one in enumerate(outs)
         ]
     else:
-        tensors = [alias(outs[0], node)]
+        tensors = [outs[0]._with_record(node)]
     state.rules.append(definition)
     try:
         operation = Operation(name, inputs, tuple(tensors), attrs)

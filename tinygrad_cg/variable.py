@@ -181,8 +181,10 @@ class Variable(ArrayLike):
 
     __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = _refuse_in_place
 
-    def __getitem__(self, key: Any) -> VariableSlice:
+    def __getitem__(self, key: Any) -> Tensor:
         part = getitem(self._read(), key)
+        if type(part) is not Tensor:  # inside vmap, at an index for each example
+            return part
         return VariableSlice(part._data, part._rec, self, key)
 
     def __repr__(self) -> str:

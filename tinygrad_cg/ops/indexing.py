@@ -83,6 +83,8 @@ _getitem_adjoint = move(
 def getitem(x: Any, key: Any) -> Tensor:
     """``x[key]`` with NumPy's rules: integers, slices, None, ..., integer and boolean arrays."""
     x = convert(x)
+    if isinstance(key, Tensor) and isinstance(key._data, Aval) and key.dtype.kind in "iu":
+        return gather(x, key)  # inside vmap, an index for each example
     parts = key if isinstance(key, tuple) else (key,)
     return apply(_getitem, (x,), {"key": tuple([_index_part(part) for part in parts])})
 
@@ -94,6 +96,11 @@ def _index_part(part: Any) -> Any:
         return slice(*[_bound(bound) for bound in (part.start, part.stop, part.step)])
     if isinstance(part, (bool, np.bool_)):
         return np.array(part)
+    if isinstance(part, Tensor) and isinstance(part._data, Aval):
+        raise IndexError(
+            "inside vmap a tensor that differs between examples can be an index alone, x[index], "
+            "if it is of integers: use gather(x, index, axis), or where() in place of a mask"
+        )
     if is_tensor(part) or isinstance(part, (np.ndarray, np.generic, list, range)):
         array = np.array(part)
         if array.dtype.kind in "iu":
