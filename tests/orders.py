@@ -82,3 +82,26 @@ def assert_clean_state() -> None:
     assert (first.numpy(), second.numpy()) == (12.0, 4.0)
     assert outer.gradient(first, x).numpy() == 6.0
     assert [variable is v for variable in outer.watched_variables()] == [True]
+
+
+def gradient_function(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The gradient of a function of one tensor, by a tape; zeros where it does not depend on it."""
+
+    def differentiated(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            result = function(x)
+        return tape.gradient(result, x, unconnected_gradients="zero")
+
+    return differentiated
+
+
+def tangent_function(function: Callable[..., Any], way: Any) -> Callable[..., Any]:
+    """The derivative of a function of one tensor in a direction, by an accumulator."""
+
+    def pushed(x):
+        with tf.autodiff.ForwardAccumulator(x, way) as accumulator:
+            result = function(x)
+        return accumulator.jvp(result, "zero")
+
+    return pushed

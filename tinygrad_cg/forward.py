@@ -40,7 +40,7 @@ from .ops.shape import cast, repeat
 from .primitive import Primitive, apply
 from .rules import Definition
 from .sweep import differentiate
-from .tensor import Tensor
+from .tensor import Aval, Tensor
 
 
 class ForwardAccumulator(Level):
@@ -254,7 +254,8 @@ def _rule_node(primitive: Primitive, inputs: tuple, params: dict, out: Any, mask
     targets: Any = tuple([tensor._data for tensor in inputs])
     saved = save(inputs, params, out)
     if isinstance(out, list):
-        return Node(NOTHING, targets, rule, saved, None, out[0]._data.dtype)
+        avals = [Aval(one._data.shape, one._data.dtype) for one in out]
+        return Node(NOTHING, targets, rule, saved, avals, avals[0].dtype)
     data = out._data
     return Node(NOTHING, targets, rule, saved, data.shape, data.dtype, out._rec)
 

@@ -303,8 +303,8 @@ def _rule(node: Node, dy: Any) -> list:
         return [None] * len(inputs)
     if isinstance(dy, list):
         tensors = [
-            one._with_record(Node(node.group, (node,), part, i, one._data.shape, one.dtype, one._rec))
-            for i, one in enumerate(outs)
+            one._with_record(Node(node.group, (node,), part, i, *aval, one._rec))
+            for i, (one, aval) in enumerate(zip(outs, node.shape, strict=True))
         ]
     else:
         tensors = [outs[0]._with_record(node)]
