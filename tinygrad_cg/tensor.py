@@ -166,7 +166,8 @@ class ArrayLike:
         if isinstance(data, Aval):
             raise TypeError(
                 f"this {type(self).__name__} has a shape and a dtype but no values yet: "
-                "inside a transformation use tensor operations instead of NumPy values"
+                "inside a transformation use tensor operations instead of NumPy values (in a rule, "
+                "for the Jacobian of a tape, experimental_use_pfor=False gives it values)"
             )
         return data
 

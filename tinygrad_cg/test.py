@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,7 +36,7 @@ def compute_gradient(
         raise TypeError("compute_gradient: all of `x` must be floats, cast integers first")
     blocks = jacobian(f, argnums=places)(*tensors)
     theoretical = [
-        np.asarray(block.numpy()).reshape(-1, tensor.size)
+        np.reshape(block.numpy(), (math.prod(block.shape[: block.ndim - tensor.ndim]), tensor.size))
         for block, tensor in zip(blocks, tensors, strict=True)
     ]
     numerical = [_differences(f, tensors, i, step) for i in places]
