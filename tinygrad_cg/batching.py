@@ -16,7 +16,7 @@ import numpy as np
 from . import nest
 from .calls import Call, Lifted, settle
 from .convert import convert, is_tensor, is_weak
-from .errors import InvalidArgumentError, refuse_leak
+from .errors import InvalidArgumentError
 from .levels import Level, push, remove, state
 from .ops.creation import zeros
 from .ops.define import as_int, normalize_axis
@@ -26,24 +26,7 @@ from .ops.reductions import reduce_sum
 from .ops.shape import repeat, reshape, stack, transpose
 from .primitive import Primitive, apply
 from .rules import Definition
-from .tensor import Aval, Tensor
-
-
-class _ExampleAval(Aval):
-    """The shape and dtype of one example, in place of data: only the level knows the values.
-
-    A kernel that is given it asks for more: then the tensor was used where its level is not.
-    """
-
-    __slots__ = ()
-
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__") and name != "__array_interface__":
-            raise AttributeError(name)
-        refuse_leak()
-
-    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        refuse_leak()
+from .tensor import Aval, ExampleAval, Tensor
 
 
 class BatchTensor(Tensor):
@@ -56,7 +39,7 @@ class BatchTensor(Tensor):
 
     def __init__(self, physical: Tensor, level: Batch, record: Any = None):
         data = physical._data
-        super().__init__(_ExampleAval(data.shape[1:], data.dtype), record)
+        super().__init__(ExampleAval(data.shape[1:], data.dtype), record)
         self.physical = physical
         self.level = level
 

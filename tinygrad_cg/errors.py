@@ -8,7 +8,6 @@ import os
 import sys
 import warnings
 from pathlib import Path
-from typing import NoReturn
 
 _OURS = (str(Path(__file__).parent) + os.sep, "<tinygrad_cg", "<rule of ")
 
@@ -27,14 +26,6 @@ class CustomGradientWarning(UserWarning):
 
 class TapeWarning(UserWarning):
     """A tape was used in a way that records nothing, or more than was meant."""
-
-
-def refuse_leak() -> NoReturn:
-    """A tensor of a batch met a kernel, which wants values."""
-    raise TypeError(
-        "a tensor of a vmap was used outside of it, where it has no values: return it from the "
-        "function, instead of keeping it"
-    )
 
 
 def users_line() -> tuple[str, int, int]:

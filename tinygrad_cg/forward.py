@@ -164,7 +164,7 @@ def _without_the_past(record: Any) -> Any:
     """A tensor's records, without those that only tapes and accumulators of the past knew."""
     while record is not None and type(record) is Node and not is_alive(record.group):
         record = record.next
-    last = record
+    last: Any = record
     while last is not None and last.next is not None:
         if type(last.next) is Node and not is_alive(last.next.group):
             last.next = last.next.next

@@ -11,11 +11,11 @@ from typing import Any
 from numpy import empty
 
 from .convert import convert, convert_operands, weak_arrays
-from .errors import InvalidArgumentError, refuse_leak
+from .errors import InvalidArgumentError
 from .levels import state
 from .primitive import Primitive, apply
 from .recording import record_one, record_two
-from .tensor import Tensor
+from .tensor import Tensor, refuse_leaks
 
 new = object.__new__
 
@@ -33,15 +33,16 @@ def unary_op(primitive: Primitive) -> Any:
             return apply(primitive, (x,), {})
         array = x._data
         found = None if array.ndim else points.get(array.dtype)
-        if found is None:
-            data = run(array)
-        else:
-            enter, dtype = found
-            data = empty((), dtype)
-            try:
+        try:
+            if found is None:
+                data = run(array)
+            else:
+                enter, dtype = found
+                data = empty((), dtype)
                 enter(array, data)
-            except TypeError:  # what is no array
-                refuse_leak()
+        except TypeError:
+            refuse_leaks(x)
+            raise
         out = new(Tensor)
         out._data = data
         out._rec = None
@@ -91,18 +92,18 @@ def _of_two(primitive: Primitive, swapped: bool) -> Any:
         found = None
         if second.dtype is dtype and not first.ndim and not second.ndim:
             found = points.get(dtype)
-        if found is None:
-            try:
+        try:
+            if found is None:
                 data = run(first, second)
-            except ValueError as error:
-                raise InvalidArgumentError(str(error)) from None
-        else:
-            enter, dtype = found
-            data = empty((), dtype)
-            try:
+            else:
+                enter, dtype = found
+                data = empty((), dtype)
                 enter(first, second, data)
-            except TypeError:  # what is no array
-                refuse_leak()
+        except ValueError as error:
+            raise InvalidArgumentError(str(error)) from None
+        except TypeError:
+            refuse_leaks(x, y)
+            raise
         out = new(Tensor)
         out._data = data
         out._rec = None

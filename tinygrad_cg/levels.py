@@ -249,7 +249,7 @@ def quiet_frame() -> Frame:
     """A frame on which all can be computed that can be now, and nothing records."""
     frame = QUIET
     for level in stack(state.frame):
-        if type(level) is not Token and level.holds_values:
+        if isinstance(level, Level) and level.holds_values:
             frame = add_level(frame, level)
     return frame
 

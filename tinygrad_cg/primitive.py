@@ -17,7 +17,7 @@ from .levels import Frame, state
 from .recipes import Recipe, Recipes, SameRecipe
 from .recording import mark_outputs, record, record_one
 from .registry import OPS
-from .tensor import Tensor
+from .tensor import Tensor, refuse_leaks
 
 new = object.__new__
 
@@ -123,6 +123,9 @@ def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, An
             data = primitive.run(*[tensor._data for tensor in inputs], **params)
         except ValueError as error:
             raise _of_input(primitive, error) from None
+        except TypeError:
+            refuse_leaks(*inputs)
+            raise
         out = Tensor(data) if type(data) is ndarray else [Tensor(part) for part in data]
     else:
         out = _process(frame, primitive, inputs, params)
@@ -141,6 +144,9 @@ def apply_one(primitive: Primitive, x: Tensor, params: dict[str, Any]) -> Any:
             data = primitive.run(x._data, **params)
         except ValueError as error:
             raise _of_input(primitive, error) from None
+        except TypeError:
+            refuse_leaks(x)
+            raise
         if type(data) is ndarray:
             out = new(Tensor)
             out._data = data

@@ -57,6 +57,36 @@ class Aval(NamedTuple):
         return len(self.shape)
 
 
+class ExampleAval(Aval):
+    """The Aval of one example of a batch, whose values only the batch can reach.
+
+    What asks it for more than a shape and a dtype is a kernel: the tensor is used elsewhere.
+    """
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__") and name != "__array_interface__":
+            raise AttributeError(name)
+        refuse_leak()
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        refuse_leak()
+
+
+def refuse_leak() -> NoReturn:
+    raise TypeError(
+        "a tensor of a vmap was used outside of it, where it has no values: return it from the "
+        "function, instead of keeping it"
+    )
+
+
+def refuse_leaks(*tensors: Tensor) -> None:
+    """TypeError if one of the tensors that a kernel did not take is an example of a batch."""
+    if any(type(tensor._data) is ExampleAval for tensor in tensors):
+        refuse_leak()
+
+
 class Reference:
     """A hashable stand-in for a tensor or Variable: equal if it is the same object."""
 

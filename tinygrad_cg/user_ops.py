@@ -302,10 +302,10 @@ def _rule(node: Node, dy: Any) -> list:
     if function is None:
         return [None] * len(inputs)
     if isinstance(dy, list):
-        tensors = [
-            one._with_record(Node(node.group, (node,), part, i, *aval, one._rec))
-            for i, (one, aval) in enumerate(zip(outs, node.shape, strict=True))
-        ]
+        tensors = []
+        for i, (one, (size, dtype)) in enumerate(zip(outs, node.shape, strict=True)):
+            known = Node(node.group, (node,), part, i, size, dtype, one._rec)
+            tensors.append(one._with_record(known))
     else:
         tensors = [outs[0]._with_record(node)]
     state.rules.append(definition)
