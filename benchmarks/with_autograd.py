@@ -52,3 +52,16 @@ def constant_chain(value: np.ndarray):
 
 def second_order(values: np.ndarray):
     return lambda: summed_second(values)
+
+
+def rosenbrock_hessian(values: np.ndarray):
+    second = autograd.hessian(
+        lambda x: anp.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+    )
+    return lambda: (second(values),)
+
+
+def layer_jacobian(values: np.ndarray):
+    x, w = values[0], values[1:]
+    matrix = autograd.jacobian(lambda x: anp.tanh(anp.dot(w, x)))
+    return lambda: (matrix(x),)

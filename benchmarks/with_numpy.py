@@ -46,3 +46,20 @@ def second_order(values: np.ndarray):
         return gradient, gradient * (1 - gradient)
 
     return run
+
+
+def rosenbrock_hessian(values: np.ndarray):
+    def run():
+        x, following = values[:-1], values[1:]
+        diagonal = np.zeros_like(values)
+        diagonal[:-1] = 1200.0 * x**2 - 400.0 * following + 2.0
+        diagonal[1:] += 200.0
+        beside = np.diag(-400.0 * x, 1)
+        return (np.diag(diagonal) + beside + beside.T,)
+
+    return run
+
+
+def layer_jacobian(values: np.ndarray):
+    x, w = values[0], values[1:]
+    return lambda: ((1 - np.tanh(w @ x) ** 2)[:, None] * w,)

@@ -69,3 +69,17 @@ def second_order(values: np.ndarray):
         return gradient, outer.gradient(gradient, x)
 
     return run
+
+
+def rosenbrock_hessian(values: np.ndarray):
+    x = tf.constant(values)
+    second = tf.hessian(
+        lambda x: tf.reduce_sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+    )
+    return lambda: (second(x),)
+
+
+def layer_jacobian(values: np.ndarray):
+    x, w = tf.constant(values[0]), tf.constant(values[1:])
+    matrix = tf.jacobian(lambda x: tf.tanh(tf.linalg.matvec(w, x)))
+    return lambda: (matrix(x),)

@@ -85,3 +85,17 @@ def second_order(values: np.ndarray):
         return gradient.detach(), second
 
     return run
+
+
+def rosenbrock_hessian(values: np.ndarray):
+    x = torch.tensor(values)
+    second = torch.func.hessian(
+        lambda x: (100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2).sum()
+    )
+    return lambda: (second(x),)
+
+
+def layer_jacobian(values: np.ndarray):
+    x, w = torch.tensor(values[0]), torch.tensor(values[1:])
+    matrix = torch.func.jacrev(lambda x: torch.tanh(w @ x))
+    return lambda: (matrix(x),)

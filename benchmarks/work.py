@@ -22,7 +22,7 @@ class Work:
     data: np.ndarray
 
     def build(self, library: str) -> Callable[[], tuple]:
-        """The work in one library: a function of no arguments that gives two results."""
+        """The work in one library: a function of no arguments that gives its results, a tuple."""
         return getattr(importlib.import_module(f"benchmarks.with_{library}"), self.function)(
             self.data
         )
@@ -41,6 +41,12 @@ WORK = (
     Work(f"{LENGTH:,} multiplications, y = y * x", "chain", np.array(1.001)),
     Work(f"{LENGTH:,} multiplications, y = y * constant", "constant_chain", np.array(1.001)),
     Work("log1pexp, first and second order, n = 1", "second_order", normal(1)),
+    Work("Rosenbrock Hessian, n = 100", "rosenbrock_hessian", normal(100)),
+    Work(
+        "Jacobian of a tanh layer, 100 -> 100",
+        "layer_jacobian",
+        normal(10_100).reshape(101, 100) / 10,
+    ),
 )
 
 
@@ -53,5 +59,6 @@ def check(work: Work, results: dict[str, tuple]) -> None:
                 np.asarray(value).squeeze(),
                 np.asarray(right).squeeze(),
                 rtol=1e-9,
+                atol=1e-12,
                 err_msg=f"{library}: {work.name}",
             )

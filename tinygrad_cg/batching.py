@@ -87,6 +87,8 @@ class Batch(Level):
 
     def _aligned(self, primitive: Primitive, inputs: tuple, params: dict) -> tuple:
         """Operands that broadcast: the batch axis stands before the axes of all of them."""
+        if len(inputs) == 1 and primitive.kind == "elementwise":
+            return (inputs[0].physical,)
         core = primitive.core if len(primitive.core) == len(inputs) else (0,) * len(inputs)
         if primitive.name == "broadcast_to":
             rank = len(params["shape"]) - 1

@@ -18,6 +18,9 @@ def record(frame: Frame, primitive: Primitive, inputs: tuple, params: Any, out: 
     recipes = primitive.recipes
     if recipes is None:
         return
+    if not frame.group:  # a transformation alone
+        mark_outputs(inputs, out)
+        return
     group, nodes, mask = operands(frame, inputs)
     if not mask:
         if group is None:
@@ -133,8 +136,11 @@ def _lateness(inputs: Sequence[Tensor], nodes: tuple) -> Late | None:
 
 def mark_outputs(inputs: Sequence[Tensor], out: Any) -> None:
     """Mark what was computed from recorded tensors and is not recorded itself."""
-    tokens = NOTHING.union(*[late_tokens(tensor._rec) for tensor in inputs])
-    mark = late_for(tokens)
+    tokens = NOTHING
+    for tensor in inputs:
+        if tensor._rec is not None:
+            tokens |= late_tokens(tensor._rec)
+    mark = late_for(tokens) if tokens else None
     if mark is not None:
         for result in (out,) if isinstance(out, Tensor) else out:
             if result._rec is None:

@@ -33,10 +33,17 @@ def _right_gradient(dy: Tensor, x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return apply(_matmul, (swap_last(x), dy), {})
 
 
+def _run_matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    if y.ndim == 2 < x.ndim and x.flags.c_contiguous:  # one product in place of many
+        rows = x.reshape(prod(x.shape[:-1]), x.shape[-1])
+        return contract.matmul(rows, y).reshape(*x.shape[:-1], y.shape[1])
+    return contract.matmul(x, y)
+
+
 _matmul = register(
     Primitive(
         "matmul",
-        contract.matmul,
+        _run_matmul,
         ("x", "y"),
         _matmul_aval,
         (
@@ -58,10 +65,16 @@ def _matvec_aval(x: Aval, y: Aval) -> Aval:
     return Aval((*batch, x.shape[-2]), promote(x.dtype, y.dtype))
 
 
+def _run_matvec(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    if x.ndim == 2 <= y.ndim:  # one matrix, many vectors: one product
+        return contract.matmul(y, x.T)
+    return contract.matmul(x, y[..., None])[..., 0]
+
+
 _matvec = register(
     Primitive(
         "matvec",
-        lambda x, y: contract.matmul(x, y[..., None])[..., 0],
+        _run_matvec,
         ("x", "y"),
         _matvec_aval,
         (
