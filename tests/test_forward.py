@@ -8,7 +8,13 @@ from numpy.testing import assert_allclose
 
 import tinygrad_cg as tf
 from tests.composites import fake_fused, nested
-from tests.orders import assert_clean_state, custom_gradient_warnings, numbers
+from tests.orders import (
+    assert_clean_state,
+    custom_gradient_warnings,
+    gradient_function,
+    numbers,
+    tangent_function,
+)
 from tinygrad_cg.autodiff import ForwardAccumulator
 
 X = tf.constant([1.0, 2.0])
@@ -238,6 +244,52 @@ class TestCustomGradients:
             op = nested(lambda x, d, factor=factor: factor * d)
             assert second(lambda x, op=op: op(x) ** 2) == expected
         assert second(fake_fused) == 1000.0
+
+    @pytest.mark.parametrize(
+        ("second", "power", "expected"),
+        [
+            (lambda x, ddy: 6.0 * x * ddy, 1, 12.0),
+            (lambda x, ddy: 6.0 * x * ddy, 2, 480.0),
+            (lambda x, ddy: 1000.0 * ddy, 1, 1000.0),
+            (lambda x, ddy: 1000.0 * ddy, 2, 16288.0),
+        ],
+    )
+    def test_example_2_with_one_argument(self, second, power, expected):
+        """All orders of the modes have the original's numbers, also of a fake second order."""
+
+        @tf.custom_gradient
+        def op(x):
+            def first_order(dy):
+                @tf.custom_gradient
+                def slope(x):
+                    return 3.0 * x**2, lambda ddy: second(x, ddy)
+
+                return dy * slope(x)
+
+            return x**3, first_order
+
+        x, one = tf.constant(2.0), tf.constant(1.0)
+        f = lambda x: op(x) ** power  # noqa: E731
+        found = [
+            outer(lambda x, inner=inner: inner(tf.identity(x)))(x)
+            for outer in (gradient_function, lambda f: tangent_function(f, one))
+            for inner in (gradient_function(f), tangent_function(f, one))
+        ]
+        assert numbers(found) == [expected] * 4
+
+    @pytest.mark.parametrize(("factor", "expected"), [(12.0, 288.0), (1000.0, 480.0)])
+    def test_example_1_reverse_over_forward(self, factor, expected):
+        """The tape sees how the tangent was computed: by op3 if that is the transpose, otherwise
+        by the operations of op2, whose derivative is the true one. Not in silence (decision 5).
+        """
+        op = nested(lambda x, d: factor * d)
+        x, one = tf.constant(2.0), tf.constant(1.0)
+        with custom_gradient_warnings() as texts:
+            tangent = tangent_function(lambda x: op(x) ** 2, one)
+            found = gradient_function(lambda x: tangent(tf.identity(x)))(x)
+        assert found.numpy() == expected
+        assert len(texts) == 1
+        assert "custom gradient of `grad` is not used on a tape that watches none" in texts[0]
 
     def test_several_outputs_of_which_one_is_used(self):
         @tf.custom_gradient

@@ -206,8 +206,8 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
         is; None for a result that is the same for all.
 
     An argument that is None stays None. The result has the structure of what `f` returns; what
-    does not depend on the batch is repeated. Raises ValueError where sizes of batches differ, or
-    nothing is batched. After ``jax.vmap``.
+    does not depend on the batch is repeated, random numbers drawn inside too. Raises ValueError
+    where sizes of batches differ, or nothing is batched. After ``jax.vmap``.
     """
     if not callable(f):
         raise TypeError(f"vmap: f must be a function, got {type(f).__name__}")
@@ -258,7 +258,8 @@ def vectorized_map(
 
     `elems` are tensors, nested as you like, and `fn` gets one slice of each in that structure.
     A first axis of size 1 broadcasts. Raises ValueError where the sizes differ. After
-    ``tf.vectorized_map``, whose two other arguments are accepted and have no effect.
+    ``tf.vectorized_map``, whose two other arguments are accepted and have no effect, and which
+    draws random numbers for each slice; here they are the same for all.
     """
     tensors = [convert(leaf) for leaf in nest.flatten(elems)]
     sizes = {tensor._data.shape[0] for tensor in tensors if tensor._data.ndim}
