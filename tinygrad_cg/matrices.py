@@ -8,13 +8,13 @@ from typing import Any
 from . import nest
 from .batching import Batch, BatchTensor
 from .differentiable import Differentiable, fitted, swept, wrapped
-from .forward import Transposition
 from .jacobians import basis, rows
 from .levels import Token, push, remove
 from .ops.creation import zeros
 from .ops.shape import cast, reshape, transpose
 from .tensor import Tensor
 from .transforms import gradient_function, linearized
+from .transposition import Transposition
 
 
 def jacobian(

@@ -12,10 +12,11 @@ from typing import Any
 
 from . import nest
 from .differentiable import Differentiable, filled, fitted, swept, wrapped
-from .forward import ForwardAccumulator, Transposition, follow_rules
+from .forward import ForwardAccumulator
 from .levels import Token
 from .sweep import differentiate, release
 from .tensor import Tensor
+from .transposition import Transposition, follow_rules
 
 # Reverse mode --------------------------------------------------------------------------------
 
