@@ -87,8 +87,9 @@ class Batch(Level):
 
     def _aligned(self, primitive: Primitive, inputs: tuple, params: dict) -> tuple:
         """Operands that broadcast: the batch axis stands before the axes of all of them."""
-        if len(inputs) == 1 and primitive.kind == "elementwise":
-            return (inputs[0].physical,)
+        if primitive.kind == "elementwise":
+            rank = max([len(one._data.shape) for one in inputs])
+            return tuple([self._of_rank(one, rank) for one in inputs])
         core = primitive.core if len(primitive.core) == len(inputs) else (0,) * len(inputs)
         if primitive.name == "broadcast_to":
             rank = len(params["shape"]) - 1

@@ -317,6 +317,8 @@ def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
     Tensors and arrays settle the dtype; scalars and lists of Python's numbers take it. Lists
     among themselves keep their own, and so settle what scalars beside them take.
     """
+    if all(isinstance(value, Tensor) for value in values):
+        return values
     if any(value is None for value in values):
         kinds = " and ".join(repr(type(value).__name__) for value in values)
         raise ArgumentTypeError(f"unsupported operand type(s): {kinds}")
