@@ -27,3 +27,12 @@ def test_convention(function, expected, dtype):
     gradient = tape.gradient(y, z)
     assert gradient.dtype == dtype
     np.testing.assert_allclose(gradient.numpy(), expected, rtol=1e-6)
+
+
+def test_an_upstream_gradient_does_not_lose_its_imaginary_part():
+    x = tf.constant([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = x * x
+    with pytest.raises(TypeError, match=r"output_gradients\[0\] is complex64, .* its real part"):
+        tape.gradient(y, x, output_gradients=tf.constant([1.0 + 1.0j, 2.0], dtype="complex64"))

@@ -79,6 +79,11 @@ def check_upstream(output_gradients: Any, targets: list) -> list:
                 f"output_gradients[{i}] has shape {tuple(tensor.shape)}, target has shape "
                 f"{tuple(target.shape)}"
             )
+        if tensor.dtype.kind == "c" != target.dtype.kind:
+            raise TypeError(
+                f"output_gradients[{i}] is {tensor.dtype}, but its target is {target.dtype}: pass "
+                "its real part"
+            )
         checked.append(tensor)
     return checked
 
