@@ -181,3 +181,28 @@ def test_narrow_dtypes(name, dtype):
         assert tangent.dtype == dtype
         assert_close(float(tangent), wide @ WAY.numpy(), rtol)
     assert tf.hvp(f)(x, way).dtype == dtype
+
+
+WEIGHTS, BIAS = np.arange(12.0).reshape(3, 4) / 10 - 0.5, np.array([0.1, -0.2, 0.3, 0.4])
+OF_NUMPY = {
+    "norm": lambda x: np.linalg.norm(np.tanh(x @ WEIGHTS) + BIAS),
+    "einsum": lambda x: np.sum(np.einsum("ij,jk->ik", x, WEIGHTS) ** 2),
+    "where": lambda x: np.sum(np.where(x > 0, x**2, np.exp(x))),
+    "concatenate": lambda x: np.sum(np.concatenate([x, 2.0 * x]) ** 3),
+}
+
+
+@pytest.mark.parametrize("name", OF_NUMPY)
+def test_numpy_code(name):
+    """It runs on arrays and on tensors, in each mode and in batches."""
+    f, rng = OF_NUMPY[name], np.random.default_rng(0)
+    points, way = rng.normal(size=(3, 5, 3)), rng.normal(size=(5, 3))
+    x, step = points[0], 1e-6
+    gradient = tf.grad(f)(x).numpy()
+    slope = (f(x + step * way) - f(x - step * way)) / (2 * step)
+    assert_allclose(np.vdot(gradient, way), slope, rtol=1e-7)
+    assert_allclose(tf.jvp(f, (x,), (way,))[1].numpy(), slope, rtol=1e-7)
+    ends = [tf.grad(f)(x + sign * step * way).numpy() for sign in (1, -1)]
+    assert_close(tf.hvp(f)(x, way).numpy(), (ends[0] - ends[1]) / (2 * step), 1e-7)
+    expected = np.stack([tf.grad(f)(point).numpy() for point in points])
+    assert_close(tf.vmap(tf.grad(f))(points).numpy(), expected)
