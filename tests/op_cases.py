@@ -56,9 +56,13 @@ class Example(NamedTuple):
         return self.primitive(*map(tf.convert_to_tensor, tensors), **self.params)
 
     def cast(self, dtype: Any) -> tuple[np.ndarray, ...]:
-        """The operands in another dtype; those that are fixed stay."""
+        """The operands in another dtype; those that are fixed take other floats alone."""
+        floats = np.dtype(dtype).kind in "fc"
         return tuple(
-            operand if i in self.fixed or operand.dtype == bool else operand.astype(dtype)
+            operand
+            if operand.dtype == bool
+            or (i in self.fixed and not (floats and operand.dtype.kind == "f"))
+            else operand.astype(dtype)
             for i, operand in enumerate(self.operands)
         )
 

@@ -33,6 +33,11 @@ ops.array([1.0, 2.0]) -> [1.0, 2.0] float32
 ops.array_split([1, 2, 3], 2) -> [1, 2] int32; [3] int32
 ops.average_pool(line, 2) -> [[[3.0]]] float32
 ops.average_pool(line, 2, strides=1, padding="same") -> [[[3.0], [4.0], [3.0]]] float32
+ops.cholesky([[4.0, 2.0], [2.0, 5.0]]) -> [[2.0, 0.0], [1.0, 2.0]] float32
+ops.det([[4.0, 2.0], [2.0, 5.0]]) -> 16.0 float32
+ops.inv([[4.0, 2.0], [0.0, 5.0]]) -> [[0.25, -0.1], [0.0, 0.2]] float32
+ops.slogdet([[0.0, 1.0], [1.0, 0.0]]) -> -1.0 float32; 0.0 float32
+ops.solve([[4.0, 2.0], [0.0, 5.0]], [[2.0], [5.0]]) -> [[0.0], [1.0]] float32
 ops.broadcast_to([1, 2], (2, 2)) -> [[1, 2], [1, 2]] int32
 ops.cast([1.7], "int32") -> [1] int32
 ops.cbrt([8]) -> [2.0] float32

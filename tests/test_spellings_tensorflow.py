@@ -245,6 +245,14 @@ tf.linalg.matrix_transpose([[[1, 2], [3, 4]]]) -> [[[1, 3], [2, 4]]] int32
 tf.linalg.matvec([[1, 2], [3, 4]], [1, 1]) -> [3, 7] int32
 tf.linalg.matvec([[1, 2], [3, 4]], [1, 1], transpose_a=True) -> [4, 6] int32
 tf.linalg.einsum("ii->i", [[1, 2], [3, 4]]) -> [1, 4] int32
+tf.linalg.cholesky([[4.0, 2.0], [2.0, 5.0]]) -> [[2.0, 0.0], [1.0, 2.0]] float32
+tf.linalg.det([[4.0, 2.0], [2.0, 5.0]]) -> 16.0 float32
+tf.linalg.inv([[4.0, 2.0], [0.0, 5.0]]) -> [[0.25, -0.1], [0.0, 0.2]] float32
+tf.linalg.inv([[4.0, 2.0], [0.0, 5.0]], adjoint=True) -> [[0.25, 0.0], [-0.1, 0.2]] float32
+tf.linalg.logdet([[4.0, 2.0], [2.0, 5.0]]) -> 2.7725887 float32
+tf.linalg.slogdet([[0.0, 1.0], [1.0, 0.0]]) -> -1.0 float32; 0.0 float32
+tf.linalg.solve([[4.0, 2.0], [0.0, 5.0]], [[2.0], [5.0]]) -> [[0.0], [1.0]] float32
+tf.linalg.solve([[4.0, 2.0], [0.0, 5.0]], [[4.0], [7.0]], True) -> [[1.0], [1.0]] float32
 tf.linalg.eye(1) -> [[1.0]] float32
 tf.linalg.tensordot([1, 2], [3, 4], axes=1) -> 11 int32
 tf.linalg.norm([3.0, 4.0], ord=2) -> 5.0 float32

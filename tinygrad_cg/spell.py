@@ -24,6 +24,7 @@ from .ops import (
     complex,
     convolution,
     creation,
+    decompositions,
     einsum,
     elementwise,
     indexing,
@@ -40,8 +41,8 @@ from .ops import (
 )
 
 _MODULES = (
-    *(complex, convolution, creation, einsum, elementwise, indexing, linalg, padding, pooling),
-    *(random, reductions, scans, shape, sorting, special, trigonometric),
+    *(complex, convolution, creation, decompositions, einsum, elementwise, indexing, linalg),
+    *(padding, pooling, random, reductions, scans, shape, sorting, special, trigonometric),
 )
 _OPERATIONS = {
     name: value

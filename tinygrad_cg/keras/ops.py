@@ -126,6 +126,7 @@ _TABLE = """
     cast(x, dtype) = cast(x, dtype)
     cbrt(x) = cbrt(_real(x))
     ceil(x) = ceil(_real(x))
+    cholesky = cholesky
     clip(x, x_min, x_max) = clip(x, x_min, x_max)
     concatenate(xs, axis=0) = concatenate(xs, axis)
     conj conjugate(x) = conj(x)
@@ -146,6 +147,7 @@ _TABLE = """
         # The products of all elements up to each along `axis`, by default of the flattened tensor.
     cumsum(x, axis=None, dtype=None) = cumsum(cast(x, dtype) if dtype else _summed(x), axis)
         # The sums of all elements up to each along `axis`, by default of the flattened tensor.
+    det = det
     divide true_divide(x1, x2) = divide(*_reals(x1, x2))
         # x1 / x2; float32 where neither is of a floating dtype.
     einsum(subscripts, *operands) = einsum(subscripts, *operands)
@@ -169,6 +171,7 @@ _TABLE = """
     identity(n, dtype=None) = _eye(n, n, 0, dtype)
         # The identity matrix of `n` by `n`, float32 by default.
     imag(x) = imag(x)
+    inv = inv
     isfinite(x) = isfinite(x)
     isinf(x) = isinf(x)
     isnan(x) = isnan(x)
@@ -236,6 +239,7 @@ _TABLE = """
     sin(x) = sin(_real(x))
     sinh(x) = sinh(_real(x))
     size(x) = constant(convert(x).size)  # How many elements `x` has, as a scalar tensor.
+    slogdet = slogdet
     softmax(x, axis=-1) = softmax_over(_real(x), axis)
         # ``exp(x) / sum(exp(x))`` along one axis, several, or all (None), without overflow.
     softplus(x) = softplus(_real(x))
@@ -244,6 +248,7 @@ _TABLE = """
         else.
     split(x, indices_or_sections, axis=0) = split_at(x, indices_or_sections, axis)
         # The parts of `x` along `axis` between indices, or a number of equal ones.
+    solve(a, b) = solve(a, b)
     sqrt(x) = sqrt(_real(x))
     square(x) = square(_summed(x) if convert(x).dtype.kind == "b" else x)
         # x * x; booleans are int32 first.
