@@ -9,9 +9,8 @@ import numpy as np
 
 from ..adapt import rounded
 from ..convert import is_tensor
-from ..nest import map_structure
 from ..tensor import ArrayLike, Tensor
-from . import elementwise, indexing, linalg, reductions, shape, trigonometric
+from . import elementwise, indexing, linalg, protocol, reductions, shape, trigonometric
 from .define import as_int
 
 
@@ -45,20 +44,6 @@ def _logical(symbol: str, op: Callable) -> Callable:
         return op(x, y)
 
     return logical
-
-
-def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-    """NumPy's ufuncs on tensors are this library's operations (BEHAVIOUR decision 15)."""
-    op = _UFUNCS.get(ufunc)
-    if op is None or method != "__call__" or options:
-        if options.get("out") is not None:
-            raise TypeError(f"np.{ufunc.__name__}: out= cannot be a tensor, nor take one")
-        call = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-        raise TypeError(
-            f"np.{call} is not supported on tensors with these arguments: use .numpy() for the "
-            f"values alone (no gradient flows), or one of {', '.join(sorted(_UFUNC_NAMES))}"
-        )
-    return op(*inputs)
 
 
 _UFUNCS = {
@@ -117,40 +102,11 @@ _UFUNCS = {
     np.isinf: elementwise.isinf,
     np.isfinite: elementwise.isfinite,
     np.matmul: linalg.matmul,
+    np.bitwise_and: _logical("&", elementwise.logical_and),
+    np.bitwise_or: _logical("|", elementwise.logical_or),
+    np.bitwise_xor: _logical("^", elementwise.logical_xor),
+    np.invert: _invert,
 }
-_UFUNC_NAMES = [ufunc.__name__ for ufunc in _UFUNCS]
-
-
-def _array_function(self: Any, function: Any, types: Any, args: tuple, kwargs: dict) -> Any:
-    """NumPy's functions on tensors are those of ``tinygrad_cg.numpy``; others are refused."""
-    if function in _PLAIN:
-        plain = lambda leaf: leaf.__array__() if is_tensor(leaf) else leaf  # noqa: E731
-        return function(*map_structure(plain, args), **map_structure(plain, kwargs))
-    found = functions.get(function)
-    if found is None:
-        raise TypeError(
-            f"{function.__module__}.{function.__name__} is not supported on tensors: use .numpy() "
-            "for the values alone (no gradient flows), or a function of tinygrad_cg.numpy"
-        )
-    return found(*args, **{key: value for key, value in kwargs.items() if value is not _NO_VALUE})
-
-
-def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
-    return linalg.norm(x, "euclidean" if ord is None else ord, axis, keepdims)
-
-
-# What stands for each of NumPy's functions on tensors; ``tinygrad_cg.numpy`` adds its own.
-functions: dict[Callable, Callable] = {np.linalg.norm: _norm}
-_NO_VALUE = np._NoValue
-_PLAIN = {  # functions whose result has no gradient
-    *(np.allclose, np.array_equal, np.array_equiv, np.isclose, np.array2string),
-    *(np.array_repr, np.array_str, np.save, np.savez, np.savetxt, np.shape, np.ndim, np.size),
-    *(np.iscomplexobj, np.isrealobj, np.may_share_memory, np.shares_memory, np.result_type),
-    *(np.count_nonzero, np.nonzero, np.argwhere, np.flatnonzero, np.histogram, np.unique),
-    *(np.copyto, np.zeros_like, np.ones_like, np.empty_like, np.full_like),
-}
-
-
 _BINARY = {
     "add": elementwise.add,
     "sub": elementwise.subtract,
@@ -178,8 +134,8 @@ _OTHERS = {
     "__round__": _round,
     "__floor__": elementwise.floor,
     "__getitem__": indexing.getitem,
-    "__array_ufunc__": _array_ufunc,
-    "__array_function__": _array_function,
+    "__array_ufunc__": protocol.array_ufunc,
+    "__array_function__": protocol.array_function,
     "T": property(shape.transpose),
     "astype": shape.cast,
     "reshape": lambda x, *sizes: shape.reshape(x, sizes[0] if len(sizes) == 1 else sizes),
@@ -201,6 +157,7 @@ def install() -> None:
         setattr(ArrayLike, f"__r{name}__", _reflected(op))
     for name, op in _OTHERS.items():
         setattr(ArrayLike, name, op)
+    protocol.ufuncs.update(_UFUNCS)
 
 
 install()
