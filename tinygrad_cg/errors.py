@@ -9,11 +9,17 @@ import sys
 import warnings
 from pathlib import Path
 
+import numpy as np
+
 _OURS = (str(Path(__file__).parent) + os.sep, "<tinygrad_cg", "<rule of ")
 
 
 class InvalidArgumentError(ValueError):
     """Operands whose shapes, dtypes or values do not fit the operation."""
+
+
+class MatrixError(InvalidArgumentError, np.linalg.LinAlgError):
+    """A matrix without an inverse, or without a Cholesky factor."""
 
 
 class ArgumentTypeError(TypeError, ValueError):

@@ -15,7 +15,7 @@ from tinygrad_cg_kernels.dtypes import computing
 from tinygrad_cg_kernels.quiet import cast as cast_array
 
 from ..convert import convert, convert_operands, promote
-from ..errors import InvalidArgumentError
+from ..errors import InvalidArgumentError, MatrixError
 from ..primitive import Primitive, apply, register
 from ..tensor import Aval, Tensor
 from .define import Case, broadcast_shapes
@@ -34,13 +34,16 @@ def _result_dtype(*dtypes: np.dtype) -> np.dtype:
     return np.dtype(np.float64) if dtype.kind in "biu" else dtype
 
 
-def _by_lapack(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
+def _by_lapack(name: str, function: Callable[..., Any]) -> Callable[..., np.ndarray]:
     """`function` in a dtype that LAPACK has, and its result in that of the operands."""
 
     def run(*arrays: np.ndarray) -> np.ndarray:
         dtype = _result_dtype(*[array.dtype for array in arrays])
         wide = [cast_array(array, computing(dtype)) for array in arrays]
-        return cast_array(np.asarray(function(*wide)), dtype)
+        try:
+            return cast_array(np.asarray(function(*wide)), dtype)
+        except np.linalg.LinAlgError as error:
+            raise MatrixError(f"{name}: {error}") from None
 
     return run
 
@@ -54,7 +57,7 @@ def _of_matrices(name: str, function: Any, vjp: Any, folds: bool, samples: list,
     return register(
         Primitive(
             name,
-            _by_lapack(function),
+            _by_lapack(name, function),
             ("x",),
             lambda x: Aval(x.shape[:-2] if folds else x.shape, _result_dtype(x.dtype)),
             None if vjp is None else (vjp,),
@@ -123,7 +126,7 @@ def _solve_aval(x: Aval, y: Aval) -> Aval:
 _solve = register(
     Primitive(
         "solve",
-        _by_lapack(np.linalg.solve),
+        _by_lapack("solve", np.linalg.solve),
         ("x", "y"),
         _solve_aval,
         (
@@ -166,8 +169,8 @@ def _real_matrices(name: str, x: Any) -> Tensor:
 def inv(x: Any) -> Tensor:
     """The inverse of each square matrix of `x`; shape (..., n, n), integers as float64.
 
-    Raises numpy.linalg.LinAlgError for a singular matrix, InvalidArgumentError for one that is
-    not square.
+    Raises errors.MatrixError, a LinAlgError as NumPy's, for a singular matrix, and
+    InvalidArgumentError for one that is not square.
     """
     return apply(_inverse, (_square("inv", x),), {})
 
@@ -175,7 +178,7 @@ def inv(x: Any) -> Tensor:
 def det(x: Any) -> Tensor:
     """The determinant of each square matrix of `x`, of shape (..., n, n): shape (...).
 
-    Its gradient needs the inverse: numpy.linalg.LinAlgError for a singular matrix.
+    Its gradient needs the inverse: errors.MatrixError for a singular matrix.
     """
     return apply(_det, (_square("det", x),), {})
 
@@ -184,7 +187,7 @@ def slogdet(x: Any) -> tuple[Tensor, Tensor]:
     """The sign (0 or 1 or -1) and the logarithm of the size of the determinants of real `x`.
 
     The sign has no gradient; -inf is the logarithm for a singular matrix, and its gradient is a
-    numpy.linalg.LinAlgError. Raises TypeError for complex matrices.
+    errors.MatrixError. Raises TypeError for complex matrices.
     """
     x = _real_matrices("slogdet", x)
     return apply(_det_sign, (x,), {}), apply(_log_abs_det, (x,), {})
@@ -198,7 +201,7 @@ _det_sign = _of_matrices(
 def cholesky(x: Any) -> Tensor:
     """The lower triangular matrix L of each symmetric positive definite ``x = L transpose(L)``.
 
-    The two triangles of `x` count alike, half each. Raises numpy.linalg.LinAlgError for a
+    The two triangles of `x` count alike, half each. Raises errors.MatrixError for a
     matrix that is not positive definite, TypeError for complex ones.
     """
     return apply(_cholesky, (_real_matrices("cholesky", x),), {})
@@ -208,7 +211,7 @@ def solve(x: Any, y: Any) -> Tensor:
     """The solution z of ``matmul(x, z) = y`` for square matrices `x`; of the shape of `y`.
 
     `x` (..., n, n) and `y` (..., n, k) broadcast over their leading axes; a 1-D `y` is one
-    column. Raises numpy.linalg.LinAlgError for a singular `x`, InvalidArgumentError for shapes
+    column. Raises errors.MatrixError for a singular `x`, InvalidArgumentError for shapes
     that do not fit.
     """
     x, y = convert_operands((x, y))

@@ -153,7 +153,10 @@ def array_function(self: Any, function: Any, types: Any, args: tuple, kwargs: di
 
 
 def _is_default(key: str, value: Any) -> bool:
-    return value is _ABSENT or (key == "out" and value is None)
+    """Whether an option says nothing here: where, and in what layout, the result lies."""
+    if key in ("order", "subok"):
+        return True
+    return value is _ABSENT or (key in ("out", "device") and value is None)
 
 
 def _answer(function: Any, args: tuple, kwargs: dict) -> Any:
@@ -197,5 +200,10 @@ def register(namespace: Any, module: Any, names: Iterable[str]) -> None:
         theirs, ours = getattr(module, name, None), getattr(namespace, name)
         if isinstance(theirs, np.ufunc):
             ufuncs.setdefault(theirs, ours)
-        elif callable(theirs) and callable(ours) and not isinstance(ours, type):
+        elif (
+            theirs not in PLAIN
+            and callable(theirs)
+            and callable(ours)
+            and not isinstance(ours, type)
+        ):
             functions[theirs] = ours
