@@ -21,6 +21,7 @@ from . import (
     nest,
     nn,
     numpy,
+    optimizers,
     random,
     test,
 )
@@ -137,7 +138,9 @@ from .math import (
     truediv,
 )
 from .matrices import hessian, hvp, jacobian
+from .module import Module
 from .ops.creation import constant, convert_to_tensor
+from .ravel import ravel_tree
 from .recompute import recompute_grad
 from .tape import GradientTape, UnconnectedGradients
 from .tensor import Tensor, TensorShape
@@ -151,6 +154,7 @@ __all__ = [
     "GradientTape",
     "Graph",
     "IndexedSlices",
+    "Module",
     "NotDifferentiable",
     "RegisterGradient",
     "Tensor",
@@ -248,11 +252,13 @@ __all__ = [
     "ones",
     "ones_like",
     "pad",
+    "optimizers",
     "pow",
     "primitive",
     "random",
     "range",
     "rank",
+    "ravel_tree",
     "recompute_grad",
     "reduce_all",
     "reduce_any",

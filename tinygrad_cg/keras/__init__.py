@@ -1,5 +1,5 @@
 """Keras's names."""
 
-from . import ops, random
+from . import ops, optimizers, random
 
-__all__ = ["ops", "random"]
+__all__ = ["ops", "optimizers", "random"]

@@ -1,0 +1,176 @@
+"""Optimizers: Keras 3.15's numbers, step for step, and what is refused."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tinygrad_cg.optimizers import SGD, Adam
+
+# After three steps from w and b with the gradients of `steps`, in Keras (JAX backend).
+KERAS = [
+    ("SGD()", [0.966000021, -1.98300004, 2.9914999], 0.485000014),
+    ("SGD(0.1)", [0.659999967, -1.83000004, 2.91499996], 0.349999994),
+    ("SGD(0.1, momentum=0.9)", [0.227999985, -1.61399996, 2.80700016], 0.0484999865),
+    (
+        "SGD(0.1, momentum=0.9, nesterov=True)",
+        [-0.0347999632, -1.48259997, 2.74129987],
+        -0.0563500263,
+    ),
+    ("SGD(0.1, weight_decay=0.01)", [0.65750277, -1.82425594, 2.90613389], 0.348851353),
+    ("SGD(0.1, clipnorm=1.0)", [0.785425723, -1.89271283, 2.94635653], 0.400000006),
+    ("SGD(0.1, clipvalue=0.5)", [0.859999955, -1.88000011, 2.91499996], 0.449999988),
+    ("SGD(0.1, global_clipnorm=1.0)", [0.806970298, -1.90348518, 2.95174265], 0.455227762),
+    ("Adam()", [0.997245967, -1.99724591, 2.99724603], 0.4976798),
+    (
+        "Adam(0.1, beta_1=0.8, beta_2=0.9, epsilon=1e-3)",
+        [0.726896524, -1.72731256, 2.72814107],
+        0.275880903,
+    ),
+    ("Adam(0.1, amsgrad=True)", [0.724595845, -1.72459626, 2.72459722], 0.267978966),
+    ("Adam(0.1, weight_decay=0.01)", [0.72189194, -1.7188952, 2.71589923], 0.266767472),
+]
+
+
+def variables(dtype=np.float32):
+    return tf.Variable(np.array([1.0, -2.0, 3.0], dtype)), tf.Variable(np.array(0.5, dtype))
+
+
+def steps(optimizer, w, b, count=3):
+    for step in range(count):
+        gradient = np.array([2.0, -1.0, 0.5], np.float32) / (step * step + 1)
+        optimizer.apply_gradients([(gradient, w), (np.float32(1.5 - step), b)])
+
+
+@pytest.mark.parametrize(("text", "w_after", "b_after"), KERAS, ids=[row[0] for row in KERAS])
+def test_the_steps_are_keras(text, w_after, b_after):
+    w, b = variables()
+    optimizer = eval(text)
+    steps(optimizer, w, b)
+    np.testing.assert_allclose(w.numpy(), w_after, rtol=3e-7)
+    np.testing.assert_allclose(b.numpy(), b_after, rtol=3e-7)
+    assert optimizer.iterations.numpy() == 3
+    assert w.dtype == np.float32
+
+
+def test_sgd_by_hand():
+    """velocity = 0.5 velocity - 0.1 g: -0.2, then -0.3; Nesterov looks half of it ahead."""
+    w, n = tf.Variable(1.0), tf.Variable(1.0)
+    plain, ahead = SGD(0.1, momentum=0.5), SGD(0.1, momentum=0.5, nesterov=True)
+    places = []
+    for _ in range(2):
+        plain.apply_gradients([(2.0, w)])
+        ahead.apply_gradients([(2.0, n)])
+        places.append((float(w), float(n)))
+    np.testing.assert_allclose(places, [(0.8, 0.7), (0.5, 0.35)], rtol=1e-6)
+
+
+def test_adam_by_hand():
+    """The first step is the learning rate against the gradient's sign, whatever its size."""
+    w = tf.Variable(np.array([1.0, 1.0, 1.0]))
+    Adam(0.01).apply_gradients([(np.array([1e-3, -5.0, 1e6]), w)])
+    np.testing.assert_allclose(w.numpy(), [0.99, 1.01, 0.99], rtol=1e-4)
+    g1, g2, x = 0.3, -0.2, 1.0
+    w = tf.Variable(np.array(x))
+    optimizer = Adam()
+    for g in (g1, g2):
+        optimizer.apply_gradients([(g, w)])
+    m1, v1 = 0.1 * g1, 0.001 * g1**2
+    m2, v2 = 0.9 * m1 + 0.1 * g2, 0.999 * v1 + 0.001 * g2**2
+    x -= 0.001 * np.sqrt(1 - 0.999) / (1 - 0.9) * m1 / (np.sqrt(v1) + 1e-7)
+    x -= 0.001 * np.sqrt(1 - 0.999**2) / (1 - 0.9**2) * m2 / (np.sqrt(v2) + 1e-7)
+    assert float(w) == pytest.approx(x, rel=1e-7)
+
+
+def test_training_finds_the_minimum():
+    """The loop of every tutorial: a tape, gradients, apply_gradients."""
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(64, 3))
+    targets = inputs @ [1.0, -2.0, 0.5] + 0.7
+    w, b = tf.Variable(np.zeros(3)), tf.Variable(np.array(0.0))
+    optimizer = tf.keras.optimizers.Adam(0.1)
+    for _ in range(300):
+        with tf.GradientTape() as tape:
+            error = np.dot(inputs, w) + b - targets
+            loss = tf.reduce_mean(tf.square(error))
+        gradients = tape.gradient(loss, [w, b])
+        optimizer.apply_gradients(zip(gradients, [w, b], strict=True))
+    np.testing.assert_allclose(w.numpy(), [1.0, -2.0, 0.5], atol=1e-3)
+    assert float(b) == pytest.approx(0.7, abs=1e-3)
+
+
+def test_the_learning_rate_can_change():
+    w = tf.Variable(1.0)
+    optimizer = SGD(0.5)
+    optimizer.apply_gradients([(1.0, w)])
+    optimizer.learning_rate = 0.25
+    optimizer.apply_gradients([(1.0, w)])
+    optimizer.learning_rate.assign(0.125)
+    optimizer.apply_gradients([(1.0, w)])
+    assert float(w) == 1 - 0.5 - 0.25 - 0.125
+    halving = SGD(lambda count: 0.5 / (1.0 + tf.cast(count, tf.float32)))
+    for _ in range(2):
+        halving.apply_gradients([(1.0, w)])
+    assert float(w) == 0.125 - 0.5 - 0.25
+
+
+def test_state_belongs_to_each_variable():
+    v, w = tf.Variable(1.0), tf.Variable([1.0, 1.0])
+    optimizer = Adam(0.1)
+    optimizer.apply_gradients([(1.0, v)])
+    optimizer.apply_gradients([([1.0, -1.0], w), (1.0, v)])
+    kept = [one.shape for one in optimizer.variables]
+    assert kept == [(), (), (), (), (2,), (2,)]
+    assert not any(one.trainable for one in optimizer.variables)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_copies_go_on_with_the_state(copied):
+    """A checkpoint: model and optimizer pickled together take the same further steps."""
+    w, b = variables()
+    optimizer = Adam(0.1)
+    steps(optimizer, w, b)
+    other, w2, b2 = copied((optimizer, w, b))
+    steps(optimizer, w, b)
+    steps(other, w2, b2)
+    assert w.numpy().tolist() == w2.numpy().tolist()
+    assert other.iterations.numpy() == 6
+
+
+def test_steps_are_not_recorded():
+    """Assigning is not differentiated, and the next gradient is that at the new place."""
+    w = tf.Variable(3.0)
+    optimizer = SGD(0.5, momentum=0.5)
+    with tf.GradientTape(persistent=True) as tape:
+        y = w * w
+        optimizer.apply_gradients([(w * 2.0, w)])
+        z = w * w
+    assert (tape.gradient(y, w).numpy(), tape.gradient(z, w).numpy()) == (6.0, 0.0)
+
+
+def test_what_is_refused():
+    v, w = tf.Variable(1.0), tf.Variable([1.0, 2.0])
+    with pytest.raises(ValueError, match=r"No gradients provided for any variable: Variable:0"):
+        SGD().apply_gradients([(None, v)])
+    with pytest.raises(ValueError, match=r"gradient has shape \(\), variable 'Variable:0' has"):
+        SGD().apply_gradients([(1.0, w)])
+    with pytest.raises(TypeError, match="needs pairs"):
+        SGD().apply_gradients([(1.0, tf.constant(1.0))])
+    with pytest.raises(ValueError, match="momentum must be"):
+        SGD(momentum=2.0)
+    with pytest.raises(ValueError, match="only one of"):
+        SGD(clipnorm=1.0, clipvalue=1.0)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        SGD(momentun=1.0)
+    with pytest.raises(NotImplementedError, match="update_step"):
+        tf.optimizers.Optimizer(0.1).apply_gradients([(1.0, v)])
+    assert (float(v), w.numpy().tolist()) == (1.0, [1.0, 2.0])
+
+
+def test_a_gradient_that_is_missing():
+    v, w = tf.Variable(1.0), tf.Variable(1.0)
+    with pytest.warns(tf.errors.TapeWarning, match="Gradients do not exist for variables"):
+        SGD(0.5).apply_gradients([(None, v), (1.0, w)])
+    assert (float(v), float(w)) == (1.0, 0.5)

@@ -1,0 +1,105 @@
+"""Module: an object whose Variables are found wherever it keeps them. After ``tf.Module``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .variable import Variable
+
+
+class Module:
+    """Base of objects that hold Variables in attributes, lists, dicts and other modules.
+
+    Parameters
+    ----------
+    name:
+        Shown in the names of `named_variables`; by default that of the class, in snake case.
+
+    Variables and modules are found where they are kept, each once: an object's own in the order
+    of its attributes' names, then those of the modules in it. A Variable that a tape is to watch
+    needs no more than to be `trainable`.
+    """
+
+    _name: str | None = None
+
+    def __init__(self, name: str | None = None):
+        if name is not None and not name.isidentifier():
+            raise ValueError(f"{name!r} is not a valid module name: it must be an identifier")
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        if self._name is not None:
+            return self._name
+        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", type(self).__name__)
+        return words.lower()
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """All Variables of this module and of those in it."""
+        return tuple(self.named_variables.values())
+
+    @property
+    def trainable_variables(self) -> tuple[Variable, ...]:
+        """Those of the `variables` that tapes watch by themselves."""
+        return tuple([one for one in self.variables if one.trainable])
+
+    @property
+    def non_trainable_variables(self) -> tuple[Variable, ...]:
+        """Those of the `variables` that tapes do not watch by themselves."""
+        return tuple([one for one in self.variables if not one.trainable])
+
+    @property
+    def submodules(self) -> tuple[Module, ...]:
+        """The modules in this one, and in those, in turn."""
+        return tuple([one for _, one in _modules("", self)][1:])
+
+    @property
+    def named_variables(self) -> dict[str, Variable]:
+        """The `variables` by the path to each, such as ``layers[0].kernel``."""
+        found: dict[int, tuple[str, Variable]] = {}
+        for path, module in _modules("", self):
+            for step, leaf in _members(module):
+                if isinstance(leaf, Variable):
+                    found.setdefault(id(leaf), (f"{path}.{step}".removeprefix("."), leaf))
+        return dict(found.values())
+
+    def __repr__(self) -> str:
+        return f"<tg.Module {self.name!r}: {len(self.variables)} variables>"
+
+
+def _modules(path: str, module: Module) -> Iterator[tuple[str, Module]]:
+    """A module and those in it, each once, with the path to it."""
+    seen = {id(module)}
+    waiting = [(path, module)]
+    while waiting:
+        path, module = waiting.pop()
+        yield path, module
+        inside = []
+        for step, leaf in _members(module):
+            if isinstance(leaf, Module) and id(leaf) not in seen:
+                seen.add(id(leaf))
+                inside.append((f"{path}.{step}".removeprefix("."), leaf))
+        waiting.extend(reversed(inside))
+
+
+def _members(module: Module) -> Iterator[tuple[str, Any]]:
+    """What a module's attributes hold, by their names, with the steps that reach it."""
+    for name in sorted(vars(module)):
+        yield from _leaves(name, vars(module)[name], ())
+
+
+def _leaves(step: str, value: Any, above: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
+    """The Variables and modules in a value; containers that hold themselves end there."""
+    if isinstance(value, (Variable, Module)):
+        yield step, value
+    elif id(value) in above or isinstance(value, (str, bytes)):
+        return
+    elif isinstance(value, Mapping):
+        for key in value:
+            yield from _leaves(f"{step}[{key!r}]", value[key], (*above, id(value)))
+    elif isinstance(value, (list, tuple)):
+        for i, part in enumerate(value):
+            yield from _leaves(f"{step}[{i}]", part, (*above, id(value)))

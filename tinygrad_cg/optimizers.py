@@ -1,0 +1,268 @@
+"""Optimizers: gradients become steps of Variables. After ``tf.keras.optimizers`` of Keras 3.15.
+
+The steps are Keras's, in its order of operations and in the dtype of each Variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .convert import convert, is_tensor
+from .errors import InvalidArgumentError, TapeWarning, warn
+from .ops.elementwise import (
+    add,
+    clip,
+    divide,
+    maximum,
+    multiply,
+    power,
+    sqrt,
+    square,
+    subtract,
+)
+from .ops.reductions import reduce_sum
+from .ops.shape import cast
+from .tensor import Tensor
+from .variable import Variable
+
+__all__ = ["SGD", "Adam", "Optimizer"]
+
+
+class Optimizer:
+    """What optimizers share: the learning rate, the count of steps, clipping, weight decay.
+
+    Parameters
+    ----------
+    learning_rate:
+        A number, a Variable, or a function of the number of steps done, called at each step.
+    weight_decay:
+        Each step takes this share of a Variable, times the learning rate, off it first.
+    clipnorm, clipvalue, global_clipnorm:
+        At most one: the largest norm of each gradient, the largest size of each element, or the
+        largest norm of all gradients together.
+    """
+
+    slots: tuple[str, ...] = ()  # the names of what is kept for each Variable
+
+    def __init__(
+        self,
+        learning_rate: Any,
+        weight_decay: float | None = None,
+        clipnorm: float | None = None,
+        clipvalue: float | None = None,
+        global_clipnorm: float | None = None,
+        name: str | None = None,
+    ):
+        given = [one for one in (clipnorm, clipvalue, global_clipnorm) if one is not None]
+        if len(given) > 1:
+            raise ValueError("only one of clipnorm, clipvalue and global_clipnorm can be given")
+        self.name = type(self).__name__.lower() if name is None else name
+        self.weight_decay = weight_decay
+        self.clipnorm = clipnorm
+        self.clipvalue = clipvalue
+        self.global_clipnorm = global_clipnorm
+        self.iterations = Variable(0, trainable=False, name="iteration", dtype=np.int64)
+        self._schedule: Callable[[Any], Any] | None = None
+        self.learning_rate = learning_rate
+        self._kept: dict[Any, list[Variable]] = {}
+
+    @property
+    def learning_rate(self) -> Any:
+        """The present learning rate: a Variable, or what the function gives for this step."""
+        return self._rate if self._schedule is None else self._schedule(self.iterations)
+
+    @learning_rate.setter
+    def learning_rate(self, value: Any) -> None:
+        self._schedule = None
+        if isinstance(value, Variable):
+            self._rate = value
+        elif callable(value) and not is_tensor(value):
+            self._schedule = value
+        else:
+            dtype = None if is_tensor(value) else np.float32
+            self._rate = Variable(value, trainable=False, name="learning_rate", dtype=dtype)
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The optimizer's own state: the count of steps, the learning rate, and what is kept."""
+        rate = [self._rate] if self._schedule is None else []
+        return [self.iterations, *rate, *[one for kept in self._kept.values() for one in kept]]
+
+    def build(self, variables: Iterable[Variable]) -> None:
+        """Make what is kept for each of `variables` now; otherwise the first step does."""
+        for variable in variables:
+            self._slots(variable)
+
+    def _slots(self, variable: Variable) -> list[Variable]:
+        key = variable.ref()
+        if key not in self._kept:
+            zeros = np.zeros(variable.shape, variable.dtype)
+            self._kept[key] = [
+                Variable(zeros, trainable=False, name=f"{variable._name}_{slot}")
+                for slot in self.slots
+            ]
+        return self._kept[key]
+
+    def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> Variable:
+        """Step each Variable against its gradient; returns the count of steps, `iterations`.
+
+        `grads_and_vars` are pairs; a gradient has the shape of its Variable, and is cast to its
+        dtype. A Variable whose gradient is None stays as it is, with a warning. Raises
+        ValueError if all are None, InvalidArgumentError for another shape, TypeError for what
+        is no Variable.
+        """
+        pairs = _checked(list(grads_and_vars))
+        gradients = self._clipped([gradient for gradient, _ in pairs])
+        rate = self.learning_rate
+        for gradient, (_, variable) in zip(gradients, pairs, strict=True):
+            rate_here = cast(convert(rate), variable.dtype)
+            if self.weight_decay is not None:
+                variable.assign_sub(multiply(multiply(variable, self.weight_decay), rate_here))
+            self.update_step(gradient, variable, rate_here)
+        self.iterations.assign_add(1)
+        return self.iterations
+
+    def apply(self, grads: Sequence, trainable_variables: Sequence[Variable]) -> None:
+        """`apply_gradients` for gradients and Variables in two lists."""
+        self.apply_gradients(zip(grads, trainable_variables, strict=True))
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        """One step of one Variable; all three have its dtype. Optimizers define this."""
+        raise NotImplementedError(f"{type(self).__name__} does not define update_step()")
+
+    def _clipped(self, gradients: list[Tensor]) -> list[Tensor]:
+        if self.clipvalue is not None:
+            return [clip(one, -self.clipvalue, self.clipvalue) for one in gradients]
+        if self.clipnorm is not None:
+            return [_shortened(one, _length([one]), self.clipnorm) for one in gradients]
+        if self.global_clipnorm is not None:
+            length = _length(gradients)
+            return [_shortened(one, length, self.global_clipnorm) for one in gradients]
+        return gradients
+
+    def __repr__(self) -> str:
+        return f"<tg.optimizers.{type(self).__name__}: {int(self.iterations)} steps>"
+
+
+def _checked(pairs: list) -> list[tuple[Tensor, Variable]]:
+    """The pairs that have a gradient, which is a tensor of the Variable's shape and dtype."""
+    for _, variable in pairs:
+        if not isinstance(variable, Variable):
+            raise TypeError(
+                f"apply_gradients: needs pairs (gradient, Variable), got a "
+                f"{type(variable).__name__} for the Variable"
+            )
+    names = [variable.name for gradient, variable in pairs if gradient is None]
+    if names and len(names) == len(pairs):
+        raise ValueError(f"No gradients provided for any variable: {', '.join(names)}")
+    if names:
+        warn(f"Gradients do not exist for variables {', '.join(names)}", TapeWarning)
+    return [(_fitting(gradient, one), one) for gradient, one in pairs if gradient is not None]
+
+
+def _fitting(gradient: Any, variable: Variable) -> Tensor:
+    tensor = convert(gradient)
+    if tensor.shape != variable.shape:
+        raise InvalidArgumentError(
+            f"apply_gradients: the gradient has shape {tuple(tensor.shape)}, variable "
+            f"{variable.name!r} has shape {tuple(variable.shape)}"
+        )
+    return cast(tensor, variable.dtype)
+
+
+def _length(gradients: list[Tensor]) -> Tensor:
+    total = reduce_sum(square(gradients[0]))
+    for one in gradients[1:]:
+        total = add(total, reduce_sum(square(one)))
+    return sqrt(total)
+
+
+def _shortened(gradient: Tensor, length: Tensor, most: float) -> Tensor:
+    """`gradient` times `most` over `length`, if that is larger than `most`."""
+    return multiply(gradient, divide(most, maximum(length, most)))
+
+
+class SGD(Optimizer):
+    """Gradient descent: ``w -= learning_rate * g``.
+
+    With `momentum` it is ``velocity = momentum * velocity - learning_rate * g`` and
+    ``w += velocity``; with `nesterov` ``w += momentum * velocity - learning_rate * g``.
+    The other parameters are those of `Optimizer`. Raises ValueError for a `momentum` outside
+    [0, 1]. After I. Sutskever et al., "On the importance of initialization and momentum in deep
+    learning" (2013).
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.01,
+        momentum: float = 0.0,
+        nesterov: bool = False,
+        **options: Any,
+    ):
+        super().__init__(learning_rate, **options)
+        if not 0 <= momentum <= 1:
+            raise ValueError(f"momentum must be a number between 0 and 1, got {momentum}")
+        self.momentum = momentum
+        self.nesterov = nesterov
+        self.slots = ("momentum",) if momentum else ()
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        step = multiply(gradient, learning_rate)
+        if not self.momentum:
+            variable.assign_sub(step)
+            return
+        (velocity,) = self._slots(variable)
+        velocity.assign(subtract(multiply(velocity, self.momentum), step))
+        if self.nesterov:
+            variable.assign_add(subtract(multiply(velocity, self.momentum), step))
+        else:
+            variable.assign_add(velocity)
+
+
+class Adam(Optimizer):
+    """Steps of about `learning_rate`, by running means of the gradient and of its square.
+
+    ``m += (1 - beta_1) (g - m)``, ``v += (1 - beta_2) (g**2 - v)`` and, in the t-th step,
+    ``w -= learning_rate sqrt(1 - beta_2**t) / (1 - beta_1**t) m / (sqrt(v) + epsilon)``: the
+    `epsilon` here is the "epsilon hat" before section 2.1 of D. Kingma and J. Ba, "Adam: a method
+    for stochastic optimization" (2015). With `amsgrad` the largest v so far takes the place of
+    v. The other parameters are those of `Optimizer`.
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        amsgrad: bool = False,
+        **options: Any,
+    ):
+        super().__init__(learning_rate, **options)
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.amsgrad = amsgrad
+        self.slots = ("momentum", "velocity", "velocity_hat")[: 3 if amsgrad else 2]
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        mean, spread, *largest = self._slots(variable)
+        mean.assign_add(multiply(subtract(gradient, mean), 1 - self.beta_1))
+        spread.assign_add(multiply(subtract(square(gradient), spread), 1 - self.beta_2))
+        if largest:
+            largest[0].assign(maximum(largest[0], spread))
+            (spread,) = largest
+        scale = multiply(learning_rate, self._correction(variable.dtype))
+        step = divide(multiply(mean, scale), add(sqrt(spread), self.epsilon))
+        variable.assign_sub(step)
+
+    def _correction(self, dtype: np.dtype) -> Tensor:
+        """What takes the start at zero out of the running means."""
+        count = cast(add(self.iterations, 1), dtype)
+        first, second = (
+            power(cast(convert(beta), dtype), count) for beta in (self.beta_1, self.beta_2)
+        )
+        return divide(sqrt(subtract(1, second)), subtract(1, first))
