@@ -32,6 +32,8 @@ NOT_OPERATIONS = {  # rules, and questions whose answer is no tensor
     "get_num_threads",
     "set_num_threads",
     "dtype",
+    "from_dlpack",
+    "isdtype",
     "is_tensor",
     "ndim",
     "shape",

@@ -86,6 +86,7 @@ np.dot(v, w)
 np.dot(m, v)
 np.dot(t, v)
 np.dot(x, k.reshape(4, 3, 2))
+np.dsplit(k * k, 2)
 np.dstack([x * x, y])
 np.dstack([v, w * w])
 np.ediff1d(x * x)
@@ -111,6 +112,8 @@ np.heaviside(x, 0.5) * y
 np.histogram(p * p)[1]
 np.histogram(p, 3, range=(0.0, 3.1), weights=p * p)[0]
 np.histogram_bin_edges(p * p, 4)
+np.hsplit(x * x, [1])
+np.hsplit(p * p, 2)
 np.hstack([x * x, y])
 np.hstack([v, w * w])
 np.hypot(x, y)
@@ -175,6 +178,9 @@ np.matrix_transpose(x * x)
 np.matvec(m, v)
 np.maximum(x, y) * x
 np.mean(x * x, axis=1, keepdims=True)
+np.median(p * p)
+np.median(x * x)
+np.median(x * x, axis=1, keepdims=True)
 np.meshgrid(v * v, p)
 np.meshgrid(v * v, p, sparse=True, indexing="ij")
 np.modf(x * x)[0]
@@ -189,6 +195,8 @@ np.nanstd(np.where(x > 2, nan, x), axis=1)
 np.nansum(np.where(x > 2, nan, x) ** 2, axis=0)
 np.nanvar(np.where(x > 2, nan, x), axis=1, ddof=1, keepdims=True)
 np.outer(x, v)
+np.percentile(x * x, [20, 55.5], axis=1)
+np.percentile(x * x, 35)
 np.piecewise(p, [p < 1, p > 2.7], [lambda q: q**3, 5.0, lambda q: q * q])
 np.piecewise(v, [v < 0, v > 1], [-1.0, 2.0])
 np.polyadd(v * v, p)
@@ -202,6 +210,9 @@ np.polyval(v, p)
 np.polyval(v, 2.0)
 np.ptp(x * y)
 np.ptp(x * y, axis=1, keepdims=True)
+np.quantile(k * k, 0.3, axis=(0, 2))
+np.quantile(k * k, [[0.1, 0.45]], axis=1, keepdims=True)
+np.quantile(x * y, t / 4)
 np.rad2deg(x * x)
 np.radians(x * x)
 np.ravel(x * x)
@@ -241,6 +252,9 @@ np.triu(m * m, 1)
 np.union1d(v * v, w)
 np.unique(x * x)
 np.unique(np.concatenate([x * x, y], 0), axis=0)
+np.unique_all(x * x)
+np.unique_counts(x * x)
+np.unique_inverse(x * x)
 np.unique_values(x * x)
 np.vander(v, 3)
 np.vander(v, increasing=True)
@@ -248,6 +262,7 @@ np.vdot(x, y)
 np.vecdot(x, y)
 np.vecdot(x, y, axis=0)
 np.vecmat(v, m)
+np.vsplit(x * x, 2)
 np.vstack([x * x, y])
 np.vstack([v * v, w])
 np.where(x > 0, x * x, y)
@@ -317,6 +332,9 @@ np.vstack([[1, 2], [3, 4]], dtype=numpy.float32)
 np.trace([[1, 2], [3, 4]])
 np.diff([True, False, False])
 np.vdot([1 + 2j], [3 - 1j])
+np.median([1.0, inf, nan])
+np.median([-inf, inf, inf, 1])
+np.median([3, 1])
 np.vecdot([1 + 2j, 1j], [3 - 1j, 1.0])
 np.polyder([1, 2, 3])
 np.polyint([1, 2, 3])
@@ -441,10 +459,10 @@ def inner_names(code):
 
 def test_every_function_is_tried():
     """All that the two namespaces add to the table of names in `test_spellings_numpy`."""
-    from tinygrad_cg.numpy import folding, joining, linalg, moving, pointwise, products
+    from tinygrad_cg.numpy import folding, joining, linalg, moving, ordering, pointwise, products
 
     tried = " ".join(CASES + QUESTIONS)
-    for module in (folding, joining, moving, pointwise, products):
+    for module in (folding, joining, moving, ordering, pointwise, products):
         for name in module.__all__:
             assert f"np.{name}" in tried, name
     assert [name for name in linalg.__all__ if f"np.linalg.{name}(" not in tried] == []

@@ -65,6 +65,13 @@ np.conjugate([1.0])
 np.copy([1, 2])
 np.cos([0, 1])
 np.cosh([0, 1])
+np.count_nonzero([[1, 0], [2, 3]])
+np.count_nonzero([[1, 0], [2, 3]], axis=1, keepdims=True)
+np.from_dlpack(numpy.array([1.0, 2.0]))
+np.isdtype(numpy.dtype(float), "real floating")
+np.nonzero([[1, 0], [2, 3]])
+np.searchsorted([1, 2, 2, 3], [2, 5])
+np.searchsorted([1, 2, 2, 3], 2, side="right")
 np.divide(1, 2)
 np.true_divide([1, 2], 2)
 np.einsum("ij,jk", [[1, 2]], [[3], [4]])
@@ -269,7 +276,9 @@ def test_every_function_is_tried():
 def composed():
     """The functions that are made of several operations: `test_numpy_functions` tries these."""
     parts = (tf.numpy.folding, tf.numpy.joining, tf.numpy.moving, tf.numpy.pointwise)
-    return {name for part in (*parts, tf.numpy.products) for name in part.__all__}
+    return {
+        name for part in (*parts, tf.numpy.ordering, tf.numpy.products) for name in part.__all__
+    }
 
 
 def test_results_are_tensors_and_keep_gradients():

@@ -15,6 +15,7 @@ from . import (
     contrib,
     dtypes,
     errors,
+    experimental,
     keras,
     linalg,
     math,
@@ -25,6 +26,7 @@ from . import (
     random,
     test,
 )
+from . import pickling as _pickling  # noqa: F401 (registers how custom gradients travel)
 from .arrays import (
     argsort,
     broadcast_to,
@@ -201,6 +203,7 @@ __all__ = [
     "executing_eagerly",
     "exp",
     "expand_dims",
+    "experimental",
     "eye",
     "fill",
     "float16",

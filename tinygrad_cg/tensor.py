@@ -6,6 +6,7 @@ Arithmetic operators and array methods are installed on it from one table, in
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -119,6 +120,7 @@ class ArrayLike:
 
     if TYPE_CHECKING:  # ops/operators.py puts these here, from its table
         T: Tensor
+        mT: Tensor
         __add__: Callable[[Any], Tensor]
         __radd__: Callable[[Any], Tensor]
         __sub__: Callable[[Any], Tensor]
@@ -221,6 +223,51 @@ class ArrayLike:
         view = data.view()
         view.flags.writeable = False
         return view
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: Any = None,
+        dl_device: Any = None,
+        copy: Any = None,
+    ) -> Any:
+        """A capsule on the memory of the value, which keeps it alive; see `dlpack`.
+
+        It is marked read-only if the consumer knows version 1.0 (`max_version`).
+        """
+        data = self._values()
+        options: dict[str, Any] = {"stream": stream, "dl_device": dl_device, "copy": copy}
+        if max_version is not None and max_version[0] >= 1:
+            view = data.view()
+            view.flags.writeable = False
+            return view.__dlpack__(max_version=max_version, **options)
+        if not data.flags.writeable and copy is not False:
+            data = data.copy()
+        return data.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # kDLCPU, the only one there is
+
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
+        """``tinygrad_cg.numpy``, which has the names of the array API standard 2024.12.
+
+        Raises ValueError for a version of the standard that is not known.
+        """
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+            raise ValueError(f"array API {api_version} is not known: the latest here is 2024.12")
+        return sys.modules["tinygrad_cg.numpy"]
+
+    @property
+    def device(self) -> str:
+        """Where the value is: "cpu"."""
+        return "cpu"
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        """The value, where it is. Raises ValueError for another device than "cpu"."""
+        if device != "cpu":
+            raise ValueError(f"to_device: tensors are on the device 'cpu', got {device!r}")
+        return self._read()
 
     def item(self) -> Any:
         """The only element, as a Python number. Raises ValueError if there are more."""

@@ -7,30 +7,38 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import (
+    __array_namespace_info__,  # noqa: F401 (for the array API)
+    bool,
     bool_,
+    can_cast,
     complex64,
     complex128,
     e,
+    finfo,
     float16,
     float32,
     float64,
+    iinfo,
     inf,
     int8,
     int16,
     int32,
     int64,
+    isdtype,
     nan,
     newaxis,
     pi,
+    result_type,
     uint8,
     uint16,
     uint32,
     uint64,
 )
 
+from ..dlpack import from_dlpack
 from ..ops.protocol import register
 from ..spell import spell
-from . import folding, joining, linalg, moving, pointwise, products, random
+from . import folding, joining, linalg, moving, ordering, pointwise, products, random
 from .reading import (  # noqa: F401 (the table calls them)
     _arange,
     _array,
@@ -41,6 +49,7 @@ from .reading import (  # noqa: F401 (the table calls them)
     _kind,
     _pair,
     _places,
+    _ranks,
     _real,
     _spacing,
     _summed,
@@ -53,23 +62,30 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "bool",
     "bool_",
+    "can_cast",
     "complex64",
     "complex128",
     "e",
+    "finfo",
     "float16",
     "float32",
     "float64",
+    "from_dlpack",
+    "iinfo",
     "inf",
     "int8",
     "int16",
     "int32",
     "int64",
+    "isdtype",
     "linalg",
     "nan",
     "newaxis",
     "pi",
     "random",
+    "result_type",
     "uint8",
     "uint16",
     "uint32",
@@ -125,6 +141,9 @@ _TABLE = """
         # The arrays joined along an axis that they have; flattened first if it is None.
     conj conjugate(x, /) = conj(_array(x))
     copy(a) = identity(_array(a))
+    count_nonzero(a, axis=None, *, keepdims=False)
+        = reduce_sum(cast(not_equal(_array(a), 0), int64), axis, keepdims)
+        # How many elements over axes are not 0.
     cos(x, /) = cos(_array(x))
     cosh(x, /) = cosh(_array(x))
     cumprod(a, axis=None, dtype=None) = cumprod(_as(_summed(a), dtype), axis)
@@ -187,6 +206,8 @@ _TABLE = """
     multiply(x1, x2, /) = multiply(*_pair(x1, x2))
     ndim(a) = convert(a).ndim  # How many dimensions `a` has.
     negative(x, /) = negative(_array(x))
+    nonzero(a) = _places(_array(a))
+        # The coordinates of what is not 0, one tensor for each axis.
     not_equal(x1, x2, /) = not_equal(*_pair(x1, x2))
     ones(shape, dtype=None) = ones(shape, _kind(dtype, float64))
         # A tensor of ones, float64 by default.
@@ -212,6 +233,9 @@ _TABLE = """
     reshape(a, /, shape) = reshape(_array(a), shape)
     rint(x, /) = round_half_even(_real(x))
         # `x` rounded to integers, half to even, as floating point. It has no gradient.
+    searchsorted(a, v, side="left", sorter=None) = _ranks(a, v, side, sorter)
+        # Where each of `v` stands in the sorted `a`: before those equal to it, or with
+        side="right" behind them.
     shape(a) = tuple(convert(a).shape)  # The shape of `a`, as a tuple of integers.
     sign(x, /) = sign(_array(x))
     sin(x, /) = sin(_array(x))
@@ -260,7 +284,7 @@ _TABLE = """
 """
 spell(globals(), _TABLE, readers=("_array", "_pair"))
 
-for _module in (folding, joining, moving, pointwise, products):
+for _module in (folding, joining, moving, ordering, pointwise, products):
     globals().update({_name: getattr(_module, _name) for _name in _module.__all__})
     globals()["__all__"] += _module.__all__
 register(sys.modules[__name__], np, __all__)

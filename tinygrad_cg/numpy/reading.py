@@ -83,6 +83,10 @@ def _places(condition: Any) -> tuple[Tensor, ...]:
     return tuple([constant(one) for one in np.nonzero(convert(condition)._values())])
 
 
+def _ranks(a: Any, v: Any, side: Any, sorter: Any) -> Tensor:
+    return constant(np.searchsorted(_plain(_array(a)), _plain(_array(v)), side, _plain(sorter)))
+
+
 def _plain(x: Any) -> Any:
     return np.asarray(x) if is_tensor(x) else x
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..adapt import rounded
-from ..convert import is_tensor
+from ..convert import convert, is_tensor
+from ..errors import InvalidArgumentError
 from ..tensor import ArrayLike, Tensor
 from . import elementwise, indexing, linalg, protocol, reductions, shape, trigonometric
 from .define import as_int
@@ -30,6 +31,12 @@ def _invert(x: Any) -> Tensor:
     if x.dtype.kind != "b":
         raise TypeError(f"~ needs a boolean tensor, got {x.dtype}")
     return elementwise.logical_not(x)
+
+
+def _matrix_transpose(x: Any) -> Tensor:
+    if x.ndim < 2:
+        raise InvalidArgumentError(f"mT: needs at least 2 dimensions, got {x.ndim}")
+    return shape.swap_last(convert(x))
 
 
 def _round(x: Any, digits: Any = None) -> Tensor:
@@ -137,6 +144,7 @@ _OTHERS = {
     "__array_ufunc__": protocol.array_ufunc,
     "__array_function__": protocol.array_function,
     "T": property(shape.transpose),
+    "mT": property(_matrix_transpose),
     "astype": shape.cast,
     "reshape": lambda x, *sizes: shape.reshape(x, sizes[0] if len(sizes) == 1 else sizes),
     "transpose": lambda x, *perm: shape.transpose(x, (perm[0] if len(perm) == 1 else perm) or None),

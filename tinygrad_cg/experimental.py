@@ -1,0 +1,5 @@
+"""TensorFlow's ``tf.experimental``."""
+
+from . import dlpack
+
+__all__ = ["dlpack"]
