@@ -139,6 +139,17 @@ def test_the_acceptance_example():
     np.testing.assert_allclose(tape.gradient(y, tensor).numpy(), expected, rtol=1e-12)
 
 
+def test_einsum_differentiates():
+    """Issue: np.einsum of NumPy code."""
+    x, w = tf.constant([[1.0, 2.0]]), tf.constant([[3.0], [4.0]])
+    with tf.GradientTape() as tape:
+        tape.watch([x, w])
+        y = np.einsum("ij,jk->ik", x, np.concatenate([w[:1], np.square(w[1:])]))
+    dx, dw = tape.gradient(y, [x, w])
+    assert dx.numpy().tolist() == [[3.0, 16.0]]
+    assert dw.numpy().tolist() == [[1.0], [16.0]]
+
+
 def test_singular_matrices_are_numpys_error():
     x = tf.zeros((2, 2))
     with pytest.raises(np.linalg.LinAlgError, match="inverse: Singular matrix"):

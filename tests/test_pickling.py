@@ -161,7 +161,17 @@ def test_another_process_by_cloudpickle():
 @pytest.mark.parametrize(
     "operation",
     [
-        *(tf.exp, tf.round, tf.reduce_sum, tf.matmul, tf.math.log1p, tf.nn.relu, tf.where),
+        *(
+            tf.exp,
+            tf.round,
+            tf.reduce_sum,
+            tf.matmul,
+            tf.math.log1p,
+            tf.nn.relu,
+            tf.where,
+            tf.math.tan,
+            tf.math.erf,
+        ),
         *(tf.numpy.where, tf.numpy.linalg.inv, tf.numpy.hypot, tf.keras.ops.exp, tf.identity),
     ],
     ids=lambda operation: operation.__name__,

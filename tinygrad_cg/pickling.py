@@ -12,8 +12,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from . import ops
 from .custom_gradient import Bind
-from .ops import complex, elementwise, reductions, shape
 
 
 def _reduce(bind: Bind) -> Any:
@@ -45,6 +45,6 @@ def _name_operations(module: ModuleType) -> None:
             value.__module__, value.__qualname__ = module.__name__, name
 
 
-for _module in (shape, complex, elementwise, reductions):
-    _name_operations(_module)
+for _kind in ops.__all__:
+    _name_operations(getattr(ops, _kind))
 copyreg.pickle(Bind, _reduce)  # type: ignore[arg-type]

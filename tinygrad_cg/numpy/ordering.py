@@ -21,6 +21,7 @@ __all__ = [
     "dsplit",
     "hsplit",
     "median",
+    "partition",
     "percentile",
     "quantile",
     "unique_all",
@@ -131,6 +132,15 @@ def percentile(
 def median(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """The middle element over axes, or the mean of the two; see `quantile`."""
     return quantile(a, 0.5, axis, keepdims=keepdims)
+
+
+def partition(a: Any, kth: Any, axis: Any = -1) -> Tensor:
+    """`a` sorted along `axis`, or flattened first: one of the orders that a partition may have.
+
+    Whatever `kth` is, the smaller elements stand before it and the larger behind.
+    """
+    x = _array(a)
+    return sort(reshape(x, (-1,)) if axis is None else x, -1 if axis is None else axis)
 
 
 # Splitting -----------------------------------------------------------------------------------

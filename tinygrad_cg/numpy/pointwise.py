@@ -44,10 +44,12 @@ from ..ops.elementwise import (
 )
 from ..ops.indexing import getitem
 from ..ops.shape import broadcast_to, cast, identity, stack
+from ..ops.trigonometric import arctan2
 from ..tensor import Tensor
 from .reading import _array, _pair, _real
 
 __all__ = [
+    "angle",
     "choose",
     "copysign",
     "deg2rad",
@@ -75,6 +77,7 @@ __all__ = [
     "select",
     "signbit",
     "trunc",
+    "unwrap",
 ]
 
 
@@ -99,6 +102,28 @@ def radians(x: Any, /) -> Tensor:
 
 
 rad2deg, deg2rad = degrees, radians
+
+
+def angle(z: Any, deg: bool = False) -> Tensor:
+    """The angle of complex numbers in the plane, in radians, or in degrees if asked."""
+    z = _real(z)
+    found = arctan2(imag(z), real(z))
+    return degrees(found) if deg else found
+
+
+def unwrap(
+    p: Any, discont: float | None = None, axis: int = -1, *, period: float = 2 * pi
+) -> Tensor:
+    """`p` with whole periods added where neighbours along `axis` are more than half of one apart.
+
+    What is added has no gradient. Arguments as for ``np.unwrap``.
+    """
+    x = _real(p)
+    values = np.asarray(x)
+    return add(x, np.unwrap(values, discont, axis, period=period) - values)
+
+
+# Logarithms of sums --------------------------------------------------------------------------
 
 
 def logaddexp2(x1: Any, x2: Any, /) -> Tensor:
