@@ -24,7 +24,6 @@ from numpy import (
     int16,
     int32,
     int64,
-    isdtype,
     nan,
     newaxis,
     pi,
@@ -79,7 +78,6 @@ __all__ = [
     "int16",
     "int32",
     "int64",
-    "isdtype",
     "linalg",
     "nan",
     "newaxis",
@@ -176,6 +174,8 @@ _TABLE = """
     identity(n, dtype=None) = constant(np.identity(n, dtype))
         # The identity matrix of `n` by `n`, float64 by default.
     imag(val) = imag(_array(val))
+    isdtype(dtype, kind) = np.isdtype(np.dtype(dtype), kind)
+        # Whether `dtype` is of a kind: "bool", "integral", "real floating", "numeric" ...
     isfinite(x, /) = isfinite(_array(x))
     isinf(x, /) = isinf(_array(x))
     isnan(x, /) = isnan(_array(x))
