@@ -27,6 +27,7 @@ from ..ops.elementwise import (
 from ..ops.indexing import getitem
 from ..ops.linalg import matmul
 from ..ops.reductions import reduce_max, reduce_mean, reduce_min, reduce_prod, reduce_sum
+from ..ops.scans import cumprod, cumsum
 from ..ops.shape import (
     broadcast_to,
     cast,
@@ -48,11 +49,15 @@ __all__ = [
     "bincount",
     "corrcoef",
     "cov",
+    "cumulative_prod",
+    "cumulative_sum",
     "diff",
     "gradient",
     "histogram",
     "histogram_bin_edges",
     "interp",
+    "nancumprod",
+    "nancumsum",
     "nanmax",
     "nanmean",
     "nanmin",
@@ -174,6 +179,58 @@ def _nan_extremum(fold: Callable, end: float, x: Tensor, axis: Any, keepdims: bo
     found = fold(where(missing, end, x), axis, keepdims)
     nothing = equal(_count(x, axis, keepdims), 0)
     return where(nothing, np.nan, found)
+
+
+# Running sums --------------------------------------------------------------------------------
+
+
+def cumulative_sum(
+    x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
+) -> Tensor:
+    """The sums of all elements up to each along `axis`, with a 0 in front if asked.
+
+    `axis` must be given for more than one dimension, as the array API has it.
+    """
+    return _cumulative(cumsum, 0, x, axis, dtype, include_initial)
+
+
+def cumulative_prod(
+    x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
+) -> Tensor:
+    """The products of all elements up to each along `axis`, with a 1 in front if asked.
+
+    `axis` must be given for more than one dimension, as the array API has it.
+    """
+    return _cumulative(cumprod, 1, x, axis, dtype, include_initial)
+
+
+def _cumulative(
+    scan: Callable, start: int, x: Any, axis: Any, dtype: Any, include_initial: bool
+) -> Tensor:
+    x = _summed(x)
+    x = x if dtype is None else cast(x, np.dtype(dtype))
+    if axis is None and x.ndim != 1:
+        raise ValueError("cumulative_sum and cumulative_prod need an axis, except in 1-D")
+    place = normalize_axis("cumulative_sum", 0 if axis is None else axis, x.ndim)
+    found = scan(x, place)
+    if not include_initial:
+        return found
+    first = np.full((*x.shape[:place], 1, *x.shape[place + 1 :]), start, x.dtype)
+    return concatenate([first, found], place)
+
+
+def nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
+    """The sums of all elements up to each along `axis`, or of `a` flattened; NaN left out."""
+    x = _summed(a)
+    x = x if dtype is None else cast(x, np.dtype(dtype))
+    return cumsum(where(isnan(x), 0, x), axis)
+
+
+def nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
+    """The products of all elements up to each along `axis`, or of `a` flattened; NaN left out."""
+    x = _summed(a)
+    x = x if dtype is None else cast(x, np.dtype(dtype))
+    return cumprod(where(isnan(x), 1, x), axis)
 
 
 # Neighbours ----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import numpy as np
 from ..convert import convert, is_tensor
 from ..nest import map_structure
 from ..tensor import Tensor
-from . import reductions, shape
+from . import reductions, scans, shape
 
 ufuncs: dict[Any, Callable] = {}
 functions: dict[Callable, Callable] = {}
@@ -31,7 +31,7 @@ folds: dict[Any, Callable] = {
     np.logical_or: reductions.reduce_any,
 }
 # What ``ufunc.accumulate`` is: op(x, axis).
-scans: dict[Any, Callable] = {}
+running: dict[Any, Callable] = {np.add: scans.cumsum, np.multiply: scans.cumprod}
 
 # Functions that answer without numbers to differentiate by: NumPy's own, on the values.
 PLAIN: set[Callable] = {
@@ -93,26 +93,26 @@ def _reduce(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) -
     fold = folds.get(ufunc)
     if fold is None:
         refuse(name, [f"{one.__name__}.reduce" for one in folds])
-    x, axis, dtype, keepdims = _folding(name, inputs, options, 0)
-    if dtype is None and ufunc in (np.add, np.multiply) and x.dtype.kind in "biu":
-        dtype = np.result_type(x.dtype, np.uint64 if x.dtype.kind == "u" else np.int64)
-    return fold(x if dtype is None else shape.cast(x, dtype), axis, keepdims)
+    x, axis, keepdims = _folding(name, ufunc, inputs, options)
+    return fold(x, axis, keepdims)
 
 
 def _accumulate(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) -> Any:
-    scan = scans.get(ufunc)
+    scan = running.get(ufunc)
     if scan is None:
-        refuse(name, [f"{one.__name__}.accumulate" for one in scans] or _ufunc_names())
-    x, axis, dtype, _ = _folding(name, inputs, options, 0)
-    return scan(x if dtype is None else shape.cast(x, dtype), axis)
+        refuse(name, [f"{one.__name__}.accumulate" for one in running])
+    x, axis, _ = _folding(name, ufunc, inputs, options)
+    return scan(x, axis)
 
 
-def _folding(name: str, inputs: tuple, options: dict, axis: Any) -> tuple:
-    """Operand, axis, dtype and keepdims of a `reduce` or `accumulate`."""
+def _folding(name: str, ufunc: Any, inputs: tuple, options: dict) -> tuple[Tensor, Any, bool]:
+    """Operand, axis and keepdims of a `reduce` or `accumulate`; sums of integers have 64 bits."""
     given = dict(zip(("axis", "dtype"), inputs[1:], strict=False)) | options
-    axis = given.pop("axis", axis)
-    keepdims = bool(given.pop("keepdims", False))
-    return convert(inputs[0]), axis, _only_dtype(name, given), keepdims
+    axis, keepdims = given.pop("axis", 0), bool(given.pop("keepdims", False))
+    x, dtype = convert(inputs[0]), _only_dtype(name, given)
+    if dtype is None and ufunc in (np.add, np.multiply) and x.dtype.kind in "biu":
+        dtype = np.result_type(np.uint64 if x.dtype.kind == "u" else np.int64)
+    return (x if dtype is None else shape.cast(x, dtype)), axis, keepdims
 
 
 def _outer(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) -> Any:
