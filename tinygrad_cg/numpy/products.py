@@ -15,7 +15,7 @@ from ..ops.elementwise import add, multiply, subtract
 from ..ops.indexing import getitem
 from ..ops.linalg import matvec, tensordot
 from ..ops.reductions import reduce_sum
-from ..ops.shape import concatenate, expand_dims, reshape, stack
+from ..ops.shape import broadcast_to, cast, concatenate, expand_dims, reshape, stack
 from ..tensor import Tensor
 from .joining import atleast_1d
 from .moving import flip, moveaxis
@@ -212,8 +212,8 @@ def polyder(p: Any, m: int = 1) -> Tensor:
 def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
     """The coefficients of the `m`-th integral of a polynomial, with the constants `k` (0)."""
     x = _array(p)
-    constants = np.zeros(m) if k is None else np.broadcast_to(np.asarray(k), (m,))
-    for constant in constants:
+    constants = broadcast_to(_array(0.0 if k is None else k), (m,))
+    for i in range(m):
         divided = x / np.arange(x.shape[0], 0, -1)
-        x = concatenate([divided, np.full(1, constant, divided.dtype)])
+        x = concatenate([divided, cast(getitem(constants, slice(i, i + 1)), divided.dtype)])
     return x
