@@ -1,0 +1,1 @@
+"""Whole programs, gradients included, as graphs and compiled kernels."""
