@@ -83,6 +83,8 @@ from .dtypes import (
     uint64,
 )
 from .errors import CustomGradientWarning
+from .function.function import function
+from .function.signature import TensorSpec
 from .graph import Graph, executing_eagerly, gradients, hessians
 from .linalg import einsum, eye, matmul, norm, tensordot
 from .math import (
@@ -161,6 +163,7 @@ __all__ = [
     "RegisterGradient",
     "Tensor",
     "TensorShape",
+    "TensorSpec",
     "UnconnectedGradients",
     "Variable",
     "abs",
@@ -210,6 +213,7 @@ __all__ = [
     "float32",
     "float64",
     "floor",
+    "function",
     "gather",
     "get_num_threads",
     "grad",

@@ -37,6 +37,16 @@ _REMEDIES = {
 }
 
 
+class Weak:
+    """A Python float whose value is not known yet: an argument of a function being traced."""
+
+    __slots__ = ()
+
+    def strong(self, dtype: np.dtype | None = None) -> Tensor:
+        """The number as a tensor, of the dtype of a Python float unless another is given."""
+        raise TypeError(f"{type(self).__name__} does not define strong()")
+
+
 class _Operations:
     """The operations that conversion needs; their modules, which need it, set them."""
 
@@ -98,7 +108,7 @@ def scalar_dtype(value: Any) -> np.dtype:
         return BOOL
     if isinstance(value, int):
         return INT32 if -(2**31) <= value < 2**31 else INT64
-    return FLOAT32 if isinstance(value, float) else COMPLEX128
+    return FLOAT32 if isinstance(value, (float, Weak)) else COMPLEX128
 
 
 def weak_dtype(value: Any, other: np.dtype) -> np.dtype:
@@ -107,7 +117,7 @@ def weak_dtype(value: Any, other: np.dtype) -> np.dtype:
         return other
     if isinstance(value, (int, np.integer)):
         return other if other.kind != "b" else INT32
-    if isinstance(value, (float, np.floating)):
+    if isinstance(value, (float, np.floating, Weak)):
         return other if other.kind in "fc" else FLOAT32
     if other.kind == "c":
         return other
@@ -115,7 +125,7 @@ def weak_dtype(value: Any, other: np.dtype) -> np.dtype:
 
 
 def is_weak(value: Any) -> bool:
-    return isinstance(value, (bool, int, float, complex, np.generic))
+    return isinstance(value, (bool, int, float, complex, np.generic, Weak))
 
 
 def is_tensor(value: Any) -> bool:
@@ -137,6 +147,8 @@ def convert(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> Ten
         return value._read()
     if isinstance(value, IndexedSlices):
         return value.dense()
+    if isinstance(value, Weak):
+        return value.strong(dtype)
     if isinstance(value, (list, tuple)) and any_tensor(value):
         return operations.stack(value)
     return Tensor(to_array(value, dtype, copy))
@@ -163,7 +175,8 @@ class IndexedSlices:
 
 def any_tensor(values: list | tuple) -> bool:
     return any(
-        isinstance(value, ArrayLike) or (isinstance(value, (list, tuple)) and any_tensor(value))
+        isinstance(value, (ArrayLike, Weak))
+        or (isinstance(value, (list, tuple)) and any_tensor(value))
         for value in values
     )
 
@@ -185,6 +198,8 @@ def to_array(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> np
         return number_array(value, dtype)
     if value is None or callable(value) or isinstance(value, (str, bytes, set, dict)):
         raise ArgumentTypeError(_refusal(value))
+    if isinstance(value, Weak):
+        return value.strong(dtype)._values()  # an error, which says what to do
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError("a masked array would lose its mask: call .filled(value) on it first")
     if isinstance(value, (list, tuple, range)):
@@ -340,6 +355,9 @@ def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
     for i, value in enumerate(values):
         if tensors[i] is None:
             dtype = scalar_dtype(_python(value)) if strong is None else weak_dtype(value, strong)
+            if isinstance(value, Weak):
+                tensors[i] = value.strong(None if strong is None else dtype)
+                continue
             if strong is None and isinstance(value, np.generic):
                 dtype = value.dtype
             tensors[i] = Tensor(to_array(value, dtype))

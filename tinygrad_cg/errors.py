@@ -34,6 +34,18 @@ class TapeWarning(UserWarning):
     """A tape was used in a way that records nothing, or more than was meant."""
 
 
+class FunctionWarning(UserWarning):
+    """A compiled function is used in a way that makes it slow."""
+
+
+class OperatorNotAllowedInGraphError(TypeError, NotImplementedError):
+    """A value was asked for while a function is traced, when there are none yet."""
+
+
+class InaccessibleTensorError(TypeError, ValueError):
+    """A tensor of a trace was used outside of it, where it has no value."""
+
+
 def users_line() -> tuple[str, int, int]:
     """File and line of the innermost caller outside this package, and how far up it is."""
     depth = 1

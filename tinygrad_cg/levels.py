@@ -221,6 +221,7 @@ class State(threading.local):
         self.graphs: list[Any] = []  # the default graphs, innermost last
         self.rules: list[Any] = []  # the definitions whose rules are running, innermost last
         self.overrides: dict[int, Any] = {}  # values that Variables have in this thread alone
+        self.draws: Any = None  # what gives random numbers here, in the generator's place
         self.base_graph = base = State.base
         if base is not None:
             self.frame = add_level(None, base._token)
@@ -314,6 +315,9 @@ class Listener:
 
     def variable_assigned(self, variable: Any) -> None:
         """A Variable is about to be assigned."""
+
+    def variable_created(self, variable: Any) -> None:
+        """A Variable has been made."""
 
 
 def remove_listener(listener: Any) -> None:

@@ -203,6 +203,10 @@ class ArrayLike:
             )
         return data
 
+    def _held(self) -> Any:
+        """What a Variable holds when this is assigned to it."""
+        return self._values()
+
     def numpy(self) -> Any:
         """The value as a read-only NumPy array (a view), or a NumPy scalar for shape ()."""
         data = self._values()

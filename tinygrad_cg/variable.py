@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import itertools
+from math import prod
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy import ndarray
 
 from tinygrad_cg_kernels.locks import ForkLock
 
-from .convert import as_dtype, check_dtype, check_range, convert, to_array
+from .convert import Weak, as_dtype, check_dtype, check_range, convert, to_array
 from .levels import state
-from .ops.elementwise import add, subtract
-from .ops.indexing import getitem
-from .ops.shape import identity
+from .ops.elementwise import add, subtract, where
+from .ops.indexing import gather, getitem
+from .ops.shape import identity, reshape
 from .tensor import ArrayLike, Tensor
 
 _next_serial = itertools.count().__next__
-_assigning = ForkLock()  # read, change and write are one step for other threads
+assigning = ForkLock()  # read, change and write are one step for other threads
 
 
 class Variable(ArrayLike):
@@ -75,6 +77,8 @@ class Variable(ArrayLike):
         self._name = "Variable" if name is None else name
         self._trainable = True if trainable is None else trainable
         self.resource = True  # see compat.v1.variable_scope(use_resource=...)
+        for listener in state.listeners:
+            listener.variable_created(self)
 
     @property
     def name(self) -> str:
@@ -88,16 +92,25 @@ class Variable(ArrayLike):
 
     def _read(self) -> Tensor:
         """The value as a tensor. Whoever listens is told first: tapes start watching here."""
-        return Tensor(self._present(), self._rec)
+        data = self._present()
+        return Tensor(data, self._rec) if type(data) is ndarray else data._with_record(self._rec)
 
-    def _present(self) -> np.ndarray:
-        """The value in this thread; everything that reads the Variable comes here."""
+    def _present(self) -> Any:
+        """The value in this thread; everything that reads the Variable comes here.
+
+        An array; a tensor without values where a function is being traced.
+        """
         here = state
         for listener in here.listeners:
             listener.variable_read(self)
         return here.overrides.get(id(self), self._data) if here.overrides else self._data
 
     def _values(self) -> np.ndarray:
+        super()._values()
+        data = self._present()
+        return data if type(data) is ndarray else data._values()
+
+    def _held(self) -> Any:
         super()._values()
         return self._present()
 
@@ -119,30 +132,33 @@ class Variable(ArrayLike):
         self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
     ) -> Variable:
         """Add `delta` to the value; returns the Variable."""
-        with _assigning:
-            return self._assign(add.primitive.run(self._present(), self._fit(delta)))
+        with assigning:
+            return self._assign(_combined(add, self._present(), self._fit(delta)))
 
     def assign_sub(
         self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
     ) -> Variable:
         """Subtract `delta` from the value; returns the Variable."""
-        with _assigning:
-            return self._assign(subtract.primitive.run(self._present(), self._fit(delta)))
+        with assigning:
+            return self._assign(_combined(subtract, self._present(), self._fit(delta)))
 
-    def _assign(self, data: np.ndarray) -> Variable:
+    def _assign(self, data: Any) -> Variable:
         for listener in state.listeners:
             listener.variable_assigned(self)
         if id(self) in state.overrides:  # a function that runs again: see recompute_grad
-            state.overrides[id(self)] = data
+            state.overrides[id(self)] = data if type(data) is ndarray else data._held()
         else:
             self._data = data  # a new array each time: what was read before stays as it was
         return self
 
-    def _fit(self, value: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
+    def _fit(self, value: Any, shape: tuple[int, ...] | None = None) -> Any:
         """`value` as an array of this Variable's dtype and of `shape` (by default its own)."""
         wanted = self._data.shape if shape is None else shape
+        if isinstance(value, Weak):
+            value = value.strong(self._data.dtype)
+        data: Any
         if isinstance(value, ArrayLike):
-            data = value._values()
+            data = value._held()
             if data.dtype != self._data.dtype:
                 raise ValueError(
                     f"Cannot assign to variable {self.name!r} of dtype {self.dtype}: the tensor "
@@ -156,7 +172,7 @@ class Variable(ArrayLike):
                 f"shape {tuple(wanted)}, and the assigned value shape {data.shape} are "
                 "incompatible."
             )
-        return np.array(data)
+        return np.array(data) if type(data) is ndarray else data
 
     def _cast(self, data: np.ndarray) -> np.ndarray:
         """Numbers and arrays are cast where that is safe: to the same kind, or a wider one."""
@@ -182,10 +198,11 @@ class Variable(ArrayLike):
     __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = _refuse_in_place
 
     def __getitem__(self, key: Any) -> Tensor:
-        part = getitem(self._read(), key)
-        if type(part) is not Tensor:  # inside vmap, at an index for each example
+        whole = self._read()
+        part = getitem(whole, key)
+        if type(part) is not type(whole):  # inside vmap, at an index for each example
             return part
-        return VariableSlice(part._data, part._rec, self, key)
+        return VariableSlice(part, self, key)
 
     def __repr__(self) -> str:
         return (
@@ -208,32 +225,68 @@ class Variable(ArrayLike):
 class VariableSlice(Tensor):
     """Part of a Variable: a tensor with its present value, which can also be assigned."""
 
-    __slots__ = ("_key", "_variable")
+    __slots__ = ("_key", "_variable", "part")
 
-    def __init__(self, data: Any, record: Any, variable: Variable, key: Any):
-        super().__init__(data, record)
+    def __init__(self, part: Tensor, variable: Variable, key: Any):
+        super().__init__(part._data, part._rec)
+        self.part = part
         self._variable = variable
         self._key = key
 
+    def _with_record(self, record: Any) -> Tensor:
+        return self.part._with_record(record)
+
+    def _values(self) -> ndarray:
+        return self.part._values()
+
+    def _held(self) -> Any:
+        return self.part._held()
+
     def assign(self, value: Any) -> Variable:
         """Replace this part of the Variable; returns the whole Variable."""
-        return self._put(lambda part, new: new, value)
+        return self._put(None, value)
 
     def assign_add(self, delta: Any) -> Variable:
         """Add to this part of the Variable; returns the whole Variable."""
-        return self._put(np.add, delta)
+        return self._put(add, delta)
 
     def assign_sub(self, delta: Any) -> Variable:
         """Subtract from this part of the Variable; returns the whole Variable."""
-        return self._put(np.subtract, delta)
+        return self._put(subtract, delta)
 
     def _put(self, change: Any, value: Any) -> Variable:
         variable = self._variable
         new = variable._fit(value, self._data.shape)
-        with _assigning:
-            data = np.array(variable._present())
-            data[self._key] = change(data[self._key], new)
+        with assigning:
+            present = variable._present()
+            if type(present) is not ndarray or type(new) is not ndarray:
+                if change is not None:
+                    new = change(getitem(_tensor(present), self._key), _tensor(new))
+                return variable._assign(_with_part(_tensor(present), self._key, _tensor(new)))
+            data = np.array(present)
+            if change is not None:
+                new = change.primitive.run(np.asarray(data[self._key]), new)
+            data[self._key] = new
             return variable._assign(data)
+
+
+def _tensor(data: Any) -> Tensor:
+    return Tensor(data) if type(data) is ndarray else data
+
+
+def _combined(change: Any, present: Any, delta: Any) -> Any:
+    """The new value of a Variable: an array, or a tensor where a function is being traced."""
+    if type(present) is ndarray and type(delta) is ndarray:
+        return change.primitive.run(present, delta)
+    return change(_tensor(present), _tensor(delta))
+
+
+def _with_part(whole: Tensor, key: Any, part: Tensor) -> Tensor:
+    """`whole` with `part` in the place that `key` names; where it names one twice, the last."""
+    places = np.full(whole._data.shape, -1, np.int64)
+    places[key] = np.arange(prod(part._data.shape)).reshape(part._data.shape)
+    taken = gather(reshape(part, (-1,)), Tensor(np.maximum(places, 0))) if part.size else whole
+    return where(Tensor(places >= 0), taken, whole)
 
 
 def _restore(data: np.ndarray, trainable: bool, name: str, resource: bool) -> Variable:

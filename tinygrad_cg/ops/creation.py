@@ -13,6 +13,7 @@ from ..convert import (
     COMPLEX128,
     FLOAT32,
     FLOAT64,
+    Weak,
     as_dtype,
     convert,
     is_tensor,
@@ -82,6 +83,8 @@ def full(shape: Any, value: Any, dtype: Any = None) -> Tensor:
     InvalidArgumentError for a value that is no scalar, and for negative sizes.
     """
     sizes, wanted = as_sizes("full", shape), _dtype(dtype)
+    if isinstance(value, Weak):
+        value = value.strong(wanted)
     if _flows(value, wanted):
         tensor = convert(value)
         _check_scalar("full", "value", tensor._data)

@@ -12,7 +12,7 @@ import numpy as np
 from tinygrad_cg_kernels.loops import Elementwise
 
 from ..convert import convert, is_tensor
-from ..errors import InvalidArgumentError
+from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from ..functions import binary_op, named, unary_op
 from ..primitive import Primitive, apply_one, register
 from ..tensor import Aval, Tensor
@@ -199,6 +199,8 @@ def normalize_axis(name: str, axis: Any, ndim: int) -> int:
 def as_int(name: str, argument: str, value: Any) -> int:
     try:
         return operator.index(value)
+    except OperatorNotAllowedInGraphError:
+        raise
     except TypeError:
         raise TypeError(
             f"{name}: {argument} must be an integer, got {type(value).__name__} {value!r}"

@@ -15,6 +15,7 @@ from tinygrad_cg_kernels.quiet import cast as cast_array
 
 from ..convert import FLOAT32, FLOAT64, any_tensor, as_dtype, convert, is_tensor, to_array
 from ..errors import InvalidArgumentError
+from ..levels import state
 from ..tensor import Tensor
 from .define import as_int, as_sizes
 from .elementwise import equal, where
@@ -63,9 +64,12 @@ def uniform(
     bounds = {"minval": minval, "maxval": 1 if maxval is None else maxval}
     low, high = _parameters("uniform", sizes, bounds)
     draws = _draw("uniform", "random", seed, sizes)
+    if isinstance(draws, Tensor) and not isinstance(low, Tensor) and not isinstance(high, Tensor):
+        values = cast(low + draws * (high - low), wanted)
+        return where(equal(values, cast_array(high, wanted)), cast_array(low, wanted), values)
     if isinstance(low, Tensor) or isinstance(high, Tensor):
         low, high = cast(low, wanted), cast(high, wanted)
-        values = low + Tensor(cast_array(draws, wanted)) * (high - low)
+        values = low + _as_tensor(draws, wanted) * (high - low)
         return where(equal(values, high), low, values)
     with np.errstate(all="ignore"):
         values = np.asarray(low + draws * (high - low)).astype(wanted)
@@ -94,7 +98,9 @@ def normal(
     center, scale = _parameters("normal", sizes, {"mean": mean, "stddev": stddev})
     draws = _draw("normal", "standard_normal", seed, sizes)
     if isinstance(center, Tensor) or isinstance(scale, Tensor):
-        return Tensor(cast_array(draws, wanted)) * cast(scale, wanted) + cast(center, wanted)
+        return _as_tensor(draws, wanted) * cast(scale, wanted) + cast(center, wanted)
+    if isinstance(draws, Tensor):
+        return cast(center + draws * scale, wanted)
     with np.errstate(all="ignore"):
         return Tensor(np.asarray(center + draws * scale).astype(wanted))
 
@@ -108,7 +114,11 @@ def _integers(sizes: tuple, minval: Any, maxval: Any, dtype: np.dtype, seed: Any
         raise InvalidArgumentError(
             f"uniform: minval must be below maxval, and both within {dtype}: got {low} and {high}"
         )
-    return Tensor(_draw("uniform", "integers", seed, low, high, sizes, dtype))
+    return _as_tensor(_draw("uniform", "integers", seed, low, high, sizes, dtype), dtype)
+
+
+def _as_tensor(draws: Any, dtype: np.dtype) -> Tensor:
+    return cast(draws, dtype) if isinstance(draws, Tensor) else Tensor(cast_array(draws, dtype))
 
 
 def _check_float(name: str, dtype: np.dtype, remedy: str) -> None:
@@ -154,8 +164,16 @@ def _seeded(name: str, seed: Any) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(seed))
 
 
-def _draw(name: str, method: str, seed: int | None, *arguments: Any) -> np.ndarray:
+def _draw(name: str, method: str, seed: int | None, *arguments: Any) -> Any:
+    """An array of random numbers; a tensor where a function is traced, or run again."""
     if seed is not None:
         return np.asarray(getattr(_seeded(name, seed), method)(*arguments))
+    if state.draws is not None:
+        return state.draws(method, arguments)
+    return draw(method, arguments)
+
+
+def draw(method: str, arguments: tuple) -> np.ndarray:
+    """The next numbers of the generator that all draws without a seed share."""
     with _lock:
         return np.asarray(getattr(_generator, method)(*arguments))

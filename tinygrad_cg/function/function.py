@@ -1,0 +1,468 @@
+"""function: a Python function becomes one compiled program for each signature.
+
+Follows ``tf.function`` of TensorFlow 2.21, save that what Python's control flow does with values is
+an error rather than rewritten, and that a float argument does not need a new program.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels.locks import ForkLock
+
+from .. import nest
+from ..calls import settle
+from ..convert import FLOAT32, FLOAT64, convert, is_tensor, is_weak
+from ..errors import FunctionWarning, warn
+from ..levels import find, state
+from ..recording import mark_outputs, operands
+from ..tensor import Aval, Tensor
+from ..variable import assigning
+from .compiled import Program
+from .gradient import Gradient
+from .graph import Graph
+from .number import TraceNumber
+from .signature import Call, Statics, TensorSpec, check_signature
+from .trace import Trace
+
+_LARGEST = 64  # programs that one function keeps
+_STREAK = 5  # calls in a row that needed a new program: worth a warning
+new = object.__new__
+
+
+class Function:
+    """A function that is traced at its first call with each signature, and compiled.
+
+    Made by `function`, which says what it takes. `python_function` is what it was made of.
+    """
+
+    def __init__(self, python: Callable[..., Any], statics: Statics, signature: Any = None):
+        functools.update_wrapper(self, python, updated=())
+        self.python_function = python
+        self._name = getattr(python, "__name__", type(python).__name__)
+        self._statics = statics
+        self._signature = signature
+        self._programs: OrderedDict[Any, Traced] = OrderedDict()
+        self._lock = ForkLock()
+        self._last: tuple | None = None  # the avals, the program and the form of the latest call
+        self._streak = 0
+        self._has_created = False
+        self._bound: dict[int, tuple[Any, Function]] = {}
+
+    # Calls -----------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if state.frame is None and not kwargs:  # nearly always so: tensors, as the last time
+            last = self._last
+            if last is not None and len(args) == len(last[0]):
+                arrays = []
+                for arg, (shape, dtype) in zip(args, last[0]):  # noqa: B905 (it is slower)
+                    if type(arg) is not Tensor or arg._rec is not None:
+                        break
+                    data = arg._data
+                    if data.shape != shape or data.dtype is not dtype:
+                        break
+                    arrays.append(data)
+                else:
+                    results = last[1](arrays)
+                    if last[2] is None:
+                        out = new(Tensor)
+                        out._data = results[0]
+                        out._rec = None
+                        return out
+                    return last[2](results)
+        return self._call(args, kwargs)
+
+    def _call(self, args: tuple, kwargs: dict) -> Any:
+        frame = state.frame
+        if self._signature is not None:
+            args, kwargs = check_signature(self._signature, args, kwargs), {}
+        if frame is not None and frame.level is not None:
+            return self.python_function(*args, **kwargs)  # each operation in that level's way
+        call = Call(args, kwargs, self._statics)
+        traced = self._find(call)
+        return traced.call(call)
+
+    def _find(self, call: Call) -> Traced:
+        """The program for this signature, traced if there is none yet."""
+        with self._lock:
+            traced = self._programs.get(call.key)
+            if traced is not None:
+                self._programs.move_to_end(call.key)
+                self._streak = 0
+        if traced is None:
+            traced = self._trace(call)
+            with self._lock:
+                traced = self._programs.setdefault(call.key, traced)
+                if len(self._programs) > _LARGEST:
+                    self._programs.popitem(last=False)
+            self._count_retracing()
+        self._remember(call, traced)
+        return traced
+
+    def _remember(self, call: Call, traced: Traced) -> None:
+        """Let the next call of this form take the shortest way."""
+        tensors = all(type(one) is Tensor for one in call.args)
+        if tensors and not call.kwargs and traced.program.plain and traced.packing is not NOTHING:
+            avals = [Aval(one._data.shape, one._data.dtype) for one in call.args]
+            self._last = (avals, traced.program.outputs.run, traced.packing)
+
+    def _count_retracing(self) -> None:
+        self._streak += 1
+        if self._streak == _STREAK:
+            warn(
+                f"{_STREAK} out of the last {_STREAK} calls to {self!r} triggered tf.function "
+                "retracing. Tracing is expensive. Pass numbers as floats or tensors rather than "
+                "as Python integers, tensors of one shape and dtype, and make the function once, "
+                "outside of loops",
+                FunctionWarning,
+            )
+
+    def _trace(self, call: Call) -> Traced:
+        traced = Traced(self, call)
+        if not traced.trace(may_create=not self._has_created):
+            self._has_created = True
+            traced.trace(may_create=False)
+        return traced
+
+    # What there is to see --------------------------------------------------------------------
+
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """The program for these arguments, which may be `TensorSpec`s, as a callable.
+
+        Without arguments: that of `input_signature`.
+        """
+        if not args and not kwargs and self._signature is not None:
+            args = tuple(self._signature)
+        args, kwargs = nest.map_structure(_example, (args, kwargs))
+        if self._signature is not None:
+            args, kwargs = check_signature(self._signature, args, kwargs), {}
+        return ConcreteFunction(self, self._find(Call(args, kwargs, self._statics)))
+
+    def graph(self, *args: Any, **kwargs: Any) -> Graph:
+        """The graph of the program for these arguments; print it to read it."""
+        return self.get_concrete_function(*args, **kwargs).graph
+
+    def kernels(self, *args: Any, **kwargs: Any) -> list[str]:
+        """The source texts of the kernels of the program for these arguments."""
+        return self.get_concrete_function(*args, **kwargs).kernels
+
+    @property
+    def cache_size(self) -> int:
+        """How many programs it keeps."""
+        return len(self._programs)
+
+    def experimental_get_tracing_count(self) -> int:
+        """How many programs it keeps; the name that the original has."""
+        return self.cache_size
+
+    def clear(self) -> None:
+        """Forget all programs."""
+        with self._lock:
+            self._programs.clear()
+            self._last = None
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """As a method: programs are those of the instance."""
+        if instance is None or not hasattr(self.python_function, "__get__"):
+            return self
+        return Method(instance, self, owner)
+
+    def _of(self, instance: Any, owner: Any) -> Function:
+        """The function whose first argument is `instance`; it does not keep the instance alive."""
+        key = id(instance)
+        known = self._bound.get(key)
+        if known is not None:
+            return known[1]
+        try:
+            reference: Any = weakref.ref(instance, lambda _: self._bound.pop(key, None))
+        except TypeError:
+            reference = lambda: instance  # noqa: E731 (it keeps the instance, and so its id)
+        method = functools.partial(_call_method, reference, self.python_function, owner)
+        functools.update_wrapper(method, self.python_function)
+        statics = self._statics.without_first()
+        bound = Function(method, statics, self._signature)
+        return self._bound.setdefault(key, (reference, bound))[1]
+
+    def __repr__(self) -> str:
+        return f"<function {getattr(self, '__qualname__', self._name)}, compiled>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"{self!r} cannot be pickled: pickle its python_function")
+
+    def __deepcopy__(self, memo: dict) -> Function:
+        return self
+
+
+def _call_method(reference: Callable, python: Any, owner: Any, *args: Any, **kwargs: Any) -> Any:
+    return python.__get__(reference(), owner)(*args, **kwargs)
+
+
+def _example(leaf: Any) -> Any:
+    """A tensor that a specification describes."""
+    if not isinstance(leaf, TensorSpec):
+        return leaf
+    if leaf.shape is None or None in leaf.shape:
+        raise ValueError(
+            f"{leaf!r} does not say all sizes: programs are compiled for shapes that are known, so "
+            "call the function with tensors"
+        )
+    return Tensor(np.zeros(leaf.shape, leaf.dtype))
+
+
+class Method:
+    """A `Function` of a class, with the instance it is to work on."""
+
+    __slots__ = ("__self__", "_function", "_owner")
+
+    def __init__(self, instance: Any, function: Function, owner: Any):
+        self.__self__ = instance
+        self._function = function
+        self._owner = owner
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function._of(self.__self__, self._owner)(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function._of(self.__self__, self._owner), name)
+
+    def __repr__(self) -> str:
+        return f"<bound {self._function!r} of {self.__self__!r}>"
+
+
+class ConcreteFunction:
+    """One program of a `Function`. Arguments must have the signature it was made for."""
+
+    def __init__(self, function: Function, traced: Traced):
+        self._function = function
+        self._traced = traced
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        call = Call(args, kwargs, self._function._statics)
+        if call.key != self._traced.key:
+            raise TypeError(
+                f"{self!r} was made for other arguments: call the function itself, which "
+                "has a program for each signature"
+            )
+        return self._function(*args, **kwargs)
+
+    @property
+    def graph(self) -> Graph:
+        """What is computed."""
+        return self._traced.program.graph
+
+    @property
+    def kernels(self) -> list[str]:
+        """The source texts of the kernels."""
+        return self._traced.program.outputs.sources
+
+    @property
+    def inputs(self) -> list[TensorSpec]:
+        """The inputs of the graph: arguments, captured tensors, Variables."""
+        return [TensorSpec(value.shape, value.dtype) for value in self.graph.inputs]
+
+    def __repr__(self) -> str:
+        return f"<program of {self._function!r}>"
+
+
+NOTHING: Any = object()
+
+
+class Traced:
+    """What a function does for one signature: its program, and the gradients of that."""
+
+    def __init__(self, function: Function, call: Call):
+        self.python = function.python_function
+        self.name = function._name
+        self.call_made_of = call.without_leaves()
+        self.key = call.key
+        self.avals = [_leaf_aval(leaf) for leaf in call.leaves]
+        self.program: Program
+        self.structure: Any = None
+        self.packing: Any = NOTHING
+        self._gradients: dict[tuple, Gradient] = {}
+
+    # Tracing ---------------------------------------------------------------------------------
+
+    def arguments(self, trace: Trace) -> list:
+        """The leaves of the call as a trace has them."""
+        made = []
+        for aval, weak in self.avals:
+            tensor = trace.argument(aval)
+            made.append(tensor if weak is None else TraceNumber(tensor.value, trace, weak))
+        return made
+
+    def run(self, leaves: Sequence) -> list[Tensor]:
+        """Call the Python function with other leaves: its outputs as tensors, flat."""
+        args, kwargs = self.call_made_of.filled(leaves)
+        result = self.python(*args, **kwargs)
+        return [convert(leaf) for leaf in nest.flatten(result) if _is_output(self.name, leaf)]
+
+    def trace(self, may_create: bool) -> bool:
+        """Make the program; whether it can be used: it made no Variables."""
+        trace = Trace(may_create)
+        with trace.active():
+            args, kwargs = self.call_made_of.filled(self.arguments(trace))
+            result = self.python(*args, **kwargs)
+            flat = [_Place if _is_output(self.name, one) else one for one in nest.flatten(result)]
+            self.structure = nest.pack_sequence_as(result, flat)
+            outputs = [
+                trace.value(convert(leaf))
+                for leaf, place in zip(nest.flatten(result), flat, strict=True)
+                if place is _Place
+            ]
+            assigned = trace.assignments()
+            del args, kwargs, result
+        if trace.created:
+            return False
+        self.program = Program(trace, outputs, assigned)
+        if self.structure is _Place:
+            self.packing = None
+        else:
+            self.packing = self._packed_arrays
+        return True
+
+    # Calling ---------------------------------------------------------------------------------
+
+    def call(self, call: Call) -> Any:
+        """Run the program, for all tapes of this thread."""
+        program = self.program
+        if program.assigned:
+            with assigning:
+                return self._call(call)
+        return self._call(call)
+
+    def _call(self, call: Call) -> Any:
+        program, frame = self.program, state.frame
+        inputs = program.inputs(call.leaves)
+        tensors = [one for one in inputs if isinstance(one, Tensor)]
+        if frame is not None:
+            group, nodes, mask = operands(frame, tensors)
+            if mask:
+                if not _alike(group, tensors):  # to each tape its own rules
+                    return self.python(*call.args, **call.kwargs)
+                return self.packed(self._recorded(frame, inputs, nodes, len(call.leaves), group))
+        outputs = program.run(inputs)
+        if any(tensor._rec is not None for tensor in tensors):
+            mark_outputs(tensors, outputs)
+        return self.packed(outputs)
+
+    def _recorded(self, frame: Any, inputs: list, nodes: tuple, count: int, group: Any) -> list:
+        remaining = iter(nodes)
+        wanted = tuple([isinstance(one, Tensor) and next(remaining) is not None for one in inputs])
+        gradient = self._gradients.get(wanted)
+        if gradient is None:
+            gradient = self._gradients.setdefault(wanted, Gradient(self, wanted))
+        outputs, lifted = gradient.run(inputs, count, len(group) > 1)
+        of_tensors = [one if isinstance(one, Tensor) else None for one in inputs]
+        return settle(frame, lifted, of_tensors, outputs)
+
+    def derived(self, python: Callable[..., Any]) -> Function:
+        """A function that belongs to this one, such as its gradient."""
+        return Function(python, Statics(python, None, None))
+
+    def packed(self, outputs: Sequence[Tensor]) -> Any:
+        """The outputs in the structure of the function's result."""
+        structure = self.structure
+        if structure is _Place:
+            return outputs[0]
+        remaining = iter(outputs)
+        flat = [next(remaining) if one is _Place else one for one in nest.flatten(structure)]
+        return nest.pack_sequence_as(structure, flat)
+
+    def _packed_arrays(self, arrays: Sequence[np.ndarray]) -> Any:
+        return self.packed(list(map(Tensor, arrays)))
+
+
+class _Place:
+    """Stands where an output is, in the structure of a result."""
+
+
+def _leaf_aval(leaf: Any) -> tuple[Aval, np.dtype | None]:
+    """The shape and dtype of an argument; for a float also the dtype of a tensor made of it."""
+    if isinstance(leaf, Tensor):
+        return Aval(tuple(leaf._data.shape), leaf._data.dtype), None
+    return Aval((), FLOAT64), leaf.dtype if isinstance(leaf, np.floating) else FLOAT32
+
+
+def _is_output(name: str, leaf: Any) -> bool:
+    if is_tensor(leaf) or is_weak(leaf) or isinstance(leaf, np.ndarray):
+        return True
+    if leaf is None or isinstance(leaf, (str, bytes)):
+        return False
+    raise TypeError(
+        f"{name}: functions must return tensors, numbers or None, nested as you like, to be "
+        f"compiled; got {type(leaf).__name__}"
+    )
+
+
+def _alike(group: Any, tensors: Sequence[Tensor]) -> bool:
+    """Whether all tapes of `group` watch the same ones of these tensors."""
+    for tensor in tensors:
+        record = tensor._rec
+        if record is None or record.group is group:
+            continue
+        found = [find(record, token) is not None for token in group]
+        if any(found) != all(found):
+            return False
+    return True
+
+
+def function(
+    func: Any = None,
+    input_signature: Sequence[Any] | None = None,
+    autograph: bool = True,
+    jit_compile: bool | None = None,
+    reduce_retracing: bool = False,
+    experimental_implements: Any = None,
+    experimental_autograph_options: Any = None,
+    experimental_attributes: Any = None,
+    experimental_relax_shapes: Any = None,
+    experimental_compile: Any = None,
+    experimental_follow_type_hints: Any = None,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+) -> Any:
+    """Compile a function of tensors: Python runs once for each signature, kernels ever after.
+
+    Parameters
+    ----------
+    func:
+        A function, method, or callable of tensors, nested as you like, to tensors, nested as
+        you like. Tapes, jacobians and custom gradients inside become part of the program.
+    input_signature:
+        A `TensorSpec` for each argument: what calls must fit, else TypeError.
+    static_argnums, static_argnames:
+        Arguments that Python decides with: each value of theirs has a program of its own.
+    autograph, jit_compile, reduce_retracing, experimental_...:
+        Accepted as in the original; everything is compiled in any case.
+
+    Tensors and arrays count by shape and dtype. A Python float is an input too, weak as in
+    Python: another value needs no new program. Integers, bools, strings, None and other objects
+    are part of the signature; so are Variables, which may also be captured, and are read and
+    assigned at each call. What Python itself does (print, append to a list, read a global) it
+    does while the function is traced only. The result is differentiable at every order by
+    arguments, captured tensors and Variables; in `vmap` and forward mode the operations run one
+    by one.
+
+    Raises OperatorNotAllowedInGraphError (a TypeError) where Python asks for a value: `if x > 0`,
+    `float(x)`, `x.numpy()`; ValueError if Variables are made at other calls than the first. A
+    `FunctionWarning` says so when each call needs a new program. After ``tf.function``.
+    """
+
+    def decorate(python: Any) -> Function:
+        if not callable(python):
+            raise TypeError(f"function decorates a function, got {type(python).__name__}")
+        if isinstance(python, Function):
+            python = python.python_function
+        signature = None if input_signature is None else tuple(input_signature)
+        return Function(python, Statics(python, static_argnums, static_argnames), signature)
+
+    return decorate if func is None else decorate(func)
