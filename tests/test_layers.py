@@ -26,7 +26,8 @@ NAMESPACES = (
     *(".keras.ops", ".keras.random"),
 )
 NOT_OPERATIONS = {  # rules, and questions whose answer is no tensor
-    *("NotDifferentiable", "custom_gradient", "grad_pass_through", "gradients", "primitive"),
+    *("NotDifferentiable", "custom_gradient", "function", "grad_pass_through", "gradients"),
+    "primitive",
     *("recompute_grad", "as_dtype", "executing_eagerly"),
     "convert_to_numpy",
     "get_num_threads",

@@ -383,6 +383,13 @@ def watched_since(leaf: Node, token: Token) -> int:
     return leaf.saved.get(token, leaf.serial) if leaf.saved else leaf.serial
 
 
+def forget_dead(tensor: Any) -> None:
+    """Drop the nodes that only tapes of the past have for `tensor` (or a Variable)."""
+    with watch_lock:
+        while type(tensor._rec) is Node and not is_alive(tensor._rec.group):
+            tensor._rec = tensor._rec.next
+
+
 def is_alive(group: frozenset[Token]) -> bool:
     """Whether any of these tapes may still ask for a gradient."""
     for token in group:  # noqa: SIM110 (any() takes three times as long)

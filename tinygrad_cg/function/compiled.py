@@ -52,7 +52,7 @@ class Outputs:
         steps, nothing = self.steps, not self.graph.outputs
 
         def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-            found = (arrays, None, [] if nothing else program(arrays))
+            found: Any = (arrays, None, [] if nothing else program(arrays))
             return [place if kind == 1 else found[kind][place] for kind, place in steps]
 
         return run
@@ -83,7 +83,6 @@ class Program:
         self.graph = simplify(Graph(inputs, kept), literals)
         self.avals = [value.aval for value in self.graph.outputs[: self.count]]
         self.outputs = Outputs(self.graph.inputs, self.graph.outputs)
-        self.plain = not (self.captures or self.reads or self.assigned or self.draws)
 
     def inputs(self, leaves: Sequence) -> list:
         """The leaves of a call, then the captured tensors, then the values of the Variables.

@@ -20,11 +20,12 @@ from .. import nest
 from ..calls import settle
 from ..convert import FLOAT32, FLOAT64, convert, is_tensor, is_weak
 from ..errors import FunctionWarning, warn
-from ..levels import find, state
+from ..levels import find, forget_dead, state
 from ..recording import mark_outputs, operands
 from ..tensor import Aval, Tensor
 from ..variable import assigning
 from .compiled import Program
+from .entry import entry
 from .gradient import Gradient
 from .graph import Graph
 from .number import TraceNumber
@@ -33,7 +34,6 @@ from .trace import Trace
 
 _LARGEST = 64  # programs that one function keeps
 _STREAK = 5  # calls in a row that needed a new program: worth a warning
-new = object.__new__
 
 
 class Function:
@@ -50,7 +50,7 @@ class Function:
         self._signature = signature
         self._programs: OrderedDict[Any, Traced] = OrderedDict()
         self._lock = ForkLock()
-        self._last: tuple | None = None  # the avals, the program and the form of the latest call
+        self._enter: Callable[[tuple], Any] | None = None  # the latest program's, if it has one
         self._streak = 0
         self._has_created = False
         self._bound: dict[int, tuple[Any, Function]] = {}
@@ -58,25 +58,12 @@ class Function:
     # Calls -----------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if state.frame is None and not kwargs:  # nearly always so: tensors, as the last time
-            last = self._last
-            if last is not None and len(args) == len(last[0]):
-                arrays = []
-                for arg, (shape, dtype) in zip(args, last[0]):  # noqa: B905 (it is slower)
-                    if type(arg) is not Tensor or arg._rec is not None:
-                        break
-                    data = arg._data
-                    if data.shape != shape or data.dtype is not dtype:
-                        break
-                    arrays.append(data)
-                else:
-                    results = last[1](arrays)
-                    if last[2] is None:
-                        out = new(Tensor)
-                        out._data = results[0]
-                        out._rec = None
-                        return out
-                    return last[2](results)
+        enter = self._enter  # as the last time, with tensors that nobody watches: nearly always
+        if enter is not None and not kwargs and state.frame is None:
+            result = enter(args)
+            if result is not None:
+                self._streak = 0
+                return result
         return self._call(args, kwargs)
 
     def _call(self, args: tuple, kwargs: dict) -> Any:
@@ -103,15 +90,8 @@ class Function:
                 if len(self._programs) > _LARGEST:
                     self._programs.popitem(last=False)
             self._count_retracing()
-        self._remember(call, traced)
+        self._enter = traced.enter(call)
         return traced
-
-    def _remember(self, call: Call, traced: Traced) -> None:
-        """Let the next call of this form take the shortest way."""
-        tensors = all(type(one) is Tensor for one in call.args)
-        if tensors and not call.kwargs and traced.program.plain and traced.packing is not NOTHING:
-            avals = [Aval(one._data.shape, one._data.dtype) for one in call.args]
-            self._last = (avals, traced.program.outputs.run, traced.packing)
 
     def _count_retracing(self) -> None:
         self._streak += 1
@@ -166,7 +146,7 @@ class Function:
         """Forget all programs."""
         with self._lock:
             self._programs.clear()
-            self._last = None
+            self._enter = None
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """As a method: programs are those of the instance."""
@@ -271,9 +251,6 @@ class ConcreteFunction:
         return f"<program of {self._function!r}>"
 
 
-NOTHING: Any = object()
-
-
 class Traced:
     """What a function does for one signature: its program, and the gradients of that."""
 
@@ -285,7 +262,7 @@ class Traced:
         self.avals = [_leaf_aval(leaf) for leaf in call.leaves]
         self.program: Program
         self.structure: Any = None
-        self.packing: Any = NOTHING
+        self._enter: Callable[[tuple], Any] | None = None
         self._gradients: dict[tuple, Gradient] = {}
 
     # Tracing ---------------------------------------------------------------------------------
@@ -322,13 +299,16 @@ class Traced:
         if trace.created:
             return False
         self.program = Program(trace, outputs, assigned)
-        if self.structure is _Place:
-            self.packing = None
-        else:
-            self.packing = self._packed_arrays
         return True
 
     # Calling ---------------------------------------------------------------------------------
+
+    def enter(self, call: Call) -> Callable[[tuple], Any] | None:
+        """The shortest way, for calls of this form, if the program returns something."""
+        if self._enter is None and not call.kwargs and self.program.count:
+            pack = None if self.structure is _Place else self._pack()
+            self._enter = entry(call, self.program, pack)
+        return self._enter
 
     def call(self, call: Call) -> Any:
         """Run the program, for all tapes of this thread."""
@@ -340,11 +320,17 @@ class Traced:
 
     def _call(self, call: Call) -> Any:
         program, frame = self.program, state.frame
+        if frame is None:
+            for one in (*call.leaves, *program.captures, *program.reads):
+                if is_tensor(one) and one._rec is not None:
+                    forget_dead(one)
+        if program.draws and state.draws is not None:  # numbers that are drawn again
+            return self.python(*call.args, **call.kwargs)
         inputs = program.inputs(call.leaves)
         tensors = [one for one in inputs if isinstance(one, Tensor)]
         if frame is not None:
             group, nodes, mask = operands(frame, tensors)
-            if mask:
+            if mask and program.count:
                 if not _alike(group, tensors):  # to each tape its own rules
                     return self.python(*call.args, **call.kwargs)
                 return self.packed(self._recorded(frame, inputs, nodes, len(call.leaves), group))
@@ -376,8 +362,12 @@ class Traced:
         flat = [next(remaining) if one is _Place else one for one in nest.flatten(structure)]
         return nest.pack_sequence_as(structure, flat)
 
-    def _packed_arrays(self, arrays: Sequence[np.ndarray]) -> Any:
-        return self.packed(list(map(Tensor, arrays)))
+    def _pack(self) -> Callable[[list], Any]:
+        """`packed`, or something simpler for the simplest structures."""
+        kind = type(self.structure)
+        if kind in (tuple, list) and all(one is _Place for one in self.structure):
+            return kind
+        return self.packed
 
 
 class _Place:

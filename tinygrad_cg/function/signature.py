@@ -10,7 +10,6 @@ import numpy as np
 
 from .. import nest
 from ..convert import as_dtype, convert, is_tensor
-from ..dtypes import as_dtype as public_dtype
 from ..errors import ArgumentTypeError
 from ..tensor import Tensor, TensorShape
 from ..variable import Variable
@@ -57,8 +56,7 @@ class TensorSpec:
 
     def __repr__(self) -> str:
         shape = None if self.shape is None else str(self.shape)
-        dtype = repr(public_dtype(self.dtype))
-        return f"TensorSpec(shape={shape}, dtype={dtype}, name={self.name!r})"
+        return f"TensorSpec(shape={shape}, dtype=tf.{self.dtype}, name={self.name!r})"
 
 
 class Statics:

@@ -86,6 +86,10 @@ def getitem(x: Any, key: Any) -> Tensor:
     if isinstance(key, Tensor) and isinstance(key._data, Aval) and key.dtype.kind in "iu":
         return gather(x, key)  # inside vmap, an index for each example
     parts = key if isinstance(key, tuple) else (key,)
+    first = parts[0] if parts else None
+    if isinstance(first, Tensor) and first.dtype.kind in "iu" and isinstance(first._data, Aval):
+        found = gather(x, first)  # an index without a value yet
+        return getitem(found, ((slice(None),) * first.ndim + parts[1:])) if parts[1:] else found
     return apply(_getitem, (x,), {"key": tuple([_index_part(part) for part in parts])})
 
 
