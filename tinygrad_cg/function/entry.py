@@ -9,10 +9,11 @@ import numpy as np
 
 from ..convert import FLOAT64
 from ..levels import state
+from ..nest import is_nested
 from ..tensor import Tensor
 from ..variable import assigning
 from .compiled import Program
-from .signature import Call
+from .signature import Call, as_leaf
 
 _STATIC = (int, bool, str, type(None))
 
@@ -20,7 +21,7 @@ _STATIC = (int, bool, str, type(None))
 def entry(call: Call, program: Program, pack: Callable | None) -> Callable | None:
     """Generate ``enter(args)``: the result, or None for a call of another form than `call`.
 
-    Its arguments are positional: tensors, floats, Python's simplest other values. Nothing may
+    Its arguments are positional: tensors, floats, other values that are no containers. Nothing may
     record or listen, tensors and Variables have no records. `pack` makes the result of the list of
     outputs; without it the only output is the result. For one tensor and one output:
     ``(x0,) = args``, then checks of its type, record, shape and dtype, then
@@ -31,12 +32,12 @@ def entry(call: Call, program: Program, pack: Callable | None) -> Callable | Non
     for i, arg in enumerate(call.args):
         if type(arg) in _STATIC:
             code.static(i, arg)
-        elif i in call.statics.numbers:
-            return None
-        elif type(arg) is Tensor:
+        elif type(arg) is Tensor and i not in call.statics.numbers:
             code.tensor(i, arg)
-        elif type(arg) is float:
+        elif type(arg) is float and i not in call.statics.numbers:
             code.number(i)
+        elif not is_nested(arg) and as_leaf(arg) is None:
+            code.same(i, arg)
         else:
             return None
     return code.function(len(call.args))
@@ -72,6 +73,10 @@ class _Code:
     def static(self, i: int, arg: Any) -> None:
         self.names |= {f"static{i}": arg, f"kind{i}": type(arg)}
         self.checks.append(f"type(x{i}) is not kind{i} or x{i} != static{i}")
+
+    def same(self, i: int, arg: Any) -> None:
+        self.names[f"same{i}"] = arg
+        self.checks.append(f"x{i} is not same{i}")
 
     def function(self, count: int) -> Callable:
         program = self.program

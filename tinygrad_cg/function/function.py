@@ -17,20 +17,12 @@ import numpy as np
 from tinygrad_cg_kernels.locks import ForkLock
 
 from .. import nest
-from ..calls import settle
-from ..convert import FLOAT32, FLOAT64, convert, is_tensor, is_weak
 from ..errors import FunctionWarning, warn
-from ..levels import find, forget_dead, state
-from ..recording import mark_outputs, operands
-from ..tensor import Aval, Tensor
-from ..variable import assigning
-from .compiled import Program
-from .entry import entry
-from .gradient import Gradient
+from ..levels import state
+from ..tensor import Tensor
 from .graph import Graph
-from .number import TraceNumber
 from .signature import Call, Statics, TensorSpec, check_signature
-from .trace import Trace
+from .traced import Traced
 
 _LARGEST = 64  # programs that one function keeps
 _STREAK = 5  # calls in a row that needed a new program: worth a warning
@@ -74,7 +66,10 @@ class Function:
             return self.python_function(*args, **kwargs)  # each operation in that level's way
         call = Call(args, kwargs, self._statics)
         traced = self._find(call)
-        return traced.call(call)
+        result = traced.call(call)
+        if frame is None:
+            self._enter = traced.enter(call)
+        return result
 
     def _find(self, call: Call) -> Traced:
         """The program for this signature, traced if there is none yet."""
@@ -90,7 +85,6 @@ class Function:
                 if len(self._programs) > _LARGEST:
                     self._programs.popitem(last=False)
             self._count_retracing()
-        self._enter = traced.enter(call)
         return traced
 
     def _count_retracing(self) -> None:
@@ -105,7 +99,7 @@ class Function:
             )
 
     def _trace(self, call: Call) -> Traced:
-        traced = Traced(self, call)
+        traced = Traced(self.python_function, self._name, _derived, call)
         if not traced.trace(may_create=not self._has_created):
             self._has_created = True
             traced.trace(may_create=False)
@@ -180,6 +174,10 @@ class Function:
         return self
 
 
+def _derived(python: Callable[..., Any]) -> Function:
+    return Function(python, Statics(python, None, None))
+
+
 def _call_method(reference: Callable, python: Any, owner: Any, *args: Any, **kwargs: Any) -> Any:
     return python.__get__(reference(), owner)(*args, **kwargs)
 
@@ -249,159 +247,6 @@ class ConcreteFunction:
 
     def __repr__(self) -> str:
         return f"<program of {self._function!r}>"
-
-
-class Traced:
-    """What a function does for one signature: its program, and the gradients of that."""
-
-    def __init__(self, function: Function, call: Call):
-        self.python = function.python_function
-        self.name = function._name
-        self.call_made_of = call.without_leaves()
-        self.key = call.key
-        self.avals = [_leaf_aval(leaf) for leaf in call.leaves]
-        self.program: Program
-        self.structure: Any = None
-        self._enter: Callable[[tuple], Any] | None = None
-        self._gradients: dict[tuple, Gradient] = {}
-
-    # Tracing ---------------------------------------------------------------------------------
-
-    def arguments(self, trace: Trace) -> list:
-        """The leaves of the call as a trace has them."""
-        made = []
-        for aval, weak in self.avals:
-            tensor = trace.argument(aval)
-            made.append(tensor if weak is None else TraceNumber(tensor.value, trace, weak))
-        return made
-
-    def run(self, leaves: Sequence) -> list[Tensor]:
-        """Call the Python function with other leaves: its outputs as tensors, flat."""
-        args, kwargs = self.call_made_of.filled(leaves)
-        result = self.python(*args, **kwargs)
-        return [convert(leaf) for leaf in nest.flatten(result) if _is_output(self.name, leaf)]
-
-    def trace(self, may_create: bool) -> bool:
-        """Make the program; whether it can be used: it made no Variables."""
-        trace = Trace(may_create)
-        with trace.active():
-            args, kwargs = self.call_made_of.filled(self.arguments(trace))
-            result = self.python(*args, **kwargs)
-            flat = [_Place if _is_output(self.name, one) else one for one in nest.flatten(result)]
-            self.structure = nest.pack_sequence_as(result, flat)
-            outputs = [
-                trace.value(convert(leaf))
-                for leaf, place in zip(nest.flatten(result), flat, strict=True)
-                if place is _Place
-            ]
-            assigned = trace.assignments()
-            del args, kwargs, result
-        if trace.created:
-            return False
-        self.program = Program(trace, outputs, assigned)
-        return True
-
-    # Calling ---------------------------------------------------------------------------------
-
-    def enter(self, call: Call) -> Callable[[tuple], Any] | None:
-        """The shortest way, for calls of this form, if the program returns something."""
-        if self._enter is None and not call.kwargs and self.program.count:
-            pack = None if self.structure is _Place else self._pack()
-            self._enter = entry(call, self.program, pack)
-        return self._enter
-
-    def call(self, call: Call) -> Any:
-        """Run the program, for all tapes of this thread."""
-        program = self.program
-        if program.assigned:
-            with assigning:
-                return self._call(call)
-        return self._call(call)
-
-    def _call(self, call: Call) -> Any:
-        program, frame = self.program, state.frame
-        if frame is None:
-            for one in (*call.leaves, *program.captures, *program.reads):
-                if is_tensor(one) and one._rec is not None:
-                    forget_dead(one)
-        if program.draws and state.draws is not None:  # numbers that are drawn again
-            return self.python(*call.args, **call.kwargs)
-        inputs = program.inputs(call.leaves)
-        tensors = [one for one in inputs if isinstance(one, Tensor)]
-        if frame is not None:
-            group, nodes, mask = operands(frame, tensors)
-            if mask and program.count:
-                if not _alike(group, tensors):  # to each tape its own rules
-                    return self.python(*call.args, **call.kwargs)
-                return self.packed(self._recorded(frame, inputs, nodes, len(call.leaves), group))
-        outputs = program.run(inputs)
-        if any(tensor._rec is not None for tensor in tensors):
-            mark_outputs(tensors, outputs)
-        return self.packed(outputs)
-
-    def _recorded(self, frame: Any, inputs: list, nodes: tuple, count: int, group: Any) -> list:
-        remaining = iter(nodes)
-        wanted = tuple([isinstance(one, Tensor) and next(remaining) is not None for one in inputs])
-        gradient = self._gradients.get(wanted)
-        if gradient is None:
-            gradient = self._gradients.setdefault(wanted, Gradient(self, wanted))
-        outputs, lifted = gradient.run(inputs, count, len(group) > 1)
-        of_tensors = [one if isinstance(one, Tensor) else None for one in inputs]
-        return settle(frame, lifted, of_tensors, outputs)
-
-    def derived(self, python: Callable[..., Any]) -> Function:
-        """A function that belongs to this one, such as its gradient."""
-        return Function(python, Statics(python, None, None))
-
-    def packed(self, outputs: Sequence[Tensor]) -> Any:
-        """The outputs in the structure of the function's result."""
-        structure = self.structure
-        if structure is _Place:
-            return outputs[0]
-        remaining = iter(outputs)
-        flat = [next(remaining) if one is _Place else one for one in nest.flatten(structure)]
-        return nest.pack_sequence_as(structure, flat)
-
-    def _pack(self) -> Callable[[list], Any]:
-        """`packed`, or something simpler for the simplest structures."""
-        kind = type(self.structure)
-        if kind in (tuple, list) and all(one is _Place for one in self.structure):
-            return kind
-        return self.packed
-
-
-class _Place:
-    """Stands where an output is, in the structure of a result."""
-
-
-def _leaf_aval(leaf: Any) -> tuple[Aval, np.dtype | None]:
-    """The shape and dtype of an argument; for a float also the dtype of a tensor made of it."""
-    if isinstance(leaf, Tensor):
-        return Aval(tuple(leaf._data.shape), leaf._data.dtype), None
-    return Aval((), FLOAT64), leaf.dtype if isinstance(leaf, np.floating) else FLOAT32
-
-
-def _is_output(name: str, leaf: Any) -> bool:
-    if is_tensor(leaf) or is_weak(leaf) or isinstance(leaf, np.ndarray):
-        return True
-    if leaf is None or isinstance(leaf, (str, bytes)):
-        return False
-    raise TypeError(
-        f"{name}: functions must return tensors, numbers or None, nested as you like, to be "
-        f"compiled; got {type(leaf).__name__}"
-    )
-
-
-def _alike(group: Any, tensors: Sequence[Tensor]) -> bool:
-    """Whether all tapes of `group` watch the same ones of these tensors."""
-    for tensor in tensors:
-        record = tensor._rec
-        if record is None or record.group is group:
-            continue
-        found = [find(record, token) is not None for token in group]
-        if any(found) != all(found):
-            return False
-    return True
 
 
 def function(

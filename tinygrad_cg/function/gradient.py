@@ -25,7 +25,7 @@ from .simplify import simplify
 from .trace import Trace
 
 if TYPE_CHECKING:
-    from .function import Traced
+    from .traced import Traced
 
 
 class Gradient:
@@ -38,7 +38,7 @@ class Gradient:
         self.places = [i for i, flag in enumerate(wanted) if flag]
         self.differentiable = [is_differentiable(aval.dtype) for aval in self.program.avals]
         self.definition = Definition(traced.python, traced.name)
-        self.pullback = traced.derived(self._pullback)
+        self.pullback = traced.derive(self._pullback)
         self._parts: _Parts | None = None
 
     @property

@@ -42,10 +42,10 @@ def _primal(
     inputs: Sequence[Value], kept: Sequence[Value], late: Sequence[Value], ends: Sequence[Value]
 ) -> set[Value]:
     """The values that depend on `inputs` alone; what is not to be repeated must be `kept`."""
-    known = set(inputs)
+    known, later = set(inputs), set(late)
     forward = set(in_order(kept))
     for value in in_order([*kept, *ends]):
-        if value in known or value in late:
+        if value in known or value in later:
             continue
         impure = value.primitive is not None and value.primitive.kind in ("impure", "user")
         if (value in forward or not impure) and all(one in known for one in value.inputs):
