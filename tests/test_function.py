@@ -115,6 +115,19 @@ def test_integers_bools_strings_and_none_are_static():
     assert compiled.cache_size == 4
 
 
+def test_signed_zeros_and_sets_among_the_statics():
+    f = tf.function(lambda x, z: x * z)
+    x = tf.constant(np.array([1.0 + 0j]))
+    for z in (0j, complex(0.0, -0.0), complex(-0.0, 0.0)):
+        found, expected = f(x, z).numpy(), (x * z).numpy()
+        assert str(found) == str(expected)
+    g = tf.function(lambda x, names: x * len(names))
+    names = {"a"}
+    assert numbers(g(tf.constant(2.0), names)) == 2.0
+    names.add("b")
+    assert numbers(g(tf.constant(2.0), names)) == 4.0
+
+
 def test_static_argnums_and_names():
     @functools.partial(tf.function, static_argnums=1, static_argnames="sign")
     def f(x, scale, sign=1.0):
@@ -461,6 +474,8 @@ def test_a_tensor_that_escapes_is_refused_elsewhere():
         tf.function(lambda x: x + kept[0])(tf.constant(1.0))
     with pytest.raises(TypeError):
         kept[0].numpy()
+    with pytest.raises(errors.OperatorNotAllowedInGraphError):
+        tf.function(lambda x: x)(kept[0])
 
 
 def test_methods_have_programs_of_their_own():

@@ -423,3 +423,85 @@ def test_gradients_are_functions_that_do_not_warn():
             y = f(x, n)
         assert tape.gradient(y, x).numpy() == n * 2.0 ** (n - 1)
     assert isinstance(f, Function)
+
+
+# The short way under one tape ----------------------------------------------------------------
+
+
+def gradients_of(function, args, watched, dys=None):
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([args[i] for i in watched])
+        y = function(*args)
+    return y, tape.gradient(y, list(args), output_gradients=dys)
+
+
+def test_calls_of_many_forms_after_each_other():
+    """Each form twice, so that the second call takes the short way; then another form."""
+
+    def f(x, y):
+        return x * y, tf.reduce_sum(x) * 2.0 - tf.sin(y), tf.cast(x > 0, tf.int32)
+
+    compiled = tf.function(f)
+    x, y, z = tf.constant(X), tf.constant(2 * X), tf.constant(X[:2])
+    forms = [((x, y), [0]), ((x, y), [1]), ((x, y), [0, 1]), ((z, z), [0]), ((x, x), [0])]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for args, watched in [form for form in forms for _ in range(2)] + forms:
+            same(gradients_of(compiled, args, watched), gradients_of(f, args, watched))
+            same(compiled(*args), f(*args))
+    single = tf.constant(X, dtype=tf.float32)
+    same(gradients_of(compiled, (single, single), [0])[1], gradients_of(f, (single,) * 2, [0])[1])
+
+
+def test_the_short_way_stands_beside_other_operations():
+    f = tf.function(lambda x, y: tf.sin(x) * y)
+    x, y = tf.constant(X), tf.constant(2 * X)
+
+    def gradients(function):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            h = tf.exp(x)
+            found = function(h, function(function(h, y), h) * x)
+        return found, tape.gradient(found, x)
+
+    for _ in range(3):
+        same(gradients(f), gradients(f.python_function))
+
+
+def test_the_short_way_is_recorded_by_tapes_that_come_later():
+    f = tf.function(lambda x: tf.reduce_sum(x**3))
+    x, dy = tf.constant(X), tf.constant(np.float64(2.0))
+    for _ in range(3):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = f(x)
+        with tf.GradientTape() as outer:
+            outer.watch([x, dy])
+            first = tape.gradient(y, x, output_gradients=dy)
+        same(first, tf.constant(6 * X**2))
+        same(outer.gradient(first, [x, dy]), [tf.constant(12 * X), tf.reduce_sum(3 * x**2)])
+        rows = tape.jacobian(y, x)
+        same(rows, tf.constant(3 * X**2))
+
+
+def test_what_a_short_way_gave_after_its_tape_warns_of_the_next():
+    f = tf.function(lambda x: x * x)
+    x = tf.constant(X)
+    for _ in range(2):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = f(x)
+        first = tape.gradient(y, x)
+        with pytest.warns(match="after the tape closed"):
+            assert tape.gradient(first, x) is None
+
+
+def test_float_arguments_and_variables_go_the_general_way():
+    v = tf.Variable(X)
+    f = tf.function(lambda x, rate: tf.reduce_sum(x * rate * v))
+    x = tf.constant(2 * X)
+    for rate in (0.5, 0.25, 0.5):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x, rate)
+        same(tape.gradient(y, [x, v]), [v * rate, x * rate])

@@ -384,10 +384,14 @@ def watched_since(leaf: Node, token: Token) -> int:
 
 
 def forget_dead(tensor: Any) -> None:
-    """Drop the nodes that only tapes of the past have for `tensor` (or a Variable)."""
+    """Drop what only tapes of the past know of `tensor` (or a Variable)."""
     with watch_lock:
-        while type(tensor._rec) is Node and not is_alive(tensor._rec.group):
-            tensor._rec = tensor._rec.next
+        record = tensor._rec
+        while record is not None:
+            if is_alive(record.late if type(record) is Late else record.group):
+                break
+            record = record.next
+        tensor._rec = record
 
 
 def is_alive(group: frozenset[Token]) -> bool:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from ..convert import FLOAT64
 from ..levels import state
-from ..nest import is_nested
 from ..tensor import Tensor
-from ..variable import assigning
+from ..variable import Variable, assigning
 from .compiled import Program
-from .signature import Call, as_leaf
+from .signature import Call
 
 _STATIC = (int, bool, str, type(None))
 
@@ -21,9 +21,9 @@ _STATIC = (int, bool, str, type(None))
 def entry(call: Call, program: Program, pack: Callable | None) -> Callable | None:
     """Generate ``enter(args)``: the result, or None for a call of another form than `call`.
 
-    Its arguments are positional: tensors, floats, other values that are no containers. Nothing may
-    record or listen, tensors and Variables have no records. `pack` makes the result of the list of
-    outputs; without it the only output is the result. For one tensor and one output:
+    Its arguments are positional: tensors, floats, Variables, Python's simplest other values.
+    Nothing may record or listen, tensors and Variables have no records. `pack` makes the result of
+    the list of outputs; without it the only output is the result. For one tensor and one output:
     ``(x0,) = args``, then checks of its type, record, shape and dtype, then
     ``r = run((d0,))`` and the tensor of ``r[0]``: in one piece, since helper calls would cost more
     than all of it. None for arguments that need more than that.
@@ -36,7 +36,7 @@ def entry(call: Call, program: Program, pack: Callable | None) -> Callable | Non
             code.tensor(i, arg)
         elif type(arg) is float and i not in call.statics.numbers:
             code.number(i)
-        elif not is_nested(arg) and as_leaf(arg) is None:
+        elif isinstance(arg, (Variable, FunctionType, np.dtype, type)):
             code.same(i, arg)
         else:
             return None

@@ -22,6 +22,10 @@ def frozen(value: Any) -> Any:
         return tuple([(key, frozen(value[key])) for key in sorted(value)])
     if isinstance(value, (float, np.floating)):  # 0.0 and -0.0 are two, NaN is one
         return type(value).__name__, float(value).hex()
+    if isinstance(value, (complex, np.complexfloating)):
+        return type(value).__name__, repr(value)
+    if isinstance(value, (set, frozenset)):
+        return type(value).__name__, frozenset([frozen(one) for one in value])
     try:
         hash(value)
     except TypeError:

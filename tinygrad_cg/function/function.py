@@ -43,6 +43,7 @@ class Function:
         self._programs: OrderedDict[Any, Traced] = OrderedDict()
         self._lock = ForkLock()
         self._enter: Callable[[tuple], Any] | None = None  # the latest program's, if it has one
+        self._record: Callable[[Any, tuple], Any] | None = None  # the same under one tape
         self._streak = 0
         self._has_created = False
         self._bound: dict[int, tuple[Any, Function]] = {}
@@ -50,12 +51,16 @@ class Function:
     # Calls -----------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        enter = self._enter  # as the last time, with tensors that nobody watches: nearly always
-        if enter is not None and not kwargs and state.frame is None:
-            result = enter(args)
-            if result is not None:
-                self._streak = 0
-                return result
+        frame = state.frame
+        if frame is None:
+            enter = self._enter  # as the last time, with tensors that nobody watches: often so
+            result = enter(args) if enter is not None and not kwargs else None
+        else:
+            record = self._record
+            result = record(frame, args) if record is not None and not kwargs else None
+        if result is not None:
+            self._streak = 0
+            return result
         return self._call(args, kwargs)
 
     def _call(self, args: tuple, kwargs: dict) -> Any:
@@ -69,6 +74,8 @@ class Function:
         result = traced.call(call)
         if frame is None:
             self._enter = traced.enter(call)
+        else:
+            self._record = traced.enter_recorded(call)
         return result
 
     def _find(self, call: Call) -> Traced:
@@ -140,7 +147,7 @@ class Function:
         """Forget all programs."""
         with self._lock:
             self._programs.clear()
-            self._enter = None
+            self._enter = self._record = None
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """As a method: programs are those of the instance."""

@@ -103,25 +103,28 @@ class Gradient:
         else:
             outputs, saved, draws = self.parts.forward(inputs[:count], snapshot)
 
-        def pull(dys: Sequence, targets: Sequence) -> list:
-            pairs = zip(dys, self.differentiable, strict=True)
-            upstream = [dy for dy, flag in pairs if flag]
-            found = None
-            if saved is not None:
-                found = self.parts.backward(inputs, saved, upstream)
-            if found is None:
-                before = state.overrides
-                state.overrides = before | snapshot
-                try:
-                    found = self.pullback(list(inputs[:count]), upstream, draws)
-                finally:
-                    state.overrides = before
-            gradients: list[Any] = [None] * len(inputs)
-            for place, gradient in zip(self.places, found, strict=True):
-                gradients[place] = gradient
-            return gradients
+        call = (inputs, count, saved, draws, snapshot)
+        return outputs, Lifted(self.definition, lambda dys, targets: self.pull(call, dys))
 
-        return outputs, Lifted(self.definition, pull)
+    def pull(self, call: tuple, dys: Sequence) -> list:
+        """The gradient of each input of a call of `run`, from those of the outputs."""
+        inputs, count, saved, draws, snapshot = call
+        pairs = zip(dys, self.differentiable, strict=True)
+        upstream = [dy for dy, flag in pairs if flag]
+        found = None
+        if saved is not None:
+            found = self.parts.backward(inputs, saved, upstream)
+        if found is None:
+            before = state.overrides
+            state.overrides = before | snapshot
+            try:
+                found = self.pullback(list(inputs[:count]), upstream, draws)
+            finally:
+                state.overrides = before
+        gradients: list[Any] = [None] * len(inputs)
+        for place, gradient in zip(self.places, found, strict=True):
+            gradients[place] = gradient
+        return gradients
 
 
 class _Replay:
@@ -171,13 +174,14 @@ class _Parts:
         late_inputs = [*dys, *[value for _, value in reads[early.reads :]]]
         kept = [*early.outputs, *early.assigned.values(), *trace.draws[: early.draws]]
         ends = [value for value in grads if value is not None] + [value for _, value in late]
-        if len(trace.draws) > early.draws:
+        if len(trace.draws) > early.draws:  # the last of them, so that all are drawn
             ends.append(trace.draws[-1])
         joint = simplify(Graph([*inputs, *late_inputs], [*kept, *ends]), literals)
         kept, ends = list(joint.outputs[: len(kept)]), list(joint.outputs[len(kept) :])
         residuals, backward = cut(inputs, kept, late_inputs, ends)
         self.count = len(early.outputs)
         self.draws = early.draws
+        self.late_draws = len(trace.draws) - early.draws
         self.kept = len(kept)
         self._forward = Outputs(inputs, [*kept, *residuals])
         self._backward = Outputs(backward.inputs, backward.outputs)
@@ -197,6 +201,14 @@ class _Parts:
 
         found = gradient.sweep(leaves, upstream)
         return early, [None if one is None else trace.value(one) for one in found]
+
+    @property
+    def forward_run(self) -> Callable:
+        return self._forward.run
+
+    @property
+    def backward_run(self) -> Callable:
+        return self._backward.run
 
     def forward(self, leaves: Sequence, snapshot: dict) -> tuple[list[Tensor], list, list[Tensor]]:
         """Outputs, what the backward program needs, and the random numbers drawn."""

@@ -176,6 +176,8 @@ def _filled(structure: Any, supply: Iterator) -> Any:
 def as_leaf(value: Any) -> Any:
     """What a program is given for this argument: a tensor or a float; None if it is static."""
     if isinstance(value, Tensor):
+        if type(value._data) is not np.ndarray:
+            value._values()  # an error: it has none
         return value if type(value) is Tensor else value._with_record(value._rec)
     if isinstance(value, (float, np.floating, _Leaf)):
         return value

@@ -18,6 +18,7 @@ from .compiled import Program
 from .entry import entry
 from .gradient import Gradient
 from .number import TraceNumber
+from .recorded import Recorded
 from .signature import Call
 from .trace import Trace
 
@@ -36,6 +37,8 @@ class Traced:
         self.structure: Any = None
         self._enter: Callable[[tuple], Any] | None = None
         self._gradients: dict[tuple, Gradient] = {}
+        self.latest: Gradient | None = None  # of the latest call that one tape recorded
+        self._recorded_entries: dict[Gradient, Recorded | None] = {}
 
     # Tracing ---------------------------------------------------------------------------------
 
@@ -82,6 +85,18 @@ class Traced:
             self._enter = entry(call, self.program, pack)
         return self._enter
 
+    def enter_recorded(self, call: Call) -> Callable[[Any, tuple], Any] | None:
+        """The short way for calls that one tape records as it did the latest."""
+        gradient = self.latest
+        if gradient is None or call.kwargs or any(type(one) is not Tensor for one in call.args):
+            return None
+        if gradient not in self._recorded_entries:
+            pack = None if self.structure is _Place else self._pack()
+            served = Recorded.serves(gradient)
+            self._recorded_entries[gradient] = Recorded(gradient, pack) if served else None
+        entry = self._recorded_entries[gradient]
+        return None if entry is None else entry.enter
+
     def call(self, call: Call) -> Any:
         """Run the program, for all tapes of this thread."""
         program = self.program
@@ -92,10 +107,9 @@ class Traced:
 
     def _call(self, call: Call) -> Any:
         program, frame = self.program, state.frame
-        if frame is None:
-            for one in (*call.leaves, *program.captures, *program.reads):
-                if is_tensor(one) and one._rec is not None:
-                    forget_dead(one)
+        for one in (*call.leaves, *program.captures, *program.reads):
+            if is_tensor(one) and one._rec is not None:
+                forget_dead(one)  # the short ways are for tensors without records
         if program.draws and state.draws is not None:  # numbers that are drawn again
             return self.python(*call.args, **call.kwargs)
         inputs = program.inputs(call.leaves)
@@ -118,6 +132,7 @@ class Traced:
         if gradient is None:
             gradient = self._gradients.setdefault(wanted, Gradient(self, wanted))
         outputs, lifted = gradient.run(inputs, count, len(group) > 1)
+        self.latest = gradient if len(group) == 1 else None
         of_tensors = [one if isinstance(one, Tensor) else None for one in inputs]
         return settle(frame, lifted, of_tensors, outputs)
 
