@@ -24,7 +24,7 @@ from .jacobians import example_rows, rows
 from .levels import Token, state, watch_tensor
 from .ops.creation import zeros
 from .sweep import differentiate, release
-from .tensor import Tensor
+from .tensor import Aval, Tensor
 from .variable import Variable
 
 _NONE = UnconnectedGradients.NONE
@@ -131,6 +131,12 @@ class GradientTape(levels.Listener):
                 self._watch(one, token)
 
     def _watch(self, one: Any, token: Token) -> None:
+        if self._recording and type(one._data) is Aval and token not in levels.stack(state.frame):
+            warn(
+                "GradientTape.watch inside a function that is being traced: the tape is outside, "
+                "and does not see what is in there. Watch the argument before the call",
+                TapeWarning,
+            )
         watch_tensor(one, token)
         if isinstance(one, Variable):
             self._watched[id(one)] = one
