@@ -505,3 +505,33 @@ def test_float_arguments_and_variables_go_the_general_way():
             tape.watch(x)
             y = f(x, rate)
         same(tape.gradient(y, [x, v]), [v * rate, x * rate])
+
+
+# Forward mode inside -------------------------------------------------------------------------
+
+
+def test_a_rule_that_is_not_linear_is_refused_in_compiled_forward_mode_too():
+    @tf.custom_gradient
+    def clipped(x):
+        return tf.exp(x), lambda dy: tf.clip_by_value(dy, -0.1, 0.1)
+
+    x = tf.constant(X)
+    for function in (clipped, tf.function(clipped)):
+        for way in (lambda f: f, tf.function):
+            with pytest.raises(TypeError, match="is not linear"):
+                way(lambda x, f=function: tf.jvp(f, [x], [x])[1])(x)
+
+
+def test_a_rule_with_a_rule_that_is_not_its_transpose():
+    @tf.custom_gradient
+    def op(x):
+        @tf.custom_gradient
+        def grad_fn(dy):
+            return 3 * x**2 * dy, lambda ddy: 1000.0 * ddy
+
+        return x**3, grad_fn
+
+    x = tf.constant(X)
+    tangent = lambda x: tf.jvp(op, [x], [tf.ones_like(x)])[1]  # noqa: E731
+    same(tf.function(tangent)(x), tangent(x))
+    same(tf.function(tf.vmap(tangent))(tf.stack([x, x])), tf.vmap(tangent)(tf.stack([x, x])))

@@ -182,10 +182,13 @@ def _refuse_captured(definition: Definition) -> NoReturn:
 
 
 def whole(tensor: Tensor) -> np.ndarray:
-    """The values of a tensor, for all examples of all batches that it belongs to."""
+    """The values of a tensor, for all examples of all batches that it belongs to.
+
+    Those that it has for some arguments, where a function is being traced.
+    """
     while isinstance(tensor, BatchTensor):
         tensor = tensor.physical
-    return tensor._data
+    return tensor._example()
 
 
 # The functions -------------------------------------------------------------------------------

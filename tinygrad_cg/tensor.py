@@ -353,6 +353,10 @@ class Tensor(ArrayLike):
     def _read(self) -> Tensor:
         return self
 
+    def _example(self) -> ndarray:
+        """The values; for a tensor of a trace those that it has for some arguments."""
+        return self._data
+
     def _with_record(self, record: Any) -> Tensor:
         """The same value with another record."""
         return Tensor(self._data, record)

@@ -24,7 +24,8 @@ from ..primitive import Primitive
 from ..registry import OPS
 from ..tensor import Aval, Tensor
 from ..variable import Variable, VariableSlice
-from .graph import Part, Value, constant, operation
+from .graph import Graph, Part, Value, constant, operation
+from .interpret import interpreter
 
 
 class TraceTensor(Tensor):
@@ -42,6 +43,9 @@ class TraceTensor(Tensor):
 
     def _held(self) -> TraceTensor:
         return self._with_record(None)
+
+    def _example(self) -> np.ndarray:
+        return self.level.example(self.value)
 
     def _values(self) -> NoReturn:
         refuse_value("a tensor")
@@ -68,6 +72,8 @@ def refuse_value(what: str) -> NoReturn:
 
 class Trace(Level, Listener):
     """The level of one run of Python: what it meets becomes inputs and constants of a graph."""
+
+    holds_values = True
 
     def __init__(self, may_create: bool = True):
         self.may_create = may_create
@@ -146,6 +152,14 @@ class Trace(Level, Listener):
         self.draws.append(made)
         return TraceTensor(made, self)
 
+    def example(self, value: Value) -> np.ndarray:
+        """What `value` is for some arguments, to tell what holds for nearly all."""
+        generator = np.random.default_rng(0)
+        known = {one: _sample(generator, one) for one in (*self.arguments, *self.draws)}
+        known |= {one: tensor._data for tensor, one in self.met.values()}
+        known |= {one: variable._data for variable, one in self.reads.values()}
+        return interpreter(Graph(list(known), [value]))(list(known.values()))[0]
+
     # Variables -------------------------------------------------------------------------------
 
     def variable_read(self, variable: Variable) -> None:
@@ -197,6 +211,13 @@ class Trace(Level, Listener):
             else:
                 literals[value] = literal(tensor._data)
         return outside[::-1], literals
+
+
+def _sample(generator: np.random.Generator, value: Value) -> np.ndarray:
+    """Positive numbers; 0 for integers, which may be indices."""
+    if value.dtype.kind not in "fc":
+        return np.zeros(value.shape, value.dtype)
+    return np.asarray(generator.uniform(0.5, 1.5, value.shape), value.dtype)
 
 
 def literal(array: np.ndarray) -> Value:
