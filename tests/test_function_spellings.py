@@ -10,9 +10,10 @@ import pytest
 import tinygrad_cg as tf
 import tinygrad_cg.numpy as tnp
 from tests import test_spellings_keras, test_spellings_numpy, test_spellings_tensorflow
+from tests.spelling_cases import IMAGES
 from tinygrad_cg.keras import ops
 
-NAMES = {"tf": tf, "ops": ops, "np": np, "numpy": numpy}
+NAMES = IMAGES | {"tf": tf, "ops": ops, "np": np, "numpy": numpy}
 CALLS = [
     *[(call, NAMES) for call, _ in test_spellings_tensorflow.ROWS],
     *[(call, NAMES) for call, _ in test_spellings_keras.ROWS],
