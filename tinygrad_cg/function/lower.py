@@ -1,0 +1,341 @@
+"""From a graph to the few kinds of node that fusion knows.
+
+Elementwise operations become scalar functions with their casts spelled out, compound reductions
+(mean, log_softmax) the simple ones they are made of, whatever keeps elements in row-major order a
+view. All else is a call of the operation itself, on whole arrays, and right for every operation.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels import math as kmath
+from tinygrad_cg_kernels.compile import is_ours
+from tinygrad_cg_kernels.dtypes import BOOL
+from tinygrad_cg_kernels.loops import Elementwise
+
+from .graph import Graph, Part, Value
+
+FUSED = frozenset(np.dtype(code) for code in "?bhilqBHILQfd")
+"""The dtypes of generated loops: Numba has no float16, and complex numbers run eagerly."""
+
+
+class Node:
+    """A value of a lowered program.
+
+    `kind` is "array" (an input or a constant), "literal", "apply" (a scalar function of operands
+    that broadcast), "reduce", "view" (other shape, same order), "slice" and "pad" (a range of the
+    operand's elements in order, and its transpose), or "host" (an operation run on arrays).
+    `detail` holds, by kind: the array or the input's position; the number; the function; the
+    reduction's name; None; the offset; the graph's value.
+    """
+
+    __slots__ = ("axes", "detail", "dtype", "kind", "operands", "shape", "size")
+
+    def __init__(
+        self,
+        kind: str,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        operands: Sequence[Node] = (),
+        detail: Any = None,
+        axes: tuple[int, ...] = (),
+    ):
+        self.kind = kind
+        self.shape = tuple(shape)
+        self.dtype = dtype
+        self.operands = tuple(operands)
+        self.detail = detail
+        self.axes = axes
+        self.size = prod(self.shape)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.detail!r} {self.dtype}{self.shape}>"
+
+
+def behind(node: Node) -> Node:
+    """The node that a chain of views is of."""
+    while node.kind == "view":
+        node = node.operands[0]
+    return node
+
+
+class Count(float):
+    """A number that follows from sizes: a parameter of a kernel, not part of its text."""
+
+    __slots__ = ()
+
+
+def literal(number: Any, dtype: np.dtype) -> Node:
+    return Node("literal", (), dtype, (), number)
+
+
+def view(node: Node, shape: tuple[int, ...]) -> Node:
+    return node if node.shape == shape else Node("view", shape, node.dtype, (node,))
+
+
+def cast(node: Node, dtype: np.dtype) -> Node:
+    if node.dtype == dtype:
+        return node
+    return Node("apply", node.shape, dtype, (node,), "cast")
+
+
+def apply(function: Any, *operands: Node, dtype: np.dtype | None = None) -> Node:
+    """A scalar function of operands that broadcast and have the dtypes it wants."""
+    shape = np.broadcast_shapes(*[node.shape for node in operands])
+    return Node("apply", shape, dtype or operands[-1].dtype, operands, function)
+
+
+def fold(name: str, x: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
+    """A reduction of `x`, by kernels of its own where its axes are neither all, nor last, nor
+    first."""
+    shape = tuple(
+        1 if axis in axes else size
+        for axis, size in enumerate(x.shape)
+        if keepdims or axis not in axes
+    )
+    if prod(x.shape[axis] for axis in axes) == 1:
+        return view(x, shape)
+    flat = tuple(size for axis, size in enumerate(x.shape) if axis not in axes)
+    return view(Node("reduce", flat, x.dtype, (x,), name, axes), shape)
+
+
+def pattern(shape: tuple[int, ...], axes: tuple[int, ...]) -> str:
+    """Runs of reduced ("r") and kept ("k") axes, those of size 1 apart."""
+    runs = ""
+    for axis, size in enumerate(shape):
+        letter = "r" if axis in axes else "k"
+        if size != 1 and not runs.endswith(letter):
+            runs += letter
+    return runs
+
+
+class Lowering:
+    """The nodes of a graph's values."""
+
+    def __init__(self, graph: Graph):
+        self.nodes: dict[Value, Node] = {}
+        for place, value in enumerate(graph.inputs):
+            self.nodes[value] = Node("array", value.shape, value.dtype, (), place)
+        for value in graph.values():
+            if value not in self.nodes:
+                self.nodes[value] = self._lowered(value)
+        self.outputs = [self.nodes[value] for value in graph.outputs]
+
+    def _lowered(self, value: Value) -> Node:
+        if value.array is not None:
+            return _constant(value.array)
+        operands = [self.nodes[operand] for operand in value.inputs]
+        if isinstance(value, Part):
+            return Node("host", value.shape, value.dtype, operands, value)
+        primitive = value.primitive
+        assert primitive is not None
+        if not isinstance(value.aval, list):
+            nodes = [value.aval, *operands]
+            if all(node.dtype in FUSED and prod(node.shape) for node in nodes):
+                rule = RULES.get(primitive.name)
+                if rule is None and primitive.kind == "elementwise":
+                    rule = _elementwise
+                node = rule(value, *operands) if rule else None
+                if node is not None:
+                    return node
+            return Node("host", value.shape, value.dtype, operands, value)
+        return Node("host", (), np.dtype(object), operands, value)
+
+
+def _constant(array: np.ndarray) -> Node:
+    if not array.ndim and array.dtype in FUSED:
+        return literal(array[()], array.dtype)
+    return Node("array", array.shape, array.dtype, (), array)
+
+
+# Elementwise ---------------------------------------------------------------------------------
+
+
+def importable(function: Callable) -> bool:
+    """Whether generated code can name a scalar function, and the kernels' STAMP covers it."""
+    if not is_ours(function):
+        return False
+    module = sys.modules.get(function.__module__)
+    return getattr(module, function.__name__, None) is function
+
+
+def _elementwise(value: Value, *operands: Node) -> Node | None:
+    kernel = value.primitive.kernel  # pyright: ignore[reportOptionalMemberAccess]
+    if not isinstance(kernel, Elementwise) or not importable(kernel.function):
+        return None
+    signature = kernel._signature(tuple([node.dtype for node in operands]))
+    if signature.checked or signature.target is not signature.result:
+        return None
+    wanted = [cast(node, dtype) for node, dtype in zip(operands, signature.loop, strict=True)]
+    return apply(kernel.function, *wanted, dtype=signature.target)
+
+
+def _cast(value: Value, x: Node) -> Node | None:
+    if x.dtype.kind == "f" and value.dtype.kind in "iu":
+        return None  # out of range, each instruction has a result of its own
+    return cast(x, value.dtype)
+
+
+def _scalar_power(value: Value, x: Node) -> Node | None:
+    """Small powers by multiplications, which are as exact and vectorise."""
+    exponent = value.params["exponent"]
+    if exponent == 1:
+        return x
+    if exponent == 2:
+        return apply(kmath.square, x)
+    if exponent == 3:
+        return apply(kmath.multiply, apply(kmath.square, x), x)
+    if exponent == 4:
+        return apply(kmath.square, apply(kmath.square, x))
+    if exponent == -1:
+        return apply(kmath.divide, literal(1, x.dtype), x)
+    return apply(kmath.power, x, literal(exponent, x.dtype), dtype=x.dtype)
+
+
+# Shapes --------------------------------------------------------------------------------------
+
+
+def _view(value: Value, x: Node, *_: Node) -> Node:
+    return view(x, value.shape)
+
+
+def _transpose(value: Value, x: Node) -> Node | None:
+    """A view if only axes of size 1 change places."""
+    kept = [axis for axis in value.params["perm"] if x.shape[axis] != 1]
+    return view(x, value.shape) if kept == sorted(kept) else None
+
+
+def _broadcast(value: Value, x: Node) -> Node:
+    if x.size == prod(value.shape):
+        return view(x, value.shape)
+    return Node("apply", value.shape, x.dtype, (x,), "copy")
+
+
+def flat_range(shape: tuple[int, ...], key: tuple) -> tuple[int, int] | None:
+    """First element and count, if a key picks elements that follow one another."""
+    parts = [part for part in key if part is not None]
+    if any(not isinstance(part, (int, slice)) and part is not Ellipsis for part in parts):
+        return None
+    if Ellipsis in parts:
+        place = parts.index(Ellipsis)
+        parts[place : place + 1] = [slice(None)] * (len(shape) - len(parts) + 1)
+    start, count, whole = 0, 1, True  # whole: all axes from here on have been taken entirely
+    sizes = list(shape)
+    for axis in reversed(range(len(shape))):
+        part = parts[axis] if axis < len(parts) else slice(None)
+        after = prod(sizes[axis + 1 :])
+        if isinstance(part, slice):
+            low, high, step = part.indices(sizes[axis])
+            length = len(range(low, high, step))
+            if not length or (step != 1 and length > 1):
+                return None
+        else:
+            low, length = part % sizes[axis], 1
+        if not whole and length != 1:
+            return None
+        start += low * after
+        count *= length
+        whole = whole and length == sizes[axis]
+    return start, count
+
+
+def _getitem(value: Value, x: Node) -> Node | None:
+    found = flat_range(x.shape, value.params["key"])
+    if found is None:
+        return None
+    start, count = found
+    if count == x.size:
+        return view(x, value.shape)
+    return view(Node("slice", (count,), x.dtype, (view(x, (x.size,)),), start), value.shape)
+
+
+def _getitem_adjoint(value: Value, x: Node) -> Node | None:
+    found = flat_range(value.shape, value.params["key"])
+    if found is None:
+        return None
+    if found[1] == prod(value.shape):
+        return view(x, value.shape)
+    size = prod(value.shape)
+    return view(Node("pad", (size,), x.dtype, (view(x, (x.size,)),), found[0]), value.shape)
+
+
+# Reductions ----------------------------------------------------------------------------------
+
+
+def _reduction(value: Value, x: Node) -> Node | None:
+    name, axes = value.primitive.name, value.params["axis"]  # pyright: ignore[reportOptionalMemberAccess]
+    shape = pattern(x.shape, axes)
+    if shape not in ("", "k", "r", "kr") and (shape, name) != ("rk", "sum"):
+        return None
+    x = cast(x, BOOL) if name in ("any", "all") else cast(x, value.dtype)
+    return view(fold(name, x, axes, value.params["keepdims"]), value.shape)
+
+
+def _mean(value: Value, x: Node) -> Node | None:
+    axes = value.params["axis"]
+    if x.dtype.kind != "f" or pattern(x.shape, axes) not in ("", "k", "r", "kr", "rk"):
+        return None
+    total = fold("sum", x, axes, value.params["keepdims"])
+    count = literal(Count(prod(x.shape[axis] for axis in axes)), x.dtype)
+    return view(apply(kmath.divide, total, count, dtype=x.dtype), value.shape)
+
+
+def _log_total(x: Node, axes: tuple[int, ...]) -> Node:
+    """log(sum(exp(x))) with the axes kept, as the kernels of `reduce` compute it."""
+    largest = fold("max", x, axes, True)
+    finite = apply(kmath.isfinite, largest, dtype=BOOL)
+    shift = apply(kmath.where, finite, largest, literal(0, x.dtype))
+    total = fold("sum", apply(kmath.exp, apply(kmath.subtract, x, shift)), axes, True)
+    log_total = apply(kmath.add, largest, apply(kmath.log, total))
+    return apply(kmath.where, finite, log_total, largest)
+
+
+def _row_axes(value: Value, x: Node, axes: tuple[int, ...]) -> bool:
+    return x.dtype.kind == "f" == value.dtype.kind and pattern(x.shape, axes) in ("r", "kr")
+
+
+def _log_softmax(value: Value, x: Node) -> Node | None:
+    axes = (value.params["axis"],)
+    if not _row_axes(value, x, axes):
+        return None
+    return apply(kmath.subtract, x, _log_total(x, axes))
+
+
+def _softmax(value: Value, x: Node) -> Node | None:
+    axes = (value.params["axis"],)
+    if not _row_axes(value, x, axes):
+        return None
+    largest = fold("max", x, axes, True)
+    powers = apply(kmath.exp, apply(kmath.subtract, x, largest))
+    return apply(kmath.divide, powers, fold("sum", powers, axes, True))
+
+
+def _logsumexp(value: Value, x: Node) -> Node | None:
+    axes = value.params["axis"]
+    return view(_log_total(x, axes), value.shape) if _row_axes(value, x, axes) else None
+
+
+RULES: dict[str, Callable[..., Node | None]] = {
+    "broadcast_to": _broadcast,
+    "cast": _cast,
+    "expand_dims": _view,
+    "getitem": _getitem,
+    "getitem_adjoint": _getitem_adjoint,
+    "identity": _view,
+    "log_softmax": _log_softmax,
+    "logsumexp": _logsumexp,
+    "mean": _mean,
+    "reshape": _view,
+    "scalar_power": _scalar_power,
+    "softmax": _softmax,
+    "squeeze": _view,
+    "stop_gradient": _view,
+    "transpose": _transpose,
+    **dict.fromkeys(("all", "any", "max", "min", "prod", "sum"), _reduction),
+}

@@ -1,0 +1,307 @@
+"""Graphs as compiled programs: generated kernels, and operations on arrays between them.
+
+A program is cut into segments by the operations that run on whole arrays. A small segment is one
+compiled function. In a large one each kernel is split over threads by its block function's address,
+whatever the number of threads, so that results have the same bits on any.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy import empty
+
+from tinygrad_cg_kernels import generated, threads
+
+from .fuse import Fusion, Kernel, folding
+from .generate import Block
+from .graph import Graph, Part, Value
+from .lower import Lowering, Node, behind
+from .segment import Segment, cut_rows
+
+
+def build(graph: Graph) -> Program:
+    """A program that computes the graph's outputs from arrays of its inputs' shapes and dtypes."""
+    return Program(Fusion(Lowering(graph)), len(graph.inputs))
+
+
+Step = Callable[[list], None]
+
+
+class Program:
+    """A compiled graph: called with arrays, it returns fresh ones. `sources` are its texts: the
+    call itself, then its segments."""
+
+    def __init__(self, fusion: Fusion, inputs: int):
+        self.sources: list[str] = []
+        self.dispatchers: list[Any] = []
+        self.kernels = 0
+        self._fusion = fusion
+        self._names = _names(fusion, inputs)
+        self._shapes: dict[Node, tuple[int, ...]] = {}
+        for node in fusion.outputs:
+            if behind(node).kind not in ("array", "literal", "host"):
+                self._shapes.setdefault(behind(node), node.shape)
+        self._scope: dict[str, Any] = {"empty": empty, "plain": _plain, "array": np.array}
+        steps = self._planned()
+        names = ", ".join([f"x{place}" for place in range(inputs)])
+        lines = ["def call(arrays):", f"    {names}{',' * bool(names)} = arrays"]
+        lines = lines if names else lines[:1]
+        results = [self._result(place) for place in range(len(fusion.outputs))]
+        lines += [f"    {line}" for line in _released(steps, results)]
+        text = "\n".join([*lines, f"    return [{', '.join(results)}]", ""])
+        self.sources.insert(0, text)
+        exec(compile(text, "<call of a compiled program>", "exec"), self._scope)
+        self.call: Callable[[Sequence[np.ndarray]], list[np.ndarray]] = self._scope["call"]
+
+    def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        return self.call(arrays)
+
+    # planning
+
+    def _planned(self) -> list[str]:
+        fusion = self._fusion
+        hosts: dict[int, list[Node]] = {}
+        for node in fusion.nodes:
+            if node.kind == "host":
+                hosts.setdefault(fusion.available[node], []).append(node)
+        cuts = sorted(hosts)
+        steps: list[str] = []
+        for place, segment in enumerate(self._segments(cuts)):
+            if place:
+                for node in hosts[cuts[place - 1]]:
+                    steps.append(self._host(node))
+            if segment.kernels or segment.finals:
+                self.sources.append(segment.source)
+                steps += self._run(segment, len(self.sources) - 1)
+        return steps
+
+    def _segments(self, cuts: list[int]) -> list[Segment]:
+        """Texts are made from the last to the first, which must know what totals are needed."""
+        fusion = self._fusion
+        kernels: list[list[Kernel]] = [[] for _ in range(len(cuts) + 1)]
+        finals: list[list[Node]] = [[] for _ in range(len(cuts) + 1)]
+        for kernel in sorted(fusion.kernels.values(), key=lambda one: one.stage):
+            kernels[sum(cut <= kernel.stage for cut in cuts)].append(kernel)
+        for node in fusion.nodes:
+            if node in fusion.stored and node.size == 1 and node.kind in ("apply", "slice"):
+                finals[sum(cut < fusion.available[node] for cut in cuts)].append(node)
+        wanted = {node for node in fusion.stored if _is_total(node)}
+        segments = []
+        for some, last in zip(reversed(kernels), reversed(finals), strict=True):
+            totals = [node for kernel in some for node in kernel.roots if _is_total(node)]
+            segment = Segment(fusion, some, last, self._names)
+            if not segment.large:
+                segment.finals = last + [node for node in totals if node in wanted]
+            self.kernels += len(some)
+            segment.text()
+            wanted.update(segment.arrays)
+            for nodes in segment.tables:
+                wanted.update(nodes)
+            segments.append(segment)
+        return segments[::-1]
+
+    def _bind(self, name: str, value: Any) -> str:
+        self._scope[name] = value
+        return name
+
+    def _name(self, node: Node) -> str:
+        """The name of a value's array in the call; constants are global to it."""
+        name = self._names[node]
+        if name not in self._scope:
+            if node.kind == "array" and not isinstance(node.detail, int):
+                self._scope[name] = _plain(node.detail)
+            elif node.kind == "literal":
+                self._scope[name] = np.array(node.detail, node.dtype)
+        return name
+
+    def _shape(self, node: Node) -> tuple[int, ...]:
+        return self._shapes.get(node, node.shape)
+
+    # steps, each some lines of the call
+
+    def _host(self, node: Node) -> str:
+        operands = []
+        for one in node.operands:
+            made = behind(one)
+            name = self._name(made)
+            same = made.dtype == object or self._shape(made) == one.shape
+            operands.append(name if same else f"{name}.reshape({one.shape})")
+        name = self._name(node)
+        run = self._bind(f"run_{name}", _runner(node))
+        return f"{name} = {run}({', '.join(operands)})"
+
+    def _run(self, segment: Segment, place: int) -> list[str]:
+        if not segment.large:
+            roots = [root for block in segment.blocks for root in block.kernel.roots]
+            written = segment.finals + [root for root in roots if root in self._fusion.stored]
+            return self._small(segment, place, list(dict.fromkeys(written)))
+        steps = []
+        for k in range(len(segment.blocks)):
+            steps += self._split(segment, place, k)
+        return steps + (self._small(segment, place, segment.finals) if segment.finals else [])
+
+    def _fresh(self, nodes: list[Node]) -> list[str]:
+        lines = []
+        for node in nodes:
+            name = self._name(node)
+            shape = self._bind(f"shape_{name}", self._shape(node))
+            lines.append(f"{name} = empty({shape}, {self._bind(f'type_{name}', node.dtype)})")
+        return lines
+
+    def _small(self, segment: Segment, place: int, written: list[Node]) -> list[str]:
+        """One compiled function, given the arrays it reads and new ones that it writes."""
+        nodes = list(segment.arrays)
+        kinds = [(node.dtype, len(self._shape(node))) for node in nodes]
+        enter, dispatcher = generated.function(segment.source, "run", kinds)
+        self.dispatchers.append(dispatcher)
+        run = self._bind(f"segment_{place}", enter)
+        sizes = self._bind(f"sizes_{place}", np.array(segment.sizes, np.int64))
+        names = [self._name(node) for node in nodes]
+        plain = [
+            name if node in written else f"plain({name})"
+            for name, node in zip(names, nodes, strict=True)
+        ]
+        return [
+            *self._fresh([node for node in written if node in segment.arrays]),
+            f"if {run}({', '.join([*names, sizes])}) is False:",
+            f"    {run}({', '.join([*plain, sizes])})",
+        ]
+
+    def _split(self, segment: Segment, place: int, k: int) -> list[str]:
+        """A kernel's blocks on all threads, then the blocks' totals in order."""
+        block, nodes = segment.blocks[k], segment.tables[k]
+        fresh = [node for node in block.kernel.roots if node in self._fusion.stored]
+        partial = [*block.totals, *block.columns]
+        run = _splitter(block, segment, place, k, nodes, self._shapes)
+        name = self._bind(f"split_{place}_{k}", run)
+        results = ", ".join(self._name(node) for node in partial)
+        given = [self._name(node) for node in nodes if node not in partial]
+        call = f"{name}({', '.join(given)})"
+        fresh = [node for node in fresh if node not in partial and node in nodes]
+        return [*self._fresh(fresh), f"{results}, = {call}" if results else call]
+
+    # outputs
+
+    def _result(self, place: int) -> str:
+        """An output's array, of its own."""
+        outputs = self._fusion.outputs
+        made, shape = behind(outputs[place]), outputs[place].shape
+        name = self._name(made)
+        if _is_fresh(made) and all(behind(one) is not made for one in outputs[:place]):
+            return name if self._shape(made) == shape else f"{name}.reshape({shape})"
+        return f"array({name}, order='C').reshape({shape})"
+
+
+def _names(fusion: Fusion, inputs: int) -> dict[Node, str]:
+    names = {}
+    for place, node in enumerate(fusion.nodes):
+        is_input = node.kind == "array" and isinstance(node.detail, int)
+        names[node] = f"x{node.detail}" if is_input else f"v{place}"
+    return names
+
+
+def _released(steps: list[str], results: list[str]) -> list[str]:
+    """The steps, and after its last use the release of each array."""
+    found: dict[str, int] = {}
+    for place, step in enumerate(steps):
+        found.update((name, place) for name in re.findall(r"\b[vx]\d+\b", step))
+    kept = set(re.findall(r"\b[vx]\d+\b", " ".join(results)))
+    lines: list[str] = []
+    for place, step in enumerate(steps):
+        lines.append(step)
+        last = [name for name, at in found.items() if at == place and name not in kept]
+        last = [name for name in last if name.startswith("v") and _assigned(name, steps)]
+        after_if = step.startswith("if ") or place + 1 == len(steps)
+        if last and not after_if:
+            lines.append(f"del {', '.join(last)}")
+    return lines
+
+
+def _assigned(name: str, steps: list[str]) -> bool:
+    return any(re.match(rf"(v\d+, )*{name}\b.* = ", step) for step in steps)
+
+
+def _splitter(block: Block, segment: Segment, place: int, k: int, nodes: list[Node], shapes: dict):
+    """A function of a kernel's arrays that runs it on all threads and returns its totals."""
+    address, owner = generated.block(segment.source, f"thread_{k}")
+    rows, columns, stride = cut_rows(block.kernel)
+    blocks = -(-rows // stride)
+    head = segment.heads[k]
+    partial: dict[Node, tuple[int, ...]] = dict.fromkeys(block.totals, (blocks,))
+    partial.update((node, (blocks, columns)) for node in block.columns)
+    order = [*block.totals, *block.columns]
+    given = [node for node in nodes if node not in partial]
+
+    def run(*arrays: np.ndarray) -> list[np.ndarray]:
+        kept = {node: _plain(array) for node, array in zip(given, arrays, strict=True)}
+        kept.update((node, empty(shape, node.dtype)) for node, shape in partial.items())
+        table = [*head, *[kept[node].__array_interface__["data"][0] for node in nodes]]
+        words = np.array(table, np.int64)
+        start = words.__array_interface__["data"][0]
+        threads.split(address, (start, 0), (0, stride), rows, stride)
+        return [_in_order(node, kept[node], shapes.get(node, node.shape)) for node in order]
+
+    run.owner = owner  # pyright: ignore[reportFunctionMemberAccess]
+    return run
+
+
+def _plain(array: np.ndarray) -> np.ndarray:
+    """An array as kernels take it: aligned, and in row-major order."""
+    return np.require(array, None, ("C", "A"))
+
+
+def _is_total(node: Node) -> bool:
+    return node.kind == "reduce" and folding(node) == "total"
+
+
+def _is_fresh(node: Node) -> bool:
+    """Whether a value's array is made in each call, and nothing else refers to it."""
+    if node.kind == "host":
+        value = node.detail
+        return (
+            isinstance(value, Value) and value.primitive is not None and not value.primitive.aliases
+        )
+    return node.kind not in ("array", "literal")
+
+
+def _in_order(node: Node, partial: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Blocks' partial results as one, the same on any number of threads."""
+    fold = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+    fold |= {"any": np.logical_or, "all": np.logical_and}
+    total = partial[0].copy() if partial.ndim > 1 else np.array(partial[0])
+    if partial.ndim > 1:
+        for part in partial[1:]:
+            fold[node.detail](total, part, out=total)
+    else:
+        fold[node.detail].accumulate(partial, out=partial)
+        total = np.array(partial[-1])
+    return total.reshape(shape)
+
+
+def _runner(node: Node) -> Callable[..., Any]:
+    """An operation on arrays."""
+    value = node.detail
+    if isinstance(value, Part):
+        index = value.index
+        return lambda whole: whole[index]
+    if isinstance(value, Value):
+        assert value.primitive is not None
+        run, params = value.primitive.run, value.params
+        return _with(run, params) if params else run
+    if value[0] == "expand":
+        return lambda x: np.array(np.broadcast_to(x, node.shape))
+    return lambda x: _padded(x, node.size, value[1])
+
+
+def _with(run: Callable[..., Any], params: dict[str, Any]) -> Callable[..., Any]:
+    return lambda *arrays: run(*arrays, **params)
+
+
+def _padded(x: np.ndarray, size: int, start: int) -> np.ndarray:
+    out = np.zeros(size, x.dtype)
+    out[start : start + x.size] = x.reshape(-1)
+    return out
