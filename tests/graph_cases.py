@@ -71,8 +71,7 @@ def cross_entropy(rows: int, columns: int, dtype: Any = FLOAT64) -> Graph:
     loss = apply("mean", each, axis=(0,), keepdims=False)
     share = apply("divide", number(-1, dtype), number(rows, dtype))
     upstream = apply("multiply", apply("broadcast_to", share, shape=(rows, columns)), y)
-    back = apply("multiply", apply("exp", logs), total(upstream, (1,), True))
-    return Graph([x, y], [loss, apply("subtract", upstream, back)])
+    return Graph([x, y], [loss, apply("log_softmax_pull", upstream, logs, axis=1)])
 
 
 def layer_norm(rows: int, columns: int, dtype: Any = FLOAT64) -> Graph:
@@ -182,7 +181,7 @@ def _step(choose: Callable[[int], int], values: list[Value], dtype: np.dtype) ->
     if choice == 1:
         return apply("transpose", x, perm=tuple(reversed(range(len(x.shape)))))
     if choice == 2:
-        return apply("log_softmax", x, axis=axis)
+        return apply(("log_softmax", "softmax")[choose(2)], x, axis=axis)
     return apply("expand_dims", x, axis=axis)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels import math as kmath
+from tinygrad_cg_kernels import softmax as ksoftmax
 from tinygrad_cg_kernels.compile import is_ours
 from tinygrad_cg_kernels.dtypes import BOOL
 from tinygrad_cg_kernels.loops import Elementwise
@@ -286,39 +287,68 @@ def _mean(value: Value, x: Node) -> Node | None:
     return view(apply(kmath.divide, total, count, dtype=x.dtype), value.shape)
 
 
-def _log_total(x: Node, axes: tuple[int, ...]) -> Node:
-    """log(sum(exp(x))) with the axes kept, as the kernels of `reduce` compute it."""
-    largest = fold("max", x, axes, True)
-    finite = apply(kmath.isfinite, largest, dtype=BOOL)
-    shift = apply(kmath.where, finite, largest, literal(0, x.dtype))
-    total = fold("sum", apply(kmath.exp, apply(kmath.subtract, x, shift)), axes, True)
-    log_total = apply(kmath.add, largest, apply(kmath.log, total))
-    return apply(kmath.where, finite, log_total, largest)
+def _exp_total(x: Node, axes: tuple[int, ...]) -> tuple[Node, Node, Node]:
+    """The largest of each row, exp(x - that), and its sum, as the kernels of `softmax`."""
+    shift = apply(ksoftmax.finite, fold("max", x, axes, True))
+    powers = apply(kmath.exp, apply(kmath.subtract, x, shift))
+    return shift, powers, fold("sum", powers, axes, True)
 
 
-def _row_axes(value: Value, x: Node, axes: tuple[int, ...]) -> bool:
+def _is_by_rows(value: Value, x: Node, axes: tuple[int, ...]) -> bool:
     return x.dtype.kind == "f" == value.dtype.kind and pattern(x.shape, axes) in ("r", "kr")
-
-
-def _log_softmax(value: Value, x: Node) -> Node | None:
-    axes = (value.params["axis"],)
-    if not _row_axes(value, x, axes):
-        return None
-    return apply(kmath.subtract, x, _log_total(x, axes))
-
-
-def _softmax(value: Value, x: Node) -> Node | None:
-    axes = (value.params["axis"],)
-    if not _row_axes(value, x, axes):
-        return None
-    largest = fold("max", x, axes, True)
-    powers = apply(kmath.exp, apply(kmath.subtract, x, largest))
-    return apply(kmath.divide, powers, fold("sum", powers, axes, True))
 
 
 def _logsumexp(value: Value, x: Node) -> Node | None:
     axes = value.params["axis"]
-    return view(_log_total(x, axes), value.shape) if _row_axes(value, x, axes) else None
+    if not _is_by_rows(value, x, axes):
+        return None
+    shift, _, total = _exp_total(x, axes)
+    return view(apply(kmath.add, shift, apply(kmath.log, total)), value.shape)
+
+
+def _log_softmax(value: Value, x: Node) -> Node | None:
+    axes = (value.params["axis"],)
+    if not _is_by_rows(value, x, axes):
+        return None
+    shift, _, total = _exp_total(x, axes)
+    return apply(kmath.subtract, apply(kmath.subtract, x, shift), apply(kmath.log, total))
+
+
+def _softmax(value: Value, x: Node) -> Node | None:
+    axes = (value.params["axis"],)
+    if not _is_by_rows(value, x, axes):
+        return None
+    _, powers, total = _exp_total(x, axes)
+    return apply(kmath.multiply, powers, apply(kmath.divide, literal(1, x.dtype), total))
+
+
+def _softmax_pull(value: Value, g: Node, y: Node) -> Node | None:
+    axes = (value.params["axis"],)
+    if not _is_by_rows(value, y, axes) or g.shape != y.shape:
+        return None
+    g, y = cast(g, value.dtype), cast(y, value.dtype)
+    total = fold("sum", apply(kmath.multiply, g, y), axes, True)
+    return apply(kmath.multiply, y, apply(kmath.subtract, g, total))
+
+
+def _log_softmax_pull(value: Value, g: Node, y: Node) -> Node | None:
+    axes = (value.params["axis"],)
+    if not _is_by_rows(value, y, axes) or g.shape != y.shape:
+        return None
+    g, y = cast(g, value.dtype), cast(y, value.dtype)
+    total = fold("sum", g, axes, True)
+    return apply(kmath.subtract, g, apply(kmath.multiply, apply(kmath.exp, y), total))
+
+
+def _variance(value: Value, x: Node) -> Node | None:
+    axes = value.params["axis"]
+    if not _is_by_rows(value, x, axes):
+        return None
+    count = literal(Count(prod(x.shape[axis] for axis in axes)), x.dtype)
+    mean = apply(kmath.divide, fold("sum", x, axes, True), count, dtype=x.dtype)
+    squares = apply(kmath.square, apply(kmath.subtract, x, mean))
+    total = fold("sum", squares, axes, value.params["keepdims"])
+    return view(apply(kmath.divide, total, count, dtype=x.dtype), value.shape)
 
 
 RULES: dict[str, Callable[..., Node | None]] = {
@@ -329,13 +359,16 @@ RULES: dict[str, Callable[..., Node | None]] = {
     "getitem_adjoint": _getitem_adjoint,
     "identity": _view,
     "log_softmax": _log_softmax,
+    "log_softmax_pull": _log_softmax_pull,
     "logsumexp": _logsumexp,
     "mean": _mean,
     "reshape": _view,
     "scalar_power": _scalar_power,
     "softmax": _softmax,
+    "softmax_pull": _softmax_pull,
     "squeeze": _view,
     "stop_gradient": _view,
     "transpose": _transpose,
+    "variance": _variance,
     **dict.fromkeys(("all", "any", "max", "min", "prod", "sum"), _reduction),
 }
