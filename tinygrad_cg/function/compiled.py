@@ -10,7 +10,7 @@ import numpy as np
 from ..tensor import Tensor
 from ..variable import Variable
 from .graph import Graph, Value
-from .interpret import interpreter as build
+from .program import build
 from .simplify import simplify
 from .trace import Trace
 
