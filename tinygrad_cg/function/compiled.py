@@ -10,11 +10,13 @@ import numpy as np
 from ..tensor import Tensor
 from ..variable import Variable
 from .graph import Graph, Value
-from .program import build
 from .simplify import simplify
 from .trace import Trace
 
 new = object.__new__
+
+Build = Callable[[Graph], Callable[[Sequence[np.ndarray]], list[np.ndarray]]]
+"""What makes a program of a graph: `interpreter`, or `program.build`, which fuses."""
 
 
 class Outputs:
@@ -24,7 +26,8 @@ class Outputs:
     another, is the same array: tensors do not change.
     """
 
-    def __init__(self, inputs: Sequence[Value], outputs: Sequence[Value]):
+    def __init__(self, inputs: Sequence[Value], outputs: Sequence[Value], build: Build):
+        self._build = build
         places = {value: i for i, value in enumerate(inputs)}
         computed: dict[Value, int] = {}
         self.steps: list[tuple[int, Any]] = []
@@ -44,7 +47,7 @@ class Outputs:
     def run(self) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
         """From the arrays of the inputs to those of the outputs; compiled when it is wanted."""
         if self._run is None:
-            program = self.program = build(self.graph)
+            program = self.program = self._build(self.graph)
             self._run = program if self.direct else self._arranged(program)
         return self._run
 
@@ -70,7 +73,7 @@ class Program:
     after these the last random numbers, so that they are drawn.
     """
 
-    def __init__(self, trace: Trace, outputs: Sequence[Value], assigned: Sequence):
+    def __init__(self, trace: Trace, outputs: Sequence[Value], assigned: Sequence, build: Build):
         captured, literals = trace.captured()
         self.captures: list[Tensor] = [tensor for tensor, _ in captured]
         self.reads: list[Variable] = [variable for variable, _ in trace.reads.values()]
@@ -82,7 +85,7 @@ class Program:
         kept = [*outputs, *[value for _, value in assigned], *trace.draws[-1:]]
         self.graph = simplify(Graph(inputs, kept), literals)
         self.avals = [value.aval for value in self.graph.outputs[: self.count]]
-        self.outputs = Outputs(self.graph.inputs, self.graph.outputs)
+        self.outputs = Outputs(self.graph.inputs, self.graph.outputs, build)
 
     def inputs(self, leaves: Sequence) -> list:
         """The leaves of a call, then the captured tensors, then the values of the Variables.

@@ -20,7 +20,10 @@ from .. import nest
 from ..errors import FunctionWarning, warn
 from ..levels import state
 from ..tensor import Tensor
+from .compiled import Build
 from .graph import Graph
+from .interpret import interpreter
+from .program import build as fused
 from .signature import Call, Statics, TensorSpec, check_signature
 from .traced import Traced
 
@@ -34,7 +37,14 @@ class Function:
     Made by `function`, which says what it takes. `python_function` is what it was made of.
     """
 
-    def __init__(self, python: Callable[..., Any], statics: Statics, signature: Any = None):
+    def __init__(
+        self,
+        python: Callable[..., Any],
+        statics: Statics,
+        signature: Any = None,
+        build: Build = interpreter,
+    ):
+        self._build = build
         functools.update_wrapper(self, python, updated=())
         self.python_function = python
         self._name = getattr(python, "__name__", type(python).__name__)
@@ -106,11 +116,15 @@ class Function:
             )
 
     def _trace(self, call: Call) -> Traced:
-        traced = Traced(self.python_function, self._name, _derived, call)
+        traced = Traced(self.python_function, self._name, self._derived, call, self._build)
         if not traced.trace(may_create=not self._has_created):
             self._has_created = True
             traced.trace(may_create=False)
         return traced
+
+    def _derived(self, python: Callable[..., Any]) -> Function:
+        """A function that belongs to this one: its gradient."""
+        return Function(python, Statics(python, None, None), None, self._build)
 
     # What there is to see --------------------------------------------------------------------
 
@@ -168,7 +182,7 @@ class Function:
         method = functools.partial(_call_method, reference, self.python_function, owner)
         functools.update_wrapper(method, self.python_function)
         statics = self._statics.without_first()
-        bound = Function(method, statics, self._signature)
+        bound = Function(method, statics, self._signature, self._build)
         return self._bound.setdefault(key, (reference, bound))[1]
 
     def __repr__(self) -> str:
@@ -179,10 +193,6 @@ class Function:
 
     def __deepcopy__(self, memo: dict) -> Function:
         return self
-
-
-def _derived(python: Callable[..., Any]) -> Function:
-    return Function(python, Statics(python, None, None))
 
 
 def _call_method(reference: Callable, python: Any, owner: Any, *args: Any, **kwargs: Any) -> Any:
@@ -272,7 +282,7 @@ def function(
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
 ) -> Any:
-    """Compile a function of tensors: Python runs once for each signature, kernels ever after.
+    """A function of tensors as a program: Python runs once for each signature, kernels ever after.
 
     Parameters
     ----------
@@ -283,8 +293,11 @@ def function(
         A `TensorSpec` for each argument: what calls must fit, else TypeError.
     static_argnums, static_argnames:
         Arguments that Python decides with: each value of theirs has a program of its own.
-    autograph, jit_compile, reduce_retracing, experimental_...:
-        Accepted as in the original; everything is compiled in any case.
+    jit_compile:
+        True: the program is fused into kernels of its own, which are compiled at the first call
+        (a second or more) and kept on disk. Otherwise it runs operation by operation.
+    autograph, reduce_retracing, experimental_...:
+        Accepted as in the original; they have no effect.
 
     Tensors and arrays count by shape and dtype. A Python float is an input too, weak as in
     Python: another value needs no new program. Integers, bools, strings, None and other objects
@@ -305,6 +318,12 @@ def function(
         if isinstance(python, Function):
             python = python.python_function
         signature = None if input_signature is None else tuple(input_signature)
-        return Function(python, Statics(python, static_argnums, static_argnames), signature)
+        compiled = jit_compile if jit_compile is not None else experimental_compile
+        return Function(
+            python,
+            Statics(python, static_argnums, static_argnames),
+            signature,
+            fused if compiled else interpreter,
+        )
 
     return decorate if func is None else decorate(func)

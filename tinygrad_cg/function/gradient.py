@@ -183,8 +183,8 @@ class _Parts:
         self.draws = early.draws
         self.late_draws = len(trace.draws) - early.draws
         self.kept = len(kept)
-        self._forward = Outputs(inputs, [*kept, *residuals])
-        self._backward = Outputs(backward.inputs, backward.outputs)
+        self._forward = Outputs(inputs, [*kept, *residuals], gradient.traced.build)
+        self._backward = Outputs(backward.inputs, backward.outputs, gradient.traced.build)
 
     def _run(self, gradient: Gradient, trace: Trace, leaves: Sequence) -> tuple[_Early, list]:
         early = _Early()

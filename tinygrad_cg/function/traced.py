@@ -14,7 +14,7 @@ from ..levels import find, forget_dead, state
 from ..recording import mark_outputs, operands
 from ..tensor import Aval, Tensor
 from ..variable import assigning
-from .compiled import Program
+from .compiled import Build, Program
 from .entry import entry
 from .gradient import Gradient
 from .number import TraceNumber
@@ -26,7 +26,10 @@ from .trace import Trace
 class Traced:
     """What a function does for one signature: its program, and the gradients of that."""
 
-    def __init__(self, python: Callable[..., Any], name: str, derive: Callable, call: Call):
+    def __init__(
+        self, python: Callable[..., Any], name: str, derive: Callable, call: Call, build: Build
+    ):
+        self.build = build
         self.python = python
         self.name = name
         self.derive = derive  # makes a compiled function that belongs to this one: its gradient
@@ -73,7 +76,7 @@ class Traced:
             del args, kwargs, result
         if trace.created:
             return False
-        self.program = Program(trace, outputs, assigned)
+        self.program = Program(trace, outputs, assigned, self.build)
         return True
 
     # Calling ---------------------------------------------------------------------------------
