@@ -21,7 +21,9 @@ from tinygrad_cg_kernels import math as kmath
 from .lower import Lowering, Node, behind, pattern
 
 LIMIT = 100
-"""Nodes in a kernel: beyond, registers spill and compiling takes long."""
+"""Nodes and arrays in a kernel: beyond, registers spill and compiling takes long."""
+DEAR = 5
+"""How many of them a function counts as that is a polynomial, or a reduction."""
 CONE = 16
 """Nodes that are computed again at most, for one value that need not be stored for it."""
 STREAM = 4
@@ -224,7 +226,9 @@ class Fusion:
         while self._count.get((stage, domain), 0) >= LIMIT:
             stage += 1
         key = (stage, domain)
-        self._count[key] = self._count.get(key, 0) + 1
+        reads = sum(behind(one).kind in ("array", "host") for one in node.operands)
+        weight = reads + (1 if is_cheap(node) else DEAR)
+        self._count[key] = self._count.get(key, 0) + weight
         self.homes[node] = Home(stage, domain, place)
         self.available[node] = stage + 1
         if key not in self.kernels:

@@ -62,7 +62,7 @@ class Block:
         lines = [
             "@jitable",
             f"def {self.name}({', '.join(self.parameters)}):",
-            "    vectorised()",
+            "    outlined()",
             "    apart()",
             *starts,
             *[f"    {line}" for line in self.body],

@@ -29,7 +29,6 @@ from tinygrad_cg_kernels.compile import (
     reassociating_add,
     reassociating_multiply,
     vector,
-    vectorised,
     wide_vectors,
 )
 from tinygrad_cg_kernels.generated import (
