@@ -13,6 +13,9 @@ def value_and_gradient(values: np.ndarray):
     return run
 
 
+compiled_value_and_gradient = value_and_gradient  # this library compiles, the peers do not
+
+
 def chain(value: np.ndarray):
     def run():
         powers = [value]

@@ -28,6 +28,19 @@ def value_and_gradient(values: np.ndarray):
     return run
 
 
+def compiled_value_and_gradient(values: np.ndarray):
+    x = tf.constant(values)
+
+    @tf.function(jit_compile=True)
+    def program(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(log1pexp(x))
+        return y, tape.gradient(y, x)
+
+    return lambda: program(x)
+
+
 def chain(value: np.ndarray):
     x = tf.constant(value)
 

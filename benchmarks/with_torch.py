@@ -49,6 +49,9 @@ def value_and_gradient(values: np.ndarray):
     return run
 
 
+compiled_value_and_gradient = value_and_gradient  # this library compiles, the peers do not
+
+
 def chain(value: np.ndarray):
     x = torch.tensor(value, requires_grad=True)
 

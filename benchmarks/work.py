@@ -36,6 +36,8 @@ def normal(size: int) -> np.ndarray:
 WORK = (
     Work("log1pexp custom gradient, a scalar", "value_and_gradient", np.array(0.3)),
     Work("log1pexp custom gradient, n = 1", "value_and_gradient", normal(1)),
+    Work("log1pexp, n = 1, ours compiled", "compiled_value_and_gradient", normal(1)),
+    Work("log1pexp, n = 1,000, ours compiled", "compiled_value_and_gradient", normal(1_000)),
     Work("log1pexp custom gradient, n = 1,000", "value_and_gradient", normal(1_000)),
     Work("log1pexp custom gradient, n = 1,000,000", "value_and_gradient", normal(1_000_000)),
     Work(f"{LENGTH:,} multiplications, y = y * x", "chain", np.array(1.001)),
