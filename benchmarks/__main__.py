@@ -6,7 +6,6 @@ import platform
 import statistics
 import subprocess
 import sys
-import time
 from importlib.metadata import version
 
 from benchmarks import THREADS
@@ -14,6 +13,7 @@ from benchmarks.work import INSTALLED, WORK, Work, check
 from tinygrad_cg.tour.text import table
 from tinygrad_cg.tour.timing import medians
 
+_TIMED = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
 PEERS = tuple(name for name in INSTALLED if name != "tinygrad_cg")
 
 
@@ -37,10 +37,9 @@ def import_times(rounds: int) -> dict[str, float]:
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     for _ in range(rounds + 1):
         for module in modules:
-            command = [sys.executable, "-c", f"import {module}"]
-            start = time.perf_counter()
-            subprocess.run(command, check=True, env=environment)
-            times[module].append(time.perf_counter() - start)
+            command = [sys.executable, "-c", _TIMED.format(module)]
+            done = subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE)
+            times[module].append(float(done.stdout))
     return {module: statistics.median(taken[1:]) for module, taken in times.items()}
 
 
@@ -55,7 +54,7 @@ def main() -> None:
     print("Medians in microseconds, rounds in turn; (ratio: the peer's time / ours).")
     headers = ("", "tinygrad_cg", *PEERS)
     table(headers, [row(work, seconds, rounds) for work in WORK])
-    print("\nImports, whole processes, medians in seconds:")
+    print("\nImports in fresh processes, medians in seconds:")
     taken = import_times(1 if quick else 9)
     more = taken["tinygrad_cg"] - taken["numba"]
     print(f"numba {taken['numba']:.3f}, tinygrad_cg {taken['tinygrad_cg']:.3f} ({more:+.3f})")

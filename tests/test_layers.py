@@ -112,6 +112,31 @@ def test_importing_the_library_leaves_the_tour_alone():
     assert not any(name.startswith("tinygrad_cg.tour") for name in loaded_by("tinygrad_cg"))
 
 
+def test_what_is_rarely_needed_is_loaded_when_it_is():
+    program = """
+import sys
+import numpy as np
+import tinygrad_cg as tf
+
+later = "numpy keras optimizers test function.fuse function.function".split()
+print(any(f"tinygrad_cg.{name}" in sys.modules for name in later), set(tf.__all__) <= set(dir(tf)))
+x = tf.constant([0.5, 2.5])
+print(np.interp(x, [0.0, 1.0, 3.0], [0.0, 2.0, 6.0]).numpy(), np.heaviside(x, 0.5).numpy())
+import tinygrad_cg.function.fuse
+print(*map(float, (tf.function(tf.sin)(0.0), tf.keras.ops.sin(0.0), tf.numpy.sin(0.0))))
+try:
+    tf.functoin
+except AttributeError as error:
+    print(error)
+"""
+    assert run(program).splitlines() == [
+        "False True",
+        "[1. 5.] [1. 1.]",
+        "0.0 0.0 0.0",
+        "module 'tinygrad_cg' has no attribute 'functoin'",
+    ]
+
+
 def test_runtime_dependencies_are_numba_and_numpy():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert [text.split(">=")[0] for text in project["dependencies"]] == ["numba", "numpy"]

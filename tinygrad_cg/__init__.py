@@ -6,8 +6,12 @@ Keras's in ``tinygrad_cg.keras.ops``.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from . import loading as _loading  # noqa: F401 (before anything else)
+
+# isort: split
 from . import (
     autodiff,
     compat,
@@ -16,16 +20,13 @@ from . import (
     dtypes,
     errors,
     experimental,
-    keras,
     linalg,
     math,
     nest,
     nn,
-    numpy,
-    optimizers,
     random,
-    test,
 )
+from . import function as _package  # noqa: F401 (`function` is the decorator: see below)
 from . import pickling as _pickling  # noqa: F401 (registers how custom gradients travel)
 from .arrays import (
     argsort,
@@ -83,8 +84,6 @@ from .dtypes import (
     uint64,
 )
 from .errors import CustomGradientWarning
-from .function.function import function
-from .function.signature import TensorSpec
 from .graph import Graph, executing_eagerly, gradients, hessians
 from .linalg import einsum, eye, matmul, norm, tensordot
 from .math import (
@@ -142,9 +141,7 @@ from .math import (
     truediv,
 )
 from .matrices import hessian, hvp, jacobian
-from .module import Module
 from .ops.creation import constant, convert_to_tensor
-from .ravel import ravel_tree
 from .recompute import recompute_grad
 from .tape import GradientTape, UnconnectedGradients
 from .tensor import Tensor, TensorShape
@@ -315,6 +312,37 @@ __all__ = [
 
 newaxis = None
 
-if TYPE_CHECKING:
+# What is loaded when it is first asked for, so that importing the library stays quick: modules,
+# and what is found in one.
+_LATER = {
+    "Module": ".module",
+    "TensorSpec": ".function.signature",
+    "function": ".function.function",
+    "keras": "",
+    "numpy": "",
+    "optimizers": "",
+    "ravel_tree": ".ravel",
+    "test": "",
+}
+globals().pop("function")
 
-    def __getattr__(name: str) -> Any: ...
+if TYPE_CHECKING:
+    from . import keras, numpy, optimizers, test
+    from .function.function import function
+    from .function.signature import TensorSpec
+    from .module import Module
+    from .ravel import ravel_tree
+
+
+def __getattr__(name: str) -> Any:
+    home = _LATER.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(home or f".{name}", __name__)
+    found = getattr(module, name) if home else module
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

@@ -2,13 +2,14 @@
 
 What NumPy computes on a tensor is recorded and gives tensors (BEHAVIOUR decision 15). What this
 library cannot record is refused by name: nothing leaves the record in the middle of an
-expression. `ufuncs` and `functions` say what stands for what; ``tinygrad_cg.numpy`` adds to them.
+expression. `ufuncs` and `functions` say what stands for what; ``tinygrad_cg.numpy`` adds to them,
+and is loaded when what is there already does not do.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy as np
@@ -53,7 +54,7 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any
     `dtype=` casts the operands first. Raises TypeError for what is not recorded: other
     functions and methods, and the options `out=` and `where=`.
     """
-    op = ufuncs.get(ufunc)
+    op = ufuncs.get(ufunc) or _loaded(ufuncs).get(ufunc)
     if op is not None and method == "__call__" and not options:
         return op(*inputs)
     name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
@@ -74,6 +75,11 @@ def _call(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) -> 
     if all(types.endswith("?") for types in ufunc.types if "O" not in types):
         raise TypeError(f"np.{name}: dtype= is not supported on tensors: the answer is bool")
     return op(*[shape.cast(convert(one), dtype) for one in inputs])
+
+
+def _loaded(table: dict) -> dict:
+    import_module("tinygrad_cg.numpy")
+    return table
 
 
 def _only_dtype(name: str, options: dict) -> Any:
@@ -139,7 +145,7 @@ def array_function(self: Any, function: Any, types: Any, args: tuple, kwargs: di
     function = public(function)
     if function in PLAIN:
         return _answer(function, args, kwargs)
-    found = functions.get(function)
+    found = functions.get(function) or _loaded(functions).get(function)
     if found is None:
         refuse(name_of(function), map(name_of, functions))
     given = {key: value for key, value in kwargs.items() if not _is_default(key, value)}
@@ -184,6 +190,8 @@ def public(function: Any) -> Any:
 
 def refuse(name: str, supported: Iterable[str]) -> NoReturn:
     """Say that np.`name` is not recorded, and which function of those supported is the nearest."""
+    import difflib  # rarely needed, and not quick to load
+
     near = difflib.get_close_matches(name, sorted(set(supported)), 3, 0.0)
     raise TypeError(
         f"np.{name} is not supported on tensors with these arguments: use .numpy() for the values "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,8 @@ def _each(function: Callable[..., float]) -> Callable[..., np.ndarray]:
 
 def _erfinv(x: float) -> float:
     """By quantiles of the normal distribution."""
+    from statistics import NormalDist  # only tests call this
+
     if abs(x) < 1:
         return NormalDist().inv_cdf((1 + x) / 2) / math.sqrt(2)
     return x * math.inf if abs(x) == 1 else math.nan
