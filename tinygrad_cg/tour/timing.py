@@ -4,6 +4,8 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 
+_TURN = 1e-3  # seconds that a function has for itself before another one runs
+
 
 def medians(
     functions: Mapping[str, Callable[[], object]], seconds: float, rounds: int = 30
@@ -12,9 +14,11 @@ def medians(
 
     The functions take turns, so that a slow moment of the machine meets all alike. In each
     turn a function runs once before the run that counts, to find its threads awake and its
-    data in the caches, whatever the others did. There are at least three rounds, and as many
-    more as `seconds` allow, until `rounds` have been made.
+    data in the caches, whatever the others did; what counts is the mean over a millisecond, or
+    one call if that is longer. There are at least three rounds, and as many more as `seconds`
+    allow, until `rounds` have been made.
     """
+    calls = {name: _calls(function) for name, function in functions.items()}
     times: dict[str, list[float]] = {name: [] for name in functions}
     end = time.perf_counter() + seconds
     for done in range(rounds):
@@ -22,7 +26,19 @@ def medians(
             break
         for name, function in functions.items():
             function()
-            start = time.perf_counter()
-            function()
-            times[name].append(time.perf_counter() - start)
+            times[name].append(_mean(function, calls[name]))
     return {name: statistics.median(taken) for name, taken in times.items()}
+
+
+def _calls(function: Callable[[], object]) -> int:
+    """How many calls fill a turn, by a function's third call; one if none does."""
+    for _ in range(2):
+        function()
+    return max(1, round(_TURN / _mean(function, 1)))
+
+
+def _mean(function: Callable[[], object], calls: int) -> float:
+    start = time.perf_counter()
+    for _ in range(calls):
+        function()
+    return (time.perf_counter() - start) / calls
