@@ -11,7 +11,7 @@ import pytest
 
 import tinygrad_cg as tf
 from tinygrad_cg.__main__ import main
-from tinygrad_cg.tour import data, fitting, logistic, nesting, rules, speed
+from tinygrad_cg.tour import data, fitting, logistic, nesting, rules, speed, timing
 from tinygrad_cg.tour.timing import medians
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -157,11 +157,21 @@ def test_the_warning_of_the_first_nesting_example_is_caught():
     assert len(messages) == 1
 
 
-def test_medians_take_turns():
+def test_medians_take_turns(monkeypatch):
+    for name, value in {"TURN": 1e9, "MOST": 2, "LONG": 1e9}.items():
+        monkeypatch.setattr(timing, name, value)
     calls: list[str] = []
     taken = medians({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, 0.0, rounds=5)
-    assert calls == ["a", "a", "b", "b"] * 3  # in each turn a run that does not count
+    assert calls == [*"aaa", *"bbb"] * 3  # in each turn a run that does not count
     assert set(taken) == {"a", "b"}
+
+
+def test_medians_of_long_calls_count_them_all(monkeypatch):
+    monkeypatch.setattr(timing, "LONG", -1.0)
+    calls: list[str] = []
+    taken = medians({"a": lambda: calls.append("a")}, 0.0, rounds=2, least=4)
+    assert calls == ["a"] * 4
+    assert taken["a"] > 0
 
 
 # Its data -------------------------------------------------------------------------------------
