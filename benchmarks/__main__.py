@@ -2,10 +2,12 @@
 
 Each piece of work in each library that is installed: eager modes beside ours, and what compiles
 beside ours compiled. A time is a median in microseconds, a ratio the peer's time over ours, and
-the column "least" the least ratio of its row. Then how long it takes to begin, and a figure.
+the column "least" the least ratio of its row. Then how long it takes to begin, and a figure of
+time against size, if Matplotlib is installed.
 """
 
 import argparse
+import importlib
 import importlib.util
 import os
 import platform
@@ -21,6 +23,7 @@ from tinygrad_cg.tour.text import table
 from tinygrad_cg.tour.timing import medians
 
 Times = dict[Peer, float]
+FIGURE = Path(__file__).with_name("figure.svg")
 QUICK = 1_000_000  # elements, the most in a quick run
 
 
@@ -71,6 +74,17 @@ def beginnings(quick: bool) -> None:
     table(("", "import", first, "second process"), rows)
 
 
+def draw(measured: dict[Work, Times], path: Path) -> None:
+    """Draw the rows of log1pexp that differ in size alone."""
+    if not importlib.util.find_spec("matplotlib"):
+        print("\nNo figure: Matplotlib is not installed.")
+        return
+    rows = {work: t for work, t in measured.items() if work.name.endswith(" f64") and work.size}
+    rows = {work: times for work, times in rows.items() if work.program == "log1pexp"}
+    importlib.import_module("benchmarks.figure").draw(rows, path)
+    print(f"\nTime against size: {path}")
+
+
 def main() -> None:
     """Measure and print, in a process that has started with the number of threads."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
@@ -78,7 +92,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a few rounds, to see that it runs")
     parser.add_argument("--threads", type=int, default=THREADS, help="for each library")
     parser.add_argument("--seconds", type=float, default=3.0, help="for each row, at least")
-    parser.add_argument("--figure", metavar="FILE", help="draw time against size into it")
+    parser.add_argument("--figure", type=Path, metavar="FILE", default=FIGURE, help="%(default)s")
     chosen = parser.parse_args()
     if chosen.threads != THREADS:
         command = [sys.executable, "-m", "benchmarks", *sys.argv[1:]]
@@ -103,6 +117,8 @@ def main() -> None:
     compare(measured, COMPILED, [*compiled, *(p for p in eager if p is not EAGER)])
     if not chosen.names:
         beginnings(chosen.quick)
+        if not chosen.quick:
+            draw(measured, chosen.figure)
 
 
 if __name__ == "__main__":

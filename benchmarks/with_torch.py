@@ -48,10 +48,10 @@ class Both(Library):
         return torch.nn.functional.cross_entropy(logits, labels)
 
     def hessian(self, function, x):
-        return torch.func.hessian(function)(x)
+        return torch.func.hessian(function)(x.detach())
 
     def jacobian(self, function, x):
-        return torch.func.jacrev(function)(x)
+        return torch.func.jacrev(function)(x.detach())
 
 
 class Eager(Both):
