@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import THREADS
-from benchmarks.peers import COMPILED, EAGER, INSTALLED, Peer
+from benchmarks.peers import BY_HAND, COMPILED, EAGER, INSTALLED, Peer
 from benchmarks.start import import_times, start_times
 from benchmarks.work import WORK, Work, check
 from tinygrad_cg.tour.text import table
@@ -40,7 +40,7 @@ def measure(work: Work, seconds: float, least: int) -> Times:
             if peer.package in ("tinygrad_cg", "numpy"):
                 raise
             print(f"{work.name}: {peer.name} cannot, {error!r:.200}", file=sys.stderr)
-    check(work, results)
+    check(work, results[BY_HAND.name], results)
     taken = medians(runs, seconds, 1000, least)
     return {peer: taken[peer.name] for peer in INSTALLED if peer.name in taken}
 
@@ -98,8 +98,9 @@ def main() -> None:
         command = [sys.executable, "-m", "benchmarks", *sys.argv[1:]]
         environment = os.environ | {"BENCHMARK_THREADS": str(chosen.threads)}
         sys.exit(subprocess.run(command, env=environment, check=False).returncode)
+    versions = {f"{p.package} {p.version}" for p in INSTALLED if p.package != "tinygrad_cg"}
     print(f"Python {platform.python_version()}, {THREADS} threads each;", end=" ")
-    print(", ".join(sorted({f"{p.package} {p.version}" for p in INSTALLED if p.mode != "eager"})))
+    print(", ".join(sorted(versions)))
     rows = [
         work
         for work in WORK

@@ -1,14 +1,16 @@
 """Time against size: one program in every library, eager and compiled, both axes logarithmic."""
 
+import importlib
 from pathlib import Path
 from typing import Any
-
-import matplotlib
-from matplotlib import pyplot
 
 from benchmarks import THREADS
 from benchmarks.peers import Peer
 from benchmarks.work import Work
+
+matplotlib: Any = importlib.import_module("matplotlib")
+matplotlib.use("agg")
+pyplot: Any = importlib.import_module("matplotlib.pyplot")
 
 COLOURS = {
     "tinygrad_cg": "#c0392b",
@@ -24,7 +26,8 @@ COLOURS = {
 def draw(measured: dict[Work, dict[Peer, float]], path: Path) -> None:
     """Draw the rows that are given, which differ in size alone, into a file."""
     peers = {peer for times in measured.values() for peer in times}
-    matplotlib.rcParams.update({"svg.hashsalt": "benchmarks", "font.size": 9})
+    same = {"svg.hashsalt": "benchmarks", "svg.fonttype": "none", "font.size": 9}
+    matplotlib.rcParams.update(same)
     figure, panels = pyplot.subplots(1, 2, figsize=(10, 4.6), sharey=True, layout="constrained")
     for panel, compiled, title in zip(panels, (False, True), ("Eager", "Compiled"), strict=True):
         shown = {peer for peer in peers if peer.compiles == compiled or peer.package == "numpy"}
@@ -44,12 +47,12 @@ def draw(measured: dict[Work, dict[Peer, float]], path: Path) -> None:
 def _panel(panel: Any, measured: dict[Work, dict[Peer, float]], shown: set[Peer]) -> None:
     ends = []
     for peer in shown:
-        points = [(work.size, times[peer] * 1e6) for work, times in measured.items() if peer in times]
+        points = [(work.size, times[peer]) for work, times in measured.items() if peer in times]
         sizes, taken = zip(*sorted(points), strict=True)
         ours = peer.package == "tinygrad_cg"
         panel.loglog(
             sizes,
-            taken,
+            [seconds * 1e6 for seconds in taken],
             color=COLOURS.get(peer.package, "#2471a3"),
             linewidth=2.8 if ours else 1.3,
             linestyle="--" if peer.package == "numpy" else "-",
@@ -57,7 +60,7 @@ def _panel(panel: Any, measured: dict[Work, dict[Peer, float]], shown: set[Peer]
             markersize=4 if ours else 2.5,
             zorder=3 if ours else 2,
         )
-        ends.append((taken[0], peer))
+        ends.append((taken[0] * 1e6, peer))
     _labels(panel, ends)
     panel.set_xlabel("elements")
     panel.set_xticks(sorted({work.size for work in measured}))
@@ -72,7 +75,7 @@ def _labels(panel: Any, ends: list[tuple[float, Peer]]) -> None:
     for taken, peer in sorted(ends, key=lambda end: end[0]):
         last = max(taken, last * apart)
         panel.annotate(
-            peer.name,
+            _label(peer),
             (1, last),
             xytext=(-8, 0),
             textcoords="offset points",
@@ -82,4 +85,9 @@ def _labels(panel: Any, ends: list[tuple[float, Peer]]) -> None:
             fontweight="bold" if peer.package == "tinygrad_cg" else "normal",
             annotation_clip=False,
         )
-    panel.set_xlim(left=2e-3)
+    panel.set_xlim(left=4e-4)
+
+
+def _label(peer: Peer) -> str:
+    """What the panel's title leaves to be said."""
+    return peer.package if peer.mode in ("eager", "compiled") else peer.name

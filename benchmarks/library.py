@@ -12,7 +12,7 @@ LOOPS = frozenset({"multiplications", "constant_multiplications", "recurrence"})
 
 
 class Library:
-    """One library in one mode. A piece of work is an attribute: arrays in, a tuple of arrays out."""
+    """One library in one mode: a piece of work is an attribute, from arrays to a tuple of them."""
 
     lacks: frozenset[str] = frozenset()
     """Programs that are not measured: for what compiles, loops that it would unroll."""

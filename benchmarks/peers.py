@@ -35,7 +35,7 @@ class Peer:
         return _library(self)
 
     def build(self, work: Work) -> Callable[[], tuple] | None:
-        """A function of no arguments that does the work; None if the library lacks it."""
+        """A function of no arguments that does the work; None if the library `lacks` it."""
         library = self.library
         if work.program in library.lacks:
             return None
@@ -50,6 +50,7 @@ def _library(peer: Peer) -> Library:
 
 
 EAGER, COMPILED = Peer("tinygrad_cg", "eager"), Peer("tinygrad_cg", "compiled", True)
+BY_HAND = Peer("numpy", "by hand")
 
 PEERS = (
     EAGER,
@@ -62,7 +63,7 @@ PEERS = (
     Peer("jax", "eager"),
     Peer("tensorflow", "eager"),
     Peer("autograd", "eager"),
-    Peer("numpy", "by hand"),
+    BY_HAND,
 )
 """Add a library here, and its adapter beside the others."""
 

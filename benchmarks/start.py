@@ -47,9 +47,7 @@ def start_times(peer: Peer, fresh: bool = True) -> tuple[float, ...]:
         own = {name: os.path.join(folder, name) for name in CACHES} if fresh else {}
         taken = []
         for _ in range(2):
-            done = subprocess.run(
-                command, check=True, env=os.environ | own, stdout=subprocess.PIPE
-            )
+            done = subprocess.run(command, check=True, env=os.environ | own, stdout=subprocess.PIPE)
             taken.append(json.loads(done.stdout.splitlines()[-1]))
     (imported, first), (_, again) = taken
     return imported, first, again
@@ -76,4 +74,4 @@ def begin(package: str, mode: str) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(begin(*sys.argv[1:])))
+    print(json.dumps(begin(sys.argv[1], sys.argv[2])))
