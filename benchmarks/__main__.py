@@ -1,9 +1,10 @@
 """`python -m benchmarks`: check that all libraries agree, then time them in turns.
 
 Each piece of work in each library that is installed: eager modes beside ours, and what compiles
-beside ours compiled. A time is a median in microseconds, a ratio the peer's time over ours, and
-the column "least" the least ratio of its row. Then how long it takes to begin, and a figure of
-time against size, if Matplotlib is installed.
+beside ours compiled. Times are medians in microseconds, each peer's with its ratio to ours, and
+"least" is the least ratio of its row (of libraries, where the formulas in NumPy have no tape to
+compete with). Then how long it takes to begin, and a figure of time against size, if Matplotlib
+is installed.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import THREADS
-from benchmarks.peers import BY_HAND, COMPILED, EAGER, INSTALLED, Peer
+from benchmarks.peers import BY_HAND, COMPILED, EAGER, INSTALLED, TORCH, Peer
 from benchmarks.start import import_times, start_times
 from benchmarks.work import WORK, Work, check
 from tinygrad_cg.tour.text import table
@@ -52,13 +53,14 @@ def compare(measured: dict[Work, Times], ours: Peer, peers: list[Peer]) -> None:
         if ours not in times:
             continue
         ratios = {peer: times[peer] / times[ours] for peer in peers if peer in times}
-        least = f"{min(ratios.values()):.2f}" if ratios else ""
+        rivals = [r for peer, r in ratios.items() if ours.compiles or peer is not BY_HAND]
+        least = f"{min(rivals):.2f}" if rivals else ""
         cells = [
             f"{times[peer] * 1e6:.1f} ({ratio:.2f})" if (ratio := ratios.get(peer)) else ""
             for peer in peers
         ]
         rows.append((work.name, f"{times[ours] * 1e6:.1f}", least, *cells))
-    table((ours.name, "us", "least", *[f"{peer.name} (ratio)" for peer in peers]), rows)
+    table((ours.name, "us", "least", *[peer.name for peer in peers]), rows)
 
 
 def beginnings(quick: bool) -> None:
@@ -112,10 +114,10 @@ def main() -> None:
         print(work.name, file=sys.stderr)
         seconds, least = (0.0, 3) if chosen.quick else (chosen.seconds, 30)
         measured[work] = measure(work, seconds, least)
-    eager = [p for p in INSTALLED if not p.compiles]
-    compiled = [p for p in INSTALLED if p.compiles and p is not COMPILED]
-    compare(measured, EAGER, [p for p in eager if p is not EAGER])
-    compare(measured, COMPILED, [*compiled, *(p for p in eager if p is not EAGER)])
+    others = [peer for peer in INSTALLED if peer.package != "tinygrad_cg"]
+    print("Medians in microseconds (ratio: the peer's time / ours).")
+    compare(measured, EAGER, [peer for peer in others if not peer.compiles])
+    compare(measured, COMPILED, [p for p in others if p.compiles or p in (TORCH, BY_HAND)])
     if not chosen.names:
         beginnings(chosen.quick)
         if not chosen.quick:

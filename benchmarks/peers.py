@@ -50,7 +50,7 @@ def _library(peer: Peer) -> Library:
 
 
 EAGER, COMPILED = Peer("tinygrad_cg", "eager"), Peer("tinygrad_cg", "compiled", True)
-BY_HAND = Peer("numpy", "by hand")
+TORCH, BY_HAND = Peer("torch", "eager"), Peer("numpy", "by hand")
 
 PEERS = (
     EAGER,
@@ -59,7 +59,7 @@ PEERS = (
     Peer("torch", "compile", True),
     Peer("tensorflow", "function", True),
     Peer("tensorflow", "XLA", True),
-    Peer("torch", "eager"),
+    TORCH,
     Peer("jax", "eager"),
     Peer("tensorflow", "eager"),
     Peer("autograd", "eager"),
