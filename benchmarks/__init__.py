@@ -1,13 +1,14 @@
 """Benchmarks against other libraries: `python -m benchmarks`, or pytest with this folder.
 
 Every library gets the same number of threads. Most of them read it once, when they are
-imported, so it is set here, before anything else.
+imported, so it is set here, before anything else; where the system can, the process keeps to
+as many cores, for those that ask nothing else.
 """
 
 import os
 
 THREADS = int(os.environ.get("BENCHMARK_THREADS", "2"))
-LENGTH = 1_000  # multiplications in a chain
+STEPS = 1_000  # in loops of scalar work
 
 for variable in (
     "TINYGRAD_CG_NUM_THREADS",
@@ -15,7 +16,9 @@ for variable in (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
+    "NPROC",  # JAX's
 ):
     os.environ[variable] = str(THREADS)
-if THREADS == 1:  # JAX has no variable of its own for this
-    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # no notes on what the machine can do
+if hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])

@@ -1,63 +1,127 @@
-"""`python -m benchmarks`: check that all libraries agree, then time them in turns."""
+"""`python -m benchmarks`: check that all libraries agree, then time them in turns.
+
+Each piece of work in each library that is installed: eager modes beside ours, and what compiles
+beside ours compiled. Times are medians in microseconds, each peer's with its ratio to ours, and
+"least" is the least ratio of its row (of libraries, where the formulas in NumPy have no tape to
+compete with). Then how long it takes to begin, and a figure of time against size, if Matplotlib
+is installed.
+"""
 
 import argparse
+import importlib
+import importlib.util
 import os
 import platform
-import statistics
 import subprocess
 import sys
-from importlib.metadata import version
+from pathlib import Path
 
 from benchmarks import THREADS
-from benchmarks.work import INSTALLED, WORK, Work, check
+from benchmarks.peers import BY_HAND, COMPILED, EAGER, INSTALLED, TORCH, Peer
+from benchmarks.start import import_times, start_times
+from benchmarks.work import WORK, Work, check
 from tinygrad_cg.tour.text import table
 from tinygrad_cg.tour.timing import medians
 
-_TIMED = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
-PEERS = tuple(name for name in INSTALLED if name != "tinygrad_cg")
+Times = dict[Peer, float]
+FIGURE = Path(__file__).with_name("figure.svg")
+QUICK = 1_000_000  # elements, the most in a quick run
 
 
-def row(work: Work, seconds: float, rounds: int) -> tuple[str, ...]:
-    """Median times of one piece of work, and each peer's as a multiple of ours."""
-    runs = {library: work.build(library) for library in INSTALLED}
-    check(work, {library: run() for library, run in runs.items()})
-    taken = medians(runs, seconds, rounds)
-    ours = taken["tinygrad_cg"]
-    cells = [f"{taken[peer] * 1e6:.1f} ({taken[peer] / ours:.2f}x)" for peer in PEERS]
-    return (work.name, f"{ours * 1e6:.1f}", *cells)
+def measure(work: Work, seconds: float, least: int) -> Times:
+    """Seconds of one piece of work in each library that has it and can do it."""
+    runs, results = {}, {}
+    for peer in INSTALLED:
+        try:
+            run = peer.build(work)
+            if run is None:
+                continue
+            results[peer.name], runs[peer.name] = run(), run
+        except Exception as error:
+            if peer.package in ("tinygrad_cg", "numpy"):
+                raise
+            print(f"{work.name}: {peer.name} cannot, {error!r:.200}", file=sys.stderr)
+    check(work, results[BY_HAND.name], results)
+    taken = medians(runs, seconds, 1000, least)
+    return {peer: taken[peer.name] for peer in INSTALLED if peer.name in taken}
 
 
-def import_times(rounds: int) -> dict[str, float]:
-    """The median time to import each of two modules, in fresh processes taken in turns.
+def compare(measured: dict[Work, Times], ours: Peer, peers: list[Peer]) -> None:
+    """Print a table of one of our modes beside its peers."""
+    rows = []
+    for work, times in measured.items():
+        if ours not in times:
+            continue
+        ratios = {peer: times[peer] / times[ours] for peer in peers if peer in times}
+        rivals = [r for peer, r in ratios.items() if ours.compiles or peer is not BY_HAND]
+        least = f"{min(rivals):.2f}" if rivals else ""
+        cells = [
+            f"{times[peer] * 1e6:.1f} ({ratio:.2f})" if (ratio := ratios.get(peer)) else ""
+            for peer in peers
+        ]
+        rows.append((work.name, f"{times[ours] * 1e6:.1f}", least, *cells))
+    table((ours.name, "us", "least", *[peer.name for peer in peers]), rows)
 
-    The first round is for Python to write its bytecode, which it keeps as usual.
-    """
-    modules = ("numba", "tinygrad_cg")
-    times: dict[str, list[float]] = {module: [] for module in modules}
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    for _ in range(rounds + 1):
-        for module in modules:
-            command = [sys.executable, "-c", _TIMED.format(module)]
-            done = subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE)
-            times[module].append(float(done.stdout))
-    return {module: statistics.median(taken[1:]) for module, taken in times.items()}
+
+def beginnings(quick: bool) -> None:
+    """Print how long imports and first gradients take."""
+    taken = import_times(1 if quick else 9)
+    more = taken["tinygrad_cg"] - taken["numba"]
+    print("\nTo begin, in fresh processes, seconds. Imports, medians:")
+    print(f"numba {taken['numba']:.3f}, tinygrad_cg {taken['tinygrad_cg']:.3f} ({more:+.3f}).")
+    print("The first gradient of log1pexp, n = 1,000; what compiles has compiled another before:")
+    peers = [EAGER, COMPILED] if quick else [p for p in INSTALLED if p.package != "numpy"]
+    rows = [(peer.name, *[f"{t:.3f}" for t in start_times(peer, not quick)]) for peer in peers]
+    first = "from the cache" if quick else "nothing cached"
+    table(("", "import", first, "second process"), rows)
+
+
+def draw(measured: dict[Work, Times], path: Path) -> None:
+    """Draw the rows of log1pexp that differ in size alone."""
+    if not importlib.util.find_spec("matplotlib"):
+        print("\nNo figure: Matplotlib is not installed.")
+        return
+    rows = {work: t for work, t in measured.items() if work.name.endswith(" f64") and work.size}
+    rows = {work: times for work, times in rows.items() if work.program == "log1pexp"}
+    importlib.import_module("benchmarks.figure").draw(rows, path)
+    print(f"\nTime against size: {path}")
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print, in a process that has started with the number of threads."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", help="rows whose names contain one of these; all")
     parser.add_argument("--quick", action="store_true", help="a few rounds, to see that it runs")
-    quick = parser.parse_args().quick
-    seconds, rounds = (0.0, 3) if quick else (3.0, 1000)
-    versions = ", ".join(f"{name} {version(name)}" for name in PEERS)
-    print(f"Python {platform.python_version()}, {versions}; {THREADS} threads each, float64.")
-    print("Medians in microseconds, rounds in turn; (ratio: the peer's time / ours).")
-    headers = ("", "tinygrad_cg", *PEERS)
-    table(headers, [row(work, seconds, rounds) for work in WORK])
-    print("\nImports in fresh processes, medians in seconds:")
-    taken = import_times(1 if quick else 9)
-    more = taken["tinygrad_cg"] - taken["numba"]
-    print(f"numba {taken['numba']:.3f}, tinygrad_cg {taken['tinygrad_cg']:.3f} ({more:+.3f})")
+    parser.add_argument("--threads", type=int, default=THREADS, help="for each library")
+    parser.add_argument("--seconds", type=float, default=3.0, help="for each row, at least")
+    parser.add_argument("--figure", type=Path, metavar="FILE", default=FIGURE, help="%(default)s")
+    chosen = parser.parse_args()
+    if chosen.threads != THREADS:
+        command = [sys.executable, "-m", "benchmarks", *sys.argv[1:]]
+        environment = os.environ | {"BENCHMARK_THREADS": str(chosen.threads)}
+        sys.exit(subprocess.run(command, env=environment, check=False).returncode)
+    versions = {f"{p.package} {p.version}" for p in INSTALLED if p.package != "tinygrad_cg"}
+    print(f"Python {platform.python_version()}, {THREADS} threads each;", end=" ")
+    print(", ".join(sorted(versions)))
+    rows = [
+        work
+        for work in WORK
+        if not (chosen.quick and work.size > QUICK)
+        and (not chosen.names or any(name in work.name for name in chosen.names))
+    ]
+    measured = {}
+    for work in rows:
+        print(work.name, file=sys.stderr)
+        seconds, least = (0.0, 3) if chosen.quick else (chosen.seconds, 30)
+        measured[work] = measure(work, seconds, least)
+    others = [peer for peer in INSTALLED if peer.package != "tinygrad_cg"]
+    print("Medians in microseconds (ratio: the peer's time / ours).")
+    compare(measured, EAGER, [peer for peer in others if not peer.compiles])
+    compare(measured, COMPILED, [p for p in others if p.compiles or p in (TORCH, BY_HAND)])
+    if not chosen.names:
+        beginnings(chosen.quick)
+        if not chosen.quick:
+            draw(measured, chosen.figure)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,9 @@
-"""The same work in HIPS autograd."""
+"""The work in HIPS autograd."""
 
 import importlib
 from typing import Any
 
-import numpy as np
-
-from benchmarks import LENGTH
+from benchmarks.library import Library
 
 autograd: Any = importlib.import_module("autograd")
 anp: Any = importlib.import_module("autograd.numpy")
@@ -19,52 +17,45 @@ def log1pexp(x):
 
 extend.defvjp(log1pexp, lambda y, x: lambda dy: dy * (1 - 1 / (1 + anp.exp(x))))
 
-summed_value_and_gradient = autograd.value_and_grad(lambda x: anp.sum(log1pexp(x)))
-summed_gradient = autograd.grad(lambda x: anp.sum(log1pexp(x)))
-summed_second = autograd.value_and_grad(lambda x: anp.sum(summed_gradient(x)))
+
+class Eager(Library):
+    def __init__(self):
+        self.exp, self.log, self.sin, self.cos = anp.exp, anp.log, anp.sin, anp.cos
+        self.tanh, self.sum, self.mean, self.matvec = anp.tanh, anp.sum, anp.mean, anp.dot
+        self.custom = log1pexp
+        super().__init__()
+
+    def array(self, values, wanted):
+        return values
+
+    def relu(self, x):
+        return anp.maximum(x, 0)
+
+    def softplus(self, x):
+        return anp.logaddexp(0, x)
+
+    def value_and_grads(self, function, count=1):
+        both = autograd.value_and_grad(function, tuple(range(count)))
+
+        def run(*arguments):
+            value, gradients = both(*arguments)
+            return value, *gradients
+
+        return run
+
+    def mean_cross_entropy(self, logits, labels):
+        logits = logits - anp.max(logits, axis=1, keepdims=True)
+        chosen = logits[anp.arange(len(labels)), labels]
+        return anp.mean(anp.log(anp.sum(anp.exp(logits), axis=1)) - chosen)
+
+    def hessian(self, function, x):
+        return autograd.hessian(function)(x)
+
+    def hvp(self, function, x, v):
+        return autograd.hessian_vector_product(function)(x, v)
+
+    def jacobian(self, function, x):
+        return autograd.jacobian(function)(x)
 
 
-def value_and_gradient(values: np.ndarray):
-    return lambda: summed_value_and_gradient(values)
-
-
-compiled_value_and_gradient = value_and_gradient  # this library compiles, the peers do not
-
-
-def chain(value: np.ndarray):
-    def multiplied(x):
-        y = x
-        for _ in range(LENGTH):
-            y = y * x
-        return y
-
-    differentiated = autograd.value_and_grad(multiplied)
-    return lambda: differentiated(value)
-
-
-def constant_chain(value: np.ndarray):
-    def multiplied(x):
-        y = x
-        for _ in range(LENGTH):
-            y = y * value
-        return y
-
-    differentiated = autograd.value_and_grad(multiplied)
-    return lambda: differentiated(value)
-
-
-def second_order(values: np.ndarray):
-    return lambda: summed_second(values)
-
-
-def rosenbrock_hessian(values: np.ndarray):
-    second = autograd.hessian(
-        lambda x: anp.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
-    )
-    return lambda: (second(values),)
-
-
-def layer_jacobian(values: np.ndarray):
-    x, w = values[0], values[1:]
-    matrix = autograd.jacobian(lambda x: anp.tanh(anp.dot(w, x)))
-    return lambda: (matrix(x),)
+MODES = {"eager": Eager}

@@ -2,67 +2,95 @@
 
 import numpy as np
 
-from benchmarks import LENGTH
+from benchmarks import STEPS
+from benchmarks.library import Library
 
 
-def value_and_gradient(values: np.ndarray):
-    def run():
-        e = np.exp(values)
+class ByHand(Library):
+    def __init__(self):
+        pass  # nothing here is derived
+
+    def array(self, values, wanted):
+        return values
+
+    def log1pexp(self, x):
+        e = np.exp(x)
         return np.log(1 + e).sum(), 1 - 1 / (1 + e)
 
-    return run
+    def second_order(self, x):
+        gradient = 1 / (1 + np.exp(-x))
+        return gradient.sum(), gradient * (1 - gradient)
 
+    def chain(self, x):
+        tanh = np.tanh(np.sin(x))
+        exp = np.exp(tanh)
+        return np.cos(exp).sum(), -np.sin(exp) * exp * (1 - tanh * tanh) * np.cos(x)
 
-compiled_value_and_gradient = value_and_gradient  # this library compiles, the peers do not
-
-
-def chain(value: np.ndarray):
-    def run():
-        powers = [value]
-        for _ in range(LENGTH):
-            powers.append(powers[-1] * value)
+    def multiplications(self, x):
+        powers = [x]
+        for _ in range(STEPS):
+            powers.append(powers[-1] * x)
         gradient, upstream = np.zeros(()), np.ones(())
         for power in reversed(powers[:-1]):
             gradient = gradient + upstream * power
-            upstream = upstream * value
+            upstream = upstream * x
         return powers[-1], gradient + upstream
 
-    return run
-
-
-def constant_chain(value: np.ndarray):
-    def run():
-        y = value
-        for _ in range(LENGTH):
-            y = y * value
-        gradient = np.ones(())
-        for _ in range(LENGTH):
-            gradient = gradient * value
+    def constant_multiplications(self, x, factor):
+        y, gradient = x, np.ones(())
+        for _ in range(STEPS):
+            y = y * factor
+        for _ in range(STEPS):
+            gradient = gradient * factor
         return y, gradient
 
-    return run
+    def recurrence(self, w, h):
+        states = [h]
+        for _ in range(STEPS):
+            states.append(np.tanh(states[-1] * w))
+        gradient, upstream = np.zeros_like(w), np.ones_like(h)
+        for before, after in zip(states[-2::-1], states[:0:-1], strict=True):
+            upstream = upstream * (1 - after * after)
+            gradient += upstream * before
+            upstream = upstream * w
+        return states[-1].sum(), gradient
 
+    def rosenbrock(self, x):
+        rest, away = x[1:] - x[:-1] ** 2, 1.0 - x[:-1]
+        gradient = np.zeros_like(x)
+        gradient[:-1] = -400.0 * rest * x[:-1] - 2.0 * away
+        gradient[1:] += 200.0 * rest
+        return (100.0 * rest**2 + away**2).sum(), gradient
 
-def second_order(values: np.ndarray):
-    def run():
-        gradient = 1 / (1 + np.exp(-values))
-        return gradient, gradient * (1 - gradient)
-
-    return run
-
-
-def rosenbrock_hessian(values: np.ndarray):
-    def run():
-        x, following = values[:-1], values[1:]
-        diagonal = np.zeros_like(values)
-        diagonal[:-1] = 1200.0 * x**2 - 400.0 * following + 2.0
+    def rosenbrock_hessian(self, x):
+        diagonal = np.zeros_like(x)
+        diagonal[:-1] = 1200.0 * x[:-1] ** 2 - 400.0 * x[1:] + 2.0
         diagonal[1:] += 200.0
-        beside = np.diag(-400.0 * x, 1)
+        beside = np.diag(-400.0 * x[:-1], 1)
         return (np.diag(diagonal) + beside + beside.T,)
 
-    return run
+    def cross_entropy(self, logits, labels):
+        rows = np.arange(len(labels))
+        shifted = logits - logits.max(axis=1, keepdims=True)
+        chances = np.exp(shifted)
+        sums = chances.sum(axis=1, keepdims=True)
+        loss = (np.log(sums[:, 0]) - shifted[rows, labels]).mean()
+        chances /= sums * len(labels)
+        chances[rows, labels] -= chances.dtype.type(1 / len(labels))
+        return loss, chances
+
+    def perceptron(self, w1, b1, w2, b2, x, labels):
+        hidden = np.maximum(x @ w1 + b1, 0)
+        loss, upstream = self.cross_entropy(hidden @ w2 + b2, labels)
+        below = (upstream @ w2.T) * (hidden > 0)
+        return loss, x.T @ below, below.sum(axis=0), hidden.T @ upstream, upstream.sum(axis=0)
+
+    def logistic_hvp(self, w, v, x, labels):
+        chances = 1 / (1 + np.exp(-(x @ w)))
+        return (x.T @ (chances * (1 - chances) * (x @ v)) / len(labels),)
+
+    def layer_jacobian(self, x, w):
+        return ((1 - np.tanh(w @ x) ** 2)[:, None] * w,)
 
 
-def layer_jacobian(values: np.ndarray):
-    x, w = values[0], values[1:]
-    return lambda: ((1 - np.tanh(w @ x) ** 2)[:, None] * w,)
+MODES = {"by hand": ByHand}

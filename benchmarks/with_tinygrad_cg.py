@@ -1,98 +1,33 @@
-"""The work as a user of this library writes it: a tape for each call."""
-
-import numpy as np
+"""The work in this library: a tape for each call, and the same compiled."""
 
 import tinygrad_cg as tf
-from benchmarks import LENGTH
+from benchmarks.library import LOOPS
+from benchmarks.tapes import Tapes
 
 
-@tf.custom_gradient
-def log1pexp(x):
-    e = tf.exp(x)
+class Eager(Tapes):
+    def __init__(self):
+        super().__init__(tf)
 
-    def grad(dy):
-        return dy * (1 - 1 / (1 + e))
+    def mean_cross_entropy(self, logits, labels):
+        chosen = tf.gather(tf.nn.log_softmax(logits), labels, axis=1, batch_dims=1)
+        return -tf.reduce_mean(chosen)
 
-    return tf.math.log(1 + e), grad
+    def hessian(self, function, x):
+        return tf.hessian(function)(x)
 
+    def hvp(self, function, x, v):
+        return tf.hvp(function)(x, v)
 
-def value_and_gradient(values: np.ndarray):
-    x = tf.constant(values)
-
-    def run():
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = tf.reduce_sum(log1pexp(x))
-        return y, tape.gradient(y, x)
-
-    return run
+    def jacobian(self, function, x):
+        return tf.jacobian(function)(x)
 
 
-def compiled_value_and_gradient(values: np.ndarray):
-    x = tf.constant(values)
+class Compiled(Eager):
+    lacks = LOOPS
 
-    @tf.function(jit_compile=True)
-    def program(x):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = tf.reduce_sum(log1pexp(x))
-        return y, tape.gradient(y, x)
-
-    return lambda: program(x)
+    def compiled(self, program):
+        return tf.function(program, jit_compile=True)
 
 
-def chain(value: np.ndarray):
-    x = tf.constant(value)
-
-    def run():
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = x
-            for _ in range(LENGTH):
-                y = y * x
-        return y, tape.gradient(y, x)
-
-    return run
-
-
-def constant_chain(value: np.ndarray):
-    x, factor = tf.constant(value), tf.constant(value)
-
-    def run():
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = x
-            for _ in range(LENGTH):
-                y = y * factor
-        return y, tape.gradient(y, x)
-
-    return run
-
-
-def second_order(values: np.ndarray):
-    x = tf.constant(values)
-
-    def run():
-        with tf.GradientTape() as outer:
-            outer.watch(x)
-            with tf.GradientTape() as inner:
-                inner.watch(x)
-                y = tf.reduce_sum(log1pexp(x))
-            gradient = inner.gradient(y, x)
-        return gradient, outer.gradient(gradient, x)
-
-    return run
-
-
-def rosenbrock_hessian(values: np.ndarray):
-    x = tf.constant(values)
-    second = tf.hessian(
-        lambda x: tf.reduce_sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
-    )
-    return lambda: (second(x),)
-
-
-def layer_jacobian(values: np.ndarray):
-    x, w = tf.constant(values[0]), tf.constant(values[1:])
-    matrix = tf.jacobian(lambda x: tf.tanh(tf.linalg.matvec(w, x)))
-    return lambda: (matrix(x),)
+MODES = {"eager": Eager, "compiled": Compiled}

@@ -1,31 +1,16 @@
-"""The same work in PyTorch, eager."""
+"""The work in PyTorch: by `torch.autograd`, and by `torch.func` under `torch.compile`."""
 
 import importlib
 from typing import Any
 
-import numpy as np
-
-from benchmarks import LENGTH, THREADS
+from benchmarks import THREADS
+from benchmarks.library import LOOPS, Library
 
 torch: Any = importlib.import_module("torch")
 torch.set_num_threads(THREADS)
 
 
 class Log1pexp(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        e = torch.exp(x)
-        ctx.save_for_backward(x)
-        return torch.log(1 + e)
-
-    @staticmethod
-    def backward(ctx, dy):
-        # From x, not from e: what forward computed is a constant to PyTorch's second order.
-        (x,) = ctx.saved_tensors
-        return dy * (1 - 1 / (1 + torch.exp(x)))
-
-
-class Log1pexpSavingE(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
         e = torch.exp(x)
@@ -38,67 +23,91 @@ class Log1pexpSavingE(torch.autograd.Function):
         return dy * (1 - 1 / (1 + e))
 
 
-def value_and_gradient(values: np.ndarray):
-    x = torch.tensor(values, requires_grad=True)
+class TwiceDifferentiable(torch.autograd.Function):
+    """From x, not from e: what forward computed is a constant to PyTorch's second order."""
 
-    def run():
-        y = Log1pexpSavingE.apply(x).sum()
-        (gradient,) = torch.autograd.grad(y, x)
-        return y.detach(), gradient
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return torch.log(1 + torch.exp(x))
 
-    return run
-
-
-compiled_value_and_gradient = value_and_gradient  # this library compiles, the peers do not
-
-
-def chain(value: np.ndarray):
-    x = torch.tensor(value, requires_grad=True)
-
-    def run():
-        y = x
-        for _ in range(LENGTH):
-            y = y * x
-        (gradient,) = torch.autograd.grad(y, x)
-        return y.detach(), gradient
-
-    return run
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensors
+        return dy * (1 - 1 / (1 + torch.exp(x)))
 
 
-def constant_chain(value: np.ndarray):
-    x, factor = torch.tensor(value, requires_grad=True), torch.tensor(value)
+class Both(Library):
+    def __init__(self):
+        self.exp, self.log, self.sin, self.cos = torch.exp, torch.log, torch.sin, torch.cos
+        self.tanh, self.sum, self.mean, self.matvec = torch.tanh, torch.sum, torch.mean, torch.mv
+        self.relu, self.softplus = torch.relu, torch.nn.functional.softplus
+        super().__init__()
 
-    def run():
-        y = x
-        for _ in range(LENGTH):
-            y = y * factor
-        (gradient,) = torch.autograd.grad(y, x)
-        return y.detach(), gradient
+    def mean_cross_entropy(self, logits, labels):
+        return torch.nn.functional.cross_entropy(logits, labels)
 
-    return run
+    def hessian(self, function, x):
+        return torch.func.hessian(function)(x.detach())
 
-
-def second_order(values: np.ndarray):
-    x = torch.tensor(values, requires_grad=True)
-
-    def run():
-        y = Log1pexp.apply(x).sum()
-        (gradient,) = torch.autograd.grad(y, x, create_graph=True)
-        (second,) = torch.autograd.grad(gradient.sum(), x)
-        return gradient.detach(), second
-
-    return run
+    def jacobian(self, function, x):
+        return torch.func.jacrev(function)(x.detach())
 
 
-def rosenbrock_hessian(values: np.ndarray):
-    x = torch.tensor(values)
-    second = torch.func.hessian(
-        lambda x: (100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2).sum()
-    )
-    return lambda: (second(x),)
+class Eager(Both):
+    def __init__(self):
+        super().__init__()
+        self.second_order = self._second_order
+
+    def array(self, values, wanted):
+        return torch.tensor(values, requires_grad=wanted)
+
+    def custom(self, x):
+        return Log1pexp.apply(x)
+
+    def value_and_grads(self, function, count=1):
+        def run(*arguments):
+            y = function(*arguments)
+            return y.detach(), *torch.autograd.grad(y, arguments[:count])
+
+        return run
+
+    def _second_order(self, x):
+        (first,) = torch.autograd.grad(TwiceDifferentiable.apply(x).sum(), x, create_graph=True)
+        total = first.sum()
+        return total.detach(), *torch.autograd.grad(total, x)
+
+    def hvp(self, function, x, v):
+        (first,) = torch.autograd.grad(function(x), x, create_graph=True)
+        return torch.autograd.grad(first, x, v)[0]
 
 
-def layer_jacobian(values: np.ndarray):
-    x, w = torch.tensor(values[0]), torch.tensor(values[1:])
-    matrix = torch.func.jacrev(lambda x: torch.tanh(w @ x))
-    return lambda: (matrix(x),)
+class Compile(Both):
+    """Every size compiled for itself, and the rule of log(1 + exp(x)) derived by PyTorch."""
+
+    lacks = LOOPS
+
+    def array(self, values, wanted):
+        return torch.tensor(values)
+
+    def custom(self, x):
+        return torch.log(1 + torch.exp(x))
+
+    def value_and_grads(self, function, count=1):
+        both = torch.func.grad_and_value(function, tuple(range(count)))
+
+        def run(*arguments):
+            gradients, value = both(*arguments)
+            return value, *gradients
+
+        return run
+
+    def hvp(self, function, x, v):
+        return torch.func.jvp(torch.func.grad(function), (x,), (v,))[1]
+
+    def compiled(self, program):
+        torch.compiler.reset()  # other rows' programs, whose guards it would go through
+        return torch.compile(program, dynamic=False)
+
+
+MODES = {"eager": Eager, "compile": Compile}

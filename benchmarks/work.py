@@ -1,66 +1,108 @@
-"""What is measured: each piece of work, in each library that is installed."""
+"""What is measured: a record for each piece of work, its data, and what its results must be."""
 
-import importlib
-import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from benchmarks import LENGTH
-
-LIBRARIES = ("tinygrad_cg", "torch", "autograd", "numpy")
-INSTALLED = tuple(name for name in LIBRARIES if importlib.util.find_spec(name))
+Data = tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True)
 class Work:
-    """One row of the comparison; `function` names the builder in each `with_*` module."""
+    """One row: a program of `library.Library`, by its name, on the arrays that `data` makes.
+
+    Gradients are by the first `wanted` of them.
+    """
 
     name: str
-    function: str
-    data: np.ndarray
-
-    def build(self, library: str) -> Callable[[], tuple]:
-        """The work in one library: a function of no arguments that gives its results, a tuple."""
-        return getattr(importlib.import_module(f"benchmarks.with_{library}"), self.function)(
-            self.data
-        )
+    program: str
+    data: Callable[[], Data]
+    wanted: int = 1
+    size: int = 0
+    """Elements, for the rows of one program that differ in nothing else."""
 
 
-def normal(size: int) -> np.ndarray:
-    """The same numbers on every run."""
-    return np.random.default_rng(size).normal(size=size)
+def vector(size: int, dtype: str = "float64") -> Data:
+    """Normal numbers, the same on every run."""
+    return (np.random.default_rng(size).normal(size=size).astype(dtype),)
+
+
+def scalars(count: int) -> Data:
+    """Numbers a little above 1, whose products stay small."""
+    return (np.array(1.001),) * count
+
+
+def recurrence() -> Data:
+    """Factors for which the states neither die out nor saturate, and the first state."""
+    return np.array([0.9, 1.05, 1.2, 1.5]), np.array([0.1, -0.2, 0.3, -0.4])
+
+
+def layer() -> Data:
+    """An input of 100, and a matrix."""
+    rng = np.random.default_rng(0)
+    return rng.normal(size=100), rng.normal(size=(100, 100)) / 10
+
+
+def logits(rows: int, classes: int) -> Data:
+    """float32 scores and the classes that they are scored by."""
+    rng = np.random.default_rng(rows)
+    scores = rng.normal(size=(rows, classes)).astype("float32")
+    return scores, rng.integers(classes, size=rows)
+
+
+def perceptron(inputs: int, hidden: int, classes: int, batch: int) -> Data:
+    """float32 weights and offsets of two layers, a batch of inputs, and its classes."""
+    rng = np.random.default_rng(batch)
+    shapes = (inputs, hidden), (hidden,), (hidden, classes), (classes,), (batch, inputs)
+    scales = inputs**-0.5, 0.1, hidden**-0.5, 0.1, 1.0
+    arrays = [rng.normal(0, scale, shape) for scale, shape in zip(scales, shapes, strict=True)]
+    return *(array.astype("float32") for array in arrays), rng.integers(classes, size=batch)
+
+
+def logistic(rows: int, columns: int) -> Data:
+    """Weights, a direction, a matrix of inputs, and labels of 0 and 1."""
+    rng = np.random.default_rng(rows)
+    weights, direction = rng.normal(size=(2, columns)) / columns**0.5
+    return weights, direction, rng.normal(size=(rows, columns)), rng.integers(2, size=rows) * 1.0
+
+
+def sized(name: str, program: str, sizes: tuple[int, ...], dtype: str) -> list[Work]:
+    """The same program on vectors of several sizes."""
+    bits = dtype.removeprefix("float")
+    return [
+        Work(f"{name}, n = {n:,}, f{bits}", program, partial(vector, n, dtype), size=n)
+        for n in sizes
+    ]
 
 
 WORK = (
-    Work("log1pexp custom gradient, a scalar", "value_and_gradient", np.array(0.3)),
-    Work("log1pexp custom gradient, n = 1", "value_and_gradient", normal(1)),
-    Work("log1pexp, n = 1, ours compiled", "compiled_value_and_gradient", normal(1)),
-    Work("log1pexp, n = 1,000, ours compiled", "compiled_value_and_gradient", normal(1_000)),
-    Work("log1pexp custom gradient, n = 1,000", "value_and_gradient", normal(1_000)),
-    Work("log1pexp custom gradient, n = 1,000,000", "value_and_gradient", normal(1_000_000)),
-    Work(f"{LENGTH:,} multiplications, y = y * x", "chain", np.array(1.001)),
-    Work(f"{LENGTH:,} multiplications, y = y * constant", "constant_chain", np.array(1.001)),
-    Work("log1pexp, first and second order, n = 1", "second_order", normal(1)),
-    Work("Rosenbrock Hessian, n = 100", "rosenbrock_hessian", normal(100)),
-    Work(
-        "Jacobian of a tanh layer, 100 -> 100",
-        "layer_jacobian",
-        normal(10_100).reshape(101, 100) / 10,
-    ),
+    *sized("log1pexp", "log1pexp", tuple(10**k for k in range(8)), "float64"),
+    *sized("log1pexp", "log1pexp", (1_000, 1_000_000), "float32"),
+    *sized("log1pexp, twice", "second_order", (1,), "float64"),
+    *sized("sin, tanh, exp, cos", "chain", (1_000, 100_000, 10_000_000), "float32"),
+    Work("perceptron 784-256-10", "perceptron", partial(perceptron, 784, 256, 10, 128), 4),
+    Work("cross-entropy (4096, 1000)", "cross_entropy", partial(logits, 4096, 1000)),
+    Work("logistic HVP (10000, 100)", "logistic_hvp", partial(logistic, 10_000, 100)),
+    *sized("Rosenbrock gradient", "rosenbrock", (1_000,), "float64"),
+    *sized("Rosenbrock Hessian", "rosenbrock_hessian", (100,), "float64"),
+    Work("Jacobian of tanh(w x), 100", "layer_jacobian", layer),
+    Work("1,000 times y = y * x", "multiplications", partial(scalars, 1)),
+    Work("1,000 times y = y * 1.001", "constant_multiplications", partial(scalars, 2)),
+    Work("1,000 times h = tanh(h * w)", "recurrence", recurrence),
 )
+"""Add a row here; libraries that lack its program leave it empty."""
+
+TOLERANCES = {"float32": 2e-4, "float64": 1e-9}
 
 
-def check(work: Work, results: dict[str, tuple]) -> None:
-    """All libraries must have computed the same before any of them is timed."""
-    wanted = results["numpy"]
-    for library, values in results.items():
+def check(work: Work, wanted: tuple, results: dict[str, tuple]) -> None:
+    """All must have computed what is wanted, in its precision, before any of them is timed."""
+    for peer, values in results.items():
         for value, right in zip(values, wanted, strict=True):
-            np.testing.assert_allclose(
-                np.asarray(value).squeeze(),
-                np.asarray(right).squeeze(),
-                rtol=1e-9,
-                atol=1e-12,
-                err_msg=f"{library}: {work.name}",
-            )
+            found, right = np.asarray(value), np.asarray(right)
+            message = f"{peer}: {work.name}"
+            assert found.dtype == right.dtype, f"{message}: {found.dtype}, not {right.dtype}"
+            near = TOLERANCES[right.dtype.name] * (np.abs(right).max() + 1e-300)
+            np.testing.assert_allclose(found, right, rtol=0, atol=near, err_msg=message)

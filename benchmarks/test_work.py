@@ -1,0 +1,25 @@
+"""One benchmark for each piece of work in each library and mode that is installed."""
+
+import pytest
+
+from benchmarks.peers import BY_HAND, INSTALLED
+from benchmarks.work import WORK, check
+
+LARGE = 1_000_000  # elements, more than which are only worth the wait if it is timed
+
+
+@pytest.mark.parametrize("peer", INSTALLED, ids=lambda peer: peer.name)
+@pytest.mark.parametrize("work", WORK, ids=lambda work: work.name)
+def test_work(benchmark, work, peer):
+    """Time the work, its results checked against the formulas in NumPy."""
+    if benchmark.disabled and work.size > LARGE:
+        pytest.skip("large, and not timed")
+    run = peer.build(work)
+    if run is None:
+        pytest.skip("the library has no such program")
+    benchmark.group = work.name
+    run()
+    results = benchmark(run)
+    wanted = BY_HAND.build(work)
+    assert wanted is not None
+    check(work, wanted(), {peer.name: results})

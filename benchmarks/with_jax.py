@@ -1,0 +1,76 @@
+"""The work in JAX, operation by operation and compiled."""
+
+import importlib
+from typing import Any
+
+from benchmarks import STEPS
+from benchmarks.library import LOOPS, Library
+
+jax: Any = importlib.import_module("jax")
+jax.config.update("jax_enable_x64", True)
+jnp = jax.numpy
+
+
+@jax.custom_vjp
+def log1pexp(x):
+    return jnp.log(1 + jnp.exp(x))
+
+
+def forward(x):
+    e = jnp.exp(x)
+    return jnp.log(1 + e), e
+
+
+log1pexp.defvjp(forward, lambda e, dy: (dy * (1 - 1 / (1 + e)),))
+
+
+class Eager(Library):
+    def __init__(self):
+        self.exp, self.log, self.sin, self.cos = jnp.exp, jnp.log, jnp.sin, jnp.cos
+        self.tanh, self.sum, self.mean, self.matvec = jnp.tanh, jnp.sum, jnp.mean, jnp.matmul
+        self.relu, self.softplus, self.custom = jax.nn.relu, jax.nn.softplus, log1pexp
+        super().__init__()
+
+    def array(self, values, wanted):
+        return jnp.asarray(values)
+
+    def finished(self, results):
+        for result in results:
+            result.block_until_ready()
+        return results
+
+    def value_and_grads(self, function, count=1):
+        both = jax.value_and_grad(function, tuple(range(count)))
+
+        def run(*arguments):
+            value, gradients = both(*arguments)
+            return value, *gradients
+
+        return run
+
+    def mean_cross_entropy(self, logits, labels):
+        chances = jax.nn.log_softmax(logits)
+        return -jnp.mean(jnp.take_along_axis(chances, labels[:, None], 1))
+
+    def hessian(self, function, x):
+        return jax.hessian(function)(x)
+
+    def hvp(self, function, x, v):
+        return jax.jvp(jax.grad(function), (x,), (v,))[1]
+
+    def jacobian(self, function, x):
+        return jax.jacobian(function)(x)
+
+
+class Jit(Eager):
+    lacks = LOOPS - {"recurrence"}
+
+    def _recurrence(self, w, h):
+        h, _ = jax.lax.scan(lambda h, _: (jnp.tanh(h * w), None), h, None, STEPS)
+        return jnp.sum(h)
+
+    def compiled(self, program):
+        return jax.jit(program)
+
+
+MODES = {"eager": Eager, "jit": Jit}

@@ -1,0 +1,59 @@
+"""The work in TensorFlow: eager, as a graph, and compiled by XLA."""
+
+import importlib
+from typing import Any
+
+from benchmarks import STEPS, THREADS
+from benchmarks.library import LOOPS
+from benchmarks.tapes import Tapes
+
+tf: Any = importlib.import_module("tensorflow")
+tf.config.threading.set_intra_op_parallelism_threads(THREADS)
+tf.config.threading.set_inter_op_parallelism_threads(THREADS)
+
+
+class Eager(Tapes):
+    def __init__(self):
+        super().__init__(tf)
+
+    def mean_cross_entropy(self, logits, labels):
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+        return tf.reduce_mean(losses)
+
+    def hessian(self, function, x):
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            _, gradient = self.value_and_grads(function)(x)
+        return outer.jacobian(gradient, x)
+
+    def hvp(self, function, x, v):
+        with tf.autodiff.ForwardAccumulator(x, v) as forward:
+            _, gradient = self.value_and_grads(function)(x)
+        return forward.jvp(gradient)
+
+    def jacobian(self, function, x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = function(x)
+        return tape.jacobian(y, x)
+
+
+class Graph(Eager):
+    lacks = LOOPS - {"recurrence"}
+
+    def _recurrence(self, w, h):
+        (h,) = tf.while_loop(
+            lambda _: True, lambda h: (tf.tanh(h * w),), (h,), maximum_iterations=STEPS
+        )
+        return tf.reduce_sum(h)
+
+    def compiled(self, program):
+        return tf.function(program)
+
+
+class XLA(Graph):
+    def compiled(self, program):
+        return tf.function(program, jit_compile=True)
+
+
+MODES = {"eager": Eager, "function": Graph, "XLA": XLA}
