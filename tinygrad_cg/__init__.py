@@ -61,6 +61,7 @@ from .batching import vectorized_map, vmap
 from .config.threading import get_num_threads, set_num_threads
 from .convert import IndexedSlices, is_tensor
 from .custom_gradient import custom_gradient, grad_pass_through
+from .derivatives import custom_derivatives
 from .dtypes import (
     DType,
     as_dtype,
@@ -195,6 +196,7 @@ __all__ = [
     "cos",
     "cosh",
     "cumsum",
+    "custom_derivatives",
     "custom_gradient",
     "divide",
     "double",

@@ -158,7 +158,7 @@ class Batch(Level):
                 for gradient, one in zip(gradients, batched, strict=True)
             ]
 
-        lifted = Lifted(call.definition, pull)
+        lifted = Lifted(call.definition, pull, type(call) is Lifted and call.passes)
         lower = [one.physical if self.has(one) else one for one in inputs]
         outer = list(map(self.physical, outputs)) if for_each else outputs
         results = settle(state.frame, lifted, lower, outer)

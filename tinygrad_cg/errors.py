@@ -26,6 +26,10 @@ class ArgumentTypeError(TypeError, ValueError):
     """An argument of the wrong type, for which the original raises ValueError."""
 
 
+class DerivativeOrderError(LookupError):
+    """A derivative of a higher order than what the user declared, or vouches for."""
+
+
 class CustomGradientWarning(UserWarning):
     """A custom rule was not used, or what it returned had to be adapted."""
 

@@ -21,6 +21,7 @@ from .levels import (
     is_alive,
     late_for,
     late_tokens,
+    next_serial,
     state,
     watched_since,
 )
@@ -56,7 +57,11 @@ def differentiate(
             node = find(node, token)
         nodes.append(node)
     constants = {find(one._rec, token) for one in stopped} if stopped else ()
-    totals, visited = sweep(token, seeds, set(nodes), constants)
+    before, token.sweep = token.sweep, next_serial()
+    try:
+        totals, visited = sweep(token, seeds, set(nodes), constants)
+    finally:
+        token.sweep = before
     results = list(map(totals.get, nodes))
     for target, gradient in unrecorded:
         _add_directly(token, target, gradient, sources, results)
