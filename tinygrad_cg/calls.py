@@ -49,18 +49,19 @@ class Call(NamedTuple):
 class Lifted:
     """A call as the levels below a transformation see it: `pull` takes and gives their tensors.
 
-    A target that nobody asks for is None for it. If the call `passes`, its outputs are its inputs.
+    A target that nobody asks for is None for it. Where the output is the input, ``along`` maps
+    the input's tangent, of an accumulator with some token, to that of the output.
     """
 
     def __init__(
         self,
         definition: Definition,
         pull: Callable[[Sequence, Sequence], list],
-        passes: bool = False,
+        along: Callable[[Any, Token], Any] | None = None,
     ):
         self.definition = definition
         self.pull = pull
-        self.passes = passes
+        self.along = along
 
 
 def one_output(frame: Frame, call: Call, inputs: Sequence[Tensor], y: Tensor) -> Tensor:

@@ -49,7 +49,7 @@ def refuse_captured(definition: Definition, value: Tensor) -> None:
     while record is not None:
         if type(record) is not Late:
             for level in stack(state.frame):
-                token = level if type(level) is Token else getattr(level, "_token", None)
+                token: Any = level if type(level) is Token else getattr(level, "_token", None)
                 if token in record.group and not token.everything:
                     raise TypeError(
                         f"`{definition.name}` captures a tensor or Variable that is watched, and "
