@@ -13,6 +13,7 @@ from . import (
     compat,
     config,
     contrib,
+    debugging,
     dtypes,
     errors,
     experimental,
@@ -61,6 +62,7 @@ from .batching import vectorized_map, vmap
 from .config.threading import get_num_threads, set_num_threads
 from .convert import IndexedSlices, is_tensor
 from .custom_gradient import custom_gradient, grad_pass_through
+from .debugging import debug_nans
 from .derivatives import custom_derivatives
 from .dtypes import (
     DType,
@@ -198,6 +200,8 @@ __all__ = [
     "cumsum",
     "custom_derivatives",
     "custom_gradient",
+    "debug_nans",
+    "debugging",
     "divide",
     "double",
     "dtypes",

@@ -224,6 +224,7 @@ class State(threading.local):
         self.rules: list[Any] = []  # the definitions whose rules are running, innermost last
         self.overrides: dict[int, Any] = {}  # values that Variables have in this thread alone
         self.sweep = 0  # the number of the sweep whose lifted rule runs (see calls)
+        self.run_rule: Any = None  # what runs the rules of nodes, where somebody watches them run
         self.draws: Any = None  # what gives random numbers here, in the generator's place
         self.base_graph = base = State.base
         if base is not None:

@@ -147,6 +147,7 @@ def sweep(
     totals: dict[Any, Any] = {}
     visited: list[Node] = []
     owned: set[Node] | None = set() if state.frame is None else None
+    run = state.run_rule
     latest: Any = None  # of the nodes whose rules are to run, the one with the highest serial
     heap: list[tuple[int, Any]] = []  # the others
     pending: Iterable[tuple[Any, Any]] = seeds
@@ -193,7 +194,8 @@ def sweep(
         else:
             if type(dy) is list:
                 dy = _without_gaps(node, dy)
-            pending = zip(node.inputs, node.rule(node, dy), strict=True)
+            found = node.rule(node, dy) if run is None else run(node, dy)
+            pending = zip(node.inputs, found, strict=True)
 
 
 def _latest(one: Node, other: Node, heap: list[tuple[int, Any]]) -> Node:
