@@ -83,11 +83,10 @@ class Limit(Listener):
     def guarded(self, tensor: Tensor) -> Tensor:
         """An input of the function: a sweep that reaches it has differentiated once more."""
         alias = self._alias(tensor, 1)
-        tensor: Any = alias
-        while tensor is not None:  # levels below a batch know the whole of it
-            found = {one for one in _accumulators() if find(tensor._rec, one) is not None}
-            self.followers |= found
-            tensor = getattr(tensor, "physical", None)
+        whole: Any = alias
+        while whole is not None:  # levels below a batch know the whole of it
+            self.followers |= {one for one in _accumulators() if find(whole._rec, one) is not None}
+            whole = getattr(whole, "physical", None)
         return alias
 
     def upstream(self, dy: Tensor) -> Tensor:

@@ -36,10 +36,8 @@ class NaNDetector(Watcher):
             made = "made"
         else:
             return
-        what = "a NaN" if nan and self.nans else "an infinity"
-        _refuse(
-            site(), f"{made} {what}", np.isnan if nan and self.nans else np.isinf, inputs, outputs
-        )
+        what, question = ("a NaN", np.isnan) if nan and self.nans else ("an infinity", np.isinf)
+        _refuse(site(), f"{made} {what}", question, inputs, outputs)
 
 
 def _array(tensor: Any) -> np.ndarray:
@@ -67,7 +65,9 @@ def _refuse(site: Site, what: str, question: Any, inputs: Sequence, outputs: Seq
     lines.append(f"  {site.way}, order {site.order}{_rule(site)}")
     lines.append(_where("at", site.line))
     if site.recorded is not None and site.recorded != site.line:
-        lines.append(_where("the rule is that of", site.recorded))
+        lines.append(_where("the rule is that of what was computed at", site.recorded))
+    if site.asked is not None and site.asked != site.line:
+        lines.append(_where("the gradient was asked for at", site.asked))
     if what.startswith("received"):
         lines.append(
             "  It was there before: in a value from outside the watched part, in a constant, or in "
@@ -123,8 +123,8 @@ def _where(label: str, line: Line) -> str:
 
 def _range(array: Any) -> str:
     """What values an array has, in a few words."""
-    if not isinstance(array, np.ndarray) or not array.size or array.dtype.kind not in "iuf":
-        return "no numbers" if not getattr(array, "size", 0) else "not real"
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "iuf":
+        return "not real numbers"
     finite = array[np.isfinite(array)] if array.dtype.kind == "f" else array
     if not finite.size:
         return "no finite number"
@@ -156,7 +156,10 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
 
 
 def disable_check_numerics() -> None:
-    """Undo `enable_check_numerics` in this thread. After ``tf.debugging.disable_check_numerics``."""
+    """Undo `enable_check_numerics` in this thread.
+
+    After ``tf.debugging.disable_check_numerics``.
+    """
     enabled = _enabled()
     if enabled is not None:
         enabled.__exit__()

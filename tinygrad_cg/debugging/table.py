@@ -10,19 +10,17 @@ from typing import Any, NamedTuple
 
 from .watcher import Line, Site
 
-HEADERS = ("way", "order", "operation", "in the rule of", "operands", "result")
+HEADERS = ("", "way", "order", "operation", "in the rule of", "operands", "result")
 HEADERS += ("norm", "us", "not finite", "line")
 _NUMBERS = ("order", "norm", "us")
 
 
 class Row(NamedTuple):
-    """All events of one site in one stretch of a trace: `count`, in repeats of `groups` times."""
+    """Events of one site in a trace: one, or one for each repeat of what `mark` holds together."""
 
-    place: int
     site: Site
-    events: Sequence[Any]
-    count: int
-    groups: tuple[int, ...]
+    mark: str
+    events: list[Any]
 
     @property
     def finite(self) -> bool:
@@ -30,9 +28,10 @@ class Row(NamedTuple):
 
     def cells(self) -> tuple[str, ...]:
         site = self.site
-        times = f" x{self.count}" if self.count > 1 else ""
+        times = f" x{len(self.events)}" if len(self.events) > 1 else ""
         name = {"operation": "", "call": "custom ", "rule": "rule of "}[site.kind] + site.name
         return (
+            self.mark,
             site.way,
             str(site.order),
             name + times,
@@ -57,11 +56,11 @@ class Row(NamedTuple):
         return f"{sum(seconds) * 1e6:.1f}" if seconds else ""
 
     def _finite(self) -> str:
-        nans = sum(event.nans for event in self.events)
-        infs = sum(event.infs for event in self.events)
-        return ", ".join(
-            f"{count} {what}" for count, what in ((nans, "nan"), (infs, "inf")) if count
-        )
+        counts = {
+            "nan": sum(event.nans for event in self.events),
+            "inf": sum(event.infs for event in self.events),
+        }
+        return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
 
 
 def where(line: Line) -> str:

@@ -15,7 +15,7 @@ from .watcher import Line, Site, Watcher, values
 class Event(NamedTuple):
     """One operation, call of a custom gradient, or rule of one, as it was computed.
 
-    Of `site`: kind, name, way, order, rule, inputs, outputs, line, recorded. `norm` is the
+    Of `site`: kind, name, way, order, rule, inputs, outputs, line, recorded, asked. `norm` is the
     Euclidean norm of all outputs together, None if there are no floats among them; `nans` and
     `infs` count their elements that are no finite numbers. `seconds` is None for a call, whose
     operations are events of their own; that of a rule includes its operations.
@@ -64,6 +64,10 @@ class Event(NamedTuple):
         return self.site.recorded
 
     @property
+    def asked(self) -> Line | None:
+        return self.site.asked
+
+    @property
     def finite(self) -> bool:
         return not (self.nans or self.infs)
 
@@ -107,21 +111,12 @@ class Trace(Watcher):
         sites = list(self._sites)
         numbers = {site: i for i, site in enumerate(sites)}
         found: list[Row] = []
-        place = 0
+        remaining = iter(self.events)
         for item in fold([numbers[event.site] for event in self.events]):
-            place = self._add(found, item, place)
+            rows = [Row(sites[number], mark, []) for number, mark in _flat(item)]
+            _fill(item, rows, 0, remaining)
+            found += rows
         return found
-
-    def _add(self, found: list[Row], item: Any, place: int) -> int:
-        """The rows of a folded item that begins at the event `place`; where the next begins."""
-        flat = _flat(item, 1, ())
-        size = sum(count for _, count, _ in flat) if isinstance(item, Repeat) else 1
-        events = self.events[place : place + size]
-        for number, count, groups in flat:
-            site = list(self._sites)[number]
-            same = [event for event in events if event.site is site]
-            found.append(Row(place, site, same, count, groups))
-        return place + size
 
     def __str__(self) -> str:
         return text(self.rows(), self._summary(), self.limit)
@@ -154,14 +149,28 @@ def measure(outputs: Sequence) -> tuple[float | None, int, int]:
         return norm, nans, sum(int(np.isinf(one).sum()) for one in wide)
 
 
-def _flat(item: Any, times: int, groups: tuple[int, ...]) -> list[tuple[int, int, tuple]]:
-    """The sites of an item, how often each comes, and the counts of the repeats it is in."""
+def _flat(item: Any) -> list[tuple[int, str]]:
+    """The sites of a folded item, each with the mark of the repeats that it is in."""
     if not isinstance(item, Repeat):
-        return [(item, times, groups)]
-    found = []
-    for part in item.part:
-        found += _flat(part, times * item.count, (*groups, item.count))
-    return found
+        return [(item, "")]
+    found = [one for part in item.part for one in _flat(part)]
+    if len(found) == 1:
+        return found
+    marks = ["┌", *"│" * (len(found) - 2), "└"]
+    return [(site, sign + mark) for sign, (site, mark) in zip(marks, found, strict=True)]
+
+
+def _fill(item: Any, rows: list[Row], first: int, remaining: Iterator[Event]) -> int:
+    """Hand the events of an item to its rows, from the `first` on; returns the row after them."""
+    if not isinstance(item, Repeat):
+        rows[first].events.append(next(remaining))
+        return first + 1
+    after = first
+    for _ in range(item.count):
+        after = first
+        for part in item.part:
+            after = _fill(part, rows, after, remaining)
+    return after
 
 
 def trace() -> Trace:

@@ -11,6 +11,7 @@ import sys
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -21,8 +22,9 @@ from ..calls import Call, settle
 from ..errors import is_ours
 from ..forward import ForwardAccumulator, push_forward
 from ..function.trace import Trace as FunctionTrace
-from ..levels import Level, Node, next_serial, stack, state
+from ..levels import Level, Node, Token, find, next_serial, stack, state
 from ..primitive import Primitive, apply
+from ..recording import part
 from ..sweep import sweep
 from ..tensor import Tensor
 from ..transposition import Transposition, transposed
@@ -87,7 +89,8 @@ class Site(NamedTuple):
     `kind` is "operation", "call" (of a custom gradient) or "rule" (of one); `way` "forward",
     "backward" or "tangent"; `order` counts the derivatives taken; `rule` is the rule it is part
     of, or "" outside of rules; `inputs` and `outputs` are texts of dtypes and shapes; `line` is
-    the user's, `recorded` that of the operation which the rule belongs to.
+    the user's, `recorded` that of the operation which the rule belongs to, `asked` that which
+    asked for the gradient.
     """
 
     kind: str
@@ -99,6 +102,7 @@ class Site(NamedTuple):
     outputs: tuple[str, ...]
     line: Line
     recorded: Line | None
+    asked: Line | None
 
 
 class Watcher(Level):
@@ -107,6 +111,7 @@ class Watcher(Level):
     def __init__(self) -> None:
         self._serials: list[int] = []  # of what was seen, with the order and line of each
         self._orders: list[tuple[int, Line]] = []
+        self._reached: dict[int, tuple[int, int]] = {}  # by serial: in which sweep, which order
         self._running: list[Running] = []
         self._latest: Running | None = None
 
@@ -168,7 +173,12 @@ class Watcher(Level):
         """Run the rule of a node in a sweep."""
         where = place()
         known, recorded = self._of(node.serial)
-        order = self._running[0].order if self._running else known + (not where.transposing)
+        token = max(node.group, key=attrgetter("sweep"))
+        sweep, order = self._reached.pop(node.serial, (0, 0))
+        order = max(known + (not where.transposing), order * (sweep == token.sweep))
+        self._reach(node, token, order)
+        if self._running:
+            order = self._running[0].order
         definition = getattr(node.saved, "definition", None)
         name = _rule_name(node) if definition is None else definition.name
         self._running.append(Running(name, order, recorded, where.tangents))
@@ -183,6 +193,17 @@ class Watcher(Level):
         finally:
             self._latest = self._running.pop()
         return found
+
+    def _reach(self, node: Node, token: Token, order: int) -> None:
+        """The rules of a node's operands will be of the order of its own, at least."""
+        for one in node.inputs:
+            operand = find(one, token)
+            if operand is not None and operand.rule is part:
+                operand = operand.inputs[0]
+            if operand is not None and operand.rule is not None:
+                sweep, known = self._reached.get(operand.serial, (0, 0))
+                known = max(known, order) if sweep == token.sweep else order
+                self._reached[operand.serial] = token.sweep, known
 
     def _of(self, serial: int) -> tuple[int, Line | None]:
         """The order and the user's line of what recorded the node with this serial number."""
@@ -216,6 +237,7 @@ class Watcher(Level):
                 tuple(map(_type, outs)),
                 where.line,
                 running.recorded if running else None,
+                where.asked,
             )
 
         self.sees(site, inputs, outs, took)
