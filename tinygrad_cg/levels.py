@@ -36,7 +36,7 @@ class Token:
     ``alive`` turns False when the tape is gone, ``paused`` is True while it does not record
     on purpose, ``everything`` marks a graph: it records operations on unwatched tensors too.
     For a ``natural`` one custom gradients are the operations inside, and their rules nothing.
-    While a sweep of it runs, ``sweep`` is a number of that sweep's own, else 0.
+    While a sweep of it runs, and sweeps are tracked, ``sweep`` is that sweep's number, else 0.
     """
 
     __slots__ = ("alive", "everything", "natural", "paused", "sweep")

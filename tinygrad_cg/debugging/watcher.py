@@ -25,7 +25,7 @@ from ..function.trace import Trace as FunctionTrace
 from ..levels import Level, Node, Token, find, next_serial, stack, state
 from ..primitive import Primitive, apply
 from ..recording import part
-from ..sweep import sweep
+from ..sweep import sweep, track
 from ..tensor import Tensor
 from ..transposition import Transposition, transposed
 
@@ -130,6 +130,7 @@ class Watcher(Level):
                 f"{self._name()} inside a function that is being traced: there are no values "
                 "yet. Enter it around the call, where the function then runs operation by operation"
             )
+        track()
         levels.insert(self, len(found))
         state.run_rule = _run_rule
         return self
