@@ -139,8 +139,9 @@ class ForwardAccumulator(Level):
         """The tangents of the outputs, by the transpose of the rule."""
         results = settle(state.frame, call, inputs, outputs)
         tangents = [None if one is None else self._tangent(one) for one in inputs]
-        if type(call) is Lifted and call.along is not None and tangents[0] is not None:
-            natural = [call.along(tangents[0], self._token)]
+        if type(call) is Lifted and call.along is not None:
+            first = tangents[0]
+            natural = [None if first is None else call.along(first, self._token)]
         elif all(one is None for one in tangents):
             natural = [self._tangent(output) for output in outputs]
             if any(one is not None for one in natural):

@@ -1,9 +1,9 @@
 """How often a custom gradient may be differentiated: ``custom_gradient(f, max_order=n)``.
 
 The function gets its inputs, and its rule the upstream gradients, as aliases that have nodes of
-their own, and so have the gradients that a rule returns. A sweep that comes through a gradient of
-order k and reaches an input asks for order k + 1; one that reaches an upstream gradient, in which
-a rule is linear, for another one of order k.
+their own, and so have the gradients that a rule returns, which depend on the inputs whatever they
+are made of. A sweep that comes through a gradient of order k asks for order k + 1 by the inputs;
+by an upstream gradient, in which a rule is linear, for another one of order k.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy import ndarray
 
 from . import nest
 from .calls import Lifted, settle
-from .convert import is_differentiable
+from .convert import convert, is_differentiable, is_weak
 from .errors import DerivativeOrderError
 from .levels import Listener, find, remove_listener, stack, state
 from .rules import Definition
@@ -58,6 +58,7 @@ class Limit(Listener):
     def __init__(self, definition: Definition, most: int):
         self.definition = definition
         self.most = most
+        self.inputs: list[Tensor] = []
         self.followers: set[Any] = set()  # of the inputs: the accumulators' tokens
         self.reached = (0, 0)  # a sweep, and the highest order of the gradients it came through
         self.read: dict[int, tuple[Variable, Any]] = {}
@@ -74,7 +75,8 @@ class Limit(Listener):
                 dys = tuple(map(self.upstream, dys))
             with self.variables():
                 returned = grad_fn(*dys, **keywords)
-            return nest.map_structure(lambda one: self.gradient(one, 1), returned)
+            dtype = nest.flatten(keywords.get("upstream", dys))[0].dtype
+            return nest.map_structure(lambda one: self.gradient(_tensor(one, dtype), 1), returned)
 
         return ruled
 
@@ -83,6 +85,7 @@ class Limit(Listener):
     def guarded(self, tensor: Tensor) -> Tensor:
         """An input of the function: a sweep that reaches it has differentiated once more."""
         alias = self._alias(tensor, 1)
+        self.inputs.append(tensor)
         whole: Any = alias
         while whole is not None:  # levels below a batch know the whole of it
             self.followers |= {one for one in _accumulators() if find(whole._rec, one) is not None}
@@ -100,7 +103,7 @@ class Limit(Listener):
                 return [self.gradient(dy, order + more) for dy in dys]
             return list(dys)
 
-        return self._passed(tensor, pull, lambda tangent, token: tangent)
+        return self._passed([tensor], pull, lambda tangent, token: tangent)
 
     def gradient(self, value: Any, order: int) -> Any:
         """A gradient of so high an order, which may be differentiated again, or not."""
@@ -109,19 +112,22 @@ class Limit(Listener):
         self._check(order)
 
         def pull(dys: Sequence, targets: Sequence) -> list:
+            if state.sweep and any(target is not None for target in targets[1:]):
+                self._check(order + 1)
             sweep, known = self.reached
             self.reached = state.sweep, max(order, known if sweep == state.sweep else 0)
-            return list(dys)
+            return [*dys, *[None] * (len(targets) - 1)]
 
         def along(tangent: Any, token: Any) -> Any:
             return self.gradient(tangent, order + (token in self.followers))
 
-        return self._passed(value, pull, along)
+        return self._passed([value, *self.inputs], pull, along)
 
-    def _passed(self, tensor: Tensor, pull: Callable, along: Callable) -> Tensor:
+    def _passed(self, inputs: list[Tensor], pull: Callable, along: Callable) -> Tensor:
+        """The first of `inputs`, as something that depends on all of them."""
         if state.frame is None:
-            return tensor
-        return settle(state.frame, Lifted(self.definition, pull, along), [tensor], [tensor])[0]
+            return inputs[0]
+        return settle(state.frame, Lifted(self.definition, pull, along), inputs, inputs[:1])[0]
 
     def _check(self, order: int) -> None:
         """Accumulators differentiate what is computed, each once more, as it is computed."""
@@ -158,6 +164,13 @@ class Limit(Listener):
         data = state.overrides.get(id(variable), variable._data)
         tensor = Tensor(data, record) if type(data) is ndarray else data._with_record(record)
         variable._rec = self.guarded(tensor)._rec
+
+
+def _tensor(value: Any, dtype: Any) -> Any:
+    """What a rule returned, as a tensor, if it is one gradient."""
+    if isinstance(value, ndarray) or is_weak(value):
+        return convert(value, dtype if is_weak(value) else None)
+    return value
 
 
 def _accumulators() -> list[Any]:

@@ -16,7 +16,7 @@ class Repeat(NamedTuple):
 
 
 def fold(sequence: Sequence[Hashable]) -> list:
-    """The sequence with its repeats folded, those inside of repeats first."""
+    """The sequence with its repeats folded, and those inside of them."""
     items = list(sequence)
     while True:
         folded = _once(items)
@@ -32,7 +32,7 @@ def _once(items: list) -> list:
     while i < len(items):
         period, count = _repeat(items, i, following)
         if count > 1:
-            found.append(Repeat(tuple(items[i : i + period]), count))
+            found.append(Repeat(tuple(fold(items[i : i + period])), count))
         else:
             found.append(items[i])
         i += period * count

@@ -23,7 +23,7 @@ from ..errors import is_ours
 from ..forward import ForwardAccumulator, push_forward
 from ..function.trace import Trace as FunctionTrace
 from ..levels import Level, Node, Token, find, next_serial, stack, state
-from ..primitive import Primitive, apply
+from ..primitive import Primitive, _process, apply
 from ..recording import part
 from ..sweep import sweep, track
 from ..tensor import Tensor
@@ -35,6 +35,7 @@ _SWEEP = sweep.__code__
 _PUSH = push_forward.__code__
 _TRANSPOSED, _CUSTOM = transposed.__code__, ForwardAccumulator.custom_call.__code__
 _TRANSPOSING = Transposition.__call__.__code__
+_ENTRIES = (_process.__code__, settle.__code__)  # where a level is handed what it is to do
 
 
 class Place(NamedTuple):
@@ -45,6 +46,7 @@ class Place(NamedTuple):
     adding: bool  # whether the sweep itself computes, between rules
     tangents: int  # how many accumulators' tangents are being computed, one inside the other
     transposing: bool
+    tokens: frozenset[Any] | None  # of the tapes that can see a tangent; None for all else
 
 
 def place() -> Place:
@@ -52,10 +54,12 @@ def place() -> Place:
     line = asked = None
     adding = transposing = False
     sweeps = tangents = 0
-    frame = sys._getframe(1)
+    frame, entered = sys._getframe(1), None
     while frame is not None:
         code = frame.f_code
-        if not is_ours(code.co_filename):
+        if code in _ENTRIES:
+            entered = entered if tangents else frame
+        elif not is_ours(code.co_filename):
             here = code.co_filename, frame.f_lineno
             line = line or here
             if sweeps and asked is None:
@@ -71,7 +75,10 @@ def place() -> Place:
         elif code is _TRANSPOSING:
             transposing = True
         frame = frame.f_back
-    return Place(line or ("<unknown>", 0), asked, adding, tangents, transposing)
+    tokens = None
+    if tangents and entered is not None:
+        tokens = frozenset(stack(entered.f_locals["frame"]))
+    return Place(line or ("<unknown>", 0), asked, adding, tangents, transposing, tokens)
 
 
 class Running(NamedTuple):
@@ -109,8 +116,8 @@ class Watcher(Level):
     """The level of one watch. A subclass says what it does with what it `sees`."""
 
     def __init__(self) -> None:
-        self._serials: list[int] = []  # of what was seen, with the order and line of each
-        self._orders: list[tuple[int, Line]] = []
+        self._serials: list[int] = []  # of what was seen; with its order, line and tapes
+        self._orders: list[tuple[int, Line, frozenset | None]] = []
         self._reached: dict[int, tuple[int, int]] = {}  # by serial: in which sweep, which order
         self._running: list[Running] = []
         self._latest: Running | None = None
@@ -173,7 +180,7 @@ class Watcher(Level):
     def run(self, call: Callable[[Node, Any], Any], node: Node, dy: Any) -> Sequence:
         """Run the rule of a node in a sweep."""
         where = place()
-        known, recorded = self._of(node.serial)
+        known, recorded = self._of(node)
         token = max(node.group, key=attrgetter("sweep"))
         sweep, order = self._reached.pop(node.serial, (0, 0))
         order = max(known + (not where.transposing), order * (sweep == token.sweep))
@@ -206,10 +213,13 @@ class Watcher(Level):
                 known = max(known, order) if sweep == token.sweep else order
                 self._reached[operand.serial] = token.sweep, known
 
-    def _of(self, serial: int) -> tuple[int, Line | None]:
-        """The order and the user's line of what recorded the node with this serial number."""
-        i = bisect_right(self._serials, serial)
-        return self._orders[i - 1] if i else (0, None)
+    def _of(self, node: Node) -> tuple[int, Line | None]:
+        """The order and the user's line of what a node was recorded for."""
+        for i in range(bisect_right(self._serials, node.serial) - 1, -1, -1):
+            order, line, tokens = self._orders[i]
+            if tokens is None or not tokens.isdisjoint(node.group):
+                return order, line
+        return 0, None
 
     def _seen(self, kind: str, name: str, ins: Sequence, outs: Sequence, took: Any, serial: int):
         inputs = [one for one in ins if one is not None]
@@ -225,7 +235,7 @@ class Watcher(Level):
             way = "tangent"
         if kind != "rule":  # nodes are of what the rule computes
             self._serials.append(serial)
-            self._orders.append((order, where.line))
+            self._orders.append((order, where.line, where.tokens))
 
         def site() -> Site:
             return Site(
