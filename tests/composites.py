@@ -139,6 +139,43 @@ def doubled(x):
     return y, lambda dy: 2.0 * dy * y
 
 
+declared_sine = tf.custom_derivatives(tf.sin, lambda x: declared_cosine(x), beyond="differentiate")
+declared_cosine = tf.custom_derivatives(tf.cos, lambda x: -declared_sine(x), beyond="differentiate")
+
+
+@tf.custom_derivatives
+def declared_product(x, y):
+    """x y**2, with all its derivatives."""
+    return x * y**2
+
+
+declared_product.derivative(lambda x, y: (y**2, 2.0 * x * y))
+declared_product.derivative(((None, lambda x, y: 2 * y), lambda x, y: (2.0 * y, 2.0 * x)))
+declared_product.derivative(lambda x, y: ((None, (0.0, 2.0)), ((0.0, 2.0), (2.0, 0.0))))
+declared_product.derivative(lambda x, y: ((((0.0,) * 2,) * 2,) * 2,) * 2)
+
+declared_squares = tf.custom_derivatives(
+    lambda x: tf.reduce_sum(x * x) * x,
+    vjp=[
+        lambda dy, x: tf.reduce_sum(x * x) * dy + 2.0 * x * tf.reduce_sum(dy * x),
+        lambda dy, way, x: (
+            2.0
+            * (
+                tf.reduce_sum(dy * way) * x
+                + dy * tf.reduce_sum(x * way)
+                + way * tf.reduce_sum(dy * x)
+            )
+        ),
+    ],
+    beyond="differentiate",
+)
+declared_pushed = tf.custom_derivatives(
+    lambda x: tf.reduce_sum(x * x) * x,
+    jvp=lambda way, x: tf.reduce_sum(x * x) * way + 2.0 * x * tf.reduce_sum(way * x),
+    beyond="differentiate",
+)
+
+
 _cube = tf.primitive("composites_cube", lambda x: x**3, shape=lambda x: x.shape, replace=True)
 
 
@@ -189,6 +226,10 @@ TRUE = {
         sine_and_cosine(x)["sin"] * sine_and_cosine(x * x)["cos"] + sine_and_cosine(x)["sin"]
     ),
     "rules in rules": lambda x: tf.reduce_sum(rule_in_rule_in_rule(x)) * tf.reduce_sum(x),
+    "declared": lambda x: tf.reduce_sum(declared_sine(x * x) * declared_cosine(x)),
+    "declared partials": lambda x: tf.reduce_sum(declared_product(x, tf.sin(x[::-1]))) ** 2,
+    "declared products": lambda x: tf.reduce_sum(tf.sin(declared_squares(x)) * x),
+    "a declared tangent": lambda x: tf.reduce_sum(declared_pushed(tf.sin(x)) ** 2),
     "the user's operation": lambda x: tf.reduce_sum(_cube(x) * tf.sin(x)),
     "the user's, two outputs": lambda x: tf.reduce_sum(_polar(x)[0] * _polar(x * x)[1] * x),
 }

@@ -26,7 +26,8 @@ NAMESPACES = (
     *(".keras.ops", ".keras.random"),
 )
 NOT_OPERATIONS = {  # rules, and questions whose answer is no tensor
-    *("NotDifferentiable", "custom_gradient", "function", "grad_pass_through", "gradients"),
+    *("NotDifferentiable", "custom_derivatives", "custom_gradient", "debug_nans", "function"),
+    *("grad_pass_through", "gradients"),
     "primitive",
     *("recompute_grad", "as_dtype", "executing_eagerly"),
     "convert_to_numpy",

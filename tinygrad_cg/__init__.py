@@ -17,6 +17,7 @@ from . import (
     compat,
     config,
     contrib,
+    debugging,
     dtypes,
     errors,
     experimental,
@@ -62,6 +63,8 @@ from .batching import vectorized_map, vmap
 from .config.threading import get_num_threads, set_num_threads
 from .convert import IndexedSlices, is_tensor
 from .custom_gradient import custom_gradient, grad_pass_through
+from .debugging import debug_nans
+from .derivatives import custom_derivatives
 from .dtypes import (
     DType,
     as_dtype,
@@ -192,7 +195,10 @@ __all__ = [
     "cos",
     "cosh",
     "cumsum",
+    "custom_derivatives",
     "custom_gradient",
+    "debug_nans",
+    "debugging",
     "divide",
     "double",
     "dtypes",

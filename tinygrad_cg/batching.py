@@ -158,7 +158,17 @@ class Batch(Level):
                 for gradient, one in zip(gradients, batched, strict=True)
             ]
 
-        lifted = Lifted(call.definition, pull)
+        def along(tangent: Tensor, token: Any) -> Tensor:
+            push(self)
+            try:
+                example = BatchTensor(tangent, self) if for_each else tangent
+                moved = getattr(call, "along")(example, token)  # noqa: B009
+            finally:
+                remove(self)
+            return self.physical(moved) if for_each else moved
+
+        passes = type(call) is Lifted and call.along is not None
+        lifted = Lifted(call.definition, pull, along if passes else None)
         lower = [one.physical if self.has(one) else one for one in inputs]
         outer = list(map(self.physical, outputs)) if for_each else outputs
         results = settle(state.frame, lifted, lower, outer)

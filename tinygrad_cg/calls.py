@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from .levels import NOTHING, Frame, Node, late_for, late_tokens, narrow, state
+from .levels import NOTHING, Frame, Node, Token, find, late_for, late_tokens, narrow, state
 from .recording import hang_parts, operands
 from .returned import gradients_of_inputs, gradients_of_variables
 from .rules import Definition, Rule
@@ -47,11 +47,21 @@ class Call(NamedTuple):
 
 
 class Lifted:
-    """A call as the levels below a transformation see it: `pull` takes and gives their tensors."""
+    """A call as the levels below a transformation see it: `pull` takes and gives their tensors.
 
-    def __init__(self, definition: Definition, pull: Callable[[Sequence, Sequence], list]):
+    A target that nobody asks for is None for it. Where the output is the input, ``along`` maps
+    the input's tangent, of an accumulator with some token, to that of the output.
+    """
+
+    def __init__(
+        self,
+        definition: Definition,
+        pull: Callable[[Sequence, Sequence], list],
+        along: Callable[[Any, Token], Any] | None = None,
+    ):
         self.definition = definition
         self.pull = pull
+        self.along = along
 
 
 def one_output(frame: Frame, call: Call, inputs: Sequence[Tensor], y: Tensor) -> Tensor:
@@ -139,7 +149,17 @@ def _identity_rule(node: Node, dy: Tensor) -> tuple:
 
 
 def _lifted_rule(node: Node, dy: Any) -> Sequence:
-    return node.saved.pull(dy if type(dy) is list else [dy], node.inputs)
+    token = max(node.group, key=_latest_sweep)
+    targets = [one if find(one, token) else None for one in node.inputs] if token.sweep else None
+    before, state.sweep = state.sweep, token.sweep
+    try:
+        return node.saved.pull(dy if type(dy) is list else [dy], targets or node.inputs)
+    finally:
+        state.sweep = before
+
+
+def _latest_sweep(token: Token) -> int:
+    return token.sweep
 
 
 def _custom_rule(node: Node, dy: Any) -> Sequence:

@@ -18,7 +18,10 @@ from . import nest
 from .calls import Call, copy, one_output, settle
 from .convert import convert, is_differentiable, is_tensor, is_weak
 from .levels import Listener, remove_listener, state
+from .max_order import limited
+from .ops.define import as_int
 from .rules import Definition, check_result
+from .sweep import track
 from .tensor import Tensor
 from .variable import Variable
 
@@ -53,7 +56,7 @@ class Bind:
         return f"<custom gradient {getattr(self, '__qualname__', self._function)!r}>"
 
 
-def custom_gradient(f: Any = None) -> Any:
+def custom_gradient(f: Any = None, *, max_order: int | None = None) -> Any:
     """Decorate a function that returns its value together with its gradient rule.
 
     Parameters
@@ -65,6 +68,9 @@ def custom_gradient(f: Any = None) -> Any:
         inputs' shapes and dtypes, or None. If f uses trainable Variables that are not among
         its arguments, ``grad_fn(*dys, variables=[...])`` returns a pair of that and the list
         of the Variables' gradients. ``grad_fn(*inputs, upstream)`` is called Keras's way.
+    max_order:
+        The order up to which the rule is right, if not every one: a DerivativeOrderError for who
+        asks for a higher derivative.
 
     Returns
     -------
@@ -78,13 +84,17 @@ def custom_gradient(f: Any = None) -> Any:
 
     After ``tf.custom_gradient`` and ``keras.ops.custom_gradient``.
     """
+    if max_order is not None and as_int("custom_gradient", "max_order", max_order) < 1:
+        raise ValueError(f"custom_gradient: max_order must be 1 or more, got {max_order}")
     if f is None:
-        return custom_gradient
+        return functools.partial(custom_gradient, max_order=max_order)
     if not callable(f):
         raise TypeError(f"custom_gradient decorates a function, got {type(f).__name__} {f!r}")
     around = [one for one in state.listeners if isinstance(one, _Accessed)]
     definition = Definition(f, outer=around[-1].definition if around else None)
-    return Bind(f, _Decorated(definition).call)
+    if max_order is None:
+        return Bind(f, _Decorated(definition).call)
+    return Bind(f, _Limited(definition, max_order).call)
 
 
 class _Accessed(dict, Listener):
@@ -147,6 +157,18 @@ class _Decorated:
             inputs = [*inputs, *[variable._read() for variable in variables]]
         results = settle(frame, call, inputs, outputs)
         return results[0] if single else _pack(y, results)
+
+
+class _Limited(_Decorated):
+    """The same for a rule that is right to some order only."""
+
+    def __init__(self, definition: Definition, most: int):
+        super().__init__(definition)
+        self.most = most
+        track()  # which sweep comes through what
+
+    def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        return super().call(limited(function, self.definition, self.most), args, kwargs)
 
 
 _new_call: Any = tuple.__new__

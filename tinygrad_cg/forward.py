@@ -139,12 +139,16 @@ class ForwardAccumulator(Level):
         """The tangents of the outputs, by the transpose of the rule."""
         results = settle(state.frame, call, inputs, outputs)
         tangents = [None if one is None else self._tangent(one) for one in inputs]
-        if all(one is None for one in tangents):
+        if type(call) is Lifted and call.along is not None:
+            first = tangents[0]
+            natural = [None if first is None else call.along(first, self._token)]
+        elif all(one is None for one in tangents):
             natural = [self._tangent(output) for output in outputs]
             if any(one is not None for one in natural):
                 call.definition.warn_bypassed()
         else:
-            targets = [None if one is None else one._data for one in inputs]
+            pairs = zip(inputs, tangents, strict=True)
+            targets = [None if way is None else one._data for one, way in pairs]
             natural = transposed(
                 lambda dys: call.pull(dys, targets), outputs, tangents, call.definition
             )

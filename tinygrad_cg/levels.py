@@ -36,13 +36,15 @@ class Token:
     ``alive`` turns False when the tape is gone, ``paused`` is True while it does not record
     on purpose, ``everything`` marks a graph: it records operations on unwatched tensors too.
     For a ``natural`` one custom gradients are the operations inside, and their rules nothing.
+    While a sweep of it runs, and sweeps are tracked, ``sweep`` is that sweep's number, else 0.
     """
 
-    __slots__ = ("alive", "everything", "natural", "paused")
+    __slots__ = ("alive", "everything", "natural", "paused", "sweep")
 
     def __init__(self, everything: bool = False, natural: bool = False):
         self.alive = True
         self.paused = False
+        self.sweep = 0
         self.everything = everything
         self.natural = natural
 
@@ -221,6 +223,8 @@ class State(threading.local):
         self.graphs: list[Any] = []  # the default graphs, innermost last
         self.rules: list[Any] = []  # the definitions whose rules are running, innermost last
         self.overrides: dict[int, Any] = {}  # values that Variables have in this thread alone
+        self.sweep = 0  # the number of the sweep whose lifted rule runs (see calls)
+        self.run_rule: Any = None  # what runs the rules of nodes, where somebody watches them run
         self.draws: Any = None  # what gives random numbers here, in the generator's place
         self.base_graph = base = State.base
         if base is not None:

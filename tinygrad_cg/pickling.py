@@ -14,10 +14,12 @@ from typing import Any
 
 from . import ops
 from .custom_gradient import Bind
+from .derivatives.elementwise import Elementwise
+from .derivatives.products import Products
 
 
-def _reduce(bind: Bind) -> Any:
-    owner = getattr(bind._function, "__self__", None)
+def _reduce(bind: Any) -> Any:
+    owner = getattr(getattr(bind, "_function", None), "__self__", None)
     if owner is not None:  # a method: its class decorates it again
         return getattr, (owner, bind._function.__name__)
     caller = sys._getframe(1).f_globals.get("__name__", "")
@@ -47,4 +49,5 @@ def _name_operations(module: ModuleType) -> None:
 
 for _kind in ops.__all__:
     _name_operations(getattr(ops, _kind))
-copyreg.pickle(Bind, _reduce)  # type: ignore[arg-type]
+for _made in (Bind, Elementwise, Products):
+    copyreg.pickle(_made, _reduce)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ by every tape that is active while it runs: that is all there is to higher order
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heappop, heappush
 from math import inf
 from typing import Any
@@ -21,6 +21,7 @@ from .levels import (
     is_alive,
     late_for,
     late_tokens,
+    next_serial,
     state,
     watched_since,
 )
@@ -56,7 +57,7 @@ def differentiate(
             node = find(node, token)
         nodes.append(node)
     constants = {find(one._rec, token) for one in stopped} if stopped else ()
-    totals, visited = sweep(token, seeds, set(nodes), constants)
+    totals, visited = _sweep(token, seeds, set(nodes), constants)
     results = list(map(totals.get, nodes))
     for target, gradient in unrecorded:
         _add_directly(token, target, gradient, sources, results)
@@ -132,12 +133,14 @@ def sweep(
     seeds: Iterable[tuple[Node, Tensor]],
     wanted: Collection[Node | None],
     stopped: Collection[Node | None] = (),
+    run: Callable[[Node, Any], Iterable] | None = None,
 ) -> tuple[dict[Any, Any], list[Node]]:
     """Gradients of the seeded nodes by the `wanted` ones; and all nodes that were visited.
 
     Nodes are taken in the order of their serial numbers, latest first, so each has received
-    all of its upstream gradient when its rule runs. `stopped` nodes are taken as constants.
-    Un-broadcasting, casting and adding up happen here and nowhere else.
+    all of its upstream gradient when its rule runs, through `run` if that is given. `stopped`
+    nodes are taken as constants. Un-broadcasting, casting and adding up happen here and nowhere
+    else.
     """
     totals: dict[Any, Any] = {}
     visited: list[Node] = []
@@ -188,7 +191,28 @@ def sweep(
         else:
             if type(dy) is list:
                 dy = _without_gaps(node, dy)
-            pending = zip(node.inputs, node.rule(node, dy), strict=True)
+            found = node.rule(node, dy) if run is None else run(node, dy)
+            pending = zip(node.inputs, found, strict=True)
+
+
+_sweep = sweep
+
+
+def track() -> None:
+    """From here on tokens know that they are being swept, and rules can be watched.
+
+    Called by whatever wants to know of it, so that it costs other programs nothing.
+    """
+    global _sweep
+    _sweep = _tracked
+
+
+def _tracked(token: Token, seeds: Iterable, wanted: Collection, stopped: Collection) -> tuple:
+    before, token.sweep = token.sweep, next_serial()
+    try:
+        return sweep(token, seeds, wanted, stopped, state.run_rule)
+    finally:
+        token.sweep = before
 
 
 def _latest(one: Node, other: Node, heap: list[tuple[int, Any]]) -> Node:

@@ -1,0 +1,64 @@
+"""Repeats in a sequence: ``a b c b c b c d`` is ``a (b c)x3 d``."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+LONGEST = 64  # of the parts that are looked for
+
+
+class Repeat(NamedTuple):
+    """`part`, `count` times; its items are of the sequence, or Repeats themselves."""
+
+    part: tuple
+    count: int
+
+
+def fold(sequence: Sequence[Hashable]) -> list:
+    """The sequence with its repeats folded, and those inside of them."""
+    items = list(sequence)
+    while True:
+        folded = _once(items)
+        if len(folded) == len(items):
+            return folded
+        items = folded
+
+
+def _once(items: list) -> list:
+    following = _following(items)
+    found: list = []
+    i = 0
+    while i < len(items):
+        period, count = _repeat(items, i, following)
+        if count > 1:
+            found.append(Repeat(tuple(fold(items[i : i + period])), count))
+        else:
+            found.append(items[i])
+        i += period * count
+    return found
+
+
+def _following(items: list) -> list[int]:
+    """Where each item comes next."""
+    latest: dict[Hashable, int] = {}
+    following = [len(items)] * len(items)
+    for i in range(len(items) - 1, -1, -1):
+        following[i] = latest.get(items[i], len(items))
+        latest[items[i]] = i
+    return following
+
+
+def _repeat(items: list, start: int, following: list[int]) -> tuple[int, int]:
+    """The shortest part that is repeated from `start` on, and how often it comes."""
+    place = following[start]
+    while place < len(items) and place - start <= LONGEST:
+        period = place - start
+        part = items[start:place]
+        count = 1
+        while items[start + count * period : start + (count + 1) * period] == part:
+            count += 1
+        if count > 1:
+            return period, count
+        place = following[place]
+    return 1, 1
