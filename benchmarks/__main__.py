@@ -101,7 +101,7 @@ def main() -> None:
         environment = os.environ | {"BENCHMARK_THREADS": str(chosen.threads)}
         sys.exit(subprocess.run(command, env=environment, check=False).returncode)
     versions = {f"{p.package} {p.version}" for p in INSTALLED if p.package != "tinygrad_cg"}
-    print(f"Python {platform.python_version()}, {THREADS} threads each;", end=" ")
+    print(f"Python {platform.python_version()}, {THREADS} thread(s) each;", end=" ")
     print(", ".join(sorted(versions)))
     rows = [
         work
