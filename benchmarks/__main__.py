@@ -10,6 +10,7 @@ is installed.
 import argparse
 import importlib
 import importlib.util
+import math
 import os
 import platform
 import subprocess
@@ -28,7 +29,7 @@ FIGURE = Path(__file__).with_name("figure.svg")
 QUICK = 1_000_000  # elements, the most in a quick run
 
 
-def measure(work: Work, seconds: float, least: int) -> Times:
+def measure(work: Work, rounds: int) -> Times:
     """Seconds of one piece of work in each library that has it and can do it."""
     runs, results = {}, {}
     for peer in INSTALLED:
@@ -42,7 +43,7 @@ def measure(work: Work, seconds: float, least: int) -> Times:
                 raise
             print(f"{work.name}: {peer.name} cannot, {error!r:.200}", file=sys.stderr)
     check(work, results[BY_HAND.name], results)
-    taken = medians(runs, seconds, 1000, least)
+    taken = medians(runs, math.inf, rounds)
     return {peer: taken[peer.name] for peer in INSTALLED if peer.name in taken}
 
 
@@ -91,9 +92,9 @@ def main() -> None:
     """Measure and print, in a process that has started with the number of threads."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", help="rows whose names contain one of these; all")
-    parser.add_argument("--quick", action="store_true", help="a few rounds, to see that it runs")
+    parser.add_argument("--quick", action="store_true", help="three rounds, to see that it runs")
     parser.add_argument("--threads", type=int, default=THREADS, help="for each library")
-    parser.add_argument("--seconds", type=float, default=3.0, help="for each row, at least")
+    parser.add_argument("--rounds", type=int, default=30, help="turns of each library, in a row")
     parser.add_argument("--figure", type=Path, metavar="FILE", default=FIGURE, help="%(default)s")
     chosen = parser.parse_args()
     if chosen.threads != THREADS:
@@ -101,7 +102,7 @@ def main() -> None:
         environment = os.environ | {"BENCHMARK_THREADS": str(chosen.threads)}
         sys.exit(subprocess.run(command, env=environment, check=False).returncode)
     versions = {f"{p.package} {p.version}" for p in INSTALLED if p.package != "tinygrad_cg"}
-    print(f"Python {platform.python_version()}, {THREADS} threads each;", end=" ")
+    print(f"Python {platform.python_version()}, {THREADS} thread(s) each;", end=" ")
     print(", ".join(sorted(versions)))
     rows = [
         work
@@ -112,8 +113,7 @@ def main() -> None:
     measured = {}
     for work in rows:
         print(work.name, file=sys.stderr)
-        seconds, least = (0.0, 3) if chosen.quick else (chosen.seconds, 30)
-        measured[work] = measure(work, seconds, least)
+        measured[work] = measure(work, 3 if chosen.quick else chosen.rounds)
     others = [peer for peer in INSTALLED if peer.package != "tinygrad_cg"]
     print("Medians in microseconds (ratio: the peer's time / ours).")
     compare(measured, EAGER, [peer for peer in others if not peer.compiles])

@@ -36,7 +36,7 @@ def draw(measured: dict[Work, dict[Peer, float]], path: Path) -> None:
     panels[0].set_ylabel("microseconds a call")
     figure.suptitle(
         "Value and gradient of sum(log(1 + exp(x))), a custom gradient: float64, "
-        f"{THREADS} threads each",
+        f"{THREADS} thread{'s' * (THREADS > 1)} each",
         x=0.01,
         ha="left",
     )

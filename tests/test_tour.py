@@ -12,7 +12,6 @@ import pytest
 import tinygrad_cg as tf
 from tinygrad_cg.__main__ import main
 from tinygrad_cg.tour import data, fitting, logistic, nesting, rules, speed, timing
-from tinygrad_cg.tour.timing import medians
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -158,20 +157,23 @@ def test_the_warning_of_the_first_nesting_example_is_caught():
 
 
 def test_medians_take_turns(monkeypatch):
-    for name, value in {"TURN": 1e9, "MOST": 2, "LONG": 1e9}.items():
-        monkeypatch.setattr(timing, name, value)
-    calls: list[str] = []
-    taken = medians({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, 0.0, rounds=5)
-    assert calls == [*"aaa", *"bbb"] * 3  # in each turn a run that does not count
-    assert set(taken) == {"a", "b"}
+    now, calls = 0.0, []
 
+    def takes(name: str, seconds: float):
+        def run():
+            nonlocal now
+            now += seconds
+            calls.append(name)
 
-def test_medians_of_long_calls_count_them_all(monkeypatch):
-    monkeypatch.setattr(timing, "LONG", -1.0)
-    calls: list[str] = []
-    taken = medians({"a": lambda: calls.append("a")}, 0.0, rounds=2, least=4)
-    assert calls == ["a"] * 4
-    assert taken["a"] > 0
+        return run
+
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: now)
+    functions = {"slow": takes("slow", 0.002), "quick": takes("quick", 0.00025)}
+    taken = timing.medians(functions, 0.0, rounds=5)
+    assert taken == pytest.approx({"slow": 0.002, "quick": 0.00025})
+    assert calls[:6] == ["slow"] * 3 + ["quick"] * 3  # to see how many calls fill a turn
+    turn = ["slow"] * 2 + ["quick"] * 5  # the first of each does not count
+    assert calls[6:] == turn * 3
 
 
 # Its data -------------------------------------------------------------------------------------

@@ -4,41 +4,40 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 
-TURN = 1e-3  # seconds that a turn lasts, if calls are short,
-MOST = 100  # and the most calls in it
-LONG = 0.1  # calls as long as this find nothing left of the others, once they are on their way
+_TURN = 1e-3  # seconds that a function has for itself before another one runs
 
 
 def medians(
-    functions: Mapping[str, Callable[[], object]], seconds: float, rounds: int = 30, least: int = 3
+    functions: Mapping[str, Callable[[], object]], seconds: float, rounds: int = 30
 ) -> dict[str, float]:
-    """The median time of a call of each function, in seconds.
+    """The median time of each function, in seconds.
 
     The functions take turns, so that a slow moment of the machine meets all alike. In each
-    turn a short function runs once before what counts, to find its threads awake and its data
-    in the caches, whatever the others did; then as often as a millisecond allows. There are
-    `least` rounds, and as many more as `seconds` allow, until `rounds` have been made.
+    turn a function runs once before the run that counts, to find its threads awake and its
+    data in the caches, whatever the others did; what counts is the mean over a millisecond, or
+    one call if that is longer. There are at least three rounds, and as many more as `seconds`
+    allow, until `rounds` have been made.
     """
+    calls = {name: _calls(function) for name, function in functions.items()}
     times: dict[str, list[float]] = {name: [] for name in functions}
     end = time.perf_counter() + seconds
-    for done in range(max(rounds, least)):
-        if done >= least and time.perf_counter() > end:
+    for done in range(rounds):
+        if done >= 3 and time.perf_counter() > end:
             break
         for name, function in functions.items():
-            times[name].append(turn(function))
+            function()
+            times[name].append(_mean(function, calls[name]))
     return {name: statistics.median(taken) for name, taken in times.items()}
 
 
-def turn(function: Callable[[], object]) -> float:
-    """Seconds that a call takes."""
-    first = timed(function, 1)
-    if first > LONG:
-        return first
-    return timed(function, max(1, min(MOST, int(TURN / max(first, 1e-9)))))
+def _calls(function: Callable[[], object]) -> int:
+    """How many calls fill a turn, by a function's third call; one if none does."""
+    for _ in range(2):
+        function()
+    return max(1, round(_TURN / _mean(function, 1)))
 
 
-def timed(function: Callable[[], object], calls: int) -> float:
-    """Seconds that each of some calls takes."""
+def _mean(function: Callable[[], object], calls: int) -> float:
     start = time.perf_counter()
     for _ in range(calls):
         function()
