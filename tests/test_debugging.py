@@ -483,6 +483,18 @@ def test_a_nan_that_comes_in_is_reported_and_an_infinite_mask_passes():
         assert_array_equal(tf.nn.softmax(tf.constant([1.0, 2.0]) + mask), [1.0, 0.0])
 
 
+def test_a_mask_inside_a_custom_gradient_passes_too():
+    mask = tf.constant([0.0, -np.inf])
+
+    @tf.custom_gradient
+    def masked(x):
+        return x + mask, lambda dy: dy
+
+    with tf.debug_nans():
+        found = gradient(lambda x: tf.nn.softmax(masked(x))[0], tf.constant([1.0, 2.0]))
+    assert found == [[0.0, 0.0]]
+
+
 def test_the_detector_sees_tangents_batches_and_functions():
     x = tf.constant([0.0, 4.0])
     ways = {

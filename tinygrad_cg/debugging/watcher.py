@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from operator import attrgetter
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -281,8 +281,13 @@ def _rule_name(node: Node) -> str:
 
 
 def _type(tensor: Any) -> str:
-    shape = ", ".join(map(str, tensor._data.shape))
-    return f"{tensor._data.dtype}({shape})"
+    data = tensor._data
+    return _text(data.dtype, tuple(data.shape))
+
+
+@lru_cache(4096)
+def _text(dtype: np.dtype, shape: tuple[int, ...]) -> str:
+    return f"{dtype}({', '.join(map(str, shape))})"
 
 
 def values(tensor: Any) -> np.ndarray | None:
