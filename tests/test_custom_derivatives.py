@@ -359,6 +359,9 @@ def test_too_few_partials_and_a_real_function_of_complex_numbers():
     f = tf.custom_derivatives(lambda x, y: x * y, lambda x, y: y)
     with pytest.raises(ValueError, match="must give 2 partial derivatives"):
         gradient(f, POINT, WAY)
+    f = tf.custom_derivatives(lambda x, y: tf.reduce_sum(x) * y, lambda x, y: (y, x))
+    with pytest.raises(ValueError, match="its arguments broadcast to no shape"):
+        f(tf.ones(2), tf.ones(3))
     with pytest.raises(TypeError, match="not holomorphic"):
         tf.custom_derivatives(tf.abs, tf.sign)(tf.constant(1j))
 
