@@ -90,7 +90,7 @@ def test_numpy_in_a_function_and_in_a_rule():
     assert "was there before" in text
     text = caught(gradient, g, x)
     assert text.startswith("the rule of `g` made an infinity: the result")
-    assert "it came from NumPy, or from a captured tensor" in text
+    assert "it came from NumPy, a constant or a captured tensor" in text
     assert caught(gradient, tf.custom_gradient(h), x).startswith("`h` made a NaN")
 
 
@@ -138,6 +138,26 @@ def test_only_the_backward_pass_is_watched():
     text = caught(tape.gradient, y, x)
     assert "backward, order 1, in the rule of sqrt" in text
     assert tape.gradient(y, x).numpy() == np.inf  # the tape can still be asked
+
+
+def test_a_long_watch_forgets_what_was_long_ago(monkeypatch):
+    detector = tf.debug_nans()
+    monkeypatch.setattr(type(detector), "remembered", 10)
+    with detector:
+        for _ in range(50):
+            second_order(tf.constant(1.0))
+    assert 10 <= len(detector._serials) == len(detector._orders) <= 20
+    assert len(detector._reached) < 10
+
+
+def test_a_rule_in_a_batch():
+    @tf.custom_gradient
+    def f(x):
+        return x * 1.0, lambda dy: tf.stack([dy[0], np.float32(np.inf)])
+
+    x = tf.constant([1.0, 2.0])
+    text = caught(tf.jacobian(f), x)
+    assert text.startswith("the rule of `f` made an infinity: 2 of 4 elements")
 
 
 def test_complex_and_half_precision():

@@ -113,12 +113,18 @@ class Site(NamedTuple):
 
 
 class Watcher(Level):
-    """The level of one watch. A subclass says what it does with what it `sees`."""
+    """The level of one watch. A subclass says what it does with what it `sees`.
+
+    Of what was seen longer ago than `remembered` operations, lines and orders are forgotten.
+    """
+
+    remembered = 100_000
 
     def __init__(self) -> None:
         self._serials: list[int] = []  # of what was seen; with its order, line and tapes
         self._orders: list[tuple[int, Line, frozenset | None]] = []
         self._reached: dict[int, tuple[int, int]] = {}  # by serial: in which sweep, which order
+        self._sweep = 0
         self._running: list[Running] = []
         self._latest: Running | None = None
 
@@ -182,6 +188,9 @@ class Watcher(Level):
         where = place()
         known, recorded = self._of(node)
         token = max(node.group, key=attrgetter("sweep"))
+        if token.sweep != self._sweep and not self._running:
+            self._sweep = token.sweep
+            self._reached.clear()
         sweep, order = self._reached.pop(node.serial, (0, 0))
         order = max(known + (not where.transposing), order * (sweep == token.sweep))
         self._reach(node, token, order)
@@ -195,8 +204,8 @@ class Watcher(Level):
             found = list(call(node, dy))
             if definition is not None and getattr(node.saved, "along", None) is None:
                 seconds = perf_counter() - start
-                gradients = [one for one in found if isinstance(one, Tensor)]
-                dys = dy if isinstance(dy, list) else [dy]
+                gradients = [_whole(one) for one in found if isinstance(one, Tensor)]
+                dys = list(map(_whole, dy if isinstance(dy, list) else [dy]))
                 self._seen("rule", name, dys, gradients, seconds, serial)
         finally:
             self._latest = self._running.pop()
@@ -236,6 +245,8 @@ class Watcher(Level):
         if kind != "rule":  # nodes are of what the rule computes
             self._serials.append(serial)
             self._orders.append((order, where.line, where.tokens))
+            if len(self._serials) > 2 * self.remembered:
+                del self._serials[: self.remembered], self._orders[: self.remembered]
 
         def site() -> Site:
             return Site(
@@ -268,6 +279,13 @@ def _unmark(tensors: Sequence[Tensor]) -> None:
     if state.frame is None:
         for tensor in tensors:
             tensor._rec = None
+
+
+def _whole(tensor: Any) -> Tensor:
+    """All examples of a batch together."""
+    while hasattr(tensor, "physical"):
+        tensor = tensor.physical
+    return tensor
 
 
 def _rule_name(node: Node) -> str:
