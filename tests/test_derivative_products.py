@@ -1,11 +1,14 @@
 """custom_derivatives with vjp= and jvp=: any function, by products of its derivatives."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 import tinygrad_cg as tf
-from tests.orders import derivative
+from tests.orders import derivative, gradient_function
 
 WAY = tf.constant([0.3, -1.2])
 POINT = tf.constant([0.7, 1.9])
@@ -136,3 +139,57 @@ def test_products_of_a_function_with_several_outputs():
             for g in (f, polar)
         ]
         assert_allclose(tf.nest.flatten(found), tf.nest.flatten(expected), rtol=1e-5, atol=1e-6)
+
+
+def test_products_of_a_complex_function():
+    """Holomorphic, in the library's convention of conjugates, to the second order."""
+
+    def f(z):
+        return z * tf.reduce_sum(z)
+
+    def vjp(dy, z):
+        return tf.math.conj(tf.reduce_sum(z)) * dy + tf.reduce_sum(tf.math.conj(z) * dy)
+
+    def jvp(way, z):
+        return way * tf.reduce_sum(z) + z * tf.reduce_sum(way)
+
+    def jvp2(way, other, z):
+        return way * tf.reduce_sum(other) + other * tf.reduce_sum(way)
+
+    z = tf.constant([0.5 - 0.8j, 1.2 + 0.3j])
+
+    def loss(f):
+        return lambda z: tf.reduce_sum(tf.abs(f(z)) ** 2)
+
+    def second(f):
+        slope = gradient_function(loss(f))
+        return gradient_function(lambda z: tf.reduce_sum(tf.math.real(slope(z) * (1 + 2j))))
+
+    forms = (
+        {"jvp": [jvp, jvp2]},
+        {"vjp": vjp, "jvp": [jvp, jvp2]},
+        {"vjp": vjp, "jvp": [None, jvp2]},
+    )
+    for form in forms:
+        declared = tf.custom_derivatives(f, **form)
+        assert_allclose(gradient_function(loss(declared))(z), gradient_function(loss(f))(z), 1e-10)
+        assert_allclose(second(declared)(z), second(f)(z), rtol=1e-10)
+
+
+def test_nothing_is_kept_alive():
+    f = tf.custom_derivatives(cubic, **PRODUCTS["all"])
+    gc.disable()
+    try:
+        x = tf.constant([2.0, 1.0])
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = f(x)
+            first = tape.gradient(y, x)
+        outer.gradient(first, x)
+        references = [weakref.ref(one) for one in (x, y, first)]
+        del x, y, first, tape, outer
+        assert [one() for one in references] == [None] * 3
+    finally:
+        gc.enable()
