@@ -31,7 +31,7 @@ class Elementwise:
     """
 
     def __init__(self, f: Callable[..., Any], derivatives: Sequence, beyond: str):
-        functools.update_wrapper(self, f)
+        functools.update_wrapper(self, f, updated=())
         self.definition = Definition(f)
         self.beyond = beyond
         self.functions: list[Any] = [f]
