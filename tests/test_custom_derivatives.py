@@ -293,6 +293,11 @@ WRONG = {
         ValueError,
         r"derivative 1 has shape \(2, 2\), the function's result \(2,\)",
     ),
+    "a complex derivative of a real function": (
+        lambda: tf.custom_derivatives(tf.sin, lambda x: 1j * tf.cast(x, tf.complex64)),
+        TypeError,
+        "derivative 1 is complex64, the function's result float32",
+    ),
     "too many partials": (
         lambda: tf.custom_derivatives(tf.sin, (tf.cos, tf.cos)),
         ValueError,

@@ -129,8 +129,13 @@ class Elementwise:
                     f"vjp= or jvp= ({self.definition.where()})"
                 )
             tensor = repeat(tensor, shape)
-        kind = tensor._data.dtype.kind
-        if kind != "c" and tensor._data.dtype != dtype and dtype.kind in "fc":
+        if tensor._data.dtype.kind == "c":
+            if dtype.kind != "c":
+                raise TypeError(
+                    f"`{self.definition.name}`: derivative {order} is {tensor._data.dtype}, the "
+                    f"function's result {dtype}: take the real part ({self.definition.where()})"
+                )
+        elif tensor._data.dtype != dtype and dtype.kind in "fc":
             tensor = cast(tensor, dtype)
         return tensor
 
