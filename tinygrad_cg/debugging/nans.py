@@ -21,6 +21,7 @@ class NaNDetector(Watcher):
         super().__init__()
         self.nans = nans
         self.infs = infs
+        self._handed_on = False  # whether an infinity from outside was let pass
 
     def _name(self) -> str:
         return "debug_nans"
@@ -34,7 +35,10 @@ class NaNDetector(Watcher):
             made = "received" if nan_in else "made"
         elif inf and self.infs and not (nan_in or inf_in):
             made = "made"
+            if site().kind == "call" and self._handed_on:  # it may be a mask
+                return
         else:
+            self._handed_on = self._handed_on or inf_in
             return
         what, question = ("a NaN", np.isnan) if nan and self.nans else ("an infinity", np.isinf)
         _refuse(site(), f"{made} {what}", question, inputs, outputs)
@@ -75,7 +79,7 @@ def _refuse(site: Site, what: str, question: Any, inputs: Sequence, outputs: Seq
         )
     elif site.kind != "operation":
         lines.append(
-            "  None of its operations made it: it came from NumPy, or from a captured tensor"
+            "  None of its operations made it: it came from NumPy, a constant or a captured tensor"
         )
     described = [*zip(site.inputs, inputs_of(inputs), strict=False)]
     lines += [f"  operand {i}: {text}, {_range(one)}" for i, (text, one) in enumerate(described)]
@@ -138,9 +142,10 @@ def debug_nans(nans: bool = True, infs: bool = True) -> NaNDetector:
     Raises NonFiniteError (an InvalidArgumentError and a FloatingPointError), forward or backward,
     for the first operation that makes a NaN of operands without, or an infinity of finite ones
     (`nans` and `infs` choose), or that is given a NaN from outside and hands it on; infinities
-    from outside, such as masks, may pass. The error names the operation, the values, your line,
-    the rule it is part of and the order. A `function` called inside runs operation by operation.
-    After ``jax.debug_nans`` and ``tf.debugging.enable_check_numerics``.
+    from outside, such as masks, may pass, save as gradients that a custom rule returns. The error
+    names the operation, the values, your line, the rule it is part of and the order. A `function`
+    called inside runs operation by operation. ValueError inside one. After ``jax.debug_nans`` and
+    ``tf.debugging.enable_check_numerics``.
     """
     return NaNDetector(nans, infs)
 

@@ -41,8 +41,18 @@ class Row(NamedTuple):
             self._norm(),
             self._time(),
             self._finite(),
-            where(site.line),
+            self._lines(),
         )
+
+    def written(self) -> Line:
+        """The line that tells most: in the rule of an operation that of the operation."""
+        site = self.site
+        inside = site.kind == "operation" and site.line == site.asked
+        return site.recorded if inside and site.recorded is not None else site.line
+
+    def _lines(self) -> str:
+        line, written = self.site.line, self.written()
+        return where(line) if line == written else f"{where(line)} for {where(written)}"
 
     def _norm(self) -> str:
         norms = [event.norm for event in self.events if event.norm is not None]
@@ -100,7 +110,7 @@ def _line(cells: Sequence[str], widths: list[int]) -> str:
 
 
 def html(rows: list[Row], summary: str, limit: int) -> str:
-    """The table in HTML; rows that are not finite stand out, and lines have their text as title."""
+    """The table in HTML; rows that are not finite stand out, and lines have their text."""
     first, left_out, last = _shown(rows, limit)
     body = [_html_row(row) for row in first]
     if left_out:
@@ -116,5 +126,11 @@ def html(rows: list[Row], summary: str, limit: int) -> str:
 def _html_row(row: Row) -> str:
     style = "" if row.finite else ' style="color: #b00020; font-weight: bold"'
     cells = list(map(escape, row.cells()))
-    cells[-1] = f'<span title="{escape(source(row.site.line))}">{cells[-1]}</span>'
-    return f"<tr{style}>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+    cells[-1] += f" <code>{escape(source(row.written()))}</code>"
+    pairs = zip(cells, HEADERS, strict=True)
+    return f"<tr{style}>{''.join(_html_cell(*pair) for pair in pairs)}</tr>"
+
+
+def _html_cell(cell: str, header: str) -> str:
+    side = "right" if header in _NUMBERS else "left"
+    return f'<td style="text-align: {side}">{cell}</td>'

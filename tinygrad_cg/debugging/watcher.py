@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from operator import attrgetter
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -113,12 +113,18 @@ class Site(NamedTuple):
 
 
 class Watcher(Level):
-    """The level of one watch. A subclass says what it does with what it `sees`."""
+    """The level of one watch. A subclass says what it does with what it `sees`.
+
+    Of what was seen longer ago than `remembered` operations, lines and orders are forgotten.
+    """
+
+    remembered = 100_000
 
     def __init__(self) -> None:
         self._serials: list[int] = []  # of what was seen; with its order, line and tapes
         self._orders: list[tuple[int, Line, frozenset | None]] = []
         self._reached: dict[int, tuple[int, int]] = {}  # by serial: in which sweep, which order
+        self._sweep = 0
         self._running: list[Running] = []
         self._latest: Running | None = None
 
@@ -182,6 +188,9 @@ class Watcher(Level):
         where = place()
         known, recorded = self._of(node)
         token = max(node.group, key=attrgetter("sweep"))
+        if token.sweep != self._sweep and not self._running:
+            self._sweep = token.sweep
+            self._reached.clear()
         sweep, order = self._reached.pop(node.serial, (0, 0))
         order = max(known + (not where.transposing), order * (sweep == token.sweep))
         self._reach(node, token, order)
@@ -195,8 +204,8 @@ class Watcher(Level):
             found = list(call(node, dy))
             if definition is not None and getattr(node.saved, "along", None) is None:
                 seconds = perf_counter() - start
-                gradients = [one for one in found if isinstance(one, Tensor)]
-                dys = dy if isinstance(dy, list) else [dy]
+                gradients = [_whole(one) for one in found if isinstance(one, Tensor)]
+                dys = list(map(_whole, dy if isinstance(dy, list) else [dy]))
                 self._seen("rule", name, dys, gradients, seconds, serial)
         finally:
             self._latest = self._running.pop()
@@ -236,6 +245,8 @@ class Watcher(Level):
         if kind != "rule":  # nodes are of what the rule computes
             self._serials.append(serial)
             self._orders.append((order, where.line, where.tokens))
+            if len(self._serials) > 2 * self.remembered:
+                del self._serials[: self.remembered], self._orders[: self.remembered]
 
         def site() -> Site:
             return Site(
@@ -270,6 +281,13 @@ def _unmark(tensors: Sequence[Tensor]) -> None:
             tensor._rec = None
 
 
+def _whole(tensor: Any) -> Tensor:
+    """All examples of a batch together."""
+    while hasattr(tensor, "physical"):
+        tensor = tensor.physical
+    return tensor
+
+
 def _rule_name(node: Node) -> str:
     """The name of the operation that a node's rule belongs to."""
     code = getattr(node.rule, "__code__", None)
@@ -281,8 +299,13 @@ def _rule_name(node: Node) -> str:
 
 
 def _type(tensor: Any) -> str:
-    shape = ", ".join(map(str, tensor._data.shape))
-    return f"{tensor._data.dtype}({shape})"
+    data = tensor._data
+    return _text(data.dtype, tuple(data.shape))
+
+
+@lru_cache(4096)
+def _text(dtype: np.dtype, shape: tuple[int, ...]) -> str:
+    return f"{dtype}({', '.join(map(str, shape))})"
 
 
 def values(tensor: Any) -> np.ndarray | None:

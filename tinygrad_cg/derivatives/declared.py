@@ -14,7 +14,7 @@ from ..tensor import Tensor
 
 
 class Use(NamedTuple):
-    """One call: its arguments, the inputs among them, and the shape and dtype of the result."""
+    """One call: its arguments, and the inputs among them."""
 
     args: list
     places: list[int]  # of the inputs among the arguments

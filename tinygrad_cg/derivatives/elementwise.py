@@ -31,7 +31,7 @@ class Elementwise:
     """
 
     def __init__(self, f: Callable[..., Any], derivatives: Sequence, beyond: str):
-        functools.update_wrapper(self, f)
+        functools.update_wrapper(self, f, updated=())
         self.definition = Definition(f)
         self.beyond = beyond
         self.functions: list[Any] = [f]
@@ -129,33 +129,47 @@ class Elementwise:
                     f"vjp= or jvp= ({self.definition.where()})"
                 )
             tensor = repeat(tensor, shape)
-        kind = tensor._data.dtype.kind
-        if kind != "c" and tensor._data.dtype != dtype and dtype.kind in "fc":
+        if tensor._data.dtype.kind == "c":
+            if dtype.kind != "c":
+                raise TypeError(
+                    f"`{self.definition.name}`: derivative {order} is {tensor._data.dtype}, the "
+                    f"function's result {dtype}: take the real part ({self.definition.where()})"
+                )
+        elif tensor._data.dtype != dtype and dtype.kind in "fc":
             tensor = cast(tensor, dtype)
         return tensor
 
     def _result(self, use: Use, value: Any) -> Tensor:
-        name, where = self.definition.name, self.definition.where()
         if not (is_tensor(value) or is_weak(value) or isinstance(value, np.ndarray)):
             raise TypeError(
-                f"{name} must return one tensor to have elementwise derivatives, got "
-                f"{type(value).__name__}; for other functions declare vjp= or jvp= ({where})"
+                f"{self.definition.name} must return one tensor to have elementwise derivatives, "
+                f"got {type(value).__name__}; for other functions declare vjp= or jvp= "
+                f"({self.definition.where()})"
             )
         tensor = convert(value)
-        inputs = [use.args[i] for i in use.places]
-        shape = np.broadcast_shapes(*[getattr(one, "shape", ()) for one in inputs])
-        if tuple(tensor._data.shape) != shape:
-            raise InvalidArgumentError(
-                f"`{name}` is not elementwise: its arguments broadcast to shape {shape}, its "
-                f"result has shape {tuple(tensor._data.shape)}. Declare vjp= or jvp= ({where})"
-            )
-        is_complex = any(one is not None and one._data.dtype.kind == "c" for one in use.inputs)
-        if is_complex and tensor._data.dtype.kind != "c":
+        shapes = {tuple(getattr(use.args[i], "shape", ())) for i in use.places}
+        if shapes != {tuple(tensor._data.shape)}:
+            self._check_shape(tuple(tensor._data.shape), shapes)
+        if tensor._data.dtype.kind != "c" and any(
+            one is not None and one._data.dtype.kind == "c" for one in use.inputs
+        ):
             raise TypeError(
-                f"`{name}` of complex arguments is {tensor._data.dtype}, so it is not holomorphic, "
-                f"and has no complex derivative: declare vjp= or jvp= ({where})"
+                f"`{self.definition.name}` of complex arguments is {tensor._data.dtype}, so it is "
+                "not holomorphic, and has no complex derivative: declare vjp= or jvp= "
+                f"({self.definition.where()})"
             )
         return tensor
+
+    def _check_shape(self, found: tuple[int, ...], shapes: set[tuple[int, ...]]) -> None:
+        try:
+            expected = f"to shape {np.broadcast_shapes(*shapes)}"
+        except ValueError:
+            expected = "to no shape"
+        if expected != f"to shape {found}":
+            raise InvalidArgumentError(
+                f"`{self.definition.name}` is not elementwise: its arguments broadcast {expected}, "
+                f"its result has shape {found}. Declare vjp= or jvp= ({self.definition.where()})"
+            )
 
     # Rules -----------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ class Products:
     """A function with declared products, the k-th of `vjps` and `jvps` for order k."""
 
     def __init__(self, f: Callable[..., Any], vjps: list, jvps: list, beyond: str):
-        functools.update_wrapper(self, f)
+        functools.update_wrapper(self, f, updated=())
         self.function = f
         self.definition = Definition(f)
         self.beyond = beyond
