@@ -146,6 +146,7 @@ from .module import Module
 from .ops.creation import constant, convert_to_tensor
 from .ravel import ravel_tree
 from .recompute import recompute_grad
+from .show.picture import show
 from .tape import GradientTape, UnconnectedGradients
 from .tensor import Tensor, TensorShape
 from .transforms import elementwise_grad, grad, jvp, linearize, value_and_grad, vjp
@@ -280,6 +281,7 @@ __all__ = [
     "scalar_mul",
     "set_num_threads",
     "shape",
+    "show",
     "sigmoid",
     "sign",
     "sin",

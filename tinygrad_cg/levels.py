@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -36,9 +37,12 @@ class Token:
     ``alive`` turns False when the tape is gone, ``paused`` is True while it does not record
     on purpose, ``everything`` marks a graph: it records operations on unwatched tensors too.
     For a ``natural`` one custom gradients are the operations inside, and their rules nothing.
+    ``sweeps``, once there are any, says when other tapes could record a sweep of this one: the
+    serial numbers of the latest target, of the beginning and of the end.
     """
 
-    __slots__ = ("alive", "everything", "natural", "paused")
+    __slots__ = ("alive", "everything", "natural", "paused", "sweeps")
+    sweeps: deque[tuple[int, int, int]]
 
     def __init__(self, everything: bool = False, natural: bool = False):
         self.alive = True
