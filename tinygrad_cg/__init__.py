@@ -146,6 +146,7 @@ from .module import Module
 from .ops.creation import constant, convert_to_tensor
 from .ravel import ravel_tree
 from .recompute import recompute_grad
+from .show.curves import plot_derivatives
 from .show.picture import show
 from .tape import GradientTape, UnconnectedGradients
 from .tensor import Tensor, TensorShape
@@ -261,6 +262,7 @@ __all__ = [
     "ones_like",
     "optimizers",
     "pad",
+    "plot_derivatives",
     "pow",
     "primitive",
     "random",

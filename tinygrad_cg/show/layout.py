@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -369,7 +370,7 @@ def _place(layers: list[list[Vertex]]) -> None:
     """Middles of all vertices: near their neighbours', without overlaps."""
     for vertex, x in _positions(layers).items():
         vertex.x = x
-    for turn in range(4 * ROUNDS):
+    for turn in range(10 * ROUNDS):
         down, both = turn % 2 == 0, turn >= ROUNDS
         for layer in layers if down else reversed(layers):
             wanted, weights = [], []
@@ -402,7 +403,7 @@ def _apart(layer: list[Vertex], wanted: Sequence[float], weights: Sequence[float
     By pooling adjacent violators: what would overlap moves as one block.
     """
     steps = [0.0]
-    for one, other in zip(layer, layer[1:], strict=False):
+    for one, other in pairwise(layer):
         lines = (one.height == 0) + (other.height == 0)
         gap = (GAP, LANE, 2.0)[lines]
         steps.append(steps[-1] + (one.width + other.width) / 2 + gap)

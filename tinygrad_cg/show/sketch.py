@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+TIMES = "\u00d7"
+
 
 @dataclass(eq=False)
 class Item:
     """One thing in the picture.
 
     `kind` is "watched" (a tensor that a tape watches; its operand, if any, is the same tensor as
-    tapes around know it), "operation", "custom" (a custom gradient),
-    "bypassed" (one whose rule does not serve on these tapes), "finished" (of what only tapes of
-    the past have recorded) or "earlier" (many operations, left out). `name` is the user's
-    variable, `operation` what made it. `order` is that of the gradient which it was computed
-    for (0 for none; None if that is not known), `serves` the tapes and orders whose sweeps ask its rule.
-    `captured` are the items that a custom gradient's function uses and does not differentiate.
-    `tapes` are numbers of frames; `count` says how many like it stand here.
+    tapes around know it), "operation", "custom" (a custom gradient), "bypassed" (one whose rule
+    does not serve on these tapes), "finished" (of what only tapes of the past have recorded) or
+    "earlier" (many operations, left out). `name` is the user's variable, `operation` what made
+    it. `order` is that of the gradient which it was computed for: 0 for none; None if that is
+    not known. `serves` are the tapes and orders whose sweeps ask its rule, `captured` the items
+    that a custom gradient's function uses and does not differentiate. `tapes` are numbers of
+    frames; `count` says how many like it stand here.
     """
 
     kind: str
@@ -38,7 +40,7 @@ class Item:
     def title(self) -> str:
         """Name and operation: ``y = multiply``."""
         parts = [part for part in (self.name, self.operation) if part]
-        times = f" ×{self.count:,}" if self.count > 1 else ""
+        times = f" {TIMES}{self.count:,}" if self.count > 1 else ""
         return (" = ".join(parts) or self.kind) + times
 
     @property
@@ -86,7 +88,7 @@ class Frame:
     @property
     def title(self) -> str:
         if self.kind == "repeat":
-            return f"×{self.count:,}"
+            return f"{TIMES}{self.count:,}"
         return self.name
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .sketch import Frame, Item, Sketch
+from .sketch import TIMES, Frame, Item, Sketch
 from .svg import COLOURS, STYLES
 
 SHAPES = {"watched": ("([", "])"), "finished": ("([", "])"), "custom": ("[[", "]]")}
@@ -17,7 +17,7 @@ def mermaid(sketch: Sketch) -> str:
 
 def mermaid_text(text: str) -> str:
     """`text` for a label in quotes: what Mermaid or HTML could read as their own is a code."""
-    return re.sub(r"[^\w ,.=()·×…:+-]", lambda found: f"#{ord(found.group())};", text)
+    return re.sub(rf"[^\w ,.=()·{TIMES}…:+-]", lambda found: f"#{ord(found.group())};", text)
 
 
 class _Flowchart:
@@ -86,7 +86,7 @@ def plain(sketch: Sketch) -> str:
             same = f" (the same as {operands})" if operands else ""
             made = f"{names[item]}: {item.detail}  {item.kind} by {words}{same}"
         else:
-            times = f" ×{item.count:,}" if item.count > 1 else ""
+            times = f" {TIMES}{item.count:,}" if item.count > 1 else ""
             made = f"{names[item]} = {item.operation}({operands}){times}  {item.detail}  [{words}]"
         lines.append(made)
         if item.role:
