@@ -13,6 +13,8 @@ from ..transforms import elementwise_grad
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8c6d31", "#56b4e9")  # Okabe and Ito
 
+REFERENCE = {"color": "black", "linewidth": 1.0, "linestyle": (0, (4, 4))}
+
 
 def plot_derivatives(
     f: Callable[..., Any],
@@ -37,8 +39,8 @@ def plot_derivatives(
         rules inside `f` serve as they do under nested tapes.
     references:
         What the curves should be, as functions of a NumPy array: of `f`, of its first derivative
-        and so on; None leaves one out. They are dashed, and the legend has the largest
-        difference.
+        and so on; None leaves one out. They are dashed; the legend has the largest
+        difference where both are finite.
     axes:
         Matplotlib axes to draw on; by default a new figure's.
 
@@ -59,13 +61,12 @@ def plot_derivatives(
         reference = references[n] if n < len(references) else None
         if reference is not None:
             expected = np.broadcast_to(np.asarray(reference(x)), x.shape)
-            with np.errstate(invalid="ignore"):
-                worst = np.nanmax(np.abs(y - expected), initial=0.0)
+            both = np.isfinite(y) & np.isfinite(expected)
+            worst = np.max(np.abs(y - expected)[both], initial=0.0)
             label += f", off by at most {worst:.1e}"
-            style = {"color": "black", "linewidth": 1.0, "linestyle": (0, (4, 4)), "zorder": 3}
-            axes.plot(x, expected, label=f"reference of {_label(n)}", **style)
+            axes.plot(x, expected, label=f"reference of {_label(n)}", zorder=3, **REFERENCE)
         axes.plot(x, y, color=colour, linewidth=2.0, label=label)
-        _mark(axes, x[~np.isfinite(y)], colour, f"{_label(n)} is not finite")
+        _mark(axes, x[~np.isfinite(y)], colour, n)
         derivative = elementwise_grad(derivative)
     axes.set_xlabel("x")
     axes.set_title(getattr(f, "__name__", "f"))
@@ -116,9 +117,9 @@ def _label(order: int) -> str:
     return "f" + "'" * order if order <= 3 else f"f^({order})"
 
 
-def _mark(axes: Any, places: np.ndarray, colour: str, label: str) -> None:
+def _mark(axes: Any, places: np.ndarray, colour: str, order: int) -> None:
+    """Marks on the lower edge where a curve is not finite."""
     if places.size:
-        edge = axes.get_xaxis_transform()
-        axes.plot(
-            places, np.full(places.shape, 0.02), "|", color=colour, transform=edge, label=label
-        )
+        height = np.full(places.shape, 0.02 + 0.03 * order)
+        style = {"color": colour, "transform": axes.get_xaxis_transform()}
+        axes.plot(places, height, "|", label=f"{_label(order)} is not finite", **style)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from inspect import CO_OPTIMIZED
 from pathlib import Path
+from sys import getrefcount
 from typing import Any
 
 from .. import nest
@@ -102,8 +104,9 @@ def show(*what: Any, names: Mapping[str, Any] | None = None, fold: bool | None =
 
     Raises TypeError for what is neither tensor nor tape, ValueError if nothing is recorded.
     """
-    spaces = [_checked_names(names)] if names is not None else _spaces(sys._getframe(1))
-    return _picture(what, Names(spaces), fold)
+    if names is None:
+        return _picture(what, _callers_names(sys._getframe(1)), fold)
+    return _picture(what, Names([_checked_names(names)]), fold)
 
 
 def tape_bundle(tape: GradientTape) -> dict[str, str]:
@@ -151,19 +154,29 @@ def _picture(what: tuple, names: Names, folded: bool | None) -> Picture:
 def _roots(tensors: Iterable[Any], wanted: frozenset[Token]) -> Iterator[Node]:
     for tensor in tensors:
         for node in nodes_of(tensor._rec):
-            freed = node.rule is None and not any(token.alive for token in node.group)
-            if not freed and (not wanted or node.group & wanted):
+            if not _is_freed(node) and (not wanted or node.group & wanted):
                 yield node
+
+
+def _is_freed(node: Node) -> bool:
+    """Whether a finished tape has dropped the record (or watches what the node stands for)."""
+    return node.rule is None and not any(token.alive for token in node.group)
 
 
 def _all(names: Names, wanted: frozenset[Token]) -> list[Node]:
     """What tapes recorded of the tensors that have names; of all that live, if none has."""
     known = [node for node in names.of_node if node.group & wanted and node.rule is not None]
-    return known or [node for token in wanted for node in live_nodes(token)]
+    if known:
+        return known
+    return [node for token in wanted for node in live_nodes(token) if not _is_freed(node)]
 
 
-def _spaces(frame: Any) -> list[Mapping[str, Any]]:
-    return [frame.f_locals, frame.f_globals]
+def _callers_names(frame: Any) -> Names:
+    here = frame.f_locals
+    names = Names([here, frame.f_globals])
+    if frame.f_code.co_flags & CO_OPTIMIZED and type(here) is dict and getrefcount(here) == 3:
+        here.clear()  # before Python 3.13 the frame keeps this copy of its variables alive
+    return names
 
 
 def _checked_names(names: Mapping[str, Any]) -> Mapping[str, Any]:

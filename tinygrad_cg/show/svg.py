@@ -102,7 +102,10 @@ class _Drawing:
 
     def _title(self, frame: Frame) -> str:
         x, y, width, _ = self.layout.boxes[frame]
-        halo = f'font-size="{TITLE}" paint-order="stroke" stroke="#ffffff" stroke-width="3"'
+        halo = (
+            f'font-size="{TITLE}" paint-order="stroke" stroke="#ffffff" '
+            'stroke-opacity="0.6" stroke-width="3"'
+        )
         if frame.kind == "repeat":
             return (
                 f'<text x="{x + width - 10:.1f}" y="{y + 18:.1f}" {halo} font-weight="bold" '
