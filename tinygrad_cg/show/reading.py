@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import gc
 from bisect import bisect_left
@@ -307,19 +308,16 @@ def _used_around(function: Any) -> Iterator[Any]:
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):
         return
-    used = {
-        one.argval
-        for one in dis.get_instructions(code)
-        if one.opname in ("LOAD_DEREF", "LOAD_GLOBAL")
-    }
+    used = {"LOAD_DEREF": set(), "LOAD_GLOBAL": set()}
+    for one in dis.get_instructions(code):
+        if one.opname in used:
+            used[one.opname].add(one.argval)
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            value = cell.cell_contents
-        except ValueError:  # not assigned yet
-            continue
-        if name in used and is_tensor(value):
-            yield value
-    for name in used:
+        if name in used["LOAD_DEREF"]:
+            with contextlib.suppress(ValueError):  # a cell that nothing was assigned to yet
+                if is_tensor(cell.cell_contents):
+                    yield cell.cell_contents
+    for name in sorted(used["LOAD_GLOBAL"]):
         value = function.__globals__.get(name)
-        if name not in code.co_freevars and isinstance(value, Tensor):
+        if is_tensor(value):
             yield value
