@@ -1,5 +1,6 @@
 """Pictures of tapes: what they show, how they fold, and that they keep nothing alive."""
 
+import base64
 import gc
 import re
 import weakref
@@ -421,7 +422,7 @@ def test_svg_is_well_formed_whatever_the_names(nasty):
     texts = ["".join(one.itertext()) for one in root.iter(f"{SVG}text")]
     assert NASTY in texts
     assert not list(root.iter(f"{SVG}script"))
-    assert "<script" not in nasty.svg
+    assert "<script" not in nasty.svg + nasty._repr_mimebundle_()["text/html"]
 
 
 def test_mermaid_escapes_names(nasty):
@@ -477,6 +478,8 @@ def test_boxes_lie_in_their_frames_and_do_not_overlap():
 def test_notebooks_get_svg_and_text():
     picture = nested(wrapped)
     bundle = picture._repr_mimebundle_()
+    image = bundle.pop("text/html")
+    assert base64.b64decode(image.split("base64,")[1].split('"')[0]).decode() == picture.svg
     assert bundle == {"image/svg+xml": picture.svg, "text/plain": str(picture)}
     x = tf.constant(1.0)
     with tf.GradientTape() as tape:

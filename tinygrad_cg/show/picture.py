@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from html import escape
 from inspect import CO_OPTIMIZED
 from pathlib import Path
 from sys import getrefcount
@@ -78,7 +80,10 @@ class Picture:
         return f"<Picture of {self._title}, {len(self._sketch.items)} items>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"image/svg+xml": self.svg, "text/plain": str(self)}
+        # as an image inside HTML, for notebooks show no SVG by others until they are trusted
+        data = base64.b64encode(self.svg.encode()).decode()
+        image = f'<img alt="{escape(self._title)}" src="data:image/svg+xml;base64,{data}">'
+        return {"text/html": image, "image/svg+xml": self.svg, "text/plain": str(self)}
 
 
 def show(*what: Any, names: Mapping[str, Any] | None = None, fold: bool | None = None) -> Picture:

@@ -60,6 +60,7 @@ class _Flowchart:
             if child.parent is frame:
                 words = f"{child.title}: {child.detail}" if child.detail else child.title
                 found.append(f'{indent}subgraph {self.frames[child]}["{mermaid_text(words)}"]')
+                found.append(f"{indent}  direction TB")
                 found += self._inside(child, indent + "  ")
                 found.append(f"{indent}end")
         return found
