@@ -69,7 +69,8 @@ def plot_derivatives(
         _mark(axes, x[~np.isfinite(y)], colour, n)
         derivative = elementwise_grad(derivative)
     axes.set_xlabel("x")
-    axes.set_title(getattr(f, "__name__", "f"))
+    name = getattr(f, "__name__", "")
+    axes.set_title("" if name == "<lambda>" else name)
     axes.grid(alpha=0.3)
     axes.legend()
     return axes.figure

@@ -78,15 +78,14 @@ class _Drawing:
         legend, width = self._legend()
         width = max(layout.width, width)
         height = layout.height + 30
-        left = (width - layout.width) / 2
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
             f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="{FONT}" role="img">\n'
             f"<title>{escape(self.title)}</title>\n"
             "<defs>" + _arrow("operand", "#5b6770") + _arrow("captured", CAPTURED) + "</defs>\n"
             f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>\n'
-            f'<g transform="translate({left:.1f} 0)">\n' + "\n".join(parts) + "\n</g>\n"
-            f'<g transform="translate(0 {layout.height:.0f})">\n{legend}\n</g>\n</svg>\n'
+            + "\n".join(parts)
+            + f'\n<g transform="translate(0 {layout.height:.0f})">\n{legend}\n</g>\n</svg>\n'
         )
 
     def _frame(self, frame: Frame) -> str:
