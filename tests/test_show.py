@@ -373,6 +373,15 @@ def test_loops_in_loops():
     assert {item.title for item in repeat.items} == {"sin \u00d76", "y = exp"}
 
 
+def test_operations_side_by_side_are_no_chain():
+    items = [Item("operation", name, (), "float32", i) for i, name in enumerate("abcexeee")]
+    for i in (5, 6, 7):
+        items[i].operands = [items[i - 5]]
+    kept, frames = fold(items)
+    assert kept == items
+    assert frames == []
+
+
 def test_what_does_not_repeat_stays():
     items = [Item("operation", name, (), "float32", i) for i, name in enumerate("abcabdabe")]
     for before, after in pairwise(items):

@@ -88,7 +88,8 @@ def _stretches(
 ) -> list[tuple[int, int]]:
     """Where each place equals the one a body later: [start, stop) of each such stretch."""
     here, there = operands[:-body], operands[body:]
-    moved = (here >= 0) & (there - here == body)
+    near = np.arange(body, len(labels))[:, None] - there < 2 * body  # in the body, or in the last
+    moved = (here >= 0) & (there - here == body) & near
     same = (labels[:-body] == labels[body:]) & ((here == there) | moved).all(axis=1)
     same &= ~(used[:-body] | used[body:])
     edges = np.flatnonzero(np.diff(np.concatenate(([False], same, [False])).astype(np.int8)))

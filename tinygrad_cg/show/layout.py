@@ -22,7 +22,8 @@ GAP = 26.0  # between neighbours of a layer
 LAYER = 34.0  # between layers
 MARGIN = 16.0  # inside a frame
 LANE = 14.0  # the width of a line between boxes
-ROUNDS = 12
+ROUNDS = 12  # of ordering the layers
+RELAXATIONS = 400  # of placing them
 
 Point = tuple[float, float]
 
@@ -370,7 +371,7 @@ def _place(layers: list[list[Vertex]]) -> None:
     """Middles of all vertices: near their neighbours', without overlaps."""
     for vertex, x in _positions(layers).items():
         vertex.x = x
-    for turn in range(10 * ROUNDS):
+    for turn in range(RELAXATIONS):
         down, both = turn % 2 == 0, turn >= ROUNDS
         for layer in layers if down else reversed(layers):
             wanted, weights = [], []
@@ -386,6 +387,41 @@ def _place(layers: list[list[Vertex]]) -> None:
                 wanted.append(together / total if total else vertex.x)
             for vertex, x in zip(layer, _apart(layer, wanted, weights), strict=True):
                 vertex.x = x
+    _straighten(layers)
+
+
+def _straighten(layers: list[list[Vertex]]) -> None:
+    """Vertices that hang from each other one by one stand in one column, where there is room."""
+    seen: set[Vertex] = set()
+    place = {vertex: (layer, i) for layer in layers for i, vertex in enumerate(layer)}
+    for layer in layers:
+        for vertex in layer:
+            column = [vertex]
+            while len(column[-1].below) == 1:
+                below, out, into = column[-1].below[0]
+                if len(below.above) != 1 or out != into:
+                    break
+                column.append(below)
+            if vertex in seen or len(column) == 1:
+                continue
+            seen.update(column)
+            x = sum(one.x for one in column) / len(column)
+            if all(_fits(*place[one], x) for one in column):
+                for one in column:
+                    one.x = x
+
+
+def _fits(layer: list[Vertex], i: int, x: float) -> bool:
+    one = layer[i]
+    return (i == 0 or layer[i - 1].x + _distance(layer[i - 1], one) <= x) and (
+        i + 1 == len(layer) or x + _distance(one, layer[i + 1]) <= layer[i + 1].x
+    )
+
+
+def _distance(one: Vertex, other: Vertex) -> float:
+    """What the middles of two neighbours keep between them, at least."""
+    lines = (one.height == 0) + (other.height == 0)
+    return (one.width + other.width) / 2 + (GAP, LANE, 2.0)[lines]
 
 
 def _stiffness(one: Vertex, other: Vertex) -> float:
@@ -404,9 +440,7 @@ def _apart(layer: list[Vertex], wanted: Sequence[float], weights: Sequence[float
     """
     steps = [0.0]
     for one, other in pairwise(layer):
-        lines = (one.height == 0) + (other.height == 0)
-        gap = (GAP, LANE, 2.0)[lines]
-        steps.append(steps[-1] + (one.width + other.width) / 2 + gap)
+        steps.append(steps[-1] + _distance(one, other))
     blocks: list[list[float]] = []  # mean, weight, how many
     for x, step, weight in zip(wanted, steps, weights, strict=True):
         blocks.append([x - step, weight, 1])
