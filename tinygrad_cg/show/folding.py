@@ -72,7 +72,7 @@ def _runs(groups: list[list[Item]]) -> list[tuple[int, int, int]]:
         for start, stop in _stretches(labels, operands, used, body):
             first = start  # the first repetition may take its operands elsewhere
             while first > max(start - body, 0) and not used[first - 1]:
-                if labels[first - 1] != labels[first - 1 + body]:
+                if not _begins(labels, operands, first - 1, body):
                     break
                 first -= 1
             start = first
@@ -81,6 +81,20 @@ def _runs(groups: list[list[Item]]) -> list[tuple[int, int, int]]:
                 used[start : start + times * body] = True
                 runs.append((start, body, times))
     return sorted(runs)
+
+
+def _begins(labels: np.ndarray, operands: np.ndarray, i: int, body: int) -> bool:
+    """Whether what stands at i is the first of a run: it has other operands only where the next
+    ones take each other's.
+    """
+    if labels[i] != labels[i + body] or i + 2 * body >= len(labels):
+        return False
+    here = operands[i]
+    for second, third in zip(operands[i + body], operands[i + 2 * body], strict=True):
+        carried = third - second == body and second >= i
+        if not carried and second not in here:
+            return False
+    return True
 
 
 def _stretches(

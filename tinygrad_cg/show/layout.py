@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -405,17 +406,20 @@ def _straighten(layers: list[list[Vertex]]) -> None:
             if vertex in seen or len(column) == 1:
                 continue
             seen.update(column)
-            x = sum(one.x for one in column) / len(column)
-            if all(_fits(*place[one], x) for one in column):
+            rooms = [_room(*place[one]) for one in column]
+            low, high = max(room[0] for room in rooms), min(room[1] for room in rooms)
+            if low <= high:
+                x = min(max(sum(one.x for one in column) / len(column), low), high)
                 for one in column:
                     one.x = x
 
 
-def _fits(layer: list[Vertex], i: int, x: float) -> bool:
+def _room(layer: list[Vertex], i: int) -> tuple[float, float]:
+    """Between which places a vertex can be moved, its neighbours being where they are."""
     one = layer[i]
-    return (i == 0 or layer[i - 1].x + _distance(layer[i - 1], one) <= x) and (
-        i + 1 == len(layer) or x + _distance(one, layer[i + 1]) <= layer[i + 1].x
-    )
+    low = layer[i - 1].x + _distance(layer[i - 1], one) if i else -inf
+    high = layer[i + 1].x - _distance(one, layer[i + 1]) if i + 1 < len(layer) else inf
+    return low, high
 
 
 def _distance(one: Vertex, other: Vertex) -> float:
