@@ -24,7 +24,7 @@ def test_each_ran_from_top_to_bottom(path):
     assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
     kinds = [output["output_type"] for cell in cells for output in cell["outputs"]]
     assert "error" not in kinds
-    assert len(kinds) > 5
+    assert len(kinds) >= 5
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
