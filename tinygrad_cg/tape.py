@@ -42,7 +42,7 @@ class GradientTape(levels.Listener):
 
     Use it as a context manager. Tapes nest to any depth: each records what is computed while
     it is active from what it watches, gradients of inner tapes included. A tape belongs to
-    the thread that entered it.
+    the thread that entered it. In a notebook it draws what it has recorded, see `show`.
     """
 
     __slots__ = ("_consumed", "_persistent", "_recording", "_token", "_watch_accessed", "_watched")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -154,8 +155,8 @@ def _mapped(item: Item, others: list[Item], first: dict[Item, Item]) -> list[Ite
     return list(mapped)
 
 
-def shorten(items: list[Item], most: int) -> list[Item]:
-    """No more than `most` items: one stands for the earliest operations."""
+def shorten(items: list[Item], frames: list[Frame], most: int) -> list[Item]:
+    """About `most` items at most: one stands for the earliest operations."""
     if len(items) <= most:
         return items
     cut = len(items) - most
@@ -163,13 +164,20 @@ def shorten(items: list[Item], most: int) -> list[Item]:
     # what is watched and used late stays
     needed = {one for item in late for one in (*item.operands, *item.captured)}
     kept = [one for one in early if one.kind == "watched" and one in needed]
-    gone = set(early).difference(kept)
-    count = sum(item.count for item in gone)
+    gone = dict.fromkeys(one for one in early if one not in kept)
+    count = sum(_times(item, frames) for item in gone if item.operation)
     rest = Item("earlier", f"{count:,} earlier operations", (), "", early[-1].serial)
-    rest.tapes = frozenset().union(*(item.tapes for item in gone))
-    for item in late:
-        for others in (item.operands, item.captured):
-            others[:] = dict.fromkeys(rest if one in gone else one for one in others)
-    starts = {one for item in gone for one in item.operands if one not in gone}
-    rest.operands = sorted(starts, key=lambda item: item.serial)
+    for others in [others for item in late for others in (item.operands, item.captured)]:
+        others[:] = dict.fromkeys(rest if one in gone else one for one in others)
+    rest.operands = list(
+        dict.fromkeys(one for item in gone for one in item.operands if one in kept)
+    )
+    for frame in frames:
+        if frame.items.issuperset(gone):
+            frame.items |= {rest}
     return [*kept, rest, *late]
+
+
+def _times(item: Item, frames: list[Frame]) -> int:
+    """How many operations an item stands for."""
+    return item.count * prod(frame.count for frame in frames if item in frame.items)

@@ -153,7 +153,7 @@ def _picture(what: tuple, names: Names, folded: bool | None) -> Picture:
         items, repeats = folding.fold(items)
         frames = [*frames, *repeats]
     title = ", ".join(item.name for item in items[-1:] if item.name) or "a record"
-    return Picture(Sketch(folding.shorten(items, MOST), frames), title)
+    return Picture(Sketch(folding.shorten(items, frames, MOST), frames), title)
 
 
 def _roots(tensors: Iterable[Any], wanted: frozenset[Token]) -> Iterator[Node]:

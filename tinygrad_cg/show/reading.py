@@ -6,7 +6,7 @@ import contextlib
 import dis
 import gc
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
@@ -214,7 +214,7 @@ class Reading:
         found = []
         for token, number in self.numbers.items():
             noted = getattr(token, "sweeps", ())
-            if len(noted) == NOTED_SWEEPS:
+            if len(noted) == NOTED_SWEEPS and self._misses(number, noted):
                 return None
             found += [(began, ended, target, number) for target, began, ended in noted]
         found.sort()
@@ -224,6 +224,18 @@ class Reading:
             if not any(other[0] < since and sweep[1] < other[1] for other in kept):
                 kept.append(sweep)
         return kept
+
+    def _misses(self, number: int, noted: Sequence[tuple[int, int, int]]) -> bool:
+        """Whether an item may come from a sweep of a tape that is noted no more."""
+        since, first = self.began[self.tokens[number]], noted[0][1]
+        records_itself = any(
+            number in item.tapes and began < item.serial < ended
+            for item in self.items.values()
+            for _, began, ended in noted
+        )
+        return records_itself or any(
+            since < item.serial < first and number not in item.tapes for item in self.items.values()
+        )
 
     def _orders(self) -> None:
         """How deep each tape's gradient is: one more than the deepest sweep that it recorded."""

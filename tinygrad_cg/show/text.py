@@ -83,7 +83,9 @@ def plain(sketch: Sketch) -> str:
     for item in sketch.items:
         words = ", ".join(frame.name for frame in sketch.tapes(item))
         operands = ", ".join(names[one] for one in item.operands)
-        if not item.operation:
+        if item.kind == "earlier":
+            made = f"{names[item]}: {item.operation}" + (f" on {operands}" if operands else "")
+        elif not item.operation:
             same = f" (the same as {operands})" if operands else ""
             made = f"{names[item]}: {item.detail}  {item.kind} by {words}{same}"
         else:
