@@ -320,6 +320,44 @@ def test_graph_mode():
     assert [frame.name for frame in picture.frames] == ["graph"]
 
 
+def test_names_in_containers_and_modules():
+    class Line(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.slope = tf.Variable(2.0)
+
+    line, parts = Line(), {"w": [tf.Variable(1.0), tf.Variable(3.0)]}
+    with tf.GradientTape() as tape:
+        y = (line.slope * parts["w"][0] + parts["w"][1]) * tf.Variable(1.0, name="free")
+    names = [item.name for item in tf.show(y, tape).items if item.kind == "watched"]
+    assert sorted(names) == ["free", "line.slope", "parts['w'][0]", "parts['w'][1]"]
+
+
+def test_a_tensor_that_inner_tapes_watch_is_met_in_any_order():
+    w = tf.constant(2.0)
+    with tf.GradientTape(persistent=True) as outer:
+        outer.watch(w)
+        z = tf.exp(w)
+        with tf.GradientTape(persistent=True) as inner:
+            inner.watch(z)
+            alone = tf.sin(z)
+            both = z * w
+    for targets in ((alone, both), (both, alone)):
+        for tapes in ((), (inner,), (outer,)):
+            picture = tf.show(*targets, *tapes, names={"inner": inner, "outer": outer, "z": z})
+            kinds = [item.kind for item in picture.items if item.name == "z"]
+            assert "watched" in kinds or tapes == (outer,)
+            assert picture.svg
+
+
+def test_complex_values():
+    z = tf.constant(1.0 + 2.0j)
+    with tf.GradientTape() as tape:
+        tape.watch(z)
+        y = z * z
+    assert find(tf.show(y), name="y").value == "-3+4j"
+
+
 # Folding --------------------------------------------------------------------------------------
 
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import nest
 from ..calls import Call, Lifted, _identity_rule
 from ..convert import is_tensor
 from ..forward import _no_rule
 from ..function import gradient
 from ..function.recorded import Recorded
 from ..levels import Late, Node, Token, find, watched_since
+from ..module import Module
 from ..recipes import SameRecipe
 from ..recording import part
 from ..registry import OPS
@@ -29,7 +29,7 @@ from ..user_ops import _Use
 from ..variable import Variable
 from .sketch import Frame, Item
 
-LARGEST_LIST = 100  # containers with more elements are not searched for names
+ELEMENTS, DEPTH = 100, 3  # larger and deeper containers are not searched for names
 
 
 def token_of(tape: GradientTape) -> Token | None:
@@ -65,28 +65,22 @@ class Names:
                 if not name.startswith("_") and name not in ("In", "Out"):
                     self._add(name, value)
 
-    def _add(self, name: str, value: Any) -> None:
-        if isinstance(value, (list, tuple, dict)):
-            if len(value) <= LARGEST_LIST:
-                try:
-                    leaves = nest.flatten_paths(value, name)
-                except (TypeError, ValueError, RecursionError):
-                    return
-                for path, leaf in leaves[:LARGEST_LIST]:
-                    self._add_one(path, leaf)
-        else:
-            self._add_one(name, value)
-
-    def _add_one(self, name: str, value: Any) -> None:
+    def _add(self, name: str, value: Any, depth: int = 0) -> None:
         if isinstance(value, GradientTape):
             token = token_of(value)
             if token is not None:
                 self.of_token.setdefault(token, name)
             for variable in value.watched_variables():
-                self._add_one(variable._name, variable)
+                self._add(variable._name, variable)
         elif isinstance(value, (Tensor, Variable)):
             for node in nodes_of(value._rec):
                 self.of_node.setdefault(node, (name, value))
+        elif isinstance(value, Module):
+            for path, variable in value.named_variables.items():
+                self._add(f"{name}.{path}", variable)
+        elif isinstance(value, (list, tuple, dict)) and depth < DEPTH and len(value) <= ELEMENTS:
+            for key, one in list(value.items() if isinstance(value, dict) else enumerate(value)):
+                self._add(f"{name}[{key!r}]", one, depth + 1)
 
 
 class Reading:
@@ -118,6 +112,11 @@ class Reading:
             if node not in self.operands:
                 self.operands[node] = found = list(self._sources(node))
                 pending += found
+            if not pending:  # what was met as a leaf first, and later as something computed
+                for leaf, found in self.origins.items():
+                    if self.operands[leaf] != found:
+                        self.operands[leaf] = found
+                        pending += found
 
     def _sources(self, node: Node) -> Iterator[Node]:
         """The nodes of the operands, as the sweeps of the node's tapes find them."""
@@ -171,7 +170,7 @@ class Reading:
         shape, dtype = node.shape[0] if several else (node.shape, node.dtype)
         name, value = self.names.of_node.get(node, ("", None))
         text = ""
-        if value is not None and type(value._data) is np.ndarray and not value._data.shape:
+        if type(value) is Tensor and type(value._data) is np.ndarray and not value._data.shape:
             text = f"{value._data[()]:.6g}"
         item = Item(kind, operation, tuple(shape), str(dtype), node.serial, name=name, value=text)
         if several:
@@ -306,13 +305,13 @@ def _made_by(node: Node) -> tuple[str, str]:
         return "operation", saved.name
     if type(saved) is tuple and saved and isinstance(saved[0], Recorded):
         return "operation", saved[0].gradient.definition.name
-    place = rule.__code__.co_filename
+    place = getattr(getattr(rule, "__code__", None), "co_filename", "")
     if place.startswith("<rule of "):
         return "operation", place[len("<rule of ") : -1].removeprefix("scalar_")
     for name, record in OPS.items():
         if isinstance(record.recipes, SameRecipe) and record.recipes.recipe.rule is rule:
             return "operation", name
-    return "operation", rule.__name__.strip("_")
+    return "operation", getattr(rule, "__name__", type(rule).__name__).strip("_")
 
 
 def _used_around(function: Any) -> Iterator[Any]:
