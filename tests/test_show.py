@@ -1,8 +1,10 @@
 """Pictures of tapes: what they show, how they fold, and that they keep nothing alive."""
 
 import base64
+import contextlib
 import gc
 import re
+import warnings
 import weakref
 from itertools import pairwise
 from xml.etree import ElementTree
@@ -12,6 +14,7 @@ import pytest
 
 import tinygrad_cg as tf
 from tinygrad_cg.show.folding import fold
+from tinygrad_cg.show.layout import Layout
 from tinygrad_cg.show.sketch import Item
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -521,22 +524,77 @@ def test_boxes_lie_in_their_frames_and_do_not_overlap():
     frames, items = found[:2], found[2 : 2 + len(picture.items)]
     outer, inner = frames
 
-    def inside(box, around):
-        return (
-            around[0] <= box[0]
-            and around[1] <= box[1]
-            and box[0] + box[2] <= around[0] + around[2]
-            and box[1] + box[3] <= around[1] + around[3]
-        )
-
-    assert inside(inner, outer)
+    assert lies_in(inner, outer)
     in_inner = [item.name in ("x", "y", "z") for item in picture.items]
-    assert [inside(box, inner) for box in items] == in_inner
-    assert all(inside(box, outer) for box in items)
-    for i, a in enumerate(items):
-        for b in items[:i]:
-            apart = a[0] + a[2] <= b[0] or b[0] + b[2] <= a[0]
-            assert apart or a[1] + a[3] <= b[1] or b[1] + b[3] <= a[1]
+    assert [lies_in(box, inner) for box in items] == in_inner
+    assert all(lies_in(box, outer) for box in items)
+    assert not any(overlap(a, b) for i, a in enumerate(items) for b in items[:i])
+
+
+def random_record(rng):
+    """Tensors that tapes in tapes recorded: operations, rules and gradients, at random."""
+    pool = [tf.constant(1.5), tf.constant(0.5)]
+    with contextlib.ExitStack() as stack:
+        tapes = [stack.enter_context(tf.GradientTape())]
+        tapes[0].watch(pool)
+        for _ in range(rng.integers(5, 40)):
+            x, y = (pool[-1 - rng.integers(0, min(8, len(pool)))] for _ in range(2))
+            match rng.integers(0, 8):
+                case 0 if len(tapes) < 5:
+                    tapes.append(stack.enter_context(tf.GradientTape(rng.random() < 0.5)))
+                case 1:
+                    tapes[rng.integers(0, len(tapes))].watch(x)
+                case 2:
+                    pool.append(wrapped(x))
+                case 3 if len(tapes) > 1:
+                    tape = tapes.pop(rng.integers(1, len(tapes)))
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        pool += [g for g in tape.gradient(y, [x, *pool[:2]]) if g is not None]
+                case 4:
+                    pool.append(tf.tanh(x))
+                case 5:
+                    pool += tf.unstack(tf.stack([x, y]))
+                case _:
+                    pool.append(x * y)
+    return tapes, pool
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_any_record_can_be_drawn(seed):
+    tapes, pool = random_record(np.random.default_rng(seed))
+    for fold_it in (False, True):
+        picture = tf.show(pool, fold=fold_it, names={"outermost": tapes[0]})
+        assert frame(picture, "tape outermost").items
+        layout = Layout(picture._sketch, lambda item: (60.0, 30.0), lambda frame: (80.0, 20.0))
+        for item, around in picture._sketch.home.items():
+            if around is not None:
+                assert lies_in(layout.boxes[item], layout.boxes[around])
+        for one in picture.frames:
+            if one.parent is not None and one in layout.boxes:
+                assert lies_in(layout.boxes[one], layout.boxes[one.parent])
+        things = [layout.boxes[item] for item in picture.items]
+        assert not any(overlap(a, b) for i, a in enumerate(things) for b in things[:i])
+        for source, target, _, points in layout.paths:
+            assert points[0][1] == pytest.approx(layout.boxes[source][1] + 30.0)
+            assert points[-1][1] == pytest.approx(layout.boxes[target][1])
+        ElementTree.fromstring(picture.svg)
+        assert picture.mermaid.count("subgraph") == len(picture.frames)
+        assert len(str(picture).splitlines()) >= len(picture.items)
+
+
+def lies_in(box, around):
+    return (
+        around[0] <= box[0]
+        and around[1] <= box[1]
+        and box[0] + box[2] <= around[0] + around[2] + 1e-6
+        and box[1] + box[3] <= around[1] + around[3] + 1e-6
+    )
+
+
+def overlap(a, b):
+    apart = a[0] + a[2] <= b[0] + 1e-6 or b[0] + b[2] <= a[0] + 1e-6
+    return not (apart or a[1] + a[3] <= b[1] + 1e-6 or b[1] + b[3] <= a[1] + 1e-6)
 
 
 def test_notebooks_get_svg_and_text():

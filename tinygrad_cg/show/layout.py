@@ -374,6 +374,7 @@ def _place(layers: list[list[Vertex]]) -> None:
         vertex.x = x
     for turn in range(RELAXATIONS):
         down, both = turn % 2 == 0, turn >= ROUNDS
+        moved = 0.0
         for layer in layers if down else reversed(layers):
             wanted, weights = [], []
             for vertex in layer:
@@ -387,7 +388,10 @@ def _place(layers: list[list[Vertex]]) -> None:
                 together = sum(x * weight for x, weight in zip(means, pull, strict=True))
                 wanted.append(together / total if total else vertex.x)
             for vertex, x in zip(layer, _apart(layer, wanted, weights), strict=True):
+                moved = max(moved, abs(vertex.x - x))
                 vertex.x = x
+        if both and moved < 0.02:
+            break
     _straighten(layers)
 
 
