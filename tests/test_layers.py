@@ -43,7 +43,7 @@ NOT_OPERATIONS = {  # rules, and questions whose answer is no tensor
     "size",
 }
 MAKERS = ("tinygrad_cg.ops.creation", "tinygrad_cg.ops.random")
-EXTRAS = {LIBRARY / "show" / "curves.py": {"matplotlib"}}  # imported where they are used
+EXTRAS = {LIBRARY / "pictures" / "curves.py": {"matplotlib"}}  # imported where they are used
 CORE = ("tensor", "variable", "primitive", "tape", "custom_gradient", "recompute", "nest")
 
 

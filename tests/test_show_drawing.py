@@ -12,9 +12,9 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.pictures import decorated, find, frame, nested, wrapped
-from tinygrad_cg.show.folding import fold
-from tinygrad_cg.show.layout import Layout
-from tinygrad_cg.show.sketch import Item
+from tinygrad_cg.pictures.folding import fold
+from tinygrad_cg.pictures.layout import Layout
+from tinygrad_cg.pictures.sketch import Item
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -165,6 +165,7 @@ def test_mermaid_has_a_node_for_each_item_and_a_subgraph_for_each_frame():
     assert sum(line.startswith("subgraph") for line in lines) == 2 == lines.count("end")
     edges = [line for line in lines if "-->" in line]
     assert len(edges) == sum(len(item.operands) for item in picture.items)
+    assert lines.count("direction TB") == 1  # of the outer one, whose border no line crosses
 
 
 def test_plain_text():

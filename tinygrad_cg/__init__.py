@@ -144,10 +144,10 @@ from .math import (
 from .matrices import hessian, hvp, jacobian
 from .module import Module
 from .ops.creation import constant, convert_to_tensor
+from .pictures.curves import plot_derivatives
+from .pictures.picture import show
 from .ravel import ravel_tree
 from .recompute import recompute_grad
-from .show.curves import plot_derivatives
-from .show.picture import show
 from .tape import GradientTape, UnconnectedGradients
 from .tensor import Tensor, TensorShape
 from .transforms import elementwise_grad, grad, jvp, linearize, value_and_grad, vjp

@@ -192,7 +192,7 @@ class GradientTape(levels.Listener):
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """A notebook's call: the picture of what this tape has recorded, see `show`."""
-        from .show.picture import tape_bundle
+        from .pictures.picture import tape_bundle
 
         return tape_bundle(self)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from .sketch import TIMES, Frame, Item, Sketch
-from .svg import COLOURS, STYLES
+from .svg import CAPTURED, COLOURS, STYLES
 
 SHAPES = {"watched": ("([", "])"), "finished": ("([", "])"), "custom": ("[[", "]]")}
 
@@ -28,9 +28,11 @@ class _Flowchart:
 
     def lines(self) -> list[str]:
         found = ["flowchart TB", *self._inside(None, "  ")]
-        for source, target, kind in self.sketch.edges():
+        for i, (source, target, kind) in enumerate(self.sketch.edges()):
             arrow = "-->" if kind == "operand" else "-.->"
             found.append(f"  {self.names[source]} {arrow} {self.names[target]}")
+            if kind == "captured":
+                found.append(f"  linkStyle {i} stroke:{CAPTURED}")
         for kind in dict.fromkeys(item.kind for item in self.sketch.items):
             fill, line, width, dashes = STYLES[kind]
             style = f"fill:{fill},stroke:{line},stroke-width:{width}px,color:#1f2328"
@@ -60,10 +62,15 @@ class _Flowchart:
             if child.parent is frame:
                 words = f"{child.title}: {child.detail}" if child.detail else child.title
                 found.append(f'{indent}subgraph {self.frames[child]}["{mermaid_text(words)}"]')
-                found.append(f"{indent}  direction TB")
+                if not self._is_crossed(child):  # Mermaid would cut lines at its border
+                    found.append(f"{indent}  direction TB")
                 found += self._inside(child, indent + "  ")
                 found.append(f"{indent}end")
         return found
+
+    def _is_crossed(self, frame: Frame) -> bool:
+        inside = frame.extent
+        return any((one in inside) != (two in inside) for one, two, _ in self.sketch.edges())
 
     def _item(self, item: Item) -> str:
         also = ", ".join(frame.name for frame in self.sketch.badges(item))
