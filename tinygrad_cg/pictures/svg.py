@@ -121,31 +121,31 @@ class _Drawing:
         fill, line, thick, dashes = STYLES[item.kind]
         radius = height / 2 if item.kind in ("watched", "finished") else 5
         badges = self.sketch.badges(item)
-        shadow = [f'<g class="{item.kind}"><title>{escape(self._hover(item))}</title>']
+        parts = [f'<g class="{item.kind}"><title>{escape(self._hover(item))}</title>']
         outline = f'rx="{radius:.1f}" fill="{fill}" stroke="{line}" stroke-width="{thick}"'
         size = f'width="{width:.1f}" height="{height:.1f}"'
         if item.count > 1:
-            shadow.append(f'<rect x="{x + 5:.1f}" y="{y + 5:.1f}" {size} {outline}/>')
+            parts.append(f'<rect x="{x + 5:.1f}" y="{y + 5:.1f}" {size} {outline}/>')
         dash = f' stroke-dasharray="{dashes}"' if dashes else ""
-        shadow.append(f'<rect x="{x:.1f}" y="{y:.1f}" {size} {outline}{dash}/>')
+        parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" {size} {outline}{dash}/>')
         middle = x + (width - 14 * len(badges)) / 2
         base = y + 4.5
-        for text, size_, bold in self._lines(item):
-            base += size_ + 4
+        for text, points, bold in self._lines(item):
+            base += points + 4
             weight = ' font-weight="bold"' if bold else ""
             colour = (
                 "#9a5a00" if text == self.sketch.note(item) else "#1f2328" if bold else "#57606a"
             )
-            shadow.append(
-                f'<text x="{middle:.1f}" y="{base:.1f}" font-size="{size_}"{weight} '
+            parts.append(
+                f'<text x="{middle:.1f}" y="{base:.1f}" font-size="{points}"{weight} '
                 f'text-anchor="middle" fill="{colour}">{escape(text)}</text>'
             )
         for i, frame in enumerate(badges):
-            shadow.append(
+            parts.append(
                 f'<circle cx="{x + width - 14 * i - 13:.1f}" cy="{y + height / 2:.1f}" r="5" '
                 f'fill="{self.colours[frame]}"><title>{escape(frame.title)}</title></circle>'
             )
-        return "\n".join([*shadow, "</g>"])
+        return "\n".join([*parts, "</g>"])
 
     def _hover(self, item: Item) -> str:
         """The text under the pointer, where the picture stands in a page."""
