@@ -104,9 +104,9 @@ def show(*what: Any, names: Mapping[str, Any] | None = None, fold: bool | None =
     A frame stands for a tape, and holds what it recorded: the operations, and what it watches.
     Operations with a rule of their own (`custom_gradient`) say at which orders of
     differentiation it serves, and dashed lines lead to them from tensors that the function used
-    without differentiating it by them. A dashed frame is the body of a loop, each time after the
-    first on what the time before gave. A tape that has given its only gradient keeps nothing, so
-    take the picture before, or make it persistent.
+    without differentiating it by them. A dashed frame is what was repeated, drawn once. A
+    tape that has given its only gradient keeps nothing, so take the picture before, or make it
+    persistent.
 
     Raises TypeError for what is neither tensor nor tape, ValueError if nothing is recorded.
     """
