@@ -263,6 +263,7 @@ __all__ = [
     "ones_like",
     "optimizers",
     "pad",
+    "plot_derivatives",
     "pow",
     "primitive",
     "random",
@@ -283,6 +284,7 @@ __all__ = [
     "scalar_mul",
     "set_num_threads",
     "shape",
+    "show",
     "sigmoid",
     "sign",
     "sin",
@@ -327,7 +329,9 @@ _LATER = {
     "keras": "",
     "numpy": "",
     "optimizers": "",
+    "plot_derivatives": ".pictures.curves",
     "ravel_tree": ".ravel",
+    "show": ".pictures.picture",
     "test": "",
 }
 globals().pop("function")
@@ -337,6 +341,8 @@ if TYPE_CHECKING:
     from .function.function import function
     from .function.signature import TensorSpec
     from .module import Module
+    from .pictures.curves import plot_derivatives
+    from .pictures.picture import show
     from .ravel import ravel_tree
 
 

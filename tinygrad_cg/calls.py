@@ -137,7 +137,8 @@ def _keep_producer(frame: Frame, call: Any, group: frozenset, record: Any, resul
     if others:
         node = narrow(record, others)
         following = result._rec
-        result._rec = Node(others, (node,), _identity_rule, None, data.shape, data.dtype, following)
+        name = call.definition.name
+        result._rec = Node(others, (node,), _identity_rule, name, data.shape, data.dtype, following)
         if not others <= frame.natural:
             call.definition.warn_bypassed()
     elif not group and result._rec is None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -37,9 +38,12 @@ class Token:
     on purpose, ``everything`` marks a graph: it records operations on unwatched tensors too.
     For a ``natural`` one custom gradients are the operations inside, and their rules nothing.
     While a sweep of it runs, and sweeps are tracked, ``sweep`` is that sweep's number, else 0.
+    ``sweeps``, once there are any, says when other tapes could record a sweep of this one: the
+    serial numbers of the latest target, of the beginning and of the end.
     """
 
-    __slots__ = ("alive", "everything", "natural", "paused", "sweep")
+    __slots__ = ("alive", "everything", "natural", "paused", "sweep", "sweeps")
+    sweeps: deque[tuple[int, int, int]]
 
     def __init__(self, everything: bool = False, natural: bool = False):
         self.alive = True

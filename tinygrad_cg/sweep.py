@@ -6,6 +6,7 @@ by every tape that is active while it runs: that is all there is to higher order
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heappop, heappush
 from math import inf
@@ -31,6 +32,8 @@ from .ops.reductions import reduce_sum
 from .ops.shape import cast, repeat, reshape
 from .recording import part
 from .tensor import Tensor
+
+NOTED_SWEEPS = 64  # of one tape, the latest
 
 
 def differentiate(
@@ -144,7 +147,12 @@ def sweep(
     """
     totals: dict[Any, Any] = {}
     visited: list[Node] = []
-    owned: set[Node] | None = set() if state.frame is None else None
+    owned: set[Node] | None = None
+    began = 0
+    if state.frame is None:
+        owned = set()
+    else:
+        began = next_serial()
     latest: Any = None  # of the nodes whose rules are to run, the one with the highest serial
     heap: list[tuple[int, Any]] = []  # the others
     pending: Iterable[tuple[Any, Any]] = seeds
@@ -174,6 +182,8 @@ def sweep(
             if ready:
                 latest = _latest(latest, node, heap) if latest is not None else node
         if latest is None:
+            if began and visited:
+                _note(token, visited[0].serial, began)
             return totals, visited
         node = latest
         latest = heappop(heap)[1] if heap else None
@@ -213,6 +223,14 @@ def _tracked(token: Token, seeds: Iterable, wanted: Collection, stopped: Collect
         return sweep(token, seeds, wanted, stopped, state.run_rule)
     finally:
         token.sweep = before
+
+
+def _note(token: Token, target: int, began: int) -> None:
+    """Remember when a sweep that others may record took place: pictures tell orders from it."""
+    sweeps = getattr(token, "sweeps", None)
+    if sweeps is None:
+        sweeps = token.sweeps = deque(maxlen=NOTED_SWEEPS)
+    sweeps.append((target, began, next_serial()))
 
 
 def _latest(one: Node, other: Node, heap: list[tuple[int, Any]]) -> Node:

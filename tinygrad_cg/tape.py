@@ -42,7 +42,7 @@ class GradientTape(levels.Listener):
 
     Use it as a context manager. Tapes nest to any depth: each records what is computed while
     it is active from what it watches, gradients of inner tapes included. A tape belongs to
-    the thread that entered it.
+    the thread that entered it. In a notebook it draws what it has recorded, see `show`.
     """
 
     __slots__ = ("_consumed", "_persistent", "_recording", "_token", "_watch_accessed", "_watched")
@@ -52,7 +52,7 @@ class GradientTape(levels.Listener):
         self._watch_accessed = watch_accessed_variables
         self._token: Token | None = None
         self._recording = False
-        self._consumed = False
+        self._consumed: Token | None = None  # the token of the past, when there is none any more
         self._watched: dict[int, Variable] = {}
 
     # What is recorded ------------------------------------------------------------------------
@@ -190,6 +190,12 @@ class GradientTape(levels.Listener):
         self._token = None
         levels.insert(self._ready(), place)
 
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """A notebook's call: the picture of what this tape has recorded, see `show`."""
+        from .pictures.picture import tape_bundle
+
+        return tape_bundle(self)
+
     # Gradients -------------------------------------------------------------------------------
 
     def gradient(
@@ -266,7 +272,7 @@ class GradientTape(levels.Listener):
     def _consume(self, token: Token) -> None:
         token.alive = False
         self._token = None
-        self._consumed = True
+        self._consumed = token
 
     # Jacobians -------------------------------------------------------------------------------
 

@@ -1,0 +1,1 @@
+"""Pictures: what tapes have recorded, and curves of derivatives."""

@@ -1,0 +1,461 @@
+"""Where things stand: layers from operands to results, in frames inside frames.
+
+After K. Sugiyama, S. Tagawa and M. Toda, "Methods for visual understanding of hierarchical
+system structures", IEEE Trans. SMC 11 (1981), applied to each frame by itself, innermost first:
+to the frame around it, it is one large box, with ports on its border for the lines that cross
+it. (The layered layouts that install from PyPI alone know no nested frames, or are young.)
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from .sketch import Frame, Item, Sketch
+
+GAP = 26.0  # between neighbours of a layer
+LAYER = 34.0  # between layers
+MARGIN = 16.0  # inside a frame
+LANE = 14.0  # the width of a line between boxes
+ROUNDS = 12  # of ordering the layers
+RELAXATIONS = 400  # of placing them
+
+Point = tuple[float, float]
+
+
+@dataclass(eq=False)
+class Vertex:
+    """A box of one frame's layout: an item, a frame, a bend of a line, or a port."""
+
+    thing: Any
+    width: float = LANE
+    height: float = 0.0
+    rank: int = 0
+    x: float = 0.0  # of the middle
+    y: float = 0.0  # of the top
+    above: list[tuple[Vertex, float, float]] = field(default_factory=list)
+    below: list[tuple[Vertex, float, float]] = field(default_factory=list)
+
+
+@dataclass
+class Area:
+    """The layout of one frame's inside, from its own top left corner."""
+
+    width: float
+    height: float
+    boxes: dict[Any, Vertex]
+    entries: dict[Item, Vertex]
+    exits: dict[Item, Vertex]
+    bends: dict[tuple[Item, Any], list[Vertex]]
+    tops: list[float]
+    bottoms: list[float]
+
+
+class Layout:
+    """Boxes ``(x, y, width, height)`` of items and frames, and the points of each edge.
+
+    ``size(item)`` gives the width and height that an item needs, ``heading(frame)`` the width
+    and height of a frame's title.
+    """
+
+    def __init__(
+        self,
+        sketch: Sketch,
+        size: Callable[[Item], tuple[float, float]],
+        heading: Callable[[Frame], tuple[float, float]],
+    ):
+        self.sketch = sketch
+        self.size = size
+        self.heading = heading
+        self.edges = sketch.edges()
+        self.areas: dict[Frame | None, Area] = {}
+        self.chains = {item: self._chain(item) for item in sketch.items}
+        self.inside: dict[Frame | None, set[Item]] = defaultdict(set)
+        for item, chain in self.chains.items():
+            for frame in chain:
+                self.inside[frame].add(item)
+        for frame in (*reversed(sketch.frames), None):
+            self.areas[frame] = self._area(frame)
+        self.boxes: dict[Any, tuple[float, float, float, float]] = {}
+        self._absolute(None, 0.0, 0.0)
+        top = self.areas[None]
+        self.width, self.height = top.width, top.height
+        self.paths = [(*edge, self._path(edge[0], edge[1])) for edge in self.edges]
+        self._spread_arrows()
+
+    def _chain(self, item: Item) -> list[Frame | None]:
+        """The frames around an item, from the outermost, which is None, to the innermost."""
+        return [None, *reversed(list(self.sketch.around(item)))]
+
+    def _child(self, frame: Frame | None, item: Item) -> Any:
+        """What of `frame` an item inside it is, or is in."""
+        chain = self.chains[item]
+        place = chain.index(frame) + 1
+        return chain[place] if place < len(chain) else item
+
+    # One frame ---------------------------------------------------------------------------------
+
+    def _area(self, frame: Frame | None) -> Area:
+        inside = self.inside[frame]
+        boxes: dict[Any, Vertex] = {}
+        for item in self.sketch.items:
+            if item in inside:
+                child = self._child(frame, item)
+                if child not in boxes:
+                    boxes[child] = self._box(child)
+        lines, entries, exits = self._lines(frame, inside, boxes)
+        last = _ranks(list(boxes.values()), lines) + 1
+        for port in exits.values():
+            port.rank = last
+        vertices = [*entries.values(), *boxes.values(), *exits.values()]
+        layers: list[list[Vertex]] = [[] for _ in range(last + 1)]
+        for vertex in vertices:
+            layers[vertex.rank].append(vertex)
+        bends = _bend(lines, layers)
+        if not entries:
+            layers[0] = []
+        layers = [layer for layer in layers if layer]
+        _order(layers)
+        _place(layers)
+        return self._measure(frame, layers, boxes, entries, exits, bends)
+
+    def _box(self, child: Any) -> Vertex:
+        if isinstance(child, Frame):
+            area = self.areas[child]
+            return Vertex(child, area.width, area.height)
+        width, height = self.size(child)
+        return Vertex(child, width, height)
+
+    def _lines(
+        self, frame: Frame | None, inside: set[Item], boxes: dict[Any, Vertex]
+    ) -> tuple[dict[Item, list], dict[Item, Vertex], dict[Item, Vertex]]:
+        """For each item the ends that its lines have here: (vertex, key, start, offset)."""
+        entries: dict[Item, Vertex] = {}
+        exits: dict[Item, Vertex] = {}
+        lines: dict[Item, list] = defaultdict(list)
+        for source, target, _ in self.edges:
+            child = self._child(frame, source) if source in inside else "entry"
+            key = self._child(frame, target) if target in inside else "exit"
+            if child is key or (child == "entry" and key == "exit"):
+                continue
+            if child == "entry":
+                start, out = entries.setdefault(source, Vertex(source)), 0.0
+            else:
+                start, out = boxes[child], self._offset(child, source, True)
+            if key == "exit":
+                end, into = exits.setdefault(source, Vertex(source)), 0.0
+            else:
+                end, into = boxes[key], self._offset(key, source, False)
+            if all(known[1] is not key for known in lines[source]):
+                lines[source].append((end, key, start, out, into))
+        return lines, entries, exits
+
+    def _offset(self, child: Any, source: Item, leaving: bool) -> float:
+        """How far right of a box's middle the line of `source` crosses its border."""
+        if not isinstance(child, Frame):
+            return 0.0
+        area = self.areas[child]
+        port = (area.exits if leaving else area.entries)[source]
+        return port.x - area.width / 2
+
+    def _measure(self, frame: Frame | None, layers, boxes, entries, exits, bends) -> Area:
+        title, head = self.heading(frame) if frame is not None else (0.0, 0.0)
+        left = min(vertex.x - vertex.width / 2 for layer in layers for vertex in layer)
+        right = max(vertex.x + vertex.width / 2 for layer in layers for vertex in layer)
+        width = max(right - left, title) + 2 * MARGIN
+        shift = (width - (right - left)) / 2 - left
+        tops, bottoms = [], []
+        y = head + MARGIN
+        for layer in layers:
+            height = max(vertex.height for vertex in layer)
+            is_port = height == 0.0
+            for vertex in layer:
+                vertex.x += shift
+                vertex.y = y + (height - vertex.height) / 2
+                vertex.rank = len(tops)
+            tops.append(y)
+            bottoms.append(y + height)
+            y += height + (LAYER / 3 if is_port else LAYER)
+        height = bottoms[-1] + MARGIN
+        for port in entries.values():
+            port.y = 0.0
+        for port in exits.values():
+            port.y = height
+        return Area(width, height, boxes, entries, exits, bends, tops, bottoms)
+
+    # All together ------------------------------------------------------------------------------
+
+    def _absolute(self, frame: Frame | None, left: float, top: float) -> None:
+        area = self.areas[frame]
+        if frame is not None:
+            self.boxes[frame] = (left, top, area.width, area.height)
+        for child, box in area.boxes.items():
+            x, y = left + box.x - box.width / 2, top + box.y
+            self.boxes[child] = (x, y, box.width, box.height)
+            if isinstance(child, Frame):
+                self._absolute(child, x, y)
+
+    def _path(self, source: Item, target: Item) -> list[Point]:
+        """From the bottom of one item, through bends and ports, to the top of the other."""
+        up, down = self.chains[source], self.chains[target]
+        common = sum(1 for one, other in zip(up, down, strict=False) if one is other)
+        x, y, width, height = self.boxes[source]
+        points = [(x + width / 2, y + height)]
+        for frame in reversed(up[common:]):
+            points += self._inner(frame, source, "exit")
+            points.append(self._port(frame, self.areas[frame].exits[source]))
+        points += self._inner(up[common - 1], source, self._child(up[common - 1], target))
+        for frame in down[common:]:
+            points.append(self._port(frame, self.areas[frame].entries[source]))
+            points += self._inner(frame, source, self._child(frame, target))
+        x, y, width, _ = self.boxes[target]
+        points.append((x + width / 2, y))
+        return points
+
+    def _corner(self, frame: Frame | None) -> Point:
+        return self.boxes[frame][:2] if frame is not None else (0.0, 0.0)
+
+    def _port(self, frame: Frame | None, port: Vertex) -> Point:
+        left, top = self._corner(frame)
+        return left + port.x, top + port.y
+
+    def _inner(self, frame: Frame | None, source: Item, key: Any) -> list[Point]:
+        """Where a line bends inside one frame: straight past each layer."""
+        area = self.areas[frame]
+        left, top = self._corner(frame)
+        points = []
+        for bend in area.bends.get((source, key), ()):
+            points.append((left + bend.x, top + area.tops[bend.rank]))
+            points.append((left + bend.x, top + area.bottoms[bend.rank]))
+        return points
+
+    def _spread_arrows(self) -> None:
+        """Arrows that end at one item end side by side, in the order in which they come."""
+        arriving: dict[Item, list] = defaultdict(list)
+        for _, target, _, points in self.paths:
+            arriving[target].append(points)
+        for target, found in arriving.items():
+            found.sort(key=lambda points: points[-2][0])
+            step = min(18.0, (self.boxes[target][2] - 24) / len(found))
+            for i, points in enumerate(found):
+                x, y = points[-1]
+                points[-1] = (x + (i - (len(found) - 1) / 2) * step, y)
+
+
+# Layers ----------------------------------------------------------------------------------------
+
+
+def _ranks(boxes: list[Vertex], lines: dict[Item, list]) -> int:
+    """Give each box a rank from 1, below all that it takes from; returns the last rank."""
+    place = {box: i for i, box in enumerate(boxes)}
+    before: dict[Vertex, set[Vertex]] = {box: set() for box in boxes}
+    after: dict[Vertex, set[Vertex]] = {box: set() for box in boxes}
+    for ends in lines.values():
+        for end, _, start, *_ in ends:
+            if end in place and start in place:
+                before[end].add(start)
+                after[start].add(end)
+    for box in _in_order(boxes, before, after):
+        box.rank = max((one.rank for one in before[box] if one.rank), default=0) + 1
+    for box in boxes:  # what has no operands stands right above what uses it
+        if not before[box] and after[box]:
+            lowest = min(one.rank for one in after[box]) - 1
+            box.rank = max(box.rank, lowest)
+    return max(box.rank for box in boxes)
+
+
+def _in_order(boxes: list[Vertex], before: dict, after: dict) -> list[Vertex]:
+    """Topologically; where frames take from each other, the first of them goes first."""
+    missing = {box: len(before[box]) for box in boxes}
+    waiting = list(boxes)
+    done: list[Vertex] = []
+    ready = [box for box in boxes if not missing[box]]
+    known = set(ready)
+    while len(done) < len(boxes):
+        if not ready:
+            box = next(box for box in waiting if box not in known)
+            for other in before[box] - set(done):  # these lines go up
+                after[other].discard(box)
+            before[box] &= set(done)
+            ready.append(box)
+            known.add(box)
+        box = ready.pop(0)
+        done.append(box)
+        for other in after[box]:
+            missing[other] -= 1
+            if not missing[other] and other not in known:
+                known.add(other)
+                ready.append(other)
+    return done
+
+
+def _bend(lines: dict[Item, list], layers: list[list[Vertex]]) -> dict:
+    """Vertices where lines pass a layer; the lines of one item share them."""
+    bends: dict[tuple[Item, Any], list[Vertex]] = {}
+    for source, ends in lines.items():
+        trunks: dict[Vertex, list[Vertex]] = defaultdict(list)
+        for end, key, start, out, into in sorted(ends, key=lambda one: one[0].rank):
+            trunk = trunks[start]
+            while len(trunk) < end.rank - start.rank - 1:
+                bend = Vertex(source, rank=start.rank + len(trunk) + 1)
+                _join(trunk[-1] if trunk else start, bend, 0.0 if trunk else out, 0.0)
+                layers[bend.rank].append(bend)
+                trunk.append(bend)
+            passed = trunk[: max(end.rank - start.rank - 1, 0)]
+            bends[source, key] = passed
+            _join(passed[-1] if passed else start, end, 0.0 if passed else out, into)
+    return bends
+
+
+def _join(upper: Vertex, lower: Vertex, out: float, into: float) -> None:
+    upper.below.append((lower, out, into))
+    lower.above.append((upper, into, out))
+
+
+def _order(layers: list[list[Vertex]]) -> None:
+    """Fewer crossings: sort each layer by where its neighbours stand, down and up again."""
+    best, fewest = [list(layer) for layer in layers], _crossings(layers)
+    for turn in range(ROUNDS):
+        if not fewest:
+            break
+        down = turn % 2 == 0
+        for layer in layers if down else reversed(layers):
+            where = _positions(layers)
+            means = {one: _mean(one, down, where) for one in layer}
+            layer.sort(key=lambda one: means[one])
+        crossings = _crossings(layers)
+        if crossings < fewest:
+            best, fewest = [list(layer) for layer in layers], crossings
+    for layer, found in zip(layers, best, strict=True):
+        layer[:] = found
+
+
+def _positions(layers: list[list[Vertex]]) -> dict[Vertex, float]:
+    """The middle of each vertex, if all stood packed and centred."""
+    where = {}
+    for layer in layers:
+        x = -sum(vertex.width + GAP for vertex in layer) / 2
+        for vertex in layer:
+            where[vertex] = x + (vertex.width + GAP) / 2
+            x += vertex.width + GAP
+    return where
+
+
+def _mean(vertex: Vertex, down: bool, where: dict[Vertex, float]) -> float:
+    ends = vertex.above if down else vertex.below
+    if not ends:
+        return where[vertex]
+    return sum(where[other] + theirs - own for other, own, theirs in ends) / len(ends)
+
+
+def _crossings(layers: list[list[Vertex]]) -> int:
+    where = _positions(layers)
+    count = 0
+    for layer in layers:
+        ends = [
+            (where[vertex] + own, where[other] + theirs)
+            for vertex in layer
+            for other, own, theirs in vertex.below
+        ]
+        for i, (a, b) in enumerate(ends):
+            count += sum(1 for c, d in ends[:i] if (a - c) * (b - d) < 0)
+    return count
+
+
+def _place(layers: list[list[Vertex]]) -> None:
+    """Middles of all vertices: near their neighbours', without overlaps."""
+    for vertex, x in _positions(layers).items():
+        vertex.x = x
+    for turn in range(RELAXATIONS):
+        down, both = turn % 2 == 0, turn >= ROUNDS
+        moved = 0.0
+        for layer in layers if down else reversed(layers):
+            wanted, weights = [], []
+            for vertex in layer:
+                ends = vertex.above if down else vertex.below
+                if both:
+                    ends = [*vertex.above, *vertex.below]
+                pull = [_stiffness(vertex, other) for other, _, _ in ends]
+                means = [other.x + theirs - own for other, own, theirs in ends]
+                total = sum(pull)
+                weights.append(total or 0.01)
+                together = sum(x * weight for x, weight in zip(means, pull, strict=True))
+                wanted.append(together / total if total else vertex.x)
+            for vertex, x in zip(layer, _apart(layer, wanted, weights), strict=True):
+                moved = max(moved, abs(vertex.x - x))
+                vertex.x = x
+        if both and moved < 0.02:
+            break
+    _straighten(layers)
+
+
+def _straighten(layers: list[list[Vertex]]) -> None:
+    """Vertices that hang from each other one by one stand in one column, where there is room."""
+    seen: set[Vertex] = set()
+    place = {vertex: (layer, i) for layer in layers for i, vertex in enumerate(layer)}
+    for layer in layers:
+        for vertex in layer:
+            column = [vertex]
+            while len(column[-1].below) == 1:
+                below, out, into = column[-1].below[0]
+                if len(below.above) != 1 or out != into:
+                    break
+                column.append(below)
+            if vertex in seen or len(column) == 1:
+                continue
+            seen.update(column)
+            rooms = [_room(*place[one]) for one in column]
+            low, high = max(room[0] for room in rooms), min(room[1] for room in rooms)
+            if low <= high:
+                x = min(max(sum(one.x for one in column) / len(column), low), high)
+                for one in column:
+                    one.x = x
+
+
+def _room(layer: list[Vertex], i: int) -> tuple[float, float]:
+    """Between which places a vertex can be moved, its neighbours being where they are."""
+    one = layer[i]
+    low = layer[i - 1].x + _distance(layer[i - 1], one) if i else -inf
+    high = layer[i + 1].x - _distance(one, layer[i + 1]) if i + 1 < len(layer) else inf
+    return low, high
+
+
+def _distance(one: Vertex, other: Vertex) -> float:
+    """What the middles of two neighbours keep between them, at least."""
+    lines = (one.height == 0) + (other.height == 0)
+    return (one.width + other.width) / 2 + (GAP, LANE, 2.0)[lines]
+
+
+def _stiffness(one: Vertex, other: Vertex) -> float:
+    """How much a line resists being slanted: most where it passes layers, or is the only one."""
+    if one.rank > other.rank:
+        one, other = other, one
+    if len(one.below) == 1 == len(other.above):
+        return 12.0
+    return 8.0 if one.height == 0 == other.height else 1.0
+
+
+def _apart(layer: list[Vertex], wanted: Sequence[float], weights: Sequence[float]) -> np.ndarray:
+    """The places nearest to the wanted ones that keep order and distance (least squares).
+
+    By pooling adjacent violators: what would overlap moves as one block.
+    """
+    steps = [0.0]
+    for one, other in pairwise(layer):
+        steps.append(steps[-1] + _distance(one, other))
+    blocks: list[list[float]] = []  # mean, weight, how many
+    for x, step, weight in zip(wanted, steps, weights, strict=True):
+        blocks.append([x - step, weight, 1])
+        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
+            mean, total, count = blocks.pop()
+            other = blocks[-1]
+            sum_ = other[1] + total
+            blocks[-1] = [(other[0] * other[1] + mean * total) / sum_, sum_, other[2] + count]
+    means = np.repeat([block[0] for block in blocks], [int(block[2]) for block in blocks])
+    return means + np.array(steps)

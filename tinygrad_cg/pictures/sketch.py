@@ -1,0 +1,166 @@
+"""What a picture shows, as plain data: it holds no tensor, no node and no tape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+TIMES = "\u00d7"
+
+
+@dataclass(eq=False)
+class Item:
+    """One thing in the picture.
+
+    `kind` is "watched" (a tensor that a tape watches; its operand, if any, is the same tensor as
+    tapes around know it), "operation", "custom" (a custom gradient), "bypassed" (one whose rule
+    does not serve on these tapes), "finished" (of what only tapes of the past have recorded) or
+    "earlier" (many operations, left out). `name` is the user's variable, `operation` what made
+    it. `order` is that of the gradient which it was computed for: 0 for none; None if that is
+    not known. `serves` are the tapes and orders whose sweeps ask its rule, `captured` the items
+    that a custom gradient's function uses and does not differentiate. `tapes` are numbers of
+    frames; `count` says how many like it stand here.
+    """
+
+    kind: str
+    operation: str
+    shape: tuple[int, ...]
+    dtype: str
+    serial: int
+    tapes: frozenset[int] = frozenset()
+    name: str = ""
+    value: str = ""
+    order: int | None = None
+    serves: list[tuple[str, int | None]] = field(default_factory=list)
+    operands: list[Item] = field(default_factory=list, repr=False)
+    captured: list[Item] = field(default_factory=list, repr=False)
+    count: int = 1
+
+    @property
+    def title(self) -> str:
+        """Name and operation: ``y = multiply``."""
+        parts = [part for part in (self.name, self.operation) if part]
+        times = f" {TIMES}{self.count:,}" if self.count > 1 else ""
+        return (" = ".join(parts) or self.kind) + times
+
+    @property
+    def detail(self) -> str:
+        """The value where it is known and small, and the dtype with the shape."""
+        if self.kind == "earlier":
+            return ""
+        kind = self.dtype + (f" {self.shape}" if self.shape else "")
+        return f"{self.value} · {kind}" if self.value else kind
+
+    @property
+    def role(self) -> str:
+        """What its rule is for, in words; empty for what has no rule of its own."""
+        if self.kind == "bypassed":
+            return "rule not used"
+        if self.kind != "custom":
+            return ""
+        orders = sorted({order for _, order in self.serves if order is not None})
+        if orders:
+            return "rule serves order " + _listed([str(order) for order in orders])
+        return "rule serves " + _listed([name for name, _ in self.serves])
+
+
+def _listed(words: list[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+@dataclass(eq=False)
+class Frame:
+    """A region: what one tape recorded ("tape"), or what is repeated ("repeat").
+
+    `recorders` are the tapes that recorded its gradient, and so lie around it; `extent` is all
+    that is drawn in it, more than `items` where it lies around other tapes.
+    """
+
+    kind: str
+    name: str
+    items: frozenset[Item] = field(repr=False)
+    order: int | None = None
+    count: int = 1
+    recorders: list[Frame] = field(default_factory=list, repr=False)
+    extent: frozenset[Item] = field(default=frozenset(), repr=False)
+    parent: Frame | None = field(default=None, repr=False)
+
+    @property
+    def title(self) -> str:
+        if self.kind == "repeat":
+            return f"{TIMES}{self.count:,}"
+        return self.name
+
+    @property
+    def detail(self) -> str:
+        return f"its gradient is of order {self.order}" if self.order is not None else ""
+
+
+class Sketch:
+    """Items, operands first, and the frames around them, outer before inner."""
+
+    def __init__(self, items: list[Item], frames: list[Frame]):
+        self.items = items
+        self.frames = nested(frozenset(items), frames)
+        self.home: dict[Item, Frame | None] = dict.fromkeys(items)
+        for frame in self.frames:
+            for item in frame.extent:
+                if self.home[item] is frame.parent:
+                    self.home[item] = frame
+        used = {frame for item in items for frame in self.around(item)}
+        self.frames = [frame for frame in self.frames if frame in used or frame.kind == "tape"]
+
+    def around(self, item: Item) -> Iterable[Frame]:
+        """The frames that an item stands in, innermost first."""
+        frame = self.home[item]
+        while frame is not None:
+            yield frame
+            frame = frame.parent
+
+    def tapes(self, item: Item) -> list[Frame]:
+        """The tapes that recorded an item, or watch it."""
+        return [frame for frame in self.frames if frame.kind == "tape" and item in frame.items]
+
+    def badges(self, item: Item) -> list[Frame]:
+        """The tapes that recorded an item which is drawn outside of them."""
+        around = set(self.around(item))
+        return [frame for frame in self.tapes(item) if frame not in around]
+
+    def note(self, item: Item) -> str:
+        """What is to be said of an item beside what it is."""
+        strange = any(
+            frame.kind == "tape" and item not in frame.items for frame in self.around(item)
+        )
+        only = f"only {_listed([frame.name for frame in self.tapes(item)])}" if strange else ""
+        return ", ".join(part for part in (item.role, only) if part)
+
+    def edges(self) -> list[tuple[Item, Item, str]]:
+        """(from, to, "operand" or "captured"), each pair once."""
+        found = [(source, item, "operand") for item in self.items for source in item.operands]
+        found += [(source, item, "captured") for item in self.items for source in item.captured]
+        return list(dict.fromkeys(found))
+
+
+def nested(present: frozenset[Item], frames: list[Frame]) -> list[Frame]:
+    """The frames that hold something, each after its parent: the smallest that it fits into.
+
+    A tape lies inside those that recorded its gradient, with all that it holds.
+    """
+    for frame in sorted(frames, key=lambda frame: frame.order or 0):
+        frame.items &= present
+        frame.extent = frame.items.union(
+            *(other.extent for other in frames if frame in other.recorders)
+        )
+    found = [frame for frame in frames if frame.extent]
+    around = {
+        frame: [
+            other
+            for place, other in enumerate(found)
+            if frame.extent < other.extent
+            or (frame.extent == other.extent and place < found.index(frame))
+        ]
+        for frame in found
+    }
+    for frame in found:
+        frame.parent = max(around[frame], key=lambda other: len(around[other]), default=None)
+    return sorted(found, key=lambda frame: len(around[frame]))

@@ -1,0 +1,204 @@
+"""A sketch as SVG: one text that needs no other file, font or program."""
+
+from __future__ import annotations
+
+from html import escape
+from itertools import pairwise
+
+from .layout import Layout, Point
+from .sketch import Frame, Item, Sketch
+
+FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
+TITLE, DETAIL = 13.0, 11.0  # font sizes
+COLOURS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#7a5195", "#8c6d31")  # of tapes
+STYLES = {  # fill, line, width of the line, dashes
+    "watched": ("#e7f4ec", "#2e7d4f", 1.5, ""),
+    "operation": ("#ffffff", "#5b6770", 1.1, ""),
+    "custom": ("#fff1d0", "#d17b00", 2.0, ""),
+    "bypassed": ("#fdf6e6", "#d17b00", 1.4, "4 3"),
+    "finished": ("#f3f3f3", "#9aa0a6", 1.1, "2 3"),
+    "earlier": ("#f3f3f3", "#5b6770", 1.1, ""),
+}
+LEGEND = {
+    "watched": "watched tensor",
+    "operation": "operation",
+    "custom": "custom gradient",
+    "bypassed": "rule not used",
+    "finished": "of a finished tape",
+    "earlier": "left out",
+}
+NARROW, WIDE = "ijlrtfI.,:;'|!()[]{} ", "mwMWOQG@%—…"
+CAPTURED = "#b3261e"
+
+
+def svg(sketch: Sketch, title: str) -> str:
+    """The picture of a sketch."""
+    return _Drawing(sketch, title).text()
+
+
+def text_width(text: str, size: float, bold: bool = False) -> float:
+    """About how wide a text is in Helvetica and its kin."""
+    units = sum(0.31 if one in NARROW else 0.87 if one in WIDE else 0.575 for one in text)
+    return units * size * (1.06 if bold else 1.0)
+
+
+class _Drawing:
+    def __init__(self, sketch: Sketch, title: str):
+        self.sketch = sketch
+        self.title = title
+        tapes = [frame for frame in sketch.frames if frame.kind == "tape"]
+        self.colours = {frame: COLOURS[i % len(COLOURS)] for i, frame in enumerate(tapes)}
+        self.layout = Layout(sketch, self._size, self._heading)
+
+    def _size(self, item: Item) -> tuple[float, float]:
+        lines = self._lines(item)
+        width = max(text_width(text, size, bold) for text, size, bold in lines)
+        width += 14 * len(self.sketch.badges(item))
+        height = sum(size + 5 for _, size, _ in lines) + 9
+        return max(width + 26, 56.0), height
+
+    def _lines(self, item: Item) -> list[tuple[str, float, bool]]:
+        """The texts in an item's box, with their sizes, and whether they are bold."""
+        texts = (item.title, item.detail, self.sketch.note(item))
+        lines = zip(texts, (TITLE, DETAIL, DETAIL), (True, False, False), strict=True)
+        return [line for line in lines if line[0]]
+
+    def _heading(self, frame: Frame) -> tuple[float, float]:
+        if frame.kind == "repeat":
+            return text_width(frame.title, TITLE, True) + 8, 14.0
+        words = f"{frame.title}  {frame.detail}"
+        return text_width(words, TITLE, True) + 8, 20.0
+
+    def text(self) -> str:
+        layout = self.layout
+        parts = [self._frame(frame) for frame in self.sketch.frames]
+        parts += [self._edge(points, kind) for _, _, kind, points in layout.paths]
+        parts += [self._title(frame) for frame in self.sketch.frames]
+        parts += [self._item(item) for item in self.sketch.items]
+        legend, width = self._legend()
+        width = max(layout.width, width)
+        height = layout.height + 30
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+            f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="{FONT}" role="img">\n'
+            f"<title>{escape(self.title)}</title>\n"
+            "<defs>" + _arrow("operand", "#5b6770") + _arrow("captured", CAPTURED) + "</defs>\n"
+            f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>\n'
+            + "\n".join(parts)
+            + f'\n<g transform="translate(0 {layout.height:.0f})">\n{legend}\n</g>\n</svg>\n'
+        )
+
+    def _frame(self, frame: Frame) -> str:
+        x, y, width, height = self.layout.boxes[frame]
+        style = 'fill="#ffffff" fill-opacity="0.5" stroke="#5b6770" stroke-dasharray="6 4"'
+        if frame.kind == "tape":
+            colour = self.colours[frame]
+            style = f'fill="{colour}" fill-opacity="0.07" stroke="{colour}" stroke-width="1.6"'
+        return (
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="9" '
+            f"{style}/>"
+        )
+
+    def _title(self, frame: Frame) -> str:
+        x, y, width, _ = self.layout.boxes[frame]
+        halo = (
+            f'font-size="{TITLE}" paint-order="stroke" stroke="#ffffff" '
+            'stroke-opacity="0.6" stroke-width="3"'
+        )
+        if frame.kind == "repeat":
+            return (
+                f'<text x="{x + width - 10:.1f}" y="{y + 18:.1f}" {halo} font-weight="bold" '
+                f'text-anchor="end" fill="#333">{escape(frame.title)}</text>'
+            )
+        return (
+            f'<text x="{x + 13:.1f}" y="{y + 20:.1f}" {halo} fill="{self.colours[frame]}">'
+            f'<tspan font-weight="bold">{escape(frame.title)}</tspan>'
+            f'<tspan dx="8" font-size="{DETAIL}">{escape(frame.detail)}</tspan></text>'
+        )
+
+    def _item(self, item: Item) -> str:
+        x, y, width, height = self.layout.boxes[item]
+        fill, line, thick, dashes = STYLES[item.kind]
+        radius = height / 2 if item.kind in ("watched", "finished") else 5
+        badges = self.sketch.badges(item)
+        parts = [f'<g class="{item.kind}"><title>{escape(self._hover(item))}</title>']
+        outline = f'rx="{radius:.1f}" fill="{fill}" stroke="{line}" stroke-width="{thick}"'
+        size = f'width="{width:.1f}" height="{height:.1f}"'
+        if item.count > 1:
+            parts.append(f'<rect x="{x + 5:.1f}" y="{y + 5:.1f}" {size} {outline}/>')
+        dash = f' stroke-dasharray="{dashes}"' if dashes else ""
+        parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" {size} {outline}{dash}/>')
+        middle = x + (width - 14 * len(badges)) / 2
+        base = y + 4.5
+        for text, points, bold in self._lines(item):
+            base += points + 4
+            weight = ' font-weight="bold"' if bold else ""
+            colour = (
+                "#9a5a00" if text == self.sketch.note(item) else "#1f2328" if bold else "#57606a"
+            )
+            parts.append(
+                f'<text x="{middle:.1f}" y="{base:.1f}" font-size="{points}"{weight} '
+                f'text-anchor="middle" fill="{colour}">{escape(text)}</text>'
+            )
+        for i, frame in enumerate(badges):
+            parts.append(
+                f'<circle cx="{x + width - 14 * i - 13:.1f}" cy="{y + height / 2:.1f}" r="5" '
+                f'fill="{self.colours[frame]}"><title>{escape(frame.title)}</title></circle>'
+            )
+        return "\n".join([*parts, "</g>"])
+
+    def _hover(self, item: Item) -> str:
+        """The text under the pointer, where the picture stands in a page."""
+        names = [frame.name for frame in self.sketch.tapes(item)]
+        recorded = "watched by " if item.kind == "watched" else "recorded by "
+        words = [item.title, item.detail, recorded + ", ".join(names) if names else "", item.role]
+        return "; ".join(word for word in words if word)
+
+    def _edge(self, points: list[Point], kind: str) -> str:
+        (x, y), *rest = points
+        steps = [f"M{x:.1f} {y:.1f}"]
+        for (x0, y0), (x1, y1) in pairwise([(x, y), *rest]):
+            if abs(x0 - x1) < 0.5:
+                steps.append(f"L{x1:.1f} {y1:.1f}")
+            else:
+                half = (y0 + y1) / 2
+                steps.append(f"C{x0:.1f} {half:.1f} {x1:.1f} {half:.1f} {x1:.1f} {y1:.1f}")
+        colour, dashes = ("#5b6770", "") if kind == "operand" else (CAPTURED, "5 4")
+        dash = f' stroke-dasharray="{dashes}"' if dashes else ""
+        return (
+            f'<path class="{kind}" d="{" ".join(steps)}" fill="none" stroke="{colour}" '
+            f'stroke-width="1.3"{dash} marker-end="url(#{kind})"/>'
+        )
+
+    def _legend(self) -> tuple[str, float]:
+        kinds = {item.kind for item in self.sketch.items}
+        x, parts = 16.0, []
+        for kind, words in LEGEND.items():
+            if kind in kinds:
+                fill, line, thick, dashes = STYLES[kind]
+                radius = 6 if kind in ("watched", "finished") else 3
+                dash = f' stroke-dasharray="{dashes}"' if dashes else ""
+                parts.append(
+                    f'<rect x="{x:.1f}" y="4" width="20" height="12" rx="{radius}" fill="{fill}" '
+                    f'stroke="{line}" stroke-width="{thick}"{dash}/>'
+                )
+                x = _words(parts, x + 26, words)
+        if any(kind == "captured" for *_, kind in self.sketch.edges()):
+            parts.append(
+                f'<path d="M{x:.1f} 10h22" stroke="{CAPTURED}" stroke-width="1.3" '
+                'stroke-dasharray="5 4"/>'
+            )
+            x = _words(parts, x + 28, "used, but not differentiated")
+        return "\n".join(parts), x
+
+
+def _words(parts: list[str], x: float, words: str) -> float:
+    parts.append(f'<text x="{x:.1f}" y="14" font-size="{DETAIL}" fill="#57606a">{words}</text>')
+    return x + text_width(words, DETAIL) + 18
+
+
+def _arrow(name: str, colour: str) -> str:
+    return (
+        f'<marker id="{name}" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" '
+        f'markerHeight="7" orient="auto"><path d="M0 0L10 5L0 10z" fill="{colour}"/></marker>'
+    )

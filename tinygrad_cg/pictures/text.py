@@ -1,0 +1,118 @@
+"""A sketch as text: Mermaid, for JupyterLab and GitHub, and plain lines."""
+
+from __future__ import annotations
+
+import re
+
+from .sketch import TIMES, Frame, Item, Sketch
+from .svg import CAPTURED, COLOURS, STYLES
+
+SHAPES = {"watched": ("([", "])"), "finished": ("([", "])"), "custom": ("[[", "]]")}
+
+
+def mermaid(sketch: Sketch) -> str:
+    """A Mermaid flowchart."""
+    return "\n".join(_Flowchart(sketch).lines()) + "\n"
+
+
+def mermaid_text(text: str) -> str:
+    """`text` for a label in quotes: what Mermaid or HTML could read as their own is a code."""
+    return re.sub(rf"[^\w ,.=()·{TIMES}…:+-]", lambda found: f"#{ord(found.group())};", text)
+
+
+class _Flowchart:
+    def __init__(self, sketch: Sketch):
+        self.sketch = sketch
+        self.names = {item: f"n{i}" for i, item in enumerate(sketch.items)}
+        self.frames = {frame: f"f{i}" for i, frame in enumerate(sketch.frames)}
+
+    def lines(self) -> list[str]:
+        found = ["flowchart TB", *self._inside(None, "  ")]
+        for i, (source, target, kind) in enumerate(self.sketch.edges()):
+            arrow = "-->" if kind == "operand" else "-.->"
+            found.append(f"  {self.names[source]} {arrow} {self.names[target]}")
+            if kind == "captured":
+                found.append(f"  linkStyle {i} stroke:{CAPTURED}")
+        for kind in dict.fromkeys(item.kind for item in self.sketch.items):
+            fill, line, width, dashes = STYLES[kind]
+            style = f"fill:{fill},stroke:{line},stroke-width:{width}px,color:#1f2328"
+            if dashes:
+                style += f",stroke-dasharray:{dashes}"
+            found.append(f"  classDef {kind} {style}")
+        tapes = [frame for frame in self.sketch.frames if frame.kind == "tape"]
+        for i, frame in enumerate(tapes):
+            colour = COLOURS[i % len(COLOURS)]
+            found.append(
+                f"  style {self.frames[frame]} fill:{colour}12,stroke:{colour},color:{colour}"
+            )
+        for frame in self.sketch.frames:
+            if frame.kind == "repeat":
+                found.append(
+                    f"  style {self.frames[frame]} fill:#ffffff80,stroke:#5b6770,"
+                    "stroke-dasharray:6 4,color:#1f2328"
+                )
+        return found
+
+    def _inside(self, frame: Frame | None, indent: str) -> list[str]:
+        found = []
+        for item in self.sketch.items:
+            if self.sketch.home[item] is frame:
+                found.append(indent + self._item(item))
+        for child in self.sketch.frames:
+            if child.parent is frame:
+                words = f"{child.title}: {child.detail}" if child.detail else child.title
+                found.append(f'{indent}subgraph {self.frames[child]}["{mermaid_text(words)}"]')
+                if not self._is_crossed(child):  # Mermaid would cut lines at its border
+                    found.append(f"{indent}  direction TB")
+                found += self._inside(child, indent + "  ")
+                found.append(f"{indent}end")
+        return found
+
+    def _is_crossed(self, frame: Frame) -> bool:
+        inside = frame.extent
+        return any((one in inside) != (two in inside) for one, two, _ in self.sketch.edges())
+
+    def _item(self, item: Item) -> str:
+        also = ", ".join(frame.name for frame in self.sketch.badges(item))
+        lines = [item.title, item.detail, self.sketch.note(item), f"also {also}" if also else ""]
+        label = "<br>".join(mermaid_text(line) for line in lines if line)
+        opening, closing = SHAPES.get(item.kind, ("[", "]"))
+        return f'{self.names[item]}{opening}"{label}"{closing}:::{item.kind}'
+
+
+def plain(sketch: Sketch) -> str:
+    """One line an item, operands first: what it is, who recorded it, whose rule serves when."""
+    names: dict[Item, str] = {}
+    for item in sketch.items:
+        name = item.name or f"%{len(names)}"
+        names[item] = name if name not in names.values() else f"{name}%{len(names)}"
+    lines = [_tape(frame) for frame in sketch.frames if frame.kind == "tape"]
+    for item in sketch.items:
+        words = ", ".join(frame.name for frame in sketch.tapes(item))
+        operands = ", ".join(names[one] for one in item.operands)
+        if item.kind == "earlier":
+            made = f"{names[item]}: {item.operation}" + (f" on {operands}" if operands else "")
+        elif not item.operation:
+            same = f" (the same as {operands})" if operands else ""
+            made = f"{names[item]}: {item.detail}  {item.kind} by {words}{same}"
+        else:
+            times = f" {TIMES}{item.count:,}" if item.count > 1 else ""
+            made = f"{names[item]} = {item.operation}({operands}){times}  {item.detail}  [{words}]"
+        lines.append(made)
+        if item.role:
+            lines.append(f"    {item.kind if item.kind == 'custom' else ''} {item.role}".rstrip())
+        if item.captured:
+            captured = ", ".join(names[one] for one in item.captured)
+            lines.append(f"    uses {captured}, and is not differentiated by it")
+    lines += [_repeat(frame, names) for frame in sketch.frames if frame.kind == "repeat"]
+    return "\n".join(lines)
+
+
+def _tape(frame: Frame) -> str:
+    around = f", inside {frame.parent.name}" if frame.parent and frame.parent.name else ""
+    return f"{frame.name}: {frame.detail or 'order unknown'}{around}"
+
+
+def _repeat(frame: Frame, names: dict[Item, str]) -> str:
+    inside = ", ".join(name for item, name in names.items() if item in frame.items)
+    return f"{frame.title}: {inside}"
