@@ -58,6 +58,7 @@ from .arrays import (
     zeros_like,
 )
 from .batching import vectorized_map, vmap
+from .check import assert_gradients, check_gradients
 from .config.threading import get_num_threads, set_num_threads
 from .convert import IndexedSlices, is_tensor
 from .custom_gradient import custom_gradient, grad_pass_through
@@ -176,6 +177,7 @@ __all__ = [
     "as_dtype",
     "asin",
     "asinh",
+    "assert_gradients",
     "atan",
     "atan2",
     "atanh",
@@ -183,6 +185,7 @@ __all__ = [
     "bool",
     "broadcast_to",
     "cast",
+    "check_gradients",
     "clip_by_value",
     "compat",
     "complex64",

@@ -143,6 +143,8 @@ class _Decorated:
         call = _new_call(Call, (rule, definition, grad_fn, len(inputs), paths, kept, variables))
         if single and paths is None and variables is None and frame.level is None:
             return one_output(frame, call, inputs, y)
+        if frame.level is not None:
+            frame.level.custom_called(call, function, args, kwargs)
         if variables:
             inputs = [*inputs, *[variable._read() for variable in variables]]
         results = settle(frame, call, inputs, outputs)

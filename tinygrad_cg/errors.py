@@ -26,6 +26,10 @@ class ArgumentTypeError(TypeError, ValueError):
     """An argument of the wrong type, for which the original raises ValueError."""
 
 
+class GradientError(AssertionError):
+    """A gradient rule does not give the derivative; the message is the report."""
+
+
 class CustomGradientWarning(UserWarning):
     """A custom rule was not used, or what it returned had to be adapted."""
 

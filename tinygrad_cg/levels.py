@@ -66,6 +66,9 @@ class Level:
         """
         raise TypeError(f"{type(self).__name__} does not define custom_call()")
 
+    def custom_called(self, call: Any, function: Any, args: tuple, kwargs: dict) -> None:
+        """A custom gradient was called so, before `custom_call` gets its inputs and outputs."""
+
 
 class Node:
     """How one tensor came to be, as far as the tapes in `group` are concerned.
@@ -221,6 +224,7 @@ class State(threading.local):
         self.graphs: list[Any] = []  # the default graphs, innermost last
         self.rules: list[Any] = []  # the definitions whose rules are running, innermost last
         self.overrides: dict[int, Any] = {}  # values that Variables have in this thread alone
+        self.observer: Any = None  # is told what a rule would warn of, in the warning's place
         self.draws: Any = None  # what gives random numbers here, in the generator's place
         self.base_graph = base = State.base
         if base is not None:
