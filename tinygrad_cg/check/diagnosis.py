@@ -255,11 +255,11 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
     if not false:
         return
     first = min(row.order for row in false)
-    explained = False
+    explained: set[Place] = set()
     for cut in evidence.cuts:
         rows = [row for row in false if row.order >= cut.order]
-        if rows:
-            explained = True
+        if rows and cut.place not in explained:
+            explained.add(cut.place)
             yield _of_cut(evidence, cut, rows)
     if explained or any(seen.captured for seen in evidence.calls):
         return
@@ -285,10 +285,10 @@ def _of_cut(evidence: Evidence, cut: Cut, rows: list[Row]) -> Finding:
     if cut.what == "NumPy":
         how = "takes NumPy or Python values from a tensor"
     else:
-        how = f"uses `{cut.what}`, which has no derivative,"
+        how = f"uses `{cut.what}`, where derivatives end"
     text = (
-        f"{whose} {how} ({where}). Derivatives of order {cut.order} and higher do not see them: "
-        f"they are constants. {_expected(name, rows)}"
+        f"{whose} {how} ({where}): derivatives of order {cut.order} and higher take this for a "
+        f"constant. {_expected(name, rows)}"
     )
     seen = evidence.named(name) if of_rule else None
     function = evidence.root(seen).function if seen else evidence.orders.problem.f
@@ -324,7 +324,7 @@ def _not_finite(evidence: Evidence) -> Iterator[Finding]:
     if not false:
         return
     row = min(false, key=lambda row: row.order)
-    orders, problem = evidence.orders, evidence.orders.problem
+    problem = evidence.orders.problem
     recorder = Recorder([source.name for source in problem.sources], hunting=True)
     try:
         problem.arrays(problem.point, row.order, problem.weighed, recorder)
@@ -348,7 +348,6 @@ def _not_finite(evidence: Evidence) -> Iterator[Finding]:
         f"made of these. {WRITE if code else 'Write it with operations that stay finite.'}"
     )
     yield Finding(text, code)
-    del orders
 
 
 def _of_bad(bad: Bad) -> str:
@@ -467,9 +466,6 @@ def _remarks(evidence: Evidence) -> Iterator[Finding]:
         for notice in recorder.notices:
             if notice.key.startswith(("scalar", "dtype")):
                 yield Finding(f"{notice.message[0].upper()}{notice.message[1:]}.", remark=True)
-    for one in evidence.orders.properties:
-        if one.holds is False and one.name not in ("linear in the upstream",):
-            yield Finding(f"{one.detail[0].upper()}{one.detail[1:]}.")
     for row in evidence.orders.inaccurate:
         yield Finding(
             f"Order {row.order} by {row.argument} is right in float64, but in the arguments' "

@@ -98,9 +98,10 @@ class Orders:
 
     @property
     def _accuracy(self) -> Accuracy:
-        precisions = [recorder.coarsest for recorder in self.recorders.values()]
+        recorders = self.recorders.values()
         least = max(float(np.finfo(one.dtype).eps) for one in self._base)
-        return Accuracy(max([least, *precisions]))
+        precision = max([least, *[one.coarsest for one in recorders]])
+        return Accuracy(precision, max([one.largest for one in recorders], default=1.0))
 
     def _passes(self, order: int, joint: bool = False) -> tuple[list, list] | None:
         """The gradients in the arguments' precision and in that of the comparison."""
@@ -218,10 +219,7 @@ class Orders:
         else:
             verdict, reference = judge.verdict(value, lambda: again(place))
             if not math.isfinite(own.value or 0.0) and verdict == TRUE:
-                largest = float(np.finfo(self.problem.point[place].dtype).max)
-                overflows = abs(reference.value) > 0.1 * largest
-                verdict = INCONCLUSIVE if overflows else NOT_FINITE
-                shown = own.value
+                verdict, shown = self._overflow(reference), own.value
                 detail = f"in {self.problem.point[place].dtype}; finite in float64"
         row = Row(
             order,
@@ -243,6 +241,11 @@ class Orders:
         size = max(abs(reference.value), reference.size)
         known = math.isfinite(reference.value) and reference.error <= 1e-3 * size
         return NOT_FINITE if known else INCONCLUSIVE
+
+    def _overflow(self, reference: Reference) -> str:
+        """For a value that is finite in float64 alone: whether it must be finite."""
+        largest = min(float(np.finfo(one.dtype).max) for one in self.problem.point)
+        return INCONCLUSIVE if abs(reference.value) > 0.1 * largest else NOT_FINITE
 
     # Other paths -----------------------------------------------------------------------------
 
@@ -272,7 +275,7 @@ class Orders:
             verdict = NOT_FINITE if math.isfinite(reference.value) else INCONCLUSIVE
         shown = value.value
         if verdict == TRUE and not math.isfinite(own.value or 0.0):
-            verdict, shown = NOT_FINITE, own.value
+            verdict, shown = self._overflow(reference), own.value
         self.rows.append(
             Row(
                 order,
@@ -461,7 +464,9 @@ class Orders:
             holds, words = True, ""
             for row, other in pairs:
                 one, two = row.value or 0.0, other.value or 0.0
-                if not abs(one - two) <= max(1e-8, self._accuracy.relative) * max(abs(one), abs(two)) + row.uncertainty:
+                if not math.isfinite(one - two):
+                    continue
+                if abs(one - two) > max(1e-8, self._accuracy.relative) * max(abs(one), abs(two)) + row.uncertainty:
                     holds = False
                     words = f"by {row.argument}: {one:.6g} in reverse, {two:.6g} forward"
             self.properties.append(Property(name, holds, words))

@@ -118,6 +118,7 @@ class Recorder(Level):
         self.notices: list[Notice] = []
         self.bad: list[Bad] = []
         self.coarsest = 0.0  # the precision of the least precise result that depends on sources
+        self.largest = 0.0  # the magnitude of the largest of these results
         self._by_definition: dict[int, Seen] = {}
 
     # The level -------------------------------------------------------------------------------
@@ -131,10 +132,18 @@ class Recorder(Level):
                 self._cut(primitive.name)
             for one in outs:
                 if one.dtype.kind in "fc":
-                    self.coarsest = max(self.coarsest, float(np.finfo(one.dtype).eps))
+                    self._measure(one._data)
         if self.hunting and len(self.bad) < 8:
             self._hunt(primitive, inputs, outs)
         return out
+
+    def _measure(self, data: Any) -> None:
+        self.coarsest = max(self.coarsest, float(np.finfo(data.dtype).eps))
+        if type(data) is np.ndarray and data.size:
+            with np.errstate(all="ignore"):
+                largest = float(max(abs(data.max()), abs(data.min())))
+            if np.isfinite(largest):
+                self.largest = max(self.largest, largest)
 
     def custom_called(self, call: Any, function: Any, args: tuple, kwargs: dict) -> None:
         """A custom gradient was called: its arguments, without their records."""

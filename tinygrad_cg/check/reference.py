@@ -65,7 +65,16 @@ class Ladder:
 
     def best(self) -> Reference:
         """The extrapolation with the smallest error."""
-        value, error = float("nan"), float("inf")
+        value, error, _ = self._best()
+        size = self.size / self.scale
+        return Reference(value, error, DIFFERENCES, self.has_kink(), size)
+
+    def _best_level(self) -> int:
+        """The level that this is of."""
+        return self._best()[2]
+
+    def _best(self) -> tuple[float, float, int]:
+        value, error, level = float("nan"), float("inf"), 0
         for i, row in enumerate(self.rows):
             for depth in range(1, len(row)):
                 spread = max(
@@ -73,9 +82,8 @@ class Ladder:
                 )
                 estimate = spread + self.noises[i] + self.extra / (self.step * 0.5**i)
                 if estimate < error:
-                    value, error = row[depth], estimate
-        size = self.size / self.scale
-        return Reference(value, error, DIFFERENCES, self.has_kink(), size)
+                    value, error, level = row[depth], estimate, i
+        return value, error, level
 
     def may_have_kink(self) -> bool:
         """Whether the slopes to both sides have not come nearer at the latest step."""
@@ -98,17 +106,18 @@ class Ladder:
         return bend > 50 * self.noises[level] and bend > 1e-4 * max(slope, self.size / self.scale)
 
     def measure_noise(self) -> None:
-        """How much the values jump about between points that lie next to each other."""
-        step = 64 * self.precision * self.scale
-        left, near_left, middle, near_right, right = [
-            self.line(i * step)[0] for i in (-2, -1, 0, 1, 2)
-        ]
-        bends = (
-            left - 2 * near_left + middle,
-            near_left - 2 * middle + near_right,
-            middle - 2 * near_right + right,
-        )
-        self.extra = max(map(abs, bends))
+        """How much the values jump about, as fourth differences show it (Hamming).
+
+        Between points as far apart as the best step; if all is flat there that was not further
+        out, as a rounded function is, then further out.
+        """
+        flat = [row[0] == 0 and bend == 0 for row, bend in zip(self.rows, self.bends, strict=True)]
+        stepped = flat[-1] and not all(flat)
+        level = 0 if stepped else self._best_level()
+        spacing = self.step * 0.5**level / (8 if stepped else 2)
+        values = [self.line(i * spacing)[0] for i in range(-4, 5)]
+        differences = np.diff(values, 4)
+        self.extra = float(np.max(np.abs(differences))) / 70**0.5
 
 
 def by_complex_step(

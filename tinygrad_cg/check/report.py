@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..errors import GradientError
 from .orders import Property
-from .verdicts import INCONCLUSIVE, KINK, TRUE, Row
+from .verdicts import FAILED, INCONCLUSIVE, KINK, TRUE, Row
 
 HEADINGS = ("order", "by", "path", "mode", "value", "reference", "error", "relative", "verdict")
 PATHS = {"both": "f(x)**2"}
@@ -130,20 +130,18 @@ def number(value: float | None) -> str:
     """A number as the report shows it."""
     if value is None:
         return "None"
-    return "-" if math.isnan(value) else f"{value + 0.0:.6g}"
+    return "NaN" if math.isnan(value) else f"{value + 0.0:.6g}"
 
 
 def _cells(row: Row) -> tuple[str, ...]:
     value, error, relative = number(row.value), "-", "-"
-    if row.verdict == "raises":
+    if row.verdict == FAILED:
         value = "-"
-    elif row.value is not None and not math.isfinite(row.value):
-        value = str(row.value)
-    elif not math.isnan(row.reference):
+    elif math.isfinite(row.error):
         error, relative = _errors(row)
     by = row.argument if row.index is None else f"{row.argument}{list(row.index)}"
     path = PATHS.get(row.path, row.path)
-    reference = number(row.reference)
+    reference = "-" if math.isnan(row.reference) else number(row.reference)
     if row.verdict == INCONCLUSIVE and math.isfinite(row.uncertainty):
         reference += f" +- {row.uncertainty:.0e}"
     return (

@@ -31,7 +31,9 @@ class Source:
 
     def text(self) -> str:
         """The whole as code."""
-        return ast.unparse(ast.fix_missing_locations(self.tree))
+        text = ast.unparse(ast.fix_missing_locations(self.tree))
+        text = re.sub(r":\n\n", ":\n", text)
+        return "\n".join(_without_parentheses(line) for line in text.splitlines())
 
     def copied(self) -> Source:
         return Source(copy.deepcopy(self.tree), self.first)
@@ -53,6 +55,19 @@ class Source:
         """What the user calls the library, with a dot."""
         found = re.search(r"(\w+\.)(?:\w+\.)*custom_gradient", ast.unparse(self.tree))
         return found.group(1) if found else "tf."
+
+
+def _without_parentheses(line: str) -> str:
+    """`return (a, b)` and `c = (a, b)` as people write them."""
+    found = re.fullmatch(r"(\s*(?:return|[\w, ]+ =) )\((.*)\)", line)
+    if found is None:
+        return line
+    depth = 0
+    for character in found.group(2):
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            return line
+    return found.group(1) + found.group(2)
 
 
 def returns(function: Function) -> list[ast.Return]:
@@ -318,6 +333,7 @@ def line_of(file: str, line: int) -> str:
     """The text of a line, if the file can be read."""
     import linecache
 
-    return linecache.getline(file, line).strip()
+    text = linecache.getline(file, line).strip()
+    return text if len(text) < 80 else f"{text[:76]} ..."
 
 

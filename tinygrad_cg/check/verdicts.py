@@ -61,9 +61,10 @@ class Row:
 
 
 class Accuracy(NamedTuple):
-    """The precision that the function computes in, and the error allowed for it."""
+    """The precision that the function computes in, and the largest number on the way."""
 
     precision: float
+    largest: float = 1.0
 
     @property
     def relative(self) -> float:
@@ -164,6 +165,8 @@ class Judge:
         if self.exact is not None:
             spread = max(spread, abs(one.value - self.exact.value))
         error = max(one.error, spread)
+        if not any(row[0] for row in self.ladder.rows):  # rounded to a constant, perhaps
+            error = max(error, 8 * self.accuracy.precision * self.accuracy.largest / self.ladder.step)
         reference = one._replace(error=error)
         found = decide(number, reference, self.accuracy, floor)
         if found is None and self.exact is not None:
