@@ -82,8 +82,8 @@ def custom_gradient(f: Any = None) -> Any:
         return custom_gradient
     if not callable(f):
         raise TypeError(f"custom_gradient decorates a function, got {type(f).__name__} {f!r}")
-    around = [one for one in state.listeners if isinstance(one, _Accessed)]
-    definition = Definition(f, outer=around[-1].definition if around else None)
+    around = running_functions()
+    definition = Definition(f, outer=around[-1] if around else None)
     return Bind(f, _Decorated(definition).call)
 
 
@@ -97,6 +97,11 @@ class _Accessed(dict, Listener):
             self[id(variable)] = variable
 
     variable_assigned = variable_read
+
+
+def running_functions() -> list[Definition]:
+    """The decorated functions that are running in this thread, innermost last."""
+    return [one.definition for one in state.listeners if isinstance(one, _Accessed)]
 
 
 class _Decorated:

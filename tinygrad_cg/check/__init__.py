@@ -98,7 +98,7 @@ def _key(f: Any) -> tuple:
 
 def _apart(seen: Seen, order: int, modes: Sequence[str], seed: int) -> RuleReport | None:
     """A custom gradient that ran on the way, by itself."""
-    if not seen.concrete:
+    if not seen.apart:
         return None
     own = max(1, order - seen.order + 1)
     file, line = place_of(seen.function)

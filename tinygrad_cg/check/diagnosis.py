@@ -14,11 +14,9 @@ from ..rules import place_of
 from . import rewrite
 from .orders import Orders
 from .problem import product
-from .recorder import Bad, Cut, Place, Recorder, Seen
+from .recorder import Bad, Cut, Place, Recorder, Seen, closed_over
 from .report import Finding, RuleReport, number
 from .verdicts import BYPASSED, DETACHED, FAILED, INCONCLUSIVE, KINK, NOT_FINITE, TRUE, WRONG, Row
-
-WRITE = "Write it like this:"
 
 
 class Evidence:
@@ -77,6 +75,7 @@ def _merged(recorders: Any) -> list[Seen]:
             known.captured |= seen.captured
             known.bypassed |= seen.bypassed
             known.used |= seen.used
+            known.apart &= seen.apart
     return list(found.values())
 
 
@@ -136,11 +135,10 @@ def _of_count(evidence: Evidence, order: int, name: str, got: str, of: str, name
         text += (
             f" The derivative by the upstream gradient is no business of `{name}`: what the rule "
             f"of `{outer.name}` multiplies it with is differentiated as it stands. A second "
-            f"gradient would need a second argument of `{name}`. {WRITE}"
+            f"gradient would need a second argument of `{name}`."
         )
-        return Finding(
-            text, rewrite.fewer_gradients(evidence.root(seen).function, name, int(of))
-        )
+        code = rewrite.fewer_gradients(evidence.root(seen).function, name, int(of))
+        return _written(text, code)
     if any(is_tensor(leaf) for leaf in nest.flatten(seen.kwargs)):
         text += (
             " Tensors passed by keyword are inputs like any others, after those by position: "
@@ -170,10 +168,10 @@ def _of_shape(
         return Finding(f"{text} A gradient has the shape of its input.")
     text += (
         f" The operation broadcasts {label}, so each of its elements is used several times: the "
-        f"gradient is the sum over these uses, over axes {axes}. {WRITE}"
+        f"gradient is the sum over these uses, over axes {axes}."
     )
     function = evidence.root(seen).function
-    return Finding(text, rewrite.wrapped_gradient(function, name, int(place), call))
+    return _written(text, rewrite.wrapped_gradient(function, name, int(place), call))
 
 
 # What is lost --------------------------------------------------------------------------------
@@ -212,46 +210,31 @@ def _of_gradient_function(
         f"{upstream} only; the direct dependence on {_and(names)} is lost. "
         f"{_expected(outer.name, false)} Where no tape watches {upstream}, the inner rule is not "
         f"used at all. Let the gradient be differentiated as it is written, or decorate a "
-        f"function of {_and(names)} inside `{seen.name}`, and multiply its result by {upstream}. "
-        f"{WRITE}"
+        f"function of {_and(names)} inside `{seen.name}`, and multiply its result by {upstream}."
     )
-    return Finding(text, rewrite.plain_rule(evidence.root(seen).function, seen.name))
+    return _written(text, rewrite.plain_rule(evidence.root(seen).function, seen.name))
 
 
-def _of_captured(
-    evidence: Evidence, seen: Seen, names: list[str], false: list[Row]
-) -> Finding:
-    name = _own_name(seen, names[0], evidence)
+def _of_captured(evidence: Evidence, seen: Seen, names: list[str], false: list[Row]) -> Finding:
+    name = _own_name(seen, names[0])
     text = (
         f"`{seen.name}` depends on {_and(names)} not only through its arguments "
         f"({', '.join(seen.names)}): it captures {name}. A rule gives gradients of the arguments "
         f"alone, so what leads through {name} is lost. {_expected(seen.name, false)} Pass {name} "
-        f"as an argument, and return a gradient for it. {WRITE}"
+        f"as an argument, and return a gradient for it."
     )
     code = rewrite.with_argument(evidence.root(seen).function, seen.name, name)
-    return Finding(text, code)
+    return _written(text, code)
 
 
-def _own_name(seen: Seen, source: str, evidence: Evidence) -> str:
+def _own_name(seen: Seen, source: str) -> str:
     """What the function itself calls the tensor that it captures."""
-    function = getattr(seen.function, "__func__", seen.function)
-    code, cells = getattr(function, "__code__", None), getattr(function, "__closure__", None)
-    if code is None:
-        return source
-    free = dict(zip(code.co_freevars, cells or (), strict=False))
-    if source in free:
-        return source
-    for name, cell in free.items():
-        try:
-            if is_tensor(cell.cell_contents):
-                return name
-        except ValueError:
-            continue
-    return source
+    names = list(closed_over(seen.function))
+    return source if source in names or not names else names[0]
 
 
 def _detachments(evidence: Evidence) -> Iterator[Finding]:
-    false = [row for row in evidence.rows if row.verdict == DETACHED]
+    false = [r for r in evidence.rows if r.verdict == DETACHED and r.path != "upstream"]
     if not false:
         return
     first = min(row.order for row in false)
@@ -263,7 +246,7 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
             yield _of_cut(evidence, cut, rows)
     if explained or any(seen.captured for seen in evidence.calls):
         return
-    names = sorted({row.argument for row in false if row.order == first and row.path != "upstream"})
+    names = sorted({row.argument for row in false if row.order == first})
     text = f"Nothing leads from {_and(names)} to the gradient of order {first}: "
     if first == 1:
         text += "the rule returns None for it, or the function does not depend on it in tensors."
@@ -293,8 +276,7 @@ def _of_cut(evidence: Evidence, cut: Cut, rows: list[Row]) -> Finding:
     seen = evidence.named(name) if of_rule else None
     function = evidence.root(seen).function if seen else evidence.orders.problem.f
     code = rewrite.attached(function, cut.place.line)
-    text += f" Use tensor operations. {WRITE}" if code else " Use tensor operations."
-    return Finding(text, code)
+    return _written(f"{text} Use tensor operations.", code)
 
 
 def _upstreams(evidence: Evidence) -> Iterator[Finding]:
@@ -345,9 +327,9 @@ def _not_finite(evidence: Evidence) -> Iterator[Finding]:
         code = rewrite.stable(problem.f)
     text += (
         "A rule that is finite itself may be made of parts that are not, and its derivative is "
-        f"made of these. {WRITE if code else 'Write it with operations that stay finite.'}"
+        "made of these. Write it with operations that stay finite."
     )
-    yield Finding(text, code)
+    yield _written(text, code)
 
 
 def _of_bad(bad: Bad) -> str:
@@ -384,13 +366,16 @@ def _wrong(evidence: Evidence, rules: Sequence[RuleReport]) -> Iterator[Finding]
         return
     order = min(row.order for row in false)
     rows = [row for row in false if row.order == order]
-    text = f"Order {order} is not the derivative{' of order ' + str(order - 1) if order > 1 else ''}."
+    rows = [row for row in rows if row.path == "x"] or rows
+    text = (
+        f"Order {order} is not the derivative{' of order ' + str(order - 1) if order > 1 else ''}."
+    )
     text += f" {_expected(evidence.orders.problem.name, rows)}"
     hint = _swapped(evidence, order) or _factor(rows)
     blamed = [rule for rule in rules if rule.first_false_order is not None]
     if blamed:
-        text += f" By itself the rule of {_and([f'`{one.name}`' for one in blamed])} is false"
-        text += f" ({', '.join(one.place for one in blamed)})."
+        one = min(blamed, key=lambda rule: (rule.first_false_order, -rule.order))
+        text += f" The rule of `{one.name}` ({one.place}) is false by itself."
     elif order > 1:
         inner = [seen for seen in evidence.calls if seen.order == order]
         if inner:
@@ -485,6 +470,10 @@ def _remarks(evidence: Evidence) -> Iterator[Finding]:
             "own error, or there is no reference: nothing can be said.",
             remark=True,
         )
+
+
+def _written(text: str, code: str | None) -> Finding:
+    return Finding(f"{text} Write it like this:" if code else text, code)
 
 
 # Words ---------------------------------------------------------------------------------------

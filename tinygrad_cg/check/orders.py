@@ -49,6 +49,7 @@ class Orders:
         self.errors: dict[tuple[int, str, str], Exception] = {}
         self.properties: list[Property] = []
         self.inaccurate: list[Row] = []
+        self._linear = True
 
     def run(self) -> None:
         """Fill the rows and the properties."""
@@ -66,7 +67,6 @@ class Orders:
         found = self._passes(order)
         if found is None:
             return False
-        self._linear = True
         if order == 1 and "reverse" in self.modes:
             self._check_linearity()
         judges = [self._judge(order, j, self.problem.weighed) for j in self._places]
@@ -123,13 +123,13 @@ class Orders:
             return None
         return native, wide
 
-    def _failed(self, order: int, path: str, error: Exception, mode: str = "reverse") -> None:
-        self.errors[order, path, mode] = error
+    def _failed(self, order: int, path: str, error: Exception) -> None:
+        self.errors[order, path, "reverse"] = error
+        if any(row.order == order and row.verdict == FAILED for row in self.rows):
+            return
         words = f"{type(error).__name__}: {error}"
         for source in self.problem.sources:
-            row = Row(order, source.name, path, mode, None, math.nan, math.nan, "", FAILED, words)
-            if not any(one.order == order and one.verdict == FAILED for one in self.rows):
-                self.rows.append(row)
+            self.rows.append(_without_number(order, source.name, "x", "reverse", FAILED, words))
 
     def _judge(self, order: int, place: int, start: Any) -> Judge:
         problem = self.problem
@@ -323,22 +323,14 @@ class Orders:
         verdict = NOT_LINEAR if "not linear" in str(error) else FAILED
         for source in self.problem.sources:
             words = f"{type(error).__name__}: {error}"
-            self.rows.append(
-                Row(
-                    *(order, source.name, "x", "forward", None, math.nan, math.nan, "", verdict),
-                    words,
-                )
-            )
+            self.rows.append(_without_number(order, source.name, "x", "forward", verdict, words))
 
     # Whole matrices --------------------------------------------------------------------------
 
     def _full_rows(self, order: int) -> None:
         """Every element of the derivative; rows of those that are worst."""
         problem = self.problem
-        if order == 1:
-            chosen = problem.weights
-        else:
-            chosen = problem.ways[order - 1]
+        chosen = problem.weights if order == 1 else problem.ways[order - 1]
         for j, kept in enumerate(chosen):
             for index in np.ndindex(kept.shape):
                 unit = [np.zeros(one.shape) for one in chosen]
@@ -399,9 +391,7 @@ class Orders:
         problem = self.problem
         sums = [b - a for a, b in zip(problem.weights, problem.others, strict=True)]
         try:
-            one, other, both = problem.pulled(
-                self._base, [problem.weights, sums, problem.others]
-            )
+            one, other, both = problem.pulled(self._base, [problem.weights, sums, problem.others])
         except Exception:
             return
         tolerance = max(1e-8, 300 * self._accuracy.precision)
@@ -420,7 +410,9 @@ class Orders:
                         *(0.0, LINEARITY, NOT_LINEAR),
                     )
                 )
-        words = "" if self._linear else "gradients of two upstreams do not add up to that of their sum"
+        words = (
+            "" if self._linear else "gradients of two upstreams do not add up to that of their sum"
+        )
         self.properties.append(Property("linear in the upstream", self._linear, words))
 
     def _check_symmetry(self) -> None:
@@ -443,7 +435,11 @@ class Orders:
         if not math.isfinite(apart):
             return
         holds = apart <= max(1e-8, self._accuracy.relative) * size
-        words = "" if holds else f"{one.value or 0:.6g} in one order, {other.value or 0:.6g} in the other"
+        words = (
+            ""
+            if holds
+            else f"{one.value or 0:.6g} in one order, {other.value or 0:.6g} in the other"
+        )
         self.properties.append(Property("second derivatives are symmetric", holds, words))
 
     def _compare_modes(self) -> None:
@@ -466,10 +462,20 @@ class Orders:
                 one, two = row.value or 0.0, other.value or 0.0
                 if not math.isfinite(one - two):
                     continue
-                if abs(one - two) > max(1e-8, self._accuracy.relative) * max(abs(one), abs(two)) + row.uncertainty:
+                if (
+                    abs(one - two)
+                    > max(1e-8, self._accuracy.relative) * max(abs(one), abs(two)) + row.uncertainty
+                ):
                     holds = False
                     words = f"by {row.argument}: {one:.6g} in reverse, {two:.6g} forward"
             self.properties.append(Property(name, holds, words))
+
+
+def _without_number(
+    order: int, argument: str, path: str, mode: str, verdict: str, detail: str
+) -> Row:
+    nothing = math.nan
+    return Row(order, argument, path, mode, None, nothing, nothing, "", verdict, detail)
 
 
 def _alike(ones: Sequence, others: Sequence) -> bool:

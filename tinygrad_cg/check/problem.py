@@ -140,8 +140,8 @@ class Problem:
         used = _Used()
         state.listeners.append(used)
         try:
-            with watched_by(Silent()):
-                self.f(*self._nested([])[0], **self._nested([])[1])
+            with self.at([source.value for source in self.sources]) as sources:
+                self.run(sources)
         finally:
             remove_listener(used)
         for source in self.sources:
@@ -170,17 +170,16 @@ class Problem:
     def _choose(self, outputs: list[np.ndarray], generator: Any, order: int) -> None:
         """Random ones; 1 where there is but one number to choose for."""
         plain = sum(one.size for one in outputs) == 1
-        self.weights = [np.ones(1) if plain else _signed(generator, one) for one in outputs]
-        self.weights = [np.reshape(w, one.shape) for w, one in zip(self.weights, outputs)]
+
+        def chosen() -> list[np.ndarray]:
+            return [np.ones(one.shape) if plain else _signed(generator, one) for one in outputs]
+
+        self.weights, self.turns = chosen(), chosen()
         self.others = [-1000.0 * _signed(generator, one) for one in outputs]
-        self.turns = [np.ones(one.shape) if plain else _signed(generator, one) for one in outputs]
         alone = sum(value.size for value in self.point) == 1
         self.scales = [_scale(value) for value in self.wide_point]
         self.ways = [
-            [
-                np.ones(value.shape) if alone else _way(generator, value)
-                for value in self.wide_point
-            ]
+            [np.ones(value.shape) if alone else _way(generator, value) for value in self.wide_point]
             for _ in range(order + 1)
         ]
         self.last = [

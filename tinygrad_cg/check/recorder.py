@@ -6,6 +6,7 @@ gradient, and the tapes' nodes of what goes in and comes out.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ import numpy as np
 from .. import nest
 from ..calls import settle
 from ..convert import is_tensor
+from ..custom_gradient import running_functions
 from ..errors import users_line
 from ..levels import Late, Level, Node, Token, find, state
 from ..primitive import apply
@@ -67,7 +69,9 @@ class Seen:
 
     `order` is the order of derivatives that its rule gives: 2 if a rule called it. `captured`
     are the sources that its outputs depend on otherwise than through its arguments;
-    `bypassed` says that a tape watches some of these and none of the arguments.
+    `bypassed` says that a tape watches some of these and none of the arguments, `used` that one
+    watches an argument. It is `apart` if it can be called by itself: if what it captures does
+    not depend on its arguments.
     """
 
     definition: Definition
@@ -80,7 +84,7 @@ class Seen:
     captured: set[str] = field(default_factory=set)
     bypassed: bool = False
     used: bool = False
-    concrete: bool = True
+    apart: bool = True
 
     @property
     def name(self) -> str:
@@ -151,9 +155,9 @@ class Recorder(Level):
         order = 1 if parent is None else parent.order + 1
         leaves = nest.flatten((args, kwargs))
         concrete = all(type(one._data) is np.ndarray for one in leaves if is_tensor(one))
-        args, kwargs = nest.map_structure(_bare, (list(args), kwargs))
-        seen = Seen(call.definition, call, function, args, kwargs, order, parent)
-        seen.concrete = concrete
+        bare = nest.map_structure(_bare, [list(args), kwargs])
+        seen = Seen(call.definition, call, function, bare[0], bare[1], order, parent)
+        seen.apart = concrete
         self.calls.append(seen)
         self._by_definition[id(call.definition)] = seen
 
@@ -177,6 +181,9 @@ class Recorder(Level):
         }
         leaves.pop(None, None)
         captured = _reached(comes_out, goes_in, leaves, token)
+        closed = [find(tensor._rec, token) for tensor in closed_over(seen.function).values()]
+        if _reached(closed, set(), dict.fromkeys(goes_in, "input"), token):
+            seen.apart = False
         seen.captured |= captured
         seen.used |= bool(goes_in)
         if captured and not goes_in:
@@ -193,6 +200,8 @@ class Recorder(Level):
         self._cut("NumPy", definition, Place(file, line))
 
     def _cut(self, what: str, definition: Definition | None = None, place: Any = None) -> None:
+        if running_functions():
+            return  # it has a rule, which does not look inside
         running = self._running()
         order = 1 if running is None else running.order + 1
         if definition is None:
@@ -229,6 +238,18 @@ class Recorder(Level):
                 Place(*users_line()[:2]),
             )
         )
+
+
+def closed_over(function: Any) -> dict[str, Any]:
+    """The tensors that a function captures, by the names that it has for them."""
+    function = getattr(function, "__func__", function)
+    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+    found = {}
+    for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=False):
+        with contextlib.suppress(ValueError):  # a cell that is still empty
+            if type(cell.cell_contents) is Tensor:
+                found[name] = cell.cell_contents
+    return found
 
 
 def _bare(leaf: Any) -> Any:
@@ -280,5 +301,3 @@ def _reached(start: Sequence, stop: set, leaves: dict, token: Token) -> set[str]
             if following is not None:
                 pending.append(following)
     return found
-
-

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-import copy
 import inspect
+import linecache
 import re
 import textwrap
 from typing import Any
@@ -35,20 +35,12 @@ class Source:
         text = re.sub(r":\n\n", ":\n", text)
         return "\n".join(_without_parentheses(line) for line in text.splitlines())
 
-    def copied(self) -> Source:
-        return Source(copy.deepcopy(self.tree), self.first)
-
-    def function(self, name: str, line: int | None = None) -> Function | None:
-        """The definition of that name, or the innermost that a line of the file stands in."""
-        found = None
+    def function(self, name: str) -> Function | None:
+        """The definition of that name."""
         for node in ast.walk(self.tree):
-            if isinstance(node, ast.FunctionDef):
-                inside = line is not None and (
-                    node.lineno <= line - self.first + 1 <= (node.end_lineno or 0)
-                )
-                if inside or (line is None and node.name == name):
-                    found = node
-        return found
+            if isinstance(node, ast.FunctionDef) and node.name == name:
+                return node
+        return None
 
     @property
     def prefix(self) -> str:
@@ -99,45 +91,48 @@ def plain_rule(function: Any, inner: str) -> str | None:
     return source.text()
 
 
+class Returned:
+    """The gradients that a rule returns at one place."""
+
+    def __init__(self, node: ast.Return | ast.Lambda):
+        self.node = node
+        value = node.body if isinstance(node, ast.Lambda) else node.value
+        several = isinstance(value, (ast.Tuple, ast.List))
+        self.gradients = value.elts if several else [value or ast.Constant(None)]
+
+    def replace(self, gradients: list[ast.expr]) -> None:
+        """Return these instead."""
+        several = len(gradients) != 1
+        value = ast.Tuple(gradients, ast.Load()) if several else gradients[0]
+        if isinstance(self.node, ast.Lambda):
+            self.node.body = value
+        else:
+            self.node.value = value
+
+
 def fewer_gradients(function: Any, inner: str, count: int) -> str | None:
     """`function`, where the rule of `inner` returns only the first `count` gradients."""
     source = Source.of(function)
-    rule = _rule_of(source, inner)
-    if source is None or rule is None:
+    found = _returned(source, inner)
+    if source is None or not found or any(len(one.gradients) <= count for one in found):
         return None
-    bodies = [rule] if isinstance(rule, ast.Lambda) else returns(rule)
-    for one in bodies:
-        value = one.body if isinstance(one, ast.Lambda) else one.value
-        if not isinstance(value, (ast.Tuple, ast.List)):
-            return None
-        kept = value.elts[0] if count == 1 else ast.Tuple(value.elts[:count], ast.Load())
-        if isinstance(one, ast.Lambda):
-            one.body = kept
-        else:
-            one.value = kept
+    for one in found:
+        one.replace(one.gradients[:count])
     return source.text()
 
 
 def wrapped_gradient(function: Any, name: str, place: int, call: str) -> str | None:
     """`function`, where gradient number `place` of `name` is put into `call` (of "gradient")."""
     source = Source.of(function)
-    rule = _rule_of(source, name)
-    if source is None or rule is None:
+    found = _returned(source, name)
+    if source is None or not found or any(len(one.gradients) <= place for one in found):
         return None
-    for one in [rule] if isinstance(rule, ast.Lambda) else returns(rule):
-        value = one.body if isinstance(one, ast.Lambda) else one.value
-        elements = value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
-        if place >= len(elements) or elements[place] is None:
-            return None
-        text = re.sub(r"\bgradient\b", lambda _: ast.unparse(elements[place]), call)
-        text = re.sub(r"\b(reduce_sum|reshape)\(", lambda m: source.prefix + m.group(), text)
-        wrapped = ast.parse(text, mode="eval").body
-        if isinstance(value, (ast.Tuple, ast.List)):
-            value.elts[place] = wrapped
-        elif isinstance(one, ast.Lambda):
-            one.body = wrapped
-        else:
-            one.value = wrapped
+    call = re.sub(r"\b(reduce_sum|reshape)\(", lambda match: source.prefix + match.group(), call)
+    for one in found:
+        gradients = list(one.gradients)
+        text = ast.unparse(gradients[place]).replace("\\", r"\\")
+        gradients[place] = ast.parse(re.sub(r"\bgradient\b", text, call), mode="eval").body
+        one.replace(gradients)
     return source.text()
 
 
@@ -150,16 +145,8 @@ def with_argument(function: Any, name: str, captured: str) -> str | None:
         return None
     target.args.args.append(ast.arg(captured))
     gradient = f"gradient_by_{captured}"
-    for one in [rule] if isinstance(rule, ast.Lambda) else returns(rule):
-        value = one.body if isinstance(one, ast.Lambda) else one.value
-        if value is None:
-            return None
-        elements = value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
-        more = ast.Tuple([*elements, ast.Name(gradient)], ast.Load())
-        if isinstance(one, ast.Lambda):
-            one.body = more
-        else:
-            one.value = more
+    for one in _returned(source, name):
+        one.replace([*one.gradients, ast.Name(gradient)])
     if isinstance(rule, ast.FunctionDef):
         rule.body.insert(0, ast.parse(f"{gradient} = ...").body[0])
     for node in ast.walk(source.tree):
@@ -321,6 +308,14 @@ def _rule_of(source: Source | None, name: str) -> ast.FunctionDef | ast.Lambda |
     return None
 
 
+def _returned(source: Source | None, name: str) -> list[Returned]:
+    """What the rule of the function `name` returns, wherever it does."""
+    rule = _rule_of(source, name)
+    if rule is None:
+        return []
+    return [Returned(one) for one in ([rule] if isinstance(rule, ast.Lambda) else returns(rule))]
+
+
 def _drop_function(function: Function, name: str) -> None:
     function.body = [
         node
@@ -331,9 +326,5 @@ def _drop_function(function: Function, name: str) -> None:
 
 def line_of(file: str, line: int) -> str:
     """The text of a line, if the file can be read."""
-    import linecache
-
     text = linecache.getline(file, line).strip()
     return text if len(text) < 80 else f"{text[:76]} ..."
-
-

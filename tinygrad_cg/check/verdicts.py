@@ -108,9 +108,7 @@ class Judge:
             if complex_line is not None:
                 self.exact = by_complex_step(complex_line, self.ladder)
 
-    def verdict(
-        self, value: Product, again: Callable[[], list[Product]]
-    ) -> tuple[str, Reference]:
+    def verdict(self, value: Product, again: Callable[[], list[Product]]) -> tuple[str, Reference]:
         """The verdict on a value; `again` gives it at points next to this one, on demand."""
         number = value.value or 0.0
         floor = 16 * self.accuracy.precision * value.size
@@ -166,7 +164,9 @@ class Judge:
             spread = max(spread, abs(one.value - self.exact.value))
         error = max(one.error, spread)
         if not any(row[0] for row in self.ladder.rows):  # rounded to a constant, perhaps
-            error = max(error, 8 * self.accuracy.precision * self.accuracy.largest / self.ladder.step)
+            error = max(
+                error, 8 * self.accuracy.precision * self.accuracy.largest / self.ladder.step
+            )
         reference = one._replace(error=error)
         found = decide(number, reference, self.accuracy, floor)
         if found is None and self.exact is not None:
