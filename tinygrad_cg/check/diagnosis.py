@@ -203,12 +203,11 @@ def _captures(evidence: Evidence) -> Iterator[Finding]:
 def _of_gradient_function(
     evidence: Evidence, seen: Seen, names: list[str], false: list[Row]
 ) -> Finding:
-    outer: Any = seen.parent
     upstream = seen.names[0] if seen.names else "dy"
     text = (
         f"The inner rule, that of `{seen.name}`, differentiates `{seen.name}` with respect to "
         f"{upstream} only; the direct dependence on {_and(names)} is lost. "
-        f"{_expected(outer.name, false)} Where no tape watches {upstream}, the inner rule is not "
+        f"{_expected(evidence, false)} Where no tape watches {upstream}, the inner rule is not "
         f"used at all. Let the gradient be differentiated as it is written, or decorate a "
         f"function of {_and(names)} inside `{seen.name}`, and multiply its result by {upstream}."
     )
@@ -220,8 +219,8 @@ def _of_captured(evidence: Evidence, seen: Seen, names: list[str], false: list[R
     text = (
         f"`{seen.name}` depends on {_and(names)} not only through its arguments "
         f"({', '.join(seen.names)}): it captures {name}. A rule gives gradients of the arguments "
-        f"alone, so what leads through {name} is lost. {_expected(seen.name, false)} Pass {name} "
-        f"as an argument, and return a gradient for it."
+        f"alone, so what leads through {name} is lost. {_expected(evidence, false)} Pass {name} "
+        f"as an argument, and return a gradient for it: its derivative by {name}, times the upstream."
     )
     code = rewrite.with_argument(evidence.root(seen).function, seen.name, name)
     return _written(text, code)
@@ -256,7 +255,7 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
             "from values that are no recorded tensors: NumPy arrays, or tensors that were "
             "computed before the function was called."
         )
-    yield Finding(f"{text} {_expected(evidence.orders.problem.name, false)}")
+    yield Finding(f"{text} {_expected(evidence, false)}")
 
 
 def _of_cut(evidence: Evidence, cut: Cut, rows: list[Row]) -> Finding:
@@ -271,7 +270,7 @@ def _of_cut(evidence: Evidence, cut: Cut, rows: list[Row]) -> Finding:
         how = f"uses `{cut.what}`, where derivatives end"
     text = (
         f"{whose} {how} ({where}): derivatives of order {cut.order} and higher take this for a "
-        f"constant. {_expected(name, rows)}"
+        f"constant. {_expected(evidence, rows)}"
     )
     seen = evidence.named(name) if of_rule else None
     function = evidence.root(seen).function if seen else evidence.orders.problem.f
@@ -365,12 +364,14 @@ def _wrong(evidence: Evidence, rules: Sequence[RuleReport]) -> Iterator[Finding]
     if not false:
         return
     order = min(row.order for row in false)
+    if any(row.false and row.order < order for row in evidence.rows):
+        return  # a consequence
     rows = [row for row in false if row.order == order]
     rows = [row for row in rows if row.path == "x"] or rows
     text = (
         f"Order {order} is not the derivative{' of order ' + str(order - 1) if order > 1 else ''}."
     )
-    text += f" {_expected(evidence.orders.problem.name, rows)}"
+    text += f" {_expected(evidence, rows)}"
     hint = _swapped(evidence, order) or _factor(rows)
     blamed = [rule for rule in rules if rule.first_false_order is not None]
     if blamed:
@@ -479,7 +480,7 @@ def _written(text: str, code: str | None) -> Finding:
 # Words ---------------------------------------------------------------------------------------
 
 
-def _expected(name: str, rows: Sequence[Row]) -> str:
+def _expected(evidence: Evidence, rows: Sequence[Row]) -> str:
     """The clearest of several false rows: both paths together, at the lowest order."""
     rows = [row for row in rows if row.verdict != FAILED and not math.isnan(row.reference)]
     if not rows:
@@ -487,14 +488,11 @@ def _expected(name: str, rows: Sequence[Row]) -> str:
     order = min(row.order for row in rows)
     rows = [row for row in rows if row.order == order]
     row = next((row for row in rows if row.path == "both"), rows[0])
-    what = "" if row.path != "both" else f" of {name}({_arguments(rows)})**2"
-    if row.path == "both":
-        return f"For order {row.order}{what}: expected {_pair(row)}."
-    return f"For order {row.order} by {row.argument}: expected {_pair(row)}."
-
-
-def _arguments(rows: Sequence[Row]) -> str:
-    return ", ".join(dict.fromkeys(row.argument for row in rows if row.path == "both"))
+    names = [source.name for source in evidence.orders.problem.sources if not source.captured]
+    what = f" of {evidence.orders.problem.name}({', '.join(names)})**2"
+    what = what.replace("<lambda>", "f") if row.path == "both" else ""
+    by = f" by {row.argument}" if len(names) > 1 or not what else ""
+    return f"For order {row.order}{what}{by}: expected {_pair(row)}."
 
 
 def _pair(row: Row) -> str:

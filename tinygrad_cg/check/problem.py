@@ -31,11 +31,12 @@ Point = list[np.ndarray]  # the value of each source
 
 
 class Source(NamedTuple):
-    """What is differentiated by: a leaf of the arguments, or a Variable."""
+    """What is differentiated by: a leaf of the arguments, or a Variable that f `captured`."""
 
     name: str
     value: np.ndarray
     variable: Variable | None
+    captured: bool = False
 
 
 class Product(NamedTuple):
@@ -147,7 +148,7 @@ class Problem:
         for source in self.sources:
             used.pop(id(source.variable), None)
         variables = sorted(used.values(), key=lambda variable: variable._serial)
-        return [Source(one.name, np.array(one._data), one) for one in variables]
+        return [Source(one.name, np.array(one._data), one, True) for one in variables]
 
     def _nested(self, tensors: Sequence) -> tuple[list, dict]:
         leaves = list(self.leaves)
