@@ -50,11 +50,16 @@ class InaccessibleTensorError(TypeError, ValueError):
     """A tensor of a trace was used outside of it, where it has no value."""
 
 
+def is_ours(file: str) -> bool:
+    """Whether a line of code in `file` is this package's own."""
+    return file.startswith(_OURS)
+
+
 def users_line() -> tuple[str, int, int]:
     """File and line of the innermost caller outside this package, and how far up it is."""
     depth = 1
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
+    while frame.f_back is not None and is_ours(frame.f_code.co_filename):
         frame = frame.f_back
         depth += 1
     return frame.f_code.co_filename, frame.f_lineno, depth

@@ -108,7 +108,10 @@ def _apart(seen: Seen, order: int, modes: Sequence[str], seed: int) -> RuleRepor
         orders.run()
     except Exception:  # it cannot be called like this: the whole is what counts
         return None
-    Evidence(orders).attribute()
+    evidence = Evidence(orders)
+    if any(one.key == seen.key and not one.through >= seen.through for one in evidence.calls):
+        return None  # it captures what its arguments were made of
+    evidence.attribute()
     place = f"{Path(file).name}:{line}"
     return RuleReport(seen.name, place, seen.order, orders.rows, orders.properties)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from .. import nest
 from ..convert import is_tensor
+from ..errors import is_ours
 from ..rules import place_of
 from . import rewrite
 from .orders import Orders
@@ -76,6 +78,7 @@ def _merged(recorders: Any) -> list[Seen]:
             known.bypassed |= seen.bypassed
             known.used |= seen.used
             known.apart &= seen.apart
+            known.through |= seen.through
     return list(found.values())
 
 
@@ -118,7 +121,10 @@ def _of_error(evidence: Evidence, order: int, error: Exception, words: str) -> F
     )
     if shape:
         return _of_shape(evidence, *shape.groups())
-    return Finding(f"Order {order} cannot be computed: {type(error).__name__}: {words}")
+    frames = traceback.extract_tb(error.__traceback__)
+    users = [frame for frame in frames if not is_ours(frame.filename)]
+    where = f" ({_where(Place(users[-1].filename, users[-1].lineno or 0))})" if users else ""
+    return Finding(f"Order {order} cannot be computed: {type(error).__name__}: {words}{where}")
 
 
 def _of_count(evidence: Evidence, order: int, name: str, got: str, of: str, names: str) -> Finding:
@@ -220,7 +226,8 @@ def _of_captured(evidence: Evidence, seen: Seen, names: list[str], false: list[R
         f"`{seen.name}` depends on {_and(names)} not only through its arguments "
         f"({', '.join(seen.names)}): it captures {name}. A rule gives gradients of the arguments "
         f"alone, so what leads through {name} is lost. {_expected(evidence, false)} Pass {name} "
-        f"as an argument, and return a gradient for it: its derivative by {name}, times the upstream."
+        f"as an argument, and return a gradient for it: the derivative by {name}, times the "
+        "upstream."
     )
     code = rewrite.with_argument(evidence.root(seen).function, seen.name, name)
     return _written(text, code)
@@ -398,7 +405,7 @@ def _factor(rows: list[Row]) -> str:
     ratio = ratios[0]
     for simple in (-1.0, 2.0, 0.5, -2.0, -0.5, 3.0, 1 / 3, 4.0, 0.25, 10.0, 0.1, 100.0, 1000.0):
         if math.isclose(ratio, simple, rel_tol=1e-6):
-            return "The sign is wrong." if simple == -1 else f"It is {simple:g} times too large."
+            return "The sign is wrong." if simple == -1 else f"It is {simple:g} times that."
     return ""
 
 
@@ -481,13 +488,15 @@ def _written(text: str, code: str | None) -> Finding:
 
 
 def _expected(evidence: Evidence, rows: Sequence[Row]) -> str:
-    """The clearest of several false rows: both paths together, at the lowest order."""
+    """One of several false rows, of the lowest order; both paths together if one is missing."""
     rows = [row for row in rows if row.verdict != FAILED and not math.isnan(row.reference)]
     if not rows:
         return ""
     order = min(row.order for row in rows)
     rows = [row for row in rows if row.order == order]
-    row = next((row for row in rows if row.path == "both"), rows[0])
+    row = rows[0]
+    if row.value is None:
+        row = next((row for row in rows if row.path == "both"), row)
     names = [source.name for source in evidence.orders.problem.sources if not source.captured]
     what = f" of {evidence.orders.problem.name}({', '.join(names)})**2"
     what = what.replace("<lambda>", "f") if row.path == "both" else ""

@@ -455,7 +455,9 @@ class Orders:
                 and row.index is None
                 and (row.mode, other.mode) == ("reverse", "forward")
             ]
-            if not pairs or any(one.verdict in (FAILED, NOT_LINEAR) for pair in pairs for one in pair):
+            if not pairs or any(
+                one.verdict in (FAILED, NOT_LINEAR) for pair in pairs for one in pair
+            ):
                 continue
             holds, words = True, ""
             for row, other in pairs:

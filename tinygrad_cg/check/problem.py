@@ -176,7 +176,7 @@ class Problem:
             return [np.ones(one.shape) if plain else _signed(generator, one) for one in outputs]
 
         self.weights, self.turns = chosen(), chosen()
-        self.others = [-1000.0 * _signed(generator, one) for one in outputs]
+        self.others = [-1000.0 * generator.uniform(0.5, 1.5, w.shape) * w for w in self.weights]
         alone = sum(value.size for value in self.point) == 1
         self.scales = [_scale(value) for value in self.wide_point]
         self.ways = [

@@ -71,7 +71,8 @@ class Seen:
     are the sources that its outputs depend on otherwise than through its arguments;
     `bypassed` says that a tape watches some of these and none of the arguments, `used` that one
     watches an argument. It is `apart` if it can be called by itself: if what it captures does
-    not depend on its arguments.
+    not depend on its arguments. `through` are the places of the inputs that the outputs depend
+    on, as tapes see it.
     """
 
     definition: Definition
@@ -85,6 +86,7 @@ class Seen:
     bypassed: bool = False
     used: bool = False
     apart: bool = True
+    through: set[int] = field(default_factory=set)
 
     @property
     def name(self) -> str:
@@ -180,10 +182,12 @@ class Recorder(Level):
             for name, source in zip(self.names, self.sources, strict=True)
         }
         leaves.pop(None, None)
-        captured = _reached(comes_out, goes_in, leaves, token)
+        captured, through = _reached(comes_out, goes_in, leaves, token)
         closed = [find(tensor._rec, token) for tensor in closed_over(seen.function).values()]
-        if _reached(closed, set(), dict.fromkeys(goes_in, "input"), token):
+        if _reached(closed, goes_in, {}, token)[1]:
             seen.apart = False
+        places = [find(one._rec, token) for one in inputs if one is not None]
+        seen.through |= {i for i, node in enumerate(places) if node in through}
         seen.captured |= captured
         seen.used |= bool(goes_in)
         if captured and not goes_in:
@@ -284,20 +288,21 @@ def _tokens(tensor: Any) -> set[Token]:
     return found
 
 
-def _reached(start: Sequence, stop: set, leaves: dict, token: Token) -> set[str]:
-    """The names of the leaves that `start` depends on otherwise than through `stop`."""
+def _reached(start: Sequence, stop: set, leaves: dict, token: Token) -> tuple[set[str], set[Node]]:
+    """What `start` depends on: the names of leaves otherwise than through `stop`, and which of
+    these."""
     found: set[str] = set()
+    through: set[Node] = set()
     pending: list[Node] = [one for one in start if one is not None]
     known: set[Node] = set()
     while pending:
         node = pending.pop()
-        if node in known or node in stop:
-            continue
-        known.add(node)
-        if node in leaves:
-            found.add(leaves[node])
-        for operand in node.inputs:
-            following = find(operand, token)
-            if following is not None:
-                pending.append(following)
-    return found
+        if node in stop:
+            through.add(node)
+        elif node not in known:
+            known.add(node)
+            if node in leaves:
+                found.add(leaves[node])
+            operands = [find(operand, token) for operand in node.inputs]
+            pending += [one for one in operands if one is not None]
+    return found, through

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..errors import GradientError
 from .orders import Property
-from .verdicts import FAILED, INCONCLUSIVE, KINK, TRUE, Row
+from .verdicts import FAILED, INCONCLUSIVE, KINK, Row
 
 HEADINGS = ("order", "by", "path", "mode", "value", "reference", "error", "relative", "verdict")
 PATHS = {"both": "f(x)**2"}
@@ -153,7 +153,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 def _errors(row: Row) -> tuple[str, str]:
     """The absolute and the relative error; bounds for what is right but for rounding."""
     size = max(abs(row.reference), abs(row.value or 0.0))
-    if row.verdict == TRUE and row.error <= 1e-6 * (size or 1.0):
+    if not row.false and row.error <= 1e-6 * (size or 1.0):
         return f"< {1e-6 * (size or 1.0):.0e}", "< 1e-06"
     return f"{row.error:.3g}", f"{row.relative_error:.2g}"
 

@@ -32,8 +32,8 @@ class Source:
     def text(self) -> str:
         """The whole as code."""
         text = ast.unparse(ast.fix_missing_locations(self.tree))
-        text = re.sub(r":\n\n", ":\n", text)
-        return "\n".join(_without_parentheses(line) for line in text.splitlines())
+        text = re.sub(r":\n\n", ":\n", text).replace(" ** ", "**")
+        return "\n".join(_spaced([_without_parentheses(line) for line in text.splitlines()]))
 
     def function(self, name: str) -> Function | None:
         """The definition of that name."""
@@ -47,6 +47,22 @@ class Source:
         """What the user calls the library, with a dot."""
         found = re.search(r"(\w+\.)(?:\w+\.)*custom_gradient", ast.unparse(self.tree))
         return found.group(1) if found else "tf."
+
+
+def _spaced(lines: list[str]) -> list[str]:
+    """Lines of code with an empty one after each function inside another."""
+    found: list[str] = []
+    inside: list[int] = []  # the indents of the functions that a line stands in
+    for line in lines:
+        indent = len(line) - len(line.lstrip())
+        while line and inside and indent <= inside[-1]:
+            inside.pop()
+            if found[-1]:
+                found.append("")
+        if line.lstrip().startswith("def "):
+            inside.append(indent)
+        found.append(line)
+    return found
 
 
 def _without_parentheses(line: str) -> str:
