@@ -176,6 +176,7 @@ __all__ = [
     "as_dtype",
     "asin",
     "asinh",
+    "assert_gradients",
     "atan",
     "atan2",
     "atanh",
@@ -183,6 +184,7 @@ __all__ = [
     "bool",
     "broadcast_to",
     "cast",
+    "check_gradients",
     "clip_by_value",
     "compat",
     "complex64",
@@ -325,6 +327,8 @@ newaxis = None
 _LATER = {
     "Module": ".module",
     "TensorSpec": ".function.signature",
+    "assert_gradients": ".check",
+    "check_gradients": ".check",
     "function": ".function.function",
     "keras": "",
     "numpy": "",
@@ -338,6 +342,7 @@ globals().pop("function")
 
 if TYPE_CHECKING:
     from . import keras, numpy, optimizers, test
+    from .check import assert_gradients, check_gradients
     from .function.function import function
     from .function.signature import TensorSpec
     from .module import Module

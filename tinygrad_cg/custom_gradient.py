@@ -90,8 +90,8 @@ def custom_gradient(f: Any = None, *, max_order: int | None = None) -> Any:
         return functools.partial(custom_gradient, max_order=max_order)
     if not callable(f):
         raise TypeError(f"custom_gradient decorates a function, got {type(f).__name__} {f!r}")
-    around = [one for one in state.listeners if isinstance(one, _Accessed)]
-    definition = Definition(f, outer=around[-1].definition if around else None)
+    around = running_functions()
+    definition = Definition(f, outer=around[-1] if around else None)
     if max_order is None:
         return Bind(f, _Decorated(definition).call)
     return Bind(f, _Limited(definition, max_order).call)
@@ -107,6 +107,11 @@ class _Accessed(dict, Listener):
             self[id(variable)] = variable
 
     variable_assigned = variable_read
+
+
+def running_functions() -> list[Definition]:
+    """The decorated functions that are running in this thread, innermost last."""
+    return [one.definition for one in state.listeners if isinstance(one, _Accessed)]
 
 
 class _Decorated:
@@ -153,6 +158,8 @@ class _Decorated:
         call = _new_call(Call, (rule, definition, grad_fn, len(inputs), paths, kept, variables))
         if single and paths is None and variables is None and frame.level is None:
             return one_output(frame, call, inputs, y)
+        if frame.level is not None:
+            frame.level.custom_called(call, function, args, kwargs)
         if variables:
             inputs = [*inputs, *[variable._read() for variable in variables]]
         results = settle(frame, call, inputs, outputs)

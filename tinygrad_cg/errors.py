@@ -34,6 +34,10 @@ class DerivativeOrderError(LookupError):
     """A derivative of a higher order than what the user declared, or vouches for."""
 
 
+class GradientError(AssertionError):
+    """A gradient rule does not give the derivative; the message is the report."""
+
+
 class CustomGradientWarning(UserWarning):
     """A custom rule was not used, or what it returned had to be adapted."""
 
@@ -63,7 +67,7 @@ def users_line() -> tuple[str, int, int]:
     """File and line of the innermost caller outside this package, and how far up it is."""
     depth = 1
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
+    while frame.f_back is not None and is_ours(frame.f_code.co_filename):
         frame = frame.f_back
         depth += 1
     return frame.f_code.co_filename, frame.f_lineno, depth

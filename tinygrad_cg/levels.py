@@ -72,6 +72,9 @@ class Level:
         """
         raise TypeError(f"{type(self).__name__} does not define custom_call()")
 
+    def custom_called(self, call: Any, function: Any, args: tuple, kwargs: dict) -> None:
+        """A custom gradient was called so, before `custom_call` gets its inputs and outputs."""
+
 
 class Node:
     """How one tensor came to be, as far as the tapes in `group` are concerned.
@@ -229,6 +232,7 @@ class State(threading.local):
         self.overrides: dict[int, Any] = {}  # values that Variables have in this thread alone
         self.sweep = 0  # the number of the sweep whose lifted rule runs (see calls)
         self.run_rule: Any = None  # what runs the rules of nodes, where somebody watches them run
+        self.observer: Any = None  # is told what a rule would warn of, in the warning's place
         self.draws: Any = None  # what gives random numbers here, in the generator's place
         self.base_graph = base = State.base
         if base is not None:

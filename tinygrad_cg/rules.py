@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from .errors import CustomGradientWarning, users_line
-from .levels import Late, is_alive
+from .levels import Late, is_alive, state
 from .tensor import ArrayLike
 
 if TYPE_CHECKING:
@@ -190,6 +190,9 @@ class Definition:
 
     def warn(self, key: str, message: str) -> None:
         """A CustomGradientWarning at the line of the definition, once per definition and key."""
+        if state.observer is not None:
+            state.observer.noticed(self, key, message)
+            return
         file, line = place_of(self.function)
         key = f"{file}:{line} {self.name} {key}"
         if key in self._warned:
@@ -219,6 +222,9 @@ class Definition:
         if not is_alive(group):
             return
         file, line, depth = users_line()
+        if state.observer is not None:
+            state.observer.detached(self, file, line)
+            return
         key = f"detached {file}:{line}"
         if key not in self._warned:
             self._warned.add(key)

@@ -1,4 +1,4 @@
-"""Numerical checks under TensorFlow's name: ``tf.test.compute_gradient``."""
+"""Numerical checks: `assert_gradients`, and TensorFlow's ``tf.test.compute_gradient``."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from .check import assert_gradients
 from .convert import convert, is_differentiable
 from .matrices import jacobian
 
-__all__ = ["compute_gradient"]
+__all__ = ["assert_gradients", "compute_gradient"]
 
 
 def compute_gradient(

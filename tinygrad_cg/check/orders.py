@@ -1,0 +1,498 @@
+"""The rows of a check: each order, argument, path and mode, with its verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .problem import Problem, Product, complex_product, moved, product, total
+from .recorder import Recorder
+from .reference import LINEARITY, Reference
+from .verdicts import (
+    FAILED,
+    INCONCLUSIVE,
+    NOT_FINITE,
+    NOT_LINEAR,
+    TRUE,
+    WRONG,
+    Accuracy,
+    Judge,
+    Row,
+    decide,
+)
+
+FACTOR = 1.1  # no power of two: everything is rounded anew
+
+
+@dataclass
+class Property:
+    """A property that rules must have whatever they compute: whether it `holds`, and in words."""
+
+    name: str
+    holds: bool | None
+    detail: str
+
+
+class Orders:
+    """Compares the derivatives that rules give with references, order by order."""
+
+    def __init__(self, problem: Problem, order: int, modes: Sequence[str], full: bool):
+        self.problem = problem
+        self.order = order
+        self.modes = modes
+        self.full = full
+        self.rows: list[Row] = []
+        self.recorders: dict[tuple[int, str], Recorder] = {}
+        self.errors: dict[tuple[int, str, str], Exception] = {}
+        self.properties: list[Property] = []
+        self.inaccurate: list[Row] = []
+        self._linear = True
+
+    def run(self) -> None:
+        """Fill the rows and the properties."""
+        if not self._values_repeat():
+            return
+        for order in range(1, self.order + 1):
+            if not self._one_order(order):
+                break
+        self._compare_modes()
+
+    # One order -------------------------------------------------------------------------------
+
+    def _one_order(self, order: int) -> bool:
+        """Add an order's rows; False if there is no going on."""
+        found = self._passes(order)
+        if found is None:
+            return False
+        if order == 1:
+            self._check_linearity()
+        judges = [self._judge(order, j, self.problem.weighed) for j in self._places]
+        if "reverse" in self.modes:
+            self._x_rows(order, judges, *found)
+            if order > 1:
+                self._upstream_row(order)
+                self._both_rows(order)
+        if "forward" in self.modes:
+            self._forward_rows(order, judges)
+        if order == 2 and "reverse" in self.modes:
+            self._check_symmetry()
+        return True
+
+    @property
+    def _places(self) -> range:
+        return range(len(self.problem.sources))
+
+    @property
+    def _base(self) -> list[np.ndarray]:
+        """The point to compute at: in float64 where the function takes it."""
+        return self.problem.wide_point if self.problem.wide else self.problem.point
+
+    @cached_property
+    def _has_two(self) -> bool:
+        """Whether the precision of the arguments is another than that of the comparison."""
+        pairs = zip(self.problem.point, self._base, strict=True)
+        return any(one.dtype != other.dtype for one, other in pairs)
+
+    @property
+    def _accuracy(self) -> Accuracy:
+        recorders = self.recorders.values()
+        least = max(float(np.finfo(one.dtype).eps) for one in self._base)
+        precision = max([least, *[one.coarsest for one in recorders]])
+        return Accuracy(precision, max([one.largest for one in recorders], default=1.0))
+
+    def _passes(self, order: int, joint: bool = False) -> tuple[list, list] | None:
+        """The gradients in the arguments' precision and in that of the comparison."""
+        problem, path = self.problem, "joint" if joint else "x"
+        recorder = Recorder([source.name for source in problem.sources])
+        self.recorders[order, path] = recorder
+        try:
+            if joint:
+                wide = problem.joint_arrays(self._base, order, recorder)
+            else:
+                wide = problem.arrays(self._base, order, problem.weighed, recorder)
+            native = wide
+            if self._has_two and joint:
+                native = problem.joint_arrays(problem.point, order)
+            elif self._has_two:
+                native = problem.arrays(problem.point, order, problem.weighed)
+        except Exception as error:
+            self._failed(order, path, error)
+            return None
+        return native, wide
+
+    def _failed(self, order: int, path: str, error: Exception) -> None:
+        self.errors[order, path, "reverse"] = error
+        if any(row.order == order and row.verdict == FAILED for row in self.rows):
+            return
+        words = f"{type(error).__name__}: {error}"
+        for source in self.problem.sources:
+            self.rows.append(_without_number(order, source.name, "x", "reverse", FAILED, words))
+
+    def _judge(self, order: int, place: int, start: Any) -> Judge:
+        problem = self.problem
+        ways: list = [None] * len(problem.sources)
+        ways[place] = problem.last[place]
+
+        def line(step: float) -> tuple[float, float]:
+            found = problem.measure(moved(self._base, ways, step), order - 1, start)
+            return found.value or 0.0, found.size
+
+        def other_line(step: float) -> tuple[float, float]:
+            with problem.weighed_by(FACTOR):
+                value, size = line(step)
+            return value / FACTOR, size / FACTOR
+
+        def complex_line(step: complex) -> tuple[Any, float]:
+            outputs = problem.outputs(moved(self._base, ways, step))
+            return complex_product(problem.weights, outputs), 0.0
+
+        of_reals = all(one.dtype.kind == "f" for one in (*self._base, *problem.values))
+        allowed = order == 1 and of_reals and self._accuracy.precision < 1e-12
+        scale = problem.scales[place]
+        return Judge(line, scale, self._accuracy, complex_line if allowed else None, other_line)
+
+    def _x_rows(self, order: int, judges: list[Judge], native: list, wide: list) -> None:
+        self._joint = joint = self._passes(order, joint=True) if order > 1 else None
+        if order > 1 and joint is None:
+            return
+        for place in self._places:
+            row = self._row(order, place, "x", judges[place], native, wide, self._again(order))
+            if joint is not None and not row.false:
+                again = self._again(order, joint=True)
+                other = self._row(order, place, "x", judges[place], *joint, again)
+                if other.false:
+                    row = other
+                    row.detail = row.detail or "where a tape watches the upstream gradient"
+            self.rows.append(row)
+        if self.full:
+            self._full_rows(order)
+
+    def _again(self, order: int, start: Any = None, joint: bool = False) -> Callable:
+        """The gradients at points that hardly differ from this one, and rounded otherwise."""
+        problem = self.problem
+
+        def near(place: int) -> list[float]:
+            values = []
+            for steps, factor in ((16, 1.0), (-16, 1.0), (0, 0.7), (0, FACTOR), (0, 1.3)):
+                step = steps * self._accuracy.precision * problem.scales[place]
+                ways: list = [None] * len(problem.sources)
+                ways[place] = problem.last[place]
+                point = moved(self._base, ways, step)
+                with problem.weighed_by(factor):
+                    if joint:
+                        found = problem.joint_arrays(point, order)
+                    else:
+                        found = problem.arrays(point, order, start or problem.weighed)
+                values.append((product(problem.last[place], found[place]).value or 0.0) / factor)
+            return values
+
+        return near
+
+    def _row(
+        self,
+        order: int,
+        place: int,
+        path: str,
+        judge: Judge,
+        native: list,
+        wide: list,
+        again: Callable[[int], list[float]],
+    ) -> Row:
+        way = self.problem.last[place]
+        with np.errstate(all="ignore"):
+            own, value = product(way, native[place]), product(way, wide[place])
+        return self._judged(order, place, path, "reverse", judge, own, value, again)
+
+    def _judged(
+        self,
+        order: int,
+        place: int,
+        path: str,
+        mode: str,
+        judge: Judge,
+        own: Product,
+        value: Product,
+        again: Callable[[int], list[float]],
+    ) -> Row:
+        """The row for a value in the arguments' precision, and in that of the comparison."""
+        shown, detail = value.value, ""
+        if not math.isfinite(value.value or 0.0):
+            reference = judge._refined(0.0, 0.0, judge.ladder)
+            verdict = self._non_finite(reference)
+        else:
+            verdict, reference = judge.verdict(value, lambda: again(place))
+            if not math.isfinite(own.value or 0.0) and verdict == TRUE:
+                verdict, shown = self._overflow(reference), own.value
+                detail = f"in {self.problem.point[place].dtype}; finite in float64"
+        row = Row(
+            order,
+            self.problem.sources[place].name,
+            path,
+            mode,
+            shown,
+            reference.value,
+            reference.error,
+            reference.kind,
+            verdict,
+            detail,
+        )
+        if verdict == TRUE and abs((own.value or 0.0) - (value.value or 0.0)) > 0.01 * value.size:
+            self.inaccurate.append(row)
+        return row
+
+    def _non_finite(self, reference: Reference) -> str:
+        size = max(abs(reference.value), reference.size)
+        known = math.isfinite(reference.value) and reference.error <= 1e-3 * size
+        return NOT_FINITE if known else INCONCLUSIVE
+
+    def _overflow(self, reference: Reference) -> str:
+        """For a value that is finite in float64 alone: whether it must be finite."""
+        largest = min(float(np.finfo(one.dtype).max) for one in self.problem.point)
+        return INCONCLUSIVE if abs(reference.value) > 0.1 * largest else NOT_FINITE
+
+    # Other paths -----------------------------------------------------------------------------
+
+    def _upstream_row(self, order: int) -> None:
+        """The dependence on the upstream gradient, which is linear: its derivative is itself."""
+        problem, joint = self.problem, self._joint
+        if joint is None or not self._linear:
+            return
+        count = len(problem.sources)
+
+        def value_of(found: list) -> Product:
+            pairs = zip(problem.turns, found[count:], strict=True)
+            return total([product(way, one) for way, one in pairs])
+
+        weights, problem.weights = problem.weights, problem.turns
+        try:
+            exact = problem.measure(self._base, order - 1, problem.weighed)
+        finally:
+            problem.weights = weights
+        own, value = map(value_of, joint)
+        reference = Reference(exact.value or 0.0, 1e-12 * exact.size, LINEARITY, size=exact.size)
+        floor = 100 * self._accuracy.precision * max(value.size, exact.size)
+        number = value.value or 0.0
+        if math.isfinite(number):
+            verdict = decide(number, reference, self._accuracy, floor) or WRONG
+        else:
+            verdict = NOT_FINITE if math.isfinite(reference.value) else INCONCLUSIVE
+        shown = value.value
+        if verdict == TRUE and not math.isfinite(own.value or 0.0):
+            verdict, shown = self._overflow(reference), own.value
+        self.rows.append(
+            Row(
+                order,
+                "dy",
+                "upstream",
+                "reverse",
+                shown,
+                reference.value,
+                reference.error,
+                LINEARITY,
+                verdict,
+            )
+        )
+
+    def _both_rows(self, order: int) -> None:
+        """The derivatives of the squared outputs: here both paths meet."""
+        problem = self.problem
+        try:
+            wide = problem.arrays(self._base, order, problem.squared)
+        except Exception as error:
+            self._failed(order, "both", error)
+            return
+        for place in self._places:
+            judge = self._judge(order, place, problem.squared)
+            again = self._again(order, problem.squared)
+            self.rows.append(self._row(order, place, "both", judge, wide, wide, again))
+
+    def _forward_rows(self, order: int, judges: list[Judge]) -> None:
+        def again(place: int) -> list[float]:
+            values = []
+            for factor in (0.7, FACTOR, 1.3):
+                with self.problem.weighed_by(factor):
+                    found = self.problem.tangent(self._base, order, place)
+                values.append((found.value or 0.0) / factor)
+            return values
+
+        for place in self._places:
+            try:
+                value = self.problem.tangent(self._base, order, place)
+                own = self.problem.tangent(self.problem.point, order, place)
+            except Exception as error:
+                self._forward_failed(order, error)
+                return
+            row = self._judged(order, place, "x", "forward", judges[place], own, value, again)
+            self.rows.append(row)
+
+    def _forward_failed(self, order: int, error: Exception) -> None:
+        self.errors[order, "x", "forward"] = error
+        verdict = FAILED
+        if "not linear" in str(error):  # or so much rounded that it looks so
+            verdict = INCONCLUSIVE if self._linear else NOT_LINEAR
+        for source in self.problem.sources:
+            words = f"{type(error).__name__}: {error}"
+            self.rows.append(_without_number(order, source.name, "x", "forward", verdict, words))
+
+    # Whole matrices --------------------------------------------------------------------------
+
+    def _full_rows(self, order: int) -> None:
+        """Every element of the derivative; rows of those that are worst."""
+        problem = self.problem
+        chosen = problem.weights if order == 1 else problem.ways[order - 1]
+        for j, kept in enumerate(chosen):
+            for index in np.ndindex(kept.shape):
+                unit = [np.zeros(one.shape) for one in chosen]
+                unit[j][index] = 1.0
+                self._full_row(order, unit)
+
+    def _full_row(self, order: int, unit: list[np.ndarray]) -> None:
+        """The derivative of one element of the order before, by every element."""
+        problem = self.problem
+        before = problem.weights, problem.ways, problem.last
+        if order == 1:
+            problem.weights = unit
+        else:
+            problem.ways = [*problem.ways]
+            problem.ways[order - 1] = unit
+        try:
+            found = problem.arrays(self._base, order, problem.weighed)
+            for place in self._places:
+                for index in np.ndindex(self._base[place].shape):
+                    problem.last = [np.zeros(one.shape) for one in before[2]]
+                    problem.last[place][index] = 1.0
+                    judge = self._judge(order, place, problem.weighed)
+                    row = self._row(order, place, "x", judge, found, found, self._again(order))
+                    row.index = index
+                    if row.verdict != TRUE:
+                        self.rows.append(row)
+        finally:
+            problem.weights, problem.ways, problem.last = before
+
+    # Properties ------------------------------------------------------------------------------
+
+    def _values_repeat(self) -> bool:
+        """Whether the function, and its gradient, are the same when they are computed again."""
+        problem = self.problem
+        one, other = problem.outputs(self._base), problem.outputs(self._base)
+        if not _alike(one, other):
+            self.properties.append(
+                Property(
+                    "repeated calls agree",
+                    False,
+                    f"{problem.name} gives another value when it is called again: it draws random "
+                    "numbers, or keeps a state. Nothing can be said of its derivatives before "
+                    "that is fixed",
+                )
+            )
+            return False
+        try:
+            first, second = [problem.pulled(self._base, [problem.weights]) for _ in range(2)]
+        except Exception:
+            return True
+        agree = _alike(first[0], second[0])
+        detail = "" if agree else "the gradient is another when the rule runs again: it has a state"
+        self.properties.append(Property("repeated calls agree", agree, detail))
+        return True
+
+    def _check_linearity(self) -> None:
+        """The gradient for a sum of upstream gradients against the sum of the gradients."""
+        problem = self.problem
+        sums = [b - a for a, b in zip(problem.weights, problem.others, strict=True)]
+        try:
+            found = problem.pulled(self._base, [problem.weights, sums, problem.others])
+        except Exception:
+            return
+        precision = self._accuracy.precision
+        largest = max(float(np.max(np.abs(one), initial=0.0)) for one in problem.others)
+        for place, source in enumerate(problem.sources):
+            parts = [product(problem.last[place], gradients[place]) for gradients in found]
+            expected, got = sum(part.value or 0.0 for part in parts[:2]), parts[2].value or 0.0
+            allowed = max(1e-4, 300 * precision) * max(part.size for part in parts)
+            if abs(expected - got) > allowed + 16 * precision * largest:
+                self._linear = False
+                self.rows.append(
+                    Row(
+                        *(1, source.name, "upstream", "reverse", got, expected),
+                        *(0.0, LINEARITY, NOT_LINEAR),
+                    )
+                )
+        words = "" if self._linear else "two upstreams' gradients do not add up to that of the sum"
+        self.properties.append(Property("linear in the upstream", self._linear, words))
+
+    def _check_symmetry(self) -> None:
+        """Second derivatives along two directions, taken in both orders."""
+        problem = self.problem
+        if sum(one.size for one in problem.point) == 1:
+            return
+        before, numbers = problem.ways, []
+        try:
+            for ways in (before, [before[0], before[2], before[1]]):
+                problem.ways = ways
+                numbers.append(problem.measure(self._base, 2, problem.weighed))
+        except Exception:
+            return
+        finally:
+            problem.ways = before
+        one, other = numbers
+        apart = abs((one.value or 0.0) - (other.value or 0.0))
+        size = max(one.size, other.size)
+        if not math.isfinite(apart):
+            return
+        holds = apart <= max(1e-8, self._accuracy.relative) * size
+        words = (
+            ""
+            if holds
+            else f"{one.value or 0:.6g} in one order, {other.value or 0:.6g} in the other"
+        )
+        self.properties.append(Property("second derivatives are symmetric", holds, words))
+
+    def _compare_modes(self) -> None:
+        """Forward mode against reverse mode, from the rows."""
+        for order, name in ((1, "forward mode is the adjoint"), (2, "forward over reverse agrees")):
+            pairs = [
+                (row, other)
+                for row in self.rows
+                for other in self.rows
+                if row.order == other.order == order
+                and (row.path, other.path) == ("x", "x")
+                and row.argument == other.argument
+                and row.index is None
+                and (row.mode, other.mode) == ("reverse", "forward")
+            ]
+            if not pairs or any(
+                one.verdict in (FAILED, NOT_LINEAR) for pair in pairs for one in pair
+            ):
+                continue
+            holds, words = True, ""
+            for row, other in pairs:
+                one, two = row.value or 0.0, other.value or 0.0
+                if not math.isfinite(one - two):
+                    continue
+                if (
+                    abs(one - two)
+                    > max(1e-8, self._accuracy.relative) * max(abs(one), abs(two)) + row.uncertainty
+                ):
+                    holds = False
+                    words = f"by {row.argument}: {one:.6g} in reverse, {two:.6g} forward"
+            self.properties.append(Property(name, holds, words))
+
+
+def _without_number(
+    order: int, argument: str, path: str, mode: str, verdict: str, detail: str
+) -> Row:
+    nothing = math.nan
+    return Row(order, argument, path, mode, None, nothing, nothing, "", verdict, detail)
+
+
+def _alike(ones: Sequence, others: Sequence) -> bool:
+    return all(
+        (one is None) == (other is None)
+        and (one is None or np.allclose(one, other, rtol=1e-6, atol=0.0, equal_nan=True))
+        for one, other in zip(ones, others, strict=True)
+    )

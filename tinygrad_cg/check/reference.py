@@ -1,0 +1,153 @@
+"""References: derivatives of a function of one number from its values alone, with an error.
+
+Complex step where the function allows it (Squire and Trapp, SIAM Review 40, 1998), otherwise
+central differences, extrapolated to the step 0 as by Richardson and Ridders (Advances in
+Engineering Software 4, 1982), with the disagreement of the extrapolations as error estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+COMPLEX_STEP = "complex step"
+DIFFERENCES = "central differences"
+LINEARITY = "linearity"
+
+Line = Callable[[float], tuple[float, float]]
+"""A function of the step: its value, and the size of the terms that were added up to it."""
+
+
+class Reference(NamedTuple):
+    """A derivative, how far it may be off, where it comes from, and whether there is a kink."""
+
+    value: float
+    error: float
+    kind: str = DIFFERENCES
+    kink: bool = False
+    size: float = 0.0  # how large the derivative of such a function is, at its scale
+
+
+LEVELS = 14  # each halves the step
+DEPTH = 3  # extrapolations of each level
+
+
+class Ladder:
+    """Central differences with smaller and smaller steps, as far as somebody asks."""
+
+    def __init__(self, line: Line, scale: float, precision: float, factor: float = 1.0):
+        self.line = line
+        self.scale = scale
+        self.precision = precision
+        self.step = factor * scale * precision**0.2
+        self.middle, self.size = line(0.0)
+        self.rows: list[list[float]] = []
+        self.noises: list[float] = []
+        self.bends: list[float] = []
+        self.extra = 0.0  # noise of the function beyond rounding its terms
+
+    def refine(self) -> None:
+        """One level more."""
+        step = self.step * 0.5 ** len(self.rows)
+        (right, one), (left, other) = self.line(step), self.line(-step)
+        size = max(one, other, self.size)
+        row = [(right - left) / (2 * step)]
+        for depth in range(1, DEPTH + 1):
+            if not self.rows or len(self.rows[-1]) < depth:
+                break
+            below = self.rows[-1][depth - 1]
+            row.append(row[-1] + (row[-1] - below) / (4**depth - 1))
+        self.rows.append(row)
+        self.noises.append(2 * self.precision * size / step)
+        self.bends.append((right + left - 2 * self.middle) / step)
+
+    def best(self) -> Reference:
+        """The extrapolation with the smallest error."""
+        value, error, _ = self._best()
+        size = self.size / self.scale
+        return Reference(value, error, DIFFERENCES, self.has_kink(), size)
+
+    def _best_level(self) -> int:
+        """The level that this is of."""
+        return self._best()[2]
+
+    def _best(self) -> tuple[float, float, int]:
+        """The extrapolation with the smallest error, which is at least what finer levels differ
+        by: two coarse ones may agree by chance."""
+        value, error, level = float("nan"), float("inf"), 0
+        finer: list[tuple[float, float]] = []
+        for i in range(len(self.rows) - 1, 0, -1):
+            row, noise = self.rows[i], self.noises[i] + self.extra / (self.step * 0.5**i)
+            for depth in range(1, len(row)):
+                spread = max(
+                    abs(row[depth] - row[depth - 1]), abs(row[depth] - self.rows[i - 1][depth - 1])
+                )
+                apart = max((abs(row[depth] - one) - more for one, more in finer), default=0.0)
+                estimate = max(spread + noise, apart)
+                if estimate < error:
+                    value, error, level = row[depth], estimate, i
+            if np.isfinite(row[1]):
+                finer.append((row[1], 4 * noise))
+        return value, error, level
+
+    def may_have_kink(self) -> bool:
+        """Whether the slopes to both sides have not come nearer at the latest step."""
+        if len(self.bends) < 2:
+            return False
+        last, before = abs(self.bends[-1]), abs(self.bends[-2])
+        return last > 0.8 * before and self._counts(len(self.bends) - 1)
+
+    def has_kink(self) -> bool:
+        """Whether these slopes stay apart, by the same, as the step goes to 0."""
+        if len(self.bends) < 4:
+            return False
+        last = np.abs(self.bends[-4:])
+        steady = bool(last.min() > 0.9 * last.max())
+        return steady and all(self._counts(len(self.bends) - i) for i in (1, 2, 3))
+
+    def _counts(self, level: int) -> bool:
+        bend = abs(self.bends[level])
+        slope = abs(self.rows[level][0])
+        return bend > 50 * self.noises[level] and bend > 1e-4 * max(slope, self.size / self.scale)
+
+    def measure_noise(self) -> None:
+        """How much the values jump about, as fourth differences show it (Hamming).
+
+        Between points as far apart as the best step; if all is flat there that was not further
+        out, as a rounded function is, then further out.
+        """
+        flat = [row[0] == 0 and bend == 0 for row, bend in zip(self.rows, self.bends, strict=True)]
+        stepped = flat[-1] and not all(flat)
+        level = 0 if stepped else self._best_level()
+        spacing = self.step * 0.5**level / (8 if stepped else 2)
+        values = [self.line(i * spacing)[0] for i in range(-4, 5)]
+        differences = np.diff(values, 4)
+        self.extra = float(np.max(np.abs(differences))) / 70**0.5
+
+
+def by_complex_step(
+    line: Callable[[complex], tuple[complex, float]], ladder: Ladder
+) -> Reference | None:
+    """The derivative from one value beside the real axis; None where differences disagree.
+
+    `line` takes a complex step, and may raise anything: the function is not for complex numbers.
+    """
+    step = 1e-30 * ladder.scale
+    try:
+        value, _ = line(1j * step)
+    except Exception:
+        return None
+    if not isinstance(value, complex):
+        return None
+    derivative = value.imag / step
+    if not ladder.rows:
+        ladder.refine()
+    coarse = ladder.rows[0][0]
+    size = ladder.size / ladder.scale
+    apart = abs(coarse - derivative)
+    if not apart <= 1e-3 * max(abs(derivative), abs(coarse)) + 10 * ladder.noises[0]:
+        return None
+    error = 1e-11 * abs(derivative) + 1e-15 * size
+    return Reference(derivative, error, COMPLEX_STEP, False, size)

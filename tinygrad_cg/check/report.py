@@ -1,0 +1,192 @@
+"""What a check found, as text and as HTML."""
+
+from __future__ import annotations
+
+import html
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..errors import GradientError
+from .orders import Property
+from .verdicts import FAILED, INCONCLUSIVE, KINK, Row
+
+HEADINGS = ("order", "by", "path", "mode", "value", "reference", "error", "relative", "verdict")
+PATHS = {"both": "f(x)**2"}
+
+
+class Finding(NamedTuple):
+    """One thing that was found: in words, and as code, corrected, where that can be said."""
+
+    text: str
+    code: str | None = None
+    remark: bool = False
+    """Whether it is no fault: the derivatives are right."""
+
+
+@dataclass
+class RuleReport:
+    """One custom gradient that ran, checked by itself.
+
+    `order` is the order of derivatives that its rule serves in the whole: 2 if a rule uses it.
+    """
+
+    name: str
+    place: str
+    order: int
+    rows: list[Row]
+    properties: list[Property]
+
+    @property
+    def first_false_order(self) -> int | None:
+        return min((row.order for row in self.rows if row.false), default=None)
+
+
+@dataclass
+class GradientReport:
+    """What `check_gradients` found.
+
+    `rows` has one entry for each order, argument, path and mode, `properties` the structural
+    checks, `rules` each custom gradient by itself, and `findings` the diagnosis. `ok` says
+    that nothing is false, `first_false_order` is the order at which the rules stop giving the
+    derivative (None: they never do, as far as was checked).
+    """
+
+    name: str
+    order: int
+    rows: list[Row] = field(default_factory=list)
+    properties: list[Property] = field(default_factory=list)
+    rules: list[RuleReport] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def first_false_order(self) -> int | None:
+        return min((row.order for row in self.rows if row.false), default=None)
+
+    @property
+    def ok(self) -> bool:
+        broken = any(one.holds is False for one in self.properties)
+        return self.first_false_order is None and not broken
+
+    @property
+    def conclusive(self) -> bool:
+        """Whether anything could be found out at all."""
+        return any(row.verdict not in (INCONCLUSIVE, KINK) for row in self.rows)
+
+    def raise_if_wrong(self) -> GradientReport:
+        """The report itself; a `GradientError`, which shows it, if anything is false."""
+        if not self.ok:
+            raise GradientError(f"\n{self}")
+        return self
+
+    def summary(self) -> str:
+        """The first line: up to which order the rules are right."""
+        false = self.first_false_order
+        if false is not None:
+            return f"{self.name}: false from order {false} on"
+        if not self.ok:
+            return f"{self.name}: something is wrong"
+        unsure = [row for row in self.rows if row.verdict in (INCONCLUSIVE, KINK)]
+        if unsure and len(unsure) == len(self.rows):
+            return f"{self.name}: nothing can be said"
+        words = f"{self.name}: true to order {self.order}"
+        return f"{words}, as far as can be said" if unsure else words
+
+    def __str__(self) -> str:
+        parts = [self.summary()]
+        if self.rows:
+            parts.append(_table([HEADINGS, *map(_cells, self.rows)]))
+        parts.append(_lines(self))
+        for number, finding in enumerate(self.findings, 1):
+            label = f"{number}. "
+            text = textwrap.fill(finding.text, 88, initial_indent=label, subsequent_indent="   ")
+            parts.append(text)
+            if finding.code:
+                parts.append(textwrap.indent(finding.code, "       "))
+        return "\n\n".join(part for part in parts if part)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(row)) + "</tr>"
+            for row in self.rows
+        )
+        head = "".join(f"<th>{name}</th>" for name in HEADINGS)
+        parts = [f"<p><b>{html.escape(self.summary())}</b></p>"]
+        if rows:
+            parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
+        parts += [f"<p>{html.escape(line)}</p>" for line in _lines(self).splitlines()]
+        for number, finding in enumerate(self.findings, 1):
+            parts.append(f"<p>{number}. {html.escape(finding.text)}</p>")
+            if finding.code:
+                parts.append(f"<pre>{html.escape(finding.code)}</pre>")
+        return "\n".join(parts)
+
+
+def number(value: float | None) -> str:
+    """A number as the report shows it."""
+    if value is None:
+        return "None"
+    return "NaN" if math.isnan(value) else f"{value + 0.0:.6g}"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    value, error, relative = number(row.value), "-", "-"
+    if row.verdict == FAILED:
+        value = "-"
+    elif math.isfinite(row.error):
+        error, relative = _errors(row)
+    by = row.argument if row.index is None else f"{row.argument}{list(row.index)}"
+    path = PATHS.get(row.path, row.path)
+    reference = "-" if math.isnan(row.reference) else number(row.reference)
+    if row.verdict == INCONCLUSIVE and math.isfinite(row.uncertainty):
+        reference += f" +- {row.uncertainty:.0e}"
+    return (
+        *(str(row.order), by, path, row.mode, value, reference),
+        *(error, relative, row.verdict),
+    )
+
+
+def _errors(row: Row) -> tuple[str, str]:
+    """The absolute and the relative error; bounds for what is right but for rounding."""
+    size = max(abs(row.reference), abs(row.value or 0.0))
+    if not row.false and row.error <= 1e-6 * (size or 1.0):
+        return f"< {1e-6 * (size or 1.0):.0e}", "< 1e-06"
+    return f"{row.error:.3g}", f"{row.relative_error:.2g}"
+
+
+def _table(cells: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    left = (1, 2, 3, 8)
+    lines = [
+        "  ".join(
+            cell.ljust(width) if i in left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in cells
+    ]
+    return "\n".join(lines)
+
+
+def _lines(report: GradientReport) -> str:
+    """References, properties and rules: a line for each sort."""
+    lines = []
+    kinds = dict.fromkeys(row.kind for row in report.rows if row.kind)
+    if kinds:
+        lines.append(f"References: {', '.join(kinds)}.")
+    held = [one.name for one in report.properties if one.holds]
+    if held:
+        lines.append(f"Holds: {'; '.join(held)}.")
+    for one in report.properties:
+        if one.holds is False:
+            lines.append(f"Fails: {one.name}: {one.detail}.")
+    for rule in report.rules:
+        false = rule.first_false_order
+        verdict = "right by itself" if false is None else f"false by itself at order {false}"
+        if rule.rows and all(row.verdict in (INCONCLUSIVE, KINK) for row in rule.rows):
+            verdict = "nothing can be said of it by itself"
+        lines.append(f"Rule of `{rule.name}` ({rule.place}), for order {rule.order}: {verdict}.")
+    return "\n".join(lines)

@@ -1,0 +1,346 @@
+"""Corrected forms: the user's own source, with what is wrong in it mended."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import re
+import textwrap
+from typing import Any
+
+Tree = ast.Module
+Function = ast.FunctionDef
+
+
+class Source:
+    """The source of a function, as a tree; None where it cannot be had."""
+
+    def __init__(self, tree: Tree, first: int):
+        self.tree = tree
+        self.first = first  # the line of the file that is the tree's first
+
+    @classmethod
+    def of(cls, function: Any) -> Source | None:
+        function = inspect.unwrap(getattr(function, "_function", function))
+        try:
+            lines, first = inspect.getsourcelines(function)
+            return cls(ast.parse(textwrap.dedent("".join(lines))), first)
+        except (OSError, TypeError, SyntaxError):
+            return None
+
+    def text(self) -> str:
+        """The whole as code."""
+        text = ast.unparse(ast.fix_missing_locations(self.tree))
+        text = re.sub(r":\n\n", ":\n", text).replace(" ** ", "**")
+        return "\n".join(_spaced([_without_parentheses(line) for line in text.splitlines()]))
+
+    def function(self, name: str) -> Function | None:
+        """The definition of that name."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.FunctionDef) and node.name == name:
+                return node
+        return None
+
+    @property
+    def prefix(self) -> str:
+        """What the user calls the library, with a dot."""
+        found = re.search(r"(\w+\.)(?:\w+\.)*custom_gradient", ast.unparse(self.tree))
+        return found.group(1) if found else "tf."
+
+
+def _spaced(lines: list[str]) -> list[str]:
+    """Lines of code with an empty one after each function inside another."""
+    found: list[str] = []
+    inside: list[int] = []  # the indents of the functions that a line stands in
+    for line in lines:
+        indent = len(line) - len(line.lstrip())
+        while line and inside and indent <= inside[-1]:
+            inside.pop()
+            if found[-1]:
+                found.append("")
+        if line.lstrip().startswith("def "):
+            inside.append(indent)
+        found.append(line)
+    return found
+
+
+def _without_parentheses(line: str) -> str:
+    """`return (a, b)` and `c = (a, b)` as people write them."""
+    found = re.fullmatch(r"(\s*(?:return|[\w, ]+ =) )\((.*)\)", line)
+    if found is None:
+        return line
+    depth = 0
+    for character in found.group(2):
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            return line
+    return found.group(1) + found.group(2)
+
+
+def returns(function: Function) -> list[ast.Return]:
+    """The return statements of a function, less those of functions inside it."""
+    found = []
+    pending: list[ast.AST] = list(function.body)
+    while pending:
+        node = pending.pop(0)
+        if isinstance(node, ast.Return):
+            found.append(node)
+        elif not isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            pending += ast.iter_child_nodes(node)
+    return found
+
+
+def plain_rule(function: Any, inner: str) -> str | None:
+    """`function`, where the gradient function `inner` has no rule of its own."""
+    source = Source.of(function)
+    target = source.function(inner) if source else None
+    if source is None or target is None:
+        return None
+    target.decorator_list = [d for d in target.decorator_list if not _is_decorator(d)]
+    for one in returns(target):
+        if not (isinstance(one.value, ast.Tuple) and len(one.value.elts) == 2):
+            return None
+        one.value, rule = one.value.elts
+        if isinstance(rule, ast.Name):
+            _drop_function(target, rule.id)
+    return source.text()
+
+
+class Returned:
+    """The gradients that a rule returns at one place."""
+
+    def __init__(self, node: ast.Return | ast.Lambda):
+        self.node = node
+        value = node.body if isinstance(node, ast.Lambda) else node.value
+        several = isinstance(value, (ast.Tuple, ast.List))
+        self.gradients = value.elts if several else [value or ast.Constant(None)]
+
+    def replace(self, gradients: list[ast.expr]) -> None:
+        """Return these instead."""
+        several = len(gradients) != 1
+        value = ast.Tuple(gradients, ast.Load()) if several else gradients[0]
+        if isinstance(self.node, ast.Lambda):
+            self.node.body = value
+        else:
+            self.node.value = value
+
+
+def fewer_gradients(function: Any, inner: str, count: int) -> str | None:
+    """`function`, where the rule of `inner` returns only the first `count` gradients."""
+    source = Source.of(function)
+    found = _returned(source, inner)
+    if source is None or not found or any(len(one.gradients) <= count for one in found):
+        return None
+    for one in found:
+        one.replace(one.gradients[:count])
+    return source.text()
+
+
+def wrapped_gradient(function: Any, name: str, place: int, call: str) -> str | None:
+    """`function`, where gradient number `place` of `name` is put into `call` (of "gradient")."""
+    source = Source.of(function)
+    found = _returned(source, name)
+    if source is None or not found or any(len(one.gradients) <= place for one in found):
+        return None
+    call = re.sub(r"\b(reduce_sum|reshape)\(", lambda match: source.prefix + match.group(), call)
+    for one in found:
+        gradients = list(one.gradients)
+        text = ast.unparse(gradients[place]).replace("\\", r"\\")
+        gradients[place] = ast.parse(re.sub(r"\bgradient\b", text, call), mode="eval").body
+        one.replace(gradients)
+    return source.text()
+
+
+def with_argument(function: Any, name: str, captured: str) -> str | None:
+    """`function`, where `name` takes what it captured as an argument more."""
+    source = Source.of(function)
+    target = source.function(name) if source else None
+    rule = _rule_of(source, name)
+    if source is None or target is None or rule is None:
+        return None
+    target.args.args.append(ast.arg(captured))
+    gradient = f"gradient_by_{captured}"
+    for one in _returned(source, name):
+        one.replace([*one.gradients, ast.Name(gradient)])
+    if isinstance(rule, ast.FunctionDef):
+        rule.body.insert(0, ast.parse(f"{gradient} = ...").body[0])
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
+            node.args.append(ast.Name(captured))
+    return source.text()
+
+
+def attached(function: Any, line: int) -> str | None:
+    """`function`, where a line no longer takes values out of tensors."""
+    source = Source.of(function)
+    if source is None:
+        return None
+    before = source.text()
+    Attach(line - source.first + 1).visit(source.tree)
+    after = source.text()
+    return after if after != before else None
+
+
+class Attach(ast.NodeTransformer):
+    """Drops numpy(), float(), np.asarray() and stop_gradient() on one line."""
+
+    def __init__(self, line: int):
+        self.line = line
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        here = node.lineno <= self.line <= (node.end_lineno or node.lineno)
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if isinstance(node.func, ast.Name):
+            name = node.func.id
+        if not here:
+            return node
+        if name in ("numpy", "item") and not node.args and isinstance(node.func, ast.Attribute):
+            return node.func.value
+        dropped = ("float", "asarray", "array", "stop_gradient")
+        if name in dropped and len(node.args) == 1:
+            return node.args[0]
+        return node
+
+
+def stable(function: Any) -> str | None:
+    """`function` with sigmoid and softplus in place of what overflows."""
+    source = Source.of(function)
+    if source is None:
+        return None
+    before = source.text()
+    exponents = {}
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Assign) and _exponent(node.value, {}) is not None:
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    exponents[target.id] = _exponent(node.value, {})
+    Stabilise(exponents, source.prefix).visit(source.tree)
+    if source.text() == before:
+        return None
+    for name in exponents:
+        uses = [n for n in ast.walk(source.tree) if isinstance(n, ast.Name) and n.id == name]
+        if all(isinstance(use.ctx, ast.Store) for use in uses):
+            _Drop(name).visit(source.tree)
+    return source.text()
+
+
+class Stabilise(ast.NodeTransformer):
+    """Writes 1 - 1 / (1 + e^x) and its kin as sigmoid(x), log(1 + e^x) as softplus(x)."""
+
+    def __init__(self, exponents: dict, prefix: str):
+        self.exponents = exponents
+        self.prefix = prefix
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Sub) and _is_one(node.left):
+            inner = self._one_over(node.right)
+            if inner is not None:
+                return self._call("sigmoid", inner)
+        if isinstance(node.op, ast.Div):
+            inner = self._one_plus(node.right)
+            above = _exponent(node.left, self.exponents)
+            if inner is not None and above is not None and ast.dump(inner) == ast.dump(above):
+                return self._call("sigmoid", inner)
+            if inner is not None and _is_one(node.left) and isinstance(inner, ast.UnaryOp):
+                return self._call("sigmoid", inner.operand)
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        argument = node.args[0] if len(node.args) == 1 else None
+        if argument is None:
+            return node
+        inner = self._one_plus(argument) if name == "log" else None
+        if name == "log1p":
+            inner = _exponent(argument, self.exponents)
+        return node if inner is None else self._call("nn.softplus", inner)
+
+    def _one_over(self, node: ast.AST) -> ast.expr | None:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and _is_one(node.left):
+            return self._one_plus(node.right)
+        return None
+
+    def _one_plus(self, node: ast.AST) -> ast.expr | None:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            for one, other in ((node.left, node.right), (node.right, node.left)):
+                if _is_one(one):
+                    return _exponent(other, self.exponents)
+        return None
+
+    def _call(self, name: str, argument: ast.expr) -> ast.expr:
+        call = ast.parse(f"{self.prefix}{name}(0)", mode="eval").body
+        assert isinstance(call, ast.Call)
+        call.args = [argument]
+        return call
+
+
+class _Drop(ast.NodeTransformer):
+    def __init__(self, name: str):
+        self.name = name
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
+        names = [t.id for t in node.targets if isinstance(t, ast.Name)]
+        return None if names == [self.name] else node
+
+
+def _is_one(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 1
+
+
+def _exponent(node: ast.AST, known: dict) -> ast.expr | None:
+    """x, where the node is exp(x), or the name of that."""
+    if isinstance(node, ast.Name):
+        return known.get(node.id)
+    if isinstance(node, ast.Call) and len(node.args) == 1:
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        name = node.func.id if isinstance(node.func, ast.Name) else name
+        return node.args[0] if name == "exp" else None
+    return None
+
+
+def _is_decorator(node: ast.AST) -> bool:
+    return "custom_gradient" in ast.unparse(node)
+
+
+def _rule_of(source: Source | None, name: str) -> ast.FunctionDef | ast.Lambda | None:
+    """The gradient function that the function `name` returns."""
+    target = source.function(name) if source else None
+    if target is None:
+        return None
+    for one in returns(target):
+        if not (isinstance(one.value, ast.Tuple) and len(one.value.elts) == 2):
+            continue
+        rule = one.value.elts[1]
+        if isinstance(rule, ast.Lambda):
+            return rule
+        if isinstance(rule, ast.Name):
+            for node in ast.walk(target):
+                if isinstance(node, ast.FunctionDef) and node.name == rule.id:
+                    return node
+    return None
+
+
+def _returned(source: Source | None, name: str) -> list[Returned]:
+    """What the rule of the function `name` returns, wherever it does."""
+    rule = _rule_of(source, name)
+    if rule is None:
+        return []
+    return [Returned(one) for one in ([rule] if isinstance(rule, ast.Lambda) else returns(rule))]
+
+
+def _drop_function(function: Function, name: str) -> None:
+    function.body = [
+        node
+        for node in function.body
+        if not (isinstance(node, ast.FunctionDef) and node.name == name)
+    ]
+
+
+def line_of(file: str, line: int) -> str:
+    """The text of a line, if the file can be read."""
+    text = linecache.getline(file, line).strip()
+    return text if len(text) < 80 else f"{text[:76]} ..."
