@@ -174,7 +174,8 @@ class Elementwise:
             general = inner.tile_kernel(1, inner.run_guarded, (f, *guard))
             return {**inner.guarded_kernels(f, *guard), "into_x": into_x, "general": general}
         makers = (inner.unary_kernels, inner.binary_kernels, inner.ternary_kernels)
-        result = makers[self.inputs - 1](f)
+        guarded = self.function in math.GUARDED_PAIRS
+        result = inner.guarded_binary_kernels(f) if guarded else makers[self.inputs - 1](f)
         result["general"] = inner.tile_kernel(self.inputs, inner.run_plain, (f,))
         for variant, loop in loops.items():
             if variant.startswith("into"):
