@@ -94,7 +94,8 @@ def _guard(f: Any, row: Any) -> tuple[Callable, Callable] | None:
     """The test and the fast version of a function, by the Numba types of it and of a row."""
     if not isinstance(row.dtype, types.Float):
         return None
-    return GUARDED_PAIRS.get(getattr(f, "typing_key", None))
+    known: dict[Any, tuple[Callable, Callable]] = GUARDED_PAIRS
+    return known.get(getattr(f, "typing_key", None))
 
 
 @overload(flat2)
