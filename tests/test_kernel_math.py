@@ -303,5 +303,8 @@ def test_integer_to_a_negative_power_is_refused():
 
 def test_scalar_functions_mean_numpy_outside_compiled_code():
     x = np.array([0.5, 2.0])
-    for name in ("exp", "log", "sin", "sqrt", "absolute", "round", "isnan"):
+    for name in ("exp", "log", "sin", "sqrt", "absolute", "round", "isnan", "relu"):
         np.testing.assert_array_equal(getattr(math, name)(x), TABLE[name][3](x))
+    for name, values in (("erfinv", (x / 4,)), ("digamma", (x,)), ("polygamma", (4 * x, x))):
+        want = TABLE[name][3](*values)
+        np.testing.assert_allclose(getattr(math, name)(*values), want, rtol=1e-14)

@@ -224,7 +224,8 @@ def outside(function: Callable) -> Callable:
     """A helper of float64 as a function of arrays, for calls outside compiled code."""
     wide = np.float64
     calls = (lambda x: function(wide(x)), lambda x, y: function(wide(x), wide(y)))
-    return np.vectorize(numba.njit(**FLAGS)(calls[function.__code__.co_argcount - 1]))
+    compiled: Any = numba.njit(**FLAGS)(calls[function.__code__.co_argcount - 1])
+    return np.errstate(all="ignore")(np.vectorize(compiled))
 
 
 _foreign: set[Callable] = set()

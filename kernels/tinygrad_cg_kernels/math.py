@@ -406,10 +406,17 @@ by_type(sign, {types.Float: _sign_real, types.Integer: _sign_integer, types.Comp
 
 
 @jitable
-def relu(x):
-    """x where it is positive (or nan), else zero."""
+def _relu_real(x):
     zero = like(0, x)
     return zero if x <= zero else x
+
+
+def relu(x):
+    """x where it is positive (or nan), else zero."""
+    return np.maximum(x, np.zeros((), np.result_type(x)))
+
+
+by_type(relu, {types.Number: _relu_real, types.Boolean: _relu_real})
 
 
 @jitable
