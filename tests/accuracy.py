@@ -113,7 +113,7 @@ FUNCTIONS = {
         beside=_second_term,
         scale=lambda x, y: max(abs(_logaddexp(x, y)), abs(max(x, y))),
     ),
-    "power": Function(mpmath.power, (1.25, 0.6), low=0.0, beside=_exponents),
+    "power": Function(mpmath.power, (1.25, 1.0), low=0.0, beside=_exponents),
     "cbrt": Function(_cbrt),
     "sqrt": Function(mpmath.sqrt, low=0.0),
     "rsqrt": Function(lambda x: 1 / mpmath.sqrt(x), low=0.0),

@@ -245,6 +245,39 @@ def test_turns_of_large_arguments(code):
         np.testing.assert_allclose(kernel(name)(point), want[1], rtol=2 * np.finfo(code).eps)
 
 
+EDGES = (-2.0, 0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, 1e-42, 1.0, -1.0, 1e300, 1e37)
+
+
+@pytest.mark.parametrize("code", REALS)
+def test_ordinary_powers_do_not_depend_on_what_is_beside_them(code):
+    power, rng = kernel("power"), np.random.default_rng(0)
+    x, y = rng.uniform(0.1, 5, 3000).astype(code), rng.uniform(-5, 5, 3000).astype(code)
+    a, b = x.copy(), y.copy()
+    with np.errstate(all="ignore"):
+        a[::7] = rng.choice(EDGES, a[::7].size).astype(code)
+        b[::5] = rng.choice(EDGES, b[::5].size).astype(code)
+        b[1::50] = rng.choice([2, 3, -3, 0.5], 60)
+        want = np.power(a, b)
+    got = power(a, b)
+    np.testing.assert_allclose(got, want, rtol=2 * np.finfo(code).eps)
+    number = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(got[number]), np.signbit(want[number]))
+    same = (a == x) & (b == y)
+    np.testing.assert_array_equal(got[same], power(x, y)[same])
+    for place in (0, 1):
+        operands = [a.copy(), b.copy()]
+        power(*operands, out=operands[place])
+        np.testing.assert_array_equal(operands[place], got)
+    exponent = np.array(2.5, code)
+    np.testing.assert_array_equal(power(a, exponent), power(a, np.full_like(a, 2.5)))
+    np.testing.assert_array_equal(power(exponent, b), power(np.full_like(b, 2.5), b))
+    into = a.copy()
+    power(into, exponent, out=into)
+    np.testing.assert_array_equal(into, power(a, exponent))
+    np.testing.assert_array_equal(power(a[::2], b[::2]), got[::2])
+    np.testing.assert_array_equal(power(np.tile(a, 60), np.tile(b, 60)), np.tile(got, 60))
+
+
 def test_integers_wrap_as_in_numpy():
     x, y = np.array([250, 3], np.uint8), np.array([10, 200], np.uint8)
     assert kernel("add")(x, y).tolist() == [4, 203]
@@ -270,5 +303,8 @@ def test_integer_to_a_negative_power_is_refused():
 
 def test_scalar_functions_mean_numpy_outside_compiled_code():
     x = np.array([0.5, 2.0])
-    for name in ("exp", "log", "sin", "sqrt", "absolute", "round", "isnan"):
+    for name in ("exp", "log", "sin", "sqrt", "absolute", "round", "isnan", "relu"):
         np.testing.assert_array_equal(getattr(math, name)(x), TABLE[name][3](x))
+    for name, values in (("erfinv", (x / 4,)), ("digamma", (x,)), ("polygamma", (4 * x, x))):
+        want = TABLE[name][3](*values)
+        np.testing.assert_allclose(getattr(math, name)(*values), want, rtol=1e-14)

@@ -219,6 +219,15 @@ jitable = register_jitable
 dispatchers, which would miss the disk cache in every process."""
 
 
+@cache
+def outside(function: Callable) -> Callable:
+    """A helper of float64 as a function of arrays, for calls outside compiled code."""
+    wide = np.float64
+    calls = (lambda x: function(wide(x)), lambda x, y: function(wide(x), wide(y)))
+    compiled: Any = numba.njit(**FLAGS)(calls[function.__code__.co_argcount - 1])
+    return np.errstate(all="ignore")(np.vectorize(compiled))
+
+
 _foreign: set[Callable] = set()
 
 
@@ -249,7 +258,10 @@ def by_type(stub: Callable, choices: dict[Any, Callable]) -> Callable:
     def binary(x, y):
         return pick(x)
 
-    chooser = {1: unary, 2: binary}[stub.__code__.co_argcount]
+    def ternary(x, y, z):
+        return pick(x)
+
+    chooser = {1: unary, 2: binary, 3: ternary}[stub.__code__.co_argcount]
     overload(stub, strict=False)(chooser)
     return stub
 

@@ -497,10 +497,6 @@ def log10(x):
     return np.log10(x)
 
 
-def log_parts(x) -> Any:
-    """k (as a float) and m in [sqrt(1/2), sqrt(2)) with x == 2**k * m, for normal x."""
-
-
 def log_split(x) -> Any:
     """k and f with x = 2**k * (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), for positive finite x."""
 
@@ -533,6 +529,5 @@ by_type(log, {types.float64: log64, types.float32: log32, types.Complex: _log_co
 by_type(log1p, {types.float64: log1p64, types.float32: log1p32, types.Complex: _log1p_complex})
 by_type(log2, {types.float64: _log2_64, types.float32: _log2_32, types.Complex: _log2_complex})
 by_type(log10, {types.float64: _log10_64, types.float32: _log10_32, types.Complex: _log10_complex})
-by_type(log_parts, {types.float64: _log_parts64, types.float32: _log_parts32})
 by_type(log_split, {types.float64: _log_split64, types.float32: _log_split32})
 by_type(log_pair, {types.float64: _log_pair64, types.float32: _log_pair32})

@@ -16,6 +16,7 @@ from tinygrad_cg_kernels.compile import (
     vectorised,
 )
 from tinygrad_cg_kernels.inner import packed
+from tinygrad_cg_kernels.pairs import copy
 
 SPAN = 1024  # elements whose partial result is kept apart, so that rounding errors stay small
 STRIP = 2048  # columns that are accumulated at a time
@@ -246,14 +247,6 @@ def fold_one(combine, total, line):
     vectorised()
     for k in range(np.uintp(total.size)):
         total[k] = combine(total[k], line[k])
-
-
-@jitable
-def copy(line, out):
-    """Copy a row."""
-    vectorised()
-    for k in range(np.uintp(out.size)):
-        out[k] = line[k]
 
 
 @jitable

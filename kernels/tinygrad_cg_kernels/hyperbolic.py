@@ -356,10 +356,17 @@ by_type(softplus, {types.float64: _softplus64, types.float32: _softplus32})
 
 
 @jitable
-def log_sigmoid(x):
-    """log(sigmoid(x)), without overflow."""
+def _log_sigmoid_real(x):
     inlined()
     return -softplus(-x)
+
+
+def log_sigmoid(x):
+    """log(sigmoid(x)), without overflow."""
+    return -softplus(-x)
+
+
+by_type(log_sigmoid, {types.Float: _log_sigmoid_real})
 
 
 @jitable

@@ -21,6 +21,7 @@ from tinygrad_cg_kernels.compile import (
     wide_vectors,
 )
 from tinygrad_cg_kernels.dtypes import INT64
+from tinygrad_cg_kernels.pairs import flat2, into_x, into_x_scalar_y, into_y, scalar_x, scalar_y
 
 SPLIT = threads.THRESHOLD
 GUARDED = 512  # elements that are tested at a time
@@ -41,33 +42,10 @@ def _flat1(f, x, out):
 
 
 @jitable
-def _flat2(f, x, y, out):
-    vectorised()
-    for i in range(np.uintp(out.size)):
-        out[i] = f(x[i], y[i])
-
-
-@jitable
 def _flat3(f, x, y, z, out):
     vectorised()
     for i in range(np.uintp(out.size)):
         out[i] = f(x[i], y[i], z[i])
-
-
-@jitable
-def _scalar_x(f, x, y, out):
-    vectorised()
-    value = x[()]
-    for i in range(np.uintp(out.size)):
-        out[i] = f(value, y[i])
-
-
-@jitable
-def _scalar_y(f, x, y, out):
-    vectorised()
-    value = y[()]
-    for i in range(np.uintp(out.size)):
-        out[i] = f(x[i], value)
 
 
 @jitable
@@ -83,28 +61,6 @@ def _into1(f, x):
     vectorised()
     for i in range(np.uintp(x.size)):
         x[i] = f(x[i])
-
-
-@jitable
-def _into_x(f, x, y):
-    vectorised()
-    for i in range(np.uintp(x.size)):
-        x[i] = f(x[i], y[i])
-
-
-@jitable
-def _into_y(f, x, y):
-    vectorised()
-    for i in range(np.uintp(y.size)):
-        y[i] = f(x[i], y[i])
-
-
-@jitable
-def _into_x_scalar_y(f, x, y):
-    vectorised()
-    value = y[()]
-    for i in range(np.uintp(x.size)):
-        x[i] = f(x[i], value)
 
 
 @jitable
@@ -153,12 +109,12 @@ def packed(x, offset, step, count, buffer):
 LOOPS: dict[int, dict[str, Callable]] = {
     1: {"flat": _flat1, "into_x": _into1},
     2: {
-        "flat": _flat2,
-        "scalar_x": _scalar_x,
-        "scalar_y": _scalar_y,
-        "into_x": _into_x,
-        "into_y": _into_y,
-        "into_x_scalar_y": _into_x_scalar_y,
+        "flat": flat2,
+        "scalar_x": scalar_x,
+        "scalar_y": scalar_y,
+        "into_x": into_x,
+        "into_y": into_y,
+        "into_x_scalar_y": into_x_scalar_y,
     },
     3: {"flat": _flat3, "scalar_yz": _scalar_yz},
 }
@@ -268,22 +224,6 @@ def tiles1(run, f, test, fast, first, count, sizes, x, out):
 
 
 @jitable
-def _first_once(f, x, y, out):
-    vectorised()
-    value = x[0]
-    for k in range(np.uintp(out.size)):
-        out[k] = f(value, y[k])
-
-
-@jitable
-def _second_once(f, x, y, out):
-    vectorised()
-    value = y[0]
-    for k in range(np.uintp(out.size)):
-        out[k] = f(x[k], value)
-
-
-@jitable
 def tiles2(f, first, count, sizes, x, y, out):
     """Tiles of a function of two values."""
     n1, n2, stacked = sizes[0], sizes[1], sizes[6] != 0
@@ -296,22 +236,22 @@ def tiles2(f, first, count, sizes, x, y, out):
         at = ((i * n1 + top) * n2 + left) * out.itemsize
         if rows == 1 and sizes[9] == 0 and sizes[12] == y.itemsize:
             target = span(out, at, columns)
-            _first_once(f, span(x, at_x, 1), span(y, at_y, columns), target)
+            flat2(f, span(x, at_x, 1)[0], span(y, at_y, columns), target)
             continue
         if rows == 1 and sizes[12] == 0 and sizes[9] == x.itemsize:
             target = span(out, at, columns)
-            _second_once(f, span(x, at_x, columns), span(y, at_y, 1), target)
+            flat2(f, span(x, at_x, columns), span(y, at_y, 1)[0], target)
             continue
         a, pitch_a = _tile_of(x, at_x, sizes[8], sizes[9], rows, columns, stacked, buffer_x, known)
         b, pitch_b = _tile_of(
             y, at_y, sizes[11], sizes[12], rows, columns, stacked, buffer_y, known
         )
         if pitch_a == columns and pitch_b == columns and (rows == 1 or columns == n2):
-            _flat2(f, a, b, span(out, at, rows * columns))
+            flat2(f, a, b, span(out, at, rows * columns))
         else:
             for r in range(rows):
                 target = span(out, at + r * n2 * out.itemsize, columns)
-                _flat2(f, _row(a, pitch_a, r, columns), _row(b, pitch_b, r, columns), target)
+                flat2(f, _row(a, pitch_a, r, columns), _row(b, pitch_b, r, columns), target)
 
 
 @jitable
@@ -462,6 +402,37 @@ def binary_kernels(f: Callable) -> dict[str, Callable]:
         a, b = span(x, 0, out.size), y[()]
         for i in range(np.uintp(out.size)):
             out[i] = f(a[i], b)
+        return True
+
+    lines = {"line": line, "line_scalar_x": line_scalar_x, "line_scalar_y": line_scalar_y}
+    return {"point": point, **lines}
+
+
+def guarded_binary_kernels(f: Callable) -> dict[str, Callable]:
+    """The same for a function in GUARDED_PAIRS."""
+
+    def point(x, y, out):
+        out[()] = f(x[()], y[()])
+
+    def line(x, y, out):
+        wide_vectors()
+        if not (fits(x, out) and fits(y, out)) or out.size >= SPLIT:
+            return False
+        flat2(f, span(x, 0, out.size), span(y, 0, out.size), out)
+        return True
+
+    def line_scalar_x(x, y, out):
+        wide_vectors()
+        if not fits(y, out) or out.size >= SPLIT:
+            return False
+        flat2(f, x[()], span(y, 0, out.size), out)
+        return True
+
+    def line_scalar_y(x, y, out):
+        wide_vectors()
+        if not fits(x, out) or out.size >= SPLIT:
+            return False
+        flat2(f, span(x, 0, out.size), y[()], out)
         return True
 
     lines = {"line": line, "line_scalar_x": line_scalar_x, "line_scalar_y": line_scalar_y}

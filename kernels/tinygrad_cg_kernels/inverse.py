@@ -135,6 +135,29 @@ by_type(_arctan_tail, {types.float64: _arctan_tail64, types.float32: _arctan_tai
 
 
 @jitable
+def _arctan_sum64(base, low, t):
+    """base + (low + arctan(t) - t), |t| <= 1."""
+    inlined()
+    z = t * t
+    return base + float_fma(t * z, polynomial(z, ARCTAN), low)
+
+
+@jitable
+def _arctan_sum32(base, low, t):
+    inlined()
+    z = t * t
+    cube, r = t * z, polynomial(z, ARCTAN_32)
+    return base + float_fma(cube, r, float_fma(float_fma(t, z, -cube), r, low))
+
+
+def _arctan_sum(base, low, t) -> Any:
+    """By type, what is above."""
+
+
+by_type(_arctan_sum, {types.float64: _arctan_sum64, types.float32: _arctan_sum32})
+
+
+@jitable
 def _slope(x):
     """Nearly the derivative of arctan, for what rounding took from |x| <= 1."""
     return like(1, x) - like(0.5, x) * (x * x)
@@ -144,17 +167,18 @@ def _slope(x):
 def _arctan_real(x):
     inlined()
     one, limit = like(1, x), like(1e30, x)
-    high, low = _half_pi(x)
+    right, right_low = _half_pi(x)
     size = float_absolute(x)
     size = limit if size > limit else size
     inverse = one / size
     # What rounding took from it, times the derivative of arctan at 1; farther out it is lost.
     lost = float_fma(-inverse, size, one) * (like(0.5, x) * inverse)
     large = size > one
-    t = inverse if large else size
-    tail = _arctan_tail(t)
-    far = _moved(high, low, -t, -(tail + lost))
-    return float_copysign(far if large else t + tail, x)
+    t = -inverse if large else size
+    high = right + t
+    low = ((right - high) + t) + (right_low - lost)
+    value = _arctan_sum(high if large else t, low if large else like(0, x), t)
+    return float_copysign(value, x)
 
 
 @jitable

@@ -29,7 +29,7 @@ ALIGNED = 0x100
 WRITABLE = 0x501  # and writable
 
 LARGE = {"line": "flat", "line_scalar_x": "scalar_x", "line_scalar_y": "scalar_y"}
-"""What becomes of a variant when its work is split over threads."""
+"""What becomes of a variant when there is much work, to be split over threads if there are."""
 
 IN_PLACE = {"line": "", "line_scalar_y": "_scalar_y"}
 """How the variant is called that writes into an operand."""
@@ -170,17 +170,19 @@ class Elementwise:
         f, guard = self._scalar, math.GUARDED.get(self.function)
         loops = inner.LOOPS[self.inputs]
         if guard:
-            into_x = inner.bind_guarded(inner.GUARDED_LOOPS["into_x"], f, *guard, 1)
-            general = inner.tile_kernel(1, inner.run_guarded, (f, *guard))
-            return {**inner.guarded_kernels(f, *guard), "into_x": into_x, "general": general}
+            result = inner.guarded_kernels(f, *guard)
+            for count, variant in enumerate(("into_x", "flat"), 1):
+                loop = inner.GUARDED_LOOPS[variant]
+                result[variant] = inner.bind_guarded(loop, f, *guard, count)
+            result["general"] = inner.tile_kernel(1, inner.run_guarded, (f, *guard))
+            return result
         makers = (inner.unary_kernels, inner.binary_kernels, inner.ternary_kernels)
-        result = makers[self.inputs - 1](f)
+        guarded = self.function in math.GUARDED_PAIRS
+        result = inner.guarded_binary_kernels(f) if guarded else makers[self.inputs - 1](f)
         result["general"] = inner.tile_kernel(self.inputs, inner.run_plain, (f,))
         for variant, loop in loops.items():
-            if variant.startswith("into"):
-                result[variant] = inner.bind(loop, f, self.inputs)
-        if self.inputs == 3:
-            result["scalar_yz"] = inner.bind(loops["scalar_yz"], f, 4)
+            in_place = variant.startswith("into")
+            result[variant] = inner.bind(loop, f, self.inputs + (not in_place))
         return result
 
     def _entry(self, variant: str, signature: Signature) -> Callable:
@@ -324,8 +326,9 @@ class Elementwise:
     def _run(self, plan: Plan, arguments: tuple[np.ndarray, ...], signature: Signature) -> None:
         variant = plan.variant
         if arguments[-1].size >= SPLIT and not plan.outer:
-            self._split(LARGE.get(variant, variant), signature, arguments, plan)
-            return
+            variant = LARGE.get(variant, variant)
+            if threads.get_num_threads() > 1 and self._split(variant, signature, arguments, plan):
+                return
         enter = signature.entries.get(variant) or self._entry(variant, signature)
         views = [
             array if array.shape == shape else array.reshape(shape)
@@ -340,20 +343,22 @@ class Elementwise:
         for index in itertools.product(*map(range, plan.outer)):
             enter(*[_at(view, index) for view in views])
 
-    def _split(self, variant: str, signature: Signature, arguments, plan: Plan) -> None:
-        dtypes = _argument_dtypes(variant, signature)
+    def _split(self, variant: str, signature: Signature, arguments, plan: Plan) -> bool:
+        """Do the work in blocks, on several threads; False if it is too short for that."""
+        count = max(array.size for array in arguments)
+        address = self._block(variant, _argument_dtypes(variant, signature))
+        if not threads.worth(address, count):
+            return False
         if variant == "general":
-            address, work = self._block(variant, dtypes), arguments[-1].size
-            share(address, arguments, plan.sizes, plan.units, work)
-            return
+            share(address, arguments, plan.sizes, plan.units, count)
+            return True
         scalars = inner.SCALARS.get(variant, ())
         steps = [
             0 if k in scalars else array.itemsize * threads.BLOCK
             for k, array in enumerate(arguments)
         ]
-        pointers = [array.ctypes.data for array in arguments]
-        count = max(array.size for array in arguments)
-        threads.split(self._block(variant, dtypes), pointers, steps, count)
+        threads.split(address, [array.ctypes.data for array in arguments], steps, count)
+        return True
 
 
 def _at(view: np.ndarray, index: tuple[int, ...]) -> np.ndarray:

@@ -57,13 +57,23 @@ from tinygrad_cg_kernels.inverse import (
     arctan2,
     arctanh,
 )
-from tinygrad_cg_kernels.powers import cbrt, hypot, power32, power64, rsqrt, xlogy
+from tinygrad_cg_kernels.powers import (
+    cbrt,
+    hypot,
+    ordinary,
+    power32,
+    power64,
+    power_ordinary,
+    rsqrt,
+    xlogy,
+)
 from tinygrad_cg_kernels.special import digamma, erf, erfc, erfinv, lgamma, polygamma
 from tinygrad_cg_kernels.trigonometric import GUARDED, cos, sin, tan
 
 __all__ = [
     "CHECKS",
     "GUARDED",
+    "GUARDED_PAIRS",
     "absolute",
     "add",
     "arccos",
@@ -396,10 +406,17 @@ by_type(sign, {types.Float: _sign_real, types.Integer: _sign_integer, types.Comp
 
 
 @jitable
-def relu(x):
-    """x where it is positive (or nan), else zero."""
+def _relu_real(x):
     zero = like(0, x)
     return zero if x <= zero else x
+
+
+def relu(x):
+    """x where it is positive (or nan), else zero."""
+    return np.maximum(x, np.zeros((), np.result_type(x)))
+
+
+by_type(relu, {types.Number: _relu_real, types.Boolean: _relu_real})
 
 
 @jitable
@@ -514,3 +531,6 @@ def _check_divisor(name: str, x: np.ndarray, y: np.ndarray) -> None:
 
 CHECKS = {power: _check_power, floor_divide: _check_divisor, remainder: _check_divisor}
 """What is looked at, of integer operands only, before the loop runs: (name, *operands)."""
+
+GUARDED_PAIRS = {power: (ordinary, power_ordinary)}
+"""The same as GUARDED for functions of two floats."""

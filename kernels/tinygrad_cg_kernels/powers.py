@@ -8,22 +8,53 @@ import numpy as np
 from numba import types
 
 from tinygrad_cg_kernels.compile import (
+    bits,
     by_type,
     float_absolute,
     float_copysign,
     float_floor,
     float_fma,
+    from_bits,
     inlined,
     jitable,
     like,
+    polynomial,
 )
 from tinygrad_cg_kernels.exponential import (
+    E0,
+    E0_32,
+    E1,
+    E1_32,
+    E2,
+    E2_32,
+    E3,
+    E3_32,
+    E4,
+    E4_32,
+    E5,
+    E5_32,
+    E6,
+    E7,
+    E8,
+    E9,
     LN2_HI,
     LN2_LO,
-    exp_parts,
+    LOG2E,
+    LOG2E_32,
+    LOG_LN2_HI_32,
+    LOG_LN2_LO_32,
+    MANTISSA,
+    MANTISSA_32,
+    SHIFT,
+    SHIFT_32,
+    SHIFT_BITS,
+    SHIFT_BITS_32,
+    SMALLEST_NORMAL,
+    SMALLEST_NORMAL_32,
+    TWO_25,
+    TWO_54,
     log_edges,
     log_pair,
-    log_parts,
     log_split,
     nearest,
     power_of_two,
@@ -34,94 +65,201 @@ F = np.float32
 INF, NAN = np.inf, np.nan
 
 # --- power ----------------------------------------------------------------------------
-# exp(y log(x)). In float64 the logarithm is needed to about 2**-64 of itself. It is
-# 2 atanh(s) = 2 s + s z (2/3 + z P(z)) with s = f / (2 + f), z = s * s, |s| <= 0.1716; all but
-# P with what rounding loses of it. In float32 it is taken in float64, to base 2: fewer steps
-# than pairs of float32 need, and the error is just above half an ulp.
+# exp(y log(x)), where the logarithm is needed to about 2**-62 of itself (2**-32 in float32).
+# With c near 1 / x, short enough for r = c x - 1 to be exact, it is log(1 + r) - log(c). The
+# first terms of log(1 + r) = r - r**2 / 2 + r**3 / 3 + r**4 q(r) are summed as numbers and what
+# rounding lost of them. q is a minimax fit for r in [-0.099, 0.1095]; in float32 of all from
+# r**3 on.
 
-# Minimax, as in `hyperbolic`: (2 atanh(s) - 2 s - 2/3 s**3) / s**5 in s**2.
-P0, P1, P2 = 0.40000000000002256, 0.2857142857009956, 0.2222222251992978
-P3, P4, P5 = 0.1818178436627728, 0.15386757377988594, 0.13256816520699485
-P6 = 0.1319634110942323
-TWO_THIRDS, TWO_THIRDS_TAIL = 0.6666666666666666, 3.700743415417188e-17
-
-# Minimax, for float32: 2 atanh(s) / (s log(2)) in s**2, and 2**r for |r| <= 1/2.
-A0, A1, A2 = 2.8853900817900864, 0.9617966733415568, 0.5770835850026481
-A3, A4 = 0.411672717024417, 0.34073014051235945
-B0, B1, B2 = 1.0000000005550505, 0.6931472057670709, 0.24022646886083818
-B3, B4, B5 = 0.055503287119293074, 0.009618489244401646, 0.0013399957592659542
-B6 = 0.00015345788929471484
+Q = (
+    *(-0.24999999999999903, 0.20000000000002413, -0.166666666668264),
+    *(0.1428571428327247, -0.12499999909772108, 0.11111111994486648),
+    *(-0.10000024149371284, 0.09090764363629177, -0.08329992113227115),
+    *(0.07702798782662476, -0.07373757741191743, 0.06460706542220457),
+)
+THIRD, THIRD_LOW = 0.3333333333333333, 1.850371707708594e-17
+Q_32 = (
+    *(0.3333333432674408, -0.24999864399433136, 0.19999271631240845),
+    *(-0.16703340411186218, 0.14451946318149567, -0.10263805091381073),
+)
+# By two bits of x's mantissa, counted from FIRST on: c, and -log(c) in two parts, the first short.
+FIRST, FIRST_32 = 0x3FE5C00000000000, np.int32(0x3F2E0000)  # of 0.6796875
+UPPER, LOWER = 1 << 51, 1 << 50
+UPPER_32, LOWER_32, NONE_32 = np.int32(1 << 22), np.int32(1 << 21), np.int32(0)
+C0, C1, C2, C3 = 1.375, 1.125, 1.0, 0.8125
+H0, H1, H2, H3 = -0.3184537310153246, -0.11778303561732173, 0.0, 0.20763936475850642
+L0, L1, L2, L3 = -1.0321002321991519e-10, -3.906172487875993e-11, 0.0, 1.9738084340965946e-11
+C0_32, C1_32, C2_32, C3_32 = F(C0), F(C1), F(C2), F(C3)
+H0_32, H1_32, H2_32, H3_32 = F(-0.318450927734375), F(-0.1177825927734375), F(0), F(0.2076416015625)
+L0_32, L1_32 = F(-2.8033841772412416e-06), F(-4.428829356584174e-07)
+L2_32, L3_32 = F(0), F(-2.236784212072962e-06)
 
 
 @jitable
-def _log_wide(x):
-    """log(x) for positive finite x, as a number and what rounding lost of it."""
+def _near_log64(x, less):
+    """r for a normal x, and what log(x) - less * log(2) is more than log(1 + r), in two parts."""
     inlined()
-    k, f = log_split(x)
-    total = 2.0 + f
-    inverse = 1.0 / total
-    s = f * inverse
-    s_low = inverse * (float_fma(-s, total, f) - s * (f - (total - 2.0)))
-    z = s * s
-    z_low = float_fma(s, s, -z) + 2.0 * s * s_low
-    high = P3 + z * (P4 + z * (P5 + z * P6))
-    series = z * (P0 + z * (P1 + z * (P2 + z * high)))
-    a = TWO_THIRDS + series
-    a_low = (series - (a - TWO_THIRDS)) + TWO_THIRDS_TAIL
-    t = z * a
-    t_low = float_fma(z, a, -t) + (z_low * a + z * a_low)
-    cube = s * t
-    cube_low = float_fma(s, t, -cube) + (s * t_low + s_low * t)
-    whole = k * LN2_HI
-    near = whole + 2.0 * s
-    high = near + cube
-    low = (2.0 * s - (near - whole)) + (cube - (high - near))
-    low = low + (cube_low + (2.0 * s_low + k * LN2_LO))
-    value = high + low
-    return value, low - (value - high)
+    moved = bits(x) - FIRST
+    k = (from_bits((moved >> 52) + SHIFT_BITS) - SHIFT) - less
+    m = from_bits((moved & MANTISSA) + FIRST)
+    upper, lower = moved & UPPER != 0, moved & LOWER != 0
+    c = (C3 if lower else C2) if upper else (C1 if lower else C0)
+    high = (H3 if lower else H2) if upper else (H1 if lower else H0)
+    low = (L3 if lower else L2) if upper else (L1 if lower else L0)
+    return float_fma(m, c, -1.0), float_fma(k, LN2_HI, high), float_fma(k, LN2_LO, low)
+
+
+@jitable
+def _near_log32(x, less):
+    inlined()
+    moved = np.int32(bits(x) - FIRST_32)
+    whole = from_bits(np.int32(np.int32(moved >> np.int32(23)) + SHIFT_BITS_32))
+    k = (whole - SHIFT_32) - less
+    m = from_bits(np.int32(np.int32(moved & MANTISSA_32) + FIRST_32))
+    upper, lower = moved & UPPER_32 != NONE_32, moved & LOWER_32 != NONE_32
+    c = (C3_32 if lower else C2_32) if upper else (C1_32 if lower else C0_32)
+    high = (H3_32 if lower else H2_32) if upper else (H1_32 if lower else H0_32)
+    low = (L3_32 if lower else L2_32) if upper else (L1_32 if lower else L0_32)
+    high, low = float_fma(k, LOG_LN2_HI_32, high), float_fma(k, LOG_LN2_LO_32, low)
+    return float_fma(m, c, F(-1.0)), high, low
+
+
+# Polynomials of several short chains: power is limited by how long it takes, not by how much.
+
+
+@jitable
+def _log_slope64(r):
+    """(log(1 + r) - r) / r**2, as a number and what rounding lost of it."""
+    inlined()
+    square = r * r
+    fourth = square * square
+    low = polynomial(r, Q[0:2]) + square * polynomial(r, Q[2:4])
+    middle = polynomial(r, Q[4:6]) + square * polynomial(r, Q[6:8])
+    high = polynomial(r, Q[8:10]) + square * polynomial(r, Q[10:12])
+    tail = low + fourth * (middle + fourth * high)
+    third = float_fma(r, tail, THIRD)
+    third_low = float_fma(r, tail, THIRD - third) + THIRD_LOW
+    value = float_fma(r, third, -0.5)
+    return value, float_fma(r, third_low, float_fma(r, third, -0.5 - value))
+
+
+@jitable
+def _log_slope32(r):
+    inlined()
+    square = r * r
+    high = polynomial(r, Q_32[2:4]) + square * polynomial(r, Q_32[4:6])
+    tail = polynomial(r, Q_32[0:2]) + square * high
+    value = float_fma(r, tail, F(-0.5))
+    return value, float_fma(r, tail, F(-0.5) - value)
+
+
+@jitable
+def _exp_pair64(p, lost):
+    """n and a value in [0.7, 1.42] with exp(p + lost) = 2**n * value."""
+    inlined()
+    n, count = nearest(p * LOG2E)
+    r = float_fma(-count, LN2_HI, p) + float_fma(-count, LN2_LO, lost)
+    square = r * r
+    fourth = square * square
+    low = polynomial(r, (E0, E1)) + square * polynomial(r, (E2, E3))
+    high = polynomial(r, (E4, E5)) + square * polynomial(r, (E6, E7))
+    tail = low + fourth * (high + fourth * polynomial(r, (E8, E9)))
+    return n, 1.0 + (r + square * tail)
+
+
+@jitable
+def _exp_pair32(p, lost):
+    """The same with fewer roundings, of which float32 bears none beside those of the logarithm."""
+    inlined()
+    n, count = nearest(p * LOG2E_32)
+    most = float_fma(-count, LOG_LN2_HI_32, p)
+    rest = float_fma(-count, LOG_LN2_LO_32, lost)
+    r = most + rest
+    square = r * r
+    high = polynomial(r, (E2_32, E3_32)) + square * polynomial(r, (E4_32, E5_32))
+    tail = polynomial(r, (E0_32, E1_32)) + square * high
+    value = F(1.0) + most
+    rest = ((F(1.0) - value) + most) + rest
+    return n, value + (square * tail + rest)
+
+
+@jitable
+def _shifted64(value, n):
+    return from_bits(bits(value) + (n << 52))
+
+
+@jitable
+def _shifted32(value, n):
+    return from_bits(np.int32(bits(value) + np.int32(n << np.int32(23))))
+
+
+def _near_log(x, less) -> Any:
+    """By type, what is above."""
+
+
+def _log_slope(r) -> Any:
+    """By type, what is above."""
+
+
+def _exp_pair(p, lost) -> Any:
+    """By type, what is above."""
+
+
+def _shifted(value, n) -> Any:
+    """value * 2**n, both normal numbers."""
+
+
+by_type(_near_log, {types.float64: _near_log64, types.float32: _near_log32})
+by_type(_log_slope, {types.float64: _log_slope64, types.float32: _log_slope32})
+by_type(_exp_pair, {types.float64: _exp_pair64, types.float32: _exp_pair32})
+by_type(_shifted, {types.float64: _shifted64, types.float32: _shifted32})
+
+
+@jitable
+def _log_wide(x, less):
+    """log(x) - less * log(2) of a normal x, as a number and what rounding lost of it."""
+    inlined()
+    r, base, base_low = _near_log(x, less)
+    one, (h, h_low) = like(1, x), _log_slope(r)
+    g = float_fma(r, h, one)
+    g_low = float_fma(r, h_low, float_fma(r, h, one - g))
+    value = float_fma(r, g, base)
+    return value, float_fma(r, g_low, float_fma(r, g, base - value)) + base_low
+
+
+@jitable
+def _magnitude(x, y, smallest, up, digits, least, most):
+    """exp(y log(x)) for x >= 0 and finite y; 2**digits = up makes the smallest numbers normal."""
+    inlined()
+    zero, tiny = like(0, x), x < smallest
+    high, low = _log_wide(x * up if tiny else x, digits if tiny else zero)
+    high = high if x < like(INF, x) else x
+    high = like(-INF, x) if x == zero else high
+    p = y * high
+    lost = float_fma(y, low, float_fma(y, high, -p))
+    kept = most if p > most else p
+    kept = least if kept < least else kept
+    n, value = _exp_pair(kept, lost if kept == p else zero)
+    return scaled(value, n)
+
+
+def _any_magnitude(x, y) -> Any:
+    """x**y for x >= 0 and finite y."""
 
 
 @jitable
 def _magnitude64(x, y):
-    """exp(y log(x)) for x >= 0."""
     inlined()
-    big, small = _log_wide(x)
-    big = big if x < INF else x
-    big = -INF if x == 0.0 else big
-    p = y * big
-    lost = float_fma(y, big, -p) + y * small
-    kept = 710.0 if p > 710.0 else p
-    kept = -746.0 if kept < -746.0 else kept
-    n, r, t = exp_parts(kept)
-    w = r + t
-    w = w + (lost + lost * w if kept == p else 0.0)
-    return scaled(1.0 + w, n)
+    return _magnitude(x, y, SMALLEST_NORMAL, TWO_54, 54.0, -746.0, 710.0)
 
 
 @jitable
 def _magnitude32(x, y):
     inlined()
-    wide = np.float64(x)  # where subnormal numbers of float32 are normal
-    k, m = log_parts(wide)
-    s = (m - 1.0) / (m + 1.0)
-    z = s * s
-    log2 = k + s * (A0 + z * (A1 + z * (A2 + z * (A3 + z * A4))))
-    log2 = log2 if wide < INF else wide
-    log2 = -INF if wide == 0.0 else log2
-    p = np.float64(y) * log2
-    p = 200.0 if p > 200.0 else p
-    p = -200.0 if p < -200.0 else p
-    n, count = nearest(p)
-    r = p - count
-    value = B0 + r * (B1 + r * (B2 + r * (B3 + r * (B4 + r * (B5 + r * B6)))))
-    return F(value * power_of_two(n))
+    return _magnitude(x, y, SMALLEST_NORMAL_32, TWO_25, F(25.0), F(-104.0), F(89.0))
 
 
-def _magnitude(x, y) -> Any:
-    """x**y for x >= 0 and finite y."""
-
-
-by_type(_magnitude, {types.float64: _magnitude64, types.float32: _magnitude32})
+by_type(_any_magnitude, {types.float64: _magnitude64, types.float32: _magnitude32})
 
 
 @jitable
@@ -130,7 +268,7 @@ def _power_real(x, y, limit):
     inlined()
     one, zero = like(1, x), like(0, x)
     exponent = limit if y > limit else y
-    value = _magnitude(float_absolute(x), -limit if exponent < -limit else exponent)
+    value = _any_magnitude(float_absolute(x), -limit if exponent < -limit else exponent)
     half = like(0.5, x) * y
     whole = float_floor(y) == y
     odd = whole and float_floor(half) != half
@@ -151,6 +289,45 @@ def power32(x, y):
     return _power_real(x, y, F(1e30))
 
 
+@jitable
+def _ordinary64(x, y):
+    inlined()
+    k = from_bits(((bits(x) - FIRST) >> 52) + SHIFT_BITS) - SHIFT  # large also if x is negative
+    size = float_absolute(k)
+    return (size < 1021.5) & (float_absolute(y) * (size + 1.0) < 1020.0)
+
+
+@jitable
+def _ordinary32(x, y):
+    inlined()
+    moved = np.int32(np.int32(bits(x) - FIRST_32) >> np.int32(23))
+    size = float_absolute(from_bits(np.int32(moved + SHIFT_BITS_32)) - SHIFT_32)
+    return (size < F(125.5)) & (float_absolute(y) * (size + F(1.0)) < F(125.0))
+
+
+@jitable
+def _power_ordinary(x, y):
+    inlined()
+    high, low = _log_wide(x, like(0, x))
+    p = y * high
+    n, value = _exp_pair(p, float_fma(y, low, float_fma(y, high, -p)))
+    return _shifted(value, n)
+
+
+def ordinary(x, y):
+    """Whether `power_ordinary` serves: x is positive, and neither it nor x**y near an end."""
+    return (x > 0) & (np.abs(y) * (np.abs(np.log2(x)) + 1.5) < 124)
+
+
+def power_ordinary(x, y):
+    """x to the power y where that is `ordinary`, at about half the cost."""
+    return np.power(x, y)
+
+
+by_type(ordinary, {types.float64: _ordinary64, types.float32: _ordinary32})
+by_type(power_ordinary, {types.Float: _power_ordinary})
+
+
 # --- roots ------------------------------------------------------------------------------
 
 # Minimax of m**(-1/3), relative, for m in [sqrt(1/2), sqrt(2)].
@@ -158,7 +335,7 @@ K0, K1, K2 = 1.9991696601232456, -2.4859155355840707, 2.7922037771418364
 K3, K4, K5 = -1.8981272312023432, 0.7007371846052137, -0.10806400819044505
 K0_32, K1_32, K2_32 = F(1.8745192), F(-1.8618314), F(1.5613059)
 K3_32, K4_32 = F(-0.70238644), F(0.12836935)
-THIRD, CBRT_2, CBRT_HALF = 0.3333333333333333, 1.2599210498948732, 0.7937005259840998
+CBRT_2, CBRT_HALF = 1.2599210498948732, 0.7937005259840998
 
 
 @jitable

@@ -26,7 +26,6 @@ from tinygrad_cg_kernels.dtypes import computing, real_float
 from tinygrad_cg_kernels.folds import (
     SPAN,
     STRIP,
-    copy,
     fold_eight,
     fold_one,
     larger,
@@ -34,6 +33,7 @@ from tinygrad_cg_kernels.folds import (
     sum_row,
 )
 from tinygrad_cg_kernels.loops import Elementwise
+from tinygrad_cg_kernels.pairs import copy
 from tinygrad_cg_kernels.quiet import cast
 from tinygrad_cg_kernels.ranges import Compound, Ranged
 from tinygrad_cg_kernels.reduce import Reduction

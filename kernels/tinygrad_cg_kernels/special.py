@@ -22,6 +22,7 @@ from tinygrad_cg_kernels.compile import (
     from_bits,
     inlined,
     jitable,
+    outside,
     polynomial,
 )
 from tinygrad_cg_kernels.exponential import (
@@ -307,7 +308,7 @@ def _erfinv32(x):
 
 def erfinv(x):
     """The number whose erf is x; nan beyond -1 and 1, which give infinities."""
-    raise NotImplementedError("erfinv is for compiled code")
+    return outside(_erfinv64)(x)
 
 
 by_type(erfinv, {types.float64: _erfinv64, types.float32: _erfinv32})
@@ -446,7 +447,7 @@ def _digamma32(x):
 
 def digamma(x):
     """The derivative of lgamma; -inf at 0, inf at -0, nan at the negative integers."""
-    raise NotImplementedError("digamma is for compiled code")
+    return outside(_digamma64)(x)
 
 
 by_type(digamma, {types.float64: _digamma64, types.float32: _digamma32})
@@ -512,7 +513,7 @@ def polygamma(n, x):
 
     At 0 and the negative integers infinite for odd n, else nan (digamma(0) is -inf).
     """
-    raise NotImplementedError("polygamma is for compiled code")
+    return outside(_polygamma64)(n, x)
 
 
 by_type(polygamma, {types.float64: _polygamma64, types.float32: _polygamma32})

@@ -36,6 +36,7 @@ sharing itself took 40 to 50 us. What a kernel takes for an element is measured 
 blocks that it does, since 100,000 elements are 10 us of a sum and 100 of an exponential."""
 
 PROBE = 8  # blocks that are measured at a time
+INF = float("inf")
 
 _config: Any = numba.config
 _lock = threading.Lock()
@@ -166,6 +167,11 @@ def _measure(arguments: tuple[Any, ...], weight: float) -> int:
     return 2 * size
 
 
+def worth(address: int, work: float) -> bool:
+    """Whether threads may pay for so many elements, as far as is known."""
+    return get_num_threads() > 1 and _rates.get(address, INF) * work >= WORTH
+
+
 def split(
     address: int,
     pointers: Sequence[int],
@@ -185,7 +191,6 @@ def split(
         return _run_serial(arguments)
     if address not in _rates:
         arguments = _after(arguments, _measure(arguments, weight))
-    expected = _rates[address] * arguments[3] * weight
-    if expected < WORTH:
-        return _run_serial(arguments)
-    return _run_parallel(arguments)
+    if worth(address, arguments[3] * weight):
+        return _run_parallel(arguments)
+    return _run_serial(arguments)

@@ -212,7 +212,7 @@ class Loop:
         if node.kind in ("slice", "pad"):
             self.values[node, place] = operands[0]
             return
-        guard = kmath.GUARDED.get(node.detail)
+        guard = kmath.GUARDED.get(node.detail) or kmath.GUARDED_PAIRS.get(node.detail)
         text = None
         if guard and all(map(importable, guard)) and node.dtype.kind == "f":
             self.guarded = True
