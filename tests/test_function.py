@@ -248,10 +248,42 @@ def test_concrete_functions():
     assert concrete.inputs == [tf.TensorSpec([3], tf.float64)]
     with pytest.raises(TypeError, match="made for other arguments"):
         concrete(tf.constant(X[:2]))
-    with pytest.raises(ValueError, match="does not say all sizes"):
-        f.get_concrete_function(tf.TensorSpec([None]))
     signed = tf.function(lambda x: x, input_signature=[tf.TensorSpec([2])])
     assert signed.get_concrete_function()(tf.ones([2])).shape == (2,)
+
+
+def test_unknown_sizes_do_not_warn():
+    by_spec = tf.function(tf.reduce_sum, input_signature=[tf.TensorSpec([None], tf.float64)])
+    relaxed = tf.function(tf.reduce_sum, reduce_retracing=True)
+    for f in (by_spec, relaxed):
+        for size in range(20):
+            assert numbers(f(tf.constant(np.ones(size)))) == size
+
+
+def test_concrete_functions_of_unknown_sizes():
+    f = tf.function(lambda x, n, *, scale: x * n + scale)
+    any_rows = f.get_concrete_function(
+        tf.TensorSpec([None, 2], tf.float64), 3, scale=tf.TensorSpec(None)
+    )
+    for rows in (1, 4):
+        found = any_rows(np.ones((rows, 2)), 3, scale=tf.constant(1.0))
+        assert numbers(found) == [[4.0, 4.0]] * rows
+    assert any_rows.inputs == [tf.TensorSpec([None, 2], tf.float64), tf.TensorSpec(None)]
+    x, one = tf.constant(np.ones((2, 2))), tf.constant(1.0)
+    for args, kwargs in [
+        ((x, 4), {"scale": one}),
+        ((x[:, :1], 3), {"scale": one}),
+        ((x, 3), {}),
+        ((x, 3, 3), {"scale": one}),
+    ]:
+        with pytest.raises(TypeError, match=r"Binding inputs to tf.function failed|was made for"):
+            any_rows(*args, **kwargs)
+    with pytest.raises(ValueError, match=r"a program for each size.*f\.graph\(x\)"):
+        any_rows.graph  # noqa: B018
+    with pytest.raises(ValueError, match="a program for each size"):
+        any_rows.kernels  # noqa: B018
+    signed = tf.function(lambda x: x * 2, input_signature=[tf.TensorSpec([None])])
+    assert numbers(signed.get_concrete_function()(tf.ones([3]))) == [2.0, 2.0, 2.0]
 
 
 def test_the_original_arguments_are_accepted():

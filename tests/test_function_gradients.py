@@ -507,6 +507,109 @@ def test_float_arguments_and_variables_go_the_general_way():
         same(tape.gradient(y, [x, v]), [v * rate, x * rate])
 
 
+def test_nested_tapes_take_the_short_way():
+    """Each program but the last is a call of the one before's pullback."""
+    calls = []
+    f = tf.function(lambda x, c, n: doubled_rule(x * c) ** n)
+    x, c = tf.constant(X), tf.constant(2 * X)
+    for count in (2, 3, 1, 2, 0, 3, 2, 3):
+        expected = orders(lambda x: f.python_function(x, c, 2), x, count)
+        general = Function._call
+        try:
+            Function._call = lambda self, *args: calls.append(self) or general(self, *args)
+            calls.clear()
+            found = orders(lambda x: f(x, c, 2), x, count)
+        finally:
+            Function._call = general
+        same(found, expected)
+    assert calls == []
+
+
+def test_nested_tapes_of_which_some_watch_other_things():
+    def f(x, y):
+        return tf.sin(x) * y**2, tf.reduce_sum(x * y)
+
+    x, y = tf.constant(X), tf.constant(2 * X)
+    watched = [([x], [x]), ([x, y], [x, y]), ([x], [x, y]), ([x, y], [y]), ([], [x]), ([y], [])]
+
+    def gradients(function, outer_sources, sources):
+        with tf.GradientTape() as outer:
+            outer.watch(outer_sources)
+            with tf.GradientTape() as tape:
+                tape.watch(sources)
+                found = function(x, y)
+            first = tape.gradient(found, [x, y], unconnected_gradients="zero")
+        return found, first, outer.gradient(first, [x, y], unconnected_gradients="zero")
+
+    compiled = tf.function(f)
+    for _ in range(2):
+        for case in watched + watched[::-1]:
+            same(gradients(compiled, *case), gradients(f, *case))
+
+
+def test_nested_tapes_with_floats_captured_tensors_and_variables():
+    c, v = tf.constant(X), tf.Variable(2 * X)
+
+    def f(x, rate, power):
+        return tf.reduce_sum(doubled_rule(x * rate) * c * v**power)
+
+    def gradients(function, rate):
+        v.assign(2 * X)
+        with tf.GradientTape() as outer:
+            outer.watch([x, c])
+            with tf.GradientTape() as tape:
+                tape.watch([x, c])
+                y = function(x, rate, 3)
+            v.assign(X)  # the gradient is that at the value that was read
+            first = tape.gradient(y, [x, c, v])
+        return y, first, outer.gradient(first, [x, c, v])
+
+    x, compiled = tf.constant(X), tf.function(f)
+    for rate in (0.5, 0.25, -1.5):
+        for _ in range(2):
+            same(gradients(compiled, rate), gradients(f, rate))
+    with tf.GradientTape() as tape:
+        tape.watch(c)
+        y = compiled(x, 0.5, 3)
+    with tf.GradientTape() as eager_tape:
+        eager_tape.watch(c)
+        z = f(x, 0.5, 3)
+    same(tape.gradient(y, [c, v]), eager_tape.gradient(z, [c, v]))
+
+
+def test_targets_after_nested_tapes_closed_warn_as_they_do_eagerly():
+    def texts(function):
+        x, found = tf.constant(X), []
+        for _ in range(3):
+            with tf.GradientTape(persistent=True) as outer:
+                outer.watch(x)
+                with tf.GradientTape(persistent=True) as tape:
+                    tape.watch(x)
+                    y = function(x)
+                first = tape.gradient(y, x)
+            second = outer.gradient(first, x)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                assert tape.gradient(second, x) is None
+                assert outer.gradient(second, x) is None
+                assert tape.gradient(first, x) is None
+            found.append([str(one.message) for one in caught])
+        return found
+
+    assert texts(tf.function(lambda x: x**3)) == texts(lambda x: x**3)
+
+
+def test_a_compiled_rule_in_forward_mode():
+    rule = tf.function(lambda dy, x: dy * tf.cos(x) * 3.0)
+    f = tf.custom_gradient(lambda x: (tf.sin(x), lambda dy: rule(dy, x)))
+    plain = tf.custom_gradient(lambda x: (tf.sin(x), lambda dy: dy * tf.cos(x) * 3.0))
+    x = tf.constant(X)
+    for _ in range(2):
+        same(tf.jvp(f, [x], [x]), tf.jvp(plain, [x], [x]))
+        same(tf.linearize(f, x)[1](x), tf.linearize(plain, x)[1](x))
+        same(orders(f, x, 2), orders(plain, x, 2))
+
+
 # Forward mode inside -------------------------------------------------------------------------
 
 
