@@ -66,7 +66,7 @@ def of_example(example):
                 tape.watch(sources)
                 y = example.call(*tensors)
             first = tape.gradient(y, sources, output_gradients=weights)
-            parts = [tf.reduce_sum(tf.sin(one)) for one in first if one is not None]
+            parts = [tf.reduce_sum(one * one) for one in first if one is not None]
         return y, first, outer.gradient(parts, sources) if parts else None
 
     return derivatives, tensors
@@ -77,17 +77,24 @@ def of_operations(names):
         (f"{name} {i}", *of_example(example))
         for name in names
         for i, example in enumerate(examples(name))
-        if not is_elementwise(OPS[name]) or i == 0 or (i == 2 and len(example.operands) > 1)
+        if i in _places(name, len(example.operands))
     ]
+
+
+def _places(name, count):
+    """Which of an operation's examples go into the programs."""
+    if is_elementwise(OPS[name]):
+        return (0,) if count == 1 else (2,)
+    return range(99) if OPS[name].kind == "reduction" else range(2)
 
 
 ELEMENTWISE = [name for name in names() if is_elementwise(OPS[name])]
 OTHERS = [name for name in names() if not is_elementwise(OPS[name])]
 
 
-@pytest.mark.parametrize("start", range(8))
+@pytest.mark.parametrize("start", range(6))
 def test_elementwise_operations(start):
-    assert_fused_as_eager(of_operations(ELEMENTWISE[start::8]))
+    assert_fused_as_eager(of_operations(ELEMENTWISE[start::6]))
 
 
 @pytest.mark.parametrize("start", range(4))

@@ -105,7 +105,9 @@ def concrete(
     function: Function, args: tuple, kwargs: dict, find: Callable[[tuple, dict], Traced]
 ) -> ConcreteFunction | AnySize:
     """A concrete function for tensors and specifications."""
-    if any(isinstance(one, TensorSpec) and not one.is_known for one in nest.flatten((args, kwargs))):
+    if any(
+        isinstance(one, TensorSpec) and not one.is_known for one in nest.flatten((args, kwargs))
+    ):
         return AnySize(function, args, kwargs)
     args, kwargs = nest.map_structure(_example, (args, kwargs))
     return ConcreteFunction(function, find(args, kwargs))

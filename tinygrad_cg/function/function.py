@@ -28,6 +28,7 @@ from .traced import Traced
 _LARGEST = 64  # programs that one function keeps
 _STREAK = 5  # calls in a row that needed a new program: worth a warning
 _WAYS = 4  # short ways that a call tries: those of the latest forms
+_LONG = 1000  # operations of a program that takes minutes to compile
 
 
 class Function:
@@ -41,7 +42,7 @@ class Function:
         python: Callable[..., Any],
         statics: Statics,
         signature: Any = None,
-        build: Build = interpreter,
+        build: Build = fused,
         relaxed: bool = False,
     ):
         self._build = build
@@ -209,6 +210,27 @@ def _call_method(reference: Callable, python: Any, owner: Any, *args: Any, **kwa
     return python.__get__(reference(), owner)(*args, **kwargs)
 
 
+def _fused_unless_long(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
+    """The default: what nobody would wait for is not compiled."""
+    count = sum(value.primitive is not None for value in graph.values())
+    if count <= _LONG:
+        return fused(graph)
+    warn(
+        f"a program of {count} operations would take minutes to compile, so it runs operation by "
+        "operation, as function(jit_compile=False) does without this warning. Keep long loops "
+        "outside of the function, or compile it all the same by function(jit_compile=True)",
+        FunctionWarning,
+    )
+    return interpreter(graph)
+
+
+_BUILDS: dict[bool | None, Build] = {
+    None: _fused_unless_long,
+    True: fused,
+    False: interpreter,
+}
+
+
 def _first(way: Any, ways: tuple) -> tuple:
     """`ways` with this one, if it is one, before the others."""
     return ways if way is None else (way, *[one for one in ways if one is not way][: _WAYS - 1])
@@ -263,8 +285,10 @@ def function(
     static_argnums, static_argnames:
         Arguments that Python decides with: each value of theirs has a program of its own.
     jit_compile:
-        True: the program is fused into kernels of its own, which are compiled at the first call
-        (a second or more) and kept on disk. Otherwise it runs operation by operation.
+        By default the program is fused into kernels of its own, which are compiled at the first
+        call (tenths of a second to some seconds) and kept on disk; only a program of more than
+        1000 operations, an unrolled loop say, runs operation by operation, with a warning. True:
+        fused in any case. False: operation by operation, with nothing to compile.
     reduce_retracing:
         No warning where each call has other sizes. Kernels are shared between sizes in any case.
     autograph, experimental_...:
@@ -289,12 +313,12 @@ def function(
         if isinstance(python, Function):
             python = python.python_function
         signature = None if input_signature is None else tuple(input_signature)
-        compiled = jit_compile if jit_compile is not None else experimental_compile
+        compiled = experimental_compile if jit_compile is None else jit_compile
         return Function(
             python,
             Statics(python, static_argnums, static_argnames),
             signature,
-            fused if compiled else interpreter,
+            _BUILDS[None if compiled is None else bool(compiled)],
             bool(reduce_retracing or experimental_relax_shapes),
         )
 

@@ -193,9 +193,7 @@ def as_leaf(value: Any) -> Any:
     return None
 
 
-def check_signature(
-    signature: Sequence, args: tuple, kwargs: dict, statics: bool = False
-) -> tuple:
+def check_signature(signature: Sequence, args: tuple, kwargs: dict, statics: bool = False) -> tuple:
     """`args` as tensors of the specified dtypes; ArgumentTypeError where they do not fit.
 
     With `statics`, what is no `TensorSpec` stands for itself.
