@@ -187,7 +187,7 @@ def test_what_is_no_tensor_cannot_be_returned():
 
 
 def test_many_signatures_are_forgotten_and_warned_of():
-    f = tf.function(lambda x, n: x * n)
+    f = tf.function(lambda x, n: x * n, jit_compile=False)
     x = tf.constant(X)
     for n in range(4):
         f(x, n)
@@ -204,7 +204,7 @@ def test_many_signatures_are_forgotten_and_warned_of():
 
 
 def test_calls_between_new_programs_are_no_reason_to_warn():
-    f = tf.function(lambda x, n: x * n)
+    f = tf.function(lambda x, n: x * n, jit_compile=False)
     x = tf.constant(X)
     for n in range(12):
         f(x, n)
@@ -307,6 +307,24 @@ def test_names_graph_and_kernels():
     assert "multiply(x0, x0)" in str(squares.graph(x))
     assert isinstance(squares.kernels(x), list)
     assert "squares" in repr(squares)
+
+
+def test_long_programs_are_not_compiled_unless_asked_to():
+    def long(x):
+        for _ in range(1001):
+            x = tf.cos(x)
+        return x
+
+    x, expected = tf.constant(X), long(tf.constant(X))
+    f = tf.function(long)
+    with pytest.warns(errors.FunctionWarning, match=r"1001 operations.*jit_compile=True"):
+        np.testing.assert_array_equal(f(x), expected)
+    np.testing.assert_array_equal(f(x), expected)
+    np.testing.assert_array_equal(tf.function(long, jit_compile=False)(x), expected)
+    assert f.kernels(x) == []
+    assert tf.function(tf.cos).kernels(x)
+    assert tf.function(tf.cos, jit_compile=False).kernels(x) == []
+    assert tf.function(tf.cos, experimental_compile=False).kernels(x) == []
 
 
 # Variables -----------------------------------------------------------------------------------
@@ -458,7 +476,9 @@ def test_gradients_see_the_numbers_of_their_call():
     ],
 )
 def test_values_that_are_not_there_are_errors_at_the_users_line(use):
-    with pytest.raises(TypeError, match=r"test_function\.py.*where\(\)"):
+    with pytest.raises(
+        TypeError, match=r"has no value while `<lambda>` is traced.*test_function\.py.*where\(\)"
+    ):
         tf.function(lambda x: use(x))(tf.constant(1.0))
     assert_clean_state()
 

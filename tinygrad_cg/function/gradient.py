@@ -156,7 +156,7 @@ class _Parts:
 
     def __init__(self, gradient: Gradient):
         self.program = gradient.program
-        trace = Trace(may_create=False)
+        trace = Trace(gradient.traced.name, may_create=False)
         with trace.active():
             leaves = gradient.traced.arguments(trace)
             early, grads = self._run(gradient, trace, leaves)

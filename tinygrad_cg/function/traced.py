@@ -61,7 +61,7 @@ class Traced:
 
     def trace(self, may_create: bool) -> bool:
         """Make the program; whether it can be used: it made no Variables."""
-        trace = Trace(may_create)
+        trace = Trace(self.name, may_create)
         with trace.active():
             args, kwargs = self.call_made_of.filled(self.arguments(trace))
             result = self.python(*args, **kwargs)
