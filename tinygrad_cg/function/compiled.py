@@ -47,7 +47,8 @@ class Outputs:
     def run(self) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
         """From the arrays of the inputs to those of the outputs; compiled when it is wanted."""
         if self._run is None:
-            program = self.program = self._build(self.graph)
+            self.program = self._build(self.graph)
+            program = getattr(self.program, "call", self.program)  # a call less
             self._run = program if self.direct else self._arranged(program)
         return self._run
 

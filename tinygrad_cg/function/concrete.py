@@ -115,7 +115,7 @@ def concrete(
 
 def _example(leaf: Any) -> Any:
     """A tensor that a specification describes."""
-    return Tensor(np.zeros(leaf.shape, leaf.dtype)) if isinstance(leaf, TensorSpec) else leaf
+    return Tensor(np.zeros(leaf.shape or (), leaf.dtype)) if isinstance(leaf, TensorSpec) else leaf
 
 
 def _specification(leaf: Any) -> Any:

@@ -132,8 +132,8 @@ class Function:
 
     def _derived(self, python: Callable[..., Any]) -> Function:
         """A function that belongs to this one: its gradient."""
-        made = Function(python, Statics(python, None, None), None, self._build)
-        made._name = made.__qualname__ = f"the gradient of {self._name}"
+        made = Function(python, Statics(python, None, None), None, self._build, relaxed=True)
+        made._name = f"the gradient of {self._name}"
         return made
 
     # What there is to see --------------------------------------------------------------------
