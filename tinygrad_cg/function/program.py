@@ -156,7 +156,7 @@ class Program:
         """One compiled function, given the arrays it reads and new ones that it writes."""
         nodes = list(segment.arrays)
         kinds = [(node.dtype, len(self._shape(node))) for node in nodes]
-        enter, dispatcher = _made(generated.function, segment.source, "run", kinds)
+        enter, dispatcher = generated.function(segment.source, "run", kinds)
         self.dispatchers.append(dispatcher)
         run = self._bind(f"segment_{place}", enter)
         sizes = self._bind(f"sizes_{place}", np.array(segment.sizes, np.int64))
@@ -196,15 +196,6 @@ class Program:
         return f"array({name}, order='C').reshape({shape})"
 
 
-def _made(make: Callable, source: str, name: str, kinds: Sequence = ()) -> Any:
-    """What is compiled of a text, once in a process: its module keeps it, for other sizes too."""
-    known = vars(generated.load(source)).setdefault("compiled", {})
-    key = (name, *kinds)
-    if key not in known:
-        known[key] = make(source, name, kinds) if kinds else make(source, name)
-    return known[key]
-
-
 def _names(fusion: Fusion, inputs: int) -> dict[Node, str]:
     names = {}
     for place, node in enumerate(fusion.nodes):
@@ -236,7 +227,7 @@ def _assigned(name: str, steps: list[str]) -> bool:
 
 def _splitter(block: Block, segment: Segment, place: int, k: int, nodes: list[Node], shapes: dict):
     """A function of a kernel's arrays that runs it on all threads and returns its totals."""
-    address, owner = _made(generated.block, segment.source, f"thread_{k}")
+    address, owner = generated.block(segment.source, f"thread_{k}")
     rows, columns, stride = cut_rows(block.kernel)
     blocks = -(-rows // stride)
     head = segment.heads[k]
