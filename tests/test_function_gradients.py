@@ -597,11 +597,19 @@ def test_targets_after_nested_tapes_closed_warn_as_they_do_eagerly():
     assert texts(unfused(lambda x: x**3)) == texts(lambda x: x**3)
 
 
-def test_a_compiled_rule_in_forward_mode():
-    rule = unfused(lambda dy, x: dy * tf.cos(x) * 3.0)
-    f = tf.custom_gradient(lambda x: (tf.sin(x), lambda dy: rule(dy, x)))
-    plain = tf.custom_gradient(lambda x: (tf.sin(x), lambda dy: dy * tf.cos(x) * 3.0))
-    x = tf.constant(X)
+@pytest.mark.filterwarnings("ignore::tinygrad_cg.CustomGradientWarning")
+@pytest.mark.parametrize("second", [lambda ddy, x: ddy * tf.cos(x) * 3.0, lambda ddy, x: 7.0 * ddy])
+def test_a_compiled_rule_in_forward_mode(second):
+    """Its own rule is its transpose, or is not: then its operations count."""
+
+    @tf.custom_gradient
+    def rule(dy, x):
+        return dy * tf.cos(x) * 3.0, lambda ddy: (second(ddy, x), -3.0 * ddy * dy * tf.sin(x))
+
+    def made(rule):
+        return tf.custom_gradient(lambda x: (tf.sin(x), lambda dy: rule(dy, x)))
+
+    f, plain, x = made(unfused(rule)), made(rule), tf.constant(X)
     for _ in range(2):
         same(tf.jvp(f, [x], [x]), tf.jvp(plain, [x], [x]))
         same(tf.linearize(f, x)[1](x), tf.linearize(plain, x)[1](x))
