@@ -16,9 +16,20 @@ from .compiled import Program
 from .signature import Call
 
 _STATIC = (int, bool, str, type(None))
+_SAME = (Variable, FunctionType, np.dtype, type)
 
 
-def entry(call: Call, program: Program, pack: Callable | None) -> Callable | None:
+def takes(call: Call) -> bool:
+    """Whether entries know arguments like these."""
+    return not call.kwargs and all(
+        type(arg) in _STATIC
+        or isinstance(arg, _SAME)
+        or (type(arg) in (Tensor, float) and i not in call.statics.numbers)
+        for i, arg in enumerate(call.args)
+    )
+
+
+def entry(call: Call, program: Program, pack: Callable | None) -> Callable:
     """Generate ``enter(args)``: the result, or None for a call of another form than `call`.
 
     Its arguments are positional: tensors, floats, Variables, Python's simplest other values.
@@ -26,45 +37,44 @@ def entry(call: Call, program: Program, pack: Callable | None) -> Callable | Non
     the list of outputs; without it the only output is the result. For one tensor and one output:
     ``(x0,) = args``, then checks of its type, record, shape and dtype, then
     ``r = run((d0,))`` and the tensor of ``r[0]``: in one piece, since helper calls would cost more
-    than all of it. None for arguments that need more than that.
+    than all of it.
     """
-    code = Code(program, pack)
+    code = Code(call, program, pack)
     code.names["run"] = program.outputs.run
-    return code.function() if code.arguments(call) else None
+    return code.function()
 
 
 class Code:
     """The source of one entry, and the names in it."""
 
-    def __init__(self, program: Program, pack: Callable | None):
+    def __init__(self, call: Call, program: Program, pack: Callable | None):
         self.program = program
         self.pack = pack
         self.names: dict[str, Any] = {"Tensor": Tensor, "new": object.__new__, "state": state}
         self.names |= {"pack": pack, "assigning": assigning}
         self.names |= {"array": np.array, "float64": FLOAT64}
-        self.count = 0
+        self.call = call
         self.checks: list[str] = []  # the lines before the program runs
         self.leaves: list[str] = []
         self.arrays: list[str] = []
 
-    def arguments(self, call: Call) -> bool:
-        """Take and check the arguments; False if there are others than entries know."""
-        self.count = len(call.args)
-        for i, arg in enumerate(call.args):
-            static = i in call.statics.numbers
+    def inputs(self) -> None:
+        """Take and check the arguments, and what is captured."""
+        for i, arg in enumerate(self.call.args):
             if type(arg) in _STATIC:
                 self.names |= {f"static{i}": arg, f"kind{i}": type(arg)}
                 self._unless(f"type(x{i}) is kind{i} and x{i} == static{i}")
-            elif type(arg) is Tensor and not static:
+            elif type(arg) is Tensor:
                 self._tensor(i, arg)
-            elif type(arg) is float and not static:
+            elif type(arg) is float:
                 self._number(i)
-            elif isinstance(arg, (Variable, FunctionType, np.dtype, type)):
+            else:
                 self.names[f"same{i}"] = arg
                 self._unless(f"x{i} is same{i}")
-            else:
-                return False
-        return True
+        for i, tensor in enumerate(self.program.captures):
+            self.names |= {f"c{i}": tensor, f"cd{i}": tensor._data}
+            self.record(f"c{i}")
+            self.arrays.append(f"cd{i}")
 
     def _unless(self, condition: str) -> None:
         self.checks.append(f"if not ({condition}): return None")
@@ -90,7 +100,8 @@ class Code:
 
     def function(self) -> Callable:
         program = self.program
-        self._captures()
+        self.inputs()
+        self._variables()
         call = f"r = run(({''.join(f'{one}, ' for one in self.arrays)}))"
         if program.assigned:
             self.checks.append("with assigning:")
@@ -100,19 +111,16 @@ class Code:
         return self.compiled("args", [*self.checks, *lines, *self.tensors(), self.result()])
 
     def compiled(self, parameters: str, lines: list[str]) -> Callable:
-        taken = [f"if len(args) != {self.count}: return None"]
-        if self.count:
-            taken.append(f"{''.join(f'x{i}, ' for i in range(self.count))} = args")
+        count = len(self.call.args)
+        taken = [f"if len(args) != {count}: return None"]
+        if count:
+            taken.append(f"{''.join(f'x{i}, ' for i in range(count))} = args")
         text = "\n ".join([f"def enter({parameters}):", *taken, *lines])
         exec(compile(text, "<tinygrad_cg: entry>", "exec"), self.names)
         return self.names["enter"]
 
-    def _captures(self) -> None:
+    def _variables(self) -> None:
         program = self.program
-        for i, tensor in enumerate(program.captures):
-            self.names |= {f"c{i}": tensor, f"cd{i}": tensor._data}
-            self.record(f"c{i}")
-            self.arrays.append(f"cd{i}")
         if program.draws:
             self._unless("state.draws is None")
         if program.reads or program.assigned:

@@ -49,10 +49,9 @@ class Recorded:
             and all(id(variable) in known for variable in parts.reads)
         )
 
-    def entry(self, call: Call, pack: Callable | None) -> Callable[[Any, tuple], Any] | None:
+    def entry(self, call: Call, pack: Callable | None) -> Callable[[Any, tuple], Any]:
         """Generate ``enter(frame, args)``: the result, or None for a call of another form."""
-        code = _Code(self, pack)
-        return code.function() if code.arguments(call) else None
+        return _Code(self, call, pack).function()
 
     def pull(self, node: Node, saved: tuple, dys: Sequence) -> Sequence:
         """The gradient of each input of the program."""
@@ -91,8 +90,8 @@ def _rule(node: Node, dy: Any) -> Sequence:
 class _Code(Code):
     """The source of an entry for calls that tapes record."""
 
-    def __init__(self, recorded: Recorded, pack: Any):
-        super().__init__(recorded.program, pack)
+    def __init__(self, recorded: Recorded, call: Call, pack: Any):
+        super().__init__(call, recorded.program, pack)
         self.recorded = recorded
         self.wanted = recorded.gradient.wanted
         self.nodes: list[str] = []
@@ -116,15 +115,9 @@ class _Code(Code):
 
     def function(self) -> Callable:
         program, recorded = self.program, self.recorded
-        self.checks[:0] = [
-            "group = frame.alone",
-            "if group is None or not group or frame.level is not None: return None",
-            "if frame.natural: return None",
-        ]
-        for i, tensor in enumerate(program.captures):
-            self.names |= {f"c{i}": tensor, f"cd{i}": tensor._data}
-            self.record(f"c{i}")
-            self.arrays.append(f"cd{i}")
+        self.checks.append("group = frame.alone")
+        self._unless("group and frame.level is None and not frame.natural")
+        self.inputs()
         for i, variable in enumerate(program.reads):
             self.names[f"variable{i}"] = variable
             self.checks.append(f"v{i} = variable{i}._read()")

@@ -15,7 +15,7 @@ from ..recording import mark_outputs, operands
 from ..tensor import Aval, Tensor
 from ..variable import assigning
 from .compiled import Build, Program
-from .entry import entry
+from .entry import entry, takes
 from .gradient import Gradient
 from .number import TraceNumber
 from .recorded import Recorded
@@ -41,7 +41,7 @@ class Traced:
         self._enter: Callable[[tuple], Any] | None = None
         self._gradients: dict[tuple, Gradient] = {}
         self.latest: tuple[Gradient, bool] | None = None  # of the latest call that was recorded
-        self._entries: dict[tuple[Gradient, bool], Callable[[Any, tuple], Any] | None] = {}
+        self._recorded_entries: dict[tuple[Gradient, bool], Callable[[Any, tuple], Any] | None] = {}
 
     # Tracing ---------------------------------------------------------------------------------
 
@@ -83,7 +83,7 @@ class Traced:
 
     def enter(self, call: Call) -> Callable[[tuple], Any] | None:
         """The shortest way, for calls of this form, if the program returns something."""
-        if self._enter is None and not call.kwargs and self.program.count:
+        if self._enter is None and self.program.count and takes(call):
             pack = None if self.structure is _Place else self._pack()
             self._enter = entry(call, self.program, pack)
         return self._enter
@@ -91,13 +91,13 @@ class Traced:
     def enter_recorded(self, call: Call) -> Callable[[Any, tuple], Any] | None:
         """The short way for calls that tapes record as they did the latest."""
         key = self.latest
-        if key is None or call.kwargs:
+        if key is None or not takes(call):
             return None
-        if key not in self._entries:
+        if key not in self._recorded_entries:
             pack = None if self.structure is _Place else self._pack()
             made = Recorded(*key).entry(call, pack) if Recorded.serves(*key) else None
-            self._entries[key] = made
-        return self._entries[key]
+            self._recorded_entries[key] = made
+        return self._recorded_entries[key]
 
     def call(self, call: Call) -> Any:
         """Run the program, for all tapes of this thread."""
