@@ -28,9 +28,8 @@ class Recorded:
         self.upstream = [i for i, flag in enumerate(gradient.differentiable) if flag]
         self.single = single
         if single:
-            parts = gradient.parts
-            self.backward = parts.backward_run
-            connected = zip(gradient.places, parts.connected, strict=True)
+            self.parts = gradient.parts
+            connected = zip(gradient.places, self.parts.connected, strict=True)
             self.places = [place for place, flag in connected if flag]
 
     @staticmethod
@@ -64,7 +63,7 @@ class Recorded:
             }
             inputs = [*leaves, *program.captures, *reads]
             return self.gradient.pull((inputs, len(leaves), residuals, [], snapshot), dys)
-        results = self.backward([*residuals, *[dys[i]._data for i in self.upstream]])
+        results = self.parts.backward_run([*residuals, *[dys[i]._data for i in self.upstream]])
         late = Late(_tapes(node))  # as any operation on what tapes have recorded
         gradients: list[Any] = [None] * len(node.inputs)
         for place, array in zip(self.places, results, strict=True):
