@@ -187,7 +187,7 @@ def test_what_is_no_tensor_cannot_be_returned():
 
 
 def test_many_signatures_are_forgotten_and_warned_of():
-    f = tf.function(lambda x, n: x * n)
+    f = tf.function(lambda x, n: x * n, jit_compile=False)
     x = tf.constant(X)
     for n in range(4):
         f(x, n)
@@ -204,54 +204,11 @@ def test_many_signatures_are_forgotten_and_warned_of():
 
 
 def test_calls_between_new_programs_are_no_reason_to_warn():
-    f = tf.function(lambda x, n: x * n)
+    f = tf.function(lambda x, n: x * n, jit_compile=False)
     x = tf.constant(X)
     for n in range(12):
         f(x, n)
         f(x, n)
-
-
-def test_input_signature():
-    f = tf.function(
-        lambda x, y: tf.matmul(x, y),
-        input_signature=[tf.TensorSpec([None, 3]), tf.TensorSpec([3, 2], tf.float32)],
-    )
-    y = tf.ones([3, 2])
-    for rows in (1, 4):
-        assert f(tf.ones([rows, 3]), y).shape == (rows, 2)
-    assert f([[1.0, 2.0, 3.0]], np.ones([3, 2], np.float32)).shape == (1, 2)
-    for wrong in (tf.ones([1, 2]), tf.ones([3]), tf.ones([1, 3], tf.float64)):
-        with pytest.raises(
-            (TypeError, ValueError), match=r"Can not cast TensorSpec.*to TensorSpec"
-        ):
-            f(wrong, y)
-    with pytest.raises(TypeError, match=r"Binding inputs to tf.function failed"):
-        f(y)
-
-
-def test_tensor_spec():
-    spec = tf.TensorSpec([None, 3], tf.float32, "x")
-    assert repr(spec) == "TensorSpec(shape=(None, 3), dtype=tf.float32, name='x')"
-    assert spec == tf.TensorSpec((None, 3), "float32", "x") != tf.TensorSpec([1, 3])
-    assert len({spec, tf.TensorSpec((None, 3), "float32", "x")}) == 1
-    assert spec.is_compatible_with(tf.ones([5, 3]))
-    assert not spec.is_compatible_with(tf.ones([5, 2]))
-    assert tf.TensorSpec(None).is_compatible_with(tf.ones([5, 3]))
-    assert tf.TensorSpec.from_tensor(tf.ones([2])) == tf.TensorSpec([2])
-
-
-def test_concrete_functions():
-    f = tf.function(lambda x: x * 2)
-    concrete = f.get_concrete_function(tf.TensorSpec([3], tf.float64))
-    assert numbers(concrete(tf.constant(X))) == (2 * X).tolist()
-    assert f.cache_size == 1
-    assert concrete.inputs == [tf.TensorSpec([3], tf.float64)]
-    with pytest.raises(TypeError, match="made for other arguments"):
-        concrete(tf.constant(X[:2]))
-    with pytest.raises(ValueError, match="does not say all sizes"):
-        f.get_concrete_function(tf.TensorSpec([None]))
-    signed = tf.function(lambda x: x, input_signature=[tf.TensorSpec([2])])
-    assert signed.get_concrete_function()(tf.ones([2])).shape == (2,)
 
 
 def test_the_original_arguments_are_accepted():
@@ -275,6 +232,24 @@ def test_names_graph_and_kernels():
     assert "multiply(x0, x0)" in str(squares.graph(x))
     assert isinstance(squares.kernels(x), list)
     assert "squares" in repr(squares)
+
+
+def test_long_programs_are_not_compiled_unless_asked_to():
+    def long(x):
+        for _ in range(1001):
+            x = tf.cos(x)
+        return x
+
+    x, expected = tf.constant(X), long(tf.constant(X))
+    f = tf.function(long)
+    with pytest.warns(errors.FunctionWarning, match=r"1001 operations.*jit_compile=True"):
+        np.testing.assert_array_equal(f(x), expected)
+    np.testing.assert_array_equal(f(x), expected)
+    np.testing.assert_array_equal(tf.function(long, jit_compile=False)(x), expected)
+    assert f.kernels(x) == []
+    assert tf.function(tf.cos).kernels(x)
+    assert tf.function(tf.cos, jit_compile=False).kernels(x) == []
+    assert tf.function(tf.cos, experimental_compile=False).kernels(x) == []
 
 
 # Variables -----------------------------------------------------------------------------------
@@ -426,7 +401,9 @@ def test_gradients_see_the_numbers_of_their_call():
     ],
 )
 def test_values_that_are_not_there_are_errors_at_the_users_line(use):
-    with pytest.raises(TypeError, match=r"test_function\.py.*where\(\)"):
+    with pytest.raises(
+        TypeError, match=r"has no value while `<lambda>` is traced.*test_function\.py.*where\(\)"
+    ):
         tf.function(lambda x: use(x))(tf.constant(1.0))
     assert_clean_state()
 

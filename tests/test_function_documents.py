@@ -1,5 +1,7 @@
 """The examples of the documents compiled: tapes around the program, and tapes inside it."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -8,11 +10,13 @@ from tests import test_documents as documents
 from tests import test_nested as nested
 from tests.orders import custom_gradient_warnings, derivative
 
+unfused = functools.partial(tf.function, jit_compile=False)  # fused: test_function_fused
+
 ignore_bypass = pytest.mark.filterwarnings("ignore::tinygrad_cg.CustomGradientWarning")
 
 
 def outside(function, value, order):
-    return derivative(tf.function(function), value, order)
+    return derivative(unfused(function), value, order)
 
 
 def inside(function, value, order):
@@ -24,7 +28,7 @@ def inside(function, value, order):
             result = differentiate(x, remaining - 1)
         return None if result is None else tape.gradient(result, x)
 
-    result = tf.function(lambda x: differentiate(x, order))(tf.constant(value))
+    result = unfused(lambda x: differentiate(x, order))(tf.constant(value))
     return None if result is None else float(result)
 
 
@@ -33,7 +37,7 @@ def between(function, value, order):
     if not order:
         return outside(function, value, 0)
 
-    @tf.function
+    @unfused
     def first(x):
         with tf.GradientTape() as tape:
             tape.watch(x)
@@ -78,7 +82,7 @@ def test_naive_and_custom_log1pexp(way):
 @pytest.mark.parametrize("compiled", [True, False])
 def test_bar(compiled):
     names = documents.run(documents.BAR[: documents.BAR.index("x = tf.constant")])
-    bar = tf.function(names["bar"]) if compiled else names["bar"]
+    bar = unfused(names["bar"]) if compiled else names["bar"]
     x, y = tf.constant(2.0), tf.constant(3.0)
     with tf.GradientTape(persistent=True) as tape:
         tape.watch([x, y])

@@ -1,5 +1,6 @@
 """Gradients of compiled functions: tapes, transformations and rules, outside and inside."""
 
+import functools
 import warnings
 
 import numpy as np
@@ -8,6 +9,8 @@ import pytest
 import tinygrad_cg as tf
 from tests.orders import custom_gradient_warnings
 from tinygrad_cg.function.function import Function
+
+unfused = functools.partial(tf.function, jit_compile=False)  # fused: test_function_fused
 
 X = np.array([0.5, -1.0, 2.0])
 W = np.random.default_rng(0).normal(size=(3, 4))
@@ -84,7 +87,7 @@ EACH = pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: getattr(f, "
 @EACH
 def test_tapes_outside(function):
     x = tf.constant(X)
-    compiled = tf.function(function)
+    compiled = unfused(function)
     for _ in range(2):
         for count in range(3):
             same(orders(compiled, x, count), orders(function, x, count))
@@ -94,14 +97,14 @@ def test_tapes_outside(function):
 def test_tapes_inside(function):
     x = tf.constant(X)
     for count in range(3):
-        compiled = tf.function(lambda x, count=count: orders(function, x, count))
+        compiled = unfused(lambda x, count=count: orders(function, x, count))
         same(compiled(x), orders(function, x, count))
 
 
 @EACH
 def test_tapes_inside_and_outside(function):
     x = tf.constant(X)
-    compiled = tf.function(lambda x: [one for one in orders(function, x, 1) if one is not None][-1])
+    compiled = unfused(lambda x: [one for one in orders(function, x, 1) if one is not None][-1])
     plain = lambda x: [one for one in orders(function, x, 1) if one is not None][-1]  # noqa: E731
     same(orders(compiled, x, 2), orders(plain, x, 2))
 
@@ -109,27 +112,27 @@ def test_tapes_inside_and_outside(function):
 @EACH
 def test_transformations(function):
     x = tf.constant(X)
-    compiled = tf.function(function)
+    compiled = unfused(function)
 
     def total(f):
         return lambda x: tf.reduce_sum(f(x))
 
     for transform in (tf.grad, tf.value_and_grad, tf.hessian, tf.jacobian):
         same(transform(total(compiled))(x), transform(total(function))(x))
-        same(tf.function(transform(total(function)))(x), transform(total(function))(x))
-        same(tf.function(transform(total(compiled)))(x), transform(total(function))(x))
+        same(unfused(transform(total(function)))(x), transform(total(function))(x))
+        same(unfused(transform(total(compiled)))(x), transform(total(function))(x))
     same(tf.hvp(total(compiled))(x, x), tf.hvp(total(function))(x, x))
-    same(tf.function(tf.hvp(total(compiled)))(x, x), tf.hvp(total(function))(x, x))
+    same(unfused(tf.hvp(total(compiled)))(x, x), tf.hvp(total(function))(x, x))
     same(tf.jvp(compiled, [x], [x]), tf.jvp(function, [x], [x]))
-    same(tf.function(lambda x: tf.jvp(compiled, [x], [x]))(x), tf.jvp(function, [x], [x]))
+    same(unfused(lambda x: tf.jvp(compiled, [x], [x]))(x), tf.jvp(function, [x], [x]))
     rows = tf.constant(np.stack([X, 2 * X]))
     same(tf.vmap(compiled)(rows), tf.vmap(function)(rows))
-    same(tf.function(tf.vmap(compiled))(rows), tf.vmap(function)(rows))
+    same(unfused(tf.vmap(compiled))(rows), tf.vmap(function)(rows))
     same(tf.vmap(tf.grad(total(compiled)))(rows), tf.vmap(tf.grad(total(function)))(rows))
 
 
 def test_the_sweep_of_a_tape_runs_compiled():
-    f = tf.function(lambda x: tf.reduce_sum(tf.sin(x) * x))
+    f = unfused(lambda x: tf.reduce_sum(tf.sin(x) * x))
     x = tf.constant(X)
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(x)
@@ -146,7 +149,7 @@ def test_the_sweep_of_a_tape_runs_compiled():
 
 def test_what_is_dear_is_kept_and_what_is_cheap_computed_again():
     w = tf.constant(np.ones((4, 4)))
-    f = tf.function(lambda x: tf.reduce_sum(tf.tanh(tf.matmul(tf.exp(x), w)) ** 2))
+    f = unfused(lambda x: tf.reduce_sum(tf.tanh(tf.matmul(tf.exp(x), w)) ** 2))
     x = tf.constant(np.full((4, 4), 0.1))
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -183,7 +186,7 @@ def test_several_outputs_some_of_them_unused():
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        same(gradients(tf.function(f)), gradients(f))
+        same(gradients(unfused(f)), gradients(f))
 
 
 def test_the_same_tensor_twice_and_some_that_nobody_watches():
@@ -201,7 +204,7 @@ def test_the_same_tensor_twice_and_some_that_nobody_watches():
             first = tape.gradient(y, [x, z])
         return first, outer.gradient(first[0], x)
 
-    same(gradients(tf.function(f)), gradients(f))
+    same(gradients(unfused(f)), gradients(f))
 
 
 def test_captured_tensors_and_variables():
@@ -222,7 +225,7 @@ def test_captured_tensors_and_variables():
             assert [one is v for one in tape.watched_variables()] == [True]
         return y, first, outer.gradient(first[:3], [x, c, v])
 
-    compiled = tf.function(f)
+    compiled = unfused(f)
     same(gradients(compiled), gradients(f))
     v.assign(X)
     same(gradients(compiled), gradients(f))
@@ -234,7 +237,7 @@ def test_captured_tensors_and_variables():
 
 def test_a_variable_assigned_before_the_gradient_had_its_value():
     v = tf.Variable(3.0)
-    f = tf.function(lambda x: x * v * v)
+    f = unfused(lambda x: x * v * v)
 
     def gradients(function):
         v.assign(3.0)
@@ -265,7 +268,7 @@ def test_a_training_step():
     rng = np.random.default_rng(1)
     x, y = tf.constant(rng.normal(size=(20, 3))), tf.constant(rng.normal(size=20))
     results = []
-    for function in (step, tf.function(step)):
+    for function in (step, unfused(step)):
         w, b = tf.Variable(np.zeros(3)), tf.Variable(np.float64(0))
         losses = [function(w, b, x, y, rate) for rate in (0.1, 0.05, 0.1)]
         results.append([*losses, w.value(), b.value()])
@@ -275,7 +278,7 @@ def test_a_training_step():
 def test_assigning_under_a_tape_happens_once():
     count, total = tf.Variable(0.0), tf.Variable(0.0)
 
-    @tf.function
+    @unfused
     def f(x):
         count.assign_add(1.0)
         total.assign(count * 2.0)
@@ -304,7 +307,7 @@ def test_a_rule_that_assigns_does_so_at_the_gradient():
 
         return x * 1.0, grad
 
-    f = tf.function(lambda x: counted(x) * 2.0)
+    f = unfused(lambda x: counted(x) * 2.0)
     x = tf.constant(1.0)
     for expected in (1.0, 2.0):
         with tf.GradientTape() as tape:
@@ -322,7 +325,7 @@ def test_which_rule_serves_is_decided_for_each_tape():
     def scaled(x):
         return x * c, lambda dy: dy * 100.0
 
-    f = tf.function(scaled)
+    f = unfused(scaled)
 
     def gradients(function):
         x = tf.constant(2.0)
@@ -339,7 +342,7 @@ def test_which_rule_serves_is_decided_for_each_tape():
 
 def test_custom_gradients_around_functions():
     v = tf.Variable(2.0)
-    inner = tf.function(lambda x: x * v)
+    inner = unfused(lambda x: x * v)
 
     @tf.custom_gradient
     def f(x):
@@ -359,7 +362,7 @@ def test_custom_gradients_around_functions():
 
 
 def test_a_rule_in_compiled_code():
-    rule = tf.function(lambda dy, x: dy * tf.cos(x) * 3.0)
+    rule = unfused(lambda dy, x: dy * tf.cos(x) * 3.0)
 
     @tf.custom_gradient
     def f(x):
@@ -368,11 +371,11 @@ def test_a_rule_in_compiled_code():
     plain = tf.custom_gradient(lambda x: (tf.sin(x), lambda dy: dy * tf.cos(x) * 3.0))
     x = tf.constant(X)
     same(orders(f, x, 3), orders(plain, x, 3))
-    same(orders(tf.function(f), x, 3), orders(plain, x, 3))
+    same(orders(unfused(f), x, 3), orders(plain, x, 3))
 
 
 def test_in_a_default_graph():
-    f = tf.function(lambda x: x**3)
+    f = unfused(lambda x: x**3)
     with tf.Graph().as_default():
         x = tf.constant(2.0)
         y = f(x)
@@ -382,7 +385,7 @@ def test_in_a_default_graph():
 
 
 def test_a_target_computed_after_the_tape_closed():
-    f = tf.function(lambda x: x * 2.0)
+    f = unfused(lambda x: x * 2.0)
     x = tf.constant(1.0)
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -392,7 +395,7 @@ def test_a_target_computed_after_the_tape_closed():
 
 
 def test_stop_recording():
-    f = tf.function(lambda x: x * x)
+    f = unfused(lambda x: x * x)
     x = tf.constant(3.0)
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -407,7 +410,7 @@ def test_complex_numbers():
         return tf.abs(tf.exp(z) * z) ** 2
 
     z = tf.constant(np.array([1 + 2j, 0.5 - 1j]))
-    compiled = tf.function(f)
+    compiled = unfused(f)
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(z)
         one, other = f(z), compiled(z)
@@ -415,7 +418,7 @@ def test_complex_numbers():
 
 
 def test_gradients_are_functions_that_do_not_warn():
-    f = tf.function(lambda x, n: x**n)
+    f = unfused(lambda x, n: x**n)
     x = tf.constant(2.0)
     for n in (2, 3):
         with tf.GradientTape() as tape:
@@ -425,89 +428,26 @@ def test_gradients_are_functions_that_do_not_warn():
     assert isinstance(f, Function)
 
 
-# The short way under one tape ----------------------------------------------------------------
+# Forward mode inside ---------------------------------------------------------------------
 
 
-def gradients_of(function, args, watched, dys=None):
-    with tf.GradientTape(persistent=True) as tape:
-        tape.watch([args[i] for i in watched])
-        y = function(*args)
-    return y, tape.gradient(y, list(args), output_gradients=dys)
+@pytest.mark.filterwarnings("ignore::tinygrad_cg.CustomGradientWarning")
+@pytest.mark.parametrize("second", [lambda ddy, x: ddy * tf.cos(x) * 3.0, lambda ddy, x: 7.0 * ddy])
+def test_a_compiled_rule_in_forward_mode(second):
+    """Its own rule is its transpose, or is not: then its operations count."""
 
+    @tf.custom_gradient
+    def rule(dy, x):
+        return dy * tf.cos(x) * 3.0, lambda ddy: (second(ddy, x), -3.0 * ddy * dy * tf.sin(x))
 
-def test_calls_of_many_forms_after_each_other():
-    """Each form twice, so that the second call takes the short way; then another form."""
+    def made(rule):
+        return tf.custom_gradient(lambda x: (tf.sin(x), lambda dy: rule(dy, x)))
 
-    def f(x, y):
-        return x * y, tf.reduce_sum(x) * 2.0 - tf.sin(y), tf.cast(x > 0, tf.int32)
-
-    compiled = tf.function(f)
-    x, y, z = tf.constant(X), tf.constant(2 * X), tf.constant(X[:2])
-    forms = [((x, y), [0]), ((x, y), [1]), ((x, y), [0, 1]), ((z, z), [0]), ((x, x), [0])]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for args, watched in [form for form in forms for _ in range(2)] + forms:
-            same(gradients_of(compiled, args, watched), gradients_of(f, args, watched))
-            same(compiled(*args), f(*args))
-    single = tf.constant(X, dtype=tf.float32)
-    same(gradients_of(compiled, (single, single), [0])[1], gradients_of(f, (single,) * 2, [0])[1])
-
-
-def test_the_short_way_stands_beside_other_operations():
-    f = tf.function(lambda x, y: tf.sin(x) * y)
-    x, y = tf.constant(X), tf.constant(2 * X)
-
-    def gradients(function):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            h = tf.exp(x)
-            found = function(h, function(function(h, y), h) * x)
-        return found, tape.gradient(found, x)
-
-    for _ in range(3):
-        same(gradients(f), gradients(f.python_function))
-
-
-def test_the_short_way_is_recorded_by_tapes_that_come_later():
-    f = tf.function(lambda x: tf.reduce_sum(x**3))
-    x, dy = tf.constant(X), tf.constant(np.float64(2.0))
-    for _ in range(3):
-        with tf.GradientTape(persistent=True) as tape:
-            tape.watch(x)
-            y = f(x)
-        with tf.GradientTape() as outer:
-            outer.watch([x, dy])
-            first = tape.gradient(y, x, output_gradients=dy)
-        same(first, tf.constant(6 * X**2))
-        same(outer.gradient(first, [x, dy]), [tf.constant(12 * X), tf.reduce_sum(3 * x**2)])
-        rows = tape.jacobian(y, x)
-        same(rows, tf.constant(3 * X**2))
-
-
-def test_what_a_short_way_gave_after_its_tape_warns_of_the_next():
-    f = tf.function(lambda x: x * x)
-    x = tf.constant(X)
+    f, plain, x = made(unfused(rule)), made(rule), tf.constant(X)
     for _ in range(2):
-        with tf.GradientTape(persistent=True) as tape:
-            tape.watch(x)
-            y = f(x)
-        first = tape.gradient(y, x)
-        with pytest.warns(match="after the tape closed"):
-            assert tape.gradient(first, x) is None
-
-
-def test_float_arguments_and_variables_go_the_general_way():
-    v = tf.Variable(X)
-    f = tf.function(lambda x, rate: tf.reduce_sum(x * rate * v))
-    x = tf.constant(2 * X)
-    for rate in (0.5, 0.25, 0.5):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = f(x, rate)
-        same(tape.gradient(y, [x, v]), [v * rate, x * rate])
-
-
-# Forward mode inside -------------------------------------------------------------------------
+        same(tf.jvp(f, [x], [x]), tf.jvp(plain, [x], [x]))
+        same(tf.linearize(f, x)[1](x), tf.linearize(plain, x)[1](x))
+        same(orders(f, x, 2), orders(plain, x, 2))
 
 
 def test_a_rule_that_is_not_linear_is_refused_in_compiled_forward_mode_too():
@@ -516,8 +456,8 @@ def test_a_rule_that_is_not_linear_is_refused_in_compiled_forward_mode_too():
         return tf.exp(x), lambda dy: tf.clip_by_value(dy, -0.1, 0.1)
 
     x = tf.constant(X)
-    for function in (clipped, tf.function(clipped)):
-        for way in (lambda f: f, tf.function):
+    for function in (clipped, unfused(clipped)):
+        for way in (lambda f: f, unfused):
             with pytest.raises(TypeError, match="is not linear"):
                 way(lambda x, f=function: tf.jvp(f, [x], [x])[1])(x)
 
@@ -533,5 +473,5 @@ def test_a_rule_with_a_rule_that_is_not_its_transpose():
 
     x = tf.constant(X)
     tangent = lambda x: tf.jvp(op, [x], [tf.ones_like(x)])[1]  # noqa: E731
-    same(tf.function(tangent)(x), tangent(x))
-    same(tf.function(tf.vmap(tangent))(tf.stack([x, x])), tf.vmap(tangent)(tf.stack([x, x])))
+    same(unfused(tangent)(x), tangent(x))
+    same(unfused(tf.vmap(tangent))(tf.stack([x, x])), tf.vmap(tangent)(tf.stack([x, x])))

@@ -1,10 +1,14 @@
 """Every registered operation, eagerly and compiled: values, first and second gradients."""
 
+import functools
+
 import numpy as np
 import pytest
 
 import tinygrad_cg as tf
 from tests.op_cases import examples, first_gradients, generator, names, second_gradients
+
+unfused = functools.partial(tf.function, jit_compile=False)  # fused: test_function_fused
 
 EXAMPLES = [
     pytest.param(example, id=f"{name}-{i}")
@@ -33,7 +37,7 @@ class _Compiled:
     def __init__(self, example):
         self.name = f"compiled {example.primitive.name}"
         self.vjp = example.primitive.vjp
-        self.function = tf.function(example.call)
+        self.function = unfused(example.call)
 
     def __call__(self, *tensors):
         return self.function(*tensors)
@@ -42,7 +46,7 @@ class _Compiled:
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_value(example):
     tensors = [tf.constant(operand) for operand in example.operands]
-    function = tf.function(example.call)
+    function = unfused(example.call)
     expected = arrays(example.call(*tensors))
     same(arrays(function(*tensors)), expected)
     same(arrays(function(*tensors)), expected)
@@ -88,7 +92,7 @@ def test_tapes_inside(example):
         return first, outer.gradient(parts, sources) if parts else None
 
     tensors = [tf.constant(operand) for operand in example.operands]
-    function = tf.function(derivatives)
+    function = unfused(derivatives)
     found, expected = function(*tensors), derivatives(*tensors)
     tf.nest.assert_same_structure(found, expected)
     pairs = zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True)

@@ -46,10 +46,12 @@ class Outputs:
     @property
     def run(self) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
         """From the arrays of the inputs to those of the outputs; compiled when it is wanted."""
-        if self._run is None:
-            program = self.program = self._build(self.graph)
-            self._run = program if self.direct else self._arranged(program)
-        return self._run
+        run = self._run
+        if run is None:
+            self.program = self._build(self.graph)
+            call: Any = getattr(self.program, "call", self.program)  # without one in between
+            run = self._run = call if self.direct else self._arranged(call)
+        return run
 
     def _arranged(self, program: Callable) -> Callable:
         steps, nothing = self.steps, not self.graph.outputs

@@ -16,9 +16,20 @@ from .compiled import Program
 from .signature import Call
 
 _STATIC = (int, bool, str, type(None))
+_SAME = (Variable, FunctionType, np.dtype, type)
 
 
-def entry(call: Call, program: Program, pack: Callable | None) -> Callable | None:
+def takes(call: Call) -> bool:
+    """Whether entries know arguments like these."""
+    return not call.kwargs and all(
+        type(arg) in _STATIC
+        or isinstance(arg, _SAME)
+        or (type(arg) in (Tensor, float) and i not in call.statics.numbers)
+        for i, arg in enumerate(call.args)
+    )
+
+
+def entry(call: Call, program: Program, pack: Callable | None) -> Callable:
     """Generate ``enter(args)``: the result, or None for a call of another form than `call`.
 
     Its arguments are positional: tensors, floats, Variables, Python's simplest other values.
@@ -26,90 +37,98 @@ def entry(call: Call, program: Program, pack: Callable | None) -> Callable | Non
     the list of outputs; without it the only output is the result. For one tensor and one output:
     ``(x0,) = args``, then checks of its type, record, shape and dtype, then
     ``r = run((d0,))`` and the tensor of ``r[0]``: in one piece, since helper calls would cost more
-    than all of it. None for arguments that need more than that.
+    than all of it.
     """
-    code = _Code(program, pack)
-    for i, arg in enumerate(call.args):
-        if type(arg) in _STATIC:
-            code.static(i, arg)
-        elif type(arg) is Tensor and i not in call.statics.numbers:
-            code.tensor(i, arg)
-        elif type(arg) is float and i not in call.statics.numbers:
-            code.number(i)
-        elif isinstance(arg, (Variable, FunctionType, np.dtype, type)):
-            code.same(i, arg)
-        else:
-            return None
-    return code.function(len(call.args))
+    code = Code(call, program, pack)
+    code.names["run"] = program.outputs.run
+    return code.function()
 
 
-class _Code:
+class Code:
     """The source of one entry, and the names in it."""
 
-    def __init__(self, program: Program, pack: Callable | None):
+    def __init__(self, call: Call, program: Program, pack: Callable | None):
         self.program = program
         self.pack = pack
         self.names: dict[str, Any] = {"Tensor": Tensor, "new": object.__new__, "state": state}
-        self.names |= {"run": program.outputs.run, "pack": pack, "assigning": assigning}
+        self.names |= {"pack": pack, "assigning": assigning}
         self.names |= {"array": np.array, "float64": FLOAT64}
-        self.checks: list[str] = []
-        self.data: list[str] = []
+        self.call = call
+        self.checks: list[str] = []  # the lines before the program runs
+        self.leaves: list[str] = []
         self.arrays: list[str] = []
 
-    def tensor(self, i: int, arg: Tensor) -> None:
+    def inputs(self) -> None:
+        """Take and check the arguments, and what is captured."""
+        for i, arg in enumerate(self.call.args):
+            if type(arg) in _STATIC:
+                self.names |= {f"static{i}": arg, f"kind{i}": type(arg)}
+                self._unless(f"type(x{i}) is kind{i} and x{i} == static{i}")
+            elif type(arg) is Tensor:
+                self._tensor(i, arg)
+            elif type(arg) is float:
+                self._number(i)
+            else:
+                self.names[f"same{i}"] = arg
+                self._unless(f"x{i} is same{i}")
+        for i, tensor in enumerate(self.program.captures):
+            self.names |= {f"c{i}": tensor, f"cd{i}": tensor._data}
+            self.record(f"c{i}")
+            self.arrays.append(f"cd{i}")
+
+    def _unless(self, condition: str) -> None:
+        self.checks.append(f"if not ({condition}): return None")
+
+    def _tensor(self, i: int, arg: Tensor) -> None:
         data = arg._data
         self.names |= {f"shape{i}": tuple(data.shape), f"dtype{i}": data.dtype}
-        self.checks.append(f"type(x{i}) is not Tensor or x{i}._rec is not None")
-        self.data += [
-            f"d{i} = x{i}._data",
-            f"if d{i}.shape != shape{i} or d{i}.dtype is not dtype{i}: return None",
-        ]
+        self._unless(f"type(x{i}) is Tensor")
+        self.record(f"x{i}")
+        self.checks.append(f"d{i} = x{i}._data")
+        self._unless(f"d{i}.shape == shape{i} and d{i}.dtype is dtype{i}")
+        self.leaves.append(f"x{i}")
         self.arrays.append(f"d{i}")
 
-    def number(self, i: int) -> None:
-        self.checks.append(f"type(x{i}) is not float")
+    def _number(self, i: int) -> None:
+        self._unless(f"type(x{i}) is float")
+        self.leaves.append(f"x{i}")
         self.arrays.append(f"array(x{i}, float64)")
 
-    def static(self, i: int, arg: Any) -> None:
-        self.names |= {f"static{i}": arg, f"kind{i}": type(arg)}
-        self.checks.append(f"type(x{i}) is not kind{i} or x{i} != static{i}")
+    def record(self, tensor: str) -> None:
+        """Check the record of a tensor."""
+        self._unless(f"{tensor}._rec is None")
 
-    def same(self, i: int, arg: Any) -> None:
-        self.names[f"same{i}"] = arg
-        self.checks.append(f"x{i} is not same{i}")
-
-    def function(self, count: int) -> Callable:
+    def function(self) -> Callable:
         program = self.program
-        lines = [f"if len(args) != {count}: return None"]
-        if count:
-            lines.append(f"{''.join(f'x{i}, ' for i in range(count))} = args")
-        lines += [f"if {check}: return None" for check in self.checks]
-        lines += self.data + self._captured()
+        self.inputs()
+        self._variables()
         call = f"r = run(({''.join(f'{one}, ' for one in self.arrays)}))"
         if program.assigned:
-            lines.append("with assigning:")
-            lines += [f"    {line}" for line in (*self._reads(), call, *self._assignments())]
+            self.checks.append("with assigning:")
+            lines = [f"    {line}" for line in (*self._reads(), call, *self._assignments())]
         else:
-            lines += [*self._reads(), call]
-        text = "\n ".join(["def enter(args):", *lines, *self._result()])
+            lines = [*self._reads(), call]
+        return self.compiled("args", [*self.checks, *lines, *self.tensors(), self.result()])
+
+    def compiled(self, parameters: str, lines: list[str]) -> Callable:
+        count = len(self.call.args)
+        taken = [f"if len(args) != {count}: return None"]
+        if count:
+            taken.append(f"{''.join(f'x{i}, ' for i in range(count))} = args")
+        text = "\n ".join([f"def enter({parameters}):", *taken, *lines])
         exec(compile(text, "<tinygrad_cg: entry>", "exec"), self.names)
         return self.names["enter"]
 
-    def _captured(self) -> list[str]:
-        program, lines = self.program, []
-        for i, tensor in enumerate(program.captures):
-            self.names |= {f"c{i}": tensor, f"cd{i}": tensor._data}
-            lines.append(f"if c{i}._rec is not None: return None")
-            self.arrays.append(f"cd{i}")
+    def _variables(self) -> None:
+        program = self.program
         if program.draws:
-            lines.append("if state.draws is not None: return None")
+            self._unless("state.draws is None")
         if program.reads or program.assigned:
-            lines.append("if state.listeners or state.overrides: return None")
+            self._unless("not state.listeners and not state.overrides")
         for i, variable in enumerate(program.reads):
             self.names[f"v{i}"] = variable
-            lines.append(f"if v{i}._rec is not None: return None")
+            self.record(f"v{i}")
             self.arrays.append(f"vd{i}")
-        return lines
 
     def _reads(self) -> list[str]:
         return [f"vd{i} = v{i}._data" for i in range(len(self.program.reads))]
@@ -121,13 +140,15 @@ class _Code:
             lines.append(f"a{i}._data = r[{program.count + i}]")
         return lines
 
-    def _result(self) -> list[str]:
+    def tensors(self) -> list[str]:
+        """The outputs as tensors without records."""
         lines = []
         for i in range(self.program.count):
             lines += [f"t{i} = new(Tensor)", f"t{i}._data = r[{i}]", f"t{i}._rec = None"]
-        outputs = "".join(f"t{i}, " for i in range(self.program.count))
+        return lines
+
+    def result(self) -> str:
+        outputs = ", ".join(f"t{i}" for i in range(self.program.count))
         if self.pack is None:
-            return [*lines, "return t0"]
-        if self.pack is tuple:
-            return [*lines, f"return ({outputs})"]
-        return [*lines, f"return pack([{outputs}])"]
+            return "return t0"
+        return f"return ({outputs},)" if self.pack is tuple else f"return pack([{outputs}])"

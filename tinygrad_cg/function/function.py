@@ -12,15 +12,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from tinygrad_cg_kernels.locks import ForkLock
 
 from .. import nest
 from ..errors import FunctionWarning, warn
 from ..levels import state
-from ..tensor import Tensor
 from .compiled import Build
+from .concrete import concrete
 from .graph import Graph
 from .interpret import interpreter
 from .program import build as fused
@@ -29,6 +27,8 @@ from .traced import Traced
 
 _LARGEST = 64  # programs that one function keeps
 _STREAK = 5  # calls in a row that needed a new program: worth a warning
+_WAYS = 4  # short ways that a call tries: those of the latest forms
+_LONG = 1000  # operations of a program that takes minutes to compile
 
 
 class Function:
@@ -42,7 +42,8 @@ class Function:
         python: Callable[..., Any],
         statics: Statics,
         signature: Any = None,
-        build: Build = interpreter,
+        build: Build = fused,
+        relaxed: bool = False,
     ):
         self._build = build
         functools.update_wrapper(self, python, updated=())
@@ -52,40 +53,47 @@ class Function:
         self._signature = signature
         self._programs: OrderedDict[Any, Traced] = OrderedDict()
         self._lock = ForkLock()
-        self._enter: Callable[[tuple], Any] | None = None  # the latest program's, if it has one
-        self._record: Callable[[Any, tuple], Any] | None = None  # the same under one tape
+        self._enters: tuple[Callable[[tuple], Any], ...] = ()  # short ways into programs
+        self._records: tuple[Callable[[Any, tuple], Any], ...] = ()  # the same, under tapes
         self._streak = 0
+        self._relaxed = relaxed or any(
+            isinstance(one, TensorSpec) and not one.is_known for one in nest.flatten(signature)
+        )
         self._has_created = False
         self._bound: dict[int, tuple[Any, Function]] = {}
 
     # Calls -----------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        frame = state.frame
-        if frame is None:
-            enter = self._enter  # as the last time, with tensors that nobody watches: often so
-            result = enter(args) if enter is not None and not kwargs else None
-        else:
-            record = self._record
-            result = record(frame, args) if record is not None and not kwargs else None
-        if result is not None:
-            self._streak = 0
-            return result
+        if not kwargs:  # as one of the last times: nearly always so
+            frame = state.frame
+            if frame is None:
+                for enter in self._enters:
+                    result = enter(args)
+                    if result is not None:
+                        self._streak = 0
+                        return result
+            else:
+                for record in self._records:
+                    result = record(frame, args)
+                    if result is not None:
+                        self._streak = 0
+                        return result
         return self._call(args, kwargs)
 
     def _call(self, args: tuple, kwargs: dict) -> Any:
         frame = state.frame
         if self._signature is not None:
             args, kwargs = check_signature(self._signature, args, kwargs), {}
-        if frame is not None and frame.level is not None:
+        if frame is not None and (frame.level is not None or frame.natural):
             return self.python_function(*args, **kwargs)  # each operation in that level's way
         call = Call(args, kwargs, self._statics)
         traced = self._find(call)
         result = traced.call(call)
         if frame is None:
-            self._enter = traced.enter(call)
+            self._enters = _first(traced.enter(call), self._enters)
         else:
-            self._record = traced.enter_recorded(call)
+            self._records = _first(traced.enter_recorded(call), self._records)
         return result
 
     def _find(self, call: Call) -> Traced:
@@ -106,7 +114,7 @@ class Function:
 
     def _count_retracing(self) -> None:
         self._streak += 1
-        if self._streak == _STREAK:
+        if self._streak == _STREAK and not self._relaxed:
             warn(
                 f"{_STREAK} out of the last {_STREAK} calls to {self!r} triggered tf.function "
                 "retracing. Tracing is expensive. Pass numbers as floats or tensors rather than "
@@ -124,21 +132,26 @@ class Function:
 
     def _derived(self, python: Callable[..., Any]) -> Function:
         """A function that belongs to this one: its gradient."""
-        return Function(python, Statics(python, None, None), None, self._build)
+        made = Function(python, Statics(python, None, None), None, self._build, relaxed=True)
+        made._name = f"the gradient of {self._name}"
+        return made
 
     # What there is to see --------------------------------------------------------------------
 
-    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> Any:
         """The program for these arguments, which may be `TensorSpec`s, as a callable.
 
-        Without arguments: that of `input_signature`.
+        Without arguments: that of `input_signature`. Where sizes are not known: a callable for
+        all sizes, which has a program for each, with the same kernels.
         """
         if not args and not kwargs and self._signature is not None:
-            args = tuple(self._signature)
-        args, kwargs = nest.map_structure(_example, (args, kwargs))
+            args = self._signature
+        return concrete(self, args, kwargs, self._traced)
+
+    def _traced(self, args: tuple, kwargs: dict) -> Traced:
         if self._signature is not None:
             args, kwargs = check_signature(self._signature, args, kwargs), {}
-        return ConcreteFunction(self, self._find(Call(args, kwargs, self._statics)))
+        return self._find(Call(args, kwargs, self._statics))
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph of the program for these arguments; print it to read it."""
@@ -161,7 +174,7 @@ class Function:
         """Forget all programs."""
         with self._lock:
             self._programs.clear()
-            self._enter = self._record = None
+            self._enters = self._records = ()
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """As a method: programs are those of the instance."""
@@ -182,7 +195,7 @@ class Function:
         method = functools.partial(_call_method, reference, self.python_function, owner)
         functools.update_wrapper(method, self.python_function)
         statics = self._statics.without_first()
-        bound = Function(method, statics, self._signature, self._build)
+        bound = Function(method, statics, self._signature, self._build, self._relaxed)
         return self._bound.setdefault(key, (reference, bound))[1]
 
     def __repr__(self) -> str:
@@ -199,16 +212,30 @@ def _call_method(reference: Callable, python: Any, owner: Any, *args: Any, **kwa
     return python.__get__(reference(), owner)(*args, **kwargs)
 
 
-def _example(leaf: Any) -> Any:
-    """A tensor that a specification describes."""
-    if not isinstance(leaf, TensorSpec):
-        return leaf
-    if leaf.shape is None or None in leaf.shape:
-        raise ValueError(
-            f"{leaf!r} does not say all sizes: programs are compiled for shapes that are known, so "
-            "call the function with tensors"
-        )
-    return Tensor(np.zeros(leaf.shape, leaf.dtype))
+def _fused_unless_long(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
+    """The default: what nobody would wait for is not compiled."""
+    count = sum(value.primitive is not None for value in graph.values())
+    if count <= _LONG:
+        return fused(graph)
+    warn(
+        f"a program of {count} operations would take minutes to compile, so it runs operation by "
+        "operation, as function(jit_compile=False) does without this warning. Keep long loops "
+        "outside of the function, or compile it all the same by function(jit_compile=True)",
+        FunctionWarning,
+    )
+    return interpreter(graph)
+
+
+_BUILDS: dict[bool | None, Build] = {
+    None: _fused_unless_long,
+    True: fused,
+    False: interpreter,
+}
+
+
+def _first(way: Any, ways: tuple) -> tuple:
+    """`ways` with this one, if it is one, before the others."""
+    return ways if way is None else (way, *[one for one in ways if one is not way][: _WAYS - 1])
 
 
 class Method:
@@ -229,41 +256,6 @@ class Method:
 
     def __repr__(self) -> str:
         return f"<bound {self._function!r} of {self.__self__!r}>"
-
-
-class ConcreteFunction:
-    """One program of a `Function`. Arguments must have the signature it was made for."""
-
-    def __init__(self, function: Function, traced: Traced):
-        self._function = function
-        self._traced = traced
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        call = Call(args, kwargs, self._function._statics)
-        if call.key != self._traced.key:
-            raise TypeError(
-                f"{self!r} was made for other arguments: call the function itself, which "
-                "has a program for each signature"
-            )
-        return self._function(*args, **kwargs)
-
-    @property
-    def graph(self) -> Graph:
-        """What is computed."""
-        return self._traced.program.graph
-
-    @property
-    def kernels(self) -> list[str]:
-        """The source texts of the kernels."""
-        return self._traced.program.outputs.sources
-
-    @property
-    def inputs(self) -> list[TensorSpec]:
-        """The inputs of the graph: arguments, captured tensors, Variables."""
-        return [TensorSpec(value.shape, value.dtype) for value in self.graph.inputs]
-
-    def __repr__(self) -> str:
-        return f"<program of {self._function!r}>"
 
 
 def function(
@@ -290,13 +282,18 @@ def function(
         A function, method, or callable of tensors, nested as you like, to tensors, nested as
         you like. Tapes, jacobians and custom gradients inside become part of the program.
     input_signature:
-        A `TensorSpec` for each argument: what calls must fit, else TypeError.
+        A `TensorSpec` for each argument: what calls must fit, else TypeError. Where sizes are
+        None each actual size is traced, and compiled kernels serve all of them.
     static_argnums, static_argnames:
         Arguments that Python decides with: each value of theirs has a program of its own.
     jit_compile:
-        True: the program is fused into kernels of its own, which are compiled at the first call
-        (a second or more) and kept on disk. Otherwise it runs operation by operation.
-    autograph, reduce_retracing, experimental_...:
+        By default the program is fused into kernels of its own, which are compiled at the first
+        call (tenths of a second to some seconds) and kept on disk; only a program of more than
+        1000 operations, an unrolled loop say, runs operation by operation, with a warning. True:
+        fused in any case. False: operation by operation, with nothing to compile.
+    reduce_retracing:
+        No warning where each call has other sizes. Kernels are shared between sizes in any case.
+    autograph, experimental_...:
         Accepted as in the original; they have no effect.
 
     Tensors and arrays count by shape and dtype. A Python float is an input too, weak as in
@@ -318,12 +315,13 @@ def function(
         if isinstance(python, Function):
             python = python.python_function
         signature = None if input_signature is None else tuple(input_signature)
-        compiled = jit_compile if jit_compile is not None else experimental_compile
+        compiled = experimental_compile if jit_compile is None else jit_compile
         return Function(
             python,
             Statics(python, static_argnums, static_argnames),
             signature,
-            fused if compiled else interpreter,
+            _BUILDS[None if compiled is None else bool(compiled)],
+            bool(reduce_retracing or experimental_relax_shapes),
         )
 
     return decorate if func is None else decorate(func)

@@ -48,7 +48,9 @@ class Gradient:
             self._parts = _Parts(self)
         return self._parts
 
-    def sweep(self, leaves: Sequence, upstream: Callable[[list], list], draws: Any = None) -> list:
+    def sweep(
+        self, leaves: Sequence, upstream: Callable[[list], Sequence], draws: Sequence = ()
+    ) -> list:
         """Run the Python function on a tape of its own: gradients by the wanted inputs.
 
         ``upstream(outputs)`` gives the upstream gradients of those outputs that have any.
@@ -67,7 +69,7 @@ class Gradient:
         try:
             for source in sources:
                 watch_tensor(source, token)
-            if draws is not None:
+            if draws:
                 state.draws = _Replay(draws, before)
             outputs = self.traced.run(fresh)
         finally:
@@ -80,8 +82,10 @@ class Gradient:
         release(visited)
         return found
 
-    def _pullback(self, leaves: list, dys: list, draws: list) -> list:
-        return self.sweep(leaves, lambda outputs: dys, draws)
+    def _pullback(self, *args: Any) -> list:
+        """Leaves of a call, upstream gradients, and random numbers drawn: all by position."""
+        first, second = len(self.traced.avals), len(self.traced.avals) + sum(self.differentiable)
+        return self.sweep(args[:first], lambda outputs: args[first:second], args[second:])
 
     # A call ----------------------------------------------------------------------------------
 
@@ -115,10 +119,12 @@ class Gradient:
         if saved is not None:
             found = self.parts.backward(inputs, saved, upstream)
         if found is None:
+            args = (*inputs[:count], *upstream, *draws)
             before = state.overrides
-            state.overrides = before | snapshot
             try:
-                found = self.pullback(list(inputs[:count]), upstream, draws)
+                if snapshot:
+                    state.overrides = before | snapshot
+                found = self.pullback(*args)
             finally:
                 state.overrides = before
         gradients: list[Any] = [None] * len(inputs)
@@ -150,7 +156,7 @@ class _Parts:
 
     def __init__(self, gradient: Gradient):
         self.program = gradient.program
-        trace = Trace(may_create=False)
+        trace = Trace(gradient.traced.name, may_create=False)
         with trace.active():
             leaves = gradient.traced.arguments(trace)
             early, grads = self._run(gradient, trace, leaves)

@@ -151,8 +151,14 @@ class Lowering:
 
 def _constant(array: np.ndarray) -> Node:
     if not array.ndim and array.dtype in FUSED:
-        return literal(array[()], array.dtype)
+        number = array.item()
+        return literal(Count(number) if _may_be_count(number) else array[()], array.dtype)
     return Node("array", array.shape, array.dtype, (), array)
+
+
+def _may_be_count(number: float) -> bool:
+    """Whether a program may have it from a size, so that other sizes would have another text."""
+    return 1 < abs(number) < 2**31 and number == int(number)
 
 
 # Elementwise ---------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ class TraceNumber(Weak):
         return cast(tensor, wanted)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        refuse_value("a float among the arguments")
+        refuse_value(repr(self), self.level)
 
     def __repr__(self) -> str:
         return "<float argument, traced>"
@@ -62,7 +62,7 @@ class TraceNumber(Weak):
         if any(is_tensor(one) for one in inputs) and op is not None and method == "__call__":
             return op(*inputs)
         if primitive is None or method != "__call__" or options or not _are_numbers(inputs):
-            refuse_value("a float among the arguments")
+            refuse_value(repr(self), self.level)
         return _compute(primitive, inputs)
 
 

@@ -1,95 +1,164 @@
-"""The short way into a program that one tape records: tensors as the last time, and no more."""
+"""The short way into a program that tapes record: calls of the latest form, and no more."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..convert import is_differentiable
-from ..levels import Frame, Late, Node, state
+from ..levels import Late, Node, state
 from ..recording import hang_parts
-from ..tensor import Tensor
 from .compiled import wrapped
+from .entry import Code
 from .gradient import Gradient
+from .signature import Call
 
 
 class Recorded:
-    """Calls of one program with tensors, of which one tape alone watches those in `wanted`.
+    """Calls of one program, of whose inputs all tapes watch those in `wanted` and no others.
 
-    What it cannot serve, it leaves to `Traced`, which does the same in general.
+    Under one tape the residuals are kept, and the sweep is a program as well. Under several the
+    sweep will be recorded, by all but the innermost: it is a call of the pullback, which is a
+    function like any other. What it cannot serve, it leaves to `Traced`, which does the same in
+    general.
     """
 
-    def __init__(self, gradient: Gradient, pack: Any):
-        parts = gradient.parts
+    def __init__(self, gradient: Gradient, single: bool):
         self.gradient = gradient
-        self.pack = pack
-        self.forward, self.backward = parts.forward_run, parts.backward_run
-        self.count, self.kept = parts.count, parts.kept
-        self.avals = [aval for aval, _ in gradient.traced.avals]
-        flags = gradient.wanted
-        self.checks = [(*aval, flag) for aval, flag in zip(self.avals, flags, strict=True)]
-        self.places = [
-            place for place, flag in zip(gradient.places, parts.connected, strict=True) if flag
-        ]
+        self.program = gradient.program
         self.upstream = [i for i, flag in enumerate(gradient.differentiable) if flag]
+        self.single = single
+        if single:
+            self.parts = gradient.parts
+            connected = zip(gradient.places, self.parts.connected, strict=True)
+            self.places = [place for place, flag in connected if flag]
 
     @staticmethod
-    def serves(gradient: Gradient) -> bool:
-        """Whether the program is one of tensors alone, on both ways."""
-        program, parts = gradient.program, gradient.parts
-        tensors = all(weak is None for _, weak in gradient.traced.avals)
-        others = (program.captures, program.reads, program.assigned, program.draws)
-        late = (parts.captures, parts.reads, parts.late_reads, parts.late_assigned)
+    def serves(gradient: Gradient, single: bool) -> bool:
+        """Whether nothing is assigned or drawn, nor read when the gradient is asked for."""
+        program = gradient.program
+        if program.assigned or program.draws:
+            return False
+        if not single:
+            return True
+        parts = gradient.parts
+        known = {id(variable) for variable in program.reads}
         return (
-            tensors and not any(others) and not any(late) and parts.draws == parts.late_draws == 0
+            parts.draws == parts.late_draws == 0
+            and not (parts.late_reads or parts.late_assigned)
+            and all(id(variable) in known for variable in parts.reads)
         )
 
-    def enter(self, frame: Frame, args: tuple) -> Any:
-        """The result; None where the call is not of this form."""
-        alone = frame.alone
-        if alone is None or frame.level is not None or len(alone) != 1:
-            return None
-        if len(args) != len(self.checks):
-            return None
-        arrays, nodes = [], []
-        for arg, (shape, dtype, flag) in zip(args, self.checks, strict=True):
-            if type(arg) is not Tensor:
-                return None
-            data, record = arg._data, arg._rec
-            if flag:
-                if record is None or record.group is not alone or record.next is not None:
-                    return None
-            elif record is not None:
-                return None
-            if data.shape != shape or data.dtype is not dtype:
-                return None
-            arrays.append(data)
-            nodes.append(record)
-        results = self.forward(arrays)
-        saved = (self, args, results[self.kept :])
-        outputs = list(map(wrapped, results[: self.count]))
-        if self.count == 1:
-            (out,) = outputs
-            data = out._data
-            if is_differentiable(data.dtype):
-                out._rec = Node(alone, tuple(nodes), _rule, saved, data.shape, data.dtype)
-        else:
-            hang_parts(alone, tuple(nodes), _rule, saved, outputs)
-        return outputs[0] if self.pack is None else self.pack(outputs)
+    def entry(self, call: Call, pack: Callable | None) -> Callable[[Any, tuple], Any]:
+        """Generate ``enter(frame, args)``: the result, or None for a call of another form."""
+        return _Code(self, call, pack).function()
 
-    def pull(self, node: Node, args: tuple, saved: list, dys: Sequence) -> Sequence:
-        """The gradient of each argument."""
-        if state.frame is not None:
-            return self.gradient.pull((args, len(args), saved, [], {}), dys)
-        results = self.backward([*saved, *[dys[i]._data for i in self.upstream]])
-        late = Late(node.group)  # as any operation on what a tape has recorded
-        gradients: list[Any] = [None] * len(args)
+    def pull(self, node: Node, saved: tuple, dys: Sequence) -> Sequence:
+        """The gradient of each input of the program."""
+        _, leaves, residuals, reads = saved
+        if residuals is None or state.frame is not None:
+            program = self.program
+            snapshot = {
+                id(variable): tensor._data
+                for variable, tensor in zip(program.reads, reads, strict=True)
+            }
+            inputs = [*leaves, *program.captures, *reads]
+            return self.gradient.pull((inputs, len(leaves), residuals, [], snapshot), dys)
+        results = self.parts.backward_run([*residuals, *[dys[i]._data for i in self.upstream]])
+        late = Late(_tapes(node))  # as any operation on what tapes have recorded
+        gradients: list[Any] = [None] * len(node.inputs)
         for place, array in zip(self.places, results, strict=True):
             gradients[place] = gradient = wrapped(array)
             gradient._rec = late
         return gradients
 
 
+def _tapes(node: Node) -> frozenset:
+    """The tapes that know of an operand."""
+    group = node.group
+    for operand in node.inputs:
+        if operand is not None and operand.group is not group:
+            group = group | operand.group
+    return group
+
+
 def _rule(node: Node, dy: Any) -> Sequence:
-    recorded, args, saved = node.saved
-    return recorded.pull(node, args, saved, dy if type(dy) is list else [dy])
+    saved = node.saved
+    return saved[0].pull(node, saved, dy if type(dy) is list else [dy])
+
+
+class _Code(Code):
+    """The source of an entry for calls that tapes record."""
+
+    def __init__(self, recorded: Recorded, call: Call, pack: Any):
+        super().__init__(call, recorded.program, pack)
+        self.recorded = recorded
+        self.wanted = recorded.gradient.wanted
+        self.nodes: list[str] = []
+        self.names |= {"Node": Node, "hang_parts": hang_parts, "rule": _rule, "self": recorded}
+
+    def _number(self, i: int) -> None:
+        super()._number(i)
+        self.nodes.append("None")
+
+    def record(self, tensor: str) -> None:
+        """All tapes watch it, or none does."""
+        if not self.wanted[len(self.nodes)]:
+            super().record(tensor)
+            self.nodes.append("None")
+            return
+        name = f"n{len(self.nodes)}"
+        self.nodes.append(name)
+        self.checks.append(f"{name} = {tensor}._rec")
+        self._unless(f"{name} is not None and {name}.next is None")
+        self._unless(f"{name}.group is group or frame.active({name}.group) is group")
+
+    def function(self) -> Callable:
+        program, recorded = self.program, self.recorded
+        self.checks.append("group = frame.alone")
+        self._unless("group and frame.level is None and not frame.natural")
+        self.inputs()
+        for i, variable in enumerate(program.reads):
+            self.names[f"variable{i}"] = variable
+            self.checks.append(f"v{i} = variable{i}._read()")
+            self.record(f"v{i}")
+            self.arrays.append(f"v{i}._data")
+        self.names["whole"] = program.outputs
+        lines = self._single() if recorded.single else ["if len(group) == 1: return None"]
+        whole = [f"r = whole.run(({_tuple(self.arrays)}))", "kept = None"]
+        if recorded.single:
+            whole = ["else:", *[f" {line}" for line in whole]]
+        return self.compiled("frame, args", [*self.checks, *lines, *whole, *self._recorded()])
+
+    def _single(self) -> list[str]:
+        """Under one tape: with residuals."""
+        parts, arrays = self.recorded.gradient.parts, list(self.arrays)
+        del arrays[len(self.leaves) :]
+        for i, tensor in enumerate(parts.captures):
+            self.names[f"kept{i}"] = tensor._data
+            arrays.append(f"kept{i}")
+        places = {id(variable): i for i, variable in enumerate(self.program.reads)}
+        arrays += [f"v{places[id(variable)]}._data" for variable in parts.reads]
+        self.names["forward"] = parts.forward_run
+        return [
+            "if len(group) == 1:",
+            f" r = forward(({_tuple(arrays)}))",
+            f" kept = r[{parts.kept}:]",
+        ]
+
+    def _recorded(self) -> list[str]:
+        reads = _tuple([f"v{i}" for i in range(len(self.program.reads))])
+        lines = self.tensors()
+        lines.append(f"saved = (self, ({_tuple(self.leaves)}), kept, ({reads}))")
+        nodes = f"({_tuple(self.nodes)})"
+        if self.program.count > 1:
+            outputs = ", ".join(f"t{i}" for i in range(self.program.count))
+            lines.append(f"hang_parts(group, {nodes}, rule, saved, [{outputs}])")
+        elif self.recorded.upstream:
+            shape, dtype = self.program.avals[0]
+            self.names |= {"shape": tuple(shape), "dtype": dtype}
+            lines.append(f"t0._rec = Node(group, {nodes}, rule, saved, shape, dtype)")
+        return [*lines, self.result()]
+
+
+def _tuple(names: Sequence[str]) -> str:
+    return "".join(f"{name}, " for name in names)

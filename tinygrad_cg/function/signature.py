@@ -33,6 +33,11 @@ class TensorSpec:
         """The specification of one tensor."""
         return cls(tensor.shape, tensor.dtype, name)
 
+    @property
+    def is_known(self) -> bool:
+        """Whether all sizes are known."""
+        return self.shape is not None and None not in self.shape
+
     def is_compatible_with(self, other: Any) -> bool:
         """Whether a tensor, or another specification, has this dtype and a shape that fits."""
         if other.dtype != self.dtype:
@@ -188,8 +193,11 @@ def as_leaf(value: Any) -> Any:
     return None
 
 
-def check_signature(signature: Sequence, args: tuple, kwargs: dict) -> tuple:
-    """`args` as tensors of the specified dtypes; ArgumentTypeError where they do not fit."""
+def check_signature(signature: Sequence, args: tuple, kwargs: dict, statics: bool = False) -> tuple:
+    """`args` as tensors of the specified dtypes; ArgumentTypeError where they do not fit.
+
+    With `statics`, what is no `TensorSpec` stands for itself.
+    """
     if kwargs or len(args) != len(signature):
         given = len(args) + len(kwargs)
         raise ArgumentTypeError(
@@ -200,7 +208,9 @@ def check_signature(signature: Sequence, args: tuple, kwargs: dict) -> tuple:
         nest.pack_sequence_as(
             specs,
             [
-                _checked(spec, leaf, args, signature)
+                leaf
+                if statics and _is_static(spec, leaf)
+                else _checked(spec, leaf, args, signature)
                 for spec, leaf in zip(nest.flatten(specs), _leaves(specs, arg), strict=True)
             ],
         )
@@ -213,6 +223,16 @@ def _leaves(specs: Any, arg: Any) -> list:
         nest.assert_same_structure(specs, arg, check_types=False)
         return nest.flatten(arg)
     return [arg]
+
+
+def _is_static(spec: Any, leaf: Any) -> bool:
+    if isinstance(spec, TensorSpec):
+        return False
+    if spec is leaf or (type(spec) is type(leaf) and spec == leaf):
+        return True
+    raise ArgumentTypeError(
+        f"Binding inputs to tf.function failed: this function was made for {spec!r}, got {leaf!r}"
+    )
 
 
 def _checked(spec: Any, leaf: Any, args: tuple, signature: Sequence) -> Any:

@@ -48,7 +48,7 @@ class TraceTensor(Tensor):
         return self.level.example(self.value)
 
     def _values(self) -> NoReturn:
-        refuse_value("a tensor")
+        refuse_value(repr(self), self.level)
 
     def __repr__(self) -> str:
         return f"<tg.Tensor: shape={self.shape}, dtype={self.dtype}, traced>"
@@ -57,13 +57,13 @@ class TraceTensor(Tensor):
         return str(self) if not spec else format(self._values(), spec)
 
 
-def refuse_value(what: str) -> NoReturn:
+def refuse_value(what: str, level: Trace) -> NoReturn:
     """The error for a value that is asked for while there is none."""
     file, line, _ = users_line()
     text = linecache.getline(file, line).strip()
     raise OperatorNotAllowedInGraphError(
         f"Using a symbolic `tf.Tensor` as a Python value is not allowed: {what} has no value while "
-        f'the function is traced (File "{file}", line {line}: `{text}`). Choose by element with '
+        f'`{level.name}` is traced (File "{file}", line {line}: `{text}`). Choose by element with '
         "where(); declare an argument that decides on Python's way static, "
         "function(static_argnums=...); or keep loops, conditions and NumPy calls that need values "
         "outside of the function"
@@ -75,7 +75,8 @@ class Trace(Level, Listener):
 
     holds_values = True
 
-    def __init__(self, may_create: bool = True):
+    def __init__(self, name: str, may_create: bool = True):
+        self.name = name  # that of the function
         self.may_create = may_create
         self.arguments: list[Value] = []
         self.met: dict[int, tuple[Tensor, Value]] = {}  # tensors that no operation here made

@@ -15,7 +15,7 @@ from ..recording import mark_outputs, operands
 from ..tensor import Aval, Tensor
 from ..variable import assigning
 from .compiled import Build, Program
-from .entry import entry
+from .entry import entry, takes
 from .gradient import Gradient
 from .number import TraceNumber
 from .recorded import Recorded
@@ -40,8 +40,8 @@ class Traced:
         self.structure: Any = None
         self._enter: Callable[[tuple], Any] | None = None
         self._gradients: dict[tuple, Gradient] = {}
-        self.latest: Gradient | None = None  # of the latest call that one tape recorded
-        self._recorded_entries: dict[Gradient, Recorded | None] = {}
+        self.latest: tuple[Gradient, bool] | None = None  # of the latest call that was recorded
+        self._recorded_entries: dict[tuple[Gradient, bool], Callable[[Any, tuple], Any] | None] = {}
 
     # Tracing ---------------------------------------------------------------------------------
 
@@ -61,7 +61,7 @@ class Traced:
 
     def trace(self, may_create: bool) -> bool:
         """Make the program; whether it can be used: it made no Variables."""
-        trace = Trace(may_create)
+        trace = Trace(self.name, may_create)
         with trace.active():
             args, kwargs = self.call_made_of.filled(self.arguments(trace))
             result = self.python(*args, **kwargs)
@@ -83,22 +83,21 @@ class Traced:
 
     def enter(self, call: Call) -> Callable[[tuple], Any] | None:
         """The shortest way, for calls of this form, if the program returns something."""
-        if self._enter is None and not call.kwargs and self.program.count:
+        if self._enter is None and self.program.count and takes(call):
             pack = None if self.structure is _Place else self._pack()
             self._enter = entry(call, self.program, pack)
         return self._enter
 
     def enter_recorded(self, call: Call) -> Callable[[Any, tuple], Any] | None:
-        """The short way for calls that one tape records as it did the latest."""
-        gradient = self.latest
-        if gradient is None or call.kwargs or any(type(one) is not Tensor for one in call.args):
+        """The short way for calls that tapes record as they did the latest."""
+        key = self.latest
+        if key is None or not takes(call):
             return None
-        if gradient not in self._recorded_entries:
+        if key not in self._recorded_entries:
             pack = None if self.structure is _Place else self._pack()
-            served = Recorded.serves(gradient)
-            self._recorded_entries[gradient] = Recorded(gradient, pack) if served else None
-        entry = self._recorded_entries[gradient]
-        return None if entry is None else entry.enter
+            made = Recorded(*key).entry(call, pack) if Recorded.serves(*key) else None
+            self._recorded_entries[key] = made
+        return self._recorded_entries[key]
 
     def call(self, call: Call) -> Any:
         """Run the program, for all tapes of this thread."""
@@ -135,7 +134,7 @@ class Traced:
         if gradient is None:
             gradient = self._gradients.setdefault(wanted, Gradient(self, wanted))
         outputs, lifted = gradient.run(inputs, count, len(group) > 1)
-        self.latest = gradient if len(group) == 1 else None
+        self.latest = gradient, len(group) == 1
         of_tensors = [one if isinstance(one, Tensor) else None for one in inputs]
         return settle(frame, lifted, of_tensors, outputs)
 

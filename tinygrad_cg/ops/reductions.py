@@ -190,8 +190,9 @@ reduce_logsumexp = reduction(
 
 
 def _variance_rule(dy: Tensor, x: Tensor, shape: Any, axis: tuple, keepdims: bool) -> Tensor:
-    scaled = multiply(unfold(dy, shape, axis, keepdims), 2.0 / max(_count(shape, axis), 1))
-    return multiply(scaled, subtract(x, reduce_mean(x, axis, True)))
+    scaled = multiply(unfold(dy, shape, axis, keepdims), 2.0)
+    count = float(max(_count(shape, axis), 1))
+    return multiply(divide(scaled, count), subtract(x, reduce_mean(x, axis, True)))
 
 
 _variance = reduction(
