@@ -142,7 +142,10 @@ def _delete(paths: list[Path]) -> None:
 
 
 def clear_cache() -> None:
-    """Delete all generated files and their compiled code. What is loaded stays in use."""
+    """Delete all generated files and their compiled code. What is in use stays in use."""
+    with _lock:
+        _modules.clear()
+        _made.clear()
     base = folder()
     if base is not None:
         for paths in _families(base).values():
