@@ -1,9 +1,9 @@
-"""Threads as users set them."""
+"""Threads and the cache as users set them."""
 
 import pytest
 
 import tinygrad_cg as tf
-from tinygrad_cg_kernels import threads
+from tinygrad_cg_kernels import generated, threads
 
 
 @pytest.fixture(autouse=True)
@@ -29,3 +29,28 @@ def test_what_is_no_number_of_threads():
             tf.set_num_threads(bad)
     with pytest.raises(TypeError, match="num_threads must be an integer, got float"):
         tf.set_num_threads(1.5)
+
+
+def test_the_cache_is_cleared(tmp_path, monkeypatch):
+    monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(generated, "_modules", {})
+    monkeypatch.setattr(generated, "_made", {})
+    program = tf.function(lambda x: tf.exp(x) * 2.0, jit_compile=True)
+    x = tf.constant([0.0, 1.0])
+    value = program(x).numpy()
+    assert list(tmp_path.rglob(f"{generated.PREFIX}*.nbi"))
+    tf.clear_cache()
+    assert not list(tmp_path.rglob(f"{generated.PREFIX}*"))
+    assert program(x).numpy().tolist() == value.tolist()
+    again = tf.function(lambda x: tf.exp(x) * 2.0, jit_compile=True)
+    assert again(x).numpy().tolist() == value.tolist()
+    assert list(tmp_path.rglob(f"{generated.PREFIX}*.nbi"))
+
+
+def test_what_is_no_limit_of_the_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TINYGRAD_CG_CACHE_LIMIT", "much")
+    monkeypatch.setattr(generated, "_modules", {})
+    program = tf.function(lambda x: tf.exp(x) + 3.0, jit_compile=True)
+    with pytest.raises(ValueError, match="TINYGRAD_CG_CACHE_LIMIT='much' is not a number of bytes"):
+        program(tf.constant([0.0, 1.0]))

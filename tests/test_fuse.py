@@ -44,20 +44,20 @@ def check(graph: Graph, kernels: int | None = None, scale: float = 1):
 # Every operation ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("start", range(15))
+@pytest.mark.parametrize("start", range(12))
 def test_elementwise_operations(start):
-    """Each in one of the two dtypes, since compiling takes its time: the text is the same."""
+    """Each in one of the two dtypes, and several in a program, since compiling takes its time."""
     names = [name for name in op_cases.names() if op_cases.is_elementwise(OPS[name])]
-    for place, name in enumerate(names[start::15]):
-        inputs, outputs, arrays = [], [], []
+    inputs, outputs, arrays = [], [], []
+    for place, name in enumerate(names[start::12]):
         for example in op_cases.examples(name)[:3]:
             operands = [np.asarray(one) for one in example.cast(("f4", "f8")[place % 2])]
             values = [given(operand.shape, operand.dtype) for operand in operands]
             outputs.append(operation(OPS[name], values, example.params))
             inputs += values
             arrays += operands
-        graph = Graph(inputs, outputs)
-        assert_same(build(graph), graph, arrays)
+    graph = Graph(inputs, outputs)
+    assert_same(build(graph), graph, arrays)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -138,6 +138,40 @@ def test_rows(shape):
 @pytest.mark.parametrize("n", [2, 3, 40, 2100, 70_001])
 def test_neighbours(n):
     check(rosenbrock(n))
+
+
+@pytest.mark.parametrize("shape", [(6, 5), (40, 3000), (9000, 20)])
+def test_products_with_a_matrix_share_a_pass(shape):
+    """A Hessian-vector product of logistic regression: three products, one kernel."""
+    rows, columns = shape
+    x, w, v = given(shape), given((columns,)), given((columns, 1))
+    p = apply("sigmoid", apply("matvec", x, w))
+    slope = apply("reshape", apply("matmul", x, v), shape=(rows,))
+    part = apply("multiply", apply("multiply", p, apply("subtract", number(1), p)), slope)
+    graph = Graph([x, w, v], [apply("matvec", apply("transpose", x, perm=(1, 0)), part)])
+    check(graph, 1, 100)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_forms_of_products(dtype):
+    x, row, column = given((4, 3), dtype), given((1, 4), dtype), given((3, 1), dtype)
+    turned = apply("transpose", x, perm=(1, 0))
+    graph = Graph(
+        [x, row, column],
+        [
+            apply("matmul", row, x),
+            apply("matmul", x, column),
+            apply("matmul", apply("reshape", column, shape=(1, 3)), turned),
+            apply("matmul", turned, apply("reshape", row, shape=(4, 1))),
+            apply("matmul", turned, x),
+        ],
+    )
+    assert check(graph).kernels
+    for size in ((1, 3), (3, 1), (1, 1)):
+        y, other = given(size, dtype), given((size[1],), dtype)
+        check(
+            Graph([y, other], [apply("matvec", y, other), apply("matvec", y, apply("exp", other))])
+        )
 
 
 def test_neighbours_without_temporaries():
@@ -222,11 +256,45 @@ def test_long_chains_are_cut():
     assert 10 <= program.kernels <= 20
 
 
+def test_long_programs_repeat_themselves():
+    """What compiles is no longer for twice as many steps."""
+    texts = []
+    for steps in (200, 400):
+        x, w = given((50,)), given((50,))
+        values = [x]
+        for _ in range(steps):
+            values.append(apply("tanh", apply("multiply", values[-1], w)))
+        back = apply("broadcast_to", number(1), shape=(50,))
+        for y in reversed(values[1:]):
+            back = apply("multiply", back, apply("subtract", number(1), apply("square", y)))
+            back = apply("multiply", back, w)
+        program = check(Graph([x, w], [values[-1], back]), None, 10)
+        texts.append(sum(len(text) for text in set(program.sources[1:])))
+    assert texts[1] < 1.2 * texts[0]
+
+
 def test_deep_scalar_programs():
-    y = x = given(())
-    for _ in range(300):
-        y = apply("add", apply("multiply", y, number(0.5)), x)
-    check(Graph([x], [y]), 0)
+    """Of several dtypes; what was computed early is used late, and beside a kernel."""
+    texts = []
+    for steps in (150, 300):
+        x, n, row = given(()), given((), np.float32), given((7,))
+        values = [x]
+        for step in range(steps):
+            y = apply("add", apply("multiply", values[-1], number(0.5)), x)
+            if step % 3 == 0:
+                n = apply("multiply", n, number(0.9, np.float32))
+                y = apply("where", apply("greater", n, number(0, np.float32)), y, n)
+            values.append(y)
+        back = apply("multiply", total(row), values[0])
+        for y in reversed(values):
+            back = apply("subtract", apply("multiply", back, number(0.7)), y)
+        inputs = [values[0], row]
+        inputs += [one for one in Graph([], [back]).values() if one.primitive is None]
+        inputs = [one for one in dict.fromkeys(inputs) if not one.is_constant]
+        outputs = [back, values[20], apply("multiply", row, values[40])]
+        program = check(Graph(inputs, outputs), 1)
+        texts.append(len(program.sources[1]))
+    assert texts[1] < 1.3 * texts[0]
 
 
 # Threads and memory ------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ NOT_OPERATIONS = {  # rules, and questions whose answer is no tensor
     *("grad_pass_through", "gradients"),
     "primitive",
     *("recompute_grad", "as_dtype", "executing_eagerly"),
+    "clear_cache",
     "convert_to_numpy",
     "get_num_threads",
     "set_num_threads",

@@ -60,6 +60,7 @@ from .arrays import (
     zeros_like,
 )
 from .batching import vectorized_map, vmap
+from .config.cache import clear_cache
 from .config.threading import get_num_threads, set_num_threads
 from .convert import IndexedSlices, is_tensor
 from .custom_gradient import custom_gradient, grad_pass_through
@@ -185,6 +186,7 @@ __all__ = [
     "broadcast_to",
     "cast",
     "check_gradients",
+    "clear_cache",
     "clip_by_value",
     "compat",
     "complex64",

@@ -153,6 +153,8 @@ def _decorated(decorator: Callable, function: Callable, cached: bool) -> Any:
         _config.CACHE_DIR = str(folder)
         try:
             return decorator(cache=True)(function)
+        except OSError:  # the disk is full, or another process has just cleared the cache
+            return decorator()(function)
         finally:
             _config.CACHE_DIR = previous
 
@@ -180,11 +182,9 @@ def block_address(function: Callable, name: str, cached: bool = True) -> tuple[i
     options: dict[str, Any] = dict(FLAGS)
     named = _named(function, name)
     with _lock:
-        try:
-            made = lambda **more: numba.cfunc(signature, **options, **more)  # noqa: E731
-            owner: Any = _decorated(made, named, cached)
-        except OSError:  # the disk is full
-            owner = numba.cfunc(signature, **options)(named)
+        owner: Any = _decorated(
+            lambda **more: numba.cfunc(signature, **options, **more), named, cached
+        )
     return owner.address, owner
 
 

@@ -34,6 +34,7 @@ LIMIT = 256 * 2**20
 
 _lock = threading.Lock()
 _modules: dict[str, ModuleType] = {}
+_made: dict[Any, Any] = {}
 
 
 # --- files ------------------------------------------------------------------------------
@@ -102,7 +103,11 @@ def _used(path: Path) -> Path:
 
 
 def _limit() -> int:
-    return int(os.environ.get("TINYGRAD_CG_CACHE_LIMIT") or LIMIT)
+    chosen = os.environ.get("TINYGRAD_CG_CACHE_LIMIT") or LIMIT
+    try:
+        return int(chosen)
+    except ValueError:
+        raise ValueError(f"TINYGRAD_CG_CACHE_LIMIT={chosen!r} is not a number of bytes") from None
 
 
 def _families(base: Path) -> dict[str, list[Path]]:
@@ -137,7 +142,10 @@ def _delete(paths: list[Path]) -> None:
 
 
 def clear_cache() -> None:
-    """Delete all generated files and their compiled code. What is loaded stays in use."""
+    """Delete all generated files and their compiled code. What is in use stays in use."""
+    with _lock:
+        _modules.clear()
+        _made.clear()
     base = folder()
     if base is not None:
         for paths in _families(base).values():
@@ -152,16 +160,28 @@ def function(source: str, name: str, arguments: list[tuple[np.dtype, int]]) -> t
 
     `arguments` are dtypes and ranks. The arrays may have any strides: the function looks.
     """
+
+    def make() -> tuple[Callable, Any]:
+        dispatcher = build.kernel(template, name, nogil=True)
+        kinds = [build.array_type(dtype, rank, "A" if rank else "C") for dtype, rank in arguments]
+        sizes = build.array_type(np.dtype(np.int64), 1)
+        return build.entry(dispatcher, *kinds, sizes), dispatcher
+
     template = getattr(load(source), name)
-    dispatcher = build.kernel(template, name, nogil=True)
-    kinds = [build.array_type(dtype, rank, "A" if rank else "C") for dtype, rank in arguments]
-    sizes = build.array_type(np.dtype(np.int64), 1)
-    return build.entry(dispatcher, *kinds, sizes), dispatcher
+    return _made_once(template, (name, *arguments), make)
 
 
 def block(source: str, name: str) -> tuple[int, Any]:
     """The address of a text's block function, for the thread splitter, and its owner."""
-    return build.block_address(getattr(load(source), name), name)
+    template = getattr(load(source), name)
+    return _made_once(template, name, lambda: build.block_address(template, name))
+
+
+def _made_once(template: Any, key: Any, make: Callable[[], Any]) -> Any:
+    """What `make` gives, for all programs that have a text in common."""
+    if (template, key) not in _made:
+        _made[template, key] = make()
+    return _made[template, key]
 
 
 # --- what generated code calls ------------------------------------------------------------

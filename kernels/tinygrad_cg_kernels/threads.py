@@ -30,10 +30,11 @@ if "OMP_WAIT_POLICY" not in os.environ:
 THRESHOLD = 4 * BLOCK
 """Elements from which work is done in blocks, by one thread or by several."""
 
-WORTH = 200_000
+WORTH = 100_000
 """Nanoseconds that the work must take on one thread to be shared: beside busy neighbours,
-sharing itself took 40 to 50 us. What a kernel takes for an element is measured on the first
-blocks that it does, since 100,000 elements are 10 us of a sum and 100 of an exponential."""
+sharing itself took 40 to 50 us, so that two threads are never behind one. What a kernel takes for
+an element is measured on the first blocks that it does, since 100,000 elements are 10 us of a sum
+and 100 of an exponential."""
 
 PROBE = 8  # blocks that are measured at a time
 INF = float("inf")

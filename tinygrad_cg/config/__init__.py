@@ -1,5 +1,5 @@
-"""TensorFlow's ``tf.config``, as far as it concerns this library: threads."""
+"""TensorFlow's ``tf.config``, as far as it concerns this library: threads; and the cache."""
 
-from . import threading
+from . import cache, threading
 
-__all__ = ["threading"]
+__all__ = ["cache", "threading"]

@@ -21,9 +21,11 @@ from tinygrad_cg_kernels import math as kmath
 from .lower import Lowering, Node, behind, pattern
 
 LIMIT = 100
-"""Nodes and arrays in a kernel: beyond, registers spill and compiling takes long."""
+"""Nodes in a kernel, dear ones counting more: beyond, registers spill and compiling takes long."""
 DEAR = 5
 """How many of them a function counts as that is a polynomial, or a reduction."""
+ARRAY = 4
+"""How many of them an array counts as: compiling takes as the square of their number."""
 CONE = 16
 """Nodes that are computed again at most, for one value that need not be stored for it."""
 STREAM = 4
@@ -173,6 +175,7 @@ class Fusion:
         """By node: the first stage whose kernels can read it."""
         self.kernels: dict[tuple[int, Domain], Kernel] = {}
         self._count: dict[tuple[int, Domain], int] = {}
+        self._met: set[tuple[tuple[int, Domain], Node]] = set()  # what a kernel may read
         for node in self.nodes:
             self._settle(node)
         self.stored: set[Node] = set()
@@ -226,8 +229,12 @@ class Fusion:
         while self._count.get((stage, domain), 0) >= LIMIT:
             stage += 1
         key = (stage, domain)
-        reads = sum(behind(one).kind in ("array", "host") for one in node.operands)
-        weight = reads + (1 if is_cheap(node) else DEAR)
+        weight = 1 if is_cheap(node) else DEAR
+        for one in map(behind, node.operands):
+            there = one in self.homes and self.homes[one][:2] == key
+            if not (there or one.size == 1 or (key, one) in self._met):
+                self._met.add((key, one))
+                weight += ARRAY
         self._count[key] = self._count.get(key, 0) + weight
         self.homes[node] = Home(stage, domain, place)
         self.available[node] = stage + 1
@@ -314,10 +321,13 @@ class Fusion:
         again = None if place is None else self._again(node, place, domain)
         return read if again is None else min(read, again)
 
-    def _again(self, node: Node, place: Place, domain: Domain) -> int | None:
+    def _again(
+        self, node: Node, place: Place, domain: Domain, there: int | None = None
+    ) -> int | None:
         """The first stage in which a value can be computed again; None if it had better not.
 
-        What it costs: the cheap nodes between it and others, and further arrays to read.
+        What it costs: the cheap nodes between it and others, and further arrays to read. Others
+        are computed in the same kernel if they are in its stage: in `there`, if that is known.
         """
         if not self._is_open(node, place, domain):
             return None
@@ -334,8 +344,9 @@ class Fusion:
                 if inner is None:
                     return None
                 home = self.homes.get(one)
-                if home is not None and self.is_local(one, inner, home.stage, domain):
-                    stage = max(stage, home.stage)
+                at = home.stage if there is None and home is not None else there
+                if at is not None and self.is_local(one, inner, at, domain):
+                    stage = max(stage, at)
                 elif self._is_open(one, inner, domain):
                     stack.append((one, inner))
                 else:
@@ -408,10 +419,12 @@ class Fusion:
                     self._store(one)
 
     def _recomputed(self, node: Node, place: Place, kernel: Kernel) -> bool:
-        again = self._again(node, place, kernel.domain)
-        if again is None or again > kernel.stage:
+        if self.available[node] > kernel.stage:
+            return True
+        if node in self.stored:
             return False
-        return self.available[node] > kernel.stage or node not in self.stored
+        again = self._again(node, place, kernel.domain, kernel.stage)
+        return again is not None and again <= kernel.stage
 
 
 def is_cheap(node: Node) -> bool:

@@ -15,11 +15,22 @@ from .loop import Loop, Row
 from .lower import Count, Node
 
 
+class Names(dict[Node, str]):
+    """Names of values by the order in which a text needs them: what is alike has one text."""
+
+    def __missing__(self, node: Node) -> str:
+        name = self[node] = f"v{len(self)}"
+        return name
+
+
 class Block:
     """The text of one kernel's block function, and what it is called with."""
 
-    def __init__(self, fusion: Fusion, kernel: Kernel, name: str, names: dict[Node, str]):
-        self.fusion, self.kernel, self.name, self.names = fusion, kernel, name, names
+    name = "NAME"  # until the text of its segment is made
+
+    def __init__(self, fusion: Fusion, kernel: Kernel):
+        self.fusion, self.kernel = fusion, kernel
+        self.names = Names()
         self.flat = not kernel.domain.columns
         self.arrays: dict[Node, str] = {}  # read or written
         self.scalars: dict[Node, str] = {}

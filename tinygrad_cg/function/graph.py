@@ -7,6 +7,7 @@ have done their work. Values are made once and never changed; passes build new g
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,7 @@ def in_order(outputs: Iterable[Value]) -> list[Value]:
 def _lines(graph: Graph) -> list[str]:
     """One line a value: ``%3 = multiply(%1, %2)  float64(4, 3)``."""
     names: dict[Value, str] = {value: f"x{i}" for i, value in enumerate(graph.inputs)}
+    numbers = count()
     lines = [f"{name}: {_type(value.aval)}" for value, name in names.items()]
     for value in graph.values():
         if value in names:
@@ -120,7 +122,7 @@ def _lines(graph: Graph) -> list[str]:
             names[value] = _literal(value.array)
             continue
         operands = [names[operand] for operand in value.inputs]
-        names[value] = name = f"%{sum(one.startswith('%') for one in names.values())}"
+        names[value] = name = f"%{next(numbers)}"
         if isinstance(value, Part):
             lines.append(f"{name} = {operands[0]}[{value.index}]  {_type(value.aval)}")
             continue

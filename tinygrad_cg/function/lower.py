@@ -8,6 +8,7 @@ view. All else is a call of the operation itself, on whole arrays, and right for
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -121,6 +122,7 @@ class Lowering:
 
     def __init__(self, graph: Graph):
         self.nodes: dict[Value, Node] = {}
+        self._shared = _shared_matrices(graph)
         for place, value in enumerate(graph.inputs):
             self.nodes[value] = Node("array", value.shape, value.dtype, (), place)
         for value in graph.values():
@@ -140,6 +142,10 @@ class Lowering:
             nodes = [value.aval, *operands]
             if all(node.dtype in FUSED and prod(node.shape) for node in nodes):
                 rule = RULES.get(primitive.name)
+                product = vector_product(value)
+                if product is not None and product[0] in self._shared:
+                    matrix, vector, turned = product
+                    return _by_rows(value, self.nodes[matrix], self.nodes[vector], turned)
                 if rule is None and primitive.kind == "elementwise":
                     rule = _elementwise
                 node = rule(value, *operands) if rule else None
@@ -355,6 +361,44 @@ def _variance(value: Value, x: Node) -> Node | None:
     squares = apply(kmath.square, apply(kmath.subtract, x, mean))
     total = fold("sum", squares, axes, value.params["keepdims"])
     return view(apply(kmath.divide, total, count, dtype=x.dtype), value.shape)
+
+
+# Products ------------------------------------------------------------------------------------
+
+
+def vector_product(value: Value) -> tuple[Value, Value, bool] | None:
+    """The matrix and the vector that are multiplied, and whether the matrix is transposed."""
+    if value.primitive is None or value.dtype.kind != "f":
+        return None
+    form = value.primitive.name, *[len(one.shape) for one in value.inputs]
+    if form not in (("matvec", 2, 1), ("matmul", 2, 2)):
+        return None
+    left, right = value.inputs
+    if right.shape[1:] in ((), (1,)):
+        matrix, vector, turned = left, right, False
+    elif left.shape[0] == 1:
+        matrix, vector, turned = right, left, True
+    else:
+        return None
+    if matrix.primitive is not None and matrix.primitive.name == "transpose":
+        turned ^= matrix.params["perm"][0] == 1
+        matrix = matrix.inputs[0]
+    return matrix, vector, turned
+
+
+def _shared_matrices(graph: Graph) -> set[Value]:
+    """The matrices that several products with vectors read: in a kernel they share a pass."""
+    values = [value for value in graph.values() if not isinstance(value.aval, list)]
+    found = [product[0] for product in map(vector_product, values) if product is not None]
+    return {matrix for matrix, count in Counter(found).items() if count > 1}
+
+
+def _by_rows(value: Value, matrix: Node, vector: Node, turned: bool) -> Node:
+    """A product with a vector as sums over the rows or the columns of the matrix."""
+    matrix, vector = cast(matrix, value.dtype), cast(vector, value.dtype)
+    vector = view(vector, (vector.size, 1) if turned else (vector.size,))
+    total = fold("sum", apply(kmath.multiply, matrix, vector), (0 if turned else 1,), False)
+    return view(total, value.shape)
 
 
 RULES: dict[str, Callable[..., Node | None]] = {

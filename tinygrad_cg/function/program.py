@@ -8,6 +8,7 @@ whatever the number of threads, so that results have the same bits on any.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,11 +17,11 @@ from numpy import empty
 
 from tinygrad_cg_kernels import generated, threads
 
-from .fuse import Fusion, Kernel, folding
+from .fuse import Fusion, folding
 from .generate import Block
 from .graph import Graph, Part, Value
 from .lower import Lowering, Node, behind
-from .segment import Segment, cut_rows
+from .segment import Segment, cut_rows, grouped
 
 
 def build(graph: Graph) -> Program:
@@ -28,7 +29,8 @@ def build(graph: Graph) -> Program:
     return Program(Fusion(Lowering(graph)), len(graph.inputs))
 
 
-Step = Callable[[list], None]
+_ARRAY = re.compile(r"\b[vx]\d+\b")
+_MAKES = re.compile(r"(v\d+, )*v\d+,? = ")
 
 
 class Program:
@@ -70,39 +72,49 @@ class Program:
                 hosts.setdefault(fusion.available[node], []).append(node)
         cuts = sorted(hosts)
         steps: list[str] = []
-        for place, segment in enumerate(self._segments(cuts)):
+        for place, segments in enumerate(self._segments(cuts)):
             if place:
-                for node in hosts[cuts[place - 1]]:
-                    steps.append(self._host(node))
-            if segment.kernels or segment.finals:
+                steps += [self._host(node) for node in hosts[cuts[place - 1]]]
+            for segment in segments:
                 self.sources.append(segment.source)
                 steps += self._run(segment, len(self.sources) - 1)
         return steps
 
-    def _segments(self, cuts: list[int]) -> list[Segment]:
-        """Texts are made from the last to the first, which must know what totals are needed."""
+    def _segments(self, cuts: list[int]) -> list[list[Segment]]:
+        """The segments before each cut, and after the last one.
+
+        Texts are made from the last to the first, which must know what totals are needed.
+        """
         fusion = self._fusion
-        kernels: list[list[Kernel]] = [[] for _ in range(len(cuts) + 1)]
+        blocks: list[list[Block]] = [[] for _ in range(len(cuts) + 1)]
         finals: list[list[Node]] = [[] for _ in range(len(cuts) + 1)]
         for kernel in sorted(fusion.kernels.values(), key=lambda one: one.stage):
-            kernels[sum(cut <= kernel.stage for cut in cuts)].append(kernel)
+            blocks[bisect_right(cuts, kernel.stage)].append(Block(fusion, kernel))
         for node in fusion.nodes:
             if node in fusion.stored and node.size == 1 and node.kind in ("apply", "slice"):
-                finals[sum(cut < fusion.available[node] for cut in cuts)].append(node)
+                finals[bisect_left(cuts, fusion.available[node])].append(node)
         wanted = {node for node in fusion.stored if _is_total(node)}
-        segments = []
-        for some, last in zip(reversed(kernels), reversed(finals), strict=True):
-            totals = [node for kernel in some for node in kernel.roots if _is_total(node)]
-            segment = Segment(fusion, some, last, self._names)
-            if not segment.large:
-                segment.finals = last + [node for node in totals if node in wanted]
-            self.kernels += len(some)
-            segment.text()
-            wanted.update(segment.arrays)
-            for nodes in segment.tables:
-                wanted.update(nodes)
-            segments.append(segment)
-        return segments[::-1]
+        found: list[list[Segment]] = []
+        for some, last in zip(reversed(blocks), reversed(finals), strict=True):
+            segments: list[Segment] = []
+            for group in reversed(grouped(some)):
+                segment = Segment(group, [] if segments else last)
+                if group or segment.finals:
+                    self._write(segment, wanted)
+                    segments.insert(0, segment)
+            found.insert(0, segments)
+        return found
+
+    def _write(self, segment: Segment, wanted: set[Node]) -> None:
+        """Make a segment's text; `wanted` are the totals to store, and get those that it reads."""
+        if not segment.large:
+            roots = [root for block in segment.blocks for root in block.kernel.roots]
+            segment.finals += [root for root in roots if root in wanted and _is_total(root)]
+        self.kernels += len(segment.blocks)
+        segment.text()
+        wanted.update(segment.arrays)
+        for nodes in segment.tables:
+            wanted.update(nodes)
 
     def _bind(self, name: str, value: Any) -> str:
         self._scope[name] = value
@@ -159,7 +171,7 @@ class Program:
         enter, dispatcher = generated.function(segment.source, "run", kinds)
         self.dispatchers.append(dispatcher)
         run = self._bind(f"segment_{place}", enter)
-        sizes = self._bind(f"sizes_{place}", np.array(segment.sizes, np.int64))
+        sizes = self._bind(f"sizes_{place}", np.array(segment.sizes.values, np.int64))
         names = [self._name(node) for node in nodes]
         plain = [
             name if node in written else f"plain({name})"
@@ -205,29 +217,28 @@ def _names(fusion: Fusion, inputs: int) -> dict[Node, str]:
 
 
 def _released(steps: list[str], results: list[str]) -> list[str]:
-    """The steps, and after its last use the release of each array."""
-    found: dict[str, int] = {}
+    """The steps, and after its last use the release of each array that a step made."""
+    made, last = set(), {}
     for place, step in enumerate(steps):
-        found.update((name, place) for name in re.findall(r"\b[vx]\d+\b", step))
-    kept = set(re.findall(r"\b[vx]\d+\b", " ".join(results)))
+        if found := _MAKES.match(step):
+            made.update(found[0].removesuffix(" = ").rstrip(",").split(", "))
+        last.update(dict.fromkeys(_ARRAY.findall(step), place))
+    kept = set(_ARRAY.findall(" ".join(results)))
+    unused: dict[int, list[str]] = {}
+    for name, place in last.items():
+        if name in made - kept:
+            unused.setdefault(place, []).append(name)
     lines: list[str] = []
     for place, step in enumerate(steps):
         lines.append(step)
-        last = [name for name, at in found.items() if at == place and name not in kept]
-        last = [name for name in last if name.startswith("v") and _assigned(name, steps)]
-        after_if = step.startswith("if ") or place + 1 == len(steps)
-        if last and not after_if:
-            lines.append(f"del {', '.join(last)}")
+        if place in unused and place + 1 < len(steps):
+            lines.append(f"del {', '.join(unused[place])}")
     return lines
-
-
-def _assigned(name: str, steps: list[str]) -> bool:
-    return any(re.match(rf"(v\d+, )*{name}\b.* = ", step) for step in steps)
 
 
 def _splitter(block: Block, segment: Segment, place: int, k: int, nodes: list[Node], shapes: dict):
     """A function of a kernel's arrays that runs it on all threads and returns its totals."""
-    address, owner = generated.block(segment.source, f"thread_{k}")
+    address, owner = generated.block(segment.source, segment.threads[k])
     rows, columns, stride = cut_rows(block.kernel)
     blocks = -(-rows // stride)
     head = segment.heads[k]
@@ -242,7 +253,7 @@ def _splitter(block: Block, segment: Segment, place: int, k: int, nodes: list[No
         table = [*head, *[kept[node].__array_interface__["data"][0] for node in nodes]]
         words = np.array(table, np.int64)
         start = words.__array_interface__["data"][0]
-        threads.split(address, (start, 0), (0, stride), rows, stride)
+        threads.split(address, (start, 0), (0, stride), rows, stride, max(columns, 1))
         return [_in_order(node, kept[node], shapes.get(node, node.shape)) for node in order]
 
     run.owner = owner  # pyright: ignore[reportFunctionMemberAccess]

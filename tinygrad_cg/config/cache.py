@@ -1,0 +1,16 @@
+"""What compiled programs leave on disk."""
+
+from tinygrad_cg_kernels import generated
+
+__all__ = ["clear_cache"]
+
+
+def clear_cache() -> None:
+    """Delete the source and the compiled code of all programs that `function` has fused.
+
+    Programs of this process, and of others, stay in use; later ones are compiled anew. They are
+    in the folder TINYGRAD_CG_CACHE_DIR (by default the user's cache folder), where those that
+    were not used for longest make way beyond TINYGRAD_CG_CACHE_LIMIT bytes (256 MiB). The
+    operations' own kernels stay.
+    """
+    generated.clear_cache()
