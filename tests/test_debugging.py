@@ -3,9 +3,12 @@
 import gc
 import inspect
 import linecache
+import subprocess
+import sys
 import threading
 import weakref
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -384,3 +387,27 @@ def test_the_first_that_is_not_finite():
     with trace() as found:
         tf.abs(tf.constant(np.array([1e200, 1e200])))
     assert found.events[-1].finite  # though its norm is too large for a float64
+
+
+def test_it_costs_nothing_until_it_is_used():
+    """Programs that watch nothing run the sweep itself, on frames without a level."""
+    program = """
+import sys
+sys.path[:0] = {paths}
+import tinygrad_cg as tf
+from tinygrad_cg import sweep
+assert sweep._sweep is sweep.sweep
+tf.grad(tf.custom_gradient(lambda x: (x * x, lambda dy: dy)))(1.0)
+assert sweep._sweep is sweep.sweep
+with tf.debugging.trace():
+    pass
+print(sweep._sweep is sweep.sweep)
+"""
+    root = Path(__file__).resolve().parent.parent
+    done = subprocess.run(
+        [sys.executable, "-c", program.format(paths=[str(root), str(root / "kernels")])],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "False\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .nans import debug_nans, disable_check_numerics, enable_check_numerics
 from .numerics import assert_all_finite, check_numerics
-from .trace import trace
+from .traces import trace
 
 __all__ = [
     "assert_all_finite",
