@@ -295,3 +295,13 @@ def test_one_value_repeated_by_strides_of_zero(count):
         assert multiply(y, repeated).tolist() == (2.0 * y).tolist()
         assert multiply(repeated, repeated).tolist() == [4.0] * count
         np.testing.assert_allclose(exponential(repeated), np.exp([2.0] * count), rtol=1e-15)
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 2)])
+def test_what_is_too_large_for_float16_is_infinite_without_a_warning(shape):
+    large = np.full(shape, 60000, np.float16)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        total = add(large, large)
+    assert total.dtype == np.float16
+    assert np.isposinf(total).all()

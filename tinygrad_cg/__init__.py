@@ -17,7 +17,6 @@ from . import (
     compat,
     config,
     contrib,
-    debugging,
     dtypes,
     errors,
     experimental,
@@ -64,8 +63,6 @@ from .config.cache import clear_cache
 from .config.threading import get_num_threads, set_num_threads
 from .convert import IndexedSlices, is_tensor
 from .custom_gradient import custom_gradient, grad_pass_through
-from .debugging import debug_nans
-from .derivatives import custom_derivatives
 from .dtypes import (
     DType,
     as_dtype,
@@ -331,6 +328,9 @@ _LATER = {
     "TensorSpec": ".function.signature",
     "assert_gradients": ".check",
     "check_gradients": ".check",
+    "custom_derivatives": ".derivatives",
+    "debug_nans": ".debugging",
+    "debugging": "",
     "function": ".function.function",
     "keras": "",
     "numpy": "",
@@ -343,8 +343,10 @@ _LATER = {
 globals().pop("function")
 
 if TYPE_CHECKING:
-    from . import keras, numpy, optimizers, test
+    from . import debugging, keras, numpy, optimizers, test
     from .check import assert_gradients, check_gradients
+    from .debugging import debug_nans
+    from .derivatives import custom_derivatives
     from .function.function import function
     from .function.signature import TensorSpec
     from .module import Module

@@ -20,6 +20,7 @@ from tinygrad_cg_kernels import inner, math, threads
 from tinygrad_cg_kernels.broadcast import Plan
 from tinygrad_cg_kernels.broadcast import plan as plan_for
 from tinygrad_cg_kernels.dtypes import BOOL, FLOAT64, computing, native, promote, real
+from tinygrad_cg_kernels.quiet import cast
 from tinygrad_cg_kernels.ranges import share
 
 KINDS = ("same", "float", "compare", "logical", "real", "select")
@@ -289,7 +290,7 @@ class Elementwise:
         out = empty(plan.shape, signature.target)
         if out.size:
             self._run(plan, (*arrays, out), signature)
-        return out if signature.target is signature.result else out.astype(signature.result)
+        return cast(out, signature.result)
 
     def _fill(self, arrays, signature: Signature, out: np.ndarray) -> np.ndarray:
         plan = self._plan(arrays, signature)
