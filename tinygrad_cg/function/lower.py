@@ -121,9 +121,9 @@ class Lowering:
 
     def __init__(self, graph: Graph):
         self.nodes: dict[Value, Node] = {}
-        self._counts = _counts(graph)
         for place, value in enumerate(graph.inputs):
             self.nodes[value] = Node("array", value.shape, value.dtype, (), place)
+        self._counts = _counts(graph)
         for value in graph.values():
             if value not in self.nodes:
                 self.nodes[value] = self._lowered(value)
