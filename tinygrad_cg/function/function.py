@@ -301,8 +301,8 @@ def function(
     are part of the signature; so are Variables, which may also be captured, and are read and
     assigned at each call. What Python itself does (print, append to a list, read a global) it
     does while the function is traced only. The result is differentiable at every order by
-    arguments, captured tensors and Variables; in `vmap` and forward mode the operations run one
-    by one.
+    arguments, captured tensors and Variables (zeros, not None, by those that only other outputs
+    depend on); in `vmap` and forward mode the operations run one by one.
 
     Raises OperatorNotAllowedInGraphError (a TypeError) where Python asks for a value: `if x > 0`,
     `float(x)`, `x.numpy()`; ValueError if Variables are made at other calls than the first. A

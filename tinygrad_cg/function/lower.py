@@ -125,12 +125,15 @@ class Lowering:
         self._shared = _shared_matrices(graph)
         for place, value in enumerate(graph.inputs):
             self.nodes[value] = Node("array", value.shape, value.dtype, (), place)
+        self._counts = _counts(graph)
         for value in graph.values():
             if value not in self.nodes:
                 self.nodes[value] = self._lowered(value)
         self.outputs = [self.nodes[value] for value in graph.outputs]
 
     def _lowered(self, value: Value) -> Node:
+        if value in self._counts:
+            return literal(self._counts[value], value.dtype)
         if value.array is not None:
             return _constant(value.array)
         operands = [self.nodes[operand] for operand in value.inputs]
@@ -157,14 +160,31 @@ class Lowering:
 
 def _constant(array: np.ndarray) -> Node:
     if not array.ndim and array.dtype in FUSED:
-        number = array.item()
-        return literal(Count(number) if _may_be_count(number) else array[()], array.dtype)
+        return literal(array[()], array.dtype)
     return Node("array", array.shape, array.dtype, (), array)
 
 
-def _may_be_count(number: float) -> bool:
-    """Whether a program may have it from a size, so that other sizes would have another text."""
-    return 1 < abs(number) < 2**31 and number == int(number)
+def _counts(graph: Graph) -> dict[Value, Count]:
+    """Whole numbers that something is divided by: they may be sizes, so they are parameters.
+
+    Elements are divided by 2, 4, 8 and 16 as these stand: that takes a multiplication.
+    """
+    values = [value for value in graph.values() if not isinstance(value.aval, list)]
+    largest = max((prod(value.shape) for value in values), default=0)
+    found = {}
+    for value in values:
+        if value.primitive is None or value.primitive.name != "divide":
+            continue
+        by = value.inputs[1]
+        if by.array is not None and by.shape == () and by.dtype.char in "fd":
+            number, few = by.array.item(), prod(value.shape) < largest
+            if (
+                1 < number < 2**31
+                and number == int(number)
+                and (few or number not in (2, 4, 8, 16))
+            ):
+                found[by] = Count(number)
+    return found
 
 
 # Elementwise ---------------------------------------------------------------------------------
