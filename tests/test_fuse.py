@@ -14,6 +14,7 @@ from tests.graph_cases import (
     arrays_for,
     assert_same,
     chain,
+    constant,
     cross_entropy,
     given,
     layer_norm,
@@ -195,6 +196,24 @@ def test_outputs_are_arrays_of_their_own():
 
 def test_no_inputs():
     check(Graph([], [apply("exp", number(1))]))
+
+
+def test_operations_on_constants_run_once():
+    table, x = constant(RNG.normal(size=(40, 50))), given((40, 10))
+    part = apply("getitem", table, key=(slice(None), slice(5, 15)))
+    turned = apply("transpose", table, perm=(1, 0))
+    graph = Graph([x], [apply("add", x, part), part, apply("matmul", turned, x)])
+    program = check(graph)
+    assert program.sources[0].count("run_") == 1  # the product
+    arrays = arrays_for(graph, RNG)
+    assert not np.may_share_memory(program(arrays)[1], program(arrays)[1])
+
+
+def test_strided_parts():
+    x = given((30, 40))
+    parts = [apply("getitem", x, key=(slice(None), slice(n, n + 20))) for n in (0, 7)]
+    turned = apply("transpose", parts[1], perm=(1, 0))
+    check(Graph([x], [apply("multiply", *parts), apply("exp", turned), parts[0]]))
 
 
 def test_strided_and_read_only_inputs():

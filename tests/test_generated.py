@@ -31,6 +31,7 @@ print(sum(one.stats.cache_hits[key] for one in program.dispatchers for key in on
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(generated, "_modules", {})
+    monkeypatch.setattr(generated, "_made", {})
     return tmp_path
 
 
@@ -93,9 +94,24 @@ def test_clear_cache(folder):
     assert_same(program, graph, arrays_for(graph, np.random.default_rng(0)))
 
 
+def test_another_process_clears_the_cache_meanwhile(folder, monkeypatch):
+    load = generated.load
+
+    def load_and_lose(source):
+        module = load(source)
+        for path in folder.rglob(f"{generated.PREFIX}*"):
+            path.unlink()
+        return module
+
+    monkeypatch.setattr(generated, "load", load_and_lose)
+    for graph in (log1pexp(40), log1pexp(70_000)):
+        assert_same(build(graph), graph, arrays_for(graph, np.random.default_rng(0)))
+
+
 def test_no_folder(monkeypatch):
     monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", "/proc/nowhere")
     monkeypatch.setattr(generated, "_modules", {})
+    monkeypatch.setattr(generated, "_made", {})
     graph = log1pexp(30)
     assert_same(build(graph), graph, arrays_for(graph, np.random.default_rng(0)))
 
@@ -104,6 +120,7 @@ def test_no_folder(monkeypatch):
 def test_loops_are_vectorised_and_call_nothing(monkeypatch):
     monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", "/proc/nowhere")
     monkeypatch.setattr(generated, "_modules", {})
+    monkeypatch.setattr(generated, "_made", {})
     (dispatcher,) = build(log1pexp(1000)).dispatchers
     (text,) = dispatcher.inspect_asm().values()
     assert not re.search(r"\b(exp|log1p|log|expm1)@?\w*\b\s*$", text, re.MULTILINE)

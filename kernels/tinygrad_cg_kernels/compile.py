@@ -153,7 +153,7 @@ def _decorated(decorator: Callable, function: Callable, cached: bool) -> Any:
         _config.CACHE_DIR = str(folder)
         try:
             return decorator(cache=True)(function)
-        except OSError:  # the disk is full, or another process has just cleared the cache
+        except (OSError, RuntimeError):  # the disk is full, or the source file was just deleted
             return decorator()(function)
         finally:
             _config.CACHE_DIR = previous

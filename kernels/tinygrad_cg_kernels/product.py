@@ -10,6 +10,7 @@ import ctypes
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -77,9 +78,10 @@ def multiply(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     panels, chunks = -(-columns // width), -(-rows // CHUNK)
     out = np.empty((rows, columns), x.dtype)
     packed = np.empty(panels * width * inner + lanes, x.dtype)
-    start = packed.ctypes.data + 63 & ~63
+    start = (packed.ctypes.data + 63) & ~63  # a vector's alignment
     addresses = [x.ctypes.data, y.ctypes.data, out.ctypes.data, start]
-    table = np.array([rows, inner, columns, *addresses, *x.strides, y.strides[0], chunks], np.int64)
+    numbers = [rows, inner, columns, *addresses, *x.strides, y.strides[0], chunks]
+    table = np.array(numbers, np.int64)
     pack, tiles = _kernels(x.dtype)
     pointers, steps = (table.ctypes.data, 0), (0, 1)
     threads.split(pack, pointers, steps, panels, 1, inner)
@@ -105,13 +107,8 @@ def _packer(kind: type) -> Callable:
     def pack(table, first, c, d, n):
         wide_vectors()
         numbers = vector(table, 11, np.int64)
-        inner, columns, source, start, step = (
-            numbers[1],
-            numbers[2],
-            numbers[4],
-            numbers[6],
-            numbers[9],
-        )
+        inner, columns, step = numbers[1], numbers[2], numbers[9]
+        source, start = numbers[4], numbers[6]
         left = integer(first) * width
         held = min(width, columns - left)
         lanes = 64 // size
@@ -119,14 +116,10 @@ def _packer(kind: type) -> Callable:
         for i in range(inner):
             line = vector(pointer(source + i * step + left * size), held, kind)
             panel = vector(pointer(start + (left * inner + i * padded) * size), padded, kind)
-            if held == width:
-                for j in range(np.uintp(width)):
-                    panel[j] = line[j]
-            else:
-                for j in range(np.uintp(held)):
-                    panel[j] = line[j]
-                for j in range(held, padded):
-                    panel[j] = 0
+            for j in range(np.uintp(held)):
+                panel[j] = line[j]
+            for j in range(held, padded):
+                panel[j] = 0
 
     return pack
 
@@ -200,7 +193,7 @@ def _tile(vectors: int) -> Callable:
 class _Tile:
     """The instructions that compute a tile."""
 
-    def __init__(self, kind: ir.Type, vectors: int, builder: ir.IRBuilder):
+    def __init__(self, kind: ir.Type, vectors: int, builder: Any):
         self.kind, self.builder = kind, builder
         self.size = 4 if isinstance(kind, ir.FloatType) else 8
         self.lanes = 64 // self.size
@@ -246,7 +239,7 @@ class _Tile:
             total = builder.select(is_first, total, builder.fadd(before, total))
             builder.store(total, target).align = self.size
 
-    def _products(self, lines: list, offset: ir.Value, panel: ir.Value, sums: dict) -> dict:
+    def _products(self, lines: list, offset: Any, panel: Any, sums: dict) -> dict:
         """The sums with one more product each."""
         builder = self.builder
         right = []

@@ -29,6 +29,8 @@ def build(graph: Graph) -> Program:
     return Program(Fusion(Lowering(graph)), len(graph.inputs))
 
 
+LARGEST = 2**20
+"""Elements of a constant that is computed beforehand."""
 _ARRAY = re.compile(r"\b[vx]\d+\b")
 _MAKES = re.compile(r"(v\d+, )*v\d+,? = ")
 
@@ -47,6 +49,10 @@ class Program:
         for node in fusion.outputs:
             if behind(node).kind not in ("array", "literal", "host"):
                 self._shapes.setdefault(behind(node), node.shape)
+        self._constants: set[Node] = set()  # operations that have been run already
+        self._fed = {
+            behind(one) for node in fusion.nodes if node.kind == "host" for one in node.operands
+        }
         self._scope: dict[str, Any] = {"empty": empty, "plain": _plain, "array": np.array}
         steps = self._planned()
         names = ", ".join([f"x{place}" for place in range(inputs)])
@@ -74,7 +80,8 @@ class Program:
         steps: list[str] = []
         for place, segments in enumerate(self._segments(cuts)):
             if place:
-                steps += [self._host(node) for node in hosts[cuts[place - 1]]]
+                for node in hosts[cuts[place - 1]]:
+                    steps += self._host(node)
             for segment in segments:
                 self.sources.append(segment.source)
                 steps += self._run(segment, len(self.sources) - 1)
@@ -135,7 +142,7 @@ class Program:
 
     # steps, each some lines of the call
 
-    def _host(self, node: Node) -> str:
+    def _host(self, node: Node) -> list[str]:
         operands = []
         for one in node.operands:
             made = behind(one)
@@ -144,7 +151,26 @@ class Program:
             operands.append(name if same else f"{name}.reshape({one.shape})")
         name = self._name(node)
         run = self._bind(f"run_{name}", _runner(node))
-        return f"{name} = {run}({', '.join(operands)})"
+        text = f"{run}({', '.join(operands)})"
+        if self._is_constant(node):
+            self._constants.add(node)
+            self._scope[name] = _plain(eval(text, self._scope))
+            return []
+        if node not in self._fed and _is_strided(node):
+            text = f"plain({text})"
+        return [f"{name} = {text}"]
+
+    def _is_constant(self, node: Node) -> bool:
+        """Whether an operation's result is the same in all calls, and worth keeping."""
+        value, operands = node.detail, [behind(one) for one in node.operands]
+        if not isinstance(value, Value) or value.primitive is None or node.dtype == object:
+            return False
+        if value.primitive.kind in ("impure", "user") or node.size > LARGEST or not operands:
+            return False
+        return all(
+            one in self._constants or (one.kind == "array" and not isinstance(one.detail, int))
+            for one in operands
+        )
 
     def _run(self, segment: Segment, place: int) -> list[str]:
         if not segment.large:
@@ -203,7 +229,11 @@ class Program:
         outputs = self._fusion.outputs
         made, shape = behind(outputs[place]), outputs[place].shape
         name = self._name(made)
-        if _is_fresh(made) and all(behind(one) is not made for one in outputs[:place]):
+        if (
+            made not in self._constants
+            and _is_fresh(made)
+            and all(behind(one) is not made for one in outputs[:place])
+        ):
             return name if self._shape(made) == shape else f"{name}.reshape({shape})"
         return f"array({name}, order='C').reshape({shape})"
 
@@ -262,7 +292,17 @@ def _splitter(block: Block, segment: Segment, place: int, k: int, nodes: list[No
 
 def _plain(array: np.ndarray) -> np.ndarray:
     """An array as kernels take it: aligned, and in row-major order."""
-    return np.require(array, None, ("C", "A"))
+    flags = array.flags
+    return array if flags.c_contiguous and flags.aligned else np.require(array, None, ("C", "A"))
+
+
+def _is_strided(node: Node) -> bool:
+    """Whether an operation gives a view that kernels cannot read, as far as shapes tell."""
+    value = node.detail
+    if not isinstance(value, Value) or value.primitive is None or not value.primitive.aliases:
+        return False
+    result = _runner(node)(*[empty(one.shape, one.dtype) for one in node.operands])
+    return not result.flags.c_contiguous
 
 
 def _is_total(node: Node) -> bool:
