@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tests.check_faults import FAULTS, draw, draw_fault, function_of, ruled
+from tests.check_faults import FAULTS, composition, draw, draw_fault, function_of, ruled
 from tests.check_rules import (
     RIGHT,
     WRONG,
@@ -123,6 +123,18 @@ def test_no_right_rule_is_called_wrong(chunk):
         assert len(doubtful) <= 2, (seed, example.primitive.name, report)
 
 
+@pytest.mark.parametrize("chunk", range(5))
+def test_no_composition_of_right_rules_is_called_wrong(chunk):
+    """Operations and custom gradients in and after each other, kinks among them."""
+    for seed in range(chunk, 100, 5):
+        rng = np.random.default_rng(seed)
+        function = composition(rng)
+        dtype = ("float64", "float32")[seed % 2]
+        x, y = [rng.normal(size=6).astype(dtype) for _ in range(2)]
+        report = tf.check_gradients(function, x, y, order=int(rng.integers(1, 4)), seed=seed)
+        assert report.ok, (seed, report)
+
+
 # The documents' examples ---------------------------------------------------------------------
 
 
@@ -166,9 +178,20 @@ def test_a_gradient_that_was_not_summed():
     def shifted(x, b):
         return x + b, lambda dy: (dy, dy)
 
+    nameless = tf.custom_gradient(lambda x, b: (x + b, lambda dy: (dy, dy)))
+    report = tf.check_gradients(nameless, np.ones((2, 3)), np.ones((1, 3)))
+    assert "over axes [0]" in words(report)
     report = tf.check_gradients(shifted, np.ones((2, 3)), np.ones((1, 3)))
     assert {row.verdict for row in report.rows} == {"raises"}
     assert "tf.reduce_sum(dy, axis=[0], keepdims=True)" in code_of(report)
+
+
+def test_adapted_gradients_are_remarks():
+    total = tf.custom_gradient(lambda x: (tf.reduce_sum(3.0 * x), lambda dy: 3.0 * dy))
+    report = tf.check_gradients(total, np.ones(4))
+    assert report.ok
+    assert "is a scalar, input `x` has shape (4,)" in words(report)
+    assert {one.name: one.holds for one in report.properties}["shapes and dtypes fit"] is None
 
 
 def test_a_captured_tensor_is_named_as_the_user_does():
@@ -266,6 +289,22 @@ def test_variables_count_as_arguments():
     assert v.numpy().tolist() == [1.0, 2.0]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_variables_of_less_precision(dtype):
+    rng = np.random.default_rng(0)
+    w = tf.Variable(rng.normal(size=(4, 6)).astype(dtype), name="w")
+    x = rng.normal(size=(3, 4)).astype("float32")
+    report = tf.check_gradients(lambda x: tf.sin(log1pexp(x @ w)), x)
+    assert report.ok, report
+    assert {row.verdict for row in report.rows} == {"true"}, report
+    assert w.dtype == dtype
+
+    def wrong(x):
+        return tf.sin(wrong_factor(x @ w))
+
+    assert tf.check_gradients(wrong, x).first_false_order == 1
+
+
 def test_structures():
     def function(inputs, scale=2.0):
         return {"product": inputs["a"] * inputs["b"], "sum": [inputs["a"] * scale]}
@@ -335,6 +374,12 @@ def test_beside_a_kink_there_is_none():
         pytest.param(lambda x: (x - 1.0) ** 4, 1.0, id="flat"),
         pytest.param(tf.round, np.array([1.3, 2.2]), id="steps"),
         pytest.param(tf.tanh, 20.0, id="saturated"),
+        pytest.param(
+            ruled(lambda x: tf.nn.softmax(1e3 * x)), np.array([0.3, -0.4, 0.37]), id="underflows"
+        ),
+        pytest.param(
+            lambda x: tf.sin((1e3 * x) ** 2), np.array([-10.1, 3.3]), id="oscillates wildly"
+        ),
         pytest.param(tf.sin, np.zeros((0, 3)), id="empty"),
     ],
 )
@@ -386,6 +431,17 @@ def test_full_compares_every_element():
     assert (false[0].value, false[0].reference) == (pytest.approx(27.1), pytest.approx(27.0))
     assert "x[2]" in str(report)
     assert tf.check_gradients(cube, np.array([1.0, 2.0, 3.0]), full=True).ok
+
+
+def test_a_function_that_is_not_defined_everywhere():
+    def function(x):
+        if float(x) != 2.0:
+            raise ValueError("only at 2")
+        return x * x
+
+    report = tf.check_gradients(function, np.array(2.0), modes="reverse")
+    assert report.ok
+    assert rows(report, 1)[0].verdict == "inconclusive"
 
 
 def test_references_are_named():

@@ -31,7 +31,10 @@ from .verdicts import (
 
 @dataclass
 class Property:
-    """A property that rules must have whatever they compute: whether it `holds`, and in words."""
+    """A property that rules must have whatever they compute: whether it `holds`, and in words.
+
+    None where it does so only because gradients were adapted.
+    """
 
     name: str
     holds: bool | None
@@ -60,6 +63,7 @@ class Orders:
         for order in range(1, self.order + 1):
             if not self._one_order(order):
                 break
+        self._look_at_shapes()
         self._compare_modes()
 
     # One order -------------------------------------------------------------------------------
@@ -138,7 +142,10 @@ class Orders:
         ways[place] = problem.last[place]
 
         def line(step: float) -> tuple[float, float]:
-            found = problem.measure(moved(self._base, ways, step), order - 1, start)
+            try:
+                found = problem.measure(moved(self._base, ways, step), order - 1, start)
+            except Exception:  # it is not defined there
+                return math.nan, math.nan
             return found.value or 0.0, found.size
 
         def complex_line(step: complex) -> tuple[Any, float]:
@@ -230,17 +237,18 @@ class Orders:
             verdict,
             detail,
         )
-        if verdict == TRUE and abs((own.value or 0.0) - (value.value or 0.0)) > 0.01 * value.size:
+        lost = abs((own.value or 0.0) - (value.value or 0.0)) > 0.01 * value.size
+        if verdict == TRUE and lost and mode == "reverse":
             self.inaccurate.append(row)
         return row
 
     def _non_finite(self, reference: Reference) -> str:
         size = max(abs(reference.value), reference.size)
         known = math.isfinite(reference.value) and reference.error <= 1e-3 * size
-        return NOT_FINITE if known else INCONCLUSIVE
+        return self._overflow(reference) if known else INCONCLUSIVE
 
     def _overflow(self, reference: Reference) -> str:
-        """For a value that is finite in float64 alone: whether it must be finite."""
+        """For a value that is not finite: whether it must be, in the dtypes of the sources."""
         largest = min(float(np.finfo(one.dtype).max) for one in self.problem.point)
         return INCONCLUSIVE if abs(reference.value) > 0.1 * largest else NOT_FINITE
 
@@ -410,6 +418,7 @@ class Orders:
                 return
             expected, got = (one.value or 0.0) + (other.value or 0.0), both.value or 0.0
             allowed = self._accuracy.relative * max(one.size, other.size, both.size)
+            allowed += 16 * max(one.rounding, other.rounding, both.rounding)
             if abs(expected - got) > allowed:
                 allowed += self._noise(functools.partial(difference, place))
             if abs(expected - got) > allowed:
@@ -451,6 +460,15 @@ class Orders:
     def _asymmetry(self) -> float:
         one, other = self._mixed()
         return (one.value or 0.0) - (other.value or 0.0)
+
+    def _look_at_shapes(self) -> None:
+        """Whether gradients had to be adapted to their inputs; what cannot be is an error."""
+        if any("reverse" in key for key in self.errors):
+            return
+        notices = [notice for one in self.recorders.values() for notice in one.notices]
+        adapted = [one.message for one in notices if one.key.startswith(("scalar", "dtype"))]
+        detail = adapted[0] if adapted else ""
+        self.properties.append(Property("shapes and dtypes fit", None if adapted else True, detail))
 
     def _compare_modes(self) -> None:
         """Forward mode against reverse mode, from the rows."""
