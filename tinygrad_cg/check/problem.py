@@ -213,6 +213,19 @@ class Problem:
         finally:
             state.overrides = before
 
+    @contextlib.contextmanager
+    def weighed_by(self, factor: float) -> Iterator[None]:
+        """The weights are larger by a factor, which derivatives are then divided by.
+
+        That changes how everything is rounded, and nothing else.
+        """
+        before = self.weights
+        self.weights = [factor * weight for weight in before]
+        try:
+            yield
+        finally:
+            self.weights = before
+
     def run(self, sources: list) -> list[Tensor]:
         """The flat outputs that have derivatives."""
         args, kwargs = self._nested(sources[: len(self.places)])

@@ -74,15 +74,22 @@ class Ladder:
         return self._best()[2]
 
     def _best(self) -> tuple[float, float, int]:
+        """The extrapolation with the smallest error, which is at least what finer levels differ
+        by: two coarse ones may agree by chance."""
         value, error, level = float("nan"), float("inf"), 0
-        for i, row in enumerate(self.rows):
+        finer: list[tuple[float, float]] = []
+        for i in range(len(self.rows) - 1, 0, -1):
+            row, noise = self.rows[i], self.noises[i] + self.extra / (self.step * 0.5**i)
             for depth in range(1, len(row)):
                 spread = max(
                     abs(row[depth] - row[depth - 1]), abs(row[depth] - self.rows[i - 1][depth - 1])
                 )
-                estimate = spread + self.noises[i] + self.extra / (self.step * 0.5**i)
+                apart = max((abs(row[depth] - one) - more for one, more in finer), default=0.0)
+                estimate = max(spread + noise, apart)
                 if estimate < error:
                     value, error, level = row[depth], estimate, i
+            if np.isfinite(row[1]):
+                finer.append((row[1], 4 * noise))
         return value, error, level
 
     def may_have_kink(self) -> bool:

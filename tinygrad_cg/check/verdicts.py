@@ -97,8 +97,9 @@ class Judge:
         scale: float,
         accuracy: Accuracy,
         complex_line: Callable[[complex], tuple[complex, float]] | None = None,
+        other_line: Line | None = None,
     ):
-        self.line = line
+        self.other_line = other_line or line
         self.scale = scale
         self.accuracy = accuracy
         self.ladder = Ladder(line, scale, accuracy.precision)
@@ -108,7 +109,7 @@ class Judge:
             if complex_line is not None:
                 self.exact = by_complex_step(complex_line, self.ladder)
 
-    def verdict(self, value: Product, again: Callable[[], list[Product]]) -> tuple[str, Reference]:
+    def verdict(self, value: Product, again: Callable[[], list[float]]) -> tuple[str, Reference]:
         """The verdict on a value; `again` gives it at points next to this one, on demand."""
         number = value.value or 0.0
         floor = 16 * self.accuracy.precision * value.size
@@ -146,13 +147,12 @@ class Judge:
         return decide(number, reference, self.accuracy, floor)
 
     def _accuse(
-        self, number: float, floor: float, again: Callable[[], list[Product]]
+        self, number: float, floor: float, again: Callable[[], list[float]]
     ) -> tuple[str, Reference]:
         """Nothing is called wrong before its noise is measured and another reference agrees."""
         self.ladder.measure_noise()
-        others = [one.value or 0.0 for one in again()]
-        floor += 10 * max((abs(one - number) for one in others), default=0.0)
-        second = Ladder(self.line, self.scale, self.accuracy.precision, factor=0.37)
+        floor += 10 * max((abs(one - number) for one in again()), default=0.0)
+        second = Ladder(self.other_line, self.scale, self.accuracy.precision, factor=0.37)
         second.extra = self.ladder.extra
         while len(second.rows) < LEVELS - 4:
             second.refine()
