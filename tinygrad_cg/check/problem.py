@@ -17,7 +17,7 @@ import numpy as np
 from .. import nest
 from ..convert import convert, is_differentiable, is_tensor, is_weak
 from ..forward import ForwardAccumulator
-from ..levels import Listener, push, remove, remove_listener, state
+from ..levels import Level, Listener, push, remove, remove_listener, state
 from ..ops.complex import conj, real
 from ..ops.elementwise import add, multiply, square
 from ..ops.reductions import reduce_sum
@@ -26,6 +26,7 @@ from ..rules import Definition
 from ..tape import GradientTape
 from ..tensor import Tensor
 from ..variable import Variable
+from .recorder import Rough
 
 Point = list[np.ndarray]  # the value of each source
 
@@ -93,6 +94,7 @@ class Problem:
 
     def __init__(self, f: Callable[..., Any], args: Sequence, kwargs: dict, seed: int, order: int):
         self.f = f
+        self.level: Level | None = None
         self.definition = Definition(getattr(f, "_function", f))
         self.definition.role = "the checked function"
         self.structure = (list(args), dict(kwargs))
@@ -208,23 +210,19 @@ class Problem:
             if source.variable is not None
         }
         try:
-            with watched_by(observer or Silent(), level):
+            with watched_by(observer or Silent(), level or self.level):
                 yield self.tensors(point)
         finally:
             state.overrides = before
 
     @contextlib.contextmanager
-    def weighed_by(self, factor: float) -> Iterator[None]:
-        """The weights are larger by a factor, which derivatives are then divided by.
-
-        That changes how everything is rounded, and nothing else.
-        """
-        before = self.weights
-        self.weights = [factor * weight for weight in before]
+    def rough(self, seed: int) -> Iterator[None]:
+        """All that is computed inside is rounded at random."""
+        self.level = Rough(seed)
         try:
             yield
         finally:
-            self.weights = before
+            self.level = None
 
     def run(self, sources: list) -> list[Tensor]:
         """The flat outputs that have derivatives."""
@@ -424,13 +422,18 @@ def _signed(generator: Any, like: np.ndarray) -> np.ndarray:
 def _sizes(value: np.ndarray) -> np.ndarray:
     """How far each element may move: its magnitude, or a typical one where it is tiny."""
     sizes = np.abs(np.where(np.isfinite(value), value, 1.0))
-    typical = float(np.sqrt(np.mean(sizes**2))) if sizes.size else 1.0
-    typical = typical or 1.0
+    typical = _typical(sizes)
     return np.where(sizes > 1e-3 * typical, sizes, typical)
 
 
 def _scale(value: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(_sizes(value) ** 2))) if value.size else 1.0
+    return _typical(_sizes(value))
+
+
+def _typical(sizes: np.ndarray) -> float:
+    """The root of the mean square; 1 for nothing, and for zeros."""
+    largest = float(sizes.max(initial=0.0))
+    return largest * float(np.sqrt(np.mean((sizes / largest) ** 2))) if largest else 1.0
 
 
 def _way(generator: Any, value: np.ndarray) -> np.ndarray:

@@ -23,6 +23,10 @@ from ..primitive import apply
 from ..rules import Definition, place_of
 from ..tensor import Tensor
 
+EXACT = (  # what computes nothing that must be rounded; rules compare with results of these
+    *("absolute", "ceil", "clip", "conj", "floor", "imag", "max", "maximum", "min", "minimum"),
+    *("negative", "real", "relu", "round", "sign", "where"),
+)
 CUTS = ("stop_gradient", "round", "floor", "ceil", "sign")  # they end a derivative
 
 
@@ -124,7 +128,6 @@ class Recorder(Level):
         self.notices: list[Notice] = []
         self.bad: list[Bad] = []
         self.coarsest = 0.0  # the precision of the least precise result that depends on sources
-        self.largest = 0.0  # the magnitude of the largest of these results
         self._by_definition: dict[int, Seen] = {}
 
     # The level -------------------------------------------------------------------------------
@@ -138,18 +141,10 @@ class Recorder(Level):
                 self._cut(primitive.name)
             for one in outs:
                 if one.dtype.kind in "fc":
-                    self._measure(one._data)
+                    self.coarsest = max(self.coarsest, float(np.finfo(one.dtype).eps))
         if self.hunting and len(self.bad) < 8:
             self._hunt(primitive, inputs, outs)
         return out
-
-    def _measure(self, data: Any) -> None:
-        self.coarsest = max(self.coarsest, float(np.finfo(data.dtype).eps))
-        if type(data) is np.ndarray and data.size:
-            with np.errstate(all="ignore"):
-                largest = float(max(abs(data.max()), abs(data.min())))
-            if np.isfinite(largest):
-                self.largest = max(self.largest, largest)
 
     def custom_called(self, call: Any, function: Any, args: tuple, kwargs: dict) -> None:
         """A custom gradient was called: its arguments, without their records."""
@@ -242,6 +237,29 @@ class Recorder(Level):
                 Place(*users_line()[:2]),
             )
         )
+
+
+class Rough(Level):
+    """Rounds each result at random, to see what rounding does to what comes of it."""
+
+    def __init__(self, seed: int):
+        self.generator = np.random.default_rng(seed)
+
+    def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
+        """Carry out an operation, and change its result by a unit in the last place or so."""
+        out = apply(primitive, inputs, params)
+        exact = primitive.kind == "move" or primitive.name in EXACT
+        for one in out if isinstance(out, list) else [out]:
+            data = one._data
+            if data.dtype.kind in "fc" and type(data) is np.ndarray and not exact:
+                with np.errstate(all="ignore"):
+                    noise = self.generator.uniform(-1.0, 1.0, data.shape) * np.finfo(data.dtype).eps
+                    one._data = np.asarray(data * (1.0 + noise), data.dtype)
+        return out
+
+    def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
+        """The outputs anew, as for no level."""
+        return settle(state.frame, call, inputs, outputs)
 
 
 def closed_over(function: Any) -> dict[str, Any]:

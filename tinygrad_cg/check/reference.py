@@ -69,6 +69,12 @@ class Ladder:
         size = self.size / self.scale
         return Reference(value, error, DIFFERENCES, self.has_kink(), size)
 
+    def converged(self) -> bool:
+        """Whether the steps were small enough, for an oscillation say, to show a derivative."""
+        value, error, level = self._best()
+        noise = self.noises[level] + self.extra / (self.step * 0.5**level)
+        return error <= 0.1 * abs(value) or error <= 100 * noise
+
     def _best_level(self) -> int:
         """The level that this is of."""
         return self._best()[2]
@@ -112,7 +118,7 @@ class Ladder:
         slope = abs(self.rows[level][0])
         return bend > 50 * self.noises[level] and bend > 1e-4 * max(slope, self.size / self.scale)
 
-    def measure_noise(self) -> None:
+    def jumps(self) -> float:
         """How much the values jump about, as fourth differences show it (Hamming).
 
         Between points as far apart as the best step; if all is flat there that was not further
@@ -124,7 +130,7 @@ class Ladder:
         spacing = self.step * 0.5**level / (8 if stepped else 2)
         values = [self.line(i * spacing)[0] for i in range(-4, 5)]
         differences = np.diff(values, 4)
-        self.extra = float(np.max(np.abs(differences))) / 70**0.5
+        return float(np.max(np.abs(differences))) / 70**0.5
 
 
 def by_complex_step(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from math import isfinite
 from typing import NamedTuple
@@ -61,10 +62,9 @@ class Row:
 
 
 class Accuracy(NamedTuple):
-    """The precision that the function computes in, and the largest number on the way."""
+    """The precision that the function computes in, and the error allowed for it."""
 
     precision: float
-    largest: float = 1.0
 
     @property
     def relative(self) -> float:
@@ -89,19 +89,23 @@ def decide(value: float, reference: Reference, accuracy: Accuracy, floor: float)
 
 
 class Judge:
-    """References for one line through the point, refined until a verdict is clear."""
+    """References for one line through the point, refined until a verdict is clear.
+
+    Inside ``rough(seed)`` everything is rounded otherwise, at random.
+    """
 
     def __init__(
         self,
         line: Line,
         scale: float,
         accuracy: Accuracy,
+        rough: Callable[[int], AbstractContextManager],
         complex_line: Callable[[complex], tuple[complex, float]] | None = None,
-        other_line: Line | None = None,
     ):
-        self.other_line = other_line or line
+        self.line = line
         self.scale = scale
         self.accuracy = accuracy
+        self.rough = rough
         self.ladder = Ladder(line, scale, accuracy.precision)
         self.exact: Reference | None = None
         if isfinite(self.ladder.middle):
@@ -109,22 +113,23 @@ class Judge:
             if complex_line is not None:
                 self.exact = by_complex_step(complex_line, self.ladder)
 
-    def verdict(self, value: Product, again: Callable[[], list[float]]) -> tuple[str, Reference]:
-        """The verdict on a value; `again` gives it at points next to this one, on demand."""
+    def verdict(self, value: Product, again: Callable[[], float]) -> tuple[str, Reference]:
+        """The verdict on a value, which `again` computes anew."""
         number = value.value or 0.0
         floor = 16 * self.accuracy.precision * value.size
         if self.exact is not None:
             found = decide(number, self.exact, self.accuracy, floor)
             if found == TRUE:
                 return found, self.exact
-        reference = self._refined(number, floor, self.ladder)
-        found = self._settled(number, floor, reference)
-        if found in (TRUE, KINK, INCONCLUSIVE):
+        reference = self.refined(number, floor)
+        found = KINK if reference.kink else decide(number, reference, self.accuracy, floor)
+        if found is not None:
             return found, reference
         return self._accuse(number, floor, again)
 
-    def _refined(self, number: float, floor: float, ladder: Ladder) -> Reference:
+    def refined(self, number: float = 0.0, floor: float = 0.0) -> Reference:
         """As many levels as it takes to say that the value is right, or all of them."""
+        ladder = self.ladder
         if not isfinite(ladder.middle):
             return Reference(float("nan"), float("inf"))
         while len(ladder.rows) < LEVELS:
@@ -141,34 +146,39 @@ class Judge:
             ladder.refine()
         return ladder.best()
 
-    def _settled(self, number: float, floor: float, reference: Reference) -> str | None:
-        if reference.kink:
-            return KINK
-        return decide(number, reference, self.accuracy, floor)
-
     def _accuse(
-        self, number: float, floor: float, again: Callable[[], list[float]]
+        self, number: float, floor: float, again: Callable[[], float]
     ) -> tuple[str, Reference]:
         """Nothing is called wrong before its noise is measured and another reference agrees."""
-        self.ladder.measure_noise()
-        floor += 10 * max((abs(one - number) for one in again()), default=0.0)
-        second = Ladder(self.other_line, self.scale, self.accuracy.precision, factor=0.37)
-        second.extra = self.ladder.extra
+        noise = 3 * noise_of(number, again, self.rough)
+        ladder = self.ladder
+        jumps = noise_of(ladder.middle, lambda: self.line(0.0)[0], self.rough)
+        ladder.extra = max(jumps, ladder.jumps())
+        second = Ladder(self.line, self.scale, self.accuracy.precision, factor=0.37)
+        second.extra = ladder.extra
         while len(second.rows) < LEVELS - 4:
             second.refine()
-        one, other = self.ladder.best(), second.best()
+        one, other = ladder.best(), second.best()
         if second.has_kink():
             return KINK, one
         spread = abs(one.value - other.value)
         if self.exact is not None:
             spread = max(spread, abs(one.value - self.exact.value))
-        error = max(one.error, spread)
-        if not any(row[0] for row in self.ladder.rows):  # rounded to a constant, perhaps
-            error = max(
-                error, 8 * self.accuracy.precision * self.accuracy.largest / self.ladder.step
-            )
-        reference = one._replace(error=error)
+        reference = one._replace(error=max(one.error, spread) + noise)
+        if not (isfinite(reference.error) and ladder.converged()):
+            return INCONCLUSIVE, reference
         found = decide(number, reference, self.accuracy, floor)
         if found is None and self.exact is not None:
             reference = self.exact
         return found or WRONG, reference
+
+
+def noise_of(
+    value: float, compute: Callable[[], float], rough: Callable[[int], AbstractContextManager]
+) -> float:
+    """How far a value is off by rounding: what it is when everything is rounded otherwise."""
+    found = [0.0]
+    for seed in range(4):
+        with rough(seed):
+            found.append(abs(compute() - value))
+    return max(one for one in found if isfinite(one))
