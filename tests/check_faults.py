@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tinygrad_cg as tf
+from tests import check_rules
 from tests.op_cases import (
     Example,
     elementwise_example,
@@ -89,6 +90,43 @@ def pulled(function: Callable[..., Any], operands: Any, dy: Any) -> list:
         tape.watch(operands)
         y = function(*operands)
     return tape.gradient(y, operands, output_gradients=dy, unconnected_gradients="zero")
+
+
+UNARY = (
+    *(tf.sin, tf.tanh, tf.sigmoid, tf.square, tf.abs, tf.sort, tf.cumsum, tf.nn.softmax),
+    *(check_rules.log1pexp, check_rules.softplus, check_rules.cube, check_rules.wrapped),
+    *(check_rules.fused_with_upstream, check_rules.with_a_tape, check_rules.rectified),
+    lambda x: tf.sqrt(tf.abs(x) + 0.5),
+    lambda x: x - tf.reduce_mean(x),
+    lambda x: tf.clip_by_value(x, -0.8, 0.9),
+    lambda x: tf.gather(x, tf.constant([0, 0, 3, 4, 5, 2])),
+    lambda x: tf.where(x > 0, x, 0.1 * x),
+)
+BINARY = (
+    *(tf.add, tf.multiply, tf.subtract, tf.maximum),
+    lambda a, b: a / (1.5 + tf.cos(b)),
+    lambda a, b: tf.where(a > b, a, b * b),
+)
+
+
+def composition(rng: np.random.Generator) -> Callable[..., Any]:
+    """A random function of two vectors of 6 elements, right at every order."""
+    steps = []
+    for _ in range(rng.integers(2, 7)):
+        choices = UNARY if rng.integers(3) else BINARY
+        step = choices[rng.integers(len(choices))]
+        if rng.integers(2):
+            step = ruled(step)
+        steps.append((step, choices is BINARY, int(rng.integers(6))))
+
+    def function(x, y):
+        values = [x, y]
+        for step, of_two, other in steps:
+            more = [tf.identity(values[other % len(values)])] if of_two else []
+            values.append(step(values[-1], *more))
+        return values[-1]
+
+    return function
 
 
 def replaced(gradients: Any, place: int, change: Callable[[Any], Any]) -> list:

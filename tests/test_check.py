@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tests.check_faults import FAULTS, draw, draw_fault, function_of, ruled
+from tests.check_faults import FAULTS, composition, draw, draw_fault, function_of, ruled
 from tests.check_rules import (
     RIGHT,
     WRONG,
@@ -121,6 +121,18 @@ def test_no_right_rule_is_called_wrong(chunk):
         assert report.ok, (seed, example.primitive.name, report)
         doubtful = [row for row in report.rows if row.verdict != "true"]
         assert len(doubtful) <= 2, (seed, example.primitive.name, report)
+
+
+@pytest.mark.parametrize("chunk", range(5))
+def test_no_composition_of_right_rules_is_called_wrong(chunk):
+    """Operations and custom gradients in and after each other, kinks among them."""
+    for seed in range(chunk, 100, 5):
+        rng = np.random.default_rng(seed)
+        function = composition(rng)
+        dtype = ("float64", "float32")[seed % 2]
+        x, y = [rng.normal(size=6).astype(dtype) for _ in range(2)]
+        report = tf.check_gradients(function, x, y, order=int(rng.integers(1, 4)), seed=seed)
+        assert report.ok, (seed, report)
 
 
 # The documents' examples ---------------------------------------------------------------------
@@ -335,6 +347,12 @@ def test_beside_a_kink_there_is_none():
         pytest.param(lambda x: (x - 1.0) ** 4, 1.0, id="flat"),
         pytest.param(tf.round, np.array([1.3, 2.2]), id="steps"),
         pytest.param(tf.tanh, 20.0, id="saturated"),
+        pytest.param(
+            ruled(lambda x: tf.nn.softmax(1e3 * x)), np.array([0.3, -0.4, 0.37]), id="underflows"
+        ),
+        pytest.param(
+            lambda x: tf.sin((1e3 * x) ** 2), np.array([-10.1, 3.3]), id="oscillates wildly"
+        ),
         pytest.param(tf.sin, np.zeros((0, 3)), id="empty"),
     ],
 )
@@ -386,6 +404,17 @@ def test_full_compares_every_element():
     assert (false[0].value, false[0].reference) == (pytest.approx(27.1), pytest.approx(27.0))
     assert "x[2]" in str(report)
     assert tf.check_gradients(cube, np.array([1.0, 2.0, 3.0]), full=True).ok
+
+
+def test_a_function_that_is_not_defined_everywhere():
+    def function(x):
+        if float(x) != 2.0:
+            raise ValueError("only at 2")
+        return x * x
+
+    report = tf.check_gradients(function, np.array(2.0), modes="reverse")
+    assert report.ok
+    assert rows(report, 1)[0].verdict == "inconclusive"
 
 
 def test_references_are_named():

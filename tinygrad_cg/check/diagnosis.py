@@ -319,8 +319,8 @@ def _not_finite(evidence: Evidence) -> Iterator[Finding]:
     except Exception:
         recorder.bad.clear()
     text = (
-        f"The derivative of order {row.order} by {row.argument} is {number(row.value)}, where "
-        f"{number(row.reference)} is right. "
+        f"The derivative of order {row.order} by {row.argument} is {number(row.value)}"
+        f"{f' ({row.detail})' if row.detail else ''}, where {number(row.reference)} is right. "
     )
     first = {bad.what: bad for bad in reversed(recorder.bad)}
     for what in ("infinite", "NaN"):

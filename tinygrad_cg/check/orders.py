@@ -138,7 +138,10 @@ class Orders:
         ways[place] = problem.last[place]
 
         def line(step: float) -> tuple[float, float]:
-            found = problem.measure(moved(self._base, ways, step), order - 1, start)
+            try:
+                found = problem.measure(moved(self._base, ways, step), order - 1, start)
+            except Exception:  # it is not defined there
+                return math.nan, math.nan
             return found.value or 0.0, found.size
 
         def complex_line(step: complex) -> tuple[Any, float]:

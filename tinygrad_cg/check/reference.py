@@ -69,10 +69,13 @@ class Ladder:
         size = self.size / self.scale
         return Reference(value, error, DIFFERENCES, self.has_kink(), size)
 
-    def converged(self) -> bool:
-        """Whether the steps were small enough, for an oscillation say, to show a derivative."""
+    def converged(self, rounding: float) -> bool:
+        """Whether the steps were small enough to show a derivative, of an oscillation say.
+
+        `rounding` is how far the function's values are off by rounding.
+        """
         value, error, level = self._best()
-        noise = self.noises[level] + self.extra / (self.step * 0.5**level)
+        noise = self.noises[level] + rounding / (self.step * 0.5**level)
         return error <= 0.1 * abs(value) or error <= 100 * noise
 
     def _best_level(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -152,8 +153,8 @@ class Judge:
         """Nothing is called wrong before its noise is measured and another reference agrees."""
         noise = 3 * noise_of(number, again, self.rough)
         ladder = self.ladder
-        jumps = noise_of(ladder.middle, lambda: self.line(0.0)[0], self.rough)
-        ladder.extra = max(jumps, ladder.jumps())
+        rounding = noise_of(ladder.middle, lambda: self.line(0.0)[0], self.rough)
+        ladder.extra = max(rounding, ladder.jumps())
         second = Ladder(self.line, self.scale, self.accuracy.precision, factor=0.37)
         second.extra = ladder.extra
         while len(second.rows) < LEVELS - 4:
@@ -165,7 +166,7 @@ class Judge:
         if self.exact is not None:
             spread = max(spread, abs(one.value - self.exact.value))
         reference = one._replace(error=max(one.error, spread) + noise)
-        if not (isfinite(reference.error) and ladder.converged()):
+        if not (isfinite(reference.error) and ladder.converged(rounding)):
             return INCONCLUSIVE, reference
         found = decide(number, reference, self.accuracy, floor)
         if found is None and self.exact is not None:
@@ -179,6 +180,6 @@ def noise_of(
     """How far a value is off by rounding: what it is when everything is rounded otherwise."""
     found = [0.0]
     for seed in range(4):
-        with rough(seed):
+        with rough(seed), contextlib.suppress(Exception):  # rules may check their arguments
             found.append(abs(compute() - value))
     return max(one for one in found if isfinite(one))
