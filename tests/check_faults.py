@@ -176,6 +176,8 @@ def _fault(kind: str, example: Example, rng: np.random.Generator) -> Fault | Non
         return fault(lambda gs, *_: replaced(gs, place, lambda g: None), verdicts=("detached",))
     if kind == "no upstream":
         linear = ("not linear in the upstream",)
+        if not _counts(first_gradients(example, example.operands, np.ones(shape))[place]):
+            return None
 
         def without(gs, xs, dy):
             return pulled(function, xs, tf.ones_like(dy))

@@ -178,9 +178,20 @@ def test_a_gradient_that_was_not_summed():
     def shifted(x, b):
         return x + b, lambda dy: (dy, dy)
 
+    nameless = tf.custom_gradient(lambda x, b: (x + b, lambda dy: (dy, dy)))
+    report = tf.check_gradients(nameless, np.ones((2, 3)), np.ones((1, 3)))
+    assert "over axes [0]" in words(report)
     report = tf.check_gradients(shifted, np.ones((2, 3)), np.ones((1, 3)))
     assert {row.verdict for row in report.rows} == {"raises"}
     assert "tf.reduce_sum(dy, axis=[0], keepdims=True)" in code_of(report)
+
+
+def test_adapted_gradients_are_remarks():
+    total = tf.custom_gradient(lambda x: (tf.reduce_sum(3.0 * x), lambda dy: 3.0 * dy))
+    report = tf.check_gradients(total, np.ones(4))
+    assert report.ok
+    assert "is a scalar, input `x` has shape (4,)" in words(report)
+    assert {one.name: one.holds for one in report.properties}["shapes and dtypes fit"] is None
 
 
 def test_a_captured_tensor_is_named_as_the_user_does():

@@ -111,11 +111,11 @@ def _errors(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _of_error(evidence: Evidence, order: int, error: Exception, words: str) -> Finding:
-    count = re.search(r"`(\w+)`: grad_fn returned (\d+) \w+, \w+ has (\d+) .*?\((.*?)\)", words)
+    count = re.search(r"`([^`]+)`: grad_fn returned (\d+) \w+, .*? has (\d+) .*?\((.*?)\)", words)
     if count:
         return _of_count(evidence, order, *count.groups())
     shape = re.search(
-        r"gradient (\d+) of `(\w+)` has shape (\(.*?\)), (.*?) has shape (\(.*?\))"
+        r"gradient (\d+) of `([^`]+)` has shape (\(.*?\)), (.*?) has shape (\(.*?\))"
         r"(?:; to undo broadcasting, sum over axes (\[.*?\]): (.*?))? \(the rule",
         words,
     )

@@ -31,7 +31,10 @@ from .verdicts import (
 
 @dataclass
 class Property:
-    """A property that rules must have whatever they compute: whether it `holds`, and in words."""
+    """A property that rules must have whatever they compute: whether it `holds`, and in words.
+
+    None where it does so only because gradients were adapted.
+    """
 
     name: str
     holds: bool | None
@@ -60,6 +63,7 @@ class Orders:
         for order in range(1, self.order + 1):
             if not self._one_order(order):
                 break
+        self._look_at_shapes()
         self._compare_modes()
 
     # One order -------------------------------------------------------------------------------
@@ -233,7 +237,8 @@ class Orders:
             verdict,
             detail,
         )
-        if verdict == TRUE and abs((own.value or 0.0) - (value.value or 0.0)) > 0.01 * value.size:
+        lost = abs((own.value or 0.0) - (value.value or 0.0)) > 0.01 * value.size
+        if verdict == TRUE and lost and mode == "reverse":
             self.inaccurate.append(row)
         return row
 
@@ -454,6 +459,15 @@ class Orders:
     def _asymmetry(self) -> float:
         one, other = self._mixed()
         return (one.value or 0.0) - (other.value or 0.0)
+
+    def _look_at_shapes(self) -> None:
+        """Whether gradients had to be adapted to their inputs; what cannot be is an error."""
+        if any("reverse" in key for key in self.errors):
+            return
+        notices = [notice for one in self.recorders.values() for notice in one.notices]
+        adapted = [one.message for one in notices if one.key.startswith(("scalar", "dtype"))]
+        detail = adapted[0] if adapted else ""
+        self.properties.append(Property("shapes and dtypes fit", None if adapted else True, detail))
 
     def _compare_modes(self) -> None:
         """Forward mode against reverse mode, from the rows."""

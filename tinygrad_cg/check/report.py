@@ -98,11 +98,9 @@ class GradientReport:
         parts = [self.summary()]
         if self.rows:
             parts.append(_table([HEADINGS, *map(_cells, self.rows)]))
-        parts.append(_lines(self))
+        parts.append("\n".join(map(_wrapped, _lines(self).splitlines())))
         for number, finding in enumerate(self.findings, 1):
-            label = f"{number}. "
-            text = textwrap.fill(finding.text, 88, initial_indent=label, subsequent_indent="   ")
-            parts.append(text)
+            parts.append(_wrapped(f"{number}. {finding.text}"))
             if finding.code:
                 parts.append(textwrap.indent(finding.code, "       "))
         return "\n\n".join(part for part in parts if part)
@@ -124,6 +122,10 @@ class GradientReport:
             if finding.code:
                 parts.append(f"<pre>{html.escape(finding.code)}</pre>")
         return "\n".join(parts)
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 88, subsequent_indent="   ", break_on_hyphens=False)
 
 
 def number(value: float | None) -> str:
@@ -188,5 +190,6 @@ def _lines(report: GradientReport) -> str:
         verdict = "right by itself" if false is None else f"false by itself at order {false}"
         if rule.rows and all(row.verdict in (INCONCLUSIVE, KINK) for row in rule.rows):
             verdict = "nothing can be said of it by itself"
+        verdict += "".join(f"; fails: {one.name}" for one in rule.properties if one.holds is False)
         lines.append(f"Rule of `{rule.name}` ({rule.place}), for order {rule.order}: {verdict}.")
     return "\n".join(lines)
