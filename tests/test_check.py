@@ -289,6 +289,22 @@ def test_variables_count_as_arguments():
     assert v.numpy().tolist() == [1.0, 2.0]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_variables_of_less_precision(dtype):
+    rng = np.random.default_rng(0)
+    w = tf.Variable(rng.normal(size=(4, 6)).astype(dtype), name="w")
+    x = rng.normal(size=(3, 4)).astype("float32")
+    report = tf.check_gradients(lambda x: tf.sin(log1pexp(x @ w)), x)
+    assert report.ok, report
+    assert {row.verdict for row in report.rows} == {"true"}, report
+    assert w.dtype == dtype
+
+    def wrong(x):
+        return tf.sin(wrong_factor(x @ w))
+
+    assert tf.check_gradients(wrong, x).first_false_order == 1
+
+
 def test_structures():
     def function(inputs, scale=2.0):
         return {"product": inputs["a"] * inputs["b"], "sum": [inputs["a"] * scale]}

@@ -245,10 +245,10 @@ class Orders:
     def _non_finite(self, reference: Reference) -> str:
         size = max(abs(reference.value), reference.size)
         known = math.isfinite(reference.value) and reference.error <= 1e-3 * size
-        return NOT_FINITE if known else INCONCLUSIVE
+        return self._overflow(reference) if known else INCONCLUSIVE
 
     def _overflow(self, reference: Reference) -> str:
-        """For a value that is finite in float64 alone: whether it must be finite."""
+        """For a value that is not finite: whether it must be, in the dtypes of the sources."""
         largest = min(float(np.finfo(one.dtype).max) for one in self.problem.point)
         return INCONCLUSIVE if abs(reference.value) > 0.1 * largest else NOT_FINITE
 
@@ -418,6 +418,7 @@ class Orders:
                 return
             expected, got = (one.value or 0.0) + (other.value or 0.0), both.value or 0.0
             allowed = self._accuracy.relative * max(one.size, other.size, both.size)
+            allowed += 16 * max(one.rounding, other.rounding, both.rounding)
             if abs(expected - got) > allowed:
                 allowed += self._noise(functools.partial(difference, place))
             if abs(expected - got) > allowed:

@@ -43,15 +43,18 @@ class Source(NamedTuple):
 class Product(NamedTuple):
     """A product of a gradient with a direction, and the sum of its terms' magnitudes.
 
-    `value` is None where the gradient is None: not connected.
+    `value` is None where the gradient is None: not connected. `rounding` is what the gradient's
+    dtype may do to it.
     """
 
     value: float | None
     size: float
+    rounding: float = 0.0
 
     def plus(self, other: Product) -> Product:
         values = [one.value for one in (self, other) if one.value is not None]
-        return Product(sum(values) if values else None, self.size + other.size)
+        size, rounding = self.size + other.size, self.rounding + other.rounding
+        return Product(sum(values) if values else None, size, rounding)
 
 
 class Silent:
@@ -160,8 +163,6 @@ class Problem:
 
     def _accepts_wide(self) -> bool:
         """Whether the function computes in float64 when it is given float64."""
-        if any(s.variable is not None and s.value.dtype.itemsize < 8 for s in self.sources):
-            return False
         try:
             outputs = self.outputs(self.wide_point)
         except Exception:
@@ -181,13 +182,17 @@ class Problem:
         self.others = [-1000.0 * generator.uniform(0.5, 1.5, w.shape) * w for w in self.weights]
         alone = sum(value.size for value in self.point) == 1
         self.scales = [_scale(value) for value in self.wide_point]
+        pairs = list(zip(self.wide_point, self.point, strict=True))
         self.ways = [
-            [np.ones(value.shape) if alone else _way(generator, value) for value in self.wide_point]
+            [
+                np.ones(value.shape) if alone else _way(generator, value, own.dtype)
+                for value, own in pairs
+            ]
             for _ in range(order + 1)
         ]
         self.last = [
-            np.ones(value.shape) if value.size == 1 else _way(generator, value)
-            for value in self.wide_point
+            np.ones(value.shape) if value.size == 1 else _way(generator, value, own.dtype)
+            for value, own in pairs
         ]
         self.values = outputs
 
@@ -377,7 +382,8 @@ def product(way: np.ndarray, gradient: Any) -> Product:
     array = gradient._values() if is_tensor(gradient) else np.asarray(gradient)
     with np.errstate(all="ignore"):
         terms = np.real(np.conj(way) * array.astype(_wide(array.dtype)))
-        return Product(float(terms.sum()), float(np.abs(terms).sum()))
+        size = float(np.abs(terms).sum())
+        return Product(float(terms.sum()), size, _precision(array.dtype) * size)
 
 
 def complex_product(weights: Sequence, outputs: Sequence) -> complex | None:
@@ -436,5 +442,8 @@ def _typical(sizes: np.ndarray) -> float:
     return largest * float(np.sqrt(np.mean((sizes / largest) ** 2))) if largest else 1.0
 
 
-def _way(generator: Any, value: np.ndarray) -> np.ndarray:
-    return _signed(generator, value) * _sizes(value) / _scale(value)
+def _way(generator: Any, value: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A direction whose numbers are of `dtype`, that of the source, exactly."""
+    way = _signed(generator, value) * _sizes(value) / _scale(value)
+    with np.errstate(all="ignore"):
+        return way.astype(dtype).astype(value.dtype)

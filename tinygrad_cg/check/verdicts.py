@@ -117,7 +117,7 @@ class Judge:
     def verdict(self, value: Product, again: Callable[[], float]) -> tuple[str, Reference]:
         """The verdict on a value, which `again` computes anew."""
         number = value.value or 0.0
-        floor = 16 * self.accuracy.precision * value.size
+        floor = 16 * max(self.accuracy.precision * value.size, value.rounding)
         if self.exact is not None:
             found = decide(number, self.exact, self.accuracy, floor)
             if found == TRUE:
