@@ -257,13 +257,13 @@ class Problem:
         with self.at(point) as sources:
             return [one._values() for one in self.run(sources)]
 
-    def measure(self, point: Point, order: int, start: Any, weights: Any = None) -> Product:
+    def measure(self, point: Point, order: int, start: Any) -> Product:
         """D_order at a point, added up from its terms."""
         if order:
             ways: Sequence = self.ways[order]
             found: Sequence = self.arrays(point, order, start)
         else:
-            ways, found = weights or self.weights, self.outputs(point)
+            ways, found = self.weights, self.outputs(point)
         return total([product(way, one) for way, one in zip(ways, found, strict=True)])
 
     def arrays(self, point: Point, order: int, start: Any, recorder: Any = None) -> list:
@@ -298,19 +298,12 @@ class Problem:
             with GradientTape(persistent=True) as tape:
                 tape.watch(sources)
                 outputs = self.run(sources)
-            return [
-                _arrays(
-                    tape.gradient(
-                        outputs,
-                        sources,
-                        [
-                            Tensor(np.asarray(way, output.dtype))
-                            for way, output in zip(upstream, outputs, strict=True)
-                        ],
-                    )
-                )
-                for upstream in upstreams
-            ]
+            found = []
+            for upstream in upstreams:
+                pairs = zip(upstream, outputs, strict=True)
+                ways = [Tensor(np.asarray(way, output.dtype)) for way, output in pairs]
+                found.append(_arrays(tape.gradient(outputs, sources, ways)))
+            return found
 
     # Derivatives -----------------------------------------------------------------------------
 
@@ -318,10 +311,9 @@ class Problem:
         """The outputs' product with the weights."""
         return inner(self.weights if weights is None else weights, self.run(sources))
 
-    def squared(self, sources: list, weights: Sequence | None = None) -> Tensor:
+    def squared(self, sources: list) -> Tensor:
         """The same for the outputs' squares: here the upstream gradient depends on x as well."""
-        outputs = [square(one) for one in self.run(sources)]
-        return inner(self.weights if weights is None else weights, outputs)
+        return inner(self.weights, [square(one) for one in self.run(sources)])
 
     def number(self, sources: list, order: int, start: Any) -> Tensor:
         """D_order, where `start` gives D_0."""

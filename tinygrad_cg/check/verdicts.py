@@ -72,21 +72,27 @@ class Accuracy(NamedTuple):
         return max(1e-6, 300 * self.precision)
 
 
+def agrees(value: float, reference: Reference, accuracy: Accuracy, floor: float) -> bool:
+    """Whether a value is the reference but for rounding, and this is sharp enough to say so."""
+    found, error = reference.value, reference.error
+    size = max(abs(value), abs(found))
+    close = abs(value - found) <= accuracy.relative * size + floor
+    return close and error <= 1e-3 * max(size, 0.01 * reference.size)
+
+
 def decide(value: float, reference: Reference, accuracy: Accuracy, floor: float) -> str | None:
     """A verdict, or None for a difference that must be looked at closely."""
     found, error = reference.value, reference.error
     if not (isfinite(found) and isfinite(error)):
         return INCONCLUSIVE
-    apart, size = abs(value - found), max(abs(value), abs(found))
-    allowed = accuracy.relative * size + floor
-    if apart <= allowed and error <= 1e-3 * max(size, 0.01 * reference.size):
+    if agrees(value, reference, accuracy, floor):
         return TRUE
+    apart, size = abs(value - found), max(abs(value), abs(found))
+    relative = accuracy.relative
     if apart <= 3 * error + floor:
-        sharp = error <= max(1e-4, accuracy.relative) * max(size, reference.size)
+        sharp = error <= max(1e-4, relative) * size or error <= 0.1 * relative * reference.size
         return TRUE if sharp else INCONCLUSIVE
-    if apart <= 10 * error + allowed:
-        return INCONCLUSIVE
-    return None
+    return INCONCLUSIVE if apart <= 10 * error + relative * size + floor else None
 
 
 class Judge:
@@ -118,10 +124,8 @@ class Judge:
         """The verdict on a value, which `again` computes anew."""
         number = value.value or 0.0
         floor = 16 * max(self.accuracy.precision * value.size, value.rounding)
-        if self.exact is not None:
-            found = decide(number, self.exact, self.accuracy, floor)
-            if found == TRUE:
-                return found, self.exact
+        if self.exact is not None and agrees(number, self.exact, self.accuracy, floor):
+            return TRUE, self.exact
         reference = self.refined(number, floor)
         found = KINK if reference.kink else decide(number, reference, self.accuracy, floor)
         if found is not None:
@@ -136,11 +140,10 @@ class Judge:
         while len(ladder.rows) < LEVELS:
             if len(ladder.rows) > 1 and not ladder.may_have_kink():
                 reference = ladder.best()
-                found = decide(number, reference, self.accuracy, floor)
-                if found == TRUE:
+                if agrees(number, reference, self.accuracy, floor):
                     return reference
                 size = max(abs(reference.value), reference.size)
-                if found is None and len(ladder.rows) > 4 and reference.error < 1e-8 * size:
+                if len(ladder.rows) > 4 and reference.error < 1e-8 * size:
                     return reference
             if ladder.has_kink():
                 break
