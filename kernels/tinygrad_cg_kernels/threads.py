@@ -37,13 +37,15 @@ an element is measured on the first blocks that it does, since 100,000 elements 
 and 100 of an exponential."""
 
 PROBE = 8  # blocks that are measured at a time
-INF = float("inf")
+SAMPLES = 3  # calls in which they are: the first may wait for memory, or for another process
 
 _config: Any = numba.config
 _lock = threading.Lock()
 _splitters: dict[bool, Callable] = {}
-_rates: dict[int, float] = {}
-"""Nanoseconds for an element, by a kernel's address."""
+_rates: dict[int, tuple[float, int]] = {}
+"""Nanoseconds for an element, the least that was measured, and in how many calls; by a kernel's
+address."""
+UNKNOWN = (float("inf"), 0)
 
 
 def default_threads() -> int:
@@ -159,18 +161,20 @@ def _after(arguments: tuple[Any, ...], blocks: int) -> tuple[Any, ...]:
 def _measure(arguments: tuple[Any, ...], weight: float) -> int:
     """Do the first blocks, in two parts, and note the pace of the faster; how many are done."""
     address, *_, count, block = arguments
+    best, samples = _rates.get(address, UNKNOWN)
     size = min(PROBE, count // block // 2)
     for part in range(2):
         start = perf_counter_ns()
         _run_serial((*_after(arguments, part * size)[:3], size * block, block))
         pace = (perf_counter_ns() - start) / (size * block * weight)
-        _rates[address] = min(pace, _rates.get(address, pace))
+        best = min(best, pace)
+    _rates[address] = best, samples + 1
     return 2 * size
 
 
 def worth(address: int, work: float) -> bool:
     """Whether threads may pay for so many elements, as far as is known."""
-    return get_num_threads() > 1 and _rates.get(address, INF) * work >= WORTH
+    return get_num_threads() > 1 and _rates.get(address, UNKNOWN)[0] * work >= WORTH
 
 
 def split(
@@ -190,7 +194,7 @@ def split(
     arguments = (address, (*pointers, *unused), (*steps, *unused), count, block)
     if get_num_threads() == 1 or count < 2 * block:
         return _run_serial(arguments)
-    if address not in _rates:
+    if _rates.get(address, UNKNOWN)[1] < SAMPLES:
         arguments = _after(arguments, _measure(arguments, weight))
     if worth(address, arguments[3] * weight):
         return _run_parallel(arguments)
