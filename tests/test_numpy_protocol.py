@@ -59,7 +59,7 @@ def test_the_command_prints_it(capsys, table):
         (lambda x: np.fill_diagonal(x, 0.0), r"np\.fill_diagonal is not supported"),
         (lambda x: np.exp(x, np.ones(2)), r"np\.exp: out= cannot be a tensor"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "call",
 )
 def test_what_is_refused_names_the_function(call, words):
     """Law 2: no gradient is lost in silence, and the error says where to go."""
