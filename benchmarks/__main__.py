@@ -95,7 +95,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="three rounds, to see that it runs")
     parser.add_argument("--threads", type=int, default=THREADS, help="for each library")
     parser.add_argument("--rounds", type=int, default=30, help="turns of each library, in a row")
-    parser.add_argument("--figure", type=Path, metavar="FILE", default=FIGURE, help="%(default)s")
+    parser.add_argument("--figure", type=Path, metavar="FILE", help=f"{FIGURE}, if all rows run")
     chosen = parser.parse_args()
     if chosen.threads != THREADS:
         command = [sys.executable, "-m", "benchmarks", *sys.argv[1:]]
@@ -120,8 +120,8 @@ def main() -> None:
     compare(measured, COMPILED, [p for p in others if p.compiles or p in (TORCH, BY_HAND)])
     if not chosen.names:
         beginnings(chosen.quick)
-        if not chosen.quick:
-            draw(measured, chosen.figure)
+    if chosen.figure or not (chosen.names or chosen.quick):
+        draw(measured, chosen.figure or FIGURE)
 
 
 if __name__ == "__main__":
