@@ -398,6 +398,7 @@ def constants():
     return {name: tf.constant(value) for name, value in VALUES.items()}
 
 
+@pytest.mark.filterwarnings("ignore:numpy.fix is deprecated")  # from NumPy 2.5 on
 @pytest.mark.parametrize(
     ("case", "module"),
     [(case, numpy) for case in CASES + PROTOCOL + QUESTIONS + ANSWERS]
