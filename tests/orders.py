@@ -1,7 +1,9 @@
 """What the behaviour tests share: derivatives of any order, and plain numbers of a result."""
 
 import contextlib
+import gc
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -35,6 +37,36 @@ def gradient(
         tape.watch(inputs)
         result = function(*inputs)
     return numbers(tape.gradient(result, inputs if sources is None else sources, **options))
+
+
+def second_gradient(function: Callable[..., Any], x: Any) -> Any:
+    """The gradient by x of the gradient of function(x), by one tape around another."""
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = function(x)
+        first = inner.gradient(y, x)
+    return outer.gradient(first, x)
+
+
+def assert_nothing_is_kept_alive(function: Callable[..., Any], value: Any) -> None:
+    """After a second derivative its tensors are freed at once, without the collector."""
+    gc.disable()
+    try:
+        x = tf.constant(value)
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = function(x)
+            first = tape.gradient(y, x)
+        outer.gradient(first, x)
+        references = [weakref.ref(one) for one in (x, y, first)]
+        del x, y, first, tape, outer
+        assert [one() for one in references] == [None] * 3
+    finally:
+        gc.enable()
 
 
 def numbers(structure: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import inspect
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,20 +10,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import tinygrad_cg as tf
 from tests.composites import log1pexp
-from tests.orders import assert_clean_state, gradient, gradient_function
+from tests.orders import assert_clean_state, gradient, gradient_function, second_gradient
 from tinygrad_cg.levels import state
 
 NonFinite = tf.errors.NonFiniteError
 
 
-def second_order(x):
-    with tf.GradientTape() as outer:
-        outer.watch(x)
-        with tf.GradientTape() as inner:
-            inner.watch(x)
-            y = log1pexp(x)
-        first = inner.gradient(y, x)
-    return outer.gradient(first, x)
+second_order = partial(second_gradient, log1pexp)
 
 
 def caught(function, *args, **options):

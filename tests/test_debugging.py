@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -19,21 +20,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 import tinygrad_cg as tf
 from tests.composites import FAKE, POINT, TRUE, log1pexp
 from tests.op_cases import examples, first_gradients, names
-from tests.orders import assert_clean_state, gradient, gradient_function
+from tests.orders import assert_clean_state, gradient, gradient_function, second_gradient
 from tinygrad_cg.debugging.folding import Repeat, fold
 from tinygrad_cg.levels import state
 
 trace = tf.debugging.trace
 
 
-def second_order(x):
-    with tf.GradientTape() as outer:
-        outer.watch(x)
-        with tf.GradientTape() as inner:
-            inner.watch(x)
-            y = log1pexp(x)
-        first = inner.gradient(y, x)
-    return outer.gradient(first, x)
+second_order = partial(second_gradient, log1pexp)
 
 
 def rows(found):

@@ -1,8 +1,6 @@
 """custom_gradient(max_order=n): the rule serves to order n in every mode; more is an error."""
 
-import gc
 import itertools
-import weakref
 
 import numpy as np
 import pytest
@@ -11,7 +9,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import tinygrad_cg as tf
-from tests.orders import assert_clean_state, derivative, gradient, gradient_function
+from tests.orders import (
+    assert_clean_state,
+    assert_nothing_is_kept_alive,
+    derivative,
+    gradient,
+    gradient_function,
+)
 from tinygrad_cg.keras import ops
 
 OrderError = tf.errors.DerivativeOrderError
@@ -272,19 +276,4 @@ def test_wrong_orders(most, error):
 
 
 def test_nothing_is_kept_alive():
-    f = cube(2)
-    gc.disable()
-    try:
-        x = tf.constant(2.0)
-        with tf.GradientTape() as outer:
-            outer.watch(x)
-            with tf.GradientTape() as tape:
-                tape.watch(x)
-                y = f(x)
-            first = tape.gradient(y, x)
-        outer.gradient(first, x)
-        references = [weakref.ref(one) for one in (x, y, first)]
-        del x, y, first, tape, outer
-        assert [one() for one in references] == [None] * 3
-    finally:
-        gc.enable()
+    assert_nothing_is_kept_alive(cube(2), 2.0)
