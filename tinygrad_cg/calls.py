@@ -17,6 +17,8 @@ from .rules import Definition, Rule
 from .tensor import Tensor
 from .variable import Variable
 
+new = object.__new__
+
 
 class Call(NamedTuple):
     """One call of a decorated function: what its node saves."""
@@ -66,8 +68,16 @@ class Lifted:
 
 def one_output(frame: Frame, call: Call, inputs: Sequence[Tensor], y: Tensor) -> Tensor:
     """`settle` for the commonest call: tensors only, one output, no transformation."""
-    group, nodes, mask = _ruled(frame, inputs)
-    record, result = y._rec, Tensor(y._data)
+    group: Any = frame.alone
+    first = inputs[0]._rec if len(inputs) == 1 else None
+    if first is not None and first.group is group and first.next is None and not frame.natural:
+        nodes, mask = (first,), 1
+    else:
+        group, nodes, mask = _ruled(frame, inputs)
+    record = y._rec
+    result = new(Tensor)
+    result._data = y._data
+    result._rec = None
     if record is not None and (record.group is not group or record.next is not None):
         _keep_producer(frame, call, group, record, result)
     if mask:

@@ -1,54 +1,45 @@
 """The public functions of the commonest primitives: the door again, at the speed of one call.
 
-They are what most programs spend their time in. So the bodies are written out, without helper
-calls, and a kernel's compiled entry for 0-d arrays is called directly.
+They are what most programs spend their time in. So a kernel is given the operands as they are
+(see the kernels' `direct`), and what it does not serve goes the long way.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from numpy import empty
+import numpy as np
+
+from tinygrad_cg_kernels import objects
+from tinygrad_cg_kernels.direct import refuse
 
 from .convert import convert, convert_operands, weak_arrays
-from .errors import InvalidArgumentError
 from .levels import state
-from .primitive import Primitive, apply
-from .recording import record_one, record_two
-from .tensor import Tensor, refuse_leaks
+from .primitive import Primitive, apply, apply_one
+from .recording import late_record, record_one, record_two
+from .tensor import Tensor
 
 new = object.__new__
+
+_sample = np.zeros(1)
+objects.register(Tensor, Tensor(_sample), _sample)
 
 
 def unary_op(primitive: Primitive) -> Any:
     """The public function of a primitive with one operand and no parameters."""
-    run = primitive.run
-    points = getattr(primitive.kernel, "points", {})
+    direct = getattr(primitive.kernel, "direct", [refuse])
 
     def op(x: Any, name: str | None = None) -> Any:
-        if type(x) is not Tensor:
-            x = convert(x, copy=state.frame is not None or primitive.aliases)
         frame = state.frame
-        if frame is not None and frame.level is not None:
-            return apply(primitive, (x,), {})
-        array = x._data
-        found = None if array.ndim else points.get(array.dtype)
-        try:
-            if found is None:
-                data = run(array)
-            else:
-                enter, dtype = found
-                data = empty((), dtype)
-                enter(array, data)
-        except TypeError:
-            refuse_leaks(x)
-            raise
-        out = new(Tensor)
-        out._data = data
-        out._rec = None
-        if x._rec is not None or (frame is not None and frame.everything):
-            record_one(frame, primitive, x, None, out)
-        return out
+        if frame is None or frame.level is None:
+            out = direct[0](x)
+            if type(out) is Tensor:
+                if x._rec is not None or (frame is not None and frame.everything):
+                    record_one(frame, primitive, x, None, out)
+                return out
+        if type(x) is not Tensor:
+            x = convert(x, copy=frame is not None or primitive.aliases)
+        return apply_one(primitive, x, {})
 
     return named(op, primitive)
 
@@ -58,60 +49,52 @@ def binary_op(primitive: Primitive) -> Any:
 
     Its attribute `reflected` is the function of (y, x).
     """
-    return named(_of_two(primitive, False), primitive, _of_two(primitive, True))
-
-
-def _of_two(primitive: Primitive, swapped: bool) -> Any:
-    run = primitive.run
-    points = getattr(primitive.kernel, "points", {})
+    direct = getattr(primitive.kernel, "direct", [refuse])
+    differentiable = primitive.recipes is not None
 
     def op(x: Any, y: Any, name: str | None = None) -> Any:
-        if swapped:
-            x, y = y, x
-        if type(y) is not Tensor:
-            if type(x) is Tensor and (type(y) is float or type(y) is int):
-                number = weak_arrays[x._data.dtype][y]
-                y = new(Tensor)
-                y._data = number
-                y._rec = None
-            else:
-                x, y = convert_operands((x, y), state.frame is not None or primitive.aliases)
-        elif type(x) is not Tensor:
-            if type(x) is float or type(x) is int:
-                number = weak_arrays[y._data.dtype][x]
-                x = new(Tensor)
-                x._data = number
-                x._rec = None
-            else:
-                x, y = convert_operands((x, y), state.frame is not None or primitive.aliases)
-        first, second = x._data, y._data
         frame = state.frame
-        if frame is not None and frame.level is not None:
-            return apply(primitive, (x, y), {})
-        dtype = first.dtype
-        found = None
-        if second.dtype is dtype and not first.ndim and not second.ndim:
-            found = points.get(dtype)
-        try:
-            if found is None:
-                data = run(first, second)
-            else:
-                enter, dtype = found
-                data = empty((), dtype)
-                enter(first, second, data)
-        except ValueError as error:
-            raise InvalidArgumentError(str(error)) from None
-        except TypeError:
-            refuse_leaks(x, y)
-            raise
-        out = new(Tensor)
-        out._data = data
-        out._rec = None
-        if x._rec is not None or y._rec is not None or (frame is not None and frame.everything):
-            record_two(frame, primitive, x, y, out)
-        return out
+        if frame is None or frame.level is None:
+            out = direct[0](x, y)
+            if type(out) is Tensor:
+                first = x._rec if type(x) is Tensor else None
+                second = y._rec if type(y) is Tensor else None
+                if first is None and second is None:
+                    if frame is None or not frame.everything:
+                        return out
+                elif frame is None:
+                    if differentiable:
+                        out._rec = late_record(first or second)
+                    return out
+                x, y = _operands(primitive, frame, x, y)
+                record_two(frame, primitive, x, y, out)
+                return out
+        return apply(primitive, _operands(primitive, frame, x, y), {})
 
-    return op
+    def reflected(x: Any, y: Any) -> Any:
+        return op(y, x)
+
+    return named(op, primitive, reflected)
+
+
+def _operands(primitive: Primitive, frame: Any, x: Any, y: Any) -> tuple[Any, ...]:
+    """Two operands as tensors."""
+    if type(x) is Tensor:
+        if type(y) is Tensor:
+            return x, y
+        if type(y) is float or type(y) is int:
+            return x, _number(y, x)
+    elif type(y) is Tensor and (type(x) is float or type(x) is int):
+        return _number(x, y), y
+    return convert_operands((x, y), frame is not None or primitive.aliases)
+
+
+def _number(value: float, other: Tensor) -> Tensor:
+    """A Python number beside a tensor."""
+    tensor = new(Tensor)
+    tensor._data = weak_arrays[other._data.dtype][value]
+    tensor._rec = None
+    return tensor
 
 
 def named(function: Any, primitive: Primitive, reflected: Any = None) -> Any:

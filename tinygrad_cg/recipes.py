@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .fused_rules import fused
 from .levels import Node, next_serial
 from .tensor import Tensor
 
@@ -82,8 +83,11 @@ def compile_recipe(primitive: Primitive, mask: int) -> Recipe:
     wanted: dict[int, list[str]] = {}
     for i, vjp in enumerate(primitive.vjp or ()):
         if vjp is not None and mask >> i & 1:
+            parameters = tuple(inspect.signature(vjp).parameters)
             functions[f"f{i}"] = vjp
-            wanted[i] = list(inspect.signature(vjp).parameters)
+            if primitive.kind == "elementwise" and {*parameters} <= {"dy", "out", *names}:
+                functions[f"f{i}"] = fused(primitive.name, vjp, parameters)
+            wanted[i] = list(parameters)
     used = {name for arguments in wanted.values() for name in arguments} - {"dy", "shape"}
     residuals = [name for name in names if name in used]
     residuals += sorted(used - {"out", *names})

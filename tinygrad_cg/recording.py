@@ -42,6 +42,11 @@ def record(frame: Frame, primitive: Primitive, inputs: tuple, params: Any, out: 
         hang_parts(group, nodes, rule, save(inputs, params, out), out)
 
 
+def late_record(record: Any) -> Late:
+    """The mark of what is computed from a recorded tensor while nothing records."""
+    return record if type(record) is Late else Late(record.group)
+
+
 def record_one(
     frame: Frame | None, primitive: Primitive, x: Tensor, params: Any, out: Tensor
 ) -> None:
@@ -52,7 +57,7 @@ def record_one(
     rec = x._rec
     if frame is None:
         if rec is not None:
-            out._rec = rec if type(rec) is Late else Late(rec.group)
+            out._rec = late_record(rec)
     elif rec is not None and rec.group is frame.alone and rec.next is None:
         hang = recipes[1].hang
         if hang is not None and out._data.dtype.kind == "f":
@@ -63,19 +68,12 @@ def record_one(
         record(frame, primitive, (x,), params, out)
 
 
-def record_two(
-    frame: Frame | None, primitive: Primitive, x: Tensor, y: Tensor, out: Tensor
-) -> None:
-    """As `record_one`, for an operation on two tensors without parameters."""
+def record_two(frame: Frame, primitive: Primitive, x: Tensor, y: Tensor, out: Tensor) -> None:
+    """As `record_one`, for an operation on two tensors without parameters, under some level."""
     recipes = primitive.recipes
     if recipes is None:
         return
     first, second = x._rec, y._rec
-    if frame is None:
-        rec = first or second
-        if rec is not None:
-            out._rec = rec if type(rec) is Late else Late(rec.group)
-        return
     alone = frame.alone
     mask = 0
     if first is not None and first.group is alone and first.next is None:

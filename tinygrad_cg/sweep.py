@@ -12,6 +12,8 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
+import numpy as np
+
 from .convert import is_differentiable
 from .errors import TapeWarning, warn
 from .levels import (
@@ -26,7 +28,7 @@ from .levels import (
     state,
     watched_since,
 )
-from .ops.creation import ones_like, zeros
+from .ops.creation import zeros
 from .ops.elementwise import add
 from .ops.reductions import reduce_sum
 from .ops.shape import cast, repeat, reshape
@@ -113,18 +115,20 @@ def _is_late(record: Any, token: Token) -> bool:
     return False
 
 
-_ones: dict = {}
+_ones: dict[tuple, np.ndarray] = {}
+"""Single ones, by shape and dtype."""
 
 
 def _seed(target: Any, gradient: Any) -> Tensor:
     if gradient is None:
         data = target._data
-        if data.shape:
-            return ones_like(target)
-        one = _ones.get(data.dtype)
-        if one is None:
-            one = _ones[data.dtype] = ones_like(target)._data
-        return Tensor(one)
+        ones = _ones.get((data.shape, data.dtype))
+        if ones is None:
+            ones = np.ones(data.shape, data.dtype)
+            if ones.size == 1 and ones.ndim < 3:
+                ones.flags.writeable = False
+                _ones[data.shape, data.dtype] = ones
+        return Tensor(ones)
     if gradient.dtype != target.dtype:
         gradient = cast(gradient, target.dtype)
     shape = target._data.shape

@@ -93,7 +93,8 @@ class GradientTape(levels.Listener):
 
     def _ready(self) -> Token:
         self._token = token = Token()
-        self._watched = {}
+        if self._watched:
+            self._watched = {}
         return token
 
     def __del__(self) -> None:

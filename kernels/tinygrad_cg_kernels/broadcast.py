@@ -14,11 +14,11 @@ STACKED = 64  # columns below which several rows make one loop
 TILE = (16, 64)  # rows and columns at a time where an operand's steps cross
 
 CONTIGUOUS = {
-    (1, ()): "line",
-    (2, ()): "line",
-    (2, (0,)): "line_scalar_x",
-    (2, (1,)): "line_scalar_y",
-    (3, ()): "line",
+    (1, ()): "flat",
+    (2, ()): "flat",
+    (2, (0,)): "scalar_x",
+    (2, (1,)): "scalar_y",
+    (3, ()): "flat",
     (3, (1, 2)): "scalar_yz",
 }
 """The variant for contiguous operands, by their number and which of them are scalars."""
@@ -62,7 +62,7 @@ def plan(itemsizes: tuple[int, ...], *flat_layouts: tuple[int, ...]) -> Plan:
     sizes = [prod(operand) for operand, _ in layouts]
     size = prod(shape)
     if not shape:
-        return Plan(shape, "point", ((),) * (len(layouts) + 1))
+        return Plan(shape, "flat", ((1,),) * (len(layouts) + 1))
     if all(map(_is_contiguous, *zip(*layouts, strict=True), itemsizes)):
         ranks = [len(operand) for operand, _ in layouts]
         scalars = tuple(k for k, count in enumerate(sizes) if count != size or not ranks[k])

@@ -27,6 +27,9 @@ from numba.extending import intrinsic, overload, register_jitable
 
 from tinygrad_cg_kernels.locks import ForkLock
 
+GENERATED = "tinygrad_cg_generated_"
+"""What the names of modules with generated text begin with."""
+
 PACKAGE = Path(__file__).parent
 
 
@@ -138,9 +141,12 @@ def cache_folder() -> Path | None:
 
 
 def is_ours(function: Callable) -> bool:
-    """Whether the STAMP covers this function's source, so that its code may be cached."""
+    """Whether the STAMP covers this function's source, so that its code may be cached.
+
+    Generated text is covered by the name of its module, see `generated`.
+    """
     module = function.__module__ or ""  # None for code made by exec
-    return module.partition(".")[0] == __name__.partition(".")[0]
+    return module.partition(".")[0] == __name__.partition(".")[0] or module.startswith(GENERATED)
 
 
 def _decorated(decorator: Callable, function: Callable, cached: bool) -> Any:
@@ -172,13 +178,18 @@ def kernel(function: Callable, name: str, cached: bool = True, **flags: Any) -> 
     return _decorated(lambda **more: numba.njit(**options, **more), _named(function, name), cached)
 
 
-def block_address(function: Callable, name: str, cached: bool = True) -> tuple[int, Any]:
-    """Compile `function(a, b, c, d, n)` to a C function; its address, and its owner.
+BLOCK = types.void(*[types.voidptr] * 4, types.intp)
+"""What block kernels take: four pointers and a count. That is all that the thread splitter knows
+of a kernel, so one compiled splitter serves every kernel."""
 
-    The four pointers and the count are all that the thread splitter knows of a kernel, so
-    one compiled splitter serves every kernel. Keep the owner alive while the address is used.
+
+def block_address(
+    function: Callable, name: str, cached: bool = True, signature: Any = BLOCK
+) -> tuple[int, Any]:
+    """Compile to a C function; its address, and its owner.
+
+    Keep the owner alive while the address is used.
     """
-    signature = types.void(*[types.voidptr] * 4, types.intp)
     options: dict[str, Any] = dict(FLAGS)
     named = _named(function, name)
     with _lock:
@@ -431,34 +442,6 @@ def span(typingctx, array, offset, count):
         return view._getvalue()
 
     return result(array, types.intp, types.intp), generate
-
-
-@intrinsic
-def fits(typingctx, array, out):
-    """Whether a 1-d array is as long as `out`, aligned, and its elements follow one another.
-
-    The stride of a single element says nothing: any will do.
-    """
-
-    def generate(context, builder, signature, arguments):
-        source, target = (
-            make_array(kind)(context, builder, value)
-            for kind, value in zip(signature.args, arguments, strict=True)
-        )
-        word = source.itemsize.type
-        alignment = context.get_abi_alignment(context.get_data_type(array.dtype))
-        skew = builder.and_(builder.ptrtoint(source.data, word), word(alignment - 1))
-        size, stride = (builder.extract_value(x, 0) for x in (source.shape, source.strides))
-        same_size = builder.icmp_signed("==", size, target.nitems)
-        follows = builder.or_(
-            builder.icmp_signed("==", stride, source.itemsize),
-            builder.icmp_signed("<=", size, size.type(1)),
-        )
-        return builder.and_(
-            builder.and_(same_size, follows), builder.icmp_signed("==", skew, word(0))
-        )
-
-    return types.boolean(array, out), generate
 
 
 @intrinsic

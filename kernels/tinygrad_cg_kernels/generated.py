@@ -28,7 +28,7 @@ from numba.extending import intrinsic
 from tinygrad_cg_kernels import compile as build
 from tinygrad_cg_kernels.compile import jitable, make_array, populate_array
 
-PREFIX = "tinygrad_cg_generated_"
+PREFIX = build.GENERATED
 LIMIT = 256 * 2**20
 """Bytes of generated files and their compiled code, by default: the oldest go first."""
 

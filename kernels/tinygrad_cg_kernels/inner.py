@@ -8,9 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tinygrad_cg_kernels import threads
 from tinygrad_cg_kernels.compile import (
-    fits,
     integer,
     jitable,
     pointer,
@@ -23,7 +21,6 @@ from tinygrad_cg_kernels.compile import (
 from tinygrad_cg_kernels.dtypes import INT64
 from tinygrad_cg_kernels.pairs import flat2, into_x, into_x_scalar_y, into_y, scalar_x, scalar_y
 
-SPLIT = threads.THRESHOLD
 GUARDED = 512  # elements that are tested at a time
 BUFFER = 1024  # elements of strided operands that are packed at a time
 
@@ -73,7 +70,7 @@ def _all_pass(test, x):
 
 
 @jitable
-def _flat1_guarded(f, test, fast, x, out):
+def guarded_loop(f, test, fast, x, out):
     wide_vectors()
     for start in range(0, out.size, GUARDED):
         count = min(GUARDED, out.size - start)
@@ -120,13 +117,11 @@ LOOPS: dict[int, dict[str, Callable]] = {
 }
 """The loops by number of inputs: what threads run block by block, and what runs in place."""
 
-GUARDED_LOOPS = {"flat": _flat1_guarded, "into_x": _into1_guarded}
+GUARDED_LOOPS = {"flat": guarded_loop, "into_x": _into1_guarded}
 
 SCALARS = {
     "scalar_x": (0,),
     "scalar_y": (1,),
-    "line_scalar_x": (0,),
-    "line_scalar_y": (1,),
     "into_x_scalar_y": (1,),
     "scalar_yz": (1, 2),
 }
@@ -201,7 +196,7 @@ def run_plain(f, test, fast, x, out):
 @jitable
 def run_guarded(f, test, fast, x, out):
     """The same with a fast version of the function."""
-    _flat1_guarded(f, test, fast, x, out)
+    guarded_loop(f, test, fast, x, out)
 
 
 @jitable
@@ -331,130 +326,6 @@ def tile_block(
 # --- a scalar function -> kernels -------------------------------------------------------
 # What these close over is hashed for the disk cache: importable functions and dtypes only,
 # since the hash of a closure, or of a dispatcher, differs in each process.
-#
-# The "line" kernels take rows that the caller has not looked at, and answer whether they
-# served: to look here takes a nanosecond, in Python half as long as all the rest. They hold
-# their loops themselves, since each helper with a loop in it is optimised once more.
-
-
-def unary_kernels(f: Callable) -> dict[str, Callable]:
-    """The kernels of a function of one value, by variant."""
-
-    def point(x, out):
-        out[()] = f(x[()])
-
-    def line(x, out):
-        wide_vectors()
-        if not fits(x, out) or out.size >= SPLIT:
-            return False
-        a = span(x, 0, out.size)
-        for i in range(np.uintp(out.size)):
-            out[i] = f(a[i])
-        return True
-
-    return {"point": point, "line": line}
-
-
-def guarded_kernels(f: Callable, test: Callable, fast: Callable) -> dict[str, Callable]:
-    """The same for a function with a fast version, where all of a block pass its test."""
-
-    def point(x, out):
-        out[()] = f(x[()])
-
-    def line(x, out):
-        wide_vectors()
-        if not fits(x, out) or out.size >= SPLIT:
-            return False
-        _flat1_guarded(f, test, fast, span(x, 0, out.size), out)
-        return True
-
-    return {"point": point, "line": line}
-
-
-def binary_kernels(f: Callable) -> dict[str, Callable]:
-    """The kernels of a function of two values, by variant."""
-
-    def point(x, y, out):
-        out[()] = f(x[()], y[()])
-
-    def line(x, y, out):
-        wide_vectors()
-        if not (fits(x, out) and fits(y, out)) or out.size >= SPLIT:
-            return False
-        a, b = span(x, 0, out.size), span(y, 0, out.size)
-        for i in range(np.uintp(out.size)):
-            out[i] = f(a[i], b[i])
-        return True
-
-    def line_scalar_x(x, y, out):
-        wide_vectors()
-        if not fits(y, out) or out.size >= SPLIT:
-            return False
-        a, b = x[()], span(y, 0, out.size)
-        for i in range(np.uintp(out.size)):
-            out[i] = f(a, b[i])
-        return True
-
-    def line_scalar_y(x, y, out):
-        wide_vectors()
-        if not fits(x, out) or out.size >= SPLIT:
-            return False
-        a, b = span(x, 0, out.size), y[()]
-        for i in range(np.uintp(out.size)):
-            out[i] = f(a[i], b)
-        return True
-
-    lines = {"line": line, "line_scalar_x": line_scalar_x, "line_scalar_y": line_scalar_y}
-    return {"point": point, **lines}
-
-
-def guarded_binary_kernels(f: Callable) -> dict[str, Callable]:
-    """The same for a function in GUARDED_PAIRS."""
-
-    def point(x, y, out):
-        out[()] = f(x[()], y[()])
-
-    def line(x, y, out):
-        wide_vectors()
-        if not (fits(x, out) and fits(y, out)) or out.size >= SPLIT:
-            return False
-        flat2(f, span(x, 0, out.size), span(y, 0, out.size), out)
-        return True
-
-    def line_scalar_x(x, y, out):
-        wide_vectors()
-        if not fits(y, out) or out.size >= SPLIT:
-            return False
-        flat2(f, x[()], span(y, 0, out.size), out)
-        return True
-
-    def line_scalar_y(x, y, out):
-        wide_vectors()
-        if not fits(x, out) or out.size >= SPLIT:
-            return False
-        flat2(f, span(x, 0, out.size), y[()], out)
-        return True
-
-    lines = {"line": line, "line_scalar_x": line_scalar_x, "line_scalar_y": line_scalar_y}
-    return {"point": point, **lines}
-
-
-def ternary_kernels(f: Callable) -> dict[str, Callable]:
-    """The kernels of a function of three values, by variant."""
-
-    def point(x, y, z, out):
-        out[()] = f(x[()], y[()], z[()])
-
-    def line(x, y, z, out):
-        wide_vectors()
-        if not (fits(x, out) and fits(y, out) and fits(z, out)) or out.size >= SPLIT:
-            return False
-        a, b, c = span(x, 0, out.size), span(y, 0, out.size), span(z, 0, out.size)
-        for i in range(np.uintp(out.size)):
-            out[i] = f(a[i], b[i], c[i])
-        return True
-
-    return {"point": point, "line": line}
 
 
 def bind(loop: Callable, f: Callable, arguments: int) -> Callable:

@@ -1,8 +1,9 @@
 """Scalar function -> kernel over arrays.
 
-`Elementwise` takes the quickest way that its operands allow: 0-d arrays, contiguous arrays of
-one shape, a scalar operand, one array as input and output; and for all else a kernel over
-three strided dimensions, with any further ones looped over in Python.
+`Elementwise` takes the quickest way that its operands allow: a direct kernel for few elements,
+loops over contiguous arrays of one shape, with a scalar operand, with one array as input and
+output; and for all else a kernel over three strided dimensions, with any further ones looped
+over in Python.
 """
 
 import itertools
@@ -16,7 +17,7 @@ from numba.core.errors import NumbaError
 from numpy import empty
 
 from tinygrad_cg_kernels import compile as build
-from tinygrad_cg_kernels import inner, math, threads
+from tinygrad_cg_kernels import direct, inner, math, threads
 from tinygrad_cg_kernels.broadcast import Plan
 from tinygrad_cg_kernels.broadcast import plan as plan_for
 from tinygrad_cg_kernels.dtypes import BOOL, FLOAT64, computing, native, promote, real
@@ -29,10 +30,7 @@ PLAIN = 0x101  # the flags of an array that is C-contiguous and aligned
 ALIGNED = 0x100
 WRITABLE = 0x501  # and writable
 
-LARGE = {"line": "flat", "line_scalar_x": "scalar_x", "line_scalar_y": "scalar_y"}
-"""What becomes of a variant when there is much work, to be split over threads if there are."""
-
-IN_PLACE = {"line": "", "line_scalar_y": "_scalar_y"}
+IN_PLACE = {"flat": "", "scalar_y": "_scalar_y"}
 """How the variant is called that writes into an operand."""
 
 
@@ -90,9 +88,9 @@ class Elementwise:
         complex loop. "select": the first input is bool, the others promote.
 
     Calling it gives a fresh C-contiguous array, or fills `out`, which may be an input.
-    `dispatchers` holds the Numba dispatcher of each variant in use so far; `points` has, for
-    each dtype in use so far, the entry for 0-d arrays (operands, then the output) and the
-    result's dtype.
+    `dispatchers` holds the Numba dispatcher of each variant in use so far. The one element of
+    `direct` is the direct kernel that served last (see `direct`): who calls it must be ready for
+    None.
     """
 
     name: str
@@ -100,19 +98,14 @@ class Elementwise:
     inputs: int
     kind: str
     dispatchers: dict[str, Any]
-    points: dict[np.dtype, tuple[Callable, np.dtype]]
-
-    def __new__(cls, name: str, function: Callable, inputs: int, kind: str = "same"):
-        """Make the subclass whose call is written for this many inputs."""
-        if inputs not in (1, 2, 3):
-            raise ValueError(f"{name}: an elementwise kernel takes 1 to 3 inputs, not {inputs}")
-        return object.__new__((_Unary, _Binary, _Ternary)[inputs - 1])
+    direct: list[Callable]
 
     def __init__(self, name: str, function: Callable, inputs: int, kind: str = "same") -> None:
+        if inputs not in (1, 2, 3):
+            raise ValueError(f"{name}: an elementwise kernel takes 1 to 3 inputs, not {inputs}")
         if kind not in KINDS:
             raise ValueError(f"{name}: kind {kind!r} is not one of {', '.join(KINDS)}")
         self.name, self.function, self.inputs, self.kind = name, function, inputs, kind
-        self.dispatchers = {}
         self._check = math.CHECKS.get(function)
         self._cached = build.is_ours(function)
         self._scalar = build.scalar_function(function)
@@ -120,17 +113,27 @@ class Elementwise:
         self._signatures: dict[tuple[np.dtype, ...], Signature] = {}
         self._entries: dict[tuple[str, tuple[np.dtype, ...]], Callable] = {}
         self._blocks: dict[tuple[str, tuple[np.dtype, ...]], tuple[int, Any]] = {}
-        # By variant, what the fast paths of `__call__` need for a dtype: entry and result.
+        # by variant, what the fast paths of `__call__` need for a dtype: entry and result
         self._quick: dict[str, dict[np.dtype, tuple[Callable, np.dtype]]] = {
             variant: {} for variant in self._kernels
         }
-        self.points, self._lines = self._quick["point"], self._quick["line"]
+        self._direct = direct.Directs(name, self._make_direct, inputs)
+        self.direct, self.dispatchers = self._direct.latest, self._direct.dispatchers
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
 
     def __call__(self, *arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Apply the function to arrays that broadcast together."""
+        if out is None and len(arrays) == self.inputs:
+            got = self.direct[0](*arrays)
+            if got is not None:
+                return got
+            got = self._general(arrays)
+            if got is not None:
+                return got
+        elif out is arrays[0] and len(arrays) == 2 == self.inputs and self._into_x(*arrays):
+            return out
         return self._call(arrays, out)
 
     # dtypes
@@ -169,22 +172,22 @@ class Elementwise:
     def _templates(self) -> dict[str, Callable]:
         """All variants, to be compiled when they are first used."""
         f, guard = self._scalar, math.GUARDED.get(self.function)
-        loops = inner.LOOPS[self.inputs]
-        if guard:
-            result = inner.guarded_kernels(f, *guard)
-            for count, variant in enumerate(("into_x", "flat"), 1):
+        run = inner.run_guarded if guard else inner.run_plain
+        result = {"general": inner.tile_kernel(self.inputs, run, (f, *(guard or ())))}
+        for variant, loop in inner.LOOPS[self.inputs].items():
+            arguments = self.inputs + (not variant.startswith("into"))
+            if guard:
                 loop = inner.GUARDED_LOOPS[variant]
-                result[variant] = inner.bind_guarded(loop, f, *guard, count)
-            result["general"] = inner.tile_kernel(1, inner.run_guarded, (f, *guard))
-            return result
-        makers = (inner.unary_kernels, inner.binary_kernels, inner.ternary_kernels)
-        guarded = self.function in math.GUARDED_PAIRS
-        result = inner.guarded_binary_kernels(f) if guarded else makers[self.inputs - 1](f)
-        result["general"] = inner.tile_kernel(self.inputs, inner.run_plain, (f,))
-        for variant, loop in loops.items():
-            in_place = variant.startswith("into")
-            result[variant] = inner.bind(loop, f, self.inputs + (not in_place))
+                result[variant] = inner.bind_guarded(loop, f, *guard, arguments)
+            else:
+                result[variant] = inner.bind(loop, f, arguments)
         return result
+
+    def _make_direct(self, dtypes: tuple[np.dtype, ...]) -> Callable:
+        if self.inputs == 1:
+            return direct.unary(self._scalar, math.GUARDED.get(self.function, ()), dtypes)
+        make = direct.binary if self.inputs == 2 else direct.ternary
+        return make(self._scalar, self.function in math.GUARDED_PAIRS, dtypes)
 
     def _entry(self, variant: str, signature: Signature) -> Callable:
         """The compiled kernel of a variant."""
@@ -202,8 +205,8 @@ class Elementwise:
     def _dispatcher(self, variant: str) -> Any:
         found = self.dispatchers.get(variant)
         if found is None:
-            name, nogil = f"{self.name}_{variant}", variant != "point"
-            found = build.kernel(self._kernels[variant], name, self._cached, nogil=nogil)
+            name = f"{self.name}_{variant}"
+            found = build.kernel(self._kernels[variant], name, self._cached, nogil=True)
             self.dispatchers[variant] = found
         return found
 
@@ -252,6 +255,11 @@ class Elementwise:
                 break
         if out is not None:
             return self._fill(arrays, signature, out)
+        if signature.exact:
+            dtypes = (*signature.loop, signature.result)
+            got = self._compiled(dtypes, self._direct, arrays, dtypes, self._cached)
+            if got is not None:
+                return got
         return self._fresh(arrays, signature)
 
     def _plan(self, arrays: tuple[np.ndarray, ...], signature: Signature) -> Plan:
@@ -262,11 +270,15 @@ class Elementwise:
             shapes = " and ".join(str(array.shape) for array in arrays)
             raise ValueError(f"{self.name}: shapes {shapes} do not broadcast") from None
 
-    def _general(self, arrays: tuple[np.ndarray, ...], dtype: np.dtype) -> np.ndarray | None:
+    def _general(self, arrays: tuple[np.ndarray, ...]) -> np.ndarray | None:
         """The quick way through the general kernel, for operands of one dtype; None if none."""
+        dtype = arrays[0].dtype
         found = self._quick["general"].get(dtype)
-        if found is None or not all(array.flags.num & ALIGNED for array in arrays):
+        if found is None:
             return None
+        for array in arrays:
+            if array.dtype is not dtype or not array.flags.num & ALIGNED:
+                return None
         enter, result = found
         layouts = [part for array in arrays for part in (array.shape, array.strides)]
         try:
@@ -279,6 +291,21 @@ class Elementwise:
         views = [array.reshape(shape) for array, shape in zip(arrays, plan.views, strict=False)]
         enter(plan.units, plan.sizes, *views, out.reshape(plan.views[-1]))
         return out
+
+    def _into_x(self, x: np.ndarray, y: np.ndarray) -> bool:
+        """The quick way to write into the first of two operands; False if it is none."""
+        if y.dtype is not x.dtype or not x.ndim or x.flags.num & WRITABLE != WRITABLE:
+            return False
+        if not y.ndim:
+            found = self._quick["into_x_scalar_y"].get(x.dtype)
+        elif x.shape == y.shape and y.flags.num & PLAIN == PLAIN and y is not x:
+            found = self._quick["into_x"].get(x.dtype)
+        else:
+            return False
+        if found is None or x.size >= SPLIT or _may_overlap(x, y):
+            return False
+        found[0](x.ravel(), y.ravel() if y.ndim else y)
+        return True
 
     def _fresh(self, arrays: tuple[np.ndarray, ...], signature: Signature) -> np.ndarray:
         plan = self._plan(arrays, signature)
@@ -326,10 +353,10 @@ class Elementwise:
 
     def _run(self, plan: Plan, arguments: tuple[np.ndarray, ...], signature: Signature) -> None:
         variant = plan.variant
-        if arguments[-1].size >= SPLIT and not plan.outer:
-            variant = LARGE.get(variant, variant)
-            if threads.get_num_threads() > 1 and self._split(variant, signature, arguments, plan):
-                return
+        many = arguments[-1].size >= SPLIT and not plan.outer
+        several = many and threads.get_num_threads() > 1
+        if several and self._split(variant, signature, arguments, plan):
+            return
         enter = signature.entries.get(variant) or self._entry(variant, signature)
         views = [
             array if array.shape == shape else array.reshape(shape)
@@ -374,8 +401,8 @@ def _argument_dtypes(variant: str, signature: Signature) -> tuple[np.dtype, ...]
 
 def _argument_types(variant: str, dtypes: tuple[np.dtype, ...]) -> list[Any]:
     """The Numba types of a variant's arguments, of which the last is written."""
-    rank = {"point": 0, "general": 3}.get(variant, 1)
-    layout = "A" if variant == "general" or variant.startswith("line") else "C"
+    rank = 3 if variant == "general" else 1
+    layout = "A" if variant == "general" else "C"
     ranks = [0 if k in inner.SCALARS.get(variant, ()) else rank for k in range(len(dtypes))]
     types = [
         build.array_type(dtype, rank, layout if rank else "C")
@@ -383,121 +410,3 @@ def _argument_types(variant: str, dtypes: tuple[np.dtype, ...]) -> list[Any]:
     ]
     types.append(build.array_type(dtypes[-1], ranks[-1]))
     return build.tile_types(len(dtypes) - 1) + types if variant == "general" else types
-
-
-# The calls below are the n = 1 path of the whole library: they are written out for each
-# number of inputs, and look at nothing twice. What they do not know, `_call` does.
-
-
-class _Unary(Elementwise):
-    def __call__(self, x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        if out is None:
-            rank = x.ndim
-            found = (self._lines if rank else self.points).get(x.dtype)
-            if found is not None:
-                enter, result = found
-                if rank < 2:
-                    out = empty(x.shape, result) if rank else empty((), result)
-                    if enter(x, out) is not False:
-                        return out
-                    out = None
-                elif x.flags.c_contiguous:
-                    out = empty(x.shape, result)
-                    if enter(x.ravel(), out.ravel()):
-                        return out
-                    out = None
-            if rank:
-                got = self._general((x,), x.dtype)
-                if got is not None:
-                    return got
-        return self._call((x,), out)
-
-
-class _Binary(Elementwise):
-    def __init__(self, name: str, function: Callable, inputs: int, kind: str = "same") -> None:
-        super().__init__(name, function, inputs, kind)
-        self._scalar_x = self._quick["line_scalar_x"]
-        self._scalar_y = self._quick["line_scalar_y"]
-        self._into_x = self._quick["into_x"]
-        self._into_x_scalar_y = self._quick["into_x_scalar_y"]
-
-    def __call__(self, x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        dtype = x.dtype
-        if y.dtype is dtype:
-            if out is None:
-                if not x.ndim:
-                    if not y.ndim:
-                        found = self.points.get(dtype)
-                        if found is not None:
-                            enter, result = found
-                            out = empty((), result)
-                            enter(x, y, out)
-                            return out
-                    else:
-                        found = self._scalar_x.get(dtype)
-                        if found is not None and y.flags.c_contiguous:
-                            enter, result = found
-                            out = empty(y.shape, result)
-                            if enter(x, y.ravel(), out.ravel()):
-                                return out
-                elif not y.ndim:
-                    found = self._scalar_y.get(dtype)
-                    if found is not None and x.flags.c_contiguous:
-                        enter, result = found
-                        out = empty(x.shape, result)
-                        if enter(x.ravel(), y, out.ravel()):
-                            return out
-                else:
-                    found = self._lines.get(dtype)
-                    if found is not None:
-                        enter, result = found
-                        shape = x.shape
-                        if x.ndim == 1 == y.ndim:
-                            out = empty(shape, result)
-                            if enter(x, y, out):
-                                return out
-                        elif shape == y.shape and x.flags.c_contiguous and y.flags.c_contiguous:
-                            out = empty(shape, result)
-                            if enter(x.ravel(), y.ravel(), out.ravel()):
-                                return out
-                got = self._general((x, y), dtype)
-                if got is not None:
-                    return got
-                out = None
-            elif out is x and x.ndim and x.flags.num & WRITABLE == WRITABLE:
-                if not y.ndim:
-                    found = self._into_x_scalar_y.get(dtype)
-                    if found is not None and x.size < SPLIT and not _may_overlap(x, y):
-                        found[0](x.ravel(), y)
-                        return out
-                elif x.shape == y.shape and y.flags.num & PLAIN == PLAIN and y is not x:
-                    found = self._into_x.get(dtype)
-                    if found is not None and x.size < SPLIT and not _may_overlap(x, y):
-                        found[0](x.ravel(), y.ravel())
-                        return out
-        return self._call((x, y), out)
-
-
-class _Ternary(Elementwise):
-    def __call__(
-        self, x: np.ndarray, y: np.ndarray, z: np.ndarray, out: np.ndarray | None = None
-    ) -> np.ndarray:
-        dtype = z.dtype
-        first = BOOL if self.kind == "select" else dtype
-        if out is None and y.dtype is dtype and x.dtype is first:
-            if not x.ndim and not y.ndim and not z.ndim:
-                found = self.points.get(dtype)
-                if found is not None:
-                    enter, result = found
-                    out = empty((), result)
-                    enter(x, y, z, out)
-                    return out
-            elif x.ndim == 1 == y.ndim and z.ndim == 1:
-                found = self._lines.get(dtype)
-                if found is not None:
-                    enter, result = found
-                    out = empty(z.shape, result)
-                    if enter(x, y, z, out):
-                        return out
-                    out = None
-        return self._call((x, y, z), out)

@@ -4,11 +4,13 @@ How an array is folded, and in which order, is planned in `axes`; the loops are 
 """
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy import empty
 
-from tinygrad_cg_kernels import folds
+from tinygrad_cg_kernels import direct, folds
 from tinygrad_cg_kernels.axes import Plan, plan
 from tinygrad_cg_kernels.dtypes import BOOL, INT64, computing, native, real_float
 from tinygrad_cg_kernels.quiet import cast
@@ -22,7 +24,8 @@ class Reduction(Compound):
 
     Called with an array, the axes (distinct, not negative) and `keepdims`; the result is a
     fresh C-contiguous array. Integers keep their dtype; bool sums to int64; float16 is
-    accumulated in float32.
+    accumulated in float32. The one element of `direct` is the direct kernel for all axes that
+    served last (see `direct`): who calls it must be ready for None.
     """
 
     def __init__(
@@ -40,6 +43,13 @@ class Reduction(Compound):
         }
         self._entries = {form: kernel.entries for form, kernel in self.kernels.items()}
         self._unchanged: set[np.dtype] = set()
+        self._direct = direct.Directs(name, partial(direct.total, total), 1)
+        self.direct = self._direct.latest
+
+    @property
+    def dispatchers(self) -> dict[str, Any]:
+        """The Numba dispatchers in use so far."""
+        return super().dispatchers | self._direct.dispatchers
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:
         """The dtype of the result."""
@@ -52,6 +62,10 @@ class Reduction(Compound):
 
     def __call__(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool = False) -> np.ndarray:
         """Reduce `x` over `axes`."""
+        if len(axes) == x.ndim and not keepdims:
+            got = self.direct[0](x)
+            if got is not None:
+                return got
         if x.flags.num & PLAIN == PLAIN and x.size < SPLIT:
             found, dtype = plan(x.shape, axes, keepdims, x.itemsize), x.dtype
             form = found.form
@@ -69,6 +83,10 @@ class Reduction(Compound):
     def _slow(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool) -> np.ndarray:
         result = self.result_dtype(x.dtype)
         loop = computing(result)
+        if len(axes) == x.ndim and not keepdims and loop is x.dtype:
+            got = self._direct((x,), (loop,))
+            if got is not None:
+                return got
         if x.dtype != loop or not x.flags.aligned:
             x = np.array(x, loop)
         found = plan(x.shape, axes, keepdims, x.itemsize, *x.strides)

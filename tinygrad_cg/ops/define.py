@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels.direct import refuse
 from tinygrad_cg_kernels.loops import Elementwise
 
 from ..convert import convert, is_tensor
 from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from ..functions import binary_op, named, unary_op
+from ..levels import state
 from ..primitive import Primitive, apply_one, register
+from ..recording import record_one
 from ..tensor import Aval, Tensor
 
 
@@ -141,7 +144,18 @@ def reduction(
         )
     )
 
+    direct = [refuse] if run else getattr(kernel, "direct", [refuse])
+
     def op(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+        if axis is None and keepdims is False:
+            frame = state.frame
+            if frame is None or frame.level is None:
+                out = direct[0](x)
+                if type(out) is Tensor:
+                    if x._rec is not None or (frame is not None and frame.everything):
+                        params = {"axis": _ALL_AXES[x._data.ndim], "keepdims": False}
+                        record_one(frame, primitive, x, params, out)
+                    return out
         if type(x) is not Tensor:
             x = convert(x)
         ndim = x._data.ndim

@@ -13,6 +13,7 @@ from .. import convert as conversion
 from ..convert import as_dtype, convert, convert_operands
 from ..errors import InvalidArgumentError
 from ..functions import unary_op
+from ..levels import state
 from ..primitive import Primitive, apply, apply_one, register
 from ..tensor import Aval, Tensor
 from .define import Case, as_shape, as_sizes, broadcast_shapes, move, normalize_axes, normalize_axis
@@ -217,6 +218,8 @@ def _repeat(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """A small array is copied, since kernels are quicker on contiguous operands; a large one
     is repeated by a view. (np.broadcast_to makes the same view in 4 us.)
     """
+    if x.size == 1 == prod(shape):
+        return x.reshape(shape)
     if prod(shape) <= 4096:
         out = np.empty(shape, x.dtype)
         out[...] = x
@@ -260,8 +263,11 @@ def broadcast_to(x: Any, shape: Any) -> Tensor:
 
 def repeat(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """`broadcast_to` for shapes that are known to broadcast; a tensor of the shape is itself."""
-    if x._data.shape == shape:
+    data = x._data
+    if data.shape == shape:
         return x
+    if state.frame is None and x._rec is None and type(data) is np.ndarray:
+        return Tensor(_repeat(data, shape))
     return apply_one(_broadcast_to, x, {"shape": shape})
 
 
