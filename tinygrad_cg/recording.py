@@ -58,14 +58,13 @@ def record_one(
     if frame is None:
         if rec is not None:
             out._rec = late_record(rec)
-    elif rec is not None and rec.group is frame.alone and rec.next is None:
+        return
+    if rec is not None and rec.group is frame.alone and rec.next is None:
         hang = recipes[1].hang
         if hang is not None and out._data.dtype.kind == "f":
             hang(rec.group, (rec,), (x,), params, out)
-        else:
-            record(frame, primitive, (x,), params, out)
-    else:
-        record(frame, primitive, (x,), params, out)
+            return
+    record(frame, primitive, (x,), params, out)
 
 
 def record_two(frame: Frame, primitive: Primitive, x: Tensor, y: Tensor, out: Tensor) -> None:

@@ -206,7 +206,11 @@ def sweep(
             if type(dy) is list:
                 dy = _without_gaps(node, dy)
             found = node.rule(node, dy) if run is None else run(node, dy)
-            pending = zip(node.inputs, found, strict=True)
+            inputs = node.inputs
+            if len(inputs) == 1 and type(found) is tuple and len(found) == 1:
+                pending = ((inputs[0], found[0]),)  # quicker than zip, and the commonest
+            else:
+                pending = zip(inputs, found, strict=True)
 
 
 _sweep = sweep

@@ -21,7 +21,7 @@ from .arguments import (
 from .convert import is_differentiable, is_tensor
 from .errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
 from .jacobians import example_rows, rows
-from .levels import Token, state, watch_tensor
+from .levels import Token, add_level, state, watch_tensor
 from .ops.creation import zeros
 from .sweep import differentiate, release
 from .tensor import Aval, Tensor
@@ -64,7 +64,7 @@ class GradientTape(levels.Listener):
                 "already-active tape."
             )
         here = state
-        here.frame = levels.add_level(here.frame, self._token or self._ready())
+        here.frame = add_level(here.frame, self._token or self._ready())
         if self._watch_accessed:
             here.listeners.append(self)
         self._recording = True
@@ -98,7 +98,10 @@ class GradientTape(levels.Listener):
         return token
 
     def __del__(self) -> None:
-        token = getattr(self, "_token", None)
+        try:
+            token = self._token
+        except AttributeError:  # it was called with wrong arguments
+            return
         if token is not None:
             token.alive = False
             if self._recording and token in levels.stack(state.frame):

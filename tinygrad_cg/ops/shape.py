@@ -218,9 +218,10 @@ def _repeat(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """A small array is copied, since kernels are quicker on contiguous operands; a large one
     is repeated by a view. (np.broadcast_to makes the same view in 4 us.)
     """
-    if x.size == 1 == prod(shape):
+    size = prod(shape)
+    if size == 1:
         return x.reshape(shape)
-    if prod(shape) <= 4096:
+    if size <= 4096:
         out = np.empty(shape, x.dtype)
         out[...] = x
         return out
