@@ -14,8 +14,6 @@ from typing import Any
 
 from . import ops
 from .custom_gradient import Bind
-from .derivatives.elementwise import Elementwise
-from .derivatives.products import Products
 
 
 def _reduce(bind: Any) -> Any:
@@ -47,7 +45,11 @@ def _name_operations(module: ModuleType) -> None:
             value.__module__, value.__qualname__ = module.__name__, name
 
 
+def travels(decorated: type) -> None:
+    """Let the objects of a class, which decorated functions are, be pickled so."""
+    copyreg.pickle(decorated, _reduce)  # type: ignore[arg-type]
+
+
 for _kind in ops.__all__:
     _name_operations(getattr(ops, _kind))
-for _made in (Bind, Elementwise, Products):
-    copyreg.pickle(_made, _reduce)  # type: ignore[arg-type]
+travels(Bind)

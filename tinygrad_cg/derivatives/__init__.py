@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..pickling import travels
 from ..sweep import track
 from .elementwise import Elementwise
 from .products import Products
 
 __all__ = ["custom_derivatives"]
+
+travels(Elementwise)
+travels(Products)
 
 BEYOND = ("error", "differentiate")
 
