@@ -71,7 +71,13 @@ def binary_op(primitive: Primitive) -> Any:
                 return out
         return apply(primitive, _operands(primitive, frame, x, y), {})
 
-    def reflected(x: Any, y: Any) -> Any:
+    def reflected(x: Any, y: Any) -> Any:  # y is a number, nearly always
+        if state.frame is None and type(x) is Tensor:
+            out = direct[0](y, x)
+            if type(out) is Tensor and type(y) is not Tensor:
+                if x._rec is not None and differentiable:
+                    out._rec = late_record(x._rec)
+                return out
         return op(y, x)
 
     return named(op, primitive, reflected)

@@ -153,8 +153,7 @@ def reduction(
                 out = direct[0](x)
                 if type(out) is Tensor:
                     if x._rec is not None or (frame is not None and frame.everything):
-                        params = {"axis": _ALL_AXES[x._data.ndim], "keepdims": False}
-                        record_one(frame, primitive, x, params, out)
+                        record_one(frame, primitive, x, _WHOLE[x._data.ndim], out)
                     return out
         if type(x) is not Tensor:
             x = convert(x)
@@ -183,6 +182,8 @@ def move(
 
 
 _ALL_AXES = tuple(tuple(range(ndim)) for ndim in range(65))
+_WHOLE = tuple({"axis": axes, "keepdims": False} for axes in _ALL_AXES)
+"""The parameters of a reduction of all elements, by the number of axes."""
 
 
 def normalize_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:

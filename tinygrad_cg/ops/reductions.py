@@ -48,7 +48,7 @@ def unfold(dy: Tensor, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: 
 
 
 def _spread(dy: Tensor, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool) -> Tensor:
-    return repeat(unfold(dy, shape, axis, keepdims), shape)
+    return repeat(unfold(dy, shape, axis, keepdims) if dy._data.ndim else dy, shape)
 
 
 def _count(shape: tuple[int, ...], axis: tuple[int, ...]) -> int:

@@ -267,8 +267,8 @@ def repeat(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     data = x._data
     if data.shape == shape:
         return x
-    if state.frame is None and x._rec is None and type(data) is np.ndarray:
-        return Tensor(_repeat(data, shape))
+    if x._rec is None and state.frame is None and type(data) is np.ndarray:
+        return Tensor(data.reshape(shape) if shape == (1,) else _repeat(data, shape))
     return apply_one(_broadcast_to, x, {"shape": shape})
 
 
