@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .lower import Node
+from .nodes import Node
 
 
 def module_of(function: Any) -> str:

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 from tinygrad_cg_kernels import math as kmath
 
-from .lower import Lowering, Node, behind, pattern
+from .lower import Lowering
+from .nodes import Node, behind, pattern
 
 LIMIT = 100
 """Nodes in a kernel, dear ones counting more: beyond, registers spill and compiling takes long."""
@@ -286,7 +287,9 @@ class Fusion:
             offset = offset if node.kind == "slice" else -offset
             return [(made, Place(place.per, place.shift + offset))]
         if node.kind == "reduce":
-            return [(behind(node.operands[0]), place)]
+            return [(behind(node.operands[0]), place)] + [
+                (behind(one), ROW) for one in node.operands[1:]
+            ]
         result = []
         for one in node.operands:
             name, columns = relation(one.shape, node.shape)

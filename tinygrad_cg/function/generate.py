@@ -12,7 +12,7 @@ from itertools import pairwise
 from .expressions import identity, number_text
 from .fuse import ELEMENT, ROW, Fusion, Kernel, Place, folding, is_cheap
 from .loop import Loop, Row
-from .lower import Count, Node
+from .nodes import Count, Node
 
 
 class Names(dict[Node, str]):
@@ -145,7 +145,7 @@ class Block:
         result = []
         for node in self.kernel.roots:
             home = self.fusion.homes[node]
-            if home.place == ELEMENT:
+            if home.place == ELEMENT and node.detail != "gather":
                 inner = (
                     self.operands(node, ELEMENT)[0] if node.kind == "reduce" else (node, ELEMENT)
                 )
@@ -209,7 +209,8 @@ class Block:
             if node.kind == "reduce" and folding(node) == "row" and node in self.fusion.stored:
                 row.lines.append(f"{self.array(node)}[i] = {row.value(node, ROW)}")
         lines += row.take()
-        inner = ["start = i * columns", *lines] if loops else lines
+        reads = any(node.detail == "gather" for node in self.kernel.roots)
+        inner = ["start = i * columns", *lines] if loops or reads else lines
         return ["for i in range(first, last):", *[f"    {line}" for line in inner]]
 
     def _kept(self, node: Node, place: Place) -> tuple[str, str]:

@@ -9,7 +9,8 @@ from tinygrad_cg_kernels import math as kmath
 
 from .expressions import called, expression, folded, identity, joined, label, number_text, typed
 from .fuse import ELEMENT, ROW, Place, folding
-from .lower import Node, importable
+from .lower import importable
+from .nodes import Node
 
 if TYPE_CHECKING:
     from .generate import Block
@@ -37,14 +38,31 @@ class Row:
         if node in self.names:
             return self.names[node]
         if node.kind == "reduce" and block.is_local(node, ROW):
-            return f"row_{block.names[node]}"
-        if block.is_read(node, ROW):
+            if node.detail != "gather":
+                return f"row_{block.names[node]}"
+            (x, inner), (index, _) = block.operands(node, ELEMENT)
+            text = self._at(x, inner, self.value(index, ROW))
+        elif block.is_read(node, ROW):
             text = f"{block.array(node)}[i]"
         else:
             text = expression(node, [self.value(*one) for one in block.operands(node, ROW)])
         name = self.names[node] = block.fresh(label(node))
         self.lines.append(f"{name} = {text}")
         return name
+
+    def _at(self, node: Node, place: Place, column: str) -> str:
+        """A value of the row in one column."""
+        block = self.block
+        if place.per in ("row", "scalar") or node.kind == "literal":
+            return self.value(node, place)
+        if (node, place) in block.kept:
+            array, start = block.kept[node, place]
+        elif block.is_read(node, place):
+            array, start = block.array(node), "start + left" if place == ELEMENT else "left"
+        else:
+            operands = block.operands(node, place)
+            return expression(node, [self._at(*one, column) for one in operands])
+        return f"{array}[{start.replace('left', column)}]"
 
     def root(self, node: Node) -> None:
         block = self.block

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -22,99 +21,11 @@ from tinygrad_cg_kernels.dtypes import BOOL
 from tinygrad_cg_kernels.loops import Elementwise
 
 from .graph import Graph, Part, Value
+from .lookup import Lookups, Spread
+from .nodes import Count, Node, apply, behind, cast, fold, literal, pattern, view
 
 FUSED = frozenset(np.dtype(code) for code in "?bhilqBHILQfd")
 """The dtypes of generated loops: Numba has no float16, and complex numbers run eagerly."""
-
-
-class Node:
-    """A value of a lowered program.
-
-    `kind` is "array" (an input or a constant), "literal", "apply" (a scalar function of operands
-    that broadcast), "reduce", "view" (other shape, same order), "slice" and "pad" (a range of the
-    operand's elements in order, and its transpose), or "host" (an operation run on arrays).
-    `detail` holds, by kind: the array or the input's position; the number; the function; the
-    reduction's name; None; the offset; the graph's value.
-    """
-
-    __slots__ = ("axes", "detail", "dtype", "kind", "operands", "shape", "size")
-
-    def __init__(
-        self,
-        kind: str,
-        shape: tuple[int, ...],
-        dtype: np.dtype,
-        operands: Sequence[Node] = (),
-        detail: Any = None,
-        axes: tuple[int, ...] = (),
-    ):
-        self.kind = kind
-        self.shape = tuple(shape)
-        self.dtype = dtype
-        self.operands = tuple(operands)
-        self.detail = detail
-        self.axes = axes
-        self.size = prod(self.shape)
-
-    def __repr__(self) -> str:
-        return f"<{self.kind} {self.detail!r} {self.dtype}{self.shape}>"
-
-
-def behind(node: Node) -> Node:
-    """The node that a chain of views is of."""
-    while node.kind == "view":
-        node = node.operands[0]
-    return node
-
-
-class Count(float):
-    """A number that follows from sizes: a parameter of a kernel, not part of its text."""
-
-    __slots__ = ()
-
-
-def literal(number: Any, dtype: np.dtype) -> Node:
-    return Node("literal", (), dtype, (), number)
-
-
-def view(node: Node, shape: tuple[int, ...]) -> Node:
-    return node if node.shape == shape else Node("view", shape, node.dtype, (node,))
-
-
-def cast(node: Node, dtype: np.dtype) -> Node:
-    if node.dtype == dtype:
-        return node
-    return Node("apply", node.shape, dtype, (node,), "cast")
-
-
-def apply(function: Any, *operands: Node, dtype: np.dtype | None = None) -> Node:
-    """A scalar function of operands that broadcast and have the dtypes it wants."""
-    shape = np.broadcast_shapes(*[node.shape for node in operands])
-    return Node("apply", shape, dtype or operands[-1].dtype, operands, function)
-
-
-def fold(name: str, x: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
-    """A reduction of `x`, by kernels of its own where its axes are neither all, nor last, nor
-    first."""
-    shape = tuple(
-        1 if axis in axes else size
-        for axis, size in enumerate(x.shape)
-        if keepdims or axis not in axes
-    )
-    if prod(x.shape[axis] for axis in axes) == 1:
-        return view(x, shape)
-    flat = tuple(size for axis, size in enumerate(x.shape) if axis not in axes)
-    return view(Node("reduce", flat, x.dtype, (x,), name, axes), shape)
-
-
-def pattern(shape: tuple[int, ...], axes: tuple[int, ...]) -> str:
-    """Runs of reduced ("r") and kept ("k") axes, those of size 1 apart."""
-    runs = ""
-    for axis, size in enumerate(shape):
-        letter = "r" if axis in axes else "k"
-        if size != 1 and not runs.endswith(letter):
-            runs += letter
-    return runs
 
 
 class Lowering:
@@ -126,6 +37,7 @@ class Lowering:
         for place, value in enumerate(graph.inputs):
             self.nodes[value] = Node("array", value.shape, value.dtype, (), place)
         self._counts = _counts(graph)
+        self._lookups = Lookups().rules
         for value in graph.values():
             if value not in self.nodes:
                 self.nodes[value] = self._lowered(value)
@@ -152,6 +64,8 @@ class Lowering:
                 if rule is None and primitive.kind == "elementwise":
                     rule = _elementwise
                 node = rule(value, *operands) if rule else None
+                if node is None and primitive.name in self._lookups:
+                    node = self._lookups[primitive.name](value, *operands)
                 if node is not None:
                     return node
             return Node("host", value.shape, value.dtype, operands, value)
@@ -307,7 +221,32 @@ def _reduction(value: Value, x: Node) -> Node | None:
     if shape not in ("", "k", "r", "kr") and (shape, name) != ("rk", "sum"):
         return None
     x = cast(x, BOOL) if name in ("any", "all") else cast(x, value.dtype)
+    if name == "sum":
+        return view(_sum(x, axes, value.params["keepdims"]), value.shape)
     return view(fold(name, x, axes, value.params["keepdims"]), value.shape)
+
+
+def _sum(x: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
+    """A sum; of zeros but for one element in each row, these elements."""
+    total = fold("sum", x, axes, keepdims)
+    if isinstance(x, Spread) and x.axis in axes and x.rows.size == total.size:
+        return view(x.rows, total.shape)
+    return total
+
+
+def _exp(value: Value, x: Node) -> Node | None:
+    return _power(x) or _elementwise(value, x)
+
+
+def _power(y: Node) -> Node | None:
+    """exp(y) of a log_softmax: what has been summed for it, over the sum."""
+    if y.detail is not kmath.subtract or y.operands[1].detail is not kmath.log:
+        return None
+    shifted, total = y.operands[0], y.operands[1].operands[0]
+    powers = behind(total).operands[0] if behind(total).detail == "sum" else None
+    if powers is None or powers.detail is not kmath.exp or powers.operands[0] is not shifted:
+        return None
+    return apply(kmath.multiply, powers, apply(kmath.divide, literal(1, y.dtype), total))
 
 
 def _mean(value: Value, x: Node) -> Node | None:
@@ -342,8 +281,8 @@ def _log_softmax(value: Value, x: Node) -> Node | None:
     axes = (value.params["axis"],)
     if not _is_by_rows(value, x, axes):
         return None
-    shift, _, total = _exp_total(x, axes)
-    return apply(kmath.subtract, apply(kmath.subtract, x, shift), apply(kmath.log, total))
+    _, powers, total = _exp_total(x, axes)
+    return apply(kmath.subtract, powers.operands[0], apply(kmath.log, total))
 
 
 def _softmax(value: Value, x: Node) -> Node | None:
@@ -368,8 +307,9 @@ def _log_softmax_pull(value: Value, g: Node, y: Node) -> Node | None:
     if not _is_by_rows(value, y, axes) or g.shape != y.shape:
         return None
     g, y = cast(g, value.dtype), cast(y, value.dtype)
-    total = fold("sum", g, axes, True)
-    return apply(kmath.subtract, g, apply(kmath.multiply, apply(kmath.exp, y), total))
+    total = _sum(g, axes, True)
+    power = _power(y) or apply(kmath.exp, y)
+    return apply(kmath.subtract, g, apply(kmath.multiply, power, total))
 
 
 def _variance(value: Value, x: Node) -> Node | None:
@@ -424,6 +364,7 @@ def _by_rows(value: Value, matrix: Node, vector: Node, turned: bool) -> Node:
 RULES: dict[str, Callable[..., Node | None]] = {
     "broadcast_to": _broadcast,
     "cast": _cast,
+    "exp": _exp,
     "expand_dims": _view,
     "getitem": _getitem,
     "getitem_adjoint": _getitem_adjoint,

@@ -10,7 +10,7 @@ from tinygrad_cg_kernels import threads
 from .expressions import identity, joined, type_name
 from .fuse import Kernel, folding
 from .generate import Block, Names
-from .lower import Node
+from .nodes import Node
 from .scalars import Scalars, Sizes, in_parts
 
 PACKAGE = "tinygrad_cg_kernels"
