@@ -287,10 +287,9 @@ class Fusion:
             offset = offset if node.kind == "slice" else -offset
             return [(made, Place(place.per, place.shift + offset))]
         if node.kind == "reduce":
-            return [(behind(node.operands[0]), place)] + [
-                (behind(one), ROW) for one in node.operands[1:]
-            ]
-        result = []
+            x, *indices = map(behind, node.operands)
+            return [(x, place), *[(one, ROW) for one in indices]]
+        result: list[tuple[Node, Place | None]] = []
         for one in node.operands:
             name, columns = relation(one.shape, node.shape)
             inner: Place | None = SCALAR

@@ -116,15 +116,15 @@ class Lookups:
     def _checked(self, value: Value, indices: Node, size: int) -> Node:
         """Positions from 0 to size - 1, by an operation that refuses indices outside."""
         assert value.primitive is not None
-        known = indices.detail if isinstance(indices.detail, np.ndarray) else None
-        key = (behind(indices) if known is None else known.tobytes(), size)
+        made, name = behind(indices), value.primitive.name
+        known = made.detail if isinstance(made.detail, np.ndarray) else None
+        key = (made if known is None else known.tobytes(), size)
         if key not in self._positions:
-            detail = ("positions", size, value.primitive.name)
-            found = Node("host", indices.shape, INT64, (indices,), detail)
+            found = Node("host", made.shape, INT64, (made,), ("positions", size, name))
             if known is not None:
                 with suppress(IndexError):  # which is raised when the program runs
-                    positions = checked_positions(value.primitive.name, known, size)
-                    found = Node("array", positions.shape, INT64, (), positions)
+                    positions = checked_positions(name, known, size)
+                    found = Node("array", made.shape, INT64, (), positions)
             self._positions[key] = found
         return self._positions[key]
 

@@ -1,0 +1,183 @@
+"""One element of each row by an index: read and written in the row's kernel."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tests.graph_cases import FLOAT64, apply, assert_same, given, number, total
+from tinygrad_cg.function.graph import Graph, Value, constant
+from tinygrad_cg.function.program import build
+from tinygrad_cg_kernels import threads
+
+RNG = np.random.default_rng(3)
+
+
+def read_and_written(x: Value, index: Value) -> Graph:
+    """An element of exp(x) by row in each spelling, its transpose, and a product with one_hot."""
+    y, line = apply("exp", x), apply("expand_dims", index, axis=len(index.shape))
+    shape, axis = x.shape, len(x.shape) - 1
+    chosen = apply("gather", y, index, axis=axis, batch_dims=axis)
+    again = apply("take_along_axis", y, line, axis=axis)
+    back = apply("gather_adjoint", chosen, index, shape=shape, axis=axis, batch_dims=axis)
+    other = apply("add_along_axis", apply("tanh", again), line, shape=shape, axis=axis)
+    ones = apply("one_hot", index, depth=shape[-1], axis=axis, dtype=x.dtype)
+    product = apply("multiply", apply("add", back, other), apply("multiply", ones, y))
+    outputs = [chosen, again, product, total(product, (axis,)), total(back, (axis,)), total(chosen)]
+    return Graph([x] if index.is_constant else [x, index], outputs)
+
+
+def arrays_for(shape: tuple[int, ...], dtype: Any = FLOAT64, kind: str = "int64") -> list:
+    low = 0 if kind.startswith("u") else -shape[-1]
+    index = RNG.integers(low, shape[-1], shape[:-1])
+    return [RNG.normal(size=shape).astype(dtype), index.astype(kind)]
+
+
+# Programs ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("shape", [(5, 7), (3, 2500), (4096, 50), (2, 3, 4)])
+def test_reads_and_writes_share_a_pass(shape, dtype):
+    graph = read_and_written(given(shape, dtype), given(shape[:-1], np.int64))
+    program = build(graph)
+    assert_same(program, graph, arrays_for(shape, dtype))
+    assert program.kernels == 1
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "uint64"])
+def test_dtypes_of_indices(kind):
+    graph = read_and_written(given((6, 9)), given((6,), kind))
+    assert_same(build(graph), graph, arrays_for((6, 9), kind=kind))
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (4, 1), (1, 1)])
+def test_one_row_or_column(shape):
+    graph = read_and_written(given(shape), given(shape[:1], np.int64))
+    assert_same(build(graph), graph, arrays_for(shape))
+
+
+def test_constant_indices():
+    x, index = arrays_for((6, 9))
+    graph = read_and_written(given((6, 9)), constant(index))
+    program = build(graph)
+    assert_same(program, graph, [x])
+    assert "run_" not in program.sources[0]
+
+
+def test_indices_that_a_kernel_makes():
+    x = given((40, 30))
+    index = apply("cast", apply("greater", total(x, (1,)), number(0)), dtype=np.dtype(np.int32))
+    graph = read_and_written(apply("tanh", x), index)
+    graph = Graph([x], graph.outputs)
+    assert_same(build(graph), graph, arrays_for((40, 30))[:1])
+
+
+def test_special_values_stay_what_they_are():
+    """What is not read takes no part: 0 times infinity would be nan."""
+    x, index = given((3, 4)), given((3,), np.int64)
+    chosen = apply("gather", x, index, axis=1, batch_dims=1)
+    back = apply("gather_adjoint", chosen, index, shape=(3, 4), axis=1, batch_dims=1)
+    array = np.array([[-0.0, np.inf, np.nan, 1], [np.nan, -np.inf, 2, 3], [5, np.nan, np.inf, 4]])
+    found, spread = build(Graph([x, index], [chosen, back]))([array, np.array([0, 1, 0])])
+    np.testing.assert_array_equal(found, [-0.0, -np.inf, 5])
+    assert np.signbit(found[0])
+    expected = np.zeros((3, 4))
+    expected[1, 1], expected[2, 0] = -np.inf, 5
+    np.testing.assert_array_equal(spread, expected)
+
+
+def test_one_hot_of_numbers_beyond_int32():
+    index = given((3,), np.int64)
+    ones = apply("one_hot", index, depth=4, axis=1, dtype=np.dtype(np.float32))
+    graph = Graph([index], [ones, total(ones, (0,))])
+    assert_same(build(graph), graph, [np.array([2**32 + 1, -(2**32) + 2, 3])])
+
+
+def test_the_same_bits_on_any_number_of_threads():
+    shape, before = (3000, 60), threads.get_num_threads()
+    program = build(read_and_written(given(shape), given(shape[:1], np.int64)))
+    arrays, found = arrays_for(shape), []
+    try:
+        for count in {1, before}:
+            threads.set_num_threads(count)
+            found.append(program(arrays))
+    finally:
+        threads.set_num_threads(before)
+    for one, other in zip(found[0], found[-1], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+# Cross-entropy -----------------------------------------------------------------------------------
+
+ROWS, COLUMNS = 7, 5
+SPELLINGS = {
+    "gather": lambda y, k: tf.gather(y, k, axis=1, batch_dims=1),
+    "gather of lines": lambda y, k: tf.gather(y, k[:, None], axis=-1, batch_dims=1),
+    "take_along_axis": lambda y, k: tf.numpy.take_along_axis(y, k[:, None], 1),
+    "index": lambda y, k: y[np.arange(ROWS), k],
+    "index by range": lambda y, k: y[tf.range(ROWS), k],
+    "index by vmap": lambda y, k: tf.vmap(lambda row, one: row[one])(y, k),
+    "known index": lambda y, k: y[np.arange(ROWS), LABELS],
+    "one_hot": lambda y, k: tf.reduce_sum(tf.one_hot(k, COLUMNS, dtype=y.dtype) * y, 1),
+}
+LABELS = RNG.integers(COLUMNS, size=ROWS)
+LOGITS, WAY = tf.constant(RNG.normal(size=(2, ROWS, COLUMNS)))
+
+
+def losses(choose):
+    """The cross-entropy in two ways, each a sum that weighs rows by themselves."""
+
+    def by_log_softmax(x, labels):
+        return tf.reduce_sum(tf.sin(choose(tf.nn.log_softmax(x), labels)))
+
+    def by_hand(x, labels):
+        chosen = choose(x, labels)
+        total = tf.math.reduce_logsumexp(x, 1)
+        return tf.reduce_sum((tf.reshape(chosen, (ROWS,)) - total) ** 2)
+
+    return by_log_softmax, by_hand
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_derivatives(name):
+    def derivatives(x, labels):
+        return [
+            (tf.value_and_grad(f)(x, labels), tf.hvp(lambda x, f=f: f(x, labels))(x, WAY))
+            for f in losses(SPELLINGS[name])
+        ]
+
+    labels = tf.constant(LABELS)
+    found = tf.function(derivatives, jit_compile=True)(LOGITS, labels)
+    for one, other in zip(
+        tf.nest.flatten(found), tf.nest.flatten(derivatives(LOGITS, labels)), strict=True
+    ):
+        np.testing.assert_allclose(one, other, 1e-12, 1e-12)
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_one_kernel_without_temporaries(name):
+    def loss(x, labels):
+        return -tf.reduce_mean(SPELLINGS[name](tf.nn.log_softmax(x), labels))
+
+    f = tf.function(tf.value_and_grad(loss), jit_compile=True)
+    call, *texts = f.kernels(LOGITS, tf.constant(LABELS))
+    assert sum(text.count("\ndef kernel_") for text in texts) == 1
+    assert call.count("empty(") == 2  # the outputs
+
+
+@pytest.mark.parametrize("index", [COLUMNS, -COLUMNS - 1])
+@pytest.mark.parametrize("name", list(SPELLINGS)[:6])
+def test_indices_outside(name, index):
+    """The error of the call one by one, on the first call and the following."""
+    labels = LABELS.copy()
+    labels[3] = index
+    f = tf.function(tf.value_and_grad(losses(SPELLINGS[name])[0]), jit_compile=True)
+    f(LOGITS, tf.constant(LABELS))
+    for _ in range(2):
+        with pytest.raises(IndexError, match=f"index {index} is out of bounds"):
+            f(LOGITS, tf.constant(labels))
+    np.testing.assert_allclose(
+        f(LOGITS, tf.constant(LABELS))[0], losses(SPELLINGS[name])[0](LOGITS, tf.constant(LABELS))
+    )
