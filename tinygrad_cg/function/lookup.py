@@ -20,7 +20,10 @@ from tinygrad_cg_kernels.move import checked_positions
 from .graph import Value
 from .nodes import Count, Node, apply, behind, cast, literal, pattern, view
 
-INT32 = np.dtype(np.int32)
+COLUMNS = 32
+"""Elements in a row at least that is looked up as a whole: a loop over fewer takes longer than to
+copy them."""
+INT32, UINT64 = np.dtype(np.int32), np.dtype(np.uint64)
 
 
 class Spread(Node):
@@ -52,13 +55,18 @@ class Lookups:
 
     def _gather(self, value: Value, x: Node, indices: Node) -> Node | None:
         axis, shared = value.params["axis"], value.params["batch_dims"]
+        if axis == shared == 0:
+            return self._rows(value, x, indices)
         return self._read(value, x, indices, axis) if axis == shared else None
 
     def _take_along_axis(self, value: Value, x: Node, indices: Node) -> Node | None:
         return self._read(value, x, indices, value.params["axis"])
 
     def _getitem(self, value: Value, x: Node) -> Node | None:
-        index = last_index(value.params["key"], x.shape)
+        key = value.params["key"]
+        if len(key) == 1 and isinstance(key[0], np.ndarray) and key[0].dtype.kind in "iu":
+            return self._rows(value, x, Node("array", key[0].shape, key[0].dtype, (), key[0]))
+        index = last_index(key, x.shape)
         return None if index is None else self._read(value, x, index, len(x.shape) - 1)
 
     def _gather_adjoint(self, value: Value, g: Node, indices: Node) -> Node | None:
@@ -91,6 +99,14 @@ class Lookups:
         rows = x.shape[:axis] + x.shape[axis + 1 :]
         positions = self._checked(value, indices, x.shape[axis])
         return view(Node("reduce", rows, x.dtype, (x, positions), "gather", (axis,)), value.shape)
+
+    def _rows(self, value: Value, x: Node, indices: Node) -> Node | None:
+        """``x[indices]``: elements, or rows that are long enough for loops of their own."""
+        columns = prod(x.shape[1:])
+        if (columns != 1 and columns < COLUMNS) or indices.size == 1 or x.shape[0] == 1:
+            return None
+        positions = self._checked(value, indices, x.shape[0])
+        return Node("lookup", value.shape, x.dtype, (x, positions))
 
     def _spread(self, value: Value, g: Node, indices: Node, axis: int) -> Node | None:
         """The transpose of that."""
@@ -145,3 +161,10 @@ def last_index(key: tuple, shape: tuple[int, ...]) -> Node | None:
     if last.size != rows.shape[1] or not np.array_equal(np.reshape(others, rows.shape), rows):
         return None
     return Node("array", last.shape, last.dtype, (), last)
+
+
+def positions(name: str, indices: np.ndarray, size: int) -> np.ndarray:
+    """Positions from 0 to size - 1; IndexError for indices outside."""
+    if indices.dtype == INT64 and indices.view(UINT64).max() < size:
+        return indices  # negative ones would be large
+    return checked_positions(name, indices, size)

@@ -42,6 +42,9 @@ class Row:
                 return f"row_{block.names[node]}"
             (x, inner), (index, _) = block.operands(node, ELEMENT)
             text = self._at(x, inner, self.value(index, ROW))
+        elif node.kind == "lookup" and not block.is_read(node, ROW):
+            (x, _), one = block.operands(node, ROW)
+            text = f"{block.array(x)}[{self.value(*one)}]"
         elif block.is_read(node, ROW):
             text = f"{block.array(node)}[i]"
         else:
@@ -59,6 +62,10 @@ class Row:
             array, start = block.kept[node, place]
         elif block.is_read(node, place):
             array, start = block.array(node), "start + left" if place == ELEMENT else "left"
+        elif node.kind == "lookup":
+            (x, _), (positions, inner) = block.operands(node, place)
+            index = self._at(positions, inner, column)
+            array, start = block.array(x), index if inner != ROW else f"{index} * columns + left"
         else:
             operands = block.operands(node, place)
             return expression(node, [self._at(*one, column) for one in operands])
@@ -209,6 +216,8 @@ class Loop:
         if place.per == "row":
             assert self.row is not None
             return self.row.value(node, place)
+        if place.per == "whole":
+            return block.array(node)
         key = (node, place)
         if key not in self.values:
             if key in block.kept:
@@ -229,6 +238,15 @@ class Loop:
             return
         if node.kind in ("slice", "pad"):
             self.values[node, place] = operands[0]
+            return
+        if node.kind == "lookup":
+            array, index = operands
+            if self._operands(node, place)[1][1] == ROW:
+                text = f"{self._section(array, f'{index} * columns + left')}[j]"
+            else:
+                text = f"{array}[np.uintp({index})]"
+            name = self.values[node, place] = block.fresh("gather")
+            self.out.append(f"{name} = {text}")
             return
         guard = kmath.GUARDED.get(node.detail) or kmath.GUARDED_PAIRS.get(node.detail)
         text = None

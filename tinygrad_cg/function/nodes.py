@@ -14,9 +14,11 @@ class Node:
 
     `kind` is "array" (an input or a constant), "literal", "apply" (a scalar function of operands
     that broadcast), "reduce", "view" (other shape, same order), "slice" and "pad" (a range of the
-    operand's elements in order, and its transpose), or "host" (an operation run on arrays).
-    `detail` holds, by kind: the array or the input's position; the number; the function; the
-    reduction's name; None; the offset; the graph's value.
+    operand's elements in order, and its transpose), "lookup" (rows of an array, or elements, at
+    positions), or "host" (an operation run on arrays). `detail` holds, by kind: the array or the
+    input's position; the number; the function; the reduction's name; None; the offset; None; the
+    graph's value. A reduction "gather" takes from each row the element at a position, which is by
+    row its second operand.
     """
 
     __slots__ = ("axes", "detail", "dtype", "kind", "operands", "shape", "size")

@@ -16,11 +16,11 @@ import numpy as np
 from numpy import empty
 
 from tinygrad_cg_kernels import generated, threads
-from tinygrad_cg_kernels.move import checked_positions
 
 from .fuse import Fusion, folding
 from .generate import Block
 from .graph import Graph, Part, Value
+from .lookup import positions
 from .lower import Lowering
 from .nodes import Node, behind
 from .segment import Segment, cut_rows, grouped
@@ -347,7 +347,7 @@ def _runner(node: Node) -> Callable[..., Any]:
         return _with(run, params) if params else run
     if value[0] == "positions":
         _, size, name = value
-        return lambda indices: checked_positions(name, indices, size)
+        return lambda indices: positions(name, indices, size)
     if value[0] == "expand":
         return lambda x: np.array(np.broadcast_to(x, node.shape))
     return lambda x: _padded(x, node.size, value[1])
