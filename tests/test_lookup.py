@@ -34,6 +34,13 @@ def arrays_for(shape: tuple[int, ...], dtype: Any = FLOAT64, kind: str = "int64"
     return [RNG.normal(size=shape).astype(dtype), index.astype(kind)]
 
 
+def assert_near(found: Any, wanted: Any, tolerance: float) -> None:
+    tf.nest.assert_same_structure(found, wanted)
+    for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(wanted), strict=True):
+        assert (one.shape, one.dtype) == (other.shape, other.dtype)
+        np.testing.assert_allclose(one, other, tolerance, tolerance)
+
+
 # Programs ----------------------------------------------------------------------------------------
 
 
@@ -56,6 +63,20 @@ def test_dtypes_of_indices(kind):
 def test_one_row_or_column(shape):
     graph = read_and_written(given(shape), given(shape[:1], np.int64))
     assert_same(build(graph), graph, arrays_for(shape))
+
+
+@pytest.mark.parametrize("columns", [5, 70_000])
+def test_one_row_in_a_long_program(columns):
+    """Numbers that are looked up among others that are computed."""
+    x, index = given((1, columns)), given((1,), np.int64)
+    y, known = apply("exp", x), apply("gather", x, index, axis=1, batch_dims=1)
+    for step in range(120):
+        known = apply("tanh", apply("add", known, number(step / 9)))
+        if step % 7 == 0:
+            part = apply("gather", (x, y)[step % 2], index, axis=1, batch_dims=1)
+            known = apply("subtract", part, known)
+    graph = Graph([x, index], [known, apply("multiply", y, apply("reshape", known, shape=(1, 1)))])
+    assert_same(build(graph), graph, arrays_for((1, columns)))
 
 
 def test_constant_indices():
@@ -109,6 +130,68 @@ def test_the_same_bits_on_any_number_of_threads():
         np.testing.assert_array_equal(one, other)
 
 
+# Rows at indices, and transposes -----------------------------------------------------------------
+
+TABLE, WIDE, NUMBERS = (tf.constant(RNG.normal(size=shape)) for shape in [(50, 40), (30, 40), 50])
+PLACES = tf.constant(RNG.integers(-50, 50, size=30))
+BATCH = tf.constant(RNG.normal(size=(3, 34, 37)))
+READS = [
+    lambda t, w, n, i, b: tf.gather(t, i) * w,
+    lambda t, w, n, i, b: tf.nn.softmax(tf.gather(tf.exp(t), i) + w),
+    lambda t, w, n, i, b: tf.gather(t, i) * tf.reduce_sum(tf.gather(t, i) * w),
+    lambda t, w, n, i, b: tf.gather(tf.gather(t, i), i[::2] % 30) - w[::2],
+    lambda t, w, n, i, b: tf.gather(t, tf.reshape(i, (6, 5)))[1] + w[5:10],
+    lambda t, w, n, i, b: tf.reshape(tf.gather(t, i), (60, 20)) * tf.reshape(w, (60, 20)),
+    lambda t, w, n, i, b: tf.sin(1e9 * tf.gather(t, i)),
+    lambda t, w, n, i, b: tf.gather(n, i)[:, None] * w + tf.gather(n, i)[0],
+    lambda t, w, n, i, b: tf.gather(n, i)[1:] - tf.gather(n, i)[:-1],
+    lambda t, w, n, i, b: t[np.array([3, 3, -1])] * 2.0,
+    lambda t, w, n, i, b: tf.transpose(t)[:30, :40] + w,
+    lambda t, w, n, i, b: tf.transpose(t) * n + tf.reduce_sum(tf.transpose(t), 1, keepdims=True),
+    lambda t, w, n, i, b: tf.transpose(tf.nn.softmax(tf.transpose(t))) * t,
+    lambda t, w, n, i, b: tf.reshape(tf.transpose(b, (0, 2, 1)), (3, -1)),
+    lambda t, w, n, i, b: tf.sin(1e9 * tf.transpose(b, (2, 0, 1))),
+    lambda t, w, n, i, b: (tf.transpose(t) * 2.0, tf.transpose(t) @ t, tf.transpose(b, (1, 0, 2))),
+    lambda t, w, n, i, b: tf.gather(tf.transpose(t), i[:40] % 50, axis=1) * 0.5,
+]
+
+
+@pytest.mark.parametrize("place", range(len(READS)))
+def test_reads_of_rows_and_columns(place):
+    """Values and gradients, which write where these read."""
+    read, inputs = READS[place], (TABLE, WIDE, NUMBERS, PLACES, BATCH)
+
+    def loss(*inputs):
+        return sum(tf.reduce_sum(tf.sin(y)) for y in tf.nest.flatten(read(*inputs)))
+
+    def both(*inputs):
+        return read(*inputs), tf.grad(loss, argnums=(0, 1, 2, 4))(*inputs)
+
+    assert_near(tf.function(both, jit_compile=True)(*inputs), both(*inputs), 1e-6)
+
+
+@pytest.mark.parametrize("shape", [(300, 500), (5000, 40), (100, 40, 60)])
+def test_large_reads_of_rows_and_columns(shape):
+    """On several threads, by blocks of rows that end within matrices."""
+    x, places = tf.constant(RNG.normal(size=shape)), tf.constant(RNG.integers(-9, 9, size=700))
+
+    def f(x, places):
+        swapped = tf.transpose(x, (*range(len(shape) - 2), -1, -2))
+        return swapped + 1.0, tf.gather(x, places) * 2.0, tf.reduce_sum(swapped, -1)
+
+    program = tf.function(f, jit_compile=True)
+    assert_near(program(x, places), f(x, places), 1e-12)
+    assert program.kernels(x, places)[0].count("run_") == 1  # the positions
+
+
+def test_rows_outside():
+    f = tf.function(lambda x, i: tf.tanh(tf.gather(x, i)) * 2.0, jit_compile=True)
+    for x in (TABLE, NUMBERS):
+        for index in (50, -51, 2**40):
+            with pytest.raises(IndexError, match=f"gather: index {index} is out of bounds"):
+                f(x, tf.constant([0, index]))
+
+
 # Cross-entropy -----------------------------------------------------------------------------------
 
 ROWS, COLUMNS = 7, 5
@@ -148,12 +231,8 @@ def test_derivatives(name):
             for f in losses(SPELLINGS[name])
         ]
 
-    labels = tf.constant(LABELS)
-    found = tf.function(derivatives, jit_compile=True)(LOGITS, labels)
-    for one, other in zip(
-        tf.nest.flatten(found), tf.nest.flatten(derivatives(LOGITS, labels)), strict=True
-    ):
-        np.testing.assert_allclose(one, other, 1e-12, 1e-12)
+    inputs = LOGITS, tf.constant(LABELS)
+    assert_near(tf.function(derivatives, jit_compile=True)(*inputs), derivatives(*inputs), 1e-12)
 
 
 @pytest.mark.parametrize("name", SPELLINGS)

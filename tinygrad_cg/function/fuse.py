@@ -124,7 +124,7 @@ class Domains:
         self._parent: dict[Node, Node] = {}
         self._columns: dict[Node, int] = {}
         for node in nodes:
-            if node.kind in ("apply", "reduce", "slice", "pad", "lookup"):
+            if node.kind in ("apply", "reduce", "slice", "pad", "lookup", "turn"):
                 self._add(node)
 
     def __getitem__(self, node: Node) -> Domain:
@@ -145,6 +145,8 @@ class Domains:
                 inner = [n for i, n in enumerate(shape) if (i in axes) == (folding(node) == "row")]
                 self._columns[node] = prod(inner)
             self._join(node, behind(node.operands[0]))
+        elif node.kind == "turn":
+            self._columns[node] = node.detail[1]
         elif node.kind == "lookup":
             columns = prod(node.operands[0].shape[1:])
             self._columns[node] = columns if columns > 1 else 0
@@ -157,7 +159,7 @@ class Domains:
                     self._join(node, behind(one))
 
     def _join(self, node: Node, other: Node) -> None:
-        if other not in self._parent or other.kind not in ("apply", "lookup"):
+        if other not in self._parent or other.kind not in ("apply", "lookup", "turn"):
             return
         a, b = self._root(node), self._root(other)
         columns, others = self._columns[a], self._columns[b]
@@ -294,6 +296,8 @@ class Fusion:
         if node.kind == "reduce":
             x, *indices = map(behind, node.operands)
             return [(x, place), *[(one, ROW) for one in indices]]
+        if node.kind == "turn":
+            return [(behind(node.operands[0]), WHOLE)]
         if node.kind == "lookup":
             x, positions = map(behind, node.operands)
             rows: Place | None = place

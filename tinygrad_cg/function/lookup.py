@@ -94,16 +94,21 @@ class Lookups:
 
     def _read(self, value: Value, x: Node, indices: Node, axis: int) -> Node | None:
         """``x[row, indices[row]]``."""
-        if not _is_one_by_row(x.shape, axis, indices) or pattern(x.shape, (axis,)) != "kr":
+        kind = pattern(x.shape, (axis,))
+        if not _is_one_by_row(x.shape, axis, indices) or kind not in ("r", "kr"):
             return None
-        rows = x.shape[:axis] + x.shape[axis + 1 :]
         positions = self._checked(value, indices, x.shape[axis])
-        return view(Node("reduce", rows, x.dtype, (x, positions), "gather", (axis,)), value.shape)
+        if kind == "r":
+            found = Node("lookup", (1,), x.dtype, (view(x, (x.size,)), positions))
+        else:
+            rows = x.shape[:axis] + x.shape[axis + 1 :]
+            found = Node("reduce", rows, x.dtype, (x, positions), "gather", (axis,))
+        return view(found, value.shape)
 
     def _rows(self, value: Value, x: Node, indices: Node) -> Node | None:
         """``x[indices]``: elements, or rows that are long enough for loops of their own."""
         columns = prod(x.shape[1:])
-        if (columns != 1 and columns < COLUMNS) or indices.size == 1 or x.shape[0] == 1:
+        if x.shape[0] == 1 or (columns > 1 and (columns < COLUMNS or indices.size == 1)):
             return None
         positions = self._checked(value, indices, x.shape[0])
         return Node("lookup", value.shape, x.dtype, (x, positions))

@@ -62,6 +62,8 @@ class Row:
             array, start = block.kept[node, place]
         elif block.is_read(node, place):
             array, start = block.array(node), "start + left" if place == ELEMENT else "left"
+        elif node.kind == "turn":
+            array, start = block.turn(node), "turn + left"
         elif node.kind == "lookup":
             (x, _), (positions, inner) = block.operands(node, place)
             index = self._at(positions, inner, column)
@@ -133,7 +135,7 @@ class Loop:
             f"{name} = {text}" for text, name in self.sections.items() if name in words
         ] + lines
         words = set(re.findall(r"\w+", " ".join(lines)))
-        known = ["left", "size", "start", *block.parameters]
+        known = ["left", "size", "start", "turn", *block.parameters]
         if self.row is not None:
             known += [*self.row.names.values(), *[f"row_{name}" for name in block.names.values()]]
         given = ", ".join(name for name in dict.fromkeys(known) if name in words)
@@ -224,6 +226,8 @@ class Loop:
                 array, start = block.kept[key]
             elif block.is_read(node, place):
                 array, start = block.array(node), self._start(place)
+            elif node.kind == "turn":
+                array, start = block.turn(node), "turn + left"
             else:
                 return None
             name = self.values[key] = block.fresh(array)

@@ -21,11 +21,15 @@ from tinygrad_cg_kernels.dtypes import BOOL
 from tinygrad_cg_kernels.loops import Elementwise
 
 from .graph import Graph, Part, Value
-from .lookup import Lookups, Spread
-from .nodes import Count, Node, apply, behind, cast, fold, literal, pattern, view
+from .lookup import COLUMNS, Lookups, Spread
+from .nodes import TILE, Count, Node, apply, behind, cast, fold, literal, pattern, view
 
 FUSED = frozenset(np.dtype(code) for code in "?bhilqBHILQfd")
 """The dtypes of generated loops: Numba has no float16, and complex numbers run eagerly."""
+
+WIDEST = 8192
+"""Columns of a turned matrix at most: as many rows of it as a line of the cache has elements stay
+in the cache."""
 
 
 class Lowering:
@@ -38,6 +42,7 @@ class Lowering:
             self.nodes[value] = Node("array", value.shape, value.dtype, (), place)
         self._counts = _counts(graph)
         self._lookups = Lookups().rules
+        self._turned = _turned(graph)
         for value in graph.values():
             if value not in self.nodes:
                 self.nodes[value] = self._lowered(value)
@@ -57,6 +62,8 @@ class Lowering:
             nodes = [value.aval, *operands]
             if all(node.dtype in FUSED and prod(node.shape) for node in nodes):
                 rule = RULES.get(primitive.name)
+                if primitive.name == "transpose" and value not in self._turned:
+                    rule = None
                 product = vector_product(value)
                 if product is not None and product[0] in self._shared:
                     matrix, vector, turned = product
@@ -70,6 +77,17 @@ class Lowering:
                     return node
             return Node("host", value.shape, value.dtype, operands, value)
         return Node("host", (), np.dtype(object), operands, value)
+
+
+def _turned(graph: Graph) -> set[Value]:
+    """The transposes whose elements something reads in order: others are views."""
+    readers = [
+        value
+        for value in graph.values()
+        if value.primitive is not None
+        and (value.primitive.kind == "elementwise" or value.primitive.name in RULES)
+    ]
+    return {*graph.outputs, *[operand for value in readers for operand in value.inputs]}
 
 
 def _constant(array: np.ndarray) -> Node:
@@ -153,9 +171,19 @@ def _view(value: Value, x: Node, *_: Node) -> Node:
 
 
 def _transpose(value: Value, x: Node) -> Node | None:
-    """A view if only axes of size 1 change places."""
+    """A view if only axes of size 1 change places; turned matrices, if nothing else changes."""
     kept = [axis for axis in value.params["perm"] if x.shape[axis] != 1]
-    return view(x, value.shape) if kept == sorted(kept) else None
+    if kept == sorted(kept):
+        return view(x, value.shape)
+    starts = [place for place, axis in enumerate(kept) if not place or axis != kept[place - 1] + 1]
+    firsts = [kept[place] for place in starts]
+    if sorted(firsts)[:-2] + sorted(firsts)[:-3:-1] != firsts:
+        return None
+    columns = prod(x.shape[axis] for axis in kept[starts[-1] :])
+    rows = prod(x.shape[axis] for axis in kept[starts[-2] : starts[-1]])
+    if rows < TILE or not COLUMNS <= columns <= WIDEST:
+        return None
+    return Node("turn", value.shape, x.dtype, (x,), (rows, columns))
 
 
 def _broadcast(value: Value, x: Node) -> Node:

@@ -8,17 +8,24 @@ from typing import Any
 
 import numpy as np
 
+TILE = 8
+"""Rows of a turned matrix that are made at a time, since memory comes by lines of some elements."""
+
 
 class Node:
     """A value of a lowered program.
 
-    `kind` is "array" (an input or a constant), "literal", "apply" (a scalar function of operands
-    that broadcast), "reduce", "view" (other shape, same order), "slice" and "pad" (a range of the
-    operand's elements in order, and its transpose), "lookup" (rows of an array, or elements, at
-    positions), or "host" (an operation run on arrays). `detail` holds, by kind: the array or the
-    input's position; the number; the function; the reduction's name; None; the offset; None; the
-    graph's value. A reduction "gather" takes from each row the element at a position, which is by
-    row its second operand.
+    `kind`, and what `detail` holds:
+    "array"     an input, its position; or a constant, the array
+    "literal"   a number, itself
+    "apply"     a scalar function of operands that broadcast, the function
+    "reduce"    a reduction over `axes`, its name; "gather" takes from each row the element at a
+                position, which is by row its second operand
+    "view"      another shape, in the same order
+    "slice"     a range of the operand's elements in order, the first; "pad" is its transpose
+    "lookup"    rows of an array, or elements, at the positions in its second operand
+    "turn"      rows and columns of each matrix exchanged, how many there are then
+    "host"      an operation run on arrays, the graph's value
     """
 
     __slots__ = ("axes", "detail", "dtype", "kind", "operands", "shape", "size")

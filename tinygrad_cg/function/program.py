@@ -100,7 +100,11 @@ class Program:
         for kernel in sorted(fusion.kernels.values(), key=lambda one: one.stage):
             blocks[bisect_right(cuts, kernel.stage)].append(Block(fusion, kernel))
         for node in fusion.nodes:
-            if node in fusion.stored and node.size == 1 and node.kind in ("apply", "slice"):
+            if (
+                node in fusion.stored
+                and node.size == 1
+                and node.kind in ("apply", "slice", "lookup")
+            ):
                 finals[bisect_left(cuts, fusion.available[node])].append(node)
         wanted = {node for node in fusion.stored if _is_total(node)}
         found: list[list[Segment]] = []
@@ -271,7 +275,7 @@ def _released(steps: list[str], results: list[str]) -> list[str]:
 def _splitter(block: Block, segment: Segment, place: int, k: int, nodes: list[Node], shapes: dict):
     """A function of a kernel's arrays that runs it on all threads and returns its totals."""
     address, owner = generated.block(segment.source, segment.threads[k])
-    rows, columns, stride = cut_rows(block.kernel)
+    rows, columns, stride = cut_rows(block)
     blocks = -(-rows // stride)
     head = segment.heads[k]
     partial: dict[Node, tuple[int, ...]] = dict.fromkeys(block.totals, (blocks,))
