@@ -204,6 +204,7 @@ SPELLINGS = {
     "index by vmap": lambda y, k: tf.vmap(lambda row, one: row[one])(y, k),
     "known index": lambda y, k: y[np.arange(ROWS), LABELS],
     "one_hot": lambda y, k: tf.reduce_sum(tf.one_hot(k, COLUMNS, dtype=y.dtype) * y, 1),
+    "sparse": lambda y, k: -tf.nn.sparse_softmax_cross_entropy_with_logits(k, y),
 }
 LABELS = RNG.integers(COLUMNS, size=ROWS)
 LOGITS, WAY = tf.constant(RNG.normal(size=(2, ROWS, COLUMNS)))
@@ -260,3 +261,20 @@ def test_indices_outside(name, index):
     np.testing.assert_allclose(
         f(LOGITS, tf.constant(LABELS))[0], losses(SPELLINGS[name])[0](LOGITS, tf.constant(LABELS))
     )
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    ("labels", "text"),
+    [
+        ([0, 1, -1], "label -1 is outside the 5 classes, 0 to 4"),
+        ([0, 5, 1], "label 5 is outside"),
+        ([0, 1], r"labels have shape \(2,\), logits have \(3, 5\)"),
+        ([0.0, 1.0, 2.0], "labels must be integers, got float32"),
+    ],
+)
+def test_labels_that_are_refused(labels, text, compiled):
+    f = tf.nn.sparse_softmax_cross_entropy_with_logits
+    f = tf.function(f, jit_compile=True) if compiled else f
+    with pytest.raises(tf.errors.InvalidArgumentError, match=text):
+        f(tf.constant(labels), LOGITS[:3])
