@@ -146,6 +146,8 @@ READS = [
     lambda t, w, n, i, b: tf.gather(n, i)[:, None] * w + tf.gather(n, i)[0],
     lambda t, w, n, i, b: tf.gather(n, i)[1:] - tf.gather(n, i)[:-1],
     lambda t, w, n, i, b: t[np.array([3, 3, -1])] * 2.0,
+    lambda t, w, n, i, b: tf.gather(tf.reshape(t, (25, 80)), i % 25) * tf.reshape(w[:2], (80,)),
+    lambda t, w, n, i, b: t[np.array([1, 2])] * t[np.array([1, 0, 2, 0], np.int32)][:2],
     lambda t, w, n, i, b: tf.transpose(t)[:30, :40] + w,
     lambda t, w, n, i, b: tf.transpose(t) * n + tf.reduce_sum(tf.transpose(t), 1, keepdims=True),
     lambda t, w, n, i, b: tf.transpose(tf.nn.softmax(tf.transpose(t))) * t,

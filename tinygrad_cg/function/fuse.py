@@ -299,11 +299,11 @@ class Fusion:
         if node.kind == "turn":
             return [(behind(node.operands[0]), WHOLE)]
         if node.kind == "lookup":
-            x, positions = map(behind, node.operands)
+            table, positions = node.operands
             rows: Place | None = place
-            if x.size > x.shape[0]:
-                rows = ROW if place == ELEMENT and domain.columns == x.size // x.shape[0] else None
-            return [(x, WHOLE), (positions, rows)]
+            if (columns := prod(table.shape[1:])) > 1:
+                rows = ROW if place == ELEMENT and columns == domain.columns else None
+            return [(behind(table), WHOLE), (behind(positions), rows)]
         result: list[tuple[Node, Place | None]] = []
         for one in node.operands:
             name, columns = relation(one.shape, node.shape)

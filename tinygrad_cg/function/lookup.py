@@ -1,8 +1,10 @@
-"""Gathers as reads, and scatter-adds as comparisons, where an array has one index for each row.
+"""Gathers as reads, and scatter-adds as comparisons.
 
-The element of a row at its index is read when the row is there; its transpose, zeros but for that
-element, is ``where(column == index, g, 0)`` in whatever loop needs it. No array of that shape is
-made for either, and rows have one writer each, on any number of threads.
+With one index for each row, the element at it is read when the row is there; the transpose, zeros
+but for that element, is ``where(column == index, g, 0)`` in whatever loop needs it. No array of
+that shape is made for either, and rows have one writer each, on any number of threads. Rows and
+elements at indices are read where they are needed as well; their transpose, in which several may
+meet, remains an operation on whole arrays, that adds in order.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +20,7 @@ from tinygrad_cg_kernels import math as kmath
 from tinygrad_cg_kernels.dtypes import BOOL, INT64
 from tinygrad_cg_kernels.move import checked_positions
 
+from .fingerprint import frozen
 from .graph import Value
 from .nodes import Count, Node, apply, behind, cast, literal, pattern, view
 
@@ -35,11 +39,11 @@ class Spread(Node):
 
 
 class Lookups:
-    """The nodes of operations that look up one element by row. What indices have in common, the
-    check that they are inside, is done once."""
+    """The nodes of operations on elements and rows at indices. What those on the same indices have
+    in common, the check that these are inside, is done once."""
 
     def __init__(self) -> None:
-        self._positions: dict[tuple[Node | bytes, int], Node] = {}
+        self._positions: dict[Any, Node] = {}
         self._columns: dict[tuple[int, ...], Node] = {}
         self.rules: dict[str, Callable[..., Node | None]] = {
             "add_along_axis": self._add_along_axis,
@@ -139,7 +143,7 @@ class Lookups:
         assert value.primitive is not None
         made, name = behind(indices), value.primitive.name
         known = made.detail if isinstance(made.detail, np.ndarray) else None
-        key = (made if known is None else known.tobytes(), size)
+        key = (made if known is None else frozen(known), size)
         if key not in self._positions:
             found = Node("host", made.shape, INT64, (made,), ("positions", size, name))
             if known is not None:

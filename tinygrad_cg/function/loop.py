@@ -60,18 +60,17 @@ class Row:
             return self.value(node, place)
         if (node, place) in block.kept:
             array, start = block.kept[node, place]
-        elif block.is_read(node, place):
-            array, start = block.array(node), "start + left" if place == ELEMENT else "left"
-        elif node.kind == "turn":
-            array, start = block.turn(node), "turn + left"
-        elif node.kind == "lookup":
-            (x, _), (positions, inner) = block.operands(node, place)
-            index = self._at(positions, inner, column)
-            array, start = block.array(x), index if inner != ROW else f"{index} * columns + left"
-        else:
-            operands = block.operands(node, place)
+            return f"{array}[{start.removesuffix('left')}{column}]"
+        if block.is_read(node, place):
+            return f"{block.array(node)}[{'start + ' * (place == ELEMENT)}{column}]"
+        if node.kind == "turn":
+            return f"{block.turn(node)}[turn + {column}]"
+        operands = block.operands(node, place)
+        if node.kind != "lookup":
             return expression(node, [self._at(*one, column) for one in operands])
-        return f"{array}[{start.replace('left', column)}]"
+        (x, _), (positions, inner) = operands
+        index = self._at(positions, inner, column)
+        return f"{block.array(x)}[{index}{f' * columns + {column}' * (inner == ROW)}]"
 
     def root(self, node: Node) -> None:
         block = self.block
