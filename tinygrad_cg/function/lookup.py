@@ -59,12 +59,16 @@ class Lookups:
 
     def _gather(self, value: Value, x: Node, indices: Node) -> Node | None:
         axis, shared = value.params["axis"], value.params["batch_dims"]
-        if axis == shared == 0:
-            return self._rows(value, x, indices)
-        return self._read(value, x, indices, axis) if axis == shared else None
+        if axis != shared:
+            return None
+        return self._read(value, x, indices, axis) or self._rows(value, x, indices, axis)
 
     def _take_along_axis(self, value: Value, x: Node, indices: Node) -> Node | None:
-        return self._read(value, x, indices, value.params["axis"])
+        axis = value.params["axis"]
+        found = self._read(value, x, indices, axis)
+        if found is None and prod(x.shape[axis + 1 :]) == 1:
+            return self._rows(value, x, indices, axis)
+        return found
 
     def _getitem(self, value: Value, x: Node) -> Node | None:
         key = value.params["key"]
@@ -98,24 +102,21 @@ class Lookups:
 
     def _read(self, value: Value, x: Node, indices: Node, axis: int) -> Node | None:
         """``x[row, indices[row]]``."""
-        kind = pattern(x.shape, (axis,))
-        if not _is_one_by_row(x.shape, axis, indices) or kind not in ("r", "kr"):
+        if not _is_one_by_row(x.shape, axis, indices) or pattern(x.shape, (axis,)) != "kr":
             return None
+        rows = x.shape[:axis] + x.shape[axis + 1 :]
         positions = self._checked(value, indices, x.shape[axis])
-        if kind == "r":
-            found = Node("lookup", (1,), x.dtype, (view(x, (x.size,)), positions))
-        else:
-            rows = x.shape[:axis] + x.shape[axis + 1 :]
-            found = Node("reduce", rows, x.dtype, (x, positions), "gather", (axis,))
-        return view(found, value.shape)
+        return view(Node("reduce", rows, x.dtype, (x, positions), "gather", (axis,)), value.shape)
 
-    def _rows(self, value: Value, x: Node, indices: Node) -> Node | None:
-        """``x[indices]``: elements, or rows that are long enough for loops of their own."""
-        columns = prod(x.shape[1:])
-        if x.shape[0] == 1 or (columns > 1 and (columns < COLUMNS or indices.size == 1)):
+    def _rows(self, value: Value, x: Node, indices: Node, axis: int = 0) -> Node | None:
+        """Elements, or rows that are long enough for loops of their own, of each part of `x` that
+        the axes before `axis` leave."""
+        table = view(x, (prod(x.shape[: axis + 1]), *x.shape[axis + 1 :]))
+        columns = prod(table.shape[1:])
+        if table.shape[0] == 1 or (columns > 1 and (columns < COLUMNS or indices.size == 1)):
             return None
-        positions = self._checked(value, indices, x.shape[0])
-        return Node("lookup", value.shape, x.dtype, (x, positions))
+        positions = self._checked(value, indices, x.shape[axis], prod(x.shape[:axis]))
+        return Node("lookup", value.shape, x.dtype, (table, positions))
 
     def _spread(self, value: Value, g: Node, indices: Node, axis: int) -> Node | None:
         """The transpose of that."""
@@ -138,18 +139,20 @@ class Lookups:
         rows = cast(view(indices, (*shape[:axis], 1, *shape[axis + 1 :])), INT32)
         return apply(kmath.equal, self._columns[along], rows, dtype=BOOL)
 
-    def _checked(self, value: Value, indices: Node, size: int) -> Node:
-        """Positions from 0 to size - 1, by an operation that refuses indices outside."""
+    def _checked(self, value: Value, indices: Node, size: int, parts: int = 1) -> Node:
+        """Positions from 0 to size - 1, by an operation that refuses indices outside; those in
+        several parts of an array follow one another."""
         assert value.primitive is not None
         made, name = behind(indices), value.primitive.name
         known = made.detail if isinstance(made.detail, np.ndarray) else None
-        key = (made if known is None else frozen(known), size)
+        key = (made if known is None else frozen(known), size, parts)
         if key not in self._positions:
-            found = Node("host", made.shape, INT64, (made,), ("positions", size, name))
+            found = Node("host", made.shape, INT64, (made,), ("positions", name, size, parts))
             if known is not None:
                 with suppress(IndexError):  # which is raised when the program runs
-                    positions = checked_positions(name, known, size)
-                    found = Node("array", made.shape, INT64, (), positions)
+                    found = Node(
+                        "array", made.shape, INT64, (), positions(known, name, size, parts)
+                    )
             self._positions[key] = found
         return self._positions[key]
 
@@ -172,8 +175,11 @@ def last_index(key: tuple, shape: tuple[int, ...]) -> Node | None:
     return Node("array", last.shape, last.dtype, (), last)
 
 
-def positions(name: str, indices: np.ndarray, size: int) -> np.ndarray:
-    """Positions from 0 to size - 1; IndexError for indices outside."""
-    if indices.dtype == INT64 and indices.view(UINT64).max() < size:
-        return indices  # negative ones would be large
-    return checked_positions(name, indices, size)
+def positions(indices: np.ndarray, name: str, size: int, parts: int) -> np.ndarray:
+    """Positions in an array of several parts of a size; IndexError for indices outside of one."""
+    if indices.dtype != INT64 or indices.view(UINT64).max() >= size:  # negative ones are large
+        indices = checked_positions(name, indices, size)
+    if parts > 1:
+        starts = np.arange(0, parts * size, size)
+        indices = (indices.reshape(parts, -1) + starts[:, None]).reshape(indices.shape)
+    return indices

@@ -350,8 +350,7 @@ def _runner(node: Node) -> Callable[..., Any]:
         run, params = value.primitive.run, value.params
         return _with(run, params) if params else run
     if value[0] == "positions":
-        _, size, name = value
-        return lambda indices: positions(name, indices, size)
+        return lambda indices: positions(indices, *value[1:])
     if value[0] == "expand":
         return lambda x: np.array(np.broadcast_to(x, node.shape))
     return lambda x: _padded(x, node.size, value[1])
