@@ -53,6 +53,14 @@ def test_reads_and_writes_share_a_pass(shape, dtype):
     assert program.kernels == 1
 
 
+def test_other_sizes_compile_nothing():
+    first, second = (
+        build(read_and_written(given(shape), given(shape[:-1], np.int64))).sources[1:]
+        for shape in [(5, 7), (30, 40)]
+    )
+    assert first == second
+
+
 @pytest.mark.parametrize("kind", ["int8", "uint8", "uint64"])
 def test_dtypes_of_indices(kind):
     graph = read_and_written(given((6, 9)), given((6,), kind))
