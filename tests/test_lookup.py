@@ -291,3 +291,46 @@ def test_labels_that_are_refused(labels, text, compiled):
     f = tf.function(f, jit_compile=True) if compiled else f
     with pytest.raises(tf.errors.InvalidArgumentError, match=text):
         f(tf.constant(labels), LOGITS[:3])
+
+
+# Indices without a value -------------------------------------------------------------------------
+
+CUBE = tf.constant(RNG.normal(size=(4, 5, 3)))
+FIRST, LAST = tf.constant([1, 3, 0, 2]), tf.constant([4, 0, -2, 1])
+INDEXED = [
+    lambda x, i, k: x[i],
+    lambda x, i, k: x[i[0]],
+    lambda x, i, k: x[i, k],
+    lambda x, i, k: x[i, [0, 1, 2, 3]],
+    lambda x, i, k: x[2, k],
+    lambda x, i, k: x[i, k, 0],
+    lambda x, i, k: x[i, :, 1],
+    lambda x, i, k: x[i, ..., 0],
+    lambda x, i, k: x[i, None, 1:3],
+    lambda x, i, k: x[i[0], k[:, None]],
+    lambda x, i, k: x[np.arange(4)[:, None], np.arange(5), (i % 3)[:, None]],
+    lambda x, i, k: x[np.arange(2), i[:2]],
+]
+
+
+@pytest.mark.parametrize("place", range(len(INDEXED)))
+def test_indices_without_a_value(place):
+    f = INDEXED[place]
+    expected = f(CUBE, FIRST, LAST)
+    for fused in (False, True):
+        assert_near(tf.function(f, jit_compile=fused)(CUBE, FIRST, LAST), expected, 0)
+
+
+@pytest.mark.parametrize(
+    ("f", "text"),
+    [
+        (lambda x, i: x[:, i], "only integers come before it"),
+        (lambda x, i: x[i > 0], "if it is of integers"),
+        (lambda x, i: x[i, :, np.arange(4)], "only integers come before it"),
+        (lambda x, i: x[i, i, i, i], r"too many indices: 4 for shape \(4, 5, 3\)"),
+        (lambda x, i: x[i, [0, 1, 2]], r"shapes \(4,\) and \(3,\) do not broadcast"),
+    ],
+)
+def test_indices_without_a_value_that_are_refused(f, text):
+    with pytest.raises(IndexError, match=text):
+        tf.function(f, jit_compile=False)(CUBE, FIRST)
