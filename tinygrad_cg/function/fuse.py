@@ -173,7 +173,8 @@ class Fusion:
 
     def __init__(self, lowered: Lowering):
         self.outputs = lowered.outputs
-        self.nodes = ordered(self.outputs)
+        self._wanted = [*lowered.outputs, *lowered.checks]
+        self.nodes = ordered(self._wanted)
         if sum(node.kind == "pad" for node in self.nodes) > PADS:
             self._keep_pads()
         self.domains = Domains(self.nodes)
@@ -211,7 +212,7 @@ class Fusion:
                     operands.append(one)
                 node.operands = tuple(operands)
         if fresh:
-            self.nodes = ordered(self.outputs)
+            self.nodes = ordered(self._wanted)
 
     # stages
 

@@ -43,6 +43,8 @@ class Lookups:
     in common, the check that these are inside, is done once."""
 
     def __init__(self) -> None:
+        self.checks: list[Node] = []
+        """What runs whether its result is used or not: a hvp may need no labels, but right ones."""
         self._positions: dict[Any, Node] = {}
         self._columns: dict[tuple[int, ...], Node] = {}
         self.rules: dict[str, Callable[..., Node | None]] = {
@@ -154,6 +156,7 @@ class Lookups:
                         "array", made.shape, INT64, (), positions(known, name, size, parts)
                     )
             self._positions[key] = found
+            self.checks += [found] * (found.kind == "host")
         return self._positions[key]
 
 

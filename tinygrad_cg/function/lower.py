@@ -41,12 +41,14 @@ class Lowering:
         for place, value in enumerate(graph.inputs):
             self.nodes[value] = Node("array", value.shape, value.dtype, (), place)
         self._counts = _counts(graph)
-        self._lookups = Lookups().rules
+        lookups = Lookups()
+        self._lookups = lookups.rules
         self._turned = _turned(graph)
         for value in graph.values():
             if value not in self.nodes:
                 self.nodes[value] = self._lowered(value)
         self.outputs = [self.nodes[value] for value in graph.outputs]
+        self.checks = lookups.checks
 
     def _lowered(self, value: Value) -> Node:
         if value in self._counts:

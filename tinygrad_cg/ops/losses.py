@@ -24,7 +24,7 @@ def _inside(labels: np.ndarray, classes: int) -> np.ndarray:
             f"sparse_cross_entropy: label {low if low < 0 else high} is outside the {classes} "
             f"classes, 0 to {classes - 1}"
         )
-    return labels.view()
+    return labels.copy()
 
 
 _labels = move(
@@ -32,7 +32,6 @@ _labels = move(
     _inside,
     lambda labels, classes: labels,
     inputs=("labels",),
-    aliases=True,
     batch=lambda params, size: params,
     reference=lambda labels, classes: labels,
     samples=[Case(((),), {"classes": 3}, {0: np.array([[0, 2], [1, 1]])})],
