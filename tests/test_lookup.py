@@ -117,6 +117,20 @@ def test_special_values_stay_what_they_are():
     np.testing.assert_array_equal(spread, expected)
 
 
+def test_values_that_are_used_many_times():
+    """Each is computed once at an index, however many ways lead to it; and in its own order."""
+    x, index = given((6, 9)), given((6,), np.int64)
+    y = x
+    for _ in range(25):
+        y = apply("subtract", y, apply("multiply", apply("subtract", y, number(0.1)), y))
+    chosen = apply("gather", y, index, axis=1, batch_dims=1)
+    graph = Graph([x, index], [chosen, apply("tanh", chosen)])
+    program = build(graph)
+    array, places = arrays_for((6, 9))
+    assert_same(program, graph, [0.1 * array, places])
+    assert len(program.sources[1]) < 10_000
+
+
 def test_one_hot_of_numbers_beyond_int32():
     index = given((3,), np.int64)
     ones = apply("one_hot", index, depth=4, axis=1, dtype=np.dtype(np.float32))
@@ -160,6 +174,7 @@ READS = [
     lambda t, w, n, i, b: tf.gather(tf.exp(b), i[:3] // 2, axis=1, batch_dims=1) * b[0, 0],
     lambda t, w, n, i, b: tf.exp(tf.numpy.take_along_axis(w, i[:, None] // 3 + [[0, 5, 9]], 1)),
     lambda t, w, n, i, b: tf.transpose(t)[:30, :40] + w,
+    lambda t, w, n, i, b: tf.exp(tf.transpose(t))[np.arange(40), tf.range(40) - i[0] % 9],
     lambda t, w, n, i, b: tf.transpose(t) * n + tf.reduce_sum(tf.transpose(t), 1, keepdims=True),
     lambda t, w, n, i, b: tf.transpose(tf.nn.softmax(tf.transpose(t))) * t,
     lambda t, w, n, i, b: tf.reshape(tf.transpose(b, (0, 2, 1)), (3, -1)),

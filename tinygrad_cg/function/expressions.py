@@ -51,7 +51,7 @@ def expression(node: Node, arguments: list[str]) -> str:
 
 def label(node: Node) -> str:
     detail = node.detail
-    if isinstance(detail, tuple):
+    if node.kind == "host" and isinstance(detail, tuple):
         return detail[0]
     return detail if isinstance(detail, str) else getattr(detail, "__name__", node.kind)
 

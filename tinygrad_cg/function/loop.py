@@ -26,6 +26,7 @@ class Row:
         self.block = block
         self.lines: list[str] = []
         self.names: dict[Node, str] = {}
+        self.cells: dict[tuple[Node, Place, str], str] = {}  # in one column
 
     def take(self) -> list[str]:
         lines, self.lines = self.lines, []
@@ -54,10 +55,18 @@ class Row:
         return name
 
     def _at(self, node: Node, place: Place, column: str) -> str:
-        """A value of the row in one column."""
-        block = self.block
+        """The name of a value of the row in one column."""
         if place.per in ("row", "scalar") or node.kind == "literal":
             return self.value(node, place)
+        key = (node, place, column)
+        if key not in self.cells:
+            text = self._cell(node, place, column)
+            name = self.cells[key] = self.block.fresh(label(node))
+            self.lines.append(f"{name} = {text}")
+        return self.cells[key]
+
+    def _cell(self, node: Node, place: Place, column: str) -> str:
+        block = self.block
         if (node, place) in block.kept:
             array, start = block.kept[node, place]
             return f"{array}[{start.removesuffix('left')}{column}]"
