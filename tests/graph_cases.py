@@ -153,7 +153,7 @@ def _step(choose: Callable[[int], int], values: list[Value], dtype: np.dtype) ->
         found = [one for one in values if _broadcast(one.shape, x.shape)]
         return found[-1 - choose(len(found))]
 
-    x, kind = pick(), choose(9)
+    x, kind = pick(), choose(10)
     if kind <= 1:
         return apply(UNARY[choose(len(UNARY))], x)
     if kind <= 3:
@@ -166,6 +166,8 @@ def _step(choose: Callable[[int], int], values: list[Value], dtype: np.dtype) ->
     if not x.shape:
         return apply("broadcast_to", x, shape=values[0].shape)
     axis = choose(len(x.shape))
+    if kind == 9:
+        return _lookup(choose, x)
     if kind == 6:
         name = ("sum", "max", "mean", "min")[choose(4)]
         axes = (axis,) if choose(3) else tuple(range(len(x.shape)))
@@ -183,6 +185,23 @@ def _step(choose: Callable[[int], int], values: list[Value], dtype: np.dtype) ->
     if choice == 2:
         return apply(("log_softmax", "softmax")[choose(2)], x, axis=axis)
     return apply("expand_dims", x, axis=axis)
+
+
+def _lookup(choose: Callable[[int], int], x: Value) -> Value:
+    """Elements or rows at indices, and added there."""
+    shape, size = x.shape, x.shape[-1]
+    index = constant(np.array([choose(2 * size) - size for _ in range(int(np.prod(shape[:-1])))]))
+    lines = apply("reshape", index, shape=(*shape[:-1], 1))
+    kind, axis = choose(4), len(shape) - 1
+    if kind == 0:
+        return apply("gather", x, constant(np.arange(-1, shape[0] - 1)), axis=0, batch_dims=0)
+    if kind == 1:
+        ones = apply("one_hot", lines, depth=size, axis=axis + 1, dtype=x.dtype)
+        return apply("multiply", apply("reshape", ones, shape=shape), x)
+    part = apply("take_along_axis", x, lines, axis=axis)
+    if kind == 2:
+        return part
+    return apply("add_along_axis", apply("sin", part), lines, shape=shape, axis=axis)
 
 
 def _broadcast(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:

@@ -198,8 +198,10 @@ class TestAxes:
         assert numbers(vmap(lambda i: x[i])(i)) == [0.5, 2.0, 2.0]
         assert numbers(vmap(lambda i: tf.Variable(W)[i])(i)) == [0.5, 2.0, 2.0]
         assert numbers(vmap(lambda r, i: r[i])(tf.constant(X[:3]), i)) == X[[0, 1, 2], i].tolist()
+        assert numbers(vmap(lambda i: tf.constant(X)[1, i])(i)) == X[1, [0, 2, 2]].tolist()
+        assert numbers(vmap(lambda i: tf.constant(X)[i, [0, 1]])(i)) == X[[0, 2, 2], :2].tolist()
         with pytest.raises(IndexError, match=r"inside vmap .* use gather\(x, index, axis\)"):
-            vmap(lambda i: tf.constant(X)[1, i])(i)
+            vmap(lambda i: tf.constant(X)[:, i])(i)
 
 
 class TestVectorizedMap:

@@ -219,6 +219,11 @@ tf.nn.avg_pool1d(line, ksize=2, strides=2, padding="SAME") -> [[[3.0], [3.0]]] f
 tf.nn.avg_pool2d(square, [2, 1], strides=1, padding="VALID") -> [[[[2.0], [3.0]]]] float32
 tf.nn.relu([-1.0, 2.0]) -> [0.0, 2.0] float32
 tf.nn.relu(features=[-1, 2]) -> [0, 2] int32
+tf.nn.softmax_cross_entropy_with_logits([[0.0, 1.0]], [[1.0, 3.0]]) -> [0.126928] float32
+tf.nn.softmax_cross_entropy_with_logits([[1, 0]], logits=[[1.0, 3.0]]) -> [2.126928] float32
+tf.nn.softmax_cross_entropy_with_logits([[0.5], [0.5]], [[1.0], [3.0]], 0) -> [1.126928] float32
+tf.nn.sparse_softmax_cross_entropy_with_logits([0], [[1.0, 3.0]]) -> [2.126928] float32
+tf.nn.sparse_softmax_cross_entropy_with_logits(labels=1, logits=[1.0, 3.0]) -> 0.126928 float32
 tf.nn.softmax(logits=[[0.0, 0.0]]) -> [[0.5, 0.5]] float32
 tf.nn.log_softmax([[0.0, 0.0]], -1) -> [[-0.6931472, -0.6931472]] float32
 tf.nn.softplus(features=0.0) -> 0.6931472 float32

@@ -43,5 +43,9 @@ _TABLE = """
     max_pool2d(input, ksize, strides, padding, data_format="NHWC", name=None)
         = max_pool(input, ksize, strides, padding, data_format)
     relu(features, name=None) = relu(features)
+    softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None)
+        = softmax_cross_entropy(labels, logits, axis)
+    sparse_softmax_cross_entropy_with_logits(labels, logits, name=None)
+        = sparse_cross_entropy(labels, logits)
 """
 spell(globals(), _TABLE)

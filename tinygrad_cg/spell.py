@@ -29,6 +29,7 @@ from .ops import (
     elementwise,
     indexing,
     linalg,
+    losses,
     padding,
     pooling,
     random,
@@ -42,7 +43,7 @@ from .ops import (
 
 _MODULES = (
     *(complex, convolution, creation, decompositions, einsum, elementwise, indexing, linalg),
-    *(padding, pooling, random, reductions, scans, shape, sorting, special, trigonometric),
+    *(losses, padding, pooling, random, reductions, scans, shape, sorting, special, trigonometric),
 )
 _OPERATIONS = {
     name: value

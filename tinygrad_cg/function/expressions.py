@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .lower import Node
+from .nodes import Node
 
 
 def module_of(function: Any) -> str:
@@ -51,6 +51,8 @@ def expression(node: Node, arguments: list[str]) -> str:
 
 def label(node: Node) -> str:
     detail = node.detail
+    if node.kind == "host" and isinstance(detail, tuple):
+        return detail[0]
     return detail if isinstance(detail, str) else getattr(detail, "__name__", node.kind)
 
 

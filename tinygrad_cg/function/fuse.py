@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 from tinygrad_cg_kernels import math as kmath
 
-from .lower import Lowering, Node, behind, pattern
+from .lower import Lowering
+from .nodes import Node, behind, pattern
 
 LIMIT = 100
 """Nodes in a kernel, dear ones counting more: beyond, registers spill and compiling takes long."""
@@ -45,11 +46,13 @@ class Place(NamedTuple):
     """From a domain's index to that of a value: what it has a number for, and an offset."""
 
     per: str
-    """"element", "row", "column" or "scalar"."""
+    """"element", "row", "column", "scalar", or "whole": an array that is read anywhere."""
     shift: int = 0
 
 
-ELEMENT, ROW, COLUMN, SCALAR = (Place(per) for per in ("element", "row", "column", "scalar"))
+ELEMENT, ROW, COLUMN, SCALAR, WHOLE = (
+    Place(per) for per in ("element", "row", "column", "scalar", "whole")
+)
 
 
 class Domain(NamedTuple):
@@ -121,7 +124,7 @@ class Domains:
         self._parent: dict[Node, Node] = {}
         self._columns: dict[Node, int] = {}
         for node in nodes:
-            if node.kind in ("apply", "reduce", "slice", "pad"):
+            if node.kind in ("apply", "reduce", "slice", "pad", "lookup", "turn"):
                 self._add(node)
 
     def __getitem__(self, node: Node) -> Domain:
@@ -142,6 +145,11 @@ class Domains:
                 inner = [n for i, n in enumerate(shape) if (i in axes) == (folding(node) == "row")]
                 self._columns[node] = prod(inner)
             self._join(node, behind(node.operands[0]))
+        elif node.kind == "turn":
+            self._columns[node] = node.detail[1]
+        elif node.kind == "lookup":
+            columns = prod(node.operands[0].shape[1:])
+            self._columns[node] = columns if columns > 1 else 0
         elif node.kind == "apply":
             found = [relation(one.shape, node.shape) for one in node.operands]
             cuts = [columns for name, columns in found if columns]
@@ -151,7 +159,7 @@ class Domains:
                     self._join(node, behind(one))
 
     def _join(self, node: Node, other: Node) -> None:
-        if other not in self._parent or other.kind != "apply":
+        if other not in self._parent or other.kind not in ("apply", "lookup", "turn"):
             return
         a, b = self._root(node), self._root(other)
         columns, others = self._columns[a], self._columns[b]
@@ -165,7 +173,8 @@ class Fusion:
 
     def __init__(self, lowered: Lowering):
         self.outputs = lowered.outputs
-        self.nodes = ordered(self.outputs)
+        self._wanted = [*lowered.outputs, *lowered.checks]
+        self.nodes = ordered(self._wanted)
         if sum(node.kind == "pad" for node in self.nodes) > PADS:
             self._keep_pads()
         self.domains = Domains(self.nodes)
@@ -203,7 +212,7 @@ class Fusion:
                     operands.append(one)
                 node.operands = tuple(operands)
         if fresh:
-            self.nodes = ordered(self.outputs)
+            self.nodes = ordered(self._wanted)
 
     # stages
 
@@ -286,8 +295,17 @@ class Fusion:
             offset = offset if node.kind == "slice" else -offset
             return [(made, Place(place.per, place.shift + offset))]
         if node.kind == "reduce":
-            return [(behind(node.operands[0]), place)]
-        result = []
+            x, *indices = map(behind, node.operands)
+            return [(x, place), *[(one, ROW) for one in indices]]
+        if node.kind == "turn":
+            return [(behind(node.operands[0]), WHOLE)]
+        if node.kind == "lookup":
+            table, positions = node.operands
+            rows: Place | None = place
+            if (columns := prod(table.shape[1:])) > 1:
+                rows = ROW if place == ELEMENT and columns == domain.columns else None
+            return [(behind(table), WHOLE), (behind(positions), rows)]
+        result: list[tuple[Node, Place | None]] = []
         for one in node.operands:
             name, columns = relation(one.shape, node.shape)
             inner: Place | None = SCALAR
@@ -351,7 +369,7 @@ class Fusion:
                     stack.append((one, inner))
                 else:
                     stage = max(stage, self.available[one])
-                    if inner.per == "element":
+                    if inner.per in ("element", "whole"):
                         arrays.add(one)
             if cost + STREAM * (len(arrays) - 1) > CONE:
                 return None
@@ -359,7 +377,7 @@ class Fusion:
 
     def _is_open(self, node: Node, place: Place, domain: Domain) -> bool:
         """Whether a value is cheap to compute in a domain that is not its own."""
-        if place.per == "scalar" or node not in self.homes or not is_cheap(node):
+        if place.per in ("scalar", "whole") or node not in self.homes or not is_cheap(node):
             return False
         if node.kind in ("slice", "pad"):
             return place.per == "element" and not domain.columns
@@ -428,4 +446,6 @@ class Fusion:
 
 
 def is_cheap(node: Node) -> bool:
-    return node.kind in ("slice", "pad") or (node.kind == "apply" and node.detail in CHEAP)
+    if node.kind == "apply":
+        return node.detail in CHEAP
+    return node.kind in ("slice", "pad", "lookup")

@@ -12,7 +12,7 @@ from itertools import pairwise
 from .expressions import identity, number_text
 from .fuse import ELEMENT, ROW, Fusion, Kernel, Place, folding, is_cheap
 from .loop import Loop, Row
-from .lower import Count, Node
+from .nodes import TILE, Count, Node, behind
 
 
 class Names(dict[Node, str]):
@@ -36,6 +36,7 @@ class Block:
         self.scalars: dict[Node, str] = {}
         self.numbers: dict[int, str] = {}  # offsets, which depend on shapes
         self.scratch: dict[tuple[Node, Place], str] = {}  # a row that a later pass reads
+        self.turned: dict[Node, str] = {}  # rows of transposes, some at a time
         self.columns = [node for node in kernel.roots if self._folds(node, "column")]
         self.totals = [node for node in kernel.roots if self._folds(node, "total")]
         self.kept: dict[tuple[Node, Place], tuple[str, str]] = {}  # array and start, once written
@@ -57,6 +58,7 @@ class Block:
             *self.arrays.values(),
             *[f"columns_of_{self.names[node]}" for node in self.columns],
             *self.scratch.values(),
+            *self.turned.values(),
             *self.scalars.values(),
         ]
 
@@ -135,6 +137,10 @@ class Block:
     def array(self, node: Node) -> str:
         return self.arrays.setdefault(node, self.names[node])
 
+    def turn(self, node: Node) -> str:
+        """The rows of a transpose, of which the row begins at `turn`."""
+        return self.turned.setdefault(node, f"turned{len(self.turned)}")
+
     def offset(self, value: int) -> str:
         return self.numbers.setdefault(value, f"n{len(self.numbers)}")
 
@@ -145,7 +151,7 @@ class Block:
         result = []
         for node in self.kernel.roots:
             home = self.fusion.homes[node]
-            if home.place == ELEMENT:
+            if home.place == ELEMENT and node.detail != "gather":
                 inner = (
                     self.operands(node, ELEMENT)[0] if node.kind == "reduce" else (node, ELEMENT)
                 )
@@ -209,8 +215,20 @@ class Block:
             if node.kind == "reduce" and folding(node) == "row" and node in self.fusion.stored:
                 row.lines.append(f"{self.array(node)}[i] = {row.value(node, ROW)}")
         lines += row.take()
-        inner = ["start = i * columns", *lines] if loops else lines
+        reads = any(node.detail == "gather" for node in self.kernel.roots)
+        inner = ["start = i * columns", *lines] if loops or reads else lines
+        if self.turned:
+            inner = [*self._turning(), *inner]
         return ["for i in range(first, last):", *[f"    {line}" for line in inner]]
+
+    def _turning(self) -> list[str]:
+        """Every few rows, as many rows of each transpose."""
+        calls = [
+            f"    turned({self.array(behind(node.operands[0]))}, {name}, i, "
+            f"min({TILE}, last - i), columns, {self.offset(node.detail[0])})"
+            for node, name in self.turned.items()
+        ]
+        return [f"turn = (i - first) % {TILE} * columns", "if not turn:", *calls]
 
     def _kept(self, node: Node, place: Place) -> tuple[str, str]:
         """Where a saved row is: in the array it is stored in, or in one for the purpose."""
@@ -245,7 +263,7 @@ class Block:
                 seen.add(key)
                 computed = node.kind not in ("literal", "array") and not self.is_read(node, place)
                 late = computed and self.pass_of(*key) < number
-                if late and place == ELEMENT and not is_cheap(node):
+                if late and place == ELEMENT and not is_cheap(node) and node.kind != "turn":
                     saves += [key] if key not in saves else []
                 else:
                     stack.extend(self._below(*key))

@@ -9,7 +9,8 @@ from tinygrad_cg_kernels import math as kmath
 
 from .expressions import called, expression, folded, identity, joined, label, number_text, typed
 from .fuse import ELEMENT, ROW, Place, folding
-from .lower import Node, importable
+from .lower import importable
+from .nodes import Node
 
 if TYPE_CHECKING:
     from .generate import Block
@@ -25,6 +26,7 @@ class Row:
         self.block = block
         self.lines: list[str] = []
         self.names: dict[Node, str] = {}
+        self.cells: dict[tuple[Node, Place, str], str] = {}  # in one column
 
     def take(self) -> list[str]:
         lines, self.lines = self.lines, []
@@ -37,14 +39,47 @@ class Row:
         if node in self.names:
             return self.names[node]
         if node.kind == "reduce" and block.is_local(node, ROW):
-            return f"row_{block.names[node]}"
-        if block.is_read(node, ROW):
+            if node.detail != "gather":
+                return f"row_{block.names[node]}"
+            (x, inner), (index, _) = block.operands(node, ELEMENT)
+            text = self._at(x, inner, self.value(index, ROW))
+        elif node.kind == "lookup" and not block.is_read(node, ROW):
+            (x, _), one = block.operands(node, ROW)
+            text = f"{block.array(x)}[{self.value(*one)}]"
+        elif block.is_read(node, ROW):
             text = f"{block.array(node)}[i]"
         else:
             text = expression(node, [self.value(*one) for one in block.operands(node, ROW)])
         name = self.names[node] = block.fresh(label(node))
         self.lines.append(f"{name} = {text}")
         return name
+
+    def _at(self, node: Node, place: Place, column: str) -> str:
+        """The name of a value of the row in one column."""
+        if place.per in ("row", "scalar") or node.kind == "literal":
+            return self.value(node, place)
+        key = (node, place, column)
+        if key not in self.cells:
+            text = self._cell(node, place, column)
+            name = self.cells[key] = self.block.fresh(label(node))
+            self.lines.append(f"{name} = {text}")
+        return self.cells[key]
+
+    def _cell(self, node: Node, place: Place, column: str) -> str:
+        block = self.block
+        if (node, place) in block.kept:
+            array, start = block.kept[node, place]
+            return f"{array}[{start.removesuffix('left')}{column}]"
+        if block.is_read(node, place):
+            return f"{block.array(node)}[{'start + ' * (place == ELEMENT)}{column}]"
+        if node.kind == "turn":
+            return f"{block.turn(node)}[turn + {column}]"
+        operands = block.operands(node, place)
+        if node.kind != "lookup":
+            return expression(node, [self._at(*one, column) for one in operands])
+        (x, _), (positions, inner) = operands
+        index = self._at(positions, inner, column)
+        return f"{block.array(x)}[{index}{f' * columns + {column}' * (inner == ROW)}]"
 
     def root(self, node: Node) -> None:
         block = self.block
@@ -108,7 +143,7 @@ class Loop:
             f"{name} = {text}" for text, name in self.sections.items() if name in words
         ] + lines
         words = set(re.findall(r"\w+", " ".join(lines)))
-        known = ["left", "size", "start", *block.parameters]
+        known = ["left", "size", "start", "turn", *block.parameters]
         if self.row is not None:
             known += [*self.row.names.values(), *[f"row_{name}" for name in block.names.values()]]
         given = ", ".join(name for name in dict.fromkeys(known) if name in words)
@@ -191,12 +226,16 @@ class Loop:
         if place.per == "row":
             assert self.row is not None
             return self.row.value(node, place)
+        if place.per == "whole":
+            return block.array(node)
         key = (node, place)
         if key not in self.values:
             if key in block.kept:
                 array, start = block.kept[key]
             elif block.is_read(node, place):
                 array, start = block.array(node), self._start(place)
+            elif node.kind == "turn":
+                array, start = block.turn(node), "turn + left"
             else:
                 return None
             name = self.values[key] = block.fresh(array)
@@ -211,6 +250,15 @@ class Loop:
             return
         if node.kind in ("slice", "pad"):
             self.values[node, place] = operands[0]
+            return
+        if node.kind == "lookup":
+            array, index = operands
+            if self._operands(node, place)[1][1] == ROW:
+                text = f"{self._section(array, f'{index} * columns + left')}[j]"
+            else:
+                text = f"{array}[np.uintp({index})]"
+            name = self.values[node, place] = block.fresh("gather")
+            self.out.append(f"{name} = {text}")
             return
         guard = kmath.GUARDED.get(node.detail) or kmath.GUARDED_PAIRS.get(node.detail)
         text = None

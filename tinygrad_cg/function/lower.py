@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -22,99 +21,15 @@ from tinygrad_cg_kernels.dtypes import BOOL
 from tinygrad_cg_kernels.loops import Elementwise
 
 from .graph import Graph, Part, Value
+from .lookup import COLUMNS, Lookups, Spread
+from .nodes import TILE, Count, Node, apply, behind, cast, fold, literal, pattern, view
 
 FUSED = frozenset(np.dtype(code) for code in "?bhilqBHILQfd")
 """The dtypes of generated loops: Numba has no float16, and complex numbers run eagerly."""
 
-
-class Node:
-    """A value of a lowered program.
-
-    `kind` is "array" (an input or a constant), "literal", "apply" (a scalar function of operands
-    that broadcast), "reduce", "view" (other shape, same order), "slice" and "pad" (a range of the
-    operand's elements in order, and its transpose), or "host" (an operation run on arrays).
-    `detail` holds, by kind: the array or the input's position; the number; the function; the
-    reduction's name; None; the offset; the graph's value.
-    """
-
-    __slots__ = ("axes", "detail", "dtype", "kind", "operands", "shape", "size")
-
-    def __init__(
-        self,
-        kind: str,
-        shape: tuple[int, ...],
-        dtype: np.dtype,
-        operands: Sequence[Node] = (),
-        detail: Any = None,
-        axes: tuple[int, ...] = (),
-    ):
-        self.kind = kind
-        self.shape = tuple(shape)
-        self.dtype = dtype
-        self.operands = tuple(operands)
-        self.detail = detail
-        self.axes = axes
-        self.size = prod(self.shape)
-
-    def __repr__(self) -> str:
-        return f"<{self.kind} {self.detail!r} {self.dtype}{self.shape}>"
-
-
-def behind(node: Node) -> Node:
-    """The node that a chain of views is of."""
-    while node.kind == "view":
-        node = node.operands[0]
-    return node
-
-
-class Count(float):
-    """A number that follows from sizes: a parameter of a kernel, not part of its text."""
-
-    __slots__ = ()
-
-
-def literal(number: Any, dtype: np.dtype) -> Node:
-    return Node("literal", (), dtype, (), number)
-
-
-def view(node: Node, shape: tuple[int, ...]) -> Node:
-    return node if node.shape == shape else Node("view", shape, node.dtype, (node,))
-
-
-def cast(node: Node, dtype: np.dtype) -> Node:
-    if node.dtype == dtype:
-        return node
-    return Node("apply", node.shape, dtype, (node,), "cast")
-
-
-def apply(function: Any, *operands: Node, dtype: np.dtype | None = None) -> Node:
-    """A scalar function of operands that broadcast and have the dtypes it wants."""
-    shape = np.broadcast_shapes(*[node.shape for node in operands])
-    return Node("apply", shape, dtype or operands[-1].dtype, operands, function)
-
-
-def fold(name: str, x: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
-    """A reduction of `x`, by kernels of its own where its axes are neither all, nor last, nor
-    first."""
-    shape = tuple(
-        1 if axis in axes else size
-        for axis, size in enumerate(x.shape)
-        if keepdims or axis not in axes
-    )
-    if prod(x.shape[axis] for axis in axes) == 1:
-        return view(x, shape)
-    flat = tuple(size for axis, size in enumerate(x.shape) if axis not in axes)
-    return view(Node("reduce", flat, x.dtype, (x,), name, axes), shape)
-
-
-def pattern(shape: tuple[int, ...], axes: tuple[int, ...]) -> str:
-    """Runs of reduced ("r") and kept ("k") axes, those of size 1 apart."""
-    runs = ""
-    for axis, size in enumerate(shape):
-        letter = "r" if axis in axes else "k"
-        if size != 1 and not runs.endswith(letter):
-            runs += letter
-    return runs
+WIDEST = 8192
+"""Columns of a turned matrix at most: as many rows of it as a line of the cache has elements stay
+in the cache."""
 
 
 class Lowering:
@@ -126,10 +41,14 @@ class Lowering:
         for place, value in enumerate(graph.inputs):
             self.nodes[value] = Node("array", value.shape, value.dtype, (), place)
         self._counts = _counts(graph)
+        lookups = Lookups()
+        self._lookups = lookups.rules
+        self._turned = _turned(graph)
         for value in graph.values():
             if value not in self.nodes:
                 self.nodes[value] = self._lowered(value)
         self.outputs = [self.nodes[value] for value in graph.outputs]
+        self.checks = lookups.checks
 
     def _lowered(self, value: Value) -> Node:
         if value in self._counts:
@@ -145,6 +64,8 @@ class Lowering:
             nodes = [value.aval, *operands]
             if all(node.dtype in FUSED and prod(node.shape) for node in nodes):
                 rule = RULES.get(primitive.name)
+                if primitive.name == "transpose" and value not in self._turned:
+                    rule = None
                 product = vector_product(value)
                 if product is not None and product[0] in self._shared:
                     matrix, vector, turned = product
@@ -152,10 +73,23 @@ class Lowering:
                 if rule is None and primitive.kind == "elementwise":
                     rule = _elementwise
                 node = rule(value, *operands) if rule else None
+                if node is None and primitive.name in self._lookups:
+                    node = self._lookups[primitive.name](value, *operands)
                 if node is not None:
                     return node
             return Node("host", value.shape, value.dtype, operands, value)
         return Node("host", (), np.dtype(object), operands, value)
+
+
+def _turned(graph: Graph) -> set[Value]:
+    """The transposes whose elements something reads in order: others are views."""
+    readers = [
+        value
+        for value in graph.values()
+        if value.primitive is not None
+        and (value.primitive.kind == "elementwise" or value.primitive.name in RULES)
+    ]
+    return {*graph.outputs, *[operand for value in readers for operand in value.inputs]}
 
 
 def _constant(array: np.ndarray) -> Node:
@@ -239,9 +173,19 @@ def _view(value: Value, x: Node, *_: Node) -> Node:
 
 
 def _transpose(value: Value, x: Node) -> Node | None:
-    """A view if only axes of size 1 change places."""
+    """A view if only axes of size 1 change places; turned matrices, if nothing else changes."""
     kept = [axis for axis in value.params["perm"] if x.shape[axis] != 1]
-    return view(x, value.shape) if kept == sorted(kept) else None
+    if kept == sorted(kept):
+        return view(x, value.shape)
+    starts = [place for place, axis in enumerate(kept) if not place or axis != kept[place - 1] + 1]
+    firsts = [kept[place] for place in starts]
+    if sorted(firsts)[:-2] + sorted(firsts)[:-3:-1] != firsts:
+        return None
+    columns = prod(x.shape[axis] for axis in kept[starts[-1] :])
+    rows = prod(x.shape[axis] for axis in kept[starts[-2] : starts[-1]])
+    if rows < TILE or not COLUMNS <= columns <= WIDEST:
+        return None
+    return Node("turn", value.shape, x.dtype, (x,), (rows, columns))
 
 
 def _broadcast(value: Value, x: Node) -> Node:
@@ -307,7 +251,32 @@ def _reduction(value: Value, x: Node) -> Node | None:
     if shape not in ("", "k", "r", "kr") and (shape, name) != ("rk", "sum"):
         return None
     x = cast(x, BOOL) if name in ("any", "all") else cast(x, value.dtype)
+    if name == "sum":
+        return view(_sum(x, axes, value.params["keepdims"]), value.shape)
     return view(fold(name, x, axes, value.params["keepdims"]), value.shape)
+
+
+def _sum(x: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
+    """A sum; of zeros but for one element in each row, these elements."""
+    total = fold("sum", x, axes, keepdims)
+    if isinstance(x, Spread) and x.axis in axes and x.rows.size == total.size:
+        return view(x.rows, total.shape)
+    return total
+
+
+def _exp(value: Value, x: Node) -> Node | None:
+    return _power(x) or _elementwise(value, x)
+
+
+def _power(y: Node) -> Node | None:
+    """exp(y) of a log_softmax: what has been summed for it, over the sum."""
+    if y.detail is not kmath.subtract or y.operands[1].detail is not kmath.log:
+        return None
+    shifted, total = y.operands[0], y.operands[1].operands[0]
+    powers = behind(total).operands[0] if behind(total).detail == "sum" else None
+    if powers is None or powers.detail is not kmath.exp or powers.operands[0] is not shifted:
+        return None
+    return apply(kmath.multiply, powers, apply(kmath.divide, literal(1, y.dtype), total))
 
 
 def _mean(value: Value, x: Node) -> Node | None:
@@ -342,8 +311,8 @@ def _log_softmax(value: Value, x: Node) -> Node | None:
     axes = (value.params["axis"],)
     if not _is_by_rows(value, x, axes):
         return None
-    shift, _, total = _exp_total(x, axes)
-    return apply(kmath.subtract, apply(kmath.subtract, x, shift), apply(kmath.log, total))
+    _, powers, total = _exp_total(x, axes)
+    return apply(kmath.subtract, powers.operands[0], apply(kmath.log, total))
 
 
 def _softmax(value: Value, x: Node) -> Node | None:
@@ -368,8 +337,9 @@ def _log_softmax_pull(value: Value, g: Node, y: Node) -> Node | None:
     if not _is_by_rows(value, y, axes) or g.shape != y.shape:
         return None
     g, y = cast(g, value.dtype), cast(y, value.dtype)
-    total = fold("sum", g, axes, True)
-    return apply(kmath.subtract, g, apply(kmath.multiply, apply(kmath.exp, y), total))
+    total = _sum(g, axes, True)
+    power = _power(y) or apply(kmath.exp, y)
+    return apply(kmath.subtract, g, apply(kmath.multiply, power, total))
 
 
 def _variance(value: Value, x: Node) -> Node | None:
@@ -424,6 +394,7 @@ def _by_rows(value: Value, matrix: Node, vector: Node, turned: bool) -> Node:
 RULES: dict[str, Callable[..., Node | None]] = {
     "broadcast_to": _broadcast,
     "cast": _cast,
+    "exp": _exp,
     "expand_dims": _view,
     "getitem": _getitem,
     "getitem_adjoint": _getitem_adjoint,

@@ -20,7 +20,9 @@ from tinygrad_cg_kernels import generated, threads
 from .fuse import Fusion, folding
 from .generate import Block
 from .graph import Graph, Part, Value
-from .lower import Lowering, Node, behind
+from .lookup import positions
+from .lower import Lowering
+from .nodes import Node, behind
 from .segment import Segment, cut_rows, grouped
 
 
@@ -98,7 +100,11 @@ class Program:
         for kernel in sorted(fusion.kernels.values(), key=lambda one: one.stage):
             blocks[bisect_right(cuts, kernel.stage)].append(Block(fusion, kernel))
         for node in fusion.nodes:
-            if node in fusion.stored and node.size == 1 and node.kind in ("apply", "slice"):
+            if (
+                node in fusion.stored
+                and node.size == 1
+                and node.kind in ("apply", "slice", "lookup")
+            ):
                 finals[bisect_left(cuts, fusion.available[node])].append(node)
         wanted = {node for node in fusion.stored if _is_total(node)}
         found: list[list[Segment]] = []
@@ -269,7 +275,7 @@ def _released(steps: list[str], results: list[str]) -> list[str]:
 def _splitter(block: Block, segment: Segment, place: int, k: int, nodes: list[Node], shapes: dict):
     """A function of a kernel's arrays that runs it on all threads and returns its totals."""
     address, owner = generated.block(segment.source, segment.threads[k])
-    rows, columns, stride = cut_rows(block.kernel)
+    rows, columns, stride = cut_rows(block)
     blocks = -(-rows // stride)
     head = segment.heads[k]
     partial: dict[Node, tuple[int, ...]] = dict.fromkeys(block.totals, (blocks,))
@@ -343,6 +349,8 @@ def _runner(node: Node) -> Callable[..., Any]:
         assert value.primitive is not None
         run, params = value.primitive.run, value.params
         return _with(run, params) if params else run
+    if value[0] == "positions":
+        return lambda indices: positions(indices, *value[1:])
     if value[0] == "expand":
         return lambda x: np.array(np.broadcast_to(x, node.shape))
     return lambda x: _padded(x, node.size, value[1])

@@ -9,7 +9,7 @@ from itertools import groupby
 import numpy as np
 
 from .expressions import expression, number_text, type_name, typed
-from .lower import Count, Node, behind
+from .nodes import Count, Node, behind
 
 LONG = 100
 """Lines that stay together: what a function takes to compile grows faster than its length."""
@@ -56,6 +56,8 @@ class Scalars:
         return self.names[node]
 
     def _operands(self, node: Node) -> tuple[Node, ...]:
+        if node.kind == "lookup":
+            return node.operands[1:]
         return node.operands if node.kind == "apply" else ()
 
     def _known(self, node: Node) -> bool:
@@ -73,6 +75,9 @@ class Scalars:
         elif node.kind == "slice":
             source, place = behind(node.operands[0]), self.sizes.size(node.detail)
             text = f"section({self.array(source)}, sizes[{place}], 1)[0]"
+        elif node.kind == "lookup":
+            source, place = map(behind, node.operands)
+            text = f"section({self.array(source)}, {self.name(place)}, 1)[0]"
         else:
             text = f"section({self.array(node)}, 0, 1)[0]"
         name = self.names[node] = f"s{len(self.names)}"
@@ -82,7 +87,7 @@ class Scalars:
 
 # Long runs of lines --------------------------------------------------------------------------
 
-_LINE = re.compile(r"s\d+ = ")
+_LINE = re.compile(r"s\d+ = (?!section\(\w+, s\d)")
 _SCALAR = re.compile(r"\b(?:s\d+|total_v\d+)\b")
 
 

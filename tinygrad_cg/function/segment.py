@@ -8,16 +8,15 @@ import sys
 from tinygrad_cg_kernels import threads
 
 from .expressions import identity, joined, type_name
-from .fuse import Kernel, folding
 from .generate import Block, Names
-from .lower import Node
+from .nodes import TILE, Node
 from .scalars import Scalars, Sizes, in_parts
 
 PACKAGE = "tinygrad_cg_kernels"
 ROWS = 1024
 """Rows in a block at most, since sums of columns go row by row."""
 FEW = 16
-"""And at least, where there are such sums: each block has an array of them."""
+"""And at least, where there are such sums, since each block has an array of them, or transposes."""
 
 ARRAYS = 24
 """Arrays in a segment of small kernels at most, unless a single one has more."""
@@ -46,13 +45,13 @@ from tinygrad_cg_kernels.generated import (
 '''
 
 
-def cut_rows(kernel: Kernel) -> tuple[int, int, int]:
+def cut_rows(block: Block) -> tuple[int, int, int]:
     """How many rows (or elements) a kernel goes over, its columns, and rows in a block."""
-    size, columns = kernel.domain
+    size, columns = block.kernel.domain
     if not columns:
         return size, 0, threads.BLOCK
-    folds = any(node.kind == "reduce" and folding(node) == "column" for node in kernel.roots)
-    return size // columns, columns, min(max(threads.BLOCK // columns, FEW if folds else 1), ROWS)
+    least = FEW if block.columns or block.turned else 1
+    return size // columns, columns, min(max(threads.BLOCK // columns, least), ROWS)
 
 
 def is_large(blocks: list[Block]) -> bool:
@@ -76,6 +75,27 @@ def grouped(blocks: list[Block]) -> list[list[Block]]:
     return groups
 
 
+TURNED = '''
+@jitable
+def turned(x, out, first, count, columns, rows):
+    """Rows of matrices' transposes, from their `first` one on: columns of x."""
+    outlined()
+    apart()
+    start = first // rows * rows * columns + first % rows
+    if first % rows + count <= rows:
+        for j in range(np.uintp(columns)):
+            line = section(x, start + j * rows, count)
+            for k in range(np.uintp(count)):
+                out[k * columns + j] = line[k]
+    else:
+        for k in range(count):
+            start = (first + k) // rows * rows * columns + (first + k) % rows
+            for j in range(columns):
+                out[k * columns + j] = x[start + j * rows]
+    return 0
+'''.strip()
+
+
 class Segment:
     """Kernels and scalars between two operations on arrays."""
 
@@ -86,6 +106,8 @@ class Segment:
         self.sizes = Sizes()
         self.arrays: dict[Node, None] = {}
         self.texts: dict[str, str] = {}  # of functions; the name of each
+        if any(block.turned for block in blocks):
+            self.texts[TURNED] = "turned"
         for block in blocks:
             block.name = self._once(block.text(), "kernel")
         self.large = is_large(blocks)
@@ -138,11 +160,13 @@ class Segment:
         """Lines that run a block function over all blocks, in order."""
         given = [scalars.name(node) for node in block.scalars]
         lines = scalars.take()
-        rows, columns, step = cut_rows(block.kernel)
+        rows, columns, step = cut_rows(block)
         places = [self.sizes.size(value) for value in (rows, columns, step, *block.numbers)]
         count, width, stride, *numbers = [f"sizes[{place}]" for place in places]
         for (node, _), name in block.scratch.items():
             lines.append(f"{scratch}_{name} = np.empty({width}, {type_name(node.dtype)})")
+        for node, name in block.turned.items():
+            lines.append(f"{scratch}_{name} = np.empty({TILE} * {width}, {type_name(node.dtype)})")
         for node in block.columns:
             name = f"columns_of_{self.names[node]}"
             lines.append(f"{name} = np.empty({width}, {type_name(node.dtype)})")
@@ -157,7 +181,7 @@ class Segment:
             *numbers,
             *[self.array(node) for node in block.arrays],
             *[f"columns_of_{self.names[node]}" for node in block.columns],
-            *[f"{scratch}_{name}" for name in block.scratch.values()],
+            *[f"{scratch}_{name}" for name in (*block.scratch.values(), *block.turned.values())],
             *given,
         ]
         lines.append(f"for first in range(0, {count}, {stride}):")
@@ -185,13 +209,15 @@ class Segment:
         sizes = Sizes()
         scalars = Scalars(sizes, array)
         given = [scalars.name(node) for node in block.scalars]
-        _, columns, step = cut_rows(block.kernel)
+        _, columns, step = cut_rows(block)
         numbers = [f"sizes[{sizes.size(value)}]" for value in block.numbers]
         width, stride = (f"sizes[{sizes.size(value)}]" for value in (columns, step))
         given_arrays = [array(node) for node in block.arrays]
         body = scalars.take()
         for (node, _), name in block.scratch.items():
             body.append(f"{name} = np.empty({width}, {type_name(node.dtype)})")
+        for node, name in block.turned.items():
+            body.append(f"{name} = np.empty({TILE} * {width}, {type_name(node.dtype)})")
         for node in block.columns:
             name = array(node)
             column = f"columns_of_{names[node]}"
@@ -204,6 +230,7 @@ class Segment:
             *given_arrays,
             *[f"columns_of_{names[node]}" for node in block.columns],
             *block.scratch.values(),
+            *block.turned.values(),
             *given,
         ]
         body.append(f"parts = {block.name}({', '.join(arguments)})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from .. import convert as conversion
 from ..convert import convert, is_tensor
 from ..errors import InvalidArgumentError
 from ..primitive import apply
+from ..registry import OPS
 from ..tensor import Aval, Tensor
 from .define import Case, as_int, move, normalize_axis
 
@@ -83,14 +85,56 @@ _getitem_adjoint = move(
 def getitem(x: Any, key: Any) -> Tensor:
     """``x[key]`` with NumPy's rules: integers, slices, None, ..., integer and boolean arrays."""
     x = convert(x)
-    if isinstance(key, Tensor) and isinstance(key._data, Aval) and key.dtype.kind in "iu":
-        return gather(x, key)  # inside vmap, an index for each example
     parts = key if isinstance(key, tuple) else (key,)
-    first = parts[0] if parts else None
-    if isinstance(first, Tensor) and first.dtype.kind in "iu" and isinstance(first._data, Aval):
-        found = gather(x, first)  # an index without a value yet
-        return getitem(found, ((slice(None),) * first.ndim + parts[1:])) if parts[1:] else found
+    if any(_has_no_value(part) for part in parts):
+        return _looked_up(x, parts)
     return apply(_getitem, (x,), {"key": tuple([_index_part(part) for part in parts])})
+
+
+def _has_no_value(part: Any) -> bool:
+    """Whether an index differs between examples of a batch, or is not known yet."""
+    return isinstance(part, Tensor) and isinstance(part._data, Aval)
+
+
+def _looked_up(x: Tensor, parts: tuple) -> Tensor:
+    """``x[parts]`` by gathers, if its indices are integers, and come first."""
+    indices = [convert(index) for index in takewhile(_is_of_integers, parts)]
+    rest = parts[len(indices) :]
+    if any(_has_no_value(part) or isinstance(_index_part(part), np.ndarray) for part in rest):
+        raise IndexError(
+            "inside vmap or function a tensor without a value yet can be an index if it is of "
+            "integers, and only integers come before it: use gather(x, index, axis), or where() "
+            "in place of a mask"
+        )
+    if len(indices) > x._data.ndim:
+        raise IndexError(f"too many indices: {len(indices)} for shape {tuple(x.shape)}")
+    shapes = [tuple(index._data.shape) for index in indices]
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError:
+        text = " and ".join(map(str, shapes))
+        raise IndexError(f"indices of shapes {text} do not broadcast together") from None
+    done = shared = len(shape) if _are_all(indices, shape, x._data.shape) else 0
+    for index in indices[done:]:
+        index = apply(OPS["broadcast_to"], (index,), {"shape": shape})
+        x, shared = gather(x, index, axis=shared, batch_dims=shared), len(shape)
+    return getitem(x, (*[slice(None)] * len(shape), *rest)) if rest else x
+
+
+def _is_of_integers(part: Any) -> bool:
+    if _has_no_value(part):
+        return part.dtype.kind in "iu"
+    index = _index_part(part)
+    return type(index) is int or (isinstance(index, np.ndarray) and index.dtype.kind in "iu")
+
+
+def _are_all(indices: list[Tensor], shape: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
+    """Whether the first indices, as many as they have axes, go through all of `sizes` in order."""
+    first = indices[: len(shape)]
+    if sizes[: len(shape)] != shape or any(map(_has_no_value, first)):
+        return False
+    arrays = [np.broadcast_to(index._data, shape) for index in first]
+    return all(map(np.array_equal, arrays, np.indices(shape)))
 
 
 def _index_part(part: Any) -> Any:
@@ -100,11 +144,6 @@ def _index_part(part: Any) -> Any:
         return slice(*[_bound(bound) for bound in (part.start, part.stop, part.step)])
     if isinstance(part, (bool, np.bool_)):
         return np.array(part)
-    if isinstance(part, Tensor) and isinstance(part._data, Aval):
-        raise IndexError(
-            "inside vmap a tensor that differs between examples can be an index alone, x[index], "
-            "if it is of integers: use gather(x, index, axis), or where() in place of a mask"
-        )
     if is_tensor(part) or isinstance(part, (np.ndarray, np.generic, list, range)):
         array = np.array(part)
         if array.dtype.kind in "iu":
