@@ -29,15 +29,23 @@ from tinygrad_cg_kernels.exponential import (
     LN2,
     LN2_TAIL,
     LOG2E,
-    LOG2E_32,
     exp_parts,
     nearest,
     power_of_two,
-    reduced,
     scaled,
 )
 
 F = np.float32
+
+
+@jitable
+def _rest(y, count):
+    """y - count * log(2), as a number and what is to be taken from it."""
+    inlined()
+    ln2 = like(LN2, y)
+    low = count * like((LN2 - np.float64(ln2)) + LN2_TAIL, y)
+    return float_fma(-count, ln2, y), low
+
 
 # --- sinh, cosh -----------------------------------------------------------------------
 # sinh(x) = (2**n - 2**-n) / 2 * cosh(r) + (2**n + 2**-n) / 2 * sinh(r), and cosh likewise: no
@@ -47,10 +55,14 @@ F = np.float32
 # other polynomials here are minimax: found with Remez's exchange in 250 bits, each coefficient
 # rounded in turn and the later ones fitted again.
 POWERS_MULTIPLIED, POWERS_MULTIPLIED_32 = 2042 << 52, np.int32(250 << 23)
-S0, S1, S2 = 0.16666666666666666, 0.008333333333334424, 0.00019841269837090483
-S3, S4, S5 = 2.755732621581287e-06, 2.5046788753928923e-08, 1.7576121702692842e-10
-C0, C1, C2 = 0.5, 0.041666666666666685, 0.0013888888888873283
-C3, C4, C5 = 2.4801587349202168e-05, 2.755725181956492e-07, 2.0921769982650523e-09
+S = (
+    *(0.16666666666666666, 0.008333333333334424, 0.00019841269837090483),
+    *(2.755732621581287e-06, 2.5046788753928923e-08, 1.7576121702692842e-10),
+)
+C = (
+    *(0.5, 0.041666666666666685, 0.0013888888888873283),
+    *(2.4801587349202168e-05, 2.755725181956492e-07, 2.0921769982650523e-09),
+)
 S0_32, S1_32, S2_32 = F(0.16666667), F(0.008333175), F(0.00019974097)
 C0_32, C1_32, C2_32 = F(0.5), F(0.04166646), F(0.0013935429)
 
@@ -58,9 +70,10 @@ C0_32, C1_32, C2_32 = F(0.5), F(0.04166646), F(0.0013935429)
 @jitable
 def _series64(z):
     inlined()
-    odd = S0 + z * (S1 + z * (S2 + z * (S3 + z * (S4 + z * S5))))
-    even = C0 + z * (C1 + z * (C2 + z * (C3 + z * (C4 + z * C5))))
-    return odd, even
+    fourth = z * z
+    odd = polynomial(z, S[2:4]) + fourth * polynomial(z, S[4:6])
+    even = polynomial(z, C[2:4]) + fourth * polynomial(z, C[4:6])
+    return polynomial(z, S[0:2]) + fourth * odd, polynomial(z, C[0:2]) + fourth * even
 
 
 @jitable
@@ -101,38 +114,35 @@ by_type(_halves, {types.int64: _halves64, types.int32: _halves32})
 def _parts(magnitude, limit):
     """Of a magnitude: r, sinh(r) - r, cosh(r) - 1, and a quarter of 2**n and of 2**-n."""
     inlined()
-    n, r, lost = reduced(limit if magnitude > limit else magnitude)
+    y = float_minimum(magnitude, limit)
+    n, count = nearest(y * like(LOG2E, y))
+    high, low = _rest(y, count)
+    r = high - low
     z = r * r
     odd, even = _series(z)
     up, down = _halves(n)
-    return r, (r * z) * odd + lost, z * even, up, down
-
-
-@jitable
-def _weighed(first, even, second, r, odd, missing):
-    """2 * (first * (1 + even) + second * (r + odd) + missing), the sum of large parts exact."""
-    inlined()
-    high = float_fma(second, r, first)
-    low = float_fma(second, r, first - high) + missing
-    value = high + (low + (first * even + second * odd))
-    return value + value
+    return high, float_fma(r * z, odd, -low), z * even, up, down
 
 
 @jitable
 def _sinh_real(x, limit, tiny):
     inlined()
-    r, odd, even, up, down = _parts(float_absolute(x), limit)
-    first = up - down
-    value = _weighed(first, even, up + down, r, odd, (up - first) - down)
-    return x if float_absolute(x) < tiny else float_copysign(value, x)
+    magnitude = float_absolute(x)
+    r, odd, even, up, down = _parts(magnitude, limit)
+    first, second = up - down, up + down
+    rest = float_fma((up - second) + down, r, (up - first) - down)  # what these two lost
+    value = first + float_fma(second, r, float_fma(first, even, float_fma(second, odd, rest)))
+    return x if magnitude < tiny else float_copysign(value + value, x)
 
 
 @jitable
 def _cosh_real(x, limit):
     inlined()
     r, odd, even, up, down = _parts(float_absolute(x), limit)
-    first = up + down
-    return _weighed(first, even, up - down, r, odd, down - (first - up))
+    first, second = up + down, up - down
+    rest = down - (first - up)
+    value = first + float_fma(second, r, float_fma(first, even, float_fma(second, odd, rest)))
+    return value + value
 
 
 @jitable
@@ -218,15 +228,6 @@ by_type(_cubic, {types.float64: _cubic64, types.float32: _cubic32})
 
 
 @jitable
-def _parts_of(y, count):
-    """y - count * log(2), as a number and what is to be taken from it."""
-    inlined()
-    ln2 = like(LN2, y)
-    low = count * like((LN2 - np.float64(ln2)) + LN2_TAIL, y)
-    return float_fma(-count, ln2, y), low
-
-
-@jitable
 def _expm1_near(high, low, r):
     """e**(high - low) - 1, where r is as much of high - low as matters."""
     inlined()
@@ -240,7 +241,7 @@ def _tanh64(x):
     inlined()
     magnitude = float_minimum(float_absolute(x), 22.0)
     n, count = nearest(magnitude * (-2.0 * LOG2E))
-    high, low = _parts_of(-(magnitude + magnitude), count)
+    high, low = _rest(-(magnitude + magnitude), count)
     w = _expm1_near(high, low, high)
     s = power_of_two(n)
     quotient = float_fma(-s, w, 1.0 - s) / float_fma(s, w, 1.0 + s)
@@ -257,7 +258,7 @@ def _tanh32(x):
     inlined()
     one, magnitude = F(1.0), float_absolute(x)
     limited = float_minimum(magnitude, F(10.0))
-    n, count = nearest(limited * (F(2.0) * LOG2E_32))
+    n, count = nearest(limited * F(2.0 * LOG2E))
     r = float_fma(-count, F(LN2), limited + limited)
     square = r * r
     w = float_fma(square, float_fma(r, _cubic(r, square), F(0.5)), r)
@@ -285,12 +286,12 @@ by_type(tanh, {types.float64: _tanh64, types.float32: _tanh32, types.Complex: _t
 
 
 @jitable
-def _logistic_parts(x, lowest, highest, log2e, shift):
+def _logistic_parts(x, lowest, highest, shift):
     """s = 2**(n + shift) and w with e**-x = 2**n (1 + w)."""
     inlined()
     y = -float_minimum(float_maximum(x, lowest), highest)
-    n, count = nearest(y * log2e)
-    high, low = _parts_of(y, count)
+    n, count = nearest(y * like(LOG2E, y))
+    high, low = _rest(y, count)
     return power_of_two(like(n + shift, n)), _expm1_near(high, low, high - low)
 
 
@@ -301,7 +302,7 @@ def _sigmoid64(x):
     1 and 2**n are summed at once where nothing of the sum is lost.
     """
     inlined()
-    s, w = _logistic_parts(x, -746.0, 40.0, LOG2E, -500)
+    s, w = _logistic_parts(x, -746.0, 40.0, -500)
     large = s if s > 2.0**-490 else 0.0
     return 2.0**-500 / (float_fma(s, w, 2.0**-500 + (s - large)) + large)
 
@@ -311,7 +312,7 @@ def _sigmoid32(x):
     """The same with 2**-60, and what the sum and the quotient lost added to the latter."""
     inlined()
     unit = F(2.0**-60)
-    s, w = _logistic_parts(x, F(-104.0), F(20.0), LOG2E_32, -60)
+    s, w = _logistic_parts(x, F(-104.0), F(20.0), -60)
     whole = unit + s
     total = float_fma(s, w, whole)
     lost = float_fma(s, w, whole - total) + (unit - (whole - s))
