@@ -14,6 +14,7 @@ from numba import types
 from tinygrad_cg_kernels.compile import (
     bits,
     by_type,
+    estrin,
     float_absolute,
     float_copysign,
     float_fma,
@@ -23,7 +24,6 @@ from tinygrad_cg_kernels.compile import (
     inlined,
     jitable,
     like,
-    polynomial,
 )
 from tinygrad_cg_kernels.exponential import (
     LN2,
@@ -70,10 +70,7 @@ C0_32, C1_32, C2_32 = F(0.5), F(0.04166646), F(0.0013935429)
 @jitable
 def _series64(z):
     inlined()
-    fourth = z * z
-    odd = polynomial(z, S[2:4]) + fourth * polynomial(z, S[4:6])
-    even = polynomial(z, C[2:4]) + fourth * polynomial(z, C[4:6])
-    return polynomial(z, S[0:2]) + fourth * odd, polynomial(z, C[0:2]) + fourth * even
+    return estrin(z, S), estrin(z, C)
 
 
 @jitable
@@ -206,22 +203,19 @@ CUBIC_32 = (0.16666528582572937, 0.04166639223694801, 0.008368045091629028, 0.00
 
 
 @jitable
-def _cubic64(r, z):
+def _cubic64(r):
     inlined()
-    fourth = z * z
-    low = polynomial(r, CUBIC[0:2]) + z * polynomial(r, CUBIC[2:4])
-    middle = polynomial(r, CUBIC[4:6]) + z * polynomial(r, CUBIC[6:8])
-    return low + fourth * (middle + fourth * polynomial(r, CUBIC[8:10]))
+    return estrin(r, CUBIC)
 
 
 @jitable
-def _cubic32(r, z):
+def _cubic32(r):
     inlined()
-    return polynomial(r, CUBIC_32[0:2]) + z * polynomial(r, CUBIC_32[2:4])
+    return estrin(r, CUBIC_32)
 
 
-def _cubic(r, z) -> Any:
-    """(e**r - 1 - r - z / 2) / r**3 with z = r**2."""
+def _cubic(r) -> Any:
+    """(e**r - 1 - r - r**2 / 2) / r**3."""
 
 
 by_type(_cubic, {types.float64: _cubic64, types.float32: _cubic32})
@@ -232,7 +226,7 @@ def _expm1_near(high, low, r):
     """e**(high - low) - 1, where r is as much of high - low as matters."""
     inlined()
     z = r * r
-    return high + float_fma(z * r, _cubic(r, z), float_fma(z, like(0.5, r), -low))
+    return high + float_fma(z * r, _cubic(r), float_fma(z, like(0.5, r), -low))
 
 
 @jitable
@@ -261,7 +255,7 @@ def _tanh32(x):
     n, count = nearest(limited * F(2.0 * LOG2E))
     r = float_fma(-count, F(LN2), limited + limited)
     square = r * r
-    w = float_fma(square, float_fma(r, _cubic(r, square), F(0.5)), r)
+    w = float_fma(square, float_fma(r, _cubic(r), F(0.5)), r)
     s = power_of_two(n)
     z = x * x
     small = magnitude < F(0.92)
