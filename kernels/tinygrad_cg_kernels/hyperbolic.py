@@ -122,12 +122,14 @@ def _parts(magnitude, limit):
 
 
 @jitable
-def _sinh_real(x, limit, tiny):
+def _sinh_real(x, limit, tiny, most):
+    """Where 2**n -+ 2**-n is not exact, its smaller part is left to the smaller terms."""
     inlined()
     magnitude = float_absolute(x)
     r, odd, even, up, down = _parts(magnitude, limit)
-    first, second = up - down, up + down
-    rest = float_fma((up - second) + down, r, (up - first) - down)  # what these two lost
+    exact = up <= most
+    first, second = (up - down, up + down) if exact else (up, up)
+    rest = like(0, x) if exact else float_fma(down, r, -down)
     value = first + float_fma(second, r, float_fma(first, even, float_fma(second, odd, rest)))
     return x if magnitude < tiny else float_copysign(value + value, x)
 
@@ -145,13 +147,13 @@ def _cosh_real(x, limit):
 @jitable
 def _sinh64(x):
     inlined()
-    return _sinh_real(x, 710.6, 1e-9)
+    return _sinh_real(x, 710.6, 1e-9, 2.0**24)
 
 
 @jitable
 def _sinh32(x):
     inlined()
-    return _sinh_real(x, F(89.5), F(1e-5))
+    return _sinh_real(x, F(89.5), F(1e-5), F(2.0**9))
 
 
 @jitable
