@@ -363,26 +363,48 @@ def like(typingctx, value, model):
     return model(value, model), generate
 
 
-@intrinsic
-def polynomial(typingctx, x, coefficients):
-    """The sum of coefficients[k] * x**k by Horner's rule, in the dtype of x.
+def _polynomial(sum_up: Callable) -> Callable:
+    """The sum of coefficients[k] * x**k as `sum_up` builds it, in the dtype of x.
 
     LLVM does not always unroll a loop over a tuple, and would not vectorise what has it.
     """
-    contract = ("contract",)
 
-    def generate(context, builder, signature, arguments):
-        kind, (variable, packed) = signature.args[1].dtype, arguments
-        parts = [builder.extract_value(packed, k) for k in range(len(signature.args[1]))]
-        *others, value = [context.cast(builder, part, kind, x) for part in parts]
-        for other in reversed(others):
-            product = builder.fmul(variable, value, flags=contract)
-            value = builder.fadd(product, other, flags=contract)
-        return value
+    @intrinsic
+    def evaluate(typingctx, x, coefficients):
+        def generate(context, builder, signature, arguments):
+            kind, (variable, packed) = signature.args[1].dtype, arguments
+            parts = [builder.extract_value(packed, k) for k in range(len(signature.args[1]))]
+            return sum_up(builder, variable, [context.cast(builder, p, kind, x) for p in parts])
 
-    if isinstance(x, types.Float) and isinstance(coefficients, types.UniTuple):
-        return x(x, coefficients), generate
-    return None
+        if isinstance(x, types.Float) and isinstance(coefficients, types.UniTuple):
+            return x(x, coefficients), generate
+        return None
+
+    return evaluate
+
+
+def _horner(builder: Any, x: Any, values: list[Any]) -> Any:
+    *others, total = values
+    for other in reversed(others):
+        product = builder.fmul(x, total, flags=("contract",))
+        total = builder.fadd(product, other, flags=("contract",))
+    return total
+
+
+def _estrin(builder: Any, x: Any, values: list[Any]) -> Any:
+    square = builder.fmul(x, x)
+    pairs = [_horner(builder, x, values[k : k + 2]) for k in range(0, len(values), 2)]
+    if len(pairs) <= 3:
+        return _horner(builder, square, pairs)
+    fours = [_horner(builder, square, pairs[k : k + 2]) for k in range(0, len(pairs), 2)]
+    return _horner(builder, builder.fmul(square, square), fours)
+
+
+polynomial = _polynomial(_horner)
+"""The sum of coefficients[k] * x**k by Horner's rule."""
+estrin = _polynomial(_estrin)
+"""The same in shorter chains: pairs or fours of terms by Estrin's scheme, Horner's rule over those.
+It is sooner done where several steps are taken at a time, and rounds a little more."""
 
 
 def _float_intrinsic(name: str, operands: int, flags: tuple[str, ...] = ()) -> Callable:

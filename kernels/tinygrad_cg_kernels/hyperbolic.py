@@ -14,17 +14,38 @@ from numba import types
 from tinygrad_cg_kernels.compile import (
     bits,
     by_type,
+    estrin,
     float_absolute,
     float_copysign,
     float_fma,
+    float_maximum,
+    float_minimum,
     from_bits,
     inlined,
     jitable,
     like,
 )
-from tinygrad_cg_kernels.exponential import exp_parts, exp_tail, power_of_two, reduced, scaled
+from tinygrad_cg_kernels.exponential import (
+    LN2,
+    LN2_TAIL,
+    LOG2E,
+    exp_parts,
+    nearest,
+    power_of_two,
+    scaled,
+)
 
 F = np.float32
+
+
+@jitable
+def _rest(y, count):
+    """y - count * log(2), as a number and what is to be taken from it."""
+    inlined()
+    ln2 = like(LN2, y)
+    low = count * like((LN2 - np.float64(ln2)) + LN2_TAIL, y)
+    return float_fma(-count, ln2, y), low
+
 
 # --- sinh, cosh -----------------------------------------------------------------------
 # sinh(x) = (2**n - 2**-n) / 2 * cosh(r) + (2**n + 2**-n) / 2 * sinh(r), and cosh likewise: no
@@ -34,10 +55,14 @@ F = np.float32
 # other polynomials here are minimax: found with Remez's exchange in 250 bits, each coefficient
 # rounded in turn and the later ones fitted again.
 POWERS_MULTIPLIED, POWERS_MULTIPLIED_32 = 2042 << 52, np.int32(250 << 23)
-S0, S1, S2 = 0.16666666666666666, 0.008333333333334424, 0.00019841269837090483
-S3, S4, S5 = 2.755732621581287e-06, 2.5046788753928923e-08, 1.7576121702692842e-10
-C0, C1, C2 = 0.5, 0.041666666666666685, 0.0013888888888873283
-C3, C4, C5 = 2.4801587349202168e-05, 2.755725181956492e-07, 2.0921769982650523e-09
+S = (
+    *(0.16666666666666666, 0.008333333333334424, 0.00019841269837090483),
+    *(2.755732621581287e-06, 2.5046788753928923e-08, 1.7576121702692842e-10),
+)
+C = (
+    *(0.5, 0.041666666666666685, 0.0013888888888873283),
+    *(2.4801587349202168e-05, 2.755725181956492e-07, 2.0921769982650523e-09),
+)
 S0_32, S1_32, S2_32 = F(0.16666667), F(0.008333175), F(0.00019974097)
 C0_32, C1_32, C2_32 = F(0.5), F(0.04166646), F(0.0013935429)
 
@@ -45,9 +70,7 @@ C0_32, C1_32, C2_32 = F(0.5), F(0.04166646), F(0.0013935429)
 @jitable
 def _series64(z):
     inlined()
-    odd = S0 + z * (S1 + z * (S2 + z * (S3 + z * (S4 + z * S5))))
-    even = C0 + z * (C1 + z * (C2 + z * (C3 + z * (C4 + z * C5))))
-    return odd, even
+    return estrin(z, S), estrin(z, C)
 
 
 @jitable
@@ -88,50 +111,49 @@ by_type(_halves, {types.int64: _halves64, types.int32: _halves32})
 def _parts(magnitude, limit):
     """Of a magnitude: r, sinh(r) - r, cosh(r) - 1, and a quarter of 2**n and of 2**-n."""
     inlined()
-    n, r, lost = reduced(limit if magnitude > limit else magnitude)
+    y = float_minimum(magnitude, limit)
+    n, count = nearest(y * like(LOG2E, y))
+    high, low = _rest(y, count)
+    r = high - low
     z = r * r
     odd, even = _series(z)
     up, down = _halves(n)
-    return r, (r * z) * odd + lost, z * even, up, down
+    return high, float_fma(r * z, odd, -low), z * even, up, down
 
 
 @jitable
-def _weighed(first, even, second, r, odd, missing):
-    """2 * (first * (1 + even) + second * (r + odd) + missing), the sum of large parts exact."""
+def _sinh_real(x, limit, tiny, most):
+    """Where 2**n -+ 2**-n is not exact, its smaller part is left to the smaller terms."""
     inlined()
-    high = float_fma(second, r, first)
-    low = float_fma(second, r, first - high) + missing
-    value = high + (low + (first * even + second * odd))
-    return value + value
-
-
-@jitable
-def _sinh_real(x, limit, tiny):
-    inlined()
-    r, odd, even, up, down = _parts(float_absolute(x), limit)
-    first = up - down
-    value = _weighed(first, even, up + down, r, odd, (up - first) - down)
-    return x if float_absolute(x) < tiny else float_copysign(value, x)
+    magnitude = float_absolute(x)
+    r, odd, even, up, down = _parts(magnitude, limit)
+    exact = up <= most
+    first, second = (up - down, up + down) if exact else (up, up)
+    rest = like(0, x) if exact else float_fma(down, r, -down)
+    value = first + float_fma(second, r, float_fma(first, even, float_fma(second, odd, rest)))
+    return x if magnitude < tiny else float_copysign(value + value, x)
 
 
 @jitable
 def _cosh_real(x, limit):
     inlined()
     r, odd, even, up, down = _parts(float_absolute(x), limit)
-    first = up + down
-    return _weighed(first, even, up - down, r, odd, down - (first - up))
+    first, second = up + down, up - down
+    rest = down - (first - up)
+    value = first + float_fma(second, r, float_fma(first, even, float_fma(second, odd, rest)))
+    return value + value
 
 
 @jitable
 def _sinh64(x):
     inlined()
-    return _sinh_real(x, 710.6, 1e-9)
+    return _sinh_real(x, 710.6, 1e-9, 2.0**24)
 
 
 @jitable
 def _sinh32(x):
     inlined()
-    return _sinh_real(x, F(89.5), F(1e-5))
+    return _sinh_real(x, F(89.5), F(1e-5), F(2.0**9))
 
 
 @jitable
@@ -169,43 +191,81 @@ def cosh(x):
 by_type(sinh, {types.float64: _sinh64, types.float32: _sinh32, types.Complex: _sinh_complex})
 by_type(cosh, {types.float64: _cosh64, types.float32: _cosh32, types.Complex: _cosh_complex})
 
-# --- tanh -----------------------------------------------------------------------------
+# --- tanh, sigmoid ----------------------------------------------------------------------
+# Quotients of 1 + e**y = 1 + s + s w, where y = n log(2) + r, s = 2**n and w = e**r - 1. A
+# division takes little more than a product; what takes time is one step waiting for another.
+
+# (e**r - 1 - r - r**2 / 2) / r**3 for |r| <= log(2) / 2.
+CUBIC = (
+    *(0.1666666666666668, 0.04166666666666669, 0.00833333333331914, 0.0013888888888867335),
+    *(0.00019841269891960833, 2.4801587361295457e-05, 2.7557238713578723e-06),
+    *(2.7557241532035135e-07, 2.511084394024943e-08, 2.0924900418516288e-09),
+)
+CUBIC_32 = (0.16666528582572937, 0.04166639223694801, 0.008368045091629028, 0.0013941585784778)
 
 
-# (tanh(x) - x) / x**3 in x**2, for |x| <= 0.9.
-T0_32, T1_32, T2_32 = F(-0.33333322), F(0.13332981), F(-0.053929474)
-T3_32, T4_32 = F(0.021664092), F(-0.008265454)
-T5_32, T6_32 = F(0.0025834232), F(-0.0004557081)
+@jitable
+def _cubic64(r):
+    inlined()
+    return estrin(r, CUBIC)
+
+
+@jitable
+def _cubic32(r):
+    inlined()
+    return estrin(r, CUBIC_32)
+
+
+def _cubic(r) -> Any:
+    """(e**r - 1 - r - r**2 / 2) / r**3."""
+
+
+by_type(_cubic, {types.float64: _cubic64, types.float32: _cubic32})
+
+
+@jitable
+def _expm1_near(high, low, r):
+    """e**(high - low) - 1, where r is as much of high - low as matters."""
+    inlined()
+    z = r * r
+    return high + float_fma(z * r, _cubic(r), float_fma(z, like(0.5, r), -low))
 
 
 @jitable
 def _tanh64(x):
-    """e / (e + 2) with e = expm1(2 |x|)."""
+    """(1 - e**y) / (1 + e**y) with y = -2 |x|."""
     inlined()
-    magnitude = float_absolute(x)
-    n, r, t = exp_parts(2.0 * (22.0 if magnitude > 22.0 else magnitude))
-    scale = power_of_two(n)
-    whole = scale - 1.0
-    high = float_fma(scale, r, whole)
-    e = high + float_fma(scale, t, float_fma(scale, r, whole - high))
-    total = e + 2.0
-    quotient = e / total
-    lost = e - (total - 2.0) if e < 1.0 else 0.0  # where the sum is hardly more than 2
-    return float_copysign(quotient - quotient * (0.45 * lost), x)
+    magnitude = float_minimum(float_absolute(x), 22.0)
+    n, count = nearest(magnitude * (-2.0 * LOG2E))
+    high, low = _rest(-(magnitude + magnitude), count)
+    w = _expm1_near(high, low, high)
+    s = power_of_two(n)
+    quotient = float_fma(-s, w, 1.0 - s) / float_fma(s, w, 1.0 + s)
+    return float_copysign(quotient, x)
+
+
+# tanh(x) / x - 1 = (z + T0 z**2) / (-3 + T1 z + T2 z**2) with z = x**2, for |x| <= 0.92.
+T0_32, T1_32, T2_32 = F(0.044202376157045364), F(-1.3326070308685303), F(-0.04732917621731758)
 
 
 @jitable
 def _tanh32(x):
-    """A polynomial, and 1 - 2 / (exp(2 |x|) + 1) where that loses nothing."""
+    """1 - 2 / (1 + e**(2 |x|)), where that loses nothing; else that quotient of polynomials."""
     inlined()
-    magnitude = float_absolute(x)
-    n, r, _ = reduced(F(2.0) * (F(10.0) if magnitude > F(10.0) else magnitude))
-    scale = power_of_two(n)
-    far = F(1.0) - F(2.0) / ((scale + F(1.0)) + scale * (r + (r * r) * exp_tail(r)))
+    one, magnitude = F(1.0), float_absolute(x)
+    limited = float_minimum(magnitude, F(10.0))
+    n, count = nearest(limited * F(2.0 * LOG2E))
+    r = float_fma(-count, F(LN2), limited + limited)
+    square = r * r
+    w = float_fma(square, float_fma(r, _cubic(r), F(0.5)), r)
+    s = power_of_two(n)
     z = x * x
-    high = T3_32 + z * (T4_32 + z * (T5_32 + z * T6_32))
-    near = x + (x * z) * (T0_32 + z * (T1_32 + z * (T2_32 + z * high)))
-    return float_copysign(near if magnitude < F(0.9) else far, x)
+    small = magnitude < F(0.92)
+    scale = magnitude if small else one
+    above = float_fma(z * z, T0_32, z) if small else F(-2.0)
+    near = float_fma(z, float_fma(z, T2_32, T1_32), F(-3.0))
+    below = near if small else float_fma(s, w, one + s)
+    return float_copysign(float_fma(scale, above / below, scale), x)
 
 
 @jitable
@@ -220,7 +280,51 @@ def tanh(x):
 
 by_type(tanh, {types.float64: _tanh64, types.float32: _tanh32, types.Complex: _tanh_complex})
 
-# --- sigmoid, softplus, log_sigmoid, logaddexp ------------------------------------------
+
+@jitable
+def _logistic_parts(x, lowest, highest, shift):
+    """s = 2**(n + shift) and w with e**-x = 2**n (1 + w)."""
+    inlined()
+    y = -float_minimum(float_maximum(x, lowest), highest)
+    n, count = nearest(y * like(LOG2E, y))
+    high, low = _rest(y, count)
+    return power_of_two(like(n + shift, n)), _expm1_near(high, low, high - low)
+
+
+@jitable
+def _sigmoid64(x):
+    """2**-500 / (2**-500 + s + s w), of which nothing overflows.
+
+    1 and 2**n are summed at once where nothing of the sum is lost.
+    """
+    inlined()
+    s, w = _logistic_parts(x, -746.0, 40.0, -500)
+    large = s if s > 2.0**-490 else 0.0
+    return 2.0**-500 / (float_fma(s, w, 2.0**-500 + (s - large)) + large)
+
+
+@jitable
+def _sigmoid32(x):
+    """The same with 2**-60, and what the sum and the quotient lost added to the latter."""
+    inlined()
+    unit = F(2.0**-60)
+    s, w = _logistic_parts(x, F(-104.0), F(20.0), -60)
+    whole = unit + s
+    total = float_fma(s, w, whole)
+    lost = float_fma(s, w, whole - total) + (unit - (whole - s))
+    quotient = unit / total
+    rest = float_fma(-quotient, lost, float_fma(-quotient, total, unit))
+    return float_fma(quotient * F(2.0**60), rest, quotient)
+
+
+def sigmoid(x):
+    """1 / (1 + exp(-x)), without overflow."""
+    return 1 / (1 + np.exp(-x))
+
+
+by_type(sigmoid, {types.float64: _sigmoid64, types.float32: _sigmoid32})
+
+# --- softplus, log_sigmoid, logaddexp ---------------------------------------------------
 
 # (2 atanh(s) - 2 s) / (8 s**3) in (2 s)**2, for s in [0, 1/3].
 L0, L1, L2 = 0.666666666666777 / 8, 0.39999999996048374 / 32, 0.285714290581408 / 128
@@ -259,43 +363,6 @@ def _exp_pair(x):
     w = r + t
     u = like(1, x) + w
     return n, u, w - (u - like(1, x))
-
-
-@jitable
-def _sigmoid_real(x, low, high):
-    """A / (A + 1 + w) with x = n log(2) + r, A = 2**n, 1 + w = exp(-r)."""
-    inlined()
-    one = like(1, x)
-    y = low if x < low else x
-    n, r, lost = reduced(high if y > high else y)
-    w = ((r * r) * exp_tail(-r) - lost) - r
-    a = scaled(one, n)
-    near = a + one
-    total = near + w
-    lost = (w - (total - near)) + (a - (near - one))
-    inverse = one / total
-    rest = float_fma(-inverse, total, one) - inverse * lost
-    return scaled(inverse + inverse * rest, n)
-
-
-@jitable
-def _sigmoid64(x):
-    inlined()
-    return _sigmoid_real(x, -746.0, 40.0)
-
-
-@jitable
-def _sigmoid32(x):
-    inlined()
-    return _sigmoid_real(x, F(-104.0), F(20.0))
-
-
-def sigmoid(x):
-    """1 / (1 + exp(-x)), without overflow."""
-    return 1 / (1 + np.exp(-x))
-
-
-by_type(sigmoid, {types.float64: _sigmoid64, types.float32: _sigmoid32})
 
 
 @jitable

@@ -15,9 +15,11 @@ from numba import types
 from tinygrad_cg_kernels.compile import (
     bits,
     by_type,
+    estrin,
     float_absolute,
     float_copysign,
     float_fma,
+    float_minimum,
     inlined,
     jitable,
     like,
@@ -139,14 +141,15 @@ def _arctan_sum64(base, low, t):
     """base + (low + arctan(t) - t), |t| <= 1."""
     inlined()
     z = t * t
-    return base + float_fma(t * z, polynomial(z, ARCTAN), low)
+    return base + float_fma(t * z, estrin(z, ARCTAN), low)
 
 
 @jitable
 def _arctan_sum32(base, low, t):
     inlined()
     z = t * t
-    cube, r = t * z, polynomial(z, ARCTAN_32)
+    cube = t * z
+    r = like(ARCTAN_32[0], z) + z * estrin(z, ARCTAN_32[1:])
     return base + float_fma(cube, r, float_fma(float_fma(t, z, -cube), r, low))
 
 
@@ -168,8 +171,7 @@ def _arctan_real(x):
     inlined()
     one, limit = like(1, x), like(1e30, x)
     right, right_low = _half_pi(x)
-    size = float_absolute(x)
-    size = limit if size > limit else size
+    size = float_minimum(float_absolute(x), limit)
     inverse = one / size
     # What rounding took from it, times the derivative of arctan at 1; farther out it is lost.
     lost = float_fma(-inverse, size, one) * (like(0.5, x) * inverse)

@@ -10,6 +10,7 @@ from numba import types
 from tinygrad_cg_kernels.compile import (
     bits,
     by_type,
+    estrin,
     float_absolute,
     float_copysign,
     float_floor,
@@ -18,7 +19,6 @@ from tinygrad_cg_kernels.compile import (
     inlined,
     jitable,
     like,
-    polynomial,
 )
 from tinygrad_cg_kernels.exponential import (
     E0,
@@ -82,6 +82,8 @@ Q_32 = (
     *(0.3333333432674408, -0.24999864399433136, 0.19999271631240845),
     *(-0.16703340411186218, 0.14451946318149567, -0.10263805091381073),
 )
+EXP = (E0, E1, E2, E3, E4, E5, E6, E7, E8, E9)
+EXP_32 = (E0_32, E1_32, E2_32, E3_32, E4_32, E5_32)
 # By two bits of x's mantissa, counted from FIRST on: c, and -log(c) in two parts, the first short.
 FIRST, FIRST_32 = 0x3FE5C00000000000, np.int32(0x3F2E0000)  # of 0.6796875
 UPPER, LOWER = 1 << 51, 1 << 50
@@ -96,6 +98,15 @@ L2_32, L3_32 = F(0), F(-2.236784212072962e-06)
 
 
 @jitable
+def _of_four(upper, lower, a, b, c, d):
+    """One of four by two bits, in two steps: LLVM makes three of conditions in one expression."""
+    inlined()
+    first = b if lower else a
+    second = d if lower else c
+    return second if upper else first
+
+
+@jitable
 def _near_log64(x, less):
     """r for a normal x, and what log(x) - less * log(2) is more than log(1 + r), in two parts."""
     inlined()
@@ -103,9 +114,9 @@ def _near_log64(x, less):
     k = (from_bits((moved >> 52) + SHIFT_BITS) - SHIFT) - less
     m = from_bits((moved & MANTISSA) + FIRST)
     upper, lower = moved & UPPER != 0, moved & LOWER != 0
-    c = (C3 if lower else C2) if upper else (C1 if lower else C0)
-    high = (H3 if lower else H2) if upper else (H1 if lower else H0)
-    low = (L3 if lower else L2) if upper else (L1 if lower else L0)
+    c = _of_four(upper, lower, C0, C1, C2, C3)
+    high = _of_four(upper, lower, H0, H1, H2, H3)
+    low = _of_four(upper, lower, L0, L1, L2, L3)
     return float_fma(m, c, -1.0), float_fma(k, LN2_HI, high), float_fma(k, LN2_LO, low)
 
 
@@ -117,9 +128,9 @@ def _near_log32(x, less):
     k = (whole - SHIFT_32) - less
     m = from_bits(np.int32(np.int32(moved & MANTISSA_32) + FIRST_32))
     upper, lower = moved & UPPER_32 != NONE_32, moved & LOWER_32 != NONE_32
-    c = (C3_32 if lower else C2_32) if upper else (C1_32 if lower else C0_32)
-    high = (H3_32 if lower else H2_32) if upper else (H1_32 if lower else H0_32)
-    low = (L3_32 if lower else L2_32) if upper else (L1_32 if lower else L0_32)
+    c = _of_four(upper, lower, C0_32, C1_32, C2_32, C3_32)
+    high = _of_four(upper, lower, H0_32, H1_32, H2_32, H3_32)
+    low = _of_four(upper, lower, L0_32, L1_32, L2_32, L3_32)
     high, low = float_fma(k, LOG_LN2_HI_32, high), float_fma(k, LOG_LN2_LO_32, low)
     return float_fma(m, c, F(-1.0)), high, low
 
@@ -128,29 +139,33 @@ def _near_log32(x, less):
 
 
 @jitable
-def _log_slope64(r):
-    """(log(1 + r) - r) / r**2, as a number and what rounding lost of it."""
+def _log_sum64(r, base, base_low):
+    """base + base_low + log(1 + r), as a number and what rounding lost of it."""
     inlined()
-    square = r * r
-    fourth = square * square
-    low = polynomial(r, Q[0:2]) + square * polynomial(r, Q[2:4])
-    middle = polynomial(r, Q[4:6]) + square * polynomial(r, Q[6:8])
-    high = polynomial(r, Q[8:10]) + square * polynomial(r, Q[10:12])
-    tail = low + fourth * (middle + fourth * high)
+    tail = estrin(r, Q)
     third = float_fma(r, tail, THIRD)
     third_low = float_fma(r, tail, THIRD - third) + THIRD_LOW
-    value = float_fma(r, third, -0.5)
-    return value, float_fma(r, third_low, float_fma(r, third, -0.5 - value))
+    h = float_fma(r, third, -0.5)
+    h_low = float_fma(r, third_low, float_fma(r, third, -0.5 - h))
+    g = float_fma(r, h, 1.0)
+    g_low = float_fma(r, h_low, float_fma(r, h, 1.0 - g))
+    value = float_fma(r, g, base)
+    return value, float_fma(r, g_low, float_fma(r, g, base - value)) + base_low
 
 
 @jitable
-def _log_slope32(r):
+def _log_sum32(r, base, base_low):
+    """From r**3 on one number serves, so the sum of the rest need not wait for it."""
     inlined()
     square = r * r
-    high = polynomial(r, Q_32[2:4]) + square * polynomial(r, Q_32[4:6])
-    tail = polynomial(r, Q_32[0:2]) + square * high
-    value = float_fma(r, tail, F(-0.5))
-    return value, float_fma(r, tail, F(-0.5) - value)
+    square_low = float_fma(r, r, -square)
+    first = base + r
+    second = float_fma(F(-0.5), square, first)
+    low = ((base - first) + r) + float_fma(F(-0.5), square_low, base_low)
+    low = float_fma(F(-0.5), square, first - second) + low
+    rest = (r * square) * estrin(r, Q_32)
+    value = second + rest
+    return value, ((second - value) + rest) + low
 
 
 @jitable
@@ -159,28 +174,18 @@ def _exp_pair64(p, lost):
     inlined()
     n, count = nearest(p * LOG2E)
     r = float_fma(-count, LN2_HI, p) + float_fma(-count, LN2_LO, lost)
-    square = r * r
-    fourth = square * square
-    low = polynomial(r, (E0, E1)) + square * polynomial(r, (E2, E3))
-    high = polynomial(r, (E4, E5)) + square * polynomial(r, (E6, E7))
-    tail = low + fourth * (high + fourth * polynomial(r, (E8, E9)))
-    return n, 1.0 + (r + square * tail)
+    return n, 1.0 + (r + (r * r) * estrin(r, EXP))
 
 
 @jitable
 def _exp_pair32(p, lost):
-    """The same with fewer roundings, of which float32 bears none beside those of the logarithm."""
+    """The same with fewer roundings, of which float32 bears few beside those of the logarithm."""
     inlined()
     n, count = nearest(p * LOG2E_32)
     most = float_fma(-count, LOG_LN2_HI_32, p)
     rest = float_fma(-count, LOG_LN2_LO_32, lost)
     r = most + rest
-    square = r * r
-    high = polynomial(r, (E2_32, E3_32)) + square * polynomial(r, (E4_32, E5_32))
-    tail = polynomial(r, (E0_32, E1_32)) + square * high
-    value = F(1.0) + most
-    rest = ((F(1.0) - value) + most) + rest
-    return n, value + (square * tail + rest)
+    return n, F(1.0) + (most + float_fma(r * r, estrin(r, EXP_32), rest))
 
 
 @jitable
@@ -197,7 +202,7 @@ def _near_log(x, less) -> Any:
     """By type, what is above."""
 
 
-def _log_slope(r) -> Any:
+def _log_sum(r, base, base_low) -> Any:
     """By type, what is above."""
 
 
@@ -210,7 +215,7 @@ def _shifted(value, n) -> Any:
 
 
 by_type(_near_log, {types.float64: _near_log64, types.float32: _near_log32})
-by_type(_log_slope, {types.float64: _log_slope64, types.float32: _log_slope32})
+by_type(_log_sum, {types.float64: _log_sum64, types.float32: _log_sum32})
 by_type(_exp_pair, {types.float64: _exp_pair64, types.float32: _exp_pair32})
 by_type(_shifted, {types.float64: _shifted64, types.float32: _shifted32})
 
@@ -220,11 +225,7 @@ def _log_wide(x, less):
     """log(x) - less * log(2) of a normal x, as a number and what rounding lost of it."""
     inlined()
     r, base, base_low = _near_log(x, less)
-    one, (h, h_low) = like(1, x), _log_slope(r)
-    g = float_fma(r, h, one)
-    g_low = float_fma(r, h_low, float_fma(r, h, one - g))
-    value = float_fma(r, g, base)
-    return value, float_fma(r, g_low, float_fma(r, g, base - value)) + base_low
+    return _log_sum(r, base, base_low)
 
 
 @jitable
