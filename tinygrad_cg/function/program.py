@@ -311,14 +311,10 @@ def _in_order(node: Node, partial: np.ndarray, shape: tuple[int, ...]) -> np.nda
     """Blocks' partial results as one, the same on any number of threads."""
     fold = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
     fold |= {"any": np.logical_or, "all": np.logical_and}
-    total = partial[0].copy() if partial.ndim > 1 else np.array(partial[0])
     if partial.ndim > 1:
-        for part in partial[1:]:
-            fold[node.detail](total, part, out=total)
-    else:
-        fold[node.detail].accumulate(partial, out=partial)
-        total = np.array(partial[-1])
-    return total.reshape(shape)
+        return fold[node.detail].reduce(partial, axis=0, dtype=node.dtype).reshape(shape)
+    fold[node.detail].accumulate(partial, out=partial)
+    return np.array(partial[-1]).reshape(shape)
 
 
 def _runner(node: Node) -> Callable[..., Any]:
