@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tinygrad_cg as tf
 from tests.graph_cases import apply, arrays_for, assert_same, given, perceptron, random_graph
-from tinygrad_cg.function import buffers
+from tinygrad_cg.function import buffers, steps
 from tinygrad_cg.function.buffers import KEPT, LINE, SMALL, Scratch, Span, places
 from tinygrad_cg.function.graph import Graph
 from tinygrad_cg.function.program import build
@@ -107,6 +107,53 @@ def test_what_is_kept_is_freed_with_the_program_and_by_clear_cache():
     del kept, program
     gc.collect()
     assert memory() is None
+
+
+# What is lent ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def lending(monkeypatch):
+    """Lend arrays from 800,000 bytes on, and keep three of them."""
+    monkeypatch.setattr(steps, "LARGE", 800_000)
+    monkeypatch.setattr(buffers, "LIMIT", 2_500_000)
+    monkeypatch.setattr(buffers, "_store", store := [])
+    return store
+
+
+def test_large_arrays_are_lent_and_given_back(lending):
+    size = 100_000
+    graph, x = sorts(size, 4), [RNG.normal(size=size)]
+    program = build(graph)
+    first = program(x)
+    assert [one.size for one in lending] == [8 * size + LINE]
+    memory = lending[0]
+    assert_same(program, graph, [-x[0]])
+    assert [one is memory for one in lending] == [True]
+    assert not any(np.may_share_memory(memory, one) for one in first)
+    buffers.clear()
+    assert lending == []
+
+
+def test_a_view_of_a_borrowed_array_keeps_it_from_being_lent_again(lending):
+    """The transposed matrix is read after another one of its size has been made."""
+    x = given((400, 300))
+    turned = apply("transpose", apply("exp", x), perm=(1, 0))
+    later = apply("sin", apply("sort", apply("cos", x), axis=-1, descending=False))
+    graph = Graph([x], [apply("matmul", turned, later)])
+    program = build(graph)
+    for _ in range(3):
+        assert_same(program, graph, arrays_for(graph, RNG), 100)
+    assert len(lending) == 2
+
+
+def test_the_store_has_a_limit(lending):
+    for array in [buffers.borrow((n * 1000,), FLOAT64) for n in (100, 150, 120, 400)]:
+        buffers.give_back(array)
+    assert [one.size - LINE for one in lending] == [1_200_000, 960_000]
+    assert buffers.borrow((110, 1000), FLOAT64).base.size == 960_000 + LINE
+    assert buffers.borrow((100,), FLOAT64).base.size == 800 + LINE
+    assert [one.size - LINE for one in lending] == [1_200_000]
 
 
 # Nobody notices ----------------------------------------------------------------------------------
@@ -234,12 +281,12 @@ def test_residuals_of_a_tape_are_its_own():
 # How much memory ---------------------------------------------------------------------------------
 
 
-def test_a_large_array_is_handed_on():
+def test_arrays_between_small_and_large_are_freed_after_their_last_use():
     size = 100_000
     program, x = build(sorts(size, 4)), [RNG.normal(size=size)]
-    assert_same(program, sorts(size, 4), x)
-    assert program.sources[0].count("empty(") == 1
+    assert program.scratch is None
     assert peak(lambda: program(x)) < 3.1 * x[0].nbytes
+    assert buffers._store == []
 
 
 def test_a_value_and_its_gradient_are_one_kernel_without_temporaries():

@@ -16,6 +16,7 @@ from numpy import empty
 
 from tinygrad_cg_kernels import generated, threads
 
+from .buffers import borrow, give_back
 from .fuse import Fusion, folding
 from .generate import Block
 from .graph import Graph, Part, Value
@@ -52,6 +53,7 @@ class Program:
             behind(one) for node in fusion.nodes if node.kind == "host" for one in node.operands
         }
         self._scope: dict[str, Any] = {"empty": empty, "plain": _plain, "array": np.array}
+        self._scope |= {"borrow": borrow, "give_back": give_back}
         self._steps = Steps()
         self._plan()
         names = ", ".join([f"x{place}" for place in range(inputs)])

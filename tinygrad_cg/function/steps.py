@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from .buffers import KEPT, SMALL, Scratch, Span, places
+from .buffers import KEPT, LARGE, SMALL, Scratch, Span, places
 
 _ARRAY = re.compile(r"\b[vx]\d+\b")
 _MAKES = re.compile(r"(v\d+, )*v\d+,? = ")
@@ -19,7 +19,6 @@ class Steps:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self._empty: dict[str, tuple[int, tuple[int, ...], np.dtype]] = {}
-        self._operations: list[int] = []
         self._behind: dict[str, list[str]] = {}
         self._lent: set[str] = set()
 
@@ -38,7 +37,6 @@ class Steps:
 
         The result may be a view of its operands, or it may keep them, and who knows for how long.
         """
-        self._operations.append(len(self.lines))
         self.lines.append(text)
         if views:
             self._behind[name] = list(operands)
@@ -56,8 +54,10 @@ class Steps:
         ]
         small = [one for one in inner if one.size <= SMALL]
         kept = small if small and places(small)[1] <= KEPT else []
-        self._hand_over([one for one in inner if one not in kept], last)
-        lines = self._released(returned, {one.name for one in kept})
+        borrowed = [one for one in inner if one.size >= LARGE]
+        for one in borrowed:
+            self.lines[one.first] = self.lines[one.first].replace("empty(", "borrow(")
+        lines = self._released(returned, {one.name for one in kept}, borrowed)
         result = ", ".join(results)
         if not kept:
             return [*lines, f"return [{result}]"], None
@@ -77,27 +77,7 @@ class Steps:
                 last[one] = max(last[one], last[view])
         return last
 
-    def _hand_over(self, inner: list[Span], last: dict[str, int]) -> None:
-        """Have new arrays take the memory of those like them that have just become free.
-
-        What is free is forgotten at the next operation, which may need the memory itself.
-        """
-        ends: dict[int, list[Span]] = {}
-        for one in inner:
-            ends.setdefault(one.last, []).append(one)
-        starts = {place: name for name, (place, _, _) in self._empty.items()}
-        free: dict[tuple[tuple[int, ...], np.dtype], list[str]] = {}
-        operations = set(self._operations)
-        for place in range(len(self.lines)):
-            if place in operations:
-                free.clear()
-            name = starts.get(place)
-            if name is not None and (found := free.get(self._empty[name][1:])):
-                self.lines[place] = f"{name} = {found.pop()}"
-            for one in ends.get(place, ()):
-                free.setdefault((one.shape, one.dtype), []).append(one.name)
-
-    def _released(self, returned: set[str], kept: set[str]) -> list[str]:
+    def _released(self, returned: set[str], kept: set[str], borrowed: list[Span]) -> list[str]:
         """The lines, and after its last use the release of each array that one of them made."""
         dropped = {self._empty[name][0] for name in kept}
         made, last = set(), {}
@@ -105,14 +85,19 @@ class Steps:
             if found := _MAKES.match(line):
                 made.update(found[0].removesuffix(" = ").rstrip(",").split(", "))
             last.update(dict.fromkeys(_ARRAY.findall(line), place))
+        lent = {one.name for one in borrowed}
+        after: dict[int, list[str]] = {}
+        for one in borrowed:
+            after.setdefault(one.last, []).append(f"give_back({one.name})")
+            after[one.last].append(f"del {one.name}")
         unused: dict[int, list[str]] = {}
         for name, place in last.items():
-            if name in made - returned - kept:
+            if name in made - returned - kept - lent and place + 1 < len(self.lines):
                 unused.setdefault(place, []).append(name)
+        for place, names in unused.items():
+            after.setdefault(place, []).append(f"del {', '.join(names)}")
         lines: list[str] = []
         for place, line in enumerate(self.lines):
-            if place not in dropped:
-                lines.append(line)
-            if place in unused and place + 1 < len(self.lines):
-                lines.append(f"del {', '.join(unused[place])}")
+            lines += [] if place in dropped else [line]
+            lines += after.get(place, [])
         return lines
