@@ -12,11 +12,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import tinygrad_cg as tf
+from tests import op_cases
 from tests.graph_cases import apply, arrays_for, assert_same, given, perceptron, random_graph
 from tinygrad_cg.function import buffers, steps
 from tinygrad_cg.function.buffers import KEPT, LINE, SMALL, Scratch, Span, places
 from tinygrad_cg.function.graph import Graph
 from tinygrad_cg.function.program import build
+from tinygrad_cg.registry import OPS
 
 FLOAT64 = np.dtype(np.float64)
 RNG = np.random.default_rng(3)
@@ -276,6 +278,17 @@ def test_residuals_of_a_tape_are_its_own():
     for value, (x, y, tape) in zip(values, calls, strict=True):
         wanted = np.exp(np.exp(value)) * np.exp(value)
         np.testing.assert_allclose(tape.gradient(y, x), wanted, 1e-12)
+
+
+@pytest.mark.parametrize("start", range(4))
+def test_a_result_that_is_not_declared_a_view_is_an_array_of_its_own(start):
+    names = [name for name in op_cases.names() if not OPS[name].aliases]
+    for name in names[start::4]:
+        for example in op_cases.examples(name)[:2]:
+            operands = [np.asarray(one) for one in example.operands]
+            found = OPS[name].run(*operands, **example.params)
+            for one in found if isinstance(found, (list, tuple)) else [found]:
+                assert not any(np.may_share_memory(one, operand) for operand in operands), name
 
 
 # How much memory ---------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ class Steps:
         self.lines: list[str] = []
         self._empty: dict[str, tuple[int, tuple[int, ...], np.dtype]] = {}
         self._behind: dict[str, list[str]] = {}
-        self._lent: set[str] = set()
+        self._shown: set[str] = set()
 
     def add(self, *lines: str) -> None:
         self.lines += lines
@@ -41,16 +41,18 @@ class Steps:
         if views:
             self._behind[name] = list(operands)
         if keeps:
-            self._lent.update(operands)
+            self._shown.update(operands)
 
     def finished(self, results: Sequence[str]) -> tuple[list[str], Scratch | None]:
         """The lines of the call, up to its return, and the small arrays that it keeps."""
         returned = set(_ARRAY.findall(" ".join(results)))
+        for view, operands in reversed(self._behind.items()):
+            self._shown.update(operands if view in self._shown else ())
         last = self._last_uses(returned)
         inner = [
             Span(name, shape, dtype, place, last[name])
             for name, (place, shape, dtype) in self._empty.items()
-            if name not in returned | self._lent
+            if name not in returned | self._shown
         ]
         small = [one for one in inner if one.size <= SMALL]
         kept = small if small and places(small)[1] <= KEPT else []
@@ -72,7 +74,6 @@ class Steps:
             last.update(dict.fromkeys(_ARRAY.findall(line), place))
         last.update(dict.fromkeys(returned, len(self.lines)))
         for view, operands in reversed(self._behind.items()):
-            self._lent.update(operands if view in self._lent else ())
             for one in operands:
                 last[one] = max(last[one], last[view])
         return last
@@ -85,14 +86,14 @@ class Steps:
             if found := _MAKES.match(line):
                 made.update(found[0].removesuffix(" = ").rstrip(",").split(", "))
             last.update(dict.fromkeys(_ARRAY.findall(line), place))
-        lent = {one.name for one in borrowed}
         after: dict[int, list[str]] = {}
         for one in borrowed:
             after.setdefault(one.last, []).append(f"give_back({one.name})")
             after[one.last].append(f"del {one.name}")
+        others = made - returned - kept - {one.name for one in borrowed}
         unused: dict[int, list[str]] = {}
         for name, place in last.items():
-            if name in made - returned - kept - lent and place + 1 < len(self.lines):
+            if name in others and place + 1 < len(self.lines):
                 unused.setdefault(place, []).append(name)
         for place, names in unused.items():
             after.setdefault(place, []).append(f"del {', '.join(names)}")
