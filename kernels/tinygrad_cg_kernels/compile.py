@@ -49,6 +49,9 @@ knows neither helper functions in other files nor compiler flags."""
 # argument reductions, nnan breaks isnan. The numpy error model removes the check (and the
 # branch that stops vectorisation) at each division.
 FLAGS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
+NO_WRAPPER: dict[str, Any] = {"no_cfunc_wrapper": True}
+"""For what is called from Python and from other kernels: an entry for C, which Numba makes of
+each function by default, takes a sixth of the time."""
 
 _config: Any = numba.config
 _lock = ForkLock()
@@ -174,7 +177,7 @@ def _named(function: Callable, name: str) -> Callable:
 
 def kernel(function: Callable, name: str, cached: bool = True, **flags: Any) -> Any:
     """A dispatcher for `function`, lazily compiled, under the project's flags."""
-    options = {**FLAGS, **flags}
+    options = {**FLAGS, **NO_WRAPPER, **flags}
     return _decorated(lambda **more: numba.njit(**options, **more), _named(function, name), cached)
 
 
@@ -225,7 +228,7 @@ def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
             return dispatcher
 
 
-jitable = register_jitable
+jitable = register_jitable(**NO_WRAPPER)
 """Marks a helper as callable from kernels. Kernels close over such functions and never over
 dispatchers, which would miss the disk cache in every process."""
 

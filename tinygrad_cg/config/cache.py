@@ -1,6 +1,8 @@
-"""What compiled programs leave on disk."""
+"""What compiled programs leave on disk and in memory."""
 
 from tinygrad_cg_kernels import generated
+
+from ..function import buffers
 
 __all__ = ["clear_cache"]
 
@@ -11,6 +13,7 @@ def clear_cache() -> None:
     Programs of this process, and of others, stay in use; later ones are compiled anew. They are
     in the folder TINYGRAD_CG_CACHE_DIR (by default the user's cache folder), where those that
     were not used for longest make way beyond TINYGRAD_CG_CACHE_LIMIT bytes (256 MiB). The
-    operations' own kernels stay.
+    operations' own kernels stay. The memory that programs keep between calls is freed.
     """
     generated.clear_cache()
+    buffers.clear()

@@ -6,7 +6,26 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels import comparison
+from tinygrad_cg_kernels import math as kmath
+
 from .nodes import Node
+
+SYMBOLS: dict[Any, str] = {
+    kmath.add: "{} + {}",
+    kmath.subtract: "{} - {}",
+    kmath.multiply: "{} * {}",
+    kmath.divide: "{} / {}",
+    kmath.negative: "-{}",
+    kmath.square: "{0} * {0}",
+    comparison.equal: "{} == {}",
+    comparison.not_equal: "{} != {}",
+    comparison.less: "{} < {}",
+    comparison.less_equal: "{} <= {}",
+    comparison.greater: "{} > {}",
+    comparison.greater_equal: "{} >= {}",
+}
+"""What Python writes as the function does it, for floats: it takes no compiling of its own."""
 
 
 def module_of(function: Any) -> str:
@@ -46,6 +65,8 @@ def expression(node: Node, arguments: list[str]) -> str:
         if node.dtype.kind == "b":
             return f"{arguments[0]} != 0"
         return f"{type_name(node.dtype)}({arguments[0]})"
+    if node.detail in SYMBOLS and node.operands[0].dtype.kind == "f":
+        return SYMBOLS[node.detail].format(*arguments)
     return typed(called(node.detail, arguments), node.dtype)
 
 

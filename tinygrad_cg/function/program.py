@@ -7,7 +7,6 @@ whatever the number of threads, so that results have the same bits on any.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,6 +16,7 @@ from numpy import empty
 
 from tinygrad_cg_kernels import generated, threads
 
+from .buffers import borrow, give_back
 from .fuse import Fusion, folding
 from .generate import Block
 from .graph import Graph, Part, Value
@@ -24,6 +24,7 @@ from .lookup import positions
 from .lower import Lowering
 from .nodes import Node, behind
 from .segment import Segment, cut_rows, grouped
+from .steps import Steps
 
 
 def build(graph: Graph) -> Program:
@@ -33,8 +34,6 @@ def build(graph: Graph) -> Program:
 
 LARGEST = 2**20
 """Elements of a constant that is computed beforehand."""
-_ARRAY = re.compile(r"\b[vx]\d+\b")
-_MAKES = re.compile(r"(v\d+, )*v\d+,? = ")
 
 
 class Program:
@@ -56,13 +55,17 @@ class Program:
             behind(one) for node in fusion.nodes if node.kind == "host" for one in node.operands
         }
         self._scope: dict[str, Any] = {"empty": empty, "plain": _plain, "array": np.array}
-        steps = self._planned()
+        self._scope |= {"borrow": borrow, "give_back": give_back}
+        self._steps = Steps()
+        self._plan()
         names = ", ".join([f"x{place}" for place in range(inputs)])
         lines = ["def call(arrays):", f"    {names}{',' * bool(names)} = arrays"]
         lines = lines if names else lines[:1]
         results = [self._result(place) for place in range(len(fusion.outputs))]
-        lines += [f"    {line}" for line in _released(steps, results)]
-        text = "\n".join([*lines, f"    return [{', '.join(results)}]", ""])
+        body, self.scratch = self._steps.finished(results)
+        if self.scratch is not None:
+            self._scope |= {"take": self.scratch.take, "give": self.scratch.give}
+        text = "\n".join([*lines, *[f"    {line}" for line in body], ""])
         self.sources.insert(0, text)
         exec(compile(text, "<call of a compiled program>", "exec"), self._scope)
         self.call: Callable[[Sequence[np.ndarray]], list[np.ndarray]] = self._scope["call"]
@@ -72,22 +75,20 @@ class Program:
 
     # planning
 
-    def _planned(self) -> list[str]:
+    def _plan(self) -> None:
         fusion = self._fusion
         hosts: dict[int, list[Node]] = {}
         for node in fusion.nodes:
             if node.kind == "host":
                 hosts.setdefault(fusion.available[node], []).append(node)
         cuts = sorted(hosts)
-        steps: list[str] = []
         for place, segments in enumerate(self._segments(cuts)):
             if place:
                 for node in hosts[cuts[place - 1]]:
-                    steps += self._host(node)
+                    self._host(node)
             for segment in segments:
                 self.sources.append(segment.source)
-                steps += self._run(segment, len(self.sources) - 1)
-        return steps
+                self._run(segment, len(self.sources) - 1)
 
     def _segments(self, cuts: list[int]) -> list[list[Segment]]:
         """The segments before each cut, and after the last one.
@@ -148,7 +149,7 @@ class Program:
 
     # steps, each some lines of the call
 
-    def _host(self, node: Node) -> list[str]:
+    def _host(self, node: Node) -> None:
         operands = []
         for one in node.operands:
             made = behind(one)
@@ -161,42 +162,44 @@ class Program:
         if self._is_constant(node):
             self._constants.add(node)
             self._scope[name] = _plain(eval(text, self._scope))
-            return []
+            return
         if node not in self._fed and _is_strided(node):
             text = f"plain({text})"
-        return [f"{name} = {text}"]
+        made = [self._name(behind(one)) for one in node.operands]
+        self._steps.operation(
+            name, f"{name} = {text}", made, not _is_fresh(node), _is_foreign(node)
+        )
 
     def _is_constant(self, node: Node) -> bool:
         """Whether an operation's result is the same in all calls, and worth keeping."""
         value, operands = node.detail, [behind(one) for one in node.operands]
         if not isinstance(value, Value) or value.primitive is None or node.dtype == object:
             return False
-        if value.primitive.kind in ("impure", "user") or node.size > LARGEST or not operands:
+        if _is_foreign(node) or node.size > LARGEST or not operands:
             return False
         return all(
             one in self._constants or (one.kind == "array" and not isinstance(one.detail, int))
             for one in operands
         )
 
-    def _run(self, segment: Segment, place: int) -> list[str]:
+    def _run(self, segment: Segment, place: int) -> None:
         if not segment.large:
             roots = [root for block in segment.blocks for root in block.kernel.roots]
             written = segment.finals + [root for root in roots if root in self._fusion.stored]
-            return self._small(segment, place, list(dict.fromkeys(written)))
-        steps = []
+            self._small(segment, place, list(dict.fromkeys(written)))
+            return
         for k in range(len(segment.blocks)):
-            steps += self._split(segment, place, k)
-        return steps + (self._small(segment, place, segment.finals) if segment.finals else [])
+            self._split(segment, place, k)
+        if segment.finals:
+            self._small(segment, place, segment.finals)
 
-    def _fresh(self, nodes: list[Node]) -> list[str]:
-        lines = []
+    def _fresh(self, nodes: list[Node]) -> None:
         for node in nodes:
-            name = self._name(node)
-            shape = self._bind(f"shape_{name}", self._shape(node))
-            lines.append(f"{name} = empty({shape}, {self._bind(f'type_{name}', node.dtype)})")
-        return lines
+            name, shape = self._name(node), self._shape(node)
+            texts = self._bind(f"shape_{name}", shape), self._bind(f"type_{name}", node.dtype)
+            self._steps.empty(name, shape, node.dtype, f"{name} = empty({', '.join(texts)})")
 
-    def _small(self, segment: Segment, place: int, written: list[Node]) -> list[str]:
+    def _small(self, segment: Segment, place: int, written: list[Node]) -> None:
         """One compiled function, given the arrays it reads and new ones that it writes."""
         nodes = list(segment.arrays)
         kinds = [(node.dtype, len(self._shape(node))) for node in nodes]
@@ -209,13 +212,13 @@ class Program:
             name if node in written else f"plain({name})"
             for name, node in zip(names, nodes, strict=True)
         ]
-        return [
-            *self._fresh([node for node in written if node in segment.arrays]),
+        self._fresh([node for node in written if node in segment.arrays])
+        self._steps.add(
             f"if {run}({', '.join([*names, sizes])}) is False:",
             f"    {run}({', '.join([*plain, sizes])})",
-        ]
+        )
 
-    def _split(self, segment: Segment, place: int, k: int) -> list[str]:
+    def _split(self, segment: Segment, place: int, k: int) -> None:
         """A kernel's blocks on all threads, then the blocks' totals in order."""
         block, nodes = segment.blocks[k], segment.tables[k]
         fresh = [node for node in block.kernel.roots if node in self._fusion.stored]
@@ -226,7 +229,8 @@ class Program:
         given = [self._name(node) for node in nodes if node not in partial]
         call = f"{name}({', '.join(given)})"
         fresh = [node for node in fresh if node not in partial and node in nodes]
-        return [*self._fresh(fresh), f"{results}, = {call}" if results else call]
+        self._fresh(fresh)
+        self._steps.add(f"{results}, = {call}" if results else call)
 
     # outputs
 
@@ -250,26 +254,6 @@ def _names(fusion: Fusion, inputs: int) -> dict[Node, str]:
         is_input = node.kind == "array" and isinstance(node.detail, int)
         names[node] = f"x{node.detail}" if is_input else f"v{place}"
     return names
-
-
-def _released(steps: list[str], results: list[str]) -> list[str]:
-    """The steps, and after its last use the release of each array that a step made."""
-    made, last = set(), {}
-    for place, step in enumerate(steps):
-        if found := _MAKES.match(step):
-            made.update(found[0].removesuffix(" = ").rstrip(",").split(", "))
-        last.update(dict.fromkeys(_ARRAY.findall(step), place))
-    kept = set(_ARRAY.findall(" ".join(results)))
-    unused: dict[int, list[str]] = {}
-    for name, place in last.items():
-        if name in made - kept:
-            unused.setdefault(place, []).append(name)
-    lines: list[str] = []
-    for place, step in enumerate(steps):
-        lines.append(step)
-        if place in unused and place + 1 < len(steps):
-            lines.append(f"del {', '.join(unused[place])}")
-    return lines
 
 
 def _splitter(block: Block, segment: Segment, place: int, k: int, nodes: list[Node], shapes: dict):
@@ -325,18 +309,20 @@ def _is_fresh(node: Node) -> bool:
     return node.kind not in ("array", "literal")
 
 
+def _is_foreign(node: Node) -> bool:
+    """Whether an operation may do more than compute: keep its operands, say."""
+    primitive = getattr(node.detail, "primitive", None)
+    return primitive is not None and primitive.kind in ("impure", "user")
+
+
 def _in_order(node: Node, partial: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Blocks' partial results as one, the same on any number of threads."""
     fold = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
     fold |= {"any": np.logical_or, "all": np.logical_and}
-    total = partial[0].copy() if partial.ndim > 1 else np.array(partial[0])
     if partial.ndim > 1:
-        for part in partial[1:]:
-            fold[node.detail](total, part, out=total)
-    else:
-        fold[node.detail].accumulate(partial, out=partial)
-        total = np.array(partial[-1])
-    return total.reshape(shape)
+        return fold[node.detail].reduce(partial, axis=0, dtype=node.dtype).reshape(shape)
+    fold[node.detail].accumulate(partial, out=partial)
+    return np.array(partial[-1]).reshape(shape)
 
 
 def _runner(node: Node) -> Callable[..., Any]:
