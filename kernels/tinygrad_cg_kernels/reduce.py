@@ -73,7 +73,8 @@ class Reduction(Compound):
 
     def _slow(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool) -> np.ndarray:
         result = self.result_dtype(x.dtype)
-        loop = computing(native(self.name, x.dtype) if self.kind == "logical" else result)
+        truths = self.kind == "logical" and x.dtype.kind != "c"  # which numbers have as they are
+        loop = computing(native(self.name, x.dtype) if truths else result)
         if x.dtype != loop or not x.flags.aligned:
             x = np.array(x, loop)
         found = plan(x.shape, axes, keepdims, x.itemsize, *x.strides)
