@@ -160,7 +160,7 @@ def primitive(
             f"primitive: an operation named {name!r} is defined already; choose another name, or "
             "pass replace=True where a notebook's cell runs again"
         )
-    compiled = _elementwise(name, kernel) if elementwise else kernel
+    compiled: Any = _elementwise(name, kernel) if elementwise else kernel
     if elementwise and shape is None:
         abstract, run = _pointwise_aval(compiled), compiled
     else:

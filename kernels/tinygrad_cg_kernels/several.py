@@ -1,6 +1,7 @@
 """A scalar function with several results -> a kernel that writes all of them in one pass."""
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numba
@@ -8,13 +9,14 @@ import numpy as np
 from numba import types
 from numba.core.errors import NumbaError
 from numba.extending import intrinsic
+from numpy import empty
 
 from tinygrad_cg_kernels import compile as build
 from tinygrad_cg_kernels import threads
 from tinygrad_cg_kernels.compile import jitable, make_array, scalar, vector, wide_vectors
 from tinygrad_cg_kernels.dtypes import BOOL, INT64, computing, real
 from tinygrad_cg_kernels.generated import apart, outlined
-from tinygrad_cg_kernels.loops import SPLIT, Elementwise
+from tinygrad_cg_kernels.loops import PLAIN, SPLIT, Elementwise
 from tinygrad_cg_kernels.quiet import cast
 
 
@@ -28,7 +30,7 @@ def _pointers(context, builder, kinds, arrays, place):
 @intrinsic
 def take(typingctx, arrays, i):
     """The elements at place i of a tuple of arrays."""
-    result = types.BaseTuple.from_types([kind.dtype for kind in arrays])
+    result: Any = types.BaseTuple.from_types([kind.dtype for kind in arrays])
 
     def generate(context, builder, signature, arguments):
         pointers = _pointers(context, builder, signature.args[0], *arguments)
@@ -116,7 +118,9 @@ class Pointwise:
         self.one = Elementwise(name, function, inputs, "float")
         self._scalar = build.scalar_function(function)
         self._cached = build.is_ours(function)
+        self._single = False  # whether it is known to return a number
         self._results: dict[np.dtype, tuple[np.dtype, ...] | None] = {}
+        self._quick: dict[np.dtype, tuple[Callable, tuple[np.dtype, ...]]] = {}
         self._dispatcher: Any = None
         self._entries: dict[Any, Callable] = {}
         self._blocks: dict[Any, tuple[int, Any] | None] = {}
@@ -140,6 +144,7 @@ class Pointwise:
             return None  # `Elementwise` says what is wrong
         returned = probe.overloads[kinds].signature.return_type
         if not isinstance(returned, types.BaseTuple):
+            self._single = True
             return None
         if not len(returned):
             raise TypeError(f"{self.name}: the kernel returned an empty tuple: return numbers")
@@ -160,6 +165,25 @@ class Pointwise:
 
     def __call__(self, *arrays: np.ndarray) -> Any:
         """An array, or a list of them where the function returns a tuple."""
+        if self._single:
+            return self.one(*arrays)
+        first = arrays[0]
+        dtype, shape = first.dtype, first.shape
+        found = self._quick.get(dtype)
+        if found is not None and first.size < SPLIT:
+            for array in arrays:
+                if array.dtype is not dtype or array.shape != shape:
+                    break
+                if array.flags.num & PLAIN != PLAIN:
+                    break
+            else:
+                enter, results = found
+                outs = [empty(shape, result) for result in results]
+                enter(tuple([x.ravel() for x in arrays]), tuple([out.ravel() for out in outs]))
+                return outs
+        return self._slow(arrays)
+
+    def _slow(self, arrays: tuple[np.ndarray, ...]) -> Any:
         results = self.result_dtypes(*[array.dtype for array in arrays])
         if results is None:
             return self.one(*arrays)
@@ -168,7 +192,7 @@ class Pointwise:
         except ValueError:
             shapes = " and ".join(str(array.shape) for array in arrays)
             raise ValueError(f"{self.name}: shapes {shapes} do not broadcast") from None
-        outs = [np.empty(shape, computing(dtype)) for dtype in results]
+        outs = [empty(shape, computing(dtype)) for dtype in results]
         if outs[0].size:
             loop = computing(self.one.result_dtype(*[array.dtype for array in arrays]))
             operands = [_operand(array, shape, loop) for array in arrays]
@@ -197,10 +221,15 @@ class Pointwise:
             if self._dispatcher is None:
                 direct, name = _direct(self._scalar), f"{self.name}_several"
                 self._dispatcher = build.kernel(direct, name, self._cached, nogil=True)
-            groups = (kinds[: self.inputs], kinds[self.inputs :])
-            self._entries[key] = build.entry(
-                self._dispatcher, *[types.BaseTuple.from_types(group) for group in groups]
-            )
+            pair: list[Any] = [
+                types.BaseTuple.from_types(group)
+                for group in (kinds[: self.inputs], kinds[self.inputs :])
+            ]
+            self._entries[key] = build.entry(self._dispatcher, *pair)
+            loop = dtypes[0]
+            results = self._results.get(loop)
+            if results is not None and not scalars:
+                self._quick[loop] = self._entries[key], results
         return self._entries[key]
 
     def _block(self, dtypes: list[np.dtype], scalars: tuple[int, ...]) -> tuple[int, Any] | None:
@@ -213,7 +242,7 @@ class Pointwise:
 
 
 def _operand(array: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An operand as its loop takes it: flat, or 0-d for one value."""
-    if array.size == 1:
+    """An operand as its loop takes it: flat, or 0-d for one value beside several."""
+    if array.size == 1 != prod(shape):
         return np.require(array.reshape(()), dtype, "A")
     return np.require(np.broadcast_to(array, shape), dtype, ("C", "A")).reshape(-1)
