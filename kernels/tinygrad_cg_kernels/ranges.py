@@ -4,9 +4,9 @@ A *core* is ``core(f, g, first, count, sizes, *arrays)``: it does the units from
 which touch disjoint outputs, with up to two functions, and reads what it needs to know of
 shapes and steps (in bytes) from `sizes`. The arrays stand for their memory alone: the core
 looks at it through `span`. Small work enters the core directly; large work, and work on
-memory that is not one contiguous array, goes block by block through the thread splitter. How
-work is cut into units and blocks never depends on the number of threads, so neither do the
-bits of the results.
+memory that is not one contiguous array, goes block by block through the thread splitter, on
+one thread as one block. How work is cut into units never depends on the number of threads, so
+neither do the bits of the results.
 """
 
 from collections.abc import Callable, Sequence
@@ -110,6 +110,8 @@ def share(
     block: int = threads.BLOCK,
 ) -> None:
     """Have a block kernel do all units on all threads, in blocks of about so many elements."""
+    if threads.get_num_threads() == 1:
+        block = work
     info = np.array([array.ctypes.data for array in arrays] + list(sizes), INT64)
     step = max(block * units // max(work, 1), 1)
     threads.split(address, (info.ctypes.data, 0), (0, step), units, step, work / units)
