@@ -89,13 +89,13 @@ def polar(x, y):
 def to_polar():
     """An elementwise operation with two operands and two outputs."""
 
-    @tf.RegisterGradient("Polar")
+    @tf.RegisterGradient("ToPolar")
     def rule(op, radius_grad, angle_grad):
         (x, y), (radius, _) = op.inputs, op.outputs
         along, across = radius_grad / radius, angle_grad / radius**2
         return along * x - across * y, along * y + across * x
 
-    return tf.primitive("Polar", polar, elementwise=True)
+    return tf.primitive("ToPolar", polar, elementwise=True)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
