@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from tinygrad_cg.tour.timing import medians
 PEERS = tuple(name for name in ("numpy", "torch", "jax") if importlib.util.find_spec(name))
 LIBRARIES = ("tinygrad_cg", *PEERS)
 DTYPES = ("float64", "float32")
+WARM = 0.01  # seconds: for longer than a millisecond after JAX all others are slower
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class Fold:
         self, library: str, shape: tuple[int, ...], axis: int, dtype: str
     ) -> Callable[[], Any] | None:
         """The call to be timed; None if the library has no such function."""
-        data = np.random.default_rng(0).normal(size=shape).astype(dtype)
+        data = _matrix(shape, dtype)
         if library == "tinygrad_cg":
             record, params = OPS[self.name], dict(OPS[self.name].samples[0].params)
             params["axis"] = (axis,) if isinstance(params["axis"], tuple) else axis
@@ -134,6 +136,21 @@ class Fold:
         more: dict[str, Any] = {"correction": 0} if self.name == "variance" else {}
         place = "dim" if library == "torch" else "axis"
         return _call(library, lambda x: function(x, **{place: axis}, **more), [data])
+
+
+@lru_cache(maxsize=1)
+def _matrix(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """One array for all libraries, where a cache line begins.
+
+    JAX copies arrays to such a place, and PyTorch makes its own there; 16 bytes on, where NumPy's
+    begin, a sum takes a fifth longer.
+    """
+    data = np.random.default_rng(0).normal(size=shape).astype(dtype)
+    memory = np.empty(data.nbytes + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    place = memory[start : start + data.nbytes].view(dtype).reshape(shape)
+    place[...] = data
+    return place
 
 
 FOLDS = (
@@ -188,7 +205,7 @@ def _call(library: str, function: Callable, data: list[np.ndarray]) -> Callable[
 def row(name: str, dtype: str, builds: dict[str, Callable | None], seconds: float) -> list[str]:
     """Our median time, the best peer's as a multiple of it, and each peer's."""
     calls = {library: call for library, call in builds.items() if call is not None}
-    taken = medians(calls, seconds, 1000)
+    taken = medians(calls, seconds, 1000, warm=WARM)
     ours = taken.pop("tinygrad_cg")
     best = f"{min(taken.values()) / ours:.2f}" if taken else ""
     cells = [f"{taken[peer] / ours:.2f}" if peer in taken else "" for peer in PEERS]

@@ -13,6 +13,7 @@ from llvmlite import binding
 from tests.accuracy import DTYPES, FUNCTIONS
 from tinygrad_cg_kernels import math
 from tinygrad_cg_kernels.compile import FLAGS, array_type, jitable
+from tinygrad_cg_kernels.several import Pointwise
 
 pytestmark = pytest.mark.skipif(
     platform.machine().lower() not in ("x86_64", "amd64")
@@ -75,3 +76,15 @@ def test_a_call_would_be_seen():
     text = assembly(jitable(lambda x: libm.sin(x)), 1, DTYPES[0])
     assert called(text) == {"sin"}
     assert not PACKED["float64"].search(text)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_loop_with_several_results_is_vectorised(dtype):
+    def powers(x):
+        return x * x, math.exp(x), x > 0
+
+    kernel = Pointwise("powers", powers, 1)
+    kernel(np.ones(3, dtype))
+    (text,) = kernel._dispatcher.inspect_asm().values()
+    assert PACKED[dtype.name].search(text)
+    assert "exp" not in called(text)

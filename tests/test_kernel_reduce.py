@@ -116,6 +116,43 @@ def test_nan_propagates():
     assert search.argmin(x, 1)[150] == 7
 
 
+@pytest.mark.parametrize("code", "fd")
+@pytest.mark.parametrize("size", [1, 2, 9, 17, 128, 129, 300, 1025])
+def test_extremes_among_nan_and_infinities(size, code):
+    """Wherever they stand: in vectors, in what remains of them, in the first and last row."""
+    inf, nan = np.inf, np.nan
+    for special in ((nan,), (-inf,), (inf, -inf), (-inf, inf, nan), (nan, inf, nan)):
+        for start in {0, size // 2, max(size - len(special), 0)}:
+            x = numbers((3, size), code)
+            x[1, start : start + len(special)] = special[: size - start]
+            for array, axis in ((x, 1), (x.T.copy(), 0)):
+                for name in ("max", "min"):
+                    got = getattr(reduce, name)(array, (axis,))
+                    np.testing.assert_array_equal(got, getattr(np, name)(array, axis), strict=True)
+                for name in ("argmax", "argmin"):
+                    got = getattr(search, name)(array, axis)
+                    np.testing.assert_array_equal(got, getattr(np, name)(array, axis), strict=True)
+
+
+@pytest.mark.parametrize("code", "dfeiBD")
+def test_truth_of_numbers(code):
+    """They are looked at as they are, without an array of bools."""
+    for size in (1, 9, 1025):
+        x = np.zeros((3, size), code)
+        x[1, -1] = 0.5 if np.dtype(code).kind in "fc" else 2
+        x[2] = np.nan if np.dtype(code).kind in "fc" else 3
+        for array, axis in ((x, 1), (x.T.copy(), 0), (x[:, ::2], 1), (x[::-1], 0)):
+            for name in ("any", "all"):
+                got = getattr(reduce, name)(array, (axis,))
+                np.testing.assert_array_equal(got, getattr(np, name)(array, axis), strict=True)
+            assert reduce.any(array, (0, 1)).dtype == bool
+    large = np.zeros((70, 1000), code)
+    assert not reduce.any(large, (0, 1))
+    large[35, 500] = 1
+    assert reduce.any(large, (0, 1))
+    assert not reduce.all(large, (0, 1))
+
+
 def test_infinities():
     x = np.array([[np.inf, 1.0], [-np.inf, -np.inf], [-np.inf, 2.0]])
     assert softmax.logsumexp(x, (1,)).tolist() == [np.inf, -np.inf, 2.0]

@@ -81,6 +81,144 @@ def test_plain_values_are_converted(cube):
     assert numbers(cube(np.array([[1.0, 2.0], [3.0, 4.0]]).T)) == [[1.0, 27.0], [8.0, 64.0]]
 
 
+def polar(x, y):
+    return np.sqrt(x * x + y * y), np.arctan2(y, x)
+
+
+@pytest.fixture(scope="module")
+def to_polar():
+    """An elementwise operation with two operands and two outputs."""
+
+    @tf.RegisterGradient("ToPolar")
+    def rule(op, radius_grad, angle_grad):
+        (x, y), (radius, _) = op.inputs, op.outputs
+        along, across = radius_grad / radius, angle_grad / radius**2
+        return along * x - across * y, along * y + across * x
+
+    return tf.primitive("ToPolar", polar, elementwise=True)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [((), ()), ((3,), (3,)), ((2, 3), ()), ((), (4,)), ((2, 1), (3,)), ((0, 3), (3,))],
+)
+def test_elementwise_kernel_with_several_outputs(to_polar, dtype, first, second):
+    """One kernel writes them all; operands broadcast, and dtypes stay."""
+    rng = np.random.default_rng(0)
+    x = np.asarray(rng.uniform(0.5, 2, first)).astype(dtype)
+    y = np.asarray(rng.uniform(0.5, 2, second)).astype(dtype)
+    got = to_polar(tf.constant(x), tf.constant(y))
+    want = polar(x.astype(np.float64), y.astype(np.float64))
+    assert [(one.dtype, one.shape) for one in got] == [(dtype, np.shape(want[0]))] * 2
+    tolerance = 4 * np.finfo(dtype).eps
+    for one, other in zip(got, want, strict=True):
+        np.testing.assert_allclose(one.numpy(), other, rtol=tolerance)
+
+
+def test_gradients_of_several_elementwise_outputs(to_polar):
+    """An upstream gradient for each output, broadcast operands undone, at both orders."""
+
+    def by_operations(x, y):
+        return tf.sqrt(x * x + y * y), tf.atan2(y, x)
+
+    def loss(call):
+        def value(x, y):
+            radius, angle = call(x, y)
+            return tf.reduce_sum(radius**2 * tf.sin(angle))
+
+        return value
+
+    x = tf.constant([[0.5], [1.5]], tf.float64)
+    y = tf.constant([0.25, 0.75, 1.25], tf.float64)
+    for part in range(2):  # the other output is unused: its upstream gradient is 0
+        got = gradient(lambda x, y, part=part: to_polar(x, y)[part], x, y)
+        want = gradient(lambda x, y, part=part: by_operations(x, y)[part], x, y)
+        for one, other in zip(got, want, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+    for argnums in (0, 1):
+        slope = tf.grad(loss(to_polar), argnums)(x, y)
+        np.testing.assert_allclose(slope, tf.grad(loss(by_operations), argnums)(x, y), rtol=1e-12)
+
+        def energy(x, y, call, argnums=argnums):
+            return tf.reduce_sum(tf.grad(loss(call), argnums)(x, y) ** 2)
+
+        got = tf.grad(lambda x, y, f=energy: f(x, y, to_polar), (0, 1))(x, y)
+        want = tf.grad(lambda x, y, f=energy: f(x, y, by_operations), (0, 1))(x, y)
+        for one, other in zip(got, want, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-10)
+
+
+def test_several_elementwise_outputs_of_other_kinds():
+    """Integers and truths among them; strided operands; more arrays than threads take; complex."""
+
+    def parts(x):
+        whole = np.floor(x)
+        return x - whole, int(whole), x < 0
+
+    op = tf.primitive("PartsOf", parts, elementwise=True)
+    value = np.linspace(-2, 2, 24, dtype="f").reshape(4, 6).T[::2]
+    fraction, whole, below = op(value)
+    assert [one.dtype for one in (fraction, whole, below)] == ["float32", "int64", "bool"]
+    np.testing.assert_array_equal(whole.numpy(), np.floor(value))
+    np.testing.assert_array_equal(fraction.numpy(), value - np.floor(value))
+    np.testing.assert_array_equal(below.numpy(), value < 0)
+    assert op(3)[0].dtype == "float64"
+
+    @numba.njit
+    def all_of(x, y, z):
+        return x + y, y + z, z * x
+
+    sums = tf.primitive("SumsOf", all_of, elementwise=True)
+    x = np.arange(200_000.0)
+    for one, other in zip(sums(x, 2.0, x), (x + 2, x + 2, x * x), strict=True):
+        np.testing.assert_array_equal(one.numpy(), other)
+    turned = tf.primitive("Turned", lambda z: (z * 1j, abs(z)), elementwise=True)
+    z, size = turned(np.array([3 + 4j], "F"))
+    assert (z.dtype, size.dtype, numbers(size)) == ("complex64", "float32", [5.0])
+
+
+def test_several_elementwise_outputs_on_threads(to_polar):
+    """The same bits on one thread and on all, where the work is shared."""
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(0.5, 2, (2, 300_001))
+    before = tf.config.threading.get_num_threads()
+    results = []
+    for count in {1, before}:
+        tf.config.threading.set_num_threads(count)
+        try:
+            results.append([one.numpy() for one in to_polar(x, y)])
+        finally:
+            tf.config.threading.set_num_threads(before)
+        np.testing.assert_allclose(results[-1], polar(x, y), rtol=1e-15)
+    np.testing.assert_array_equal(results[0], results[-1])
+
+
+def test_several_elementwise_outputs_in_a_function(to_polar):
+    """A trace knows their shapes and dtypes without a shape rule."""
+    x, y = tf.constant([[0.5], [1.5]]), tf.constant([0.25, 0.75, 1.25])
+    traced = tf.function(lambda x, y: to_polar(x, y))(x, y)
+    for one, other in zip(traced, to_polar(x, y), strict=True):
+        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+def test_several_elementwise_outputs_of_bad_kernels():
+    x, y = tf.ones([2]), tf.ones([3])
+    op = tf.primitive("ShapesApart", lambda x, y: (x, y), elementwise=True)
+    with pytest.raises(ValueError, match=r"ShapesApart: shapes \(2,\) and \(3,\) do not broadcast"):
+        op(x, y)
+    op = tf.primitive("TextAmong", lambda x: (x, "text"), elementwise=True)
+    with pytest.raises(TypeError, match=r"TextAmong: the kernel returned .* return numbers"):
+        op(x)
+    op = tf.primitive("NoneAtAll", lambda x: (), elementwise=True)
+    with pytest.raises(TypeError, match="NoneAtAll: the kernel returned an empty tuple"):
+        op(x)
+    op = tf.primitive("UnknownName", lambda x: (x, nowhere(x)), elementwise=True)  # noqa: F821
+    with pytest.raises(TypeError, match=r"UnknownName: no kernel for dtype float32: .*nowhere"):
+        op(x)
+
+
 def test_elementwise_kernel_of_two_operands_broadcasts():
     """The scalar function is compiled by the library; its rule has to undo broadcasting."""
     mix = tf.primitive("MixTwo", kernel=lambda x, y: x * x * y, elementwise=True)

@@ -47,13 +47,14 @@ class _Trace(Level):
         return tensor
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Tensor:
-        from .function.expressions import called, module_of, typed
+        from .function.expressions import applied, module_of
 
         function = getattr(primitive.kernel, "function", None)
         if primitive.kind != "elementwise" or params or function in _GUARDED:
             raise _NotElementwise
         aval = primitive.abstract(*[Aval(one._data.shape, one._data.dtype) for one in inputs])
-        text = typed(called(function, [self.text(one) for one in inputs]), aval.dtype)
+        texts = [self.text(one) for one in inputs]
+        text = applied(function, texts, inputs[0]._data.dtype, aval.dtype)
         self.modules.add(module_of(function))
         name = f"t{len(self.lines)}"
         self.lines.append(f"{name} = {text}")

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_cg_kernels.loops import Elementwise
+from tinygrad_cg_kernels.several import Pointwise
 
 from . import nest
 from .calls import Call
 from .convert import as_dtype, check_dtype, convert_operands, is_tensor, promote
 from .functions import named
 from .levels import Node, state
+from .ops.define import broadcast_shapes
 from .primitive import Primitive, apply
 from .recording import part
 from .registry import OPS, USER_OPS
@@ -136,8 +137,9 @@ def primitive(
         what the kernel returns are checked against it.
     elementwise:
         The kernel is a function of numbers, which is compiled into a loop over broadcast arrays.
-
-        There may be one to three operands; integers are computed as float64.
+        There may be one to three operands; integers are computed as float64. It returns a
+        number, or a tuple for several outputs, which are all computed in one pass: floats in the
+        dtype of the operands, integers as int64, truths as bool.
     replace:
         Take the place of a primitive of that name, as in a notebook's cell that runs again.
 
@@ -158,9 +160,12 @@ def primitive(
             f"primitive: an operation named {name!r} is defined already; choose another name, or "
             "pass replace=True where a notebook's cell runs again"
         )
-    abstract = _abstract(name, shape)
-    compiled = _elementwise(name, kernel) if elementwise else kernel
-    run = _checked(name, compiled, abstract if shape is not None else None)
+    compiled: Any = _elementwise(name, kernel) if elementwise else kernel
+    if elementwise and shape is None:
+        abstract, run = _pointwise_aval(compiled), compiled
+    else:
+        abstract = _abstract(name, shape)
+        run = _checked(name, compiled, abstract if shape is not None else None)
     made = Primitive(
         name,
         run,
@@ -205,7 +210,19 @@ def _elementwise(name: str, kernel: Callable[..., Any]) -> Any:
         raise TypeError(
             f"primitive {name!r}: an elementwise kernel takes 1 to 3 numbers, this one {count}"
         )
-    return Elementwise(name, kernel, count, "float")
+    return Pointwise(name, kernel, count)
+
+
+def _pointwise_aval(kernel: Pointwise) -> Callable[..., Any]:
+    def abstract(*avals: Aval) -> Any:
+        shape = broadcast_shapes(kernel.name, *[aval.shape for aval in avals])
+        dtypes = [aval.dtype for aval in avals]
+        results = kernel.result_dtypes(*dtypes)
+        if results is None:
+            return Aval(shape, kernel.one.result_dtype(*dtypes))
+        return [Aval(shape, dtype) for dtype in results]
+
+    return abstract
 
 
 def _abstract(name: str, shape: Callable[..., Any] | None) -> Callable[..., Any]:
@@ -314,7 +331,7 @@ def _rule(node: Node, dy: Any) -> list:
         returned = function(operation, *(dy if isinstance(dy, list) else [dy]))
     finally:
         state.rules.pop()
-    if isinstance(USER_OPS[name].kernel, Elementwise):
+    if isinstance(USER_OPS[name].kernel, Pointwise):
         returned = _unbroadcast(returned, inputs, outs[0].shape)
     call = Call(Rule(function), definition, function, len(inputs), None, None, None)
     return gradients_of_inputs(call, returned, node.inputs)

@@ -92,14 +92,53 @@ by_type(larger, {types.Float: _larger_float, types.Type: _larger_other})
 by_type(smaller, {types.Float: _smaller_float, types.Type: _smaller_other})
 
 
+def larger_number(x, y):
+    """The larger of two values in one instruction; anything if one is nan."""
+    return np.maximum(x, y)
+
+
+def smaller_number(x, y):
+    return np.minimum(x, y)
+
+
+@jitable
+def _larger_of_numbers(x, y):
+    return largest_number(x, y)
+
+
+@jitable
+def _smaller_of_numbers(x, y):
+    return smallest_number(x, y)
+
+
+by_type(larger_number, {types.Float: _larger_of_numbers, types.Type: _larger_other})
+by_type(smaller_number, {types.Float: _smaller_of_numbers, types.Type: _smaller_other})
+
+
+def mixed(x, y):
+    """Nan if one of two values is: their sum, which costs less than to compare. 0 if none can be.
+
+    It is nan for opposite infinities too, so what finds it so has to look again.
+    """
+    return np.add(x, y)
+
+
+@jitable
+def _nothing(x, y):
+    return like(0, x)
+
+
+by_type(mixed, {types.Float: _float_add, types.Type: _nothing})
+
+
 @jitable
 def either(x, y):
-    return x | y
+    return (x != 0) | (y != 0)
 
 
 @jitable
 def both(x, y):
-    return x & y
+    return (x != 0) & (y != 0)
 
 
 # --- totals of a row --------------------------------------------------------------------
@@ -140,58 +179,113 @@ def all_row(row):
     return _total(both, True, row)
 
 
-def _largest(start, row):
-    return np.max(row)
-
-
-def _smallest(start, row):
-    return np.min(row)
-
-
 @jitable
-def _largest_float(start, row):
+def _extreme(pick, combine, row):
+    """The best element by `pick`, and by `combine`, which knows nan, if that may be among them."""
     vectorised()
-    value, spoiled = start, False
+    value, nan = row[0], like(0, row[0])
     for i in range(np.uintp(row.size)):
-        value = largest_number(value, row[i])
-        spoiled |= row[i] != row[i]
-    return like(np.nan, start) if spoiled else value
-
-
-@jitable
-def _smallest_float(start, row):
-    vectorised()
-    value, spoiled = start, False
-    for i in range(np.uintp(row.size)):
-        value = smallest_number(value, row[i])
-        spoiled |= row[i] != row[i]
-    return like(np.nan, start) if spoiled else value
-
-
-@jitable
-def _largest_other(start, row):
-    return _total(math.maximum, start, row)
-
-
-@jitable
-def _smallest_other(start, row):
-    return _total(math.minimum, start, row)
-
-
-by_type(_largest, {types.Float: _largest_float, types.Type: _largest_other})
-by_type(_smallest, {types.Float: _smallest_float, types.Type: _smallest_other})
+        value = pick(value, row[i])
+        nan = mixed(nan, row[i])
+    return value if nan == nan else _total(combine, row[0], row)
 
 
 @jitable
 def max_row(row):
     """The largest element of a row, nan if one is."""
-    return _largest(row[0], row)
+    return _extreme(larger_number, larger, row)
 
 
 @jitable
 def min_row(row):
     """The smallest element of a row, nan if one is."""
-    return _smallest(row[0], row)
+    return _extreme(smaller_number, smaller, row)
+
+
+# --- rows into a row of totals ------------------------------------------------------------
+
+
+@jitable
+def _fold_eight(combine, detect, total, x, offset, step):
+    """Combine eight rows of `x`, from a byte offset on, into a row of totals; what is detected."""
+    vectorised()
+    n, found = total.size, like(0, x[0])
+    a, b = span(x, offset, n), span(x, offset + step, n)
+    c, d = span(x, offset + 2 * step, n), span(x, offset + 3 * step, n)
+    e, f = span(x, offset + 4 * step, n), span(x, offset + 5 * step, n)
+    g, h = span(x, offset + 6 * step, n), span(x, offset + 7 * step, n)
+    for k in range(np.uintp(n)):
+        left = combine(combine(a[k], b[k]), combine(c[k], d[k]))
+        right = combine(combine(e[k], f[k]), combine(g[k], h[k]))
+        total[k] = combine(total[k], combine(left, right))
+        left = detect(detect(a[k], b[k]), detect(c[k], d[k]))
+        right = detect(detect(e[k], f[k]), detect(g[k], h[k]))
+        found = detect(found, detect(left, right))
+    return found
+
+
+@jitable
+def _fold_one(combine, detect, total, line):
+    """Combine a row into a row of totals."""
+    vectorised()
+    found = like(0, line[0])
+    for k in range(np.uintp(total.size)):
+        total[k] = combine(total[k], line[k])
+        found = detect(found, line[k])
+    return found
+
+
+@jitable
+def _fold(combine, detect, total, x, offset, step, height):
+    """Combine rows of `x`, from a byte offset on, into a row of totals; whether none was nan."""
+    first = span(x, offset, total.size)
+    copy(first, total)
+    found, done = _fold_one(_first, detect, total, first), 1
+    while done + 8 <= height:
+        more = _fold_eight(combine, detect, total, x, offset + done * step, step)
+        found, done = detect(found, more), done + 8
+    while done < height:
+        line = span(x, offset + done * step, total.size)
+        found, done = detect(found, _fold_one(combine, detect, total, line)), done + 1
+    return found == found
+
+
+@jitable
+def _first(x, y):
+    return x
+
+
+@jitable
+def sum_rows(total, x, offset, step, height):
+    """The sums of the columns of some rows of `x`, from a byte offset on, into `total`."""
+    _fold(add, _nothing, total, x, offset, step, height)
+
+
+@jitable
+def prod_rows(total, x, offset, step, height):
+    _fold(multiply, _nothing, total, x, offset, step, height)
+
+
+@jitable
+def any_rows(total, x, offset, step, height):
+    _fold(either, _nothing, total, x, offset, step, height)
+
+
+@jitable
+def all_rows(total, x, offset, step, height):
+    _fold(both, _nothing, total, x, offset, step, height)
+
+
+@jitable
+def max_rows(total, x, offset, step, height):
+    if not _fold(larger_number, mixed, total, x, offset, step, height):
+        _fold(larger, _nothing, total, x, offset, step, height)
+
+
+@jitable
+def min_rows(total, x, offset, step, height):
+    if not _fold(smaller_number, mixed, total, x, offset, step, height):
+        _fold(smaller, _nothing, total, x, offset, step, height)
 
 
 # --- cores ------------------------------------------------------------------------------
@@ -227,30 +321,7 @@ def _spread_total(combine, total, x, offset, gap, size, buffer):
 
 
 @jitable
-def fold_eight(combine, total, x, offset, step):
-    """Combine eight rows of `x`, from a byte offset on, into a row of totals."""
-    vectorised()
-    n = total.size
-    a, b = span(x, offset, n), span(x, offset + step, n)
-    c, d = span(x, offset + 2 * step, n), span(x, offset + 3 * step, n)
-    e, f = span(x, offset + 4 * step, n), span(x, offset + 5 * step, n)
-    g, h = span(x, offset + 6 * step, n), span(x, offset + 7 * step, n)
-    for k in range(np.uintp(n)):
-        left = combine(combine(a[k], b[k]), combine(c[k], d[k]))
-        right = combine(combine(e[k], f[k]), combine(g[k], h[k]))
-        total[k] = combine(total[k], combine(left, right))
-
-
-@jitable
-def fold_one(combine, total, line):
-    """Combine a row into a row of totals."""
-    vectorised()
-    for k in range(np.uintp(total.size)):
-        total[k] = combine(total[k], line[k])
-
-
-@jitable
-def columns_core(combine, unused, first, count, sizes, x, out):
+def columns_core(fold, unused, first, count, sizes, x, out):
     """Units are strips of bands of rows: see `column_sizes`."""
     length, after, outer_step, step = sizes[0], sizes[1], sizes[2], sizes[3]
     band, bands, strip, strips = sizes[4], sizes[5], sizes[6], sizes[7]
@@ -259,17 +330,8 @@ def columns_core(combine, unused, first, count, sizes, x, out):
         line = unit // strips
         top = line % bands * band
         offset = line // bands * outer_step + top * step + left * x.itemsize
-        width = min(strip, after - left)
-        total = span(out, (line * after + left) * out.itemsize, width)
-        copy(span(x, offset, width), total)
-        height = min(band, length - top)
-        done = 1
-        while done + 8 <= height:
-            fold_eight(combine, total, x, offset + done * step, step)
-            done += 8
-        while done < height:
-            fold_one(combine, total, span(x, offset + done * step, width))
-            done += 1
+        total = span(out, (line * after + left) * out.itemsize, min(strip, after - left))
+        fold(total, x, offset, step, min(band, length - top))
 
 
 def column_sizes(length: int, after: int, outer_step: int, step: int) -> tuple[int, ...]:

@@ -1,4 +1,8 @@
-"""Variance and Euclidean norm over any axes: sums of squares about a centre."""
+"""Variance and Euclidean norm over any axes: sums of squares about a centre.
+
+A row is read once: its mean and then its squares, while it is in the cache. Columns, and rows so
+long that threads share one, take two passes.
+"""
 
 from collections.abc import Callable
 from math import prod
@@ -6,11 +10,12 @@ from math import prod
 import numpy as np
 
 from tinygrad_cg_kernels import reduce as reductions
-from tinygrad_cg_kernels.compile import jitable
+from tinygrad_cg_kernels.compile import jitable, like, span
 from tinygrad_cg_kernels.dtypes import computing, real_float
+from tinygrad_cg_kernels.folds import SPAN, add, rows_core, sum_row
 from tinygrad_cg_kernels.quiet import cast, quietly
-from tinygrad_cg_kernels.ranges import Compound
-from tinygrad_cg_kernels.sums import Sums
+from tinygrad_cg_kernels.ranges import SPLIT, Compound, Ranged
+from tinygrad_cg_kernels.sums import Sums, about
 
 
 @jitable
@@ -19,6 +24,26 @@ def _squared_distance(x, centre):
 
 
 _squares = Sums("squares", _squared_distance)
+
+
+@jitable
+def _squares_of_row(row, centre):
+    total = like(0, centre)
+    for first in range(0, row.size, SPAN):
+        part = span(row, first * row.itemsize, min(SPAN, row.size - first))
+        total += about(_squared_distance, part, centre, like(0, centre))
+    return total
+
+
+@jitable
+def _variance_of_row(row):
+    count = like(row.size, row[0])
+    return _squares_of_row(row, sum_row(row) / count) / count
+
+
+@jitable
+def _norm_of_row(row):
+    return np.sqrt(_squares_of_row(row, like(0, row[0])))
 
 
 def _variance(x: np.ndarray) -> np.ndarray:
@@ -39,8 +64,9 @@ class Moment(Compound):
     become float64; float16 is computed in float32. `empty` is the value over an empty axis.
     """
 
-    def __init__(self, name: str, function: Callable, empty: float) -> None:
-        self.name, self.kernels = name, _squares.kernels
+    def __init__(self, name: str, row: Callable, function: Callable, empty: float) -> None:
+        rows = Ranged(f"{name}_rows", rows_core, 2, 5, (row, add), reductions.BLOCK)
+        self.name, self.kernels = name, {"row": rows, **_squares.kernels}
         self._function, self._empty = function, empty
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:
@@ -65,8 +91,17 @@ class Moment(Compound):
             axes = tuple(range(first, x.ndim))
         before, after = prod(x.shape[:first]), prod(x.shape[first + len(axes) :])
         x = np.require(x, computing(result), ("C", "A")).reshape(before, -1, after)
+        if after == 1 and x.shape[1] < SPLIT:
+            return cast(self._of_rows(x).reshape(shape), result)
         return cast(self._function(x).reshape(shape), result)
 
+    def _of_rows(self, x: np.ndarray) -> np.ndarray:
+        count, length, _ = x.shape
+        out = np.empty(count, x.dtype)
+        sizes = (length, length * x.itemsize, 1, length, x.itemsize)
+        self.kernels["row"]((x, out), sizes, count, x.size)
+        return out
 
-variance = Moment("variance", _variance, np.nan)
-norm = Moment("norm", _norm, 0.0)
+
+variance = Moment("variance", _variance_of_row, _variance, np.nan)
+norm = Moment("norm", _norm_of_row, _norm, 0.0)

@@ -4,9 +4,9 @@ A *core* is ``core(f, g, first, count, sizes, *arrays)``: it does the units from
 which touch disjoint outputs, with up to two functions, and reads what it needs to know of
 shapes and steps (in bytes) from `sizes`. The arrays stand for their memory alone: the core
 looks at it through `span`. Small work enters the core directly; large work, and work on
-memory that is not one contiguous array, goes block by block through the thread splitter. How
-work is cut into units and blocks never depends on the number of threads, so neither do the
-bits of the results.
+memory that is not one contiguous array, goes block by block through the thread splitter, on
+one thread as one block. How work is cut into units never depends on the number of threads, so
+neither do the bits of the results.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,12 +34,19 @@ class Ranged:
     arrays : how many arrays it takes, 2 or 3.
     sizes : how many numbers `sizes` holds.
     functions : what it gets for `f` and `g`.
+    block : how many elements are one block of the work that threads share.
     """
 
     def __init__(
-        self, name: str, core: Callable, arrays: int, sizes: int, functions: tuple[Callable, ...]
+        self,
+        name: str,
+        core: Callable,
+        arrays: int,
+        sizes: int,
+        functions: tuple[Callable, ...],
+        block: int = threads.BLOCK,
     ) -> None:
-        self.name, self.core, self.sizes = name, core, sizes
+        self.name, self.core, self.sizes, self.block = name, core, sizes, block
         self.functions = (*functions, None, None)[:2]
         self.dispatchers: dict[str, Any] = {}
         self.entries: dict[Any, Callable] = {}
@@ -91,15 +98,22 @@ class Ranged:
             name = f"{self.name}_block"
             block = self._compiled(dtypes, build.block_address, template, name)
             self._blocks[dtypes] = block
-        share(block[0], arrays, sizes, units, work)
+        share(block[0], arrays, sizes, units, work, self.block)
 
 
 def share(
-    address: int, arrays: Sequence[np.ndarray], sizes: tuple[int, ...], units: int, work: int
+    address: int,
+    arrays: Sequence[np.ndarray],
+    sizes: tuple[int, ...],
+    units: int,
+    work: int,
+    block: int = threads.BLOCK,
 ) -> None:
-    """Have a block kernel do all units on all threads, in blocks of about `threads.BLOCK`."""
+    """Have a block kernel do all units on all threads, in blocks of about so many elements."""
+    if threads.get_num_threads() == 1:
+        block = work
     info = np.array([array.ctypes.data for array in arrays] + list(sizes), INT64)
-    step = max(threads.BLOCK * units // max(work, 1), 1)
+    step = max(block * units // max(work, 1), 1)
     threads.split(address, (info.ctypes.data, 0), (0, step), units, step, work / units)
 
 

@@ -10,17 +10,21 @@ from typing import Any
 import numpy as np
 from numpy import empty
 
-from tinygrad_cg_kernels import direct, folds
+from tinygrad_cg_kernels import direct, folds, threads
 from tinygrad_cg_kernels.axes import Plan, plan
 from tinygrad_cg_kernels.dtypes import BOOL, INT64, computing, native, real_float
 from tinygrad_cg_kernels.quiet import cast
 from tinygrad_cg_kernels.ranges import SPLIT, Compound, Ranged
 
+BLOCK = 4 * threads.BLOCK  # elements: a sum takes only a microsecond for `threads.BLOCK`
 PLAIN = 0x101  # the flags of an array that is C-contiguous and aligned
 
 
 class Reduction(Compound):
-    """A reduction made into array kernels, of a combine of two values and a total of a row.
+    """A reduction made into array kernels.
+
+    They are made of a combine of two values, the total of a row, and the totals of the columns of
+    some rows (see `folds`).
 
     Called with an array, the axes (distinct, not negative) and `keepdims`; the result is a
     fresh C-contiguous array. Integers keep their dtype; bool sums to int64; float16 is
@@ -32,18 +36,19 @@ class Reduction(Compound):
         self,
         name: str,
         combine: Callable,
-        total: Callable,
+        row: Callable,
+        rows: Callable,
         identity: float | None,
         kind: str = "number",
     ) -> None:
         self.name, self.combine, self.identity, self.kind = name, combine, identity, kind
         self.kernels = {
-            "rows": Ranged(f"{name}_rows", folds.rows_core, 2, 5, (total, combine)),
-            "columns": Ranged(f"{name}_columns", folds.columns_core, 2, 8, (combine,)),
+            "rows": Ranged(f"{name}_rows", folds.rows_core, 2, 5, (row, combine), BLOCK),
+            "columns": Ranged(f"{name}_columns", folds.columns_core, 2, 8, (rows,)),
         }
         self._entries = {form: kernel.entries for form, kernel in self.kernels.items()}
         self._unchanged: set[np.dtype] = set()
-        self._direct = direct.Directs(name, partial(direct.total, total), 1)
+        self._direct = direct.Directs(name, partial(direct.total, row), 1)
         self.direct = self._direct.latest
 
     @property
@@ -82,8 +87,9 @@ class Reduction(Compound):
 
     def _slow(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool) -> np.ndarray:
         result = self.result_dtype(x.dtype)
-        loop = computing(result)
-        if len(axes) == x.ndim and not keepdims and loop is x.dtype:
+        truths = self.kind == "logical" and x.dtype.kind != "c"  # which numbers have as they are
+        loop = computing(native(self.name, x.dtype) if truths else result)
+        if len(axes) == x.ndim and not keepdims and result is loop is x.dtype:
             got = self._direct((x,), (loop,))
             if got is not None:
                 return got
@@ -96,19 +102,19 @@ class Reduction(Compound):
             if result is loop:
                 self._unchanged.add(result)
             return np.array(x, result, order="C").reshape(found.shape)
-        return cast(self._reduce(x, found), result)
+        return cast(self._reduce(x, found, computing(result)), result)
 
-    def _reduce(self, x: np.ndarray, found: Plan) -> np.ndarray:
+    def _reduce(self, x: np.ndarray, found: Plan, dtype: np.dtype) -> np.ndarray:
         """Carry out a plan, and what remains after its first stage."""
         if found.view is not None:
             order, flips = found.view
             x = x.transpose(order)[flips]
         if found.copied:
             x = np.ascontiguousarray(x)
-        out = empty(found.partial or found.shape, x.dtype)
+        out = empty(found.partial or found.shape, dtype)
         self.kernels[found.form]((x, out), found.sizes, found.units, x.size)
         if found.partial is not None:
-            out = self._reduce(out, plan(out.shape, found.rest, False, out.itemsize))
+            out = self._reduce(out, plan(out.shape, found.rest, False, out.itemsize), dtype)
         if found.back is not None:
             sizes, order = found.back
             out = np.ascontiguousarray(out.reshape(sizes).transpose(order))
@@ -123,9 +129,9 @@ class Reduction(Compound):
         return out
 
 
-sum = Reduction("sum", folds.add, folds.sum_row, 0)
-prod = Reduction("prod", folds.multiply, folds.prod_row, 1)
-max = Reduction("max", folds.larger, folds.max_row, None, "order")
-min = Reduction("min", folds.smaller, folds.min_row, None, "order")
-any = Reduction("any", folds.either, folds.any_row, 0, "logical")
-all = Reduction("all", folds.both, folds.all_row, 1, "logical")
+sum = Reduction("sum", folds.add, folds.sum_row, folds.sum_rows, 0)
+prod = Reduction("prod", folds.multiply, folds.prod_row, folds.prod_rows, 1)
+max = Reduction("max", folds.larger, folds.max_row, folds.max_rows, None, "order")
+min = Reduction("min", folds.smaller, folds.min_row, folds.min_rows, None, "order")
+any = Reduction("any", folds.either, folds.any_row, folds.any_rows, 0, "logical")
+all = Reduction("all", folds.both, folds.all_row, folds.all_rows, 1, "logical")

@@ -5,44 +5,70 @@ from math import prod
 
 import numpy as np
 
-from tinygrad_cg_kernels.compile import jitable, span, vectorised
+from tinygrad_cg_kernels.compile import jitable, like, span, vectorised
 from tinygrad_cg_kernels.dtypes import INT64, computing, native
-from tinygrad_cg_kernels.folds import max_row, min_row
+from tinygrad_cg_kernels.folds import larger_number, mixed, smaller_number
 from tinygrad_cg_kernels.ranges import Compound, Ranged
 
-SEARCH = 64  # elements that are searched at a time
+SEARCH = 128  # elements of a row that are searched at a time
 STRIP = 512  # columns that are searched at a time
 
 
 @jitable
-def _holds(row, value):
-    """Whether a row has a value, or nan, which a row that holds one is said to be best at."""
+def _best(pick, row, count):
+    """The best of a row's first elements by `pick`, and nan if that may be among them."""
     vectorised()
-    found = False
-    for i in range(np.uintp(row.size)):
-        found |= (row[i] == value) | (row[i] != row[i])
-    return found
+    value, nan = row[0], like(0, row[0])
+    for i in range(np.uintp(count)):
+        value = pick(value, row[i])
+        nan = mixed(nan, row[i])
+    return value, nan
 
 
 @jitable
-def _place(row, value):
-    """The first place of a value, or of nan."""
+def _first(row, value):
+    """The first place of a value in a short row that has it."""
+    vectorised()
+    place = np.int32(row.size)
+    for i in range(np.uintp(row.size)):
+        place = min(place, np.int32(i) if row[i] == value else np.int32(row.size))
+    return np.intp(place)
+
+
+@jitable
+def _first_nan(row):
+    for i in range(np.uintp(row.size)):
+        if row[i] != row[i]:
+            return np.intp(i)
+    return -1
+
+
+@jitable
+def _place(pick, better, row):
+    """The first place of the best element, or of nan: the block that has it is searched."""
+    known, nan, where = row[0], like(0, row[0]), 0
     for first in range(0, row.size, SEARCH):
         part = span(row, first * row.itemsize, min(SEARCH, row.size - first))
-        if _holds(part, value):
-            for i in range(np.uintp(part.size)):
-                if part[i] == value or part[i] != part[i]:
-                    return first + np.intp(i)
-    return 0
+        if part.size == SEARCH:  # LLVM unrolls a loop whose length it knows
+            value, more = _best(pick, part, SEARCH)
+        else:
+            value, more = _best(pick, part, part.size)
+        nan = mixed(nan, more)
+        if better(value, known):
+            known, where = value, first
+    place = _first_nan(row) if nan != nan else -1
+    if place < 0:
+        part = span(row, where * row.itemsize, min(SEARCH, row.size - where))
+        place = where + _first(part, known)
+    return place
 
 
 @jitable
-def rows_core(best, unused, first, count, sizes, x, out):
+def rows_core(pick, better, first, count, sizes, x, out):
     """Units are rows. Sizes: the length of a row."""
     length = sizes[0]
     for unit in range(first, first + count):
-        row = span(x, unit * length * x.itemsize, length)
-        out[np.uintp(unit)] = _place(row, best(row))
+        out[np.uintp(unit)] = _place(pick, better, span(x, unit * length * x.itemsize, length))
 
 
 @jitable
@@ -90,10 +116,10 @@ def columns_core(better, unused, first, count, sizes, x, out):
 class ArgReduction(Compound):
     """The index of the best element along one axis; the first of equals; nan is best."""
 
-    def __init__(self, name: str, best: Callable, better: Callable) -> None:
+    def __init__(self, name: str, pick: Callable, better: Callable) -> None:
         self.name = name
         self.kernels = {
-            "rows": Ranged(f"{name}_rows", rows_core, 2, 1, (best,)),
+            "rows": Ranged(f"{name}_rows", rows_core, 2, 1, (pick, better)),
             "columns": Ranged(f"{name}_columns", columns_core, 2, 3, (better,)),
         }
 
@@ -121,5 +147,5 @@ class ArgReduction(Compound):
         return out
 
 
-argmax = ArgReduction("argmax", max_row, above)
-argmin = ArgReduction("argmin", min_row, below)
+argmax = ArgReduction("argmax", larger_number, above)
+argmin = ArgReduction("argmin", smaller_number, below)

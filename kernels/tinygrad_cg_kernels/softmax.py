@@ -25,15 +25,12 @@ from tinygrad_cg_kernels.compile import (
 from tinygrad_cg_kernels.dtypes import computing, real_float
 from tinygrad_cg_kernels.folds import (
     SPAN,
-    STRIP,
-    fold_eight,
-    fold_one,
     larger,
     max_row,
+    max_rows,
     sum_row,
 )
 from tinygrad_cg_kernels.loops import Elementwise
-from tinygrad_cg_kernels.pairs import copy
 from tinygrad_cg_kernels.quiet import cast
 from tinygrad_cg_kernels.ranges import Compound, Ranged
 from tinygrad_cg_kernels.reduce import Reduction
@@ -112,44 +109,19 @@ def _finish(total, shift):
 
 
 @jitable
-def _logsumexp_columns(unused, unused_too, first, count, sizes, x, out):
-    """Units and sizes as in `folds.columns_core`: each band finds its own largest values."""
-    length, after, outer_step, step = sizes[0], sizes[1], sizes[2], sizes[3]
-    band, bands, strip, strips = sizes[4], sizes[5], sizes[6], sizes[7]
-    buffer = np.empty(STRIP, x.dtype)
-    for unit in range(first, first + count):
-        left = unit % strips * strip
-        line = unit // strips
-        top = line % bands * band
-        offset = line // bands * outer_step + top * step + left * x.itemsize
-        width, height = min(strip, after - left), min(band, length - top)
-        shift = span(buffer, 0, width)
-        copy(span(x, offset, width), shift)
-        done = 1
-        while done + 8 <= height:
-            fold_eight(larger, shift, x, offset + done * step, step)
-            done += 8
-        while done < height:
-            fold_one(larger, shift, span(x, offset + done * step, width))
-            done += 1
-        _make_finite(shift)
-        total = span(out, (line * after + left) * out.itemsize, width)
-        total[:] = 0
-        for i in range(height):
-            _add_exps(total, span(x, offset + i * step, width), shift)
-        _finish(total, shift)
+def _logsumexp_rows(total, x, offset, step, height):
+    """As `folds.sum_rows`: each band of rows finds its own largest values."""
+    shift = np.empty(total.size, x.dtype)
+    max_rows(shift, x, offset, step, height)
+    _make_finite(shift)
+    total[:] = 0
+    for i in range(height):
+        _add_exps(total, span(x, offset + i * step, total.size), shift)
+    _finish(total, shift)
 
 
-class LogSumExp(Reduction):
-    """log(sum(exp(x))), without overflow; integers become float64; -inf over an empty axis."""
-
-    def __init__(self) -> None:
-        super().__init__("logsumexp", _logaddexp, _logsumexp_row, -np.inf, "float")
-        self.kernels["columns"] = Ranged("logsumexp_columns", _logsumexp_columns, 2, 8, ())
-        self._entries["columns"] = self.kernels["columns"].entries
-
-
-logsumexp = LogSumExp()
+logsumexp = Reduction("logsumexp", _logaddexp, _logsumexp_row, _logsumexp_rows, -np.inf, "float")
+"""log(sum(exp(x))), without overflow; integers become float64; -inf over an empty axis."""
 
 # --- softmax ----------------------------------------------------------------------------
 

@@ -23,7 +23,8 @@ def _paired(term, x, y, zero):
 
 
 @jitable
-def _about(term, x, value, zero):
+def about(term, x, value, zero):
+    """The sum of a function of each element of a row and of a value."""
     vectorised()
     total = zero
     for i in range(np.uintp(x.size)):
@@ -50,7 +51,7 @@ def rows_core(term, unused, first, count, sizes, x, y, out):
             if alike:
                 total += _paired(term, part, span(y, at * y.itemsize, part.size), zero)
             else:
-                total += _about(term, part, value, zero)
+                total += about(term, part, value, zero)
         out[np.uintp(unit)] = total
 
 

@@ -65,9 +65,14 @@ def expression(node: Node, arguments: list[str]) -> str:
         if node.dtype.kind == "b":
             return f"{arguments[0]} != 0"
         return f"{type_name(node.dtype)}({arguments[0]})"
-    if node.detail in SYMBOLS and node.operands[0].dtype.kind == "f":
-        return SYMBOLS[node.detail].format(*arguments)
-    return typed(called(node.detail, arguments), node.dtype)
+    return applied(node.detail, arguments, node.operands[0].dtype, node.dtype)
+
+
+def applied(function: Any, arguments: list[str], operand: np.dtype, result: np.dtype) -> str:
+    """A scalar function's value, by the dtypes of its first operand and of the result."""
+    if function in SYMBOLS and operand.kind == "f":
+        return SYMBOLS[function].format(*arguments)
+    return typed(called(function, arguments), result)
 
 
 def label(node: Node) -> str:

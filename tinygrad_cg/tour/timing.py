@@ -8,15 +8,18 @@ _TURN = 1e-3  # seconds that a function has for itself before another one runs
 
 
 def medians(
-    functions: Mapping[str, Callable[[], object]], seconds: float, rounds: int = 30
+    functions: Mapping[str, Callable[[], object]],
+    seconds: float,
+    rounds: int = 30,
+    warm: float = 0.0,
 ) -> dict[str, float]:
     """The median time of each function, in seconds.
 
     The functions take turns, so that a slow moment of the machine meets all alike. In each
-    turn a function runs once before the run that counts, to find its threads awake and its
-    data in the caches, whatever the others did; what counts is the mean over a millisecond, or
-    one call if that is longer. There are at least three rounds, and as many more as `seconds`
-    allow, until `rounds` have been made.
+    turn a function runs once, and for `warm` seconds, before the run that counts, to find its
+    threads awake and its data in the caches, whatever the others did; what counts is the mean
+    over a millisecond, or one call if that is longer. There are at least three rounds, and as
+    many more as `seconds` allow, until `rounds` have been made.
     """
     calls = {name: _calls(function) for name, function in functions.items()}
     times: dict[str, list[float]] = {name: [] for name in functions}
@@ -25,9 +28,16 @@ def medians(
         if done >= 3 and time.perf_counter() > end:
             break
         for name, function in functions.items():
-            function()
+            _run_for(function, warm)
             times[name].append(_mean(function, calls[name]))
     return {name: statistics.median(taken) for name, taken in times.items()}
+
+
+def _run_for(function: Callable[[], object], seconds: float) -> None:
+    function()
+    end = time.perf_counter() + seconds
+    while seconds and time.perf_counter() < end:
+        function()
 
 
 def _calls(function: Callable[[], object]) -> int:
