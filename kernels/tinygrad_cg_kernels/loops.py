@@ -133,7 +133,7 @@ class Elementwise:
             if got is not None:
                 return got
         elif out is arrays[0] and len(arrays) == 2 == self.inputs and self._into_x(*arrays):
-            return out
+            return arrays[0]
         return self._call(arrays, out)
 
     # dtypes

@@ -65,7 +65,8 @@ def expression(node: Node, arguments: list[str]) -> str:
         if node.dtype.kind == "b":
             return f"{arguments[0]} != 0"
         return f"{type_name(node.dtype)}({arguments[0]})"
-    return applied(node.detail, arguments, node.operands[0].dtype, node.dtype)
+    operand = node.operands[0].dtype if node.operands else node.dtype
+    return applied(node.detail, arguments, operand, node.dtype)
 
 
 def applied(function: Any, arguments: list[str], operand: np.dtype, result: np.dtype) -> str:
