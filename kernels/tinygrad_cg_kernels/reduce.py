@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numba.core.errors import NumbaError
 from numpy import empty
 
 from tinygrad_cg_kernels import direct, folds, threads
@@ -69,6 +70,8 @@ class Reduction(Compound):
         """Reduce `x` over `axes`."""
         if len(axes) == x.ndim and not keepdims:
             got = self.direct[0](x)
+            if got is None and x.size <= direct.MOST and self.result_dtype(x.dtype) is x.dtype:
+                got = self._whole(x)
             if got is not None:
                 return got
         if x.flags.num & PLAIN == PLAIN and x.size < SPLIT:
@@ -85,14 +88,19 @@ class Reduction(Compound):
                     return out
         return self._slow(x, axes, keepdims)
 
+    def _whole(self, x: np.ndarray) -> np.ndarray | None:
+        """All elements by a direct kernel, if `x` is for one."""
+        if not x.ndim or computing(x.dtype) is not x.dtype:
+            return None
+        try:
+            return self._direct((x,), (x.dtype,))
+        except NumbaError as error:
+            raise TypeError(f"{self.name}: no kernel for dtype {x.dtype}") from error
+
     def _slow(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool) -> np.ndarray:
         result = self.result_dtype(x.dtype)
         truths = self.kind == "logical" and x.dtype.kind != "c"  # which numbers have as they are
         loop = computing(native(self.name, x.dtype) if truths else result)
-        if len(axes) == x.ndim and not keepdims and result is loop is x.dtype:
-            got = self._direct((x,), (loop,))
-            if got is not None:
-                return got
         if x.dtype != loop or not x.flags.aligned:
             x = np.array(x, loop)
         found = plan(x.shape, axes, keepdims, x.itemsize, *x.strides)

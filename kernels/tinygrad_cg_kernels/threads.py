@@ -139,6 +139,9 @@ def _guard() -> AbstractContextManager:
 def _run_parallel(arguments: tuple[Any, ...]) -> None:
     run = _loaded(parallel=True)
     count, previous = get_num_threads(), numba.get_num_threads()
+    if count == previous:
+        with _guard():
+            return run(*arguments)
     numba.set_num_threads(count)
     try:
         with _guard():
