@@ -80,8 +80,10 @@ def one_output(frame: Frame, call: Call, inputs: Sequence[Tensor], y: Tensor) ->
     result._rec = None
     if record is not None and (record.group is not group or record.next is not None):
         _keep_producer(frame, call, group, record, result)
-    if mask:
-        _attach(result, call, group, nodes)
+    data = y._data
+    if mask and data.dtype.kind in "fc":
+        following = result._rec
+        result._rec = Node(group, nodes, _custom_rule, call, data.shape, data.dtype, following)
     return result
 
 

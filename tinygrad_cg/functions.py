@@ -28,14 +28,21 @@ objects.register(Tensor, Tensor(_sample), _sample)
 def unary_op(primitive: Primitive) -> Any:
     """The public function of a primitive with one operand and no parameters."""
     direct = getattr(primitive.kernel, "direct", [refuse])
+    differentiable = primitive.recipes is not None
 
     def op(x: Any, name: str | None = None) -> Any:
         frame = state.frame
         if frame is None or frame.level is None:
             out = direct[0](x)
             if type(out) is Tensor:
-                if x._rec is not None or (frame is not None and frame.everything):
+                rec = x._rec
+                if rec is None:
+                    if frame is not None and frame.everything:
+                        record_one(frame, primitive, x, None, out)
+                elif frame is not None:
                     record_one(frame, primitive, x, None, out)
+                elif differentiable:
+                    out._rec = late_record(rec)
                 return out
         if type(x) is not Tensor:
             x = convert(x, copy=frame is not None or primitive.aliases)

@@ -345,6 +345,8 @@ def watch_tensor(tensor: Any, token: Token) -> None:
     """Make `tensor` (or a Variable) a leaf of `token`'s tape from here on."""
     with watch_lock:
         known = tensor._rec
+        if known is not None and known.next is None and not is_alive(known.group):
+            known = None  # of a past tape alone
         if known is not None:
             record = known
             while record is not None:

@@ -62,7 +62,8 @@ def differentiate(
             node = find(node, token)
         nodes.append(node)
     constants = {find(one._rec, token) for one in stopped} if stopped else ()
-    totals, visited = _sweep(token, seeds, set(nodes), constants)
+    wanted = nodes if len(nodes) == 1 else set(nodes)
+    totals, visited = _sweep(token, seeds, wanted, constants)
     results = list(map(totals.get, nodes))
     for target, gradient in unrecorded:
         _add_directly(token, target, gradient, sources, results)

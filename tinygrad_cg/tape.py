@@ -241,7 +241,9 @@ class GradientTape(levels.Listener):
             self._stop_or_warn(token)
         results, visited = differentiate(token, targets, upstream, flat_sources)
         if not self._persistent:
-            self._consume(token)
+            token.alive = False
+            self._token = None
+            self._consumed = token
             release(visited)
         if zero:
             results = fill_zeros(flat_sources, results)

@@ -49,6 +49,7 @@ class Reduction(Compound):
         }
         self._entries = {form: kernel.entries for form, kernel in self.kernels.items()}
         self._unchanged: set[np.dtype] = set()
+        self._copied: set[np.dtype] = set()  # dtypes without a kernel, whose scalars are results
         self._direct = direct.Directs(name, partial(direct.total, row), 1)
         self.direct = self._direct.latest
 
@@ -90,11 +91,14 @@ class Reduction(Compound):
 
     def _whole(self, x: np.ndarray) -> np.ndarray | None:
         """All elements by a direct kernel, if `x` is for one."""
-        if not x.ndim or computing(x.dtype) is not x.dtype:
+        if computing(x.dtype) is not x.dtype or x.dtype in self._copied:
             return None
         try:
             return self._direct((x,), (x.dtype,))
         except NumbaError as error:
+            if not x.ndim:  # there is nothing to fold: any dtype will do
+                self._copied.add(x.dtype)
+                return None
             raise TypeError(f"{self.name}: no kernel for dtype {x.dtype}") from error
 
     def _slow(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool) -> np.ndarray:
