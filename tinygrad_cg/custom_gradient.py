@@ -139,7 +139,7 @@ class _Decorated:
         single = type(y) is Tensor
         outputs = (y,) if single else _outputs(y)
         variables = (_own_variables(accessed, args, kwargs) or None) if accessed else None
-        rule = definition.rule(grad_fn, len(outputs), variables)
+        rule = definition.rule(grad_fn, 1 if single else len(outputs), variables)
         frame = state.frame
         if frame is None:
             results = [copy(output) for output in outputs]

@@ -28,13 +28,14 @@ from .levels import (
     state,
     watched_since,
 )
-from .ops.creation import zeros
+from .ops.creation import ones_like, zeros
 from .ops.elementwise import add
 from .ops.reductions import reduce_sum
 from .ops.shape import cast, repeat, reshape
 from .recording import part
 from .tensor import Tensor
 
+new = object.__new__
 NOTED_SWEEPS = 64  # of one tape, the latest
 
 
@@ -116,20 +117,22 @@ def _is_late(record: Any, token: Token) -> bool:
     return False
 
 
-_ones: dict[tuple, np.ndarray] = {}
-"""Single ones, by shape and dtype."""
+_ones: dict[np.dtype, np.ndarray] = {}
 
 
 def _seed(target: Any, gradient: Any) -> Tensor:
     if gradient is None:
         data = target._data
-        ones = _ones.get((data.shape, data.dtype))
-        if ones is None:
-            ones = np.ones(data.shape, data.dtype)
-            if ones.size == 1 and ones.ndim < 3:
-                ones.flags.writeable = False
-                _ones[data.shape, data.dtype] = ones
-        return Tensor(ones)
+        if data.shape:
+            return ones_like(target)
+        one = _ones.get(data.dtype)
+        if one is None:
+            one = _ones[data.dtype] = np.ones((), data.dtype)
+            one.flags.writeable = False
+        seed = new(Tensor)
+        seed._data = one
+        seed._rec = None
+        return seed
     if gradient.dtype != target.dtype:
         gradient = cast(gradient, target.dtype)
     shape = target._data.shape

@@ -113,7 +113,9 @@ def zeros_like(x: Any, dtype: Any = None) -> Tensor:
 def ones_like(x: Any, dtype: Any = None) -> Tensor:
     """Ones with the shape and, unless `dtype` is given, the dtype of `x`."""
     aval = convert(x)._data
-    return Tensor(np.ones(aval.shape, _dtype(dtype) or aval.dtype))
+    ones = np.empty(aval.shape, _dtype(dtype) or aval.dtype)
+    ones.fill(1)  # np.ones takes three times as long for few
+    return Tensor(ones)
 
 
 def full_like(x: Any, value: Any, dtype: Any = None) -> Tensor:

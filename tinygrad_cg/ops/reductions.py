@@ -12,6 +12,7 @@ from tinygrad_cg_kernels import softmax as ksoftmax
 from tinygrad_cg_kernels.dtypes import computing
 
 from ..convert import convert, promote
+from ..levels import state
 from ..primitive import Primitive, apply, register
 from ..tensor import Aval, Tensor
 from .complex import imag, real
@@ -48,7 +49,12 @@ def unfold(dy: Tensor, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: 
 
 
 def _spread(dy: Tensor, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool) -> Tensor:
-    return repeat(unfold(dy, shape, axis, keepdims) if dy._data.ndim else dy, shape)
+    data = dy._data
+    if data.ndim:
+        return repeat(unfold(dy, shape, axis, keepdims), shape)
+    if shape == (1,) and dy._rec is None and state.frame is None and type(data) is np.ndarray:
+        return Tensor(data.reshape(shape))  # the commonest, without a look at all that may be
+    return repeat(dy, shape)
 
 
 def _count(shape: tuple[int, ...], axis: tuple[int, ...]) -> int:

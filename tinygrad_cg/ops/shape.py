@@ -268,7 +268,7 @@ def repeat(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     if data.shape == shape:
         return x
     if x._rec is None and state.frame is None and type(data) is np.ndarray:
-        return Tensor(data.reshape(shape) if shape == (1,) else _repeat(data, shape))
+        return Tensor(_repeat(data, shape))
     return apply_one(_broadcast_to, x, {"shape": shape})
 
 
