@@ -127,7 +127,7 @@ class _Decorated:
         listeners = state.listeners
         listeners.append(accessed)
         try:
-            result = function(*args, **kwargs)
+            result = function(*args, **kwargs) if kwargs else function(*args)
         finally:
             if listeners[-1] is accessed:
                 listeners.pop()

@@ -14,9 +14,9 @@ from tinygrad_cg_kernels import objects
 from tinygrad_cg_kernels.direct import refuse
 
 from .convert import convert, convert_operands, weak_arrays
-from .levels import state
+from .levels import Late, state
 from .primitive import Primitive, apply, apply_one
-from .recording import late_record, record_one, record_two
+from .recording import record_one, record_two
 from .tensor import Tensor
 
 new = object.__new__
@@ -42,7 +42,7 @@ def unary_op(primitive: Primitive) -> Any:
                 elif frame is not None:
                     record_one(frame, primitive, x, None, out)
                 elif differentiable:
-                    out._rec = late_record(rec)
+                    out._rec = rec if type(rec) is Late else Late(rec.group)
                 return out
         if type(x) is not Tensor:
             x = convert(x, copy=frame is not None or primitive.aliases)
@@ -71,7 +71,8 @@ def binary_op(primitive: Primitive) -> Any:
                         return out
                 elif frame is None:
                     if differentiable:
-                        out._rec = late_record(first or second)
+                        rec: Any = first or second
+                        out._rec = rec if type(rec) is Late else Late(rec.group)
                     return out
                 x, y = _operands(primitive, frame, x, y)
                 record_two(frame, primitive, x, y, out)
@@ -82,8 +83,9 @@ def binary_op(primitive: Primitive) -> Any:
         if state.frame is None and type(x) is Tensor:
             out = direct[0](y, x)
             if type(out) is Tensor and type(y) is not Tensor:
-                if x._rec is not None and differentiable:
-                    out._rec = late_record(x._rec)
+                rec: Any = x._rec
+                if rec is not None and differentiable:
+                    out._rec = rec if type(rec) is Late else Late(rec.group)
                 return out
         return op(y, x)
 
