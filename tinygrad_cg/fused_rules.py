@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels import math as kmath
+from tinygrad_cg_kernels.direct import refuse
 from tinygrad_cg_kernels.loops import Elementwise
 
 from .levels import Level, add_level, state
@@ -97,7 +98,7 @@ class FusedRule:
 
     def __init__(self, name: str, rule: Callable, names: tuple[str, ...]):
         self.name, self.rule, self.names = name, rule, names
-        self.direct: list[Callable] = [_none]
+        self.direct: list[Callable] = [refuse]
         self.kernels: dict[np.dtype, Elementwise | None] = {}
 
     def __call__(self, *operands: Tensor) -> Tensor:
@@ -138,10 +139,6 @@ class FusedRule:
             kernel = Elementwise(f"{self.name}_rule", function, len(self.names), "same")
         self.kernels[dtype] = kernel
         return kernel
-
-
-def _none(*operands: Any) -> None:
-    """No direct kernel yet."""
 
 
 @cache
