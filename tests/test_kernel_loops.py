@@ -180,6 +180,16 @@ def test_outputs_that_do_not_fit_are_refused():
             add(x, np.ones(3), out=x)
 
 
+@pytest.mark.parametrize("kernel", [exp, add, where])
+def test_a_wrong_number_of_operands(kernel):
+    x = numbers(3)
+    for given in ((), (x,) * (kernel.inputs + 1)):
+        for out in (None, x):
+            message = f"{kernel.name} takes {kernel.inputs} arrays, got {len(given)}"
+            with pytest.raises(TypeError, match=message):
+                kernel(*given, out=out)
+
+
 def test_shapes_that_do_not_broadcast():
     for _ in range(2):
         with pytest.raises(ValueError, match=r"add: shapes \(2,\) and \(3,\) do not broadcast"):

@@ -191,6 +191,25 @@ def test_along_one_axis(axis):
     assert softmax.logsumexp(x.astype("i"), (axis,)).dtype == np.float64
 
 
+def test_the_same_shape_again_in_another_layout_or_dtype():
+    x = np.random.default_rng(5).normal(size=(70, 1000))
+    for _ in range(2):  # the first makes ready what the second takes
+        for view in (x, x[::-1], np.asfortranarray(x), x.astype(">f8"), x.astype(np.float16)):
+            wide = view.astype(np.float64)
+            tolerance = 1e-12 if view.dtype.itemsize == 8 else 2e-2
+            got = reduce.sum(view, (1,))
+            np.testing.assert_allclose(got, wide.sum(1), tolerance, tolerance)
+            np.testing.assert_array_equal(reduce.max(view, (0,), True), wide.max(0, keepdims=True))
+
+
+def test_results_of_one_shape_are_arrays_of_their_own():
+    x = np.ones((80, 1000))
+    first = reduce.sum(x, (1,))
+    second = reduce.sum(2 * x, (1,))
+    np.testing.assert_array_equal(first, np.full(80, 1000.0))
+    np.testing.assert_array_equal(second, np.full(80, 2000.0))
+
+
 def test_zero_dimensions():
     x = np.array(2.5)
     assert softmax.logsumexp(x, ()) == 2.5

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tinygrad_cg_kernels import math, moments, reduce, scan, softmax, threads
+from tinygrad_cg_kernels import math, moments, objects, ranges, reduce, scan, softmax, threads
 from tinygrad_cg_kernels.loops import Elementwise
 
 exp = Elementwise("exp", math.exp, 1, "float")
@@ -56,12 +56,19 @@ def test_the_same_bits_as_in_small_pieces():
     assert exp(LARGE).tobytes() == pieces.tobytes()
 
 
+def test_the_same_bits_where_objects_are_not_looked_into(monkeypatch):
+    everything = results()
+    for module in (objects, ranges):
+        monkeypatch.setattr(module, "supported", False)
+    assert results() == everything
+
+
 def test_small_work_is_not_shared(monkeypatch):
     if threads.default_threads() == 1:
         pytest.skip("there is one thread")
     shared = []
     parallel = threads._run_parallel
-    monkeypatch.setattr(threads, "_run_parallel", lambda run: (shared.append(run), parallel(run)))
+    monkeypatch.setattr(threads, "_run_parallel", lambda *run: (shared.append(run), parallel(*run)))
     for worth, expected in ((1e15, 0), (0, 1)):
         monkeypatch.setattr(threads, "WORTH", worth)
         for _ in range(2):  # what the first blocks take is measured, then known
@@ -94,6 +101,25 @@ def test_the_environment_sets_the_number():
     program = "from tinygrad_cg_kernels import threads\nprint(threads.get_num_threads())"
     assert run(program, TINYGRAD_CG_NUM_THREADS="1").stdout.strip() == "1"
     assert "is not a number" in run(program, TINYGRAD_CG_NUM_THREADS="two").stderr
+
+
+SPINS = """
+import os
+import numpy as np
+from tinygrad_cg_kernels import reduce, threads
+
+threads.WORTH = 0
+reduce.sum(np.ones((1000, 1000)), (0,))
+assert True in threads._splitters
+print(os.environ.get("GOMP_SPINCOUNT"))
+"""
+
+
+@pytest.mark.skipif(threads.default_threads() == 1, reason="there is one thread")
+@pytest.mark.parametrize("chosen", ["", "77"])
+def test_libraries_loaded_later_find_the_environment_as_it_was(chosen):
+    environment = {"GOMP_SPINCOUNT": chosen} if chosen else {}
+    assert run(SPINS, **environment).stdout.strip() == (chosen or "None")
 
 
 FORK = """

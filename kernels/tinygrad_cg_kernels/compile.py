@@ -298,8 +298,8 @@ WIDE, INLINE = '"prefer-vector-width"="512"', "alwaysinline"
 
 # Asked for everywhere: on one core of an EPYC 9005, 256 bits took 1.7 to 2.0 times as long for
 # elementary functions, 1.1 to 1.9 for reductions and normalisations of what is in the cache,
-# and the same, within noise, where memory sets the pace (additions and negation of 10^4 to 4 *
-# 10^6 elements, long sums, transposed operands).
+# and 0.8 to 1 where memory sets the pace (additions and negation of 10^4 to 4 * 10^6 elements, long
+# sums, transposed operands).
 wide_vectors = _attribute(WIDE)
 """Called in a kernel, asks LLVM for 512-bit vectors there; Numba's own functions keep theirs."""
 

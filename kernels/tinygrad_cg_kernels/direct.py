@@ -17,6 +17,7 @@ from tinygrad_cg_kernels import objects, threads
 from tinygrad_cg_kernels.compile import jitable, wide_vectors
 from tinygrad_cg_kernels.inner import guarded_loop
 from tinygrad_cg_kernels.objects import (
+    PLAIN,
     address,
     as_object,
     dtype_place,
@@ -26,7 +27,6 @@ from tinygrad_cg_kernels.objects import (
 )
 from tinygrad_cg_kernels.pairs import flat2
 
-PLAIN = 0x101  # the flags of an array that is C-contiguous and aligned
 MOST = threads.THRESHOLD - 1
 """Elements at most: they are computed under the interpreter's lock, in some 100 us at most."""
 

@@ -21,12 +21,12 @@ from tinygrad_cg_kernels import direct, inner, math, threads
 from tinygrad_cg_kernels.broadcast import Plan
 from tinygrad_cg_kernels.broadcast import plan as plan_for
 from tinygrad_cg_kernels.dtypes import BOOL, FLOAT64, computing, native, promote, real
+from tinygrad_cg_kernels.objects import PLAIN, data_address
 from tinygrad_cg_kernels.quiet import cast
 from tinygrad_cg_kernels.ranges import share
 
 KINDS = ("same", "float", "compare", "logical", "real", "select")
 SPLIT = threads.THRESHOLD
-PLAIN = 0x101  # the flags of an array that is C-contiguous and aligned
 ALIGNED = 0x100
 WRITABLE = 0x501  # and writable
 
@@ -132,7 +132,7 @@ class Elementwise:
             got = self._general(arrays)
             if got is not None:
                 return got
-        elif out is arrays[0] and len(arrays) == 2 == self.inputs and self._into_x(*arrays):
+        elif len(arrays) == 2 == self.inputs and out is arrays[0] and self._into_x(*arrays):
             return arrays[0]
         return self._call(arrays, out)
 
@@ -385,7 +385,7 @@ class Elementwise:
             0 if k in scalars else array.itemsize * threads.BLOCK
             for k, array in enumerate(arguments)
         ]
-        threads.split(address, [array.ctypes.data for array in arguments], steps, count)
+        threads.split(address, [*map(data_address, arguments)], steps, count)
         return True
 
 

@@ -31,6 +31,8 @@ from tinygrad_cg_kernels.compile import (
 KIND = object.__basicsize__ - ctypes.sizeof(ctypes.c_void_p)
 DATA, NDIM, SHAPE, DTYPE, FLAGS = (KIND + 8 * place for place in (1, 2, 3, 6, 7))
 VALUE = KIND + 8  # of a float
+PLAIN = 0x101
+"""The flags of an array that is C-contiguous and aligned."""
 DOUBLE, SINGLE = (float(np.finfo(dtype).max) for dtype in (np.float64, np.float32))
 _NEW_ARRAY = 94  # PyArray_NewFromDescr in NumPy's table of functions, which never changes
 
@@ -108,6 +110,13 @@ def _address(function: Any) -> int:
 PREFIX = "tinygrad_cg_"
 supported = _announce()
 boxes = Boxes(0, 0)
+
+
+def data_address(array: np.ndarray) -> int:
+    """Where the elements of an array begin: `array.ctypes.data`, in a third of its time."""
+    if supported:
+        return ctypes.c_ssize_t.from_address(id(array) + DATA).value
+    return array.ctypes.data
 
 
 def register(cls: type, sample: Any, array: np.ndarray) -> None:
@@ -361,7 +370,7 @@ def held(thing, slot):
 @jitable
 def is_plain(array, dtype):
     """Whether an array is C-contiguous and aligned, and of this dtype."""
-    return word(array, DTYPE) == dtype and (half(array, FLAGS) & 0x101) == 0x101
+    return word(array, DTYPE) == dtype and (half(array, FLAGS) & PLAIN) == PLAIN
 
 
 @jitable

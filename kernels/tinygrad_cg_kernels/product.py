@@ -29,6 +29,7 @@ from tinygrad_cg_kernels.compile import (
     wide_vectors,
 )
 from tinygrad_cg_kernels.dtypes import FLOAT32, FLOAT64
+from tinygrad_cg_kernels.objects import data_address
 
 ROWS = 8
 """Rows in a tile."""
@@ -78,12 +79,12 @@ def multiply(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     panels, chunks = -(-columns // width), -(-rows // CHUNK)
     out = np.empty((rows, columns), x.dtype)
     packed = np.empty(panels * width * inner + lanes, x.dtype)
-    start = (packed.ctypes.data + 63) & ~63  # a vector's alignment
-    addresses = [x.ctypes.data, y.ctypes.data, out.ctypes.data, start]
+    start = (data_address(packed) + 63) & ~63  # a vector's alignment
+    addresses = [*map(data_address, (x, y, out)), start]
     numbers = [rows, inner, columns, *addresses, *x.strides, y.strides[0], chunks]
     table = np.array(numbers, np.int64)
     pack, tiles = _kernels(x.dtype)
-    pointers, steps = (table.ctypes.data, 0), (0, 1)
+    pointers, steps = (data_address(table), 0), (0, 1)
     threads.split(pack, pointers, steps, panels, 1, inner)
     threads.split(tiles, pointers, steps, panels * chunks, 1, inner)
     return out

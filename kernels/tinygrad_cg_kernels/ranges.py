@@ -10,6 +10,7 @@ neither do the bits of the results.
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from tinygrad_cg_kernels import compile as build
 from tinygrad_cg_kernels import threads
 from tinygrad_cg_kernels.compile import integer, pointer, vector, wide_vectors
 from tinygrad_cg_kernels.dtypes import INT64
+from tinygrad_cg_kernels.objects import data_address, supported
 
 SPLIT = threads.THRESHOLD
 
@@ -67,7 +69,17 @@ class Ranged:
             enter = self._entry(tuple([array.dtype for array in arrays]))
             enter(units, sizes, *[array.reshape(-1) for array in arrays])
         elif units:
-            self._share(arrays, sizes, units, work)
+            dtypes = tuple([array.dtype for array in arrays])
+            share(self._block(dtypes), arrays, sizes, units, work, self.block)
+
+    def bound(
+        self, dtypes: tuple[np.dtype, ...], sizes: tuple[int, ...], units: int, work: int
+    ) -> Callable[..., None]:
+        """As when called, for arrays that are C-contiguous and of these dtypes."""
+        if work < SPLIT:
+            enter = self._entry(dtypes)
+            return lambda *arrays: enter(units, sizes, *[array.ravel() for array in arrays])
+        return sharing(self._block(dtypes), len(dtypes), sizes, units, work, self.block)
 
     def _entry(self, dtypes: tuple[np.dtype, ...]) -> Callable:
         """The compiled way in for small work: ``enter(units, sizes, *flat arrays)``."""
@@ -90,15 +102,15 @@ class Ranged:
             name = self.name.rpartition("_")[0]  # without the form
             raise TypeError(f"{name}: no kernel for dtype {dtypes[0]}") from error
 
-    def _share(self, arrays, sizes: tuple[int, ...], units: int, work: int) -> None:
-        dtypes = tuple([array.dtype for array in arrays])
+    def _block(self, dtypes: tuple[np.dtype, ...]) -> int:
+        """The address of the block kernel for large work."""
         block = self._blocks.get(dtypes)
         if block is None:
             template = _block(self.core, self.functions, dtypes, self.sizes)
             name = f"{self.name}_block"
             block = self._compiled(dtypes, build.block_address, template, name)
             self._blocks[dtypes] = block
-        share(block[0], arrays, sizes, units, work, self.block)
+        return block[0]
 
 
 def share(
@@ -110,11 +122,42 @@ def share(
     block: int = threads.BLOCK,
 ) -> None:
     """Have a block kernel do all units on all threads, in blocks of about so many elements."""
-    if threads.get_num_threads() == 1:
-        block = work
-    info = np.array([array.ctypes.data for array in arrays] + list(sizes), INT64)
-    step = max(block * units // max(work, 1), 1)
-    threads.split(address, (info.ctypes.data, 0), (0, step), units, step, work / units)
+    sharing(address, len(arrays), sizes, units, work, block)(*arrays)
+
+
+@lru_cache(maxsize=4096)
+def sharing(
+    address: int,
+    count: int,
+    sizes: tuple[int, ...],
+    units: int,
+    work: int,
+    block: int = threads.BLOCK,
+) -> Callable[..., None]:
+    """As `share`, for so many arrays that are given later, and again.
+
+    What a block kernel is told lies in tables, which are kept for the next call.
+    """
+    steps = [max(size * units // max(work, 1), 1) for size in (block, work)]
+    weight = work / units
+    nothing = (None,) * (4 - count)
+    tables: list[tuple[np.ndarray, int]] = []  # that no call is using, and where they lie
+
+    def run(*arrays: np.ndarray) -> None:
+        try:
+            table, place = tables.pop()
+        except IndexError:
+            table = np.array([0] * count + list(sizes), INT64)
+            place = data_address(table)
+        step = steps[threads.get_num_threads() == 1]
+        if supported:
+            held = (count, *arrays, *nothing)
+        else:
+            held, table[:count] = threads.NONE, [*map(data_address, arrays)]
+        threads.split(address, (place, 0), (0, step), units, step, weight, held)
+        tables.append((table, place))
+
+    return run
 
 
 class Compound:

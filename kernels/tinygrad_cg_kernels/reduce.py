@@ -14,11 +14,12 @@ from numpy import empty
 from tinygrad_cg_kernels import direct, folds, threads
 from tinygrad_cg_kernels.axes import Plan, plan
 from tinygrad_cg_kernels.dtypes import BOOL, INT64, computing, native, real_float
+from tinygrad_cg_kernels.objects import PLAIN
 from tinygrad_cg_kernels.quiet import cast
-from tinygrad_cg_kernels.ranges import SPLIT, Compound, Ranged
+from tinygrad_cg_kernels.ranges import Compound, Ranged
 
 BLOCK = 4 * threads.BLOCK  # elements: a sum takes only a microsecond for `threads.BLOCK`
-PLAIN = 0x101  # the flags of an array that is C-contiguous and aligned
+READY = 4096  # shapes whose plans are kept ready
 
 
 class Reduction(Compound):
@@ -42,13 +43,12 @@ class Reduction(Compound):
         identity: float | None,
         kind: str = "number",
     ) -> None:
-        self.name, self.combine, self.identity, self.kind = name, combine, identity, kind
+        self.name, self.identity, self.kind = name, identity, kind
         self.kernels = {
             "rows": Ranged(f"{name}_rows", folds.rows_core, 2, 5, (row, combine), BLOCK),
             "columns": Ranged(f"{name}_columns", folds.columns_core, 2, 8, (rows,)),
         }
-        self._entries = {form: kernel.entries for form, kernel in self.kernels.items()}
-        self._unchanged: set[np.dtype] = set()
+        self._ready: dict[tuple, Callable[[np.ndarray], np.ndarray]] = {}
         self._copied: set[np.dtype] = set()  # dtypes without a kernel, whose scalars are results
         self._direct = direct.Directs(name, partial(direct.total, row), 1)
         self.direct = self._direct.latest
@@ -75,18 +75,9 @@ class Reduction(Compound):
                 got = self._whole(x)
             if got is not None:
                 return got
-        if x.flags.num & PLAIN == PLAIN and x.size < SPLIT:
-            found, dtype = plan(x.shape, axes, keepdims, x.itemsize), x.dtype
-            form = found.form
-            if form == "none":
-                if dtype in self._unchanged:
-                    return x.reshape(found.shape).copy()
-            elif form != "empty" and found.partial is None:
-                enter = self._entries[form].get((dtype, dtype))
-                if enter is not None:
-                    out = empty(found.shape, dtype)
-                    enter(found.units, found.sizes, x.ravel(), out.ravel())
-                    return out
+        ready = self._ready.get((x.shape, axes, keepdims, x.dtype))
+        if ready is not None and x.flags.num & PLAIN == PLAIN:
+            return ready(x)
         return self._slow(x, axes, keepdims)
 
     def _whole(self, x: np.ndarray) -> np.ndarray | None:
@@ -107,14 +98,35 @@ class Reduction(Compound):
         loop = computing(native(self.name, x.dtype) if truths else result)
         if x.dtype != loop or not x.flags.aligned:
             x = np.array(x, loop)
+        elif result is loop and x.flags.c_contiguous and x.size:
+            found = plan(x.shape, axes, keepdims, x.itemsize)
+            if len(self._ready) >= READY:
+                self._ready.clear()
+            ready = self._made_ready(found, x.size, result)
+            self._ready[x.shape, axes, keepdims, x.dtype] = ready
+            return ready(x)
         found = plan(x.shape, axes, keepdims, x.itemsize, *x.strides)
         if found.form == "empty":
             return self._empty(found.shape, result)
         if found.form == "none":
-            if result is loop:
-                self._unchanged.add(result)
             return np.array(x, result, order="C").reshape(found.shape)
         return cast(self._reduce(x, found, computing(result)), result)
+
+    def _made_ready(self, found: Plan, size: int, dtype: np.dtype) -> Callable:
+        """What reduces contiguous arrays of one shape and dtype, which is the result's too."""
+        shape = found.shape
+        if found.form == "none":
+            return lambda x: x.reshape(shape).copy()
+        if found.partial is not None:
+            return lambda x: self._reduce(x, found, dtype)
+        run = self.kernels[found.form].bound((dtype, dtype), found.sizes, found.units, size)
+
+        def reduce(x: np.ndarray) -> np.ndarray:
+            out = empty(shape, dtype)
+            run(x, out)
+            return out
+
+        return reduce
 
     def _reduce(self, x: np.ndarray, found: Plan, dtype: np.dtype) -> np.ndarray:
         """Carry out a plan, and what remains after its first stage."""

@@ -16,7 +16,8 @@ from tinygrad_cg_kernels import threads
 from tinygrad_cg_kernels.compile import jitable, make_array, scalar, vector, wide_vectors
 from tinygrad_cg_kernels.dtypes import BOOL, INT64, computing, real
 from tinygrad_cg_kernels.generated import apart, outlined
-from tinygrad_cg_kernels.loops import PLAIN, SPLIT, Elementwise
+from tinygrad_cg_kernels.loops import SPLIT, Elementwise
+from tinygrad_cg_kernels.objects import PLAIN, data_address
 from tinygrad_cg_kernels.quiet import cast
 
 
@@ -208,7 +209,7 @@ class Pointwise:
             block = self._block(dtypes, scalars)
             if block is not None and threads.worth(block[0], size):
                 steps = [array.itemsize * threads.BLOCK * array.ndim for array in arrays]
-                threads.split(block[0], [array.ctypes.data for array in arrays], steps, size)
+                threads.split(block[0], [*map(data_address, arrays)], steps, size)
                 return
         self._entry(dtypes, scalars)(tuple(operands), tuple(outs))
 

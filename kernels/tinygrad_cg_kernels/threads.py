@@ -7,8 +7,8 @@ calls a block kernel by its address (see `compile.block_address`).
 
 import os
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from time import perf_counter_ns
 from typing import Any
 
@@ -17,16 +17,12 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from tinygrad_cg_kernels.compile import kernel
+from tinygrad_cg_kernels.compile import entry, kernel
+from tinygrad_cg_kernels.objects import DATA, OBJECT, put, word
+from tinygrad_cg_kernels.objects import address as place_of
 
 BLOCK = 16384
 """Elements in a block."""
-# An OpenMP thread (GNU's, which Numba uses on Linux) that waits spins for milliseconds: beside
-# a busy neighbour 1 ms of work took 12. It is told to give up its core after a few
-# microseconds, unless the user chose. Read when the first parallel kernel loads the library.
-if "OMP_WAIT_POLICY" not in os.environ:
-    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
-
 THRESHOLD = 4 * BLOCK
 """Elements from which work is done in blocks, by one thread or by several."""
 
@@ -36,24 +32,31 @@ sharing itself took 40 to 50 us, so that two threads are never behind one. What 
 an element is measured on the first blocks that it does, since 100,000 elements are 10 us of a sum
 and 100 of an exponential."""
 
+SPINS = "1000"
+"""How often a thread of GNU's OpenMP, which Numba uses on Linux, looks for work before it sleeps.
+By default it looks for milliseconds: beside a busy neighbour 1 ms of work took 12. These are a few
+microseconds."""
+
 PROBE = 8  # blocks that are measured at a time
 SAMPLES = 3  # calls in which they are: the first may wait for memory, or for another process
 
 _config: Any = numba.config
+_MOST: int = _config.NUMBA_NUM_THREADS
 _lock = threading.Lock()
 _splitters: dict[bool, Callable] = {}
 _rates: dict[int, tuple[float, int]] = {}
 """Nanoseconds for an element, the least that was measured, and in how many calls; by a kernel's
 address."""
 UNKNOWN = (float("inf"), 0)
+NONE = (0, None, None, None, None)
+"""No arrays for `split`."""
 
 
 def default_threads() -> int:
     """TINYGRAD_CG_NUM_THREADS, or as many threads as Numba may start."""
-    available = _config.NUMBA_NUM_THREADS
-    chosen = os.environ.get("TINYGRAD_CG_NUM_THREADS") or available
+    chosen = os.environ.get("TINYGRAD_CG_NUM_THREADS") or _MOST
     try:
-        return min(max(int(chosen), 1), available)
+        return min(max(int(chosen), 1), _MOST)
     except ValueError:
         raise ValueError(f"TINYGRAD_CG_NUM_THREADS={chosen!r} is not a number") from None
 
@@ -70,9 +73,8 @@ def get_num_threads() -> int:
 
 def set_num_threads(count: int) -> None:
     """Use this many threads for large kernels, at most as many as Numba may start."""
-    available = _config.NUMBA_NUM_THREADS
-    if not 1 <= count <= available:
-        raise ValueError(f"set_num_threads: {count} is not between 1 and {available}")
+    if not 1 <= count <= _MOST:
+        raise ValueError(f"set_num_threads: {count} is not between 1 and {_MOST}")
     _State.threads = count
 
 
@@ -102,56 +104,82 @@ def _call_block(typingctx, address, a, b, c, d, count):
 
 
 def _splitter(parallel: bool) -> Callable:
-    def split(address, pointers, steps, count, block):
+    def split(threads, arrays, w, x, y, z, address, pointers, steps, count, block):
         blocks = (count + block - 1) // block
         a, b, c, d = pointers
+        if arrays > 0:
+            put(a, 0, word(place_of(w), DATA))
+        if arrays > 1:
+            put(a, 8, word(place_of(x), DATA))
+        if arrays > 2:
+            put(a, 16, word(place_of(y), DATA))
+        if arrays > 3:
+            put(a, 24, word(place_of(z), DATA))
         step_a, step_b, step_c, step_d = steps
-        for k in numba.prange(blocks):
-            _call_block(
-                address,
-                a + k * step_a,
-                b + k * step_b,
-                c + k * step_c,
-                d + k * step_d,
-                min(block, count - k * block),
-            )
+        for part in numba.prange(threads):
+            for k in range(blocks * part // threads, blocks * (part + 1) // threads):
+                _call_block(
+                    address,
+                    a + k * step_a,
+                    b + k * step_b,
+                    c + k * step_c,
+                    d + k * step_d,
+                    min(block, count - k * block),
+                )
 
     name = "split_parallel" if parallel else "split_serial"
-    return kernel(split, name, parallel=parallel, nogil=True)
+    made = kernel(split, name, parallel=parallel, nogil=True)
+    number, four = types.intp, types.UniTuple(types.intp, 4)
+    return entry(made, number, number, *[OBJECT] * 4, number, four, four, number, number)
 
 
 def _loaded(parallel: bool) -> Callable:
-    """The splitter, compiled and (for threads: started) by a first call on nothing."""
+    """The splitter, compiled; the threads start with a first call on nothing."""
     run = _splitters.get(parallel)
     if run is None:
-        with _lock:
+        with _lock, _brief_spins() if parallel else nullcontext():
             run = _splitter(parallel)
-            run(0, (0, 0, 0, 0), (0, 0, 0, 0), 0, BLOCK)
+            run(1, *NONE, 0, (0, 0, 0, 0), (0, 0, 0, 0), 0, BLOCK)
             _splitters[parallel] = run
     return run
 
 
-def _guard() -> AbstractContextManager:
-    # Numba's workqueue layer aborts the process when two threads enter it at once.
-    return _lock if numba.threading_layer() == "workqueue" else nullcontext()
+@contextmanager
+def _brief_spins() -> Iterator[None]:
+    """Have an OpenMP library that is loaded now, and no other, take `SPINS`.
 
-
-def _run_parallel(arguments: tuple[Any, ...]) -> None:
-    run = _loaded(parallel=True)
-    count, previous = get_num_threads(), numba.get_num_threads()
-    if count == previous:
-        with _guard():
-            return run(*arguments)
-    numba.set_num_threads(count)
+    Unless the user chose, or has loaded it.
+    """
+    if "OMP_WAIT_POLICY" in os.environ or "GOMP_SPINCOUNT" in os.environ:
+        yield
+        return
+    os.environ["GOMP_SPINCOUNT"] = SPINS
     try:
-        with _guard():
-            run(*arguments)
+        yield
+    finally:
+        del os.environ["GOMP_SPINCOUNT"]
+
+
+def _run_parallel(count: int, arrays: tuple[Any, ...], arguments: tuple[Any, ...]) -> None:
+    """Call the splitter on `count` threads."""
+    run = _splitters.get(True) or _loaded(parallel=True)
+    alone = numba.threading_layer() == "workqueue"
+    if count == _MOST and not alone:
+        run(count, *arrays, *arguments)
+        return
+    previous = numba.get_num_threads()
+    numba.set_num_threads(count)  # the others need not wake
+    try:
+        # Numba's workqueue layer aborts the process when two threads enter it at once.
+        with _lock if alone else nullcontext():
+            run(count, *arrays, *arguments)
     finally:
         numba.set_num_threads(previous)
 
 
-def _run_serial(arguments: tuple[Any, ...]) -> None:
-    _loaded(parallel=False)(*arguments)
+def _run_serial(arrays: tuple[Any, ...], arguments: tuple[Any, ...]) -> None:
+    run = _splitters.get(False) or _loaded(parallel=False)
+    run(1, *arrays, *arguments)
 
 
 def _after(arguments: tuple[Any, ...], blocks: int) -> tuple[Any, ...]:
@@ -161,14 +189,14 @@ def _after(arguments: tuple[Any, ...], blocks: int) -> tuple[Any, ...]:
     return (address, tuple(moved), steps, count - blocks * block, block)
 
 
-def _measure(arguments: tuple[Any, ...], weight: float) -> int:
+def _measure(arrays: tuple[Any, ...], arguments: tuple[Any, ...], weight: float) -> int:
     """Do the first blocks, in two parts, and note the pace of the faster; how many are done."""
     address, *_, count, block = arguments
     best, samples = _rates.get(address, UNKNOWN)
     size = min(PROBE, count // block // 2)
     for part in range(2):
         start = perf_counter_ns()
-        _run_serial((*_after(arguments, part * size)[:3], size * block, block))
+        _run_serial(arrays, (*_after(arguments, part * size)[:3], size * block, block))
         pace = (perf_counter_ns() - start) / (size * block * weight)
         best = min(best, pace)
     _rates[address] = best, samples + 1
@@ -187,18 +215,24 @@ def split(
     count: int,
     block: int = BLOCK,
     weight: float = 1.0,
+    arrays: tuple[Any, ...] = NONE,
 ) -> None:
     """Call a block kernel over `count` elements, `block` at a time.
 
     `pointers` are up to four data addresses; `steps` say by how many bytes each moves from
-    one block to the next. `weight` is how many elements of work one counts for.
+    one block to the next. `weight` is how many elements of work one counts for. `arrays` are how
+    many and four arrays (or None), whose data addresses are written to the first pointer's
+    first words.
     """
     unused = (0,) * (4 - len(pointers))
     arguments = (address, (*pointers, *unused), (*steps, *unused), count, block)
-    if get_num_threads() == 1 or count < 2 * block:
-        return _run_serial(arguments)
-    if _rates.get(address, UNKNOWN)[1] < SAMPLES:
-        arguments = _after(arguments, _measure(arguments, weight))
-    if worth(address, arguments[3] * weight):
-        return _run_parallel(arguments)
-    return _run_serial(arguments)
+    threads = get_num_threads()
+    if threads == 1 or count < 2 * block:
+        return _run_serial(arrays, arguments)
+    pace, samples = _rates.get(address, UNKNOWN)
+    if samples < SAMPLES:
+        arguments = _after(arguments, _measure(arrays, arguments, weight))
+        pace, count = _rates[address][0], arguments[3]
+    if pace * count * weight >= WORTH:
+        return _run_parallel(threads, arrays, arguments)
+    return _run_serial(arrays, arguments)
