@@ -29,6 +29,7 @@ from tinygrad_cg_kernels.compile import (
     wide_vectors,
 )
 from tinygrad_cg_kernels.dtypes import FLOAT32, FLOAT64
+from tinygrad_cg_kernels.memory import empty
 
 ROWS = 8
 """Rows in a tile."""
@@ -76,7 +77,7 @@ def multiply(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     lanes = 64 // x.itemsize
     width = lanes * VECTORS
     panels, chunks = -(-columns // width), -(-rows // CHUNK)
-    out = np.empty((rows, columns), x.dtype)
+    out = empty((rows, columns), x.dtype)
     packed = np.empty(panels * width * inner + lanes, x.dtype)
     start = (packed.ctypes.data + 63) & ~63  # a vector's alignment
     addresses = [x.ctypes.data, y.ctypes.data, out.ctypes.data, start]
