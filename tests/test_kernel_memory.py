@@ -4,6 +4,7 @@ import ctypes
 import gc
 import os
 import pickle
+import platform
 import subprocess
 import sys
 import threading
@@ -402,6 +403,45 @@ def test_chains_are_computed_in_few_pieces(kept, monkeypatch):
     run()
     assert 8 * 90_000 not in made
     assert pages(90_000) not in made
+
+
+FAULTS = """
+import resource, sys
+sys.path[:0] = {paths!r}
+import numpy as np
+import tinygrad_cg as tf
+
+@tf.custom_gradient
+def log1pexp(x):
+    e = tf.exp(x)
+    return tf.math.log(1 + e), lambda dy: dy * (1 - 1 / (1 + e))
+
+def run(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reduce_sum(log1pexp(x))
+    return tape.gradient(y, x)
+
+for size in (20_000, 60_000, 100_000, 1_000_000, 6_000_000):
+    x = tf.constant(np.linspace(-1.0, 1.0, size))
+    counts = [0]
+    for _ in range(15):
+        run(x)
+        counts.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+    print(int(np.median(np.diff(counts))))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="what other allocators do is theirs")
+def test_a_repeated_gradient_needs_no_new_pages_from_the_system():
+    program = FAULTS.format(paths=[str(ROOT), str(KERNELS)])
+    environment = {name: text for name, text in os.environ.items() if "MALLOC" not in name}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
+    )
+    counts = [int(count) for count in done.stdout.split()]  # the least array has 40 pages
+    assert len(counts) == 5
+    assert max(counts) < 20, counts
 
 
 # Threads, forks, ends ----------------------------------------------------------------------------

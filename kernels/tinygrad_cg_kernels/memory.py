@@ -7,6 +7,9 @@ So what results have lain in is kept for others, within a limit.
 It is kept when nothing refers to it any more. An array that is made here does not own its
 elements: its base is a loan, which lives as long as the array and all that was made of it (views,
 buffers, capsules), and hands the memory back when it goes.
+
+Smaller arrays are the allocator's. Glibc's begins by handing back whatever lies above 128 KiB, so
+it is given a lesson.
 """
 
 import threading
@@ -22,6 +25,11 @@ LINE = 64
 """Bytes that arrays are aligned to: tanh(x) @ w took 11 ms rather than 14, x of 76 MB."""
 PAGE = 4096
 """Sizes are multiples of it, so that those of x[1:] and x are the same, mostly."""
+
+LESSON = 2**25 - 2**16
+"""Bytes of a piece that is made and freed at once. Glibc's allocator takes the largest one of up to
+32 MiB that was freed as a measure: it keeps up to twice as much at the end of its heap from then
+on. In a new process the gradient of log1pexp, n = 60,000, took 1,270 us before, and 160 after."""
 
 Piece = tuple[int, np.ndarray]
 """Where the first line begins, and the memory."""
@@ -90,3 +98,6 @@ class _Loan:
 
     def __del__(self, keep=_keep) -> None:
         keep(self._piece)
+
+
+np.empty(LESSON, np.uint8)
