@@ -29,7 +29,7 @@ from tests.graph_cases import (
 from tinygrad_cg.function.graph import Graph, operation
 from tinygrad_cg.function.program import build
 from tinygrad_cg.registry import OPS
-from tinygrad_cg_kernels import threads
+from tinygrad_cg_kernels import memory, threads
 
 RNG = np.random.default_rng(7)
 
@@ -339,6 +339,7 @@ def test_no_temporary_of_the_size_of_the_data():
     n = 1_000_000
     program, x = build(log1pexp(n)), [np.zeros(n)]
     program(x)
+    memory.clear()
     tracemalloc.start()
     try:
         result = program(x)

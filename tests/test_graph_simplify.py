@@ -45,6 +45,43 @@ def test_what_changes_nothing_is_left_out(function):
 
 
 @pytest.mark.parametrize(
+    ("key", "count"),
+    [
+        ((slice(None, -1),), 1),
+        ((Ellipsis, slice(None, None, -2)), 1),
+        ((1, None), 1),
+        ((np.array([0, 0, 1]),), 2),
+        ((np.array([True, False]),), 2),
+    ],
+)
+def test_gradients_of_the_same_part_are_put_in_place_once(key, count):
+    def function(x):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            part = x[key]
+        ways = (tf.exp(part), -part), (part * part, part)
+        return [
+            tape.gradient(part, x, tf.sin(a)) + tape.gradient(part, x, b * -0.0) for a, b in ways
+        ]
+
+    assert names(function, SPECIAL).count("getitem_adjoint") == 2 * count
+    x = tf.constant(SPECIAL)
+    for found, expected in zip(tf.function(function)(x), function(x), strict=True):
+        np.testing.assert_array_equal(found.numpy(), expected.numpy())
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+
+
+def test_gradients_of_different_parts_are_put_in_place_each():
+    def function(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(x[1:] * x[:-1])
+        return tape.gradient(y, x)
+
+    assert names(function, np.arange(4.0)).count("getitem_adjoint") == 2
+
+
+@pytest.mark.parametrize(
     "function",
     [
         *(lambda x: x + 0.0, lambda x: x - -0.0, lambda x: x * 0.0, lambda x: 0.0 - x),

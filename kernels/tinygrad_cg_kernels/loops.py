@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba.core.errors import NumbaError
-from numpy import empty
 
 from tinygrad_cg_kernels import compile as build
 from tinygrad_cg_kernels import direct, inner, math, threads
 from tinygrad_cg_kernels.broadcast import Plan
 from tinygrad_cg_kernels.broadcast import plan as plan_for
 from tinygrad_cg_kernels.dtypes import BOOL, FLOAT64, computing, native, promote, real
+from tinygrad_cg_kernels.memory import empty
 from tinygrad_cg_kernels.objects import PLAIN, data_address
 from tinygrad_cg_kernels.quiet import cast
 from tinygrad_cg_kernels.ranges import share
@@ -287,7 +287,7 @@ class Elementwise:
             return None
         if not plan.quick:
             return None
-        out = empty(plan.shape, result)
+        out = np.empty(plan.shape, result)
         views = [array.reshape(shape) for array, shape in zip(arrays, plan.views, strict=False)]
         enter(plan.units, plan.sizes, *views, out.reshape(plan.views[-1]))
         return out

@@ -8,6 +8,7 @@ import numpy as np
 
 from tinygrad_cg_kernels import compile as build
 from tinygrad_cg_kernels.dtypes import INT64, computing, native
+from tinygrad_cg_kernels.memory import empty
 
 
 def checked_positions(name: str, indices: np.ndarray, size: int) -> np.ndarray:
@@ -60,7 +61,7 @@ def gather(x: np.ndarray, indices: np.ndarray, axis: int = 0, batch_dims: int = 
             .reshape(shape)
             .astype(x.dtype.newbyteorder("="), copy=False)
         )
-    out = np.empty(shape, x.dtype.newbyteorder("="))
+    out = empty(shape, x.dtype.newbyteorder("="))
     if out.size:
         np.take(x, positions, axis=axis, out=out, mode="clip")
     return out

@@ -29,6 +29,7 @@ from tinygrad_cg_kernels.compile import (
     wide_vectors,
 )
 from tinygrad_cg_kernels.dtypes import FLOAT32, FLOAT64
+from tinygrad_cg_kernels.memory import empty
 from tinygrad_cg_kernels.objects import data_address
 
 ROWS = 8
@@ -77,7 +78,7 @@ def multiply(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     lanes = 64 // x.itemsize
     width = lanes * VECTORS
     panels, chunks = -(-columns // width), -(-rows // CHUNK)
-    out = np.empty((rows, columns), x.dtype)
+    out = empty((rows, columns), x.dtype)
     packed = np.empty(panels * width * inner + lanes, x.dtype)
     start = (data_address(packed) + 63) & ~63  # a vector's alignment
     addresses = [*map(data_address, (x, y, out)), start]

@@ -8,6 +8,7 @@ from numba import types
 
 from tinygrad_cg_kernels.compile import by_type, jitable, like, span, vectorised
 from tinygrad_cg_kernels.dtypes import BOOL, INT64, computing, native
+from tinygrad_cg_kernels.memory import empty
 from tinygrad_cg_kernels.quiet import cast
 from tinygrad_cg_kernels.ranges import Compound, Ranged
 
@@ -170,7 +171,7 @@ class Scan(Compound):
         loop = computing(result)
         shape = x.shape
         length, before, after = shape[axis], prod(shape[:axis]), prod(shape[axis + 1 :])
-        out = np.empty(shape, loop)
+        out = empty(shape, loop)
         if not out.size:
             return cast(out, result)
         x = np.require(x, loop, ("C", "A"))

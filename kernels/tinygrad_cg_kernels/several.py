@@ -9,7 +9,6 @@ import numpy as np
 from numba import types
 from numba.core.errors import NumbaError
 from numba.extending import intrinsic
-from numpy import empty
 
 from tinygrad_cg_kernels import compile as build
 from tinygrad_cg_kernels import threads
@@ -17,6 +16,7 @@ from tinygrad_cg_kernels.compile import jitable, make_array, scalar, vector, wid
 from tinygrad_cg_kernels.dtypes import BOOL, INT64, computing, real
 from tinygrad_cg_kernels.generated import apart, outlined
 from tinygrad_cg_kernels.loops import SPLIT, Elementwise
+from tinygrad_cg_kernels.memory import empty
 from tinygrad_cg_kernels.objects import PLAIN, data_address
 from tinygrad_cg_kernels.quiet import cast
 
@@ -179,7 +179,7 @@ class Pointwise:
                     break
             else:
                 enter, results = found
-                outs = [empty(shape, result) for result in results]
+                outs = [np.empty(shape, result) for result in results]
                 enter(tuple([x.ravel() for x in arrays]), tuple([out.ravel() for out in outs]))
                 return outs
         return self._slow(arrays)

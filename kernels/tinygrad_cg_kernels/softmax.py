@@ -10,7 +10,6 @@ from math import prod
 
 import numpy as np
 from numba import types
-from numpy import empty
 
 from tinygrad_cg_kernels import math
 from tinygrad_cg_kernels import reduce as reductions
@@ -31,6 +30,7 @@ from tinygrad_cg_kernels.folds import (
     sum_row,
 )
 from tinygrad_cg_kernels.loops import Elementwise
+from tinygrad_cg_kernels.memory import empty
 from tinygrad_cg_kernels.quiet import cast
 from tinygrad_cg_kernels.ranges import Compound, Ranged
 from tinygrad_cg_kernels.reduce import Reduction

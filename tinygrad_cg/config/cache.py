@@ -1,6 +1,6 @@
 """What compiled programs leave on disk and in memory."""
 
-from tinygrad_cg_kernels import generated
+from tinygrad_cg_kernels import generated, memory
 
 from ..function import buffers
 
@@ -13,7 +13,9 @@ def clear_cache() -> None:
     Programs of this process, and of others, stay in use; later ones are compiled anew. They are
     in the folder TINYGRAD_CG_CACHE_DIR (by default the user's cache folder), where those that
     were not used for longest make way beyond TINYGRAD_CG_CACHE_LIMIT bytes (256 MiB). The
-    operations' own kernels stay. The memory that programs keep between calls is freed.
+    operations' own kernels stay. What is kept of memory, by programs between
+    calls and for large arrays to come, is freed.
     """
     generated.clear_cache()
     buffers.clear()
+    memory.clear()

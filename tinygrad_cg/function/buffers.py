@@ -1,8 +1,8 @@
-"""The memory of arrays inside programs, which nobody outside sees, is kept between calls.
+"""The memory of small arrays inside programs, which nobody outside sees, is kept between calls.
 
-Small ones lie together, each program's for itself, so that a call neither makes nor frees them.
-Large ones are lent out of a store for all programs: pages that are new to the process cost more
-than a kernel takes to fill them. What lies between is made and freed in each call.
+They lie together, each program's for itself, so that a call neither makes nor frees them. Others
+are made and freed in each call; where the memory of large ones comes from, the kernels' `memory`
+knows.
 """
 
 from __future__ import annotations
@@ -16,19 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinygrad_cg_kernels.locks import ForkLock
+from tinygrad_cg_kernels.memory import LINE
 
 SMALL = 2**17
 """Bytes of an array that is kept between calls, at most. To make and to free one takes 0.25 us
 whatever its size: beyond, that is nothing beside what is done with it."""
 KEPT = 2**20
 """Bytes that a program keeps at most."""
-LINE = 64
-"""Bytes that arrays are aligned to: tanh(x) @ w took 11 ms rather than 14, x of 76 MB."""
-LARGE = 2**24
-"""Bytes of an array that is lent, at least. Above 32 MiB the system takes back what is freed."""
-LIMIT = 2**28
-"""Bytes that the store holds at most."""
 
 
 class Span(NamedTuple):
@@ -71,27 +65,21 @@ class Scratch:
     def _made(self) -> tuple[np.ndarray, ...]:
         memory = np.empty(self.size + LINE, np.uint8)
         pairs = zip(self._spans, self._places, strict=True)
-        return tuple(_within(memory, place, one.shape, one.dtype) for one, place in pairs)
+        start = -memory.ctypes.data % LINE  # the first whole line
+        return tuple(np.ndarray(one.shape, one.dtype, memory, start + at) for one, at in pairs)
 
     def clear(self) -> None:
         """Free what is kept."""
         self._spare.clear()
 
 
-def _within(memory: np.ndarray, place: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array in a piece of memory, from the first whole line on."""
-    return np.ndarray(shape, dtype, memory, -memory.ctypes.data % LINE + place)
-
-
 _known: weakref.WeakSet[Scratch] = weakref.WeakSet()
 
 
 def clear() -> None:
-    """Free all that is kept."""
+    """Free what all programs keep."""
     for scratch in list(_known):
         scratch.clear()
-    with _lock:
-        _store.clear()
 
 
 def places(spans: Sequence[Span]) -> tuple[list[int], int]:
@@ -117,31 +105,3 @@ def places(spans: Sequence[Span]) -> tuple[list[int], int]:
         chosen[i] = slot
     starts = np.cumsum([0, *sizes]).tolist()
     return [starts[chosen[i]] for i in range(len(spans))], starts[-1]
-
-
-# The store ---------------------------------------------------------------------------------------
-
-_store: list[np.ndarray] = []  # the latest last
-_lock = ForkLock()
-
-
-def borrow(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array whose elements may be anything. One that is not given back is freed as any other."""
-    size = prod(shape) * dtype.itemsize + LINE
-    with _lock:
-        fitting = [one for one in range(len(_store)) if size <= _store[one].size <= 2 * size]
-        place = min(fitting, key=lambda one: _store[one].size, default=None)
-        memory = np.empty(size, np.uint8) if place is None else _store.pop(place)
-    return _within(memory, 0, shape, dtype)
-
-
-def give_back(array: np.ndarray) -> None:
-    """Keep the memory of an array that was borrowed, and is no longer used."""
-    memory = array.base
-    assert isinstance(memory, np.ndarray)
-    if memory.size > LIMIT:
-        return
-    with _lock:
-        _store.append(memory)
-        while sum(one.size for one in _store) > LIMIT:
-            del _store[0]

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy import empty
 
-from tinygrad_cg_kernels import generated, threads
+from tinygrad_cg_kernels import generated, memory, threads
 
-from .buffers import borrow, give_back
 from .fuse import Fusion, folding
 from .generate import Block
 from .graph import Graph, Part, Value
@@ -54,8 +54,8 @@ class Program:
         self._fed = {
             behind(one) for node in fusion.nodes if node.kind == "host" for one in node.operands
         }
-        self._scope: dict[str, Any] = {"empty": empty, "plain": _plain, "array": np.array}
-        self._scope |= {"borrow": borrow, "give_back": give_back}
+        self._scope: dict[str, Any] = {"empty": empty, "large": memory.empty}
+        self._scope |= {"plain": _plain, "array": np.array}
         self._steps = Steps()
         self._plan()
         names = ", ".join([f"x{place}" for place in range(inputs)])
@@ -197,7 +197,8 @@ class Program:
         for node in nodes:
             name, shape = self._name(node), self._shape(node)
             texts = self._bind(f"shape_{name}", shape), self._bind(f"type_{name}", node.dtype)
-            self._steps.empty(name, shape, node.dtype, f"{name} = empty({', '.join(texts)})")
+            maker = "large" if prod(shape) * node.dtype.itemsize >= memory.LARGE else "empty"
+            self._steps.empty(name, shape, node.dtype, f"{name} = {maker}({', '.join(texts)})")
 
     def _small(self, segment: Segment, place: int, written: list[Node]) -> None:
         """One compiled function, given the arrays it reads and new ones that it writes."""

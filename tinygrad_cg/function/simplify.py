@@ -144,7 +144,21 @@ def _neutral(number: float, sides: tuple[int, ...]) -> Callable[[Value], Value |
 
 def _add(value: Value) -> Value | None:
     zero = -0.0 if value.dtype.kind in "fc" else 0
-    return _neutral(zero, (0, 1))(value)
+    return _neutral(zero, (0, 1))(value) or _put_together(value)
+
+
+def _put_together(value: Value) -> Value | None:
+    """Two gradients of the same part of an array are added before they are put into zeros."""
+    x, y = value.inputs
+    put = x.primitive
+    if put is None or put is not y.primitive or put.name != "getitem_adjoint":
+        return None
+    if any(isinstance(part, np.ndarray) for part in x.params["key"]):  # places may repeat
+        return None
+    parts = [x.inputs[0], y.inputs[0]]
+    if frozen(x.params) != frozen(y.params) or parts[0].aval != parts[1].aval:
+        return None
+    return operation(put, [operation(OPS["add"], parts, {})], x.params)
 
 
 def _operand(value: Value) -> Value:

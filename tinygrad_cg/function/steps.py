@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from .buffers import KEPT, LARGE, SMALL, Scratch, Span, places
+from .buffers import KEPT, SMALL, Scratch, Span, places
 
 _ARRAY = re.compile(r"\b[vx]\d+\b")
 _MAKES = re.compile(r"(v\d+, )*v\d+,? = ")
@@ -56,10 +56,7 @@ class Steps:
         ]
         small = [one for one in inner if one.size <= SMALL]
         kept = small if small and places(small)[1] <= KEPT else []
-        borrowed = [one for one in inner if one.size >= LARGE]
-        for one in borrowed:
-            self.lines[one.first] = self.lines[one.first].replace("empty(", "borrow(")
-        lines = self._released(returned, {one.name for one in kept}, borrowed)
+        lines = self._released(returned, {one.name for one in kept})
         result = ", ".join(results)
         if not kept:
             return [*lines, f"return [{result}]"], None
@@ -78,7 +75,7 @@ class Steps:
                 last[one] = max(last[one], last[view])
         return last
 
-    def _released(self, returned: set[str], kept: set[str], borrowed: list[Span]) -> list[str]:
+    def _released(self, returned: set[str], kept: set[str]) -> list[str]:
         """The lines, and after its last use the release of each array that one of them made."""
         dropped = {self._empty[name][0] for name in kept}
         made, last = set(), {}
@@ -86,19 +83,13 @@ class Steps:
             if found := _MAKES.match(line):
                 made.update(found[0].removesuffix(" = ").rstrip(",").split(", "))
             last.update(dict.fromkeys(_ARRAY.findall(line), place))
-        after: dict[int, list[str]] = {}
-        for one in borrowed:
-            after.setdefault(one.last, []).append(f"give_back({one.name})")
-            after[one.last].append(f"del {one.name}")
-        others = made - returned - kept - {one.name for one in borrowed}
+        others = made - returned - kept
         unused: dict[int, list[str]] = {}
         for name, place in last.items():
             if name in others and place + 1 < len(self.lines):
                 unused.setdefault(place, []).append(name)
-        for place, names in unused.items():
-            after.setdefault(place, []).append(f"del {', '.join(names)}")
         lines: list[str] = []
         for place, line in enumerate(self.lines):
             lines += [] if place in dropped else [line]
-            lines += after.get(place, [])
+            lines += [f"del {', '.join(unused[place])}"] if place in unused else []
         return lines
