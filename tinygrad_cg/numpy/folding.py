@@ -40,7 +40,7 @@ from ..ops.shape import (
 )
 from ..tensor import Tensor
 from .moving import diagonal, moveaxis
-from .reading import _array, _real, _summed
+from .reading import _array, _as, _real, _summed
 
 __all__ = [
     "apply_along_axis",
@@ -132,8 +132,9 @@ def nanprod(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = Fal
 
 def nanmean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
     """The mean of elements over axes, NaN left out; NaN where nothing is left."""
-    x = _real(a)
-    x = x if dtype is None else cast(x, np.dtype(dtype))
+    x = _as(_real(a), dtype)
+    if x.dtype == np.float16:  # it may hold neither the sum nor the count
+        return cast(nanmean(x, axis, np.float32, keepdims=keepdims), x.dtype)
     return divide(nansum(x, axis, keepdims=keepdims), _count(x, axis, keepdims))
 
 
@@ -146,8 +147,9 @@ def nanvar(
     a: Any, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False
 ) -> Tensor:
     """The variance of elements over axes, NaN left out; divided by their number less `ddof`."""
-    x = _real(a)
-    x = x if dtype is None else cast(x, np.dtype(dtype))
+    x = _as(_real(a), dtype)
+    if x.dtype == np.float16:
+        return cast(nanvar(x, axis, np.float32, ddof=ddof, keepdims=keepdims), x.dtype)
     missing = isnan(x)
     apart = where(missing, 0, subtract(x, nanmean(x, axis, keepdims=True)))
     total = reduce_sum(real(multiply(apart, conj(apart))), axis, keepdims)
@@ -159,7 +161,10 @@ def nanstd(
     a: Any, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False
 ) -> Tensor:
     """The standard deviation of elements over axes: the square root of `nanvar`."""
-    return sqrt(nanvar(a, axis, dtype, ddof=ddof, keepdims=keepdims))
+    x = _as(_real(a), dtype)
+    if x.dtype == np.float16:
+        return cast(nanstd(x, axis, np.float32, ddof=ddof, keepdims=keepdims), x.dtype)
+    return sqrt(nanvar(x, axis, ddof=ddof, keepdims=keepdims))
 
 
 def nanmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
