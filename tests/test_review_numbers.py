@@ -245,3 +245,54 @@ def test_curvature_of_a_norm_where_an_element_is_zero(values):
             y = tf.norm(x)
         slope = inner.gradient(y, x)[1]
     np.testing.assert_allclose(outer.gradient(slope, x), [0, 1 / 3], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["diag", "diagflat", "tril", "triu"])
+def test_triangles_of_bools_are_masks(name):
+    """As integers they would be indices."""
+    x = np.array([True, False, True])
+    found = getattr(tf.numpy, name)(tf.constant(x))
+    np.testing.assert_array_equal(found.numpy(), getattr(np, name)(x), strict=True)
+
+
+def test_vecdot_of_bools_is_whether_any_holds():
+    x = np.array([[True, True], [False, True]])
+    found = tf.numpy.vecdot(tf.constant(x), tf.constant(~x[:1]))
+    np.testing.assert_array_equal(found.numpy(), np.vecdot(x, ~x[:1]), strict=True)
+
+
+def test_gradient_keeps_the_order_of_its_axes():
+    x = np.random.default_rng(0).normal(size=(3, 4, 5))
+    for axes, spacing in (((1, 0), (2.0, 3.0)), ((-1, 0, 1), (2.0, 3.0, np.arange(4.0) ** 2))):
+        found = tf.numpy.gradient(tf.constant(x), *spacing, axis=axes)
+        for one, wanted in zip(found, np.gradient(x, *spacing, axis=axes), strict=True):
+            np.testing.assert_allclose(one, wanted, rtol=1e-12, atol=1e-14)
+
+
+def test_no_difference_takes_no_edges():
+    x = np.arange(3.0)
+    found = tf.numpy.diff(tf.constant(x), 0, prepend=1.0, append=[1.0, 2.0])
+    np.testing.assert_array_equal(found, np.diff(x, 0, prepend=1.0, append=[1.0, 2.0]))
+
+
+def test_integral_of_large_integers():
+    y = np.array([2**40 + 1, 2**40 + 3, 2**40 + 7])
+    found = tf.numpy.trapezoid(tf.constant(y))
+    np.testing.assert_array_equal(found.numpy(), np.trapezoid(y), strict=True)
+
+
+def test_covariance_of_one_observation_of_several_variables():
+    x = np.array([[1.0, 2.0, 4.0]])
+    found = tf.numpy.cov(tf.constant(x), rowvar=False, bias=True)
+    np.testing.assert_array_equal(found, np.zeros((3, 3)))
+
+
+def test_limits_that_cross_have_one_gradient():
+    """Where low > high the value is high: nothing depends on x or low."""
+    x, low, high = (tf.constant(np.array(v)) for v in ([0.0, 5, -5], [1.0] * 3, [-1.0] * 3))
+    with tf.GradientTape() as tape:
+        tape.watch([x, low, high])
+        y = tf.clip_by_value(x, low, high)
+    np.testing.assert_array_equal(y, high)
+    for found, wanted in zip(tape.gradient(y, [x, low, high]), (0, 0, 1), strict=True):
+        np.testing.assert_array_equal(found, [wanted] * 3)

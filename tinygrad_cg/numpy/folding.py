@@ -254,6 +254,8 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     if n < 0:
         raise ValueError(f"diff: n must not be negative, got {n}")
     place = normalize_axis("diff", axis, x.ndim)
+    if not n:
+        return x
     x = (
         concatenate([_edge(prepend, x, place), x, _edge(append, x, place)], place)
         if (prepend is not None or append is not None)
@@ -277,7 +279,7 @@ def _edge(values: Any, x: Tensor, axis: int) -> Tensor:
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     """The integral of samples `y` along `axis`, at `x` or in steps `dx`: the trapezoidal rule."""
-    y = _array(y)
+    y = _real(y)
     place = normalize_axis("trapezoid", axis, y.ndim)
     if x is None:
         steps = dx
@@ -299,6 +301,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     """
     x = _real(f)
     axes = normalize_axes("gradient", axis, x.ndim)
+    if len(axes) > 1 and axis is not None:  # in their own order
+        axes = tuple([normalize_axis("gradient", i, x.ndim) for i in axis])
     spacings = varargs * len(axes) if len(varargs) == 1 and not np.ndim(varargs[0]) else varargs
     if varargs and len(spacings) != len(axes):
         raise TypeError(f"gradient: {len(varargs)} spacings for {len(axes)} axes")
@@ -401,7 +405,7 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: An
     """
     x = _observed(m, rowvar)
     if y is not None:
-        x = concatenate([x, _observed(y, rowvar)])
+        x = concatenate([x, _observed(y, rowvar or np.shape(y)[:1] == (1,))])  # as NumPy does
     apart = subtract(x, reduce_mean(x, 1, keepdims=True))
     taken = (0 if bias else 1) if ddof is None else ddof
     product = matmul(apart, apart, adjoint_y=True)
@@ -414,7 +418,7 @@ def _observed(m: Any, rowvar: bool) -> Tensor:
         raise InvalidArgumentError(f"cov: needs 1 or 2 dimensions, got {x.ndim}")
     if x.ndim < 2:
         return reshape(x, (1, -1))
-    return x if rowvar or x.shape[0] == 1 else transpose(x)
+    return x if rowvar else transpose(x)
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Tensor:
