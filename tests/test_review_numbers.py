@@ -296,3 +296,10 @@ def test_limits_that_cross_have_one_gradient():
     np.testing.assert_array_equal(y, high)
     for found, wanted in zip(tape.gradient(y, [x, low, high]), (0, 0, 1), strict=True):
         np.testing.assert_array_equal(found, [wanted] * 3)
+
+
+@pytest.mark.parametrize("jit", [True, False])
+def test_programs_refuse_input_as_operations_do(jit):
+    program = tf.function(lambda x: tf.reduce_min(x, 0) * 2.0, jit_compile=jit)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="min of an empty axis"):
+        program(tf.zeros((0, 2)))
