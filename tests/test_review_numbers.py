@@ -303,3 +303,24 @@ def test_programs_refuse_input_as_operations_do(jit):
     program = tf.function(lambda x: tf.reduce_min(x, 0) * 2.0, jit_compile=jit)
     with pytest.raises(tf.errors.InvalidArgumentError, match="min of an empty axis"):
         program(tf.zeros((0, 2)))
+
+
+def test_gradient_of_a_convolution_in_groups_of_no_images():
+    x, filters = tf.zeros((0, 4, 4, 2)), tf.ones((2, 2, 1, 4))
+    with tf.GradientTape() as tape:
+        tape.watch([x, filters])
+        y = tf.nn.conv2d(x, filters, 1, "SAME")
+    found = tape.gradient(y, [x, filters])
+    assert [tuple(one.shape) for one in found] == [(0, 4, 4, 2), (2, 2, 1, 4)]
+    assert not found[1].numpy().any()
+
+
+def test_cross_entropy_with_distributions_of_more_axes():
+    """The axis is that of the scores."""
+    rng = np.random.default_rng(0)
+    labels, logits = rng.dirichlet(np.ones(3), (2, 4)).swapaxes(1, 2), rng.normal(size=(3, 4))
+    chances = logits - np.log(np.exp(logits).sum(0))
+    found = tf.nn.softmax_cross_entropy_with_logits(labels, logits, axis=0)
+    np.testing.assert_allclose(found, -(labels * chances).sum(1), rtol=1e-12)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"softmax_cross_entropy: .*\(2,\)"):
+        tf.nn.softmax_cross_entropy_with_logits(tf.zeros(2), tf.zeros(3))
