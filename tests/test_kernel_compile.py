@@ -1,17 +1,20 @@
 """The disk cache, in processes of its own, and what kernels are made of."""
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
+from numba.core.compiler_lock import global_compiler_lock
 
 from tinygrad_cg_kernels import compile as build
-from tinygrad_cg_kernels import math
+from tinygrad_cg_kernels import generated, math
 from tinygrad_cg_kernels.loops import Elementwise
 
 KERNELS = Path(build.__file__).parent.parent
@@ -218,3 +221,45 @@ def test_a_numba_without_entry_points_serves_through_the_dispatcher():
     dispatcher = Dispatcher()
     assert build.entry(dispatcher, 1) is dispatcher
     assert dispatcher.compiled == (1,)
+
+
+@pytest.mark.parametrize("left", [b"", b"\x80\x05damaged"], ids=["emptied", "cut"])
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+def test_damaged_files_in_the_cache_are_made_anew(tmp_path, kind, left):
+    """A full disk or a crash may leave them."""
+    run(SMALL, TINYGRAD_CG_CACHE_DIR=str(tmp_path))
+    for path in tmp_path.rglob(f"*.{kind}"):
+        path.write_bytes(left)
+    assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(tmp_path)) != "0"
+    assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(tmp_path)) == "0"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("lock", [global_compiler_lock, generated._lock], ids=["Numba's", "texts'"])
+def test_a_child_forked_while_a_thread_compiles_may_compile(lock):
+    held = threading.Event()
+
+    def hold():
+        with lock:
+            held.set()
+            time.sleep(0.3)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if not child:
+        with lock:
+            os._exit(0)
+    thread.join()
+    for _ in range(500):
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        time.sleep(0.02)
+    else:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        pytest.fail("the child hangs")
+    assert status == 0

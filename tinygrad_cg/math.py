@@ -81,8 +81,7 @@ _TABLE = """
     reduce_any(input_tensor, axis=None, keepdims=False, name=None)
         = reduce_any(input_tensor, axis, keepdims)
     reduce_euclidean_norm(input_tensor, axis=None, keepdims=False, name=None)
-        = sqrt(reduce_sum(square(input_tensor), axis, keepdims))
-        # The square root of the sum of squares over axes.
+        = reduce_euclidean_norm(input_tensor, axis, keepdims)
     reduce_logsumexp(input_tensor, axis=None, keepdims=False, name=None)
         = reduce_logsumexp(input_tensor, axis, keepdims)
     reduce_max(input_tensor, axis=None, keepdims=False, name=None)

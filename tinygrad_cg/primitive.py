@@ -171,6 +171,19 @@ def _of_input(primitive: Primitive, error: ValueError) -> ValueError:
     return InvalidArgumentError(str(error))
 
 
+def runner(primitive: Primitive, params: dict[str, Any]) -> Callable[..., Any]:
+    """The operation on arrays, which refuses what `apply` refuses, as it does."""
+    run = primitive.run
+
+    def call(*arrays: Any) -> Any:
+        try:
+            return run(*arrays, **params)
+        except ValueError as error:
+            raise _of_input(primitive, error) from None
+
+    return call
+
+
 def _process(frame: Frame, primitive: Primitive, inputs: tuple, params: dict) -> Any:
     """Let the transformation below this run of tapes carry the call out, with itself and all
     inner levels switched off."""

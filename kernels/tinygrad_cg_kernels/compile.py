@@ -23,6 +23,9 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.caching import FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.errors import NumbaError
 from numba.extending import intrinsic, overload, register_jitable
 
 from tinygrad_cg_kernels.locks import ForkLock
@@ -55,6 +58,12 @@ each function by default, takes a sixth of the time."""
 
 _config: Any = numba.config
 _lock = ForkLock()
+if hasattr(os, "register_at_fork"):  # Numba's own lock: no other thread may be compiling
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )
 
 
 def _user_cache() -> Path:
@@ -152,6 +161,17 @@ def is_ours(function: Callable) -> bool:
     return module.partition(".")[0] == __name__.partition(".")[0] or module.startswith(GENERATED)
 
 
+def _mended(compile: Callable[[], Any], forget: Callable[[], None]) -> Any:
+    """What `compile` gives, after `forget` if a crash left damaged files in the cache."""
+    try:
+        return compile()
+    except (NumbaError, OSError, RuntimeError):
+        raise
+    except Exception:  # pickle raises whatever it comes upon
+        forget()
+        return compile()
+
+
 def _decorated(decorator: Callable, function: Callable, cached: bool) -> Any:
     """Apply a Numba decorator, with the disk cache where a folder can be written."""
     folder = cache_folder() if cached else None
@@ -161,7 +181,9 @@ def _decorated(decorator: Callable, function: Callable, cached: bool) -> Any:
         previous = _config.CACHE_DIR
         _config.CACHE_DIR = str(folder)
         try:
-            return decorator(cache=True)(function)
+            return _mended(
+                lambda: decorator(cache=True)(function), lambda: FunctionCache(function).flush()
+            )
         except (OSError, RuntimeError):  # the disk is full, or the source file was just deleted
             return decorator()(function)
         finally:
@@ -221,7 +243,7 @@ def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
     """
     with _lock:
         with contextlib.suppress(OSError):  # compiled, but not cached: the disk is full
-            dispatcher.compile(argument_types)
+            _mended(lambda: dispatcher.compile(argument_types), lambda: dispatcher._cache.flush())
         try:
             return dispatcher.overloads[argument_types].entry_point
         except (AttributeError, KeyError):

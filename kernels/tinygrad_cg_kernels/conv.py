@@ -322,7 +322,7 @@ def _spread_alone(
     images = _inside(taps.images, size, geometry)
     if outputs == groups:
         return images
-    return quietly(np.add.reduce, images.reshape(*images.shape[:3], groups, -1), 4)
+    return quietly(np.add.reduce, images.reshape(*images.shape[:3], groups, outputs // groups), 4)
 
 
 def _fold_alone(

@@ -12,7 +12,6 @@ import linecache
 import os
 import sys
 import tempfile
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -27,12 +26,13 @@ from numba.extending import intrinsic
 
 from tinygrad_cg_kernels import compile as build
 from tinygrad_cg_kernels.compile import jitable, make_array, populate_array
+from tinygrad_cg_kernels.locks import ForkLock
 
 PREFIX = build.GENERATED
 LIMIT = 256 * 2**20
 """Bytes of generated files and their compiled code, by default: the oldest go first."""
 
-_lock = threading.Lock()
+_lock = ForkLock()
 _modules: dict[str, ModuleType] = {}
 _made: dict[Any, Any] = {}
 

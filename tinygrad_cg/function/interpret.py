@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ..primitive import runner
 from .graph import Graph, Part, Value
 
 
@@ -41,7 +42,7 @@ def _compute(value: Value, known: dict) -> object:
     if isinstance(value, Part):
         return operands[0][value.index]
     assert value.primitive is not None
-    return value.primitive.run(*operands, **value.params)
+    return runner(value.primitive, value.params)(*operands)
 
 
 def _own(array: object, value: Value, taken: set[int]) -> np.ndarray:

@@ -17,6 +17,7 @@ from numpy import empty
 
 from tinygrad_cg_kernels import generated, memory, threads
 
+from ..primitive import runner
 from .fuse import Fusion, folding
 from .generate import Block
 from .graph import Graph, Part, Value
@@ -334,17 +335,12 @@ def _runner(node: Node) -> Callable[..., Any]:
         return lambda whole: whole[index]
     if isinstance(value, Value):
         assert value.primitive is not None
-        run, params = value.primitive.run, value.params
-        return _with(run, params) if params else run
+        return runner(value.primitive, value.params)
     if value[0] == "positions":
         return lambda indices: positions(indices, *value[1:])
     if value[0] == "expand":
         return lambda x: np.array(np.broadcast_to(x, node.shape))
     return lambda x: _padded(x, node.size, value[1])
-
-
-def _with(run: Callable[..., Any], params: dict[str, Any]) -> Callable[..., Any]:
-    return lambda *arrays: run(*arrays, **params)
 
 
 def _padded(x: np.ndarray, size: int, start: int) -> np.ndarray:

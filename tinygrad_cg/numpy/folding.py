@@ -40,7 +40,7 @@ from ..ops.shape import (
 )
 from ..tensor import Tensor
 from .moving import diagonal, moveaxis
-from .reading import _array, _real, _summed
+from .reading import _array, _as, _real, _summed
 
 __all__ = [
     "apply_along_axis",
@@ -132,8 +132,9 @@ def nanprod(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = Fal
 
 def nanmean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
     """The mean of elements over axes, NaN left out; NaN where nothing is left."""
-    x = _real(a)
-    x = x if dtype is None else cast(x, np.dtype(dtype))
+    x = _as(_real(a), dtype)
+    if x.dtype == np.float16:  # it may hold neither the sum nor the count
+        return cast(nanmean(x, axis, np.float32, keepdims=keepdims), x.dtype)
     return divide(nansum(x, axis, keepdims=keepdims), _count(x, axis, keepdims))
 
 
@@ -146,8 +147,9 @@ def nanvar(
     a: Any, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False
 ) -> Tensor:
     """The variance of elements over axes, NaN left out; divided by their number less `ddof`."""
-    x = _real(a)
-    x = x if dtype is None else cast(x, np.dtype(dtype))
+    x = _as(_real(a), dtype)
+    if x.dtype == np.float16:
+        return cast(nanvar(x, axis, np.float32, ddof=ddof, keepdims=keepdims), x.dtype)
     missing = isnan(x)
     apart = where(missing, 0, subtract(x, nanmean(x, axis, keepdims=True)))
     total = reduce_sum(real(multiply(apart, conj(apart))), axis, keepdims)
@@ -159,7 +161,10 @@ def nanstd(
     a: Any, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False
 ) -> Tensor:
     """The standard deviation of elements over axes: the square root of `nanvar`."""
-    return sqrt(nanvar(a, axis, dtype, ddof=ddof, keepdims=keepdims))
+    x = _as(_real(a), dtype)
+    if x.dtype == np.float16:
+        return cast(nanstd(x, axis, np.float32, ddof=ddof, keepdims=keepdims), x.dtype)
+    return sqrt(nanvar(x, axis, ddof=ddof, keepdims=keepdims))
 
 
 def nanmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
@@ -249,6 +254,8 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     if n < 0:
         raise ValueError(f"diff: n must not be negative, got {n}")
     place = normalize_axis("diff", axis, x.ndim)
+    if not n:
+        return x
     x = (
         concatenate([_edge(prepend, x, place), x, _edge(append, x, place)], place)
         if (prepend is not None or append is not None)
@@ -272,7 +279,7 @@ def _edge(values: Any, x: Tensor, axis: int) -> Tensor:
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     """The integral of samples `y` along `axis`, at `x` or in steps `dx`: the trapezoidal rule."""
-    y = _array(y)
+    y = _real(y)
     place = normalize_axis("trapezoid", axis, y.ndim)
     if x is None:
         steps = dx
@@ -294,6 +301,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     """
     x = _real(f)
     axes = normalize_axes("gradient", axis, x.ndim)
+    if len(axes) > 1 and axis is not None:  # in their own order
+        axes = tuple([normalize_axis("gradient", i, x.ndim) for i in axis])
     spacings = varargs * len(axes) if len(varargs) == 1 and not np.ndim(varargs[0]) else varargs
     if varargs and len(spacings) != len(axes):
         raise TypeError(f"gradient: {len(varargs)} spacings for {len(axes)} axes")
@@ -396,7 +405,7 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: An
     """
     x = _observed(m, rowvar)
     if y is not None:
-        x = concatenate([x, _observed(y, rowvar)])
+        x = concatenate([x, _observed(y, rowvar or np.shape(y)[:1] == (1,))])  # as NumPy does
     apart = subtract(x, reduce_mean(x, 1, keepdims=True))
     taken = (0 if bias else 1) if ddof is None else ddof
     product = matmul(apart, apart, adjoint_y=True)
@@ -409,7 +418,7 @@ def _observed(m: Any, rowvar: bool) -> Tensor:
         raise InvalidArgumentError(f"cov: needs 1 or 2 dimensions, got {x.ndim}")
     if x.ndim < 2:
         return reshape(x, (1, -1))
-    return x if rowvar or x.shape[0] == 1 else transpose(x)
+    return x if rowvar else transpose(x)
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Tensor:

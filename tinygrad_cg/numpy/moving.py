@@ -196,7 +196,7 @@ def diag(v: Any, k: int = 0) -> Tensor:
     places = np.clip(np.arange(size) - max(k, 0), 0, max(x.shape[0] - 1, 0))
     if not x.shape[0]:
         return constant(np.zeros((size, size), x.dtype))
-    return where(np.eye(size, k=k, dtype=bool), getitem(x, (places,)), 0)
+    return where(np.eye(size, k=k, dtype=bool), getitem(x, (places,)), x.dtype.type(0))
 
 
 def diagflat(v: Any, k: int = 0) -> Tensor:
@@ -212,13 +212,13 @@ def tri(N: int, M: Any = None, k: int = 0, dtype: Any = float) -> Tensor:
 def tril(m: Any, k: int = 0) -> Tensor:
     """The matrices of `m` with zeros above the diagonal `k`."""
     x = _array(m)
-    return where(np.tri(*_last_two(x), k=k, dtype=bool), x, 0)
+    return where(np.tri(*_last_two(x), k=k, dtype=bool), x, x.dtype.type(0))
 
 
 def triu(m: Any, k: int = 0) -> Tensor:
     """The matrices of `m` with zeros below the diagonal `k`."""
     x = _array(m)
-    return where(np.tri(*_last_two(x), k=k - 1, dtype=bool), 0, x)
+    return where(np.tri(*_last_two(x), k=k - 1, dtype=bool), x.dtype.type(0), x)
 
 
 def _last_two(x: Tensor) -> tuple[int, int]:

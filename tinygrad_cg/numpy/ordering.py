@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..convert import is_tensor
 from ..errors import InvalidArgumentError
 from ..ops.define import normalize_axes
-from ..ops.elementwise import add, divide, equal, isnan, multiply, subtract, where
+from ..ops.elementwise import add, divide, equal, isfinite, isnan, multiply, subtract, where
 from ..ops.indexing import getitem
 from ..ops.shape import cast, reshape, split_at
 from ..ops.sorting import sort
@@ -83,14 +82,13 @@ def quantile(
     """
     if method != "linear":
         raise ValueError(f"quantile: method must be 'linear' on tensors, got {method!r}")
-    x = _real(a)
-    shares = cast(_array(q), x.dtype) if is_tensor(q) else _array(np.asarray(q, x.dtype))
+    x, shares = _real(a), cast(_array(q), np.float64)
     limits = np.asarray(shares)
     if not ((limits >= 0) & (limits <= 1)).all():
         raise ValueError("quantile: q must be between 0 and 1 (percentile: between 0 and 100)")
     axes = normalize_axes("quantile", axis, x.ndim)
     rows = _rows(x, axes)
-    found = _between(sort(rows), multiply(shares, rows.shape[-1] - 1))
+    found = cast(_between(sort(rows), multiply(shares, rows.shape[-1] - 1)), x.dtype)
     found = moveaxis(found, list(range(-shares.ndim, 0)), list(range(shares.ndim)))
     if not keepdims:
         return found
@@ -115,8 +113,11 @@ def _between(rows: Tensor, places: Tensor) -> Tensor:
     low = getitem(rows, (Ellipsis, index))
     high = getitem(rows, (Ellipsis, np.minimum(index + 1, last)))
     share = subtract(places, index.astype(places.dtype))
-    apart = where(equal(low, high), 0, subtract(high, low))  # two infinities are not apart
-    found = add(low, multiply(share, apart))
+    apart = subtract(high, low)
+    near = isfinite(apart)
+    inside = add(low, multiply(share, where(near, apart, 0)))
+    both = add(multiply(subtract(1, share), low), multiply(share, high))
+    found = where(near, inside, where(equal(share, 0), low, both))
     largest = getitem(rows, (Ellipsis, -1))
     spoiled = reshape(isnan(largest), (*largest.shape, *[1] * places.ndim))
     return where(spoiled, np.nan, found)

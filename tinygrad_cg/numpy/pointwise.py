@@ -196,7 +196,13 @@ def divmod(x1: Any, x2: Any, /) -> tuple[Tensor, Tensor]:
 
 def fmod(x1: Any, x2: Any, /) -> Tensor:
     """What `x1` leaves when divided by `x2`, with the sign of `x1`; the operands broadcast."""
-    x, y = convert_operands(_pair(x1, x2))
+    tensors = convert_operands(_pair(x1, x2))
+    dtype = promote(*[tensor.dtype for tensor in tensors])
+    x, y = (cast(tensor, dtype) for tensor in tensors)
+    if dtype.kind in "biu":  # no -x, which may not fit
+        rest = remainder(x, y)
+        across = logical_and(not_equal(rest, 0), not_equal(less(x, 0), less(y, 0)))
+        return where(across, subtract(rest, y), rest)
     sign = _sign_of(x)
     return multiply(remainder(multiply(x, sign), multiply(y, _sign_of(y))), sign)
 

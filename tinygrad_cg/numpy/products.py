@@ -14,7 +14,7 @@ from ..ops.define import normalize_axis
 from ..ops.elementwise import add, multiply, subtract
 from ..ops.indexing import getitem
 from ..ops.linalg import matvec, tensordot
-from ..ops.reductions import reduce_sum
+from ..ops.reductions import reduce_any, reduce_sum
 from ..ops.shape import broadcast_to, cast, concatenate, expand_dims, reshape, stack
 from ..tensor import Tensor
 from .joining import atleast_1d
@@ -72,7 +72,8 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
         raise InvalidArgumentError(
             f"vecdot: shapes {tuple(x.shape)} and {tuple(y.shape)} differ along the folded axis"
         )
-    return reduce_sum(multiply(conj(x), y), -1)
+    fold = reduce_any if x.dtype == y.dtype == bool else reduce_sum
+    return fold(multiply(conj(x), y), -1)
 
 
 def vecmat(x1: Any, x2: Any, /) -> Tensor:

@@ -491,8 +491,8 @@ _clip = elementwise(
     "same",
     (
         lambda dy, x, low, high: where(logical_or(less(x, low), greater(x, high)), 0, dy),
-        lambda dy, x, low: where(less(x, low), dy, 0),
-        lambda dy, x, high: where(greater(x, high), dy, 0),
+        lambda dy, x, low, high: where(logical_and(less(x, low), less_equal(low, high)), dy, 0),
+        lambda dy, x, low, high: where(greater(maximum(x, low), high), dy, 0),
     ),
     reference=np.clip,
     samples=(Real(-2.0, 2.0, avoid=(-1.0, 1.0)), Real(-1.0, -1.0), Real(1.0, 1.0)),

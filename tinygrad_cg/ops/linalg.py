@@ -9,15 +9,15 @@ import numpy as np
 
 from tinygrad_cg_kernels import contract
 
-from ..convert import convert_operands, is_tensor, promote
+from ..convert import convert, convert_operands, is_tensor, promote
 from ..errors import InvalidArgumentError
 from ..primitive import Primitive, apply, register
 from ..tensor import Aval, Tensor
-from .complex import conj
-from .define import Case, as_int, as_shape, broadcast_shapes, normalize_axis
+from .complex import conj, imag, real
+from .define import Case, as_int, as_shape, broadcast_shapes, normalize_axes, normalize_axis
 from .elementwise import absolute, multiply, power
 from .reductions import euclidean_norm, reduce_max, reduce_sum
-from .shape import expand_dims, reshape, squeeze, swap_last, transpose
+from .shape import cast, expand_dims, reshape, squeeze, stack, swap_last, transpose
 
 
 def _matmul_aval(x: Aval, y: Aval) -> Aval:
@@ -153,11 +153,15 @@ def norm(x: Any, order: Any = "euclidean", axis: Any = None, keepdims: bool = Fa
     """The norm of vectors for any order; of matrices (two axes) the Euclidean one only.
 
     After ``tf.norm``: over all elements by default; `order` is "euclidean" ("fro"), 1, 2, inf,
-    or another number. Real for complex `x`. Raises InvalidArgumentError for other orders.
+    or another number. Real for complex `x`; integers become float64. Raises
+    InvalidArgumentError for other orders.
     """
-    size = absolute(x)
+    x = convert(x)
+    if x.dtype.kind in "biu":
+        x = cast(x, np.float64)
     if order in ("euclidean", "fro") or (order == 2 and not isinstance(axis, (tuple, list))):
-        return euclidean_norm(size, axis, keepdims)
+        return _euclidean(x, axis, keepdims)
+    size = absolute(x)
     if isinstance(axis, (tuple, list)):
         raise InvalidArgumentError(f"norm: of matrices only 'euclidean', got {order!r}")
     if isinstance(order, str) or order == 0:
@@ -167,6 +171,26 @@ def norm(x: Any, order: Any = "euclidean", axis: Any = None, keepdims: bool = Fa
     if order == np.inf:
         return reduce_max(size, axis, keepdims)
     return power(reduce_sum(power(size, order), axis, keepdims), 1 / order)
+
+
+def _euclidean(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
+    """No sizes of elements: their second derivatives are not those of their squares at 0."""
+    if x.dtype.kind != "c":
+        return euclidean_norm(x, axis, keepdims)
+    axes = (0, *[i + 1 for i in normalize_axes("norm", axis, x._data.ndim)])
+    found = euclidean_norm(stack([real(x), imag(x)], 0), axes, keepdims)
+    return squeeze(found, [0]) if keepdims else found
+
+
+def reduce_euclidean_norm(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The root of the sum of squared sizes of elements over axes; a complex `x` gives complex.
+
+    `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Integers
+    become float64. Raises InvalidArgumentError for an axis that `x` does not have.
+    """
+    x = convert(x)
+    found = norm(x, "euclidean", axis, keepdims)
+    return cast(found, x.dtype) if x.dtype.kind == "c" else found
 
 
 def _folded_axes(axes: Any, rank_x: int, rank_y: int) -> tuple[list[int], list[int]]:

@@ -10,7 +10,7 @@ from ..convert import convert
 from ..errors import InvalidArgumentError
 from ..primitive import apply
 from ..tensor import Tensor
-from .define import Case, as_int, move
+from .define import Case, broadcast_shapes, move, normalize_axis
 from .elementwise import multiply, negative
 from .indexing import gather
 from .reductions import log_softmax, reduce_sum
@@ -69,6 +69,10 @@ def softmax_cross_entropy(labels: Any, logits: Any, axis: Any = -1) -> Tensor:
     `logits`; the result has the logits' dtype. Raises InvalidArgumentError for shapes that do
     not.
     """
-    chances = log_softmax(logits, axis)
-    products = multiply(cast(labels, chances.dtype), chances)
-    return negative(reduce_sum(products, as_int("softmax_cross_entropy", "axis", axis)))
+    labels, logits = convert(labels), convert(logits)
+    rank = logits._data.ndim
+    place = normalize_axis("softmax_cross_entropy", axis, rank) - rank  # labels may have more axes
+    if labels._data.shape != logits._data.shape:
+        broadcast_shapes("softmax_cross_entropy", labels._data.shape, logits._data.shape)
+    chances = log_softmax(logits, place)
+    return negative(reduce_sum(multiply(cast(labels, chances.dtype), chances), place))
