@@ -15,11 +15,13 @@ from tinygrad_cg_kernels.compile import (
     bits,
     by_type,
     float_absolute,
+    float_copysign,
     float_fma,
     from_bits,
     inlined,
     jitable,
     like,
+    polynomial,
 )
 
 F = np.float32
@@ -260,6 +262,12 @@ LOG10E, LOG10E_TAIL = 0.4342944819032518, 1.098319650216765e-17
 LOG10E_32, LOG10E_TAIL_32 = F(0.4342944819), F(-1.010305e-08)
 LOG10_2_HI, LOG10_2_LO = 0.30102999566395283, 2.8363394551044964e-14  # HI has 42 bits
 LOG10_2_HI_32, LOG10_2_LO_32 = F(0.301025390625), F(4.605039e-06)  # HI has 13 bits
+LOG_SERIES = (LG1, LG2, LG3, LG4, LG5, LG6, LG7)
+LOG_SERIES_32 = tuple(map(float, (LG1_32, LG2_32, LG3_32, LG4_32)))
+LOG2_SERIES = tuple(LOG2E * c for c in LOG_SERIES)
+LOG2_SERIES_32 = tuple(LOG2E * c for c in LOG_SERIES_32)
+LOG10_SERIES = tuple(LOG10E * c for c in LOG_SERIES)
+LOG10_SERIES_32 = tuple(LOG10E * c for c in LOG_SERIES_32)
 SQRT_HALF_BITS = 0x3FE6A09E00000000
 SQRT_HALF_BITS_32 = np.int32(0x3F3504F3)
 MANTISSA = 0x000FFFFFFFFFFFFF
@@ -400,53 +408,44 @@ def _log_pair32(x):
 
 
 @jitable
-def _log_to_base(k_high, k_low, f, half_square, rest, factor, factor_low):
-    """k_high + k_low + log(1 + f) * (factor + factor_low), its product exact."""
+def _log_to_base(f, factor, factor_low, series, k_low):
+    """log(1 + f) * (factor + factor_low) + k_low; the series is that of the logarithm, scaled."""
     inlined()
-    near = f - half_square
-    lost = ((f - near) - half_square) + rest
-    part = near * factor
-    low = float_fma(near, factor, -part) + (lost * factor + near * factor_low)
-    high = k_high + part
-    return high + ((part - (high - k_high)) + (low + k_low))
+    s = f / (like(2, f) + f)
+    z = s * s
+    low = s * float_fma(f, factor, -z * polynomial(z, series)) - k_low
+    return float_fma(f, factor, float_fma(f, factor_low, -low))
 
 
 @jitable
 def _log2_64(x):
     inlined()
     k, f = _log_split64(x)
-    half_square, rest = _log_rest64(f)
-    value = _log_to_base(k, 0.0, f, half_square, rest, LOG2E, LOG2E_TAIL)
-    return log_edges(x, value)
+    return log_edges(x, k + _log_to_base(f, LOG2E, LOG2E_TAIL, LOG2_SERIES, 0.0))
 
 
 @jitable
 def _log2_32(x):
     inlined()
     k, f = _log_split32(x)
-    half_square, rest = _log_rest32(f)
-    value = _log_to_base(k, ZERO32, f, half_square, rest, LOG2E_32, LOG2E_TAIL_32)
-    return log_edges(x, value)
+    part = _log_to_base(f, LOG2E_32, LOG2E_TAIL_32, LOG2_SERIES_32, ZERO32)
+    return log_edges(x, k + part)
 
 
 @jitable
 def _log10_64(x):
     inlined()
     k, f = _log_split64(x)
-    half_square, rest = _log_rest64(f)
-    whole, part = k * LOG10_2_HI, k * LOG10_2_LO
-    value = _log_to_base(whole, part, f, half_square, rest, LOG10E, LOG10E_TAIL)
-    return log_edges(x, value)
+    part = _log_to_base(f, LOG10E, LOG10E_TAIL, LOG10_SERIES, k * LOG10_2_LO)
+    return log_edges(x, float_fma(k, LOG10_2_HI, part))
 
 
 @jitable
 def _log10_32(x):
     inlined()
     k, f = _log_split32(x)
-    half_square, rest = _log_rest32(f)
-    whole, part = k * LOG10_2_HI_32, k * LOG10_2_LO_32
-    value = _log_to_base(whole, part, f, half_square, rest, LOG10E_32, LOG10E_TAIL_32)
-    return log_edges(x, value)
+    part = _log_to_base(f, LOG10E_32, LOG10E_TAIL_32, LOG10_SERIES_32, k * LOG10_2_LO_32)
+    return log_edges(x, float_fma(k, LOG10_2_HI_32, part))
 
 
 @jitable
@@ -454,13 +453,12 @@ def log1p64(x):
     inlined()
     u = 1.0 + x
     k, m = _log_parts64(u)
-    lost = (1.0 - (u - x)) if k >= 2.0 else (x - (u - 1.0))
-    near = k == 0.0
-    value = _log_sum64(k, x if near else m - 1.0, 0.0 if near else lost / u)
+    back = u - 1.0
+    lost = (1.0 - (u - back)) + (x - back)
+    value = float_copysign(_log_sum64(k, m - 1.0, lost / u), x)
     value = value if x < INF else x
     value = NAN if x < -1.0 else value
-    value = -INF if x == -1.0 else value
-    return x if x == 0.0 else value
+    return -INF if x == -1.0 else value
 
 
 @jitable
@@ -468,13 +466,12 @@ def log1p32(x):
     inlined()
     u = ONE32 + x
     k, m = _log_parts32(u)
-    lost = (ONE32 - (u - x)) if k >= TWO32 else (x - (u - ONE32))
-    near = k == ZERO32
-    value = _log_sum32(k, x if near else m - ONE32, ZERO32 if near else lost / u)
+    back = u - ONE32
+    lost = (ONE32 - (u - back)) + (x - back)
+    value = float_copysign(_log_sum32(k, m - ONE32, lost / u), x)
     value = value if x < INF32 else x
     value = NAN32 if x < -ONE32 else value
-    value = -INF32 if x == -ONE32 else value
-    return x if x == ZERO32 else value
+    return -INF32 if x == -ONE32 else value
 
 
 def log(x):
