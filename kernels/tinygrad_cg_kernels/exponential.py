@@ -14,6 +14,7 @@ from numba import types
 from tinygrad_cg_kernels.compile import (
     bits,
     by_type,
+    estrin,
     float_absolute,
     float_copysign,
     float_fma,
@@ -32,7 +33,7 @@ ZERO32, HALF32, ONE32, TWO32 = F(0), F(0.5), F(1), F(2)
 # --- exp, expm1 -----------------------------------------------------------------------
 
 LOG2E = 1.4426950408889634
-LN2, LN2_TAIL, LN2_TAIL_32 = 0.6931471805599453, 2.3190468138462996e-17, F(-1.9046543e-9)
+LN2, LN2_TAIL = 0.6931471805599453, 2.3190468138462996e-17
 LN2_HI, LN2_LO = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 SHIFT = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer, in the low bits
 SHIFT_BITS = 0x4338000000000000
@@ -51,6 +52,16 @@ E3_32, E4_32, E5_32 = (
     F(0.00833331048488617),
     F(0.0013933649752289057),
     F(0.00019890991097781807),
+)
+# Minimax coefficients of (2**r - 1 - r log(2)) / r**2 for |r| <= 1/2.
+EXP2 = (
+    *(0.24022650695910133, 0.05550410866482169, 0.009618129107593661, 0.0013333558146386747),
+    *(0.0001540353045773436, 1.5252733862467906e-05, 1.3215434965788638e-06),
+    *(1.017804803581655e-07, 7.073837472959913e-09, 4.4572005358914045e-10),
+)
+EXP2_32 = (
+    *(0.24022650718688965, 0.055503617972135544, 0.009618022479116917),
+    *(0.0013390431413426995, 0.00015471820370294154),
 )
 
 
@@ -192,27 +203,26 @@ def expm1_32(x):
 
 
 @jitable
-def _exp2_real(x, low, high, ln2_low):
+def _exp2_real(x, low, high, coefficients):
     inlined()
     y = high if x > high else x
     y = low if y < low else y
     n, count = nearest(y)
-    part, ln2 = y - count, like(LN2, x)
-    r = part * ln2
-    t = (r * r) * exp_tail(r) + (float_fma(part, ln2, -r) + part * ln2_low)
-    return scaled(like(1, x) + (r + t), n)
+    part = y - count
+    tail = part * part * estrin(part, coefficients)
+    return scaled(like(1, x) + float_fma(part, like(LN2, x), tail), n)
 
 
 @jitable
 def _exp2_64(x):
     inlined()
-    return _exp2_real(x, -1080.0, 1025.0, LN2_TAIL)
+    return _exp2_real(x, -1080.0, 1025.0, EXP2)
 
 
 @jitable
 def _exp2_32(x):
     inlined()
-    return _exp2_real(x, F(-160.0), F(129.0), LN2_TAIL_32)
+    return _exp2_real(x, F(-160.0), F(129.0), EXP2_32)
 
 
 def exp(x):
