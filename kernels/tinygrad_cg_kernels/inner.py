@@ -22,7 +22,7 @@ from tinygrad_cg_kernels.dtypes import INT64
 from tinygrad_cg_kernels.interleave import interleaved
 from tinygrad_cg_kernels.pairs import flat2, into_x, into_x_scalar_y, into_y, scalar_x, scalar_y
 
-GUARDED = 512  # elements that are tested at a time
+GUARDED = 1024  # elements that are tested at a time
 BUFFER = 1024  # elements of strided operands that are packed at a time
 
 
@@ -68,10 +68,10 @@ def _into1(f, x):
 @jitable
 def _all_pass(test, x):
     vectorised()
-    failed = 0
+    failed = False
     for i in range(np.uintp(x.size)):
-        failed |= 0 if test(x[i]) else 1
-    return failed == 0
+        failed = failed | (not test(x[i]))
+    return not failed
 
 
 @jitable

@@ -35,8 +35,8 @@ ZERO32, HALF32, ONE32 = F(0), F(0.5), F(1)
 TWO_OVER_PI = 0.6366197723675814
 PIO2_1, PIO2_2, PIO2_3 = 1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33
 TWO_OVER_PI_32 = F(0.6366197723675814)
-PIO2_1_32, PIO2_2_32 = F(1.5707963705062866), F(-4.371138828673793e-08)
-PIO2_3_32 = F(-1.7151245100058819e-15)
+PIO2_1_32, PIO2_2_32 = F(1.5707963705062866), F(-4.371395334601402e-08)
+PIO2_3_32 = F(2.5633440682570896e-12)
 NEAR = 1.0e9
 NEAR_32 = F(8192.0)
 
@@ -88,16 +88,14 @@ def _near_turns64(x):
 
 @jitable
 def _near_turns32(x):
+    """The second part of pi / 2 is so short that n times it is exact, and so is `lost`."""
     inlined()
     shifted = x * TWO_OVER_PI_32 + SHIFT_32
     n = shifted - SHIFT_32
     first = float_fma(-n, PIO2_1_32, x)
-    second = n * PIO2_2_32
-    second_lost = float_fma(n, PIO2_2_32, -second)
-    high = first - second
-    back = high - first
-    lost = (first - (high - back)) - (second + back)
-    return bits(shifted), high, float_fma(-n, PIO2_3_32, lost - second_lost)
+    high = float_fma(-n, PIO2_2_32, first)
+    lost = float_fma(-n, PIO2_2_32, first - high)
+    return bits(shifted), high, float_fma(-n, PIO2_3_32, lost)
 
 
 @jitable
@@ -286,13 +284,13 @@ def _tan_tail64(x, y):
 
 @jitable
 def _tan_tail32(x, y):
+    """The derivative, of which few digits matter, is about 1 + 3/2 x**2."""
     inlined()
     z = x * x
     r = polynomial(z, TAN_32)
     cube = x * z
-    cube_lost = float_fma(x, z, -cube) + x * float_fma(x, x, -z)
-    tangent = x + cube * r
-    return cube * r + (cube_lost * r + (y + (tangent * tangent) * y))
+    lost = float_fma(x, float_fma(x, x, -z), float_fma(x, z, -cube))
+    return float_fma(cube, r, float_fma(lost, r, float_fma(F(1.5) * z, y, y)))
 
 
 def _sin_parts(x, y) -> Any:
