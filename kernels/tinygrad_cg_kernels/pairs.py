@@ -15,7 +15,7 @@ from tinygrad_cg_kernels.compile import jitable, span, vectorised, wide_vectors
 from tinygrad_cg_kernels.interleave import interleaved
 from tinygrad_cg_kernels.math import GUARDED_PAIRS
 
-BLOCK = 512  # elements that are tried at a time
+BLOCK = 1024  # elements that are tried at a time
 
 
 def item(x, i):
