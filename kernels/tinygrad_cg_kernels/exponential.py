@@ -284,6 +284,8 @@ MANTISSA = 0x000FFFFFFFFFFFFF
 MANTISSA_32 = np.int32(0x007FFFFF)
 SMALLEST_NORMAL = 2.2250738585072014e-308
 SMALLEST_NORMAL_32 = F(1.1754943508222875e-38)
+NORMAL_BITS, NORMAL_COUNT = 1 << 52, np.uint64(2046 << 52)
+NORMAL_BITS_32, NORMAL_COUNT_32 = np.int32(1 << 23), np.uint32(254 << 23)
 TWO_54 = 18014398509481984.0
 TWO_25 = F(33554432.0)
 
@@ -428,34 +430,85 @@ def _log_to_base(f, factor, factor_low, series, k_low):
 
 
 @jitable
-def _log2_64(x):
+def _to_base2_64(k, f):
     inlined()
-    k, f = _log_split64(x)
-    return log_edges(x, k + _log_to_base(f, LOG2E, LOG2E_TAIL, LOG2_SERIES, 0.0))
+    return k + _log_to_base(f, LOG2E, LOG2E_TAIL, LOG2_SERIES, 0.0)
 
 
 @jitable
-def _log2_32(x):
+def _to_base2_32(k, f):
     inlined()
-    k, f = _log_split32(x)
-    part = _log_to_base(f, LOG2E_32, LOG2E_TAIL_32, LOG2_SERIES_32, ZERO32)
-    return log_edges(x, k + part)
+    return k + _log_to_base(f, LOG2E_32, LOG2E_TAIL_32, LOG2_SERIES_32, ZERO32)
 
 
 @jitable
-def _log10_64(x):
+def _to_base10_64(k, f):
     inlined()
-    k, f = _log_split64(x)
     part = _log_to_base(f, LOG10E, LOG10E_TAIL, LOG10_SERIES, k * LOG10_2_LO)
-    return log_edges(x, float_fma(k, LOG10_2_HI, part))
+    return float_fma(k, LOG10_2_HI, part)
 
 
 @jitable
-def _log10_32(x):
+def _to_base10_32(k, f):
     inlined()
-    k, f = _log_split32(x)
     part = _log_to_base(f, LOG10E_32, LOG10E_TAIL_32, LOG10_SERIES_32, k * LOG10_2_LO_32)
-    return log_edges(x, float_fma(k, LOG10_2_HI_32, part))
+    return float_fma(k, LOG10_2_HI_32, part)
+
+
+def _to_base2(k, f) -> Any:
+    """The logarithm to base 2 of 2**k * (1 + f)."""
+
+
+def _to_base10(k, f) -> Any:
+    """The logarithm to base 10 of 2**k * (1 + f)."""
+
+
+by_type(_to_base2, {types.float64: _to_base2_64, types.float32: _to_base2_32})
+by_type(_to_base10, {types.float64: _to_base10_64, types.float32: _to_base10_32})
+
+
+@jitable
+def _log2_real(x):
+    inlined()
+    k, f = log_split(x)
+    return log_edges(x, _to_base2(k, f))
+
+
+@jitable
+def _log10_real(x):
+    inlined()
+    k, f = log_split(x)
+    return log_edges(x, _to_base10(k, f))
+
+
+@jitable
+def _log2_normal(x):
+    inlined()
+    k, m = _log_parts(x)
+    return _to_base2(k, m - like(1, x))
+
+
+@jitable
+def _log10_normal(x):
+    inlined()
+    k, m = _log_parts(x)
+    return _to_base10(k, m - like(1, x))
+
+
+@jitable
+def _normal64(x):
+    return np.uint64(bits(x) - NORMAL_BITS) < NORMAL_COUNT
+
+
+@jitable
+def _normal32(x):
+    return np.uint32(bits(x) - NORMAL_BITS_32) < NORMAL_COUNT_32
+
+
+@jitable
+def nowhere(x):
+    """The test of a type that has no fast version."""
+    return False
 
 
 @jitable
@@ -504,6 +557,25 @@ def log10(x):
     return np.log10(x)
 
 
+def normal(x):
+    """Whether `log2_normal` and `log10_normal` serve x: it is positive, finite and normal."""
+    return (x >= np.finfo(x.dtype).tiny) & (x < INF)
+
+
+def log2_normal(x):
+    """log2 of an x that is `normal`."""
+    return np.log2(x)
+
+
+def log10_normal(x):
+    """log10 of an x that is `normal`."""
+    return np.log10(x)
+
+
+def _log_parts(x) -> Any:
+    """k and m with x = 2**k * m, sqrt(1/2) <= m < sqrt(2), for positive normal x."""
+
+
 def log_split(x) -> Any:
     """k and f with x = 2**k * (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), for positive finite x."""
 
@@ -534,7 +606,14 @@ def _log10_complex(x):
 
 by_type(log, {types.float64: log64, types.float32: log32, types.Complex: _log_complex})
 by_type(log1p, {types.float64: log1p64, types.float32: log1p32, types.Complex: _log1p_complex})
-by_type(log2, {types.float64: _log2_64, types.float32: _log2_32, types.Complex: _log2_complex})
-by_type(log10, {types.float64: _log10_64, types.float32: _log10_32, types.Complex: _log10_complex})
+by_type(log2, {types.Float: _log2_real, types.Complex: _log2_complex})
+by_type(log10, {types.Float: _log10_real, types.Complex: _log10_complex})
+by_type(normal, {types.float64: _normal64, types.float32: _normal32, types.Complex: nowhere})
+by_type(log2_normal, {types.Float: _log2_normal, types.Complex: _log2_complex})
+by_type(log10_normal, {types.Float: _log10_normal, types.Complex: _log10_complex})
+by_type(_log_parts, {types.float64: _log_parts64, types.float32: _log_parts32})
 by_type(log_split, {types.float64: _log_split64, types.float32: _log_split32})
 by_type(log_pair, {types.float64: _log_pair64, types.float32: _log_pair32})
+
+GUARDED_LOGS = {log2: (normal, log2_normal), log10: (normal, log10_normal)}
+"""See `math.GUARDED`."""

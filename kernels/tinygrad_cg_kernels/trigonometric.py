@@ -25,7 +25,7 @@ from tinygrad_cg_kernels.compile import (
     like,
     polynomial,
 )
-from tinygrad_cg_kernels.exponential import SHIFT, SHIFT_32
+from tinygrad_cg_kernels.exponential import SHIFT, SHIFT_32, nowhere
 
 F = np.float32
 ZERO32, HALF32, ONE32 = F(0), F(0.5), F(1)
@@ -416,11 +416,6 @@ def tan_near(x):
 
 
 @jitable
-def _nowhere(x):
-    return False
-
-
-@jitable
 def _sin_complex(x):
     return cmath.sin(x)
 
@@ -435,7 +430,7 @@ def _tan_complex(x):
     return cmath.tan(x)
 
 
-by_type(near, {types.float64: _near64, types.float32: _near32, types.Complex: _nowhere})
+by_type(near, {types.float64: _near64, types.float32: _near32, types.Complex: nowhere})
 by_type(sin_near, {types.Float: _sin_near, types.Complex: _sin_complex})
 by_type(cos_near, {types.Float: _cos_near, types.Complex: _cos_complex})
 by_type(tan_near, {types.Float: _tan_near, types.Complex: _tan_complex})
@@ -460,6 +455,5 @@ by_type(sin, {types.Float: _sin_real, types.Complex: _sin_complex})
 by_type(cos, {types.Float: _cos_real, types.Complex: _cos_complex})
 by_type(tan, {types.Float: _tan_real, types.Complex: _tan_complex})
 
-GUARDED = {sin: (near, sin_near), cos: (near, cos_near), tan: (near, tan_near)}
-"""Functions right everywhere that are faster where a test holds: (test, fast version).
-A loop takes the fast version for each block of elements that all pass the test."""
+GUARDED_TURNS = {sin: (near, sin_near), cos: (near, cos_near), tan: (near, tan_near)}
+"""See `math.GUARDED`."""
