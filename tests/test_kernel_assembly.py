@@ -13,6 +13,8 @@ from llvmlite import binding
 from tests.accuracy import DTYPES, FUNCTIONS
 from tinygrad_cg_kernels import math
 from tinygrad_cg_kernels.compile import FLAGS, array_type, jitable
+from tinygrad_cg_kernels.inner import LOOPS, bind
+from tinygrad_cg_kernels.interleave import COUNT
 from tinygrad_cg_kernels.several import Pointwise
 
 pytestmark = pytest.mark.skipif(
@@ -88,3 +90,14 @@ def test_a_loop_with_several_results_is_vectorised(dtype):
     (text,) = kernel._dispatcher.inspect_asm().values()
     assert PACKED[dtype.name].search(text)
     assert "exp" not in called(text)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_loop_of_a_kernel_takes_several_vectors_at_a_time(dtype):
+    """log divides once: so many divisions follow one another as vectors are in a round."""
+    compiled = numba.njit(**FLAGS)(bind(LOOPS[1]["flat"], math.log, 2))
+    compiled.compile((array_type(dtype, 1),) * 2)
+    text = compiled.inspect_asm(compiled.signatures[0])
+    divisions = re.findall(r"\tvdivp[sd]\s.*%[yz]mm|^\.\w+:$", text, re.MULTILINE)
+    rounds = "".join("d" if "vdiv" in one else " " for one in divisions).split()
+    assert max(map(len, rounds)) == COUNT

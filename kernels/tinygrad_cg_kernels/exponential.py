@@ -14,12 +14,15 @@ from numba import types
 from tinygrad_cg_kernels.compile import (
     bits,
     by_type,
+    estrin,
     float_absolute,
+    float_copysign,
     float_fma,
     from_bits,
     inlined,
     jitable,
     like,
+    polynomial,
 )
 
 F = np.float32
@@ -30,7 +33,7 @@ ZERO32, HALF32, ONE32, TWO32 = F(0), F(0.5), F(1), F(2)
 # --- exp, expm1 -----------------------------------------------------------------------
 
 LOG2E = 1.4426950408889634
-LN2, LN2_TAIL, LN2_TAIL_32 = 0.6931471805599453, 2.3190468138462996e-17, F(-1.9046543e-9)
+LN2, LN2_TAIL = 0.6931471805599453, 2.3190468138462996e-17
 LN2_HI, LN2_LO = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 SHIFT = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer, in the low bits
 SHIFT_BITS = 0x4338000000000000
@@ -49,6 +52,16 @@ E3_32, E4_32, E5_32 = (
     F(0.00833331048488617),
     F(0.0013933649752289057),
     F(0.00019890991097781807),
+)
+# Minimax coefficients of (2**r - 1 - r log(2)) / r**2 for |r| <= 1/2.
+EXP2 = (
+    *(0.24022650695910133, 0.05550410866482169, 0.009618129107593661, 0.0013333558146386747),
+    *(0.0001540353045773436, 1.5252733862467906e-05, 1.3215434965788638e-06),
+    *(1.017804803581655e-07, 7.073837472959913e-09, 4.4572005358914045e-10),
+)
+EXP2_32 = (
+    *(0.24022650718688965, 0.055503617972135544, 0.009618022479116917),
+    *(0.0013390431413426995, 0.00015471820370294154),
 )
 
 
@@ -190,27 +203,26 @@ def expm1_32(x):
 
 
 @jitable
-def _exp2_real(x, low, high, ln2_low):
+def _exp2_real(x, low, high, coefficients):
     inlined()
     y = high if x > high else x
     y = low if y < low else y
     n, count = nearest(y)
-    part, ln2 = y - count, like(LN2, x)
-    r = part * ln2
-    t = (r * r) * exp_tail(r) + (float_fma(part, ln2, -r) + part * ln2_low)
-    return scaled(like(1, x) + (r + t), n)
+    part = y - count
+    tail = part * part * estrin(part, coefficients)
+    return scaled(like(1, x) + float_fma(part, like(LN2, x), tail), n)
 
 
 @jitable
 def _exp2_64(x):
     inlined()
-    return _exp2_real(x, -1080.0, 1025.0, LN2_TAIL)
+    return _exp2_real(x, -1080.0, 1025.0, EXP2)
 
 
 @jitable
 def _exp2_32(x):
     inlined()
-    return _exp2_real(x, F(-160.0), F(129.0), LN2_TAIL_32)
+    return _exp2_real(x, F(-160.0), F(129.0), EXP2_32)
 
 
 def exp(x):
@@ -260,12 +272,20 @@ LOG10E, LOG10E_TAIL = 0.4342944819032518, 1.098319650216765e-17
 LOG10E_32, LOG10E_TAIL_32 = F(0.4342944819), F(-1.010305e-08)
 LOG10_2_HI, LOG10_2_LO = 0.30102999566395283, 2.8363394551044964e-14  # HI has 42 bits
 LOG10_2_HI_32, LOG10_2_LO_32 = F(0.301025390625), F(4.605039e-06)  # HI has 13 bits
+LOG_SERIES = (LG1, LG2, LG3, LG4, LG5, LG6, LG7)
+LOG_SERIES_32 = tuple(map(float, (LG1_32, LG2_32, LG3_32, LG4_32)))
+LOG2_SERIES = tuple(LOG2E * c for c in LOG_SERIES)
+LOG2_SERIES_32 = tuple(LOG2E * c for c in LOG_SERIES_32)
+LOG10_SERIES = tuple(LOG10E * c for c in LOG_SERIES)
+LOG10_SERIES_32 = tuple(LOG10E * c for c in LOG_SERIES_32)
 SQRT_HALF_BITS = 0x3FE6A09E00000000
 SQRT_HALF_BITS_32 = np.int32(0x3F3504F3)
 MANTISSA = 0x000FFFFFFFFFFFFF
 MANTISSA_32 = np.int32(0x007FFFFF)
 SMALLEST_NORMAL = 2.2250738585072014e-308
 SMALLEST_NORMAL_32 = F(1.1754943508222875e-38)
+NORMAL_BITS, NORMAL_COUNT = 1 << 52, np.uint64(2046 << 52)
+NORMAL_BITS_32, NORMAL_COUNT_32 = np.int32(1 << 23), np.uint32(254 << 23)
 TWO_54 = 18014398509481984.0
 TWO_25 = F(33554432.0)
 
@@ -400,53 +420,95 @@ def _log_pair32(x):
 
 
 @jitable
-def _log_to_base(k_high, k_low, f, half_square, rest, factor, factor_low):
-    """k_high + k_low + log(1 + f) * (factor + factor_low), its product exact."""
+def _log_to_base(f, factor, factor_low, series, k_low):
+    """log(1 + f) * (factor + factor_low) + k_low; the series is that of the logarithm, scaled."""
     inlined()
-    near = f - half_square
-    lost = ((f - near) - half_square) + rest
-    part = near * factor
-    low = float_fma(near, factor, -part) + (lost * factor + near * factor_low)
-    high = k_high + part
-    return high + ((part - (high - k_high)) + (low + k_low))
+    s = f / (like(2, f) + f)
+    z = s * s
+    low = s * float_fma(f, factor, -z * polynomial(z, series)) - k_low
+    return float_fma(f, factor, float_fma(f, factor_low, -low))
 
 
 @jitable
-def _log2_64(x):
+def _to_base2_64(k, f):
     inlined()
-    k, f = _log_split64(x)
-    half_square, rest = _log_rest64(f)
-    value = _log_to_base(k, 0.0, f, half_square, rest, LOG2E, LOG2E_TAIL)
-    return log_edges(x, value)
+    return k + _log_to_base(f, LOG2E, LOG2E_TAIL, LOG2_SERIES, 0.0)
 
 
 @jitable
-def _log2_32(x):
+def _to_base2_32(k, f):
     inlined()
-    k, f = _log_split32(x)
-    half_square, rest = _log_rest32(f)
-    value = _log_to_base(k, ZERO32, f, half_square, rest, LOG2E_32, LOG2E_TAIL_32)
-    return log_edges(x, value)
+    return k + _log_to_base(f, LOG2E_32, LOG2E_TAIL_32, LOG2_SERIES_32, ZERO32)
 
 
 @jitable
-def _log10_64(x):
+def _to_base10_64(k, f):
     inlined()
-    k, f = _log_split64(x)
-    half_square, rest = _log_rest64(f)
-    whole, part = k * LOG10_2_HI, k * LOG10_2_LO
-    value = _log_to_base(whole, part, f, half_square, rest, LOG10E, LOG10E_TAIL)
-    return log_edges(x, value)
+    part = _log_to_base(f, LOG10E, LOG10E_TAIL, LOG10_SERIES, k * LOG10_2_LO)
+    return float_fma(k, LOG10_2_HI, part)
 
 
 @jitable
-def _log10_32(x):
+def _to_base10_32(k, f):
     inlined()
-    k, f = _log_split32(x)
-    half_square, rest = _log_rest32(f)
-    whole, part = k * LOG10_2_HI_32, k * LOG10_2_LO_32
-    value = _log_to_base(whole, part, f, half_square, rest, LOG10E_32, LOG10E_TAIL_32)
-    return log_edges(x, value)
+    part = _log_to_base(f, LOG10E_32, LOG10E_TAIL_32, LOG10_SERIES_32, k * LOG10_2_LO_32)
+    return float_fma(k, LOG10_2_HI_32, part)
+
+
+def _to_base2(k, f) -> Any:
+    """The logarithm to base 2 of 2**k * (1 + f)."""
+
+
+def _to_base10(k, f) -> Any:
+    """The logarithm to base 10 of 2**k * (1 + f)."""
+
+
+by_type(_to_base2, {types.float64: _to_base2_64, types.float32: _to_base2_32})
+by_type(_to_base10, {types.float64: _to_base10_64, types.float32: _to_base10_32})
+
+
+@jitable
+def _log2_real(x):
+    inlined()
+    k, f = log_split(x)
+    return log_edges(x, _to_base2(k, f))
+
+
+@jitable
+def _log10_real(x):
+    inlined()
+    k, f = log_split(x)
+    return log_edges(x, _to_base10(k, f))
+
+
+@jitable
+def _log2_normal(x):
+    inlined()
+    k, m = _log_parts(x)
+    return _to_base2(k, m - like(1, x))
+
+
+@jitable
+def _log10_normal(x):
+    inlined()
+    k, m = _log_parts(x)
+    return _to_base10(k, m - like(1, x))
+
+
+@jitable
+def _normal64(x):
+    return np.uint64(bits(x) - NORMAL_BITS) < NORMAL_COUNT
+
+
+@jitable
+def _normal32(x):
+    return np.uint32(bits(x) - NORMAL_BITS_32) < NORMAL_COUNT_32
+
+
+@jitable
+def nowhere(x):
+    """The test of a type that has no fast version."""
+    return False
 
 
 @jitable
@@ -454,13 +516,12 @@ def log1p64(x):
     inlined()
     u = 1.0 + x
     k, m = _log_parts64(u)
-    lost = (1.0 - (u - x)) if k >= 2.0 else (x - (u - 1.0))
-    near = k == 0.0
-    value = _log_sum64(k, x if near else m - 1.0, 0.0 if near else lost / u)
+    back = u - 1.0
+    lost = (1.0 - (u - back)) + (x - back)
+    value = float_copysign(_log_sum64(k, m - 1.0, lost / u), x)
     value = value if x < INF else x
     value = NAN if x < -1.0 else value
-    value = -INF if x == -1.0 else value
-    return x if x == 0.0 else value
+    return -INF if x == -1.0 else value
 
 
 @jitable
@@ -468,13 +529,12 @@ def log1p32(x):
     inlined()
     u = ONE32 + x
     k, m = _log_parts32(u)
-    lost = (ONE32 - (u - x)) if k >= TWO32 else (x - (u - ONE32))
-    near = k == ZERO32
-    value = _log_sum32(k, x if near else m - ONE32, ZERO32 if near else lost / u)
+    back = u - ONE32
+    lost = (ONE32 - (u - back)) + (x - back)
+    value = float_copysign(_log_sum32(k, m - ONE32, lost / u), x)
     value = value if x < INF32 else x
     value = NAN32 if x < -ONE32 else value
-    value = -INF32 if x == -ONE32 else value
-    return x if x == ZERO32 else value
+    return -INF32 if x == -ONE32 else value
 
 
 def log(x):
@@ -495,6 +555,25 @@ def log2(x):
 def log10(x):
     """Logarithm to base 10."""
     return np.log10(x)
+
+
+def normal(x):
+    """Whether `log2_normal` and `log10_normal` serve x: it is positive, finite and normal."""
+    return (x >= np.finfo(x.dtype).tiny) & (x < INF)
+
+
+def log2_normal(x):
+    """log2 of an x that is `normal`."""
+    return np.log2(x)
+
+
+def log10_normal(x):
+    """log10 of an x that is `normal`."""
+    return np.log10(x)
+
+
+def _log_parts(x) -> Any:
+    """k and m with x = 2**k * m, sqrt(1/2) <= m < sqrt(2), for positive normal x."""
 
 
 def log_split(x) -> Any:
@@ -527,7 +606,14 @@ def _log10_complex(x):
 
 by_type(log, {types.float64: log64, types.float32: log32, types.Complex: _log_complex})
 by_type(log1p, {types.float64: log1p64, types.float32: log1p32, types.Complex: _log1p_complex})
-by_type(log2, {types.float64: _log2_64, types.float32: _log2_32, types.Complex: _log2_complex})
-by_type(log10, {types.float64: _log10_64, types.float32: _log10_32, types.Complex: _log10_complex})
+by_type(log2, {types.Float: _log2_real, types.Complex: _log2_complex})
+by_type(log10, {types.Float: _log10_real, types.Complex: _log10_complex})
+by_type(normal, {types.float64: _normal64, types.float32: _normal32, types.Complex: nowhere})
+by_type(log2_normal, {types.Float: _log2_normal, types.Complex: _log2_complex})
+by_type(log10_normal, {types.Float: _log10_normal, types.Complex: _log10_complex})
+by_type(_log_parts, {types.float64: _log_parts64, types.float32: _log_parts32})
 by_type(log_split, {types.float64: _log_split64, types.float32: _log_split32})
 by_type(log_pair, {types.float64: _log_pair64, types.float32: _log_pair32})
+
+GUARDED_LOGS = {log2: (normal, log2_normal), log10: (normal, log10_normal)}
+"""See `math.GUARDED`."""

@@ -19,9 +19,10 @@ from tinygrad_cg_kernels.compile import (
     wide_vectors,
 )
 from tinygrad_cg_kernels.dtypes import INT64
+from tinygrad_cg_kernels.interleave import interleaved
 from tinygrad_cg_kernels.pairs import flat2, into_x, into_x_scalar_y, into_y, scalar_x, scalar_y
 
-GUARDED = 512  # elements that are tested at a time
+GUARDED = 1024  # elements that are tested at a time
 BUFFER = 1024  # elements of strided operands that are packed at a time
 
 
@@ -36,6 +37,7 @@ def _flat1(f, x, out):
     vectorised()
     for i in range(np.uintp(out.size)):
         out[i] = f(x[i])
+    interleaved(out)
 
 
 @jitable
@@ -43,6 +45,7 @@ def _flat3(f, x, y, z, out):
     vectorised()
     for i in range(np.uintp(out.size)):
         out[i] = f(x[i], y[i], z[i])
+    interleaved(out)
 
 
 @jitable
@@ -51,6 +54,7 @@ def _scalar_yz(f, x, y, z, out):
     value_y, value_z = y[()], z[()]
     for i in range(np.uintp(out.size)):
         out[i] = f(x[i], value_y, value_z)
+    interleaved(out)
 
 
 @jitable
@@ -58,15 +62,16 @@ def _into1(f, x):
     vectorised()
     for i in range(np.uintp(x.size)):
         x[i] = f(x[i])
+    interleaved(x)
 
 
 @jitable
 def _all_pass(test, x):
     vectorised()
-    failed = 0
+    failed = False
     for i in range(np.uintp(x.size)):
-        failed |= 0 if test(x[i]) else 1
-    return failed == 0
+        failed = failed | (not test(x[i]))
+    return not failed
 
 
 @jitable

@@ -1,8 +1,8 @@
 """The inverse trigonometric and hyperbolic functions, in arithmetic that LLVM vectorises.
 
 Coefficients are minimax fits by Remez's exchange in 50 digits; for float32 rounded one after
-the other from the lowest, the rest fitted anew. Where float32 needs more digits on the way
-than it has, it takes them from float64.
+the other from the lowest, the rest fitted anew. What rounding loses on the way is carried along
+where the result would show it.
 """
 
 import cmath
@@ -20,12 +20,22 @@ from tinygrad_cg_kernels.compile import (
     float_copysign,
     float_fma,
     float_minimum,
+    from_bits,
     inlined,
     jitable,
     like,
     polynomial,
 )
-from tinygrad_cg_kernels.exponential import INF, NAN, _log_parts64, _log_sum64
+from tinygrad_cg_kernels.exponential import (
+    INF,
+    LOG_LN2_HI_32,
+    LOG_LN2_LO_32,
+    NAN,
+    _log_parts32,
+    _log_parts64,
+    _log_sum32,
+    _log_sum64,
+)
 
 F = np.float32
 
@@ -58,18 +68,14 @@ ARCSIN_32 = (
     *(0.16666753590106964, 0.07495252043008804, 0.045476045459508896),
     *(0.024152053520083427, 0.04221193119883537),
 )
-# (arcsinh(x)/x - 1) / x**2 in x**2, |x| <= 1/2; for float32 |x| <= 1/4.
+# (arcsinh(x)/x - 1) / x**2 in x**2, |x| <= 1/2.
 ARCSINH = (
     *(-0.16666666666665708, 0.07499999999773871, -0.04464285695717021),
     *(0.030381936823525166, -0.022371976716508563, 0.017350004736269995),
     *(-0.013937242958575022, 0.011365501687095185, -0.008910736477716922),
     *(0.005797464334802373, -0.002186735621209923),
 )
-ARCSINH_32 = (
-    *(-0.16666664576122683, 0.07499671492533225, -0.04448171732497744),
-    0.0272280257207505,
-)
-# (arctanh(x)/x - 1) / x**2 in x**2, |x| <= 1/2; for float32 |x| <= 1/4.
+# (arctanh(x)/x - 1) / x**2 in x**2, |x| <= 1/2; for float32 |x| <= 0.2735.
 ARCTANH = (
     *(0.3333333333333402, 0.19999999999787382, 0.14285714308768077),
     *(0.11111109853730923, 0.09090949457918449, 0.07691477497343054),
@@ -78,17 +84,16 @@ ARCTANH = (
     0.22547907222766123,
 )
 ARCTANH_32 = (
-    *(0.3333332210376334, 0.20001725884298258, 0.14203685694562646),
-    0.12626219153255083,
+    *(0.3333331048488617, 0.20003031194210052),
+    *(0.14165546000003815, 0.1295648068189621),
 )
 # (log((1 + s) / (1 - s)) - 2 s) / s**3 in s**2, for (1 + s) / (1 - s) within sqrt(2) of 1.
 LOG_BRIEF = (0.6666677671012837, 0.3997749488532093, 0.2987310829474674)
-# (f - log(1 + f)) / f**2, 0 <= f <= 1/8.
-LOG1P_BRIEF = (
-    *(0.4999999972520888, -0.3333329019795112, 0.24997738419615873, -0.19945111432245718),
-    *(0.15982969457944649, -0.09932372896882792),
-)
 LN2 = 0.6931471805599453
+HALF_LN2_HI_32, HALF_LN2_LO_32 = F(0.5) * LOG_LN2_HI_32, F(0.5) * LOG_LN2_LO_32
+ONE_BITS_32 = np.int32(0x3F800000)
+ARCTANH_MOVE, ARCTANH_MOST = np.int32(1 << 21), np.int32(24 << 23)
+EXPONENT_32 = np.int32(-1 << 23)
 LARGE = 1.0e9  # its square is the same with 1 more or less
 
 
@@ -349,6 +354,25 @@ def _root_of_sum(high, low):
 
 
 @jitable
+def _root32(high, low):
+    """sqrt(high + low) in two parts, with nothing undefined at zero."""
+    inlined()
+    root = math.sqrt(high)
+    return root, (float_fma(-root, root, high) + low) / (root + (root + F(1e-30)))
+
+
+@jitable
+def _log_of_two32(x, total, low):
+    """log(total + low), or log(2 x) where x is large."""
+    inlined()
+    large = x > F(LARGE)
+    total = x if large else total
+    k, m = _log_parts32(total)
+    correction = F(0) if large else low / total
+    return _log_sum32(k + F(1) if large else k, m - F(1), correction)
+
+
+@jitable
 def _arcsinh64(x):
     """log(|x| + sqrt(x**2 + 1))."""
     inlined()
@@ -369,13 +393,14 @@ def _arcsinh64(x):
 
 @jitable
 def _arcsinh32(x):
+    """The same: the root is the larger of the two."""
     inlined()
-    size = float_absolute(np.float64(x))
-    square = size * size
-    near = size + (size * square) * polynomial(square, ARCSINH_32)
-    far = log_brief(size + math.sqrt(square + 1.0))
-    value = F(near if size <= 0.25 else far)
-    return float_copysign(value, x) if size < INF else x
+    size = float_absolute(x)
+    under = float_fma(size, size, F(1))
+    root, low = _root32(under, float_fma(size, size, F(1) - under))
+    total = root + size
+    value = _log_of_two32(size, total, (size - (total - root)) + low)
+    return float_copysign(value if F(1e-4) < size < F(INF) else size, x)
 
 
 @jitable
@@ -402,14 +427,16 @@ def _arccosh64(x):
 
 @jitable
 def _arccosh32(x):
+    """With x = 1 + v the root is that of v**2 + 2 v."""
     inlined()
-    wide = np.float64(x)
-    root = math.sqrt((wide - 1.0) * (wide + 1.0))
-    above = (wide - 1.0) + root
-    near = above - (above * above) * polynomial(above, LOG1P_BRIEF)
-    value = F(near if above < 0.125 else log_brief(wide + root))
-    value = value if wide < INF else x
-    return value if wide >= 1.0 else F(NAN)
+    v = x - F(1)
+    twice = v + v
+    under = float_fma(v, v, twice)
+    root, low = _root32(under, float_fma(v, v, twice - under))
+    total = x + root
+    value = _log_of_two32(x, total, (root - (total - x)) + low)
+    value = value if x < F(INF) else x
+    return value if x >= F(1) else F(NAN)
 
 
 @jitable
@@ -431,14 +458,26 @@ def _arctanh64(x):
 
 @jitable
 def _arctanh32(x):
+    """k log(2) / 2 + arctanh(s) with 2**k near (1 + |x|) / (1 - |x|); |s| <= 0.28."""
     inlined()
-    size = float_absolute(np.float64(x))
-    square = size * size
-    near = size + (size * square) * polynomial(square, ARCTANH_32)
-    far = 0.5 * log_brief((1.0 + size) / (1.0 - size))
-    far = far if size < 1.0 else INF
-    value = F(near if size <= 0.25 else far)
-    return float_copysign(value, x) if size <= 1.0 else F(NAN)
+    size = float_absolute(x)
+    under = F(1) - size
+    moved = np.int32(np.int32(bits(F(1) + size) - bits(under)) + ARCTANH_MOVE)
+    shift = np.int32(moved & EXPONENT_32)
+    shift = shift if shift < ARCTANH_MOST else ARCTANH_MOST
+    p = from_bits(np.int32(shift + ONE_BITS_32))
+    k = F(np.int32(shift >> np.int32(23)))
+    rest = float_fma(-p, size, p)
+    over = float_fma(p, size, F(1) - p) + size
+    total = float_fma(F(2), rest, over)
+    s = over / total
+    lost = F(0.4) * float_fma(-s, total, over)  # 0.4 is near 1 / total, and near is enough
+    z = s * s
+    tail = float_fma(s * z, polynomial(z, ARCTANH_32), float_fma(k, HALF_LN2_LO_32, lost))
+    head = float_fma(k, HALF_LN2_HI_32, s)
+    value = head + ((float_fma(k, HALF_LN2_HI_32, -head) + s) + tail)
+    value = value if size < F(1) else F(INF)
+    return float_copysign(value, x) if size <= F(1) else F(NAN)
 
 
 @jitable

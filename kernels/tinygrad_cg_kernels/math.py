@@ -38,7 +38,16 @@ from tinygrad_cg_kernels.compile import (
     jitable,
     like,
 )
-from tinygrad_cg_kernels.exponential import exp, exp2, expm1, log, log1p, log2, log10
+from tinygrad_cg_kernels.exponential import (
+    GUARDED_LOGS,
+    exp,
+    exp2,
+    expm1,
+    log,
+    log1p,
+    log2,
+    log10,
+)
 from tinygrad_cg_kernels.hyperbolic import (
     cosh,
     log_sigmoid,
@@ -68,7 +77,7 @@ from tinygrad_cg_kernels.powers import (
     xlogy,
 )
 from tinygrad_cg_kernels.special import digamma, erf, erfc, erfinv, lgamma, polygamma
-from tinygrad_cg_kernels.trigonometric import GUARDED, cos, sin, tan
+from tinygrad_cg_kernels.trigonometric import GUARDED_TURNS, cos, sin, tan
 
 __all__ = [
     "CHECKS",
@@ -531,6 +540,10 @@ def _check_divisor(name: str, x: np.ndarray, y: np.ndarray) -> None:
 
 CHECKS = {power: _check_power, floor_divide: _check_divisor, remainder: _check_divisor}
 """What is looked at, of integer operands only, before the loop runs: (name, *operands)."""
+
+GUARDED = GUARDED_TURNS | GUARDED_LOGS
+"""Functions right everywhere that are faster where a test holds: (test, fast version).
+A loop takes the fast version for each block of elements that all pass the test."""
 
 GUARDED_PAIRS = {power: (ordinary, power_ordinary)}
 """The same as GUARDED for functions of two floats."""

@@ -12,9 +12,10 @@ from numba import types
 from numba.extending import overload
 
 from tinygrad_cg_kernels.compile import jitable, span, vectorised, wide_vectors
+from tinygrad_cg_kernels.interleave import interleaved
 from tinygrad_cg_kernels.math import GUARDED_PAIRS
 
-BLOCK = 512  # elements that are tried at a time
+BLOCK = 1024  # elements that are tried at a time
 
 
 def item(x, i):
@@ -44,6 +45,7 @@ def _plain2(f, x, y, out):
     vectorised()
     for i in range(np.uintp(out.size)):
         out[i] = f(item(x, i), item(y, i))
+    interleaved(out)
 
 
 @jitable
@@ -51,6 +53,7 @@ def _plain_into_x(f, x, y):
     vectorised()
     for i in range(np.uintp(x.size)):
         x[i] = f(x[i], item(y, i))
+    interleaved(x)
 
 
 @jitable
@@ -58,6 +61,7 @@ def _plain_into_y(f, x, y):
     vectorised()
     for i in range(np.uintp(y.size)):
         y[i] = f(x[i], y[i])
+    interleaved(y)
 
 
 @jitable
@@ -67,6 +71,7 @@ def _try2(test, fast, x, y, out):
     for i in range(np.uintp(out.size)):
         failed = failed | (not test(item(x, i), item(y, i)))
         out[i] = fast(item(x, i), item(y, i))
+    interleaved(out)
     return failed
 
 

@@ -55,9 +55,7 @@ from tinygrad_cg_kernels.exponential import (
     TWO_54,
     log_edges,
     log_pair,
-    log_split,
     nearest,
-    power_of_two,
     scaled,
 )
 
@@ -331,58 +329,70 @@ by_type(power_ordinary, {types.Float: _power_ordinary})
 
 # --- roots ------------------------------------------------------------------------------
 
-# Minimax of m**(-1/3), relative, for m in [sqrt(1/2), sqrt(2)].
-K0, K1, K2 = 1.9991696601232456, -2.4859155355840707, 2.7922037771418364
-K3, K4, K5 = -1.8981272312023432, 0.7007371846052137, -0.10806400819044505
-K0_32, K1_32, K2_32 = F(1.8745192), F(-1.8618314), F(1.5613059)
-K3_32, K4_32 = F(-0.70238644), F(0.12836935)
-CBRT_2, CBRT_HALF = 1.2599210498948732, 0.7937005259840998
+# y near x**(-1/3), from a third of the bits of x, is made short: its square is exact. With
+# e = 1 - x y**3 the cube root is x y**2 (1 - e)**(-2/3).
+# Minimax of ((1 - e)**(-1/3) - 1) / e for |e| <= 0.103, of ((1 - e)**(-2/3) - 1) / e for
+# |e| <= 1.2e-4 and, in float32, 0.1106.
+CBRT_SEED, CBRT_SEED_32 = 0x553EE81B4E81B400, F(1419930501.0)
+INVERSE_CBRT = (0.33332751071445504, 0.22349438100275276, 0.17472405156187323)
+CBRT = (0.6666666666666666, 0.5555555609520483, 0.49382716909151975)
+CBRT_32 = (
+    *(0.6666667461395264, 0.5555557608604431, 0.49377816915512085),
+    *(0.4525916576385498, 0.43064889311790466, 0.40893760323524475),
+)
+THIRD_OF_32, MINUS_THIRD_32 = 0x55555555, F(-1 / 3)
+SHORT, SHORT_32 = ~((1 << 36) - 1), np.int32(~((1 << 16) - 1))
 
 
 @jitable
-def _inverse_cbrt64(m):
-    """To 2**-33."""
+def _inverse_cbrt64(x):
     inlined()
-    z = K0 + m * (K1 + m * (K2 + m * (K3 + m * (K4 + m * K5))))
-    return z + z * THIRD * (1.0 - m * (z * z * z))
+    y = from_bits(CBRT_SEED - ((bits(x) >> 32) & 0xFFFFFFFF) * THIRD_OF_32)
+    e = float_fma(-(x * y), y * y, 1.0)
+    return from_bits(bits(float_fma(y * e, estrin(e, INVERSE_CBRT), y)) & SHORT)
 
 
 @jitable
-def _inverse_cbrt32(m):
-    """To 2**-14."""
+def _inverse_cbrt32(x):
     inlined()
-    return K0_32 + m * (K1_32 + m * (K2_32 + m * (K3_32 + m * K4_32)))
+    third = float_fma(F(bits(x)), MINUS_THIRD_32, CBRT_SEED_32)
+    return from_bits(np.int32(np.int32(third) & SHORT_32))
 
 
-def _inverse_cbrt(m) -> Any:
-    """Nearly m**(-1/3) for m in [sqrt(1/2), sqrt(2)]."""
+def _inverse_cbrt(x) -> Any:
+    """Nearly x**(-1/3), in 17 (8) bits, for a normal x > 0."""
 
 
 by_type(_inverse_cbrt, {types.float64: _inverse_cbrt64, types.float32: _inverse_cbrt32})
 
 
 @jitable
-def _cbrt_real(x):
-    """2**j cbrt(2**q m), q in -1, 0, 1: a first value from the inverse, and one Newton step."""
+def _cbrt_real(x, smallest, up, down, coefficients):
+    """`down` cubed times `up` is 1; the latter makes the smallest numbers normal."""
     inlined()
     magnitude = float_absolute(x)
-    k, f = log_split(magnitude)
-    j, count = nearest(k * like(THIRD, x))
-    q = k - like(3, x) * count
-    m = like(1, x) + f
-    a, root, slope = m, like(1, x), like(THIRD, x)
-    if q > like(0.5, x):
-        a, root, slope = like(2, x) * m, like(CBRT_2, x), like(THIRD / CBRT_2**2, x)
-    if q < like(-0.5, x):
-        a, root, slope = like(0.5, x) * m, like(CBRT_HALF, x), like(THIRD / CBRT_HALF**2, x)
-    inverse = _inverse_cbrt(m)
-    inverse_square = inverse * inverse
-    y = m * inverse_square * root
+    tiny = magnitude < smallest
+    v = magnitude * up if tiny else magnitude
+    y = _inverse_cbrt(v)
     square = y * y
-    excess = float_fma(square, y, -a) + float_fma(y, y, -square) * y
-    y = y - excess * (slope * inverse_square)
-    value = float_copysign(y * power_of_two(j), x)
-    return value if like(0, x) < magnitude < like(INF, x) else x
+    root = v * square
+    lost = float_fma(v, square, -root)
+    e = float_fma(-lost, y, float_fma(-root, y, like(1, x)))
+    value = root + float_fma(root, e * estrin(e, coefficients), lost)
+    value = float_copysign(value * down if tiny else value, x)
+    return value if magnitude < like(INF, x) else x
+
+
+@jitable
+def _cbrt64(x):
+    inlined()
+    return _cbrt_real(x, SMALLEST_NORMAL, 2.0**54, 2.0**-18, CBRT)
+
+
+@jitable
+def _cbrt32(x):
+    inlined()
+    return _cbrt_real(x, SMALLEST_NORMAL_32, F(2.0**24), F(2.0**-8), CBRT_32)
 
 
 @jitable
@@ -460,7 +470,7 @@ def xlogy(x, y):
     return np.where(zero, x * 0, x * np.log(np.where(zero, 1, y)))
 
 
-by_type(cbrt, {types.Float: _cbrt_real})
+by_type(cbrt, {types.float64: _cbrt64, types.float32: _cbrt32})
 by_type(rsqrt, {types.Float: _rsqrt_real, types.Complex: _rsqrt_complex})
 by_type(hypot, {types.float64: _hypot64, types.float32: _hypot32})
 by_type(xlogy, {types.Float: _xlogy_real})

@@ -25,7 +25,7 @@ from tinygrad_cg_kernels.compile import (
     like,
     polynomial,
 )
-from tinygrad_cg_kernels.exponential import SHIFT, SHIFT_32
+from tinygrad_cg_kernels.exponential import SHIFT, SHIFT_32, nowhere
 
 F = np.float32
 ZERO32, HALF32, ONE32 = F(0), F(0.5), F(1)
@@ -35,8 +35,8 @@ ZERO32, HALF32, ONE32 = F(0), F(0.5), F(1)
 TWO_OVER_PI = 0.6366197723675814
 PIO2_1, PIO2_2, PIO2_3 = 1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33
 TWO_OVER_PI_32 = F(0.6366197723675814)
-PIO2_1_32, PIO2_2_32 = F(1.5707963705062866), F(-4.371138828673793e-08)
-PIO2_3_32 = F(-1.7151245100058819e-15)
+PIO2_1_32, PIO2_2_32 = F(1.5707963705062866), F(-4.371395334601402e-08)
+PIO2_3_32 = F(2.5633440682570896e-12)
 NEAR = 1.0e9
 NEAR_32 = F(8192.0)
 
@@ -88,16 +88,14 @@ def _near_turns64(x):
 
 @jitable
 def _near_turns32(x):
+    """The second part of pi / 2 is so short that n times it is exact, and so is `lost`."""
     inlined()
     shifted = x * TWO_OVER_PI_32 + SHIFT_32
     n = shifted - SHIFT_32
     first = float_fma(-n, PIO2_1_32, x)
-    second = n * PIO2_2_32
-    second_lost = float_fma(n, PIO2_2_32, -second)
-    high = first - second
-    back = high - first
-    lost = (first - (high - back)) - (second + back)
-    return bits(shifted), high, float_fma(-n, PIO2_3_32, lost - second_lost)
+    high = float_fma(-n, PIO2_2_32, first)
+    lost = float_fma(-n, PIO2_2_32, first - high)
+    return bits(shifted), high, float_fma(-n, PIO2_3_32, lost)
 
 
 @jitable
@@ -286,13 +284,13 @@ def _tan_tail64(x, y):
 
 @jitable
 def _tan_tail32(x, y):
+    """The derivative, of which few digits matter, is about 1 + 3/2 x**2."""
     inlined()
     z = x * x
     r = polynomial(z, TAN_32)
     cube = x * z
-    cube_lost = float_fma(x, z, -cube) + x * float_fma(x, x, -z)
-    tangent = x + cube * r
-    return cube * r + (cube_lost * r + (y + (tangent * tangent) * y))
+    lost = float_fma(x, float_fma(x, x, -z), float_fma(x, z, -cube))
+    return float_fma(cube, r, float_fma(lost, r, float_fma(F(1.5) * z, y, y)))
 
 
 def _sin_parts(x, y) -> Any:
@@ -418,11 +416,6 @@ def tan_near(x):
 
 
 @jitable
-def _nowhere(x):
-    return False
-
-
-@jitable
 def _sin_complex(x):
     return cmath.sin(x)
 
@@ -437,7 +430,7 @@ def _tan_complex(x):
     return cmath.tan(x)
 
 
-by_type(near, {types.float64: _near64, types.float32: _near32, types.Complex: _nowhere})
+by_type(near, {types.float64: _near64, types.float32: _near32, types.Complex: nowhere})
 by_type(sin_near, {types.Float: _sin_near, types.Complex: _sin_complex})
 by_type(cos_near, {types.Float: _cos_near, types.Complex: _cos_complex})
 by_type(tan_near, {types.Float: _tan_near, types.Complex: _tan_complex})
@@ -462,6 +455,5 @@ by_type(sin, {types.Float: _sin_real, types.Complex: _sin_complex})
 by_type(cos, {types.Float: _cos_real, types.Complex: _cos_complex})
 by_type(tan, {types.Float: _tan_real, types.Complex: _tan_complex})
 
-GUARDED = {sin: (near, sin_near), cos: (near, cos_near), tan: (near, tan_near)}
-"""Functions right everywhere that are faster where a test holds: (test, fast version).
-A loop takes the fast version for each block of elements that all pass the test."""
+GUARDED_TURNS = {sin: (near, sin_near), cos: (near, cos_near), tan: (near, tan_near)}
+"""See `math.GUARDED`."""
