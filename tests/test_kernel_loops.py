@@ -210,7 +210,8 @@ def test_unsupported_dtypes(code):
 
 
 def test_dtypes_without_a_kernel():
-    with pytest.raises(TypeError, match="less: no kernel for dtype complex128"):
+    remedy = "less: no kernel for dtype complex128, complex128: take abs, real or imag of"
+    with pytest.raises(TypeError, match=remedy):
         less(np.ones(2, complex), np.ones(2, complex))
 
 

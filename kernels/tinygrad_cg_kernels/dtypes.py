@@ -21,11 +21,20 @@ def native(name: str, dtype: np.dtype) -> np.dtype:
     return result
 
 
+def no_kernel(name: str, *dtypes: np.dtype) -> str:
+    """What is said where an operation is not for these dtypes, and what to do about it."""
+    said = f"{name}: no kernel for dtype {', '.join(map(str, dtypes))}"
+    kinds = {dtype.kind for dtype in dtypes}
+    if "c" in kinds:
+        return f"{said}: take abs, real or imag of complex numbers first"
+    return f"{said}: cast bool to a number's dtype first" if "b" in kinds else said
+
+
 def real_float(name: str, dtype: np.dtype) -> np.dtype:
     """A real float dtype itself, float64 for integers and bool; TypeError for any other."""
     dtype = native(name, dtype)
     if dtype.kind == "c":
-        raise TypeError(f"{name}: no kernel for dtype {dtype}")
+        raise TypeError(no_kernel(name, dtype))
     return FLOAT64 if dtype.kind in "biu" else dtype
 
 

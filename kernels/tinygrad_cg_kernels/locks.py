@@ -3,6 +3,7 @@
 import os
 import threading
 from typing import Any
+from weakref import WeakSet
 
 
 class ForkLock:
@@ -10,8 +11,7 @@ class ForkLock:
 
     def __init__(self) -> None:
         self._renew()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._renew)
+        _locks.add(self)
 
     def _renew(self) -> None:
         self._lock = threading.RLock()
@@ -21,3 +21,15 @@ class ForkLock:
 
     def __exit__(self, *exception: Any) -> None:
         self._lock.release()
+
+
+_locks: WeakSet[ForkLock] = WeakSet()
+
+
+def _renew_all() -> None:
+    for lock in _locks:
+        lock._renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_all)

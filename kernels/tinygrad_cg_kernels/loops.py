@@ -19,7 +19,7 @@ from tinygrad_cg_kernels import compile as build
 from tinygrad_cg_kernels import direct, inner, math, threads
 from tinygrad_cg_kernels.broadcast import Plan
 from tinygrad_cg_kernels.broadcast import plan as plan_for
-from tinygrad_cg_kernels.dtypes import BOOL, FLOAT64, computing, native, promote, real
+from tinygrad_cg_kernels.dtypes import BOOL, FLOAT64, computing, native, no_kernel, promote, real
 from tinygrad_cg_kernels.memory import empty
 from tinygrad_cg_kernels.objects import PLAIN, data_address
 from tinygrad_cg_kernels.quiet import cast
@@ -233,11 +233,13 @@ class Elementwise:
         try:
             return compiler(*arguments)
         except (NumbaError, AttributeError) as error:  # the latter for a module's attribute
-            names = ", ".join(str(dtype) for dtype in dtypes[: self.inputs])
+            said = no_kernel(self.name, *dtypes[: self.inputs])
+            if build.is_ours(self.function):
+                raise TypeError(said) from error
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             telling = [line for line in lines if _TELLING.search(line)]
             reason = telling[0] if telling else " ".join(lines[1:3] or lines)
-            raise TypeError(f"{self.name}: no kernel for dtype {names}: {reason}") from error
+            raise TypeError(f"{said}: {reason}") from error
 
     # running
 

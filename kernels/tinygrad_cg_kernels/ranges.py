@@ -20,7 +20,7 @@ from numba.core.errors import NumbaError
 from tinygrad_cg_kernels import compile as build
 from tinygrad_cg_kernels import threads
 from tinygrad_cg_kernels.compile import integer, pointer, vector, wide_vectors
-from tinygrad_cg_kernels.dtypes import INT64
+from tinygrad_cg_kernels.dtypes import INT64, no_kernel
 from tinygrad_cg_kernels.objects import data_address, supported
 
 SPLIT = threads.THRESHOLD
@@ -100,7 +100,7 @@ class Ranged:
             return compiler(*arguments)
         except NumbaError as error:
             name = self.name.rpartition("_")[0]  # without the form
-            raise TypeError(f"{name}: no kernel for dtype {dtypes[0]}") from error
+            raise TypeError(no_kernel(name, dtypes[0])) from error
 
     def _block(self, dtypes: tuple[np.dtype, ...]) -> int:
         """The address of the block kernel for large work."""

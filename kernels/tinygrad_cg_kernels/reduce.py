@@ -13,7 +13,7 @@ from numpy import empty
 
 from tinygrad_cg_kernels import direct, folds, threads
 from tinygrad_cg_kernels.axes import Plan, plan
-from tinygrad_cg_kernels.dtypes import BOOL, INT64, computing, native, real_float
+from tinygrad_cg_kernels.dtypes import BOOL, INT64, computing, native, no_kernel, real_float
 from tinygrad_cg_kernels.objects import PLAIN
 from tinygrad_cg_kernels.quiet import cast
 from tinygrad_cg_kernels.ranges import Compound, Ranged
@@ -90,7 +90,7 @@ class Reduction(Compound):
             if not x.ndim:  # there is nothing to fold: any dtype will do
                 self._copied.add(x.dtype)
                 return None
-            raise TypeError(f"{self.name}: no kernel for dtype {x.dtype}") from error
+            raise TypeError(no_kernel(self.name, x.dtype)) from error
 
     def _slow(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool) -> np.ndarray:
         result = self.result_dtype(x.dtype)
