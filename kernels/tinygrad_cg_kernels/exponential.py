@@ -425,8 +425,10 @@ def _log_to_base(f, factor, factor_low, series, k_low):
     inlined()
     s = f / (like(2, f) + f)
     z = s * s
-    low = s * float_fma(f, factor, -z * polynomial(z, series)) - k_low
-    return float_fma(f, factor, float_fma(f, factor_low, -low))
+    square, half = f * f, like(0.5, f) * factor
+    rest = s * float_fma(z, polynomial(z, series), half * square)
+    low = float_fma(f, factor_low, k_low) + rest
+    return float_fma(f, factor, float_fma(-half, square, low))
 
 
 @jitable
