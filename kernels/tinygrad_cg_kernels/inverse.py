@@ -26,7 +26,7 @@ from tinygrad_cg_kernels.compile import (
     like,
     polynomial,
 )
-from tinygrad_cg_kernels.exponential import (
+from tinygrad_cg_kernels.logarithm import (
     INF,
     LOG_LN2_HI_32,
     LOG_LN2_LO_32,

@@ -129,7 +129,7 @@ class Elementwise:
             got = self.direct[0](*arrays)
             if got is not None:
                 return got
-            got = self._general(arrays)
+            got = self._large(arrays) if arrays[0].size >= SPLIT else self._general(arrays)
             if got is not None:
                 return got
         elif len(arrays) == 2 == self.inputs and out is arrays[0] and self._into_x(*arrays):
@@ -271,6 +271,16 @@ class Elementwise:
         except ValueError:
             shapes = " and ".join(str(array.shape) for array in arrays)
             raise ValueError(f"{self.name}: shapes {shapes} do not broadcast") from None
+
+    def _large(self, arrays: tuple[np.ndarray, ...]) -> np.ndarray | None:
+        """The quick way for large contiguous operands of dtypes that were seen; None if none."""
+        signature = self._signatures.get(tuple([array.dtype for array in arrays]))
+        if signature is None or not signature.exact:
+            return None
+        for array in arrays:
+            if array.flags.num & PLAIN != PLAIN:
+                return None
+        return self._fresh(arrays, signature)
 
     def _general(self, arrays: tuple[np.ndarray, ...]) -> np.ndarray | None:
         """The quick way through the general kernel, for operands of one dtype; None if none."""

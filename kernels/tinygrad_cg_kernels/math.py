@@ -39,14 +39,9 @@ from tinygrad_cg_kernels.compile import (
     like,
 )
 from tinygrad_cg_kernels.exponential import (
-    GUARDED_LOGS,
     exp,
     exp2,
     expm1,
-    log,
-    log1p,
-    log2,
-    log10,
 )
 from tinygrad_cg_kernels.hyperbolic import (
     cosh,
@@ -65,6 +60,13 @@ from tinygrad_cg_kernels.inverse import (
     arctan,
     arctan2,
     arctanh,
+)
+from tinygrad_cg_kernels.logarithm import (
+    GUARDED_LOGS,
+    log,
+    log1p,
+    log2,
+    log10,
 )
 from tinygrad_cg_kernels.powers import (
     cbrt,

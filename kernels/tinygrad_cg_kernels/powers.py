@@ -41,22 +41,24 @@ from tinygrad_cg_kernels.exponential import (
     LN2_LO,
     LOG2E,
     LOG2E_32,
-    LOG_LN2_HI_32,
-    LOG_LN2_LO_32,
-    MANTISSA,
-    MANTISSA_32,
     SHIFT,
     SHIFT_32,
     SHIFT_BITS,
     SHIFT_BITS_32,
+    nearest,
+    scaled,
+)
+from tinygrad_cg_kernels.logarithm import (
+    LOG_LN2_HI_32,
+    LOG_LN2_LO_32,
+    MANTISSA,
+    MANTISSA_32,
     SMALLEST_NORMAL,
     SMALLEST_NORMAL_32,
     TWO_25,
     TWO_54,
     log_edges,
     log_pair,
-    nearest,
-    scaled,
 )
 
 F = np.float32

@@ -26,18 +26,20 @@ from tinygrad_cg_kernels.compile import (
     polynomial,
 )
 from tinygrad_cg_kernels.exponential import (
-    INF,
     LN2_HI,
     LN2_LO,
     LOG2E,
-    NAN,
     SHIFT,
     SHIFT_32,
     SHIFT_BITS,
     SHIFT_BITS_32,
-    log64,
 )
 from tinygrad_cg_kernels.inverse import log_brief
+from tinygrad_cg_kernels.logarithm import (
+    INF,
+    NAN,
+    log64,
+)
 from tinygrad_cg_kernels.trigonometric import sin_or_cos
 
 F = np.float32

@@ -25,7 +25,13 @@ from tinygrad_cg_kernels.compile import (
     like,
     polynomial,
 )
-from tinygrad_cg_kernels.exponential import SHIFT, SHIFT_32, nowhere
+from tinygrad_cg_kernels.exponential import (
+    SHIFT,
+    SHIFT_32,
+)
+from tinygrad_cg_kernels.logarithm import (
+    nowhere,
+)
 
 F = np.float32
 ZERO32, HALF32, ONE32 = F(0), F(0.5), F(1)
