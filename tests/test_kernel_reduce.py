@@ -202,6 +202,18 @@ def test_the_same_shape_again_in_another_layout_or_dtype():
             np.testing.assert_array_equal(reduce.max(view, (0,), True), wide.max(0, keepdims=True))
 
 
+@pytest.mark.parametrize("code", ["f", "d", "F"])
+@pytest.mark.parametrize("fold", [reduce.sum, reduce.prod])
+def test_equal_rows_have_equal_results_whatever_their_place(fold, code):
+    for count, length in product((2, 3, 4, 5, 6, 11, 67), (1, 7, 100, 1030)):
+        rows = np.tile(numbers(length, code) / 2, (count, 1))
+        found = fold(rows, (1,))
+        assert (found == found[0]).all()
+        exact = getattr(np, fold.name)(rows.astype("D" if code == "F" else "d"), axis=1)
+        with np.errstate(under="ignore"):
+            np.testing.assert_allclose(found, exact.astype(code), 1e-3, 1e-3)
+
+
 def test_results_of_one_shape_are_arrays_of_their_own():
     x = np.ones((80, 1000))
     first = reduce.sum(x, (1,))

@@ -21,6 +21,7 @@ from tinygrad_cg_kernels.pairs import copy
 SPAN = 1024  # elements whose partial result is kept apart, so that rounding errors stay small
 STRIP = 2048  # columns that are accumulated at a time
 BAND = 128 * 1024  # elements of a strip that are accumulated into one partial result
+TOGETHER = 16384  # elements of a row at most, if four rows are folded at once
 
 # --- combining two values ---------------------------------------------------------------
 
@@ -202,6 +203,39 @@ def min_row(row):
     return _extreme(smaller_number, smaller, row)
 
 
+# --- totals of four rows ----------------------------------------------------------------
+# Four streams keep more of the memory's answers under way than one: 5 to 10 % of the time of
+# what does not fit the second cache.
+
+
+@jitable
+def _totals(combine, start, a, b, c, d):
+    """Combine four rows of one length, each as the others whatever its place."""
+    vectorised()
+    first, second, third, fourth = start, start, start, start
+    for at in range(0, a.size, SPAN):
+        offset, n = at * a.itemsize, min(SPAN, a.size - at)
+        e, f, g, h = span(a, offset, n), span(b, offset, n), span(c, offset, n), span(d, offset, n)
+        s, t, u, v = start, start, start, start
+        for i in range(np.uintp(n)):
+            s, t = combine(s, e[i]), combine(t, f[i])
+            u, v = combine(u, g[i]), combine(v, h[i])
+        first, second = combine(first, s), combine(second, t)
+        third, fourth = combine(third, u), combine(fourth, v)
+    return first, second, third, fourth
+
+
+@jitable
+def sum_four(a, b, c, d):
+    """The sums of four rows of one length."""
+    return _totals(add, like(0, a[0]), a, b, c, d)
+
+
+@jitable
+def prod_four(a, b, c, d):
+    return _totals(multiply, like(1, a[0]), a, b, c, d)
+
+
 # --- rows into a row of totals ------------------------------------------------------------
 
 
@@ -292,32 +326,68 @@ def min_rows(total, x, offset, step, height):
 
 
 @jitable
-def rows_core(total, combine, first, count, sizes, x, out):
-    """Units are rows, or blocks of long rows.
+def rows_core(total, four, first, count, sizes, x, out):
+    """Units are rows, or blocks of long rows; `four` has the totals of four at once, or is None.
 
     Sizes: length of a row, step from row to row, blocks in a row, length of a block, and the
-    step from element to element.
+    step from element to element. Who shares short rows or blocks has counts that are multiples of
+    four, but for the last: which are folded together depends on their places alone.
     """
-    length, step, blocks, block, gap = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
-    buffer = np.empty(SPAN if gap != x.itemsize else 0, x.dtype)
-    for unit in range(first, first + count):
-        start = unit % blocks * block if blocks > 1 else 0
-        offset = unit // blocks * step + start * gap if blocks > 1 else unit * step
-        size = min(block, length - start)
-        if gap == x.itemsize:
-            out[np.uintp(unit)] = total(span(x, offset, size))
-        else:
-            out[np.uintp(unit)] = _spread_total(combine, total, x, offset, gap, size, buffer)
+    block, gap = sizes[3], sizes[4]
+    if gap != x.itemsize:
+        buffer, parts = np.empty(SPAN, x.dtype), np.empty(block // SPAN + 1, out.dtype)
+        for unit in range(first, first + count):
+            offset, size = _row(sizes, unit)
+            out[np.uintp(unit)] = _spread_total(total, x, offset, gap, size, buffer, parts)
+    elif four is None or block > TOGETHER or first + count == 1:
+        _fold_rows(total, first, first + count, sizes, x, out)
+    else:
+        _fold_fours(total, four, first, first + count, sizes, x, out)
 
 
 @jitable
-def _spread_total(combine, total, x, offset, gap, size, buffer):
+def _row(sizes, unit):
+    """Where a unit begins, in bytes, and its length."""
+    length, step, blocks, block, gap = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
+    if blocks == 1:
+        return unit * step, length
+    start = unit % blocks * block
+    return unit // blocks * step + start * gap, min(block, length - start)
+
+
+@jitable
+def _fold_rows(total, first, last, sizes, x, out):
+    for unit in range(first, last):
+        offset, size = _row(sizes, unit)
+        out[np.uintp(unit)] = total(span(x, offset, size))
+
+
+@jitable
+def _fold_fours(total, four, first, last, sizes, x, out):
+    """Four units at a time; the last one stands for those missing from the last four."""
+    for unit in range(first, last, 4):
+        i, j, k = min(unit + 1, last - 1), min(unit + 2, last - 1), min(unit + 3, last - 1)
+        a, size = _row(sizes, unit)
+        b, size_b = _row(sizes, i)
+        c, size_c = _row(sizes, j)
+        d, size_d = _row(sizes, k)
+        if size == size_b == size_c == size_d:
+            totals = four(span(x, a, size), span(x, b, size), span(x, c, size), span(x, d, size))
+            out[np.uintp(unit)], out[np.uintp(i)] = totals[0], totals[1]
+            out[np.uintp(j)], out[np.uintp(k)] = totals[2], totals[3]
+        else:
+            _fold_rows(total, unit, k + 1, sizes, x, out)
+
+
+@jitable
+def _spread_total(total, x, offset, gap, size, buffer, parts):
     """The total of elements that lie apart, packed a span at a time."""
-    whole = total(packed(x, offset, gap, min(SPAN, size), buffer))
-    for first in range(SPAN, size, SPAN):
+    count = 0
+    for first in range(0, size, SPAN):
         part = packed(x, offset + first * gap, gap, min(SPAN, size - first), buffer)
-        whole = combine(whole, total(part))
-    return whole
+        parts[count] = total(part)
+        count += 1
+    return total(span(parts, 0, count))
 
 
 @jitable

@@ -12,7 +12,7 @@ import numpy as np
 from tinygrad_cg_kernels import reduce as reductions
 from tinygrad_cg_kernels.compile import jitable, like, span
 from tinygrad_cg_kernels.dtypes import computing, real_float
-from tinygrad_cg_kernels.folds import SPAN, add, rows_core, sum_row
+from tinygrad_cg_kernels.folds import SPAN, rows_core, sum_row
 from tinygrad_cg_kernels.quiet import cast, quietly
 from tinygrad_cg_kernels.ranges import SPLIT, Compound, Ranged
 from tinygrad_cg_kernels.sums import Sums, about
@@ -65,7 +65,7 @@ class Moment(Compound):
     """
 
     def __init__(self, name: str, row: Callable, function: Callable, empty: float) -> None:
-        rows = Ranged(f"{name}_rows", rows_core, 2, 5, (row, add), reductions.BLOCK)
+        rows = Ranged(f"{name}_rows", rows_core, 2, 5, (row,), reductions.BLOCK)
         self.name, self.kernels = name, {"row": rows, **_squares.kernels}
         self._function, self._empty = function, empty
 

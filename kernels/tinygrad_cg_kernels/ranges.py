@@ -45,7 +45,7 @@ class Ranged:
         core: Callable,
         arrays: int,
         sizes: int,
-        functions: tuple[Callable, ...],
+        functions: tuple[Callable | None, ...],
         block: int = threads.BLOCK,
     ) -> None:
         self.name, self.core, self.sizes, self.block = name, core, sizes, block
@@ -138,7 +138,9 @@ def sharing(
 
     What a block kernel is told lies in tables, which are kept for the next call.
     """
-    steps = [max(size * units // max(work, 1), 1) for size in (block, work)]
+    step = max(block * units // max(work, 1), 1)
+    step -= step % 4 if step > 4 else 0  # see `folds.rows_core`
+    steps = step, units
     weight = work / units
     nothing = (None,) * (4 - count)
     tables: list[tuple[np.ndarray, int]] = []  # that no call is using, and where they lie

@@ -25,8 +25,8 @@ READY = 4096  # shapes whose plans are kept ready
 class Reduction(Compound):
     """A reduction made into array kernels.
 
-    They are made of a combine of two values, the total of a row, and the totals of the columns of
-    some rows (see `folds`).
+    They are made of the total of a row, that of four rows at once (or None), and the totals of the
+    columns of some rows (see `folds`).
 
     Called with an array, the axes (distinct, not negative) and `keepdims`; the result is a
     fresh C-contiguous array. Integers keep their dtype; bool sums to int64; float16 is
@@ -37,15 +37,15 @@ class Reduction(Compound):
     def __init__(
         self,
         name: str,
-        combine: Callable,
         row: Callable,
+        four: Callable | None,
         rows: Callable,
         identity: float | None,
         kind: str = "number",
     ) -> None:
         self.name, self.identity, self.kind = name, identity, kind
         self.kernels = {
-            "rows": Ranged(f"{name}_rows", folds.rows_core, 2, 5, (row, combine), BLOCK),
+            "rows": Ranged(f"{name}_rows", folds.rows_core, 2, 5, (row, four), BLOCK),
             "columns": Ranged(f"{name}_columns", folds.columns_core, 2, 8, (rows,)),
         }
         self._ready: dict[tuple, Callable[[np.ndarray], np.ndarray]] = {}
@@ -153,9 +153,9 @@ class Reduction(Compound):
         return out
 
 
-sum = Reduction("sum", folds.add, folds.sum_row, folds.sum_rows, 0)
-prod = Reduction("prod", folds.multiply, folds.prod_row, folds.prod_rows, 1)
-max = Reduction("max", folds.larger, folds.max_row, folds.max_rows, None, "order")
-min = Reduction("min", folds.smaller, folds.min_row, folds.min_rows, None, "order")
-any = Reduction("any", folds.either, folds.any_row, folds.any_rows, 0, "logical")
-all = Reduction("all", folds.both, folds.all_row, folds.all_rows, 1, "logical")
+sum = Reduction("sum", folds.sum_row, folds.sum_four, folds.sum_rows, 0)
+prod = Reduction("prod", folds.prod_row, folds.prod_four, folds.prod_rows, 1)
+max = Reduction("max", folds.max_row, None, folds.max_rows, None, "order")
+min = Reduction("min", folds.min_row, None, folds.min_rows, None, "order")
+any = Reduction("any", folds.any_row, None, folds.any_rows, 0, "logical")
+all = Reduction("all", folds.all_row, None, folds.all_rows, 1, "logical")

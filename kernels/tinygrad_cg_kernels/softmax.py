@@ -24,7 +24,6 @@ from tinygrad_cg_kernels.compile import (
 from tinygrad_cg_kernels.dtypes import computing, real_float
 from tinygrad_cg_kernels.folds import (
     SPAN,
-    larger,
     max_row,
     max_rows,
     sum_row,
@@ -82,12 +81,6 @@ def _logsumexp_row(row):
 
 
 @jitable
-def _logaddexp(x, y):
-    shift = finite(larger(x, y))
-    return shift + math.log(math.exp(x - shift) + math.exp(y - shift))
-
-
-@jitable
 def _make_finite(line):
     vectorised()
     for k in range(np.uintp(line.size)):
@@ -120,7 +113,7 @@ def _logsumexp_rows(total, x, offset, step, height):
     _finish(total, shift)
 
 
-logsumexp = Reduction("logsumexp", _logaddexp, _logsumexp_row, _logsumexp_rows, -np.inf, "float")
+logsumexp = Reduction("logsumexp", _logsumexp_row, None, _logsumexp_rows, -np.inf, "float")
 """log(sum(exp(x))), without overflow; integers become float64; -inf over an empty axis."""
 
 # --- softmax ----------------------------------------------------------------------------
