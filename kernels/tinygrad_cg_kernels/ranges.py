@@ -140,24 +140,24 @@ def sharing(
     """
     step = max(block * units // max(work, 1), 1)
     step -= step % 4 if step > 4 else 0  # see `folds.rows_core`
-    steps = step, units
     weight = work / units
     nothing = (None,) * (4 - count)
-    tables: list[tuple[np.ndarray, int]] = []  # that no call is using, and where they lie
+    tables: list[tuple] = []  # that no call is using, with their tasks for several threads, and one
 
     def run(*arrays: np.ndarray) -> None:
         try:
-            table, place = tables.pop()
+            entry = tables.pop()
         except IndexError:
             table = np.array([0] * count + list(sizes), INT64)
-            place = data_address(table)
-        step = steps[threads.get_num_threads() == 1]
+            place = data_address(table), 0, 0, 0
+            entry = table, *[(address, place, (0, k, 0, 0), units, k) for k in (step, units)]
+        table, shared, alone = entry
         if supported:
             held = (count, *arrays, *nothing)
         else:
             held, table[:count] = threads.NONE, [*map(data_address, arrays)]
-        threads.split(address, (place, 0), (0, step), units, step, weight, held)
-        tables.append((table, place))
+        threads.carry_out(alone if threads.get_num_threads() == 1 else shared, weight, held)
+        tables.append(entry)
 
     return run
 

@@ -48,6 +48,9 @@ _rates: dict[int, tuple[float, int]] = {}
 """Nanoseconds for an element, the least that was measured, and in how many calls; by a kernel's
 address."""
 UNKNOWN = (float("inf"), 0)
+Four = tuple[int, int, int, int]
+Task = tuple[int, Four, Four, int, int]
+"""A block kernel's address, four pointers, their steps, and how many elements, by how many."""
 NONE = (0, None, None, None, None)
 """No arrays for `split`."""
 
@@ -160,43 +163,43 @@ def _brief_spins() -> Iterator[None]:
         del os.environ["GOMP_SPINCOUNT"]
 
 
-def _run_parallel(count: int, arrays: tuple[Any, ...], arguments: tuple[Any, ...]) -> None:
+def _run_parallel(count: int, arrays: tuple[Any, ...], task: Task) -> None:
     """Call the splitter on `count` threads."""
     run = _splitters.get(True) or _loaded(parallel=True)
     alone = numba.threading_layer() == "workqueue"
     if count == _MOST and not alone:
-        run(count, *arrays, *arguments)
+        run(count, *arrays, *task)
         return
     previous = numba.get_num_threads()
     numba.set_num_threads(count)  # the others need not wake
     try:
         # Numba's workqueue layer aborts the process when two threads enter it at once.
         with _lock if alone else nullcontext():
-            run(count, *arrays, *arguments)
+            run(count, *arrays, *task)
     finally:
         numba.set_num_threads(previous)
 
 
-def _run_serial(arrays: tuple[Any, ...], arguments: tuple[Any, ...]) -> None:
+def _run_serial(arrays: tuple[Any, ...], task: Task) -> None:
     run = _splitters.get(False) or _loaded(parallel=False)
-    run(1, *arrays, *arguments)
+    run(1, *arrays, *task)
 
 
-def _after(arguments: tuple[Any, ...], blocks: int) -> tuple[Any, ...]:
+def _after(task: Task, blocks: int) -> Task:
     """What remains of a task when its first blocks are done."""
-    address, pointers, steps, count, block = arguments
-    moved = [start + step * blocks for start, step in zip(pointers, steps, strict=True)]
-    return (address, tuple(moved), steps, count - blocks * block, block)
+    address, pointers, steps, count, block = task
+    a, b, c, d = [start + step * blocks for start, step in zip(pointers, steps, strict=True)]
+    return (address, (a, b, c, d), steps, count - blocks * block, block)
 
 
-def _measure(arrays: tuple[Any, ...], arguments: tuple[Any, ...], weight: float) -> int:
+def _measure(arrays: tuple[Any, ...], task: Task, weight: float) -> int:
     """Do the first blocks, in two parts, and note the pace of the faster; how many are done."""
-    address, *_, count, block = arguments
+    address, *_, count, block = task
     best, samples = _rates.get(address, UNKNOWN)
     size = min(PROBE, count // block // 2)
     for part in range(2):
         start = perf_counter_ns()
-        _run_serial(arrays, (*_after(arguments, part * size)[:3], size * block, block))
+        _run_serial(arrays, (*_after(task, part * size)[:3], size * block, block))
         pace = (perf_counter_ns() - start) / (size * block * weight)
         best = min(best, pace)
     _rates[address] = best, samples + 1
@@ -225,14 +228,22 @@ def split(
     first words.
     """
     unused = (0,) * (4 - len(pointers))
-    arguments = (address, (*pointers, *unused), (*steps, *unused), count, block)
+    a, b, c, d = (*pointers, *unused)
+    step_a, step_b, step_c, step_d = (*steps, *unused)
+    task = (address, (a, b, c, d), (step_a, step_b, step_c, step_d), count, block)
+    carry_out(task, weight, arrays)
+
+
+def carry_out(task: Task, weight: float, arrays: tuple[Any, ...] = NONE) -> None:
+    """As `split`, for a task that is ready: its four pointers and steps are there."""
+    address, _, _, count, block = task
     threads = get_num_threads()
     if threads == 1 or count < 2 * block:
-        return _run_serial(arrays, arguments)
+        return _run_serial(arrays, task)
     pace, samples = _rates.get(address, UNKNOWN)
     if samples < SAMPLES:
-        arguments = _after(arguments, _measure(arrays, arguments, weight))
-        pace, count = _rates[address][0], arguments[3]
+        task = _after(task, _measure(arrays, task, weight))
+        pace, count = _rates[address][0], task[3]
     if pace * count * weight >= WORTH:
-        return _run_parallel(threads, arrays, arguments)
-    return _run_serial(arrays, arguments)
+        return _run_parallel(threads, arrays, task)
+    return _run_serial(arrays, task)
