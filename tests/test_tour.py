@@ -172,8 +172,8 @@ def test_medians_take_turns(monkeypatch):
     taken = timing.medians(functions, 0.0, rounds=5)
     assert taken == pytest.approx({"slow": 0.002, "quick": 0.00025})
     assert calls[:6] == ["slow"] * 3 + ["quick"] * 3  # to see how many calls fill a turn
-    turn = ["slow"] * 2 + ["quick"] * 5  # the first of each does not count
-    assert calls[6:] == turn * 3
+    slow, quick = ["slow"] * 2, ["quick"] * 5  # the first of each does not count
+    assert calls[6:] == slow + quick + quick + slow + slow + quick  # back and forth
 
 
 # Its data -------------------------------------------------------------------------------------

@@ -15,21 +15,23 @@ def medians(
 ) -> dict[str, float]:
     """The median time of each function, in seconds.
 
-    The functions take turns, so that a slow moment of the machine meets all alike. In each
-    turn a function runs once, and for `warm` seconds, before the run that counts, to find its
-    threads awake and its data in the caches, whatever the others did; what counts is the mean
-    over a millisecond, or one call if that is longer. There are at least three rounds, and as
-    many more as `seconds` allow, until `rounds` have been made.
+    The functions take turns, so that a slow moment of the machine meets all alike, back and
+    forth, so that none always comes after the same other. In each turn a function runs once, and
+    for `warm` seconds, before the run that counts, to find its threads awake and its data in the
+    caches, whatever the others did; what counts is the mean over a millisecond, or one call if
+    that is longer. There are at least three rounds, and as many more as `seconds` allow, until
+    `rounds` have been made.
     """
+    names = list(functions)
     calls = {name: _calls(function) for name, function in functions.items()}
     times: dict[str, list[float]] = {name: [] for name in functions}
     end = time.perf_counter() + seconds
     for done in range(rounds):
         if done >= 3 and time.perf_counter() > end:
             break
-        for name, function in functions.items():
-            _run_for(function, warm)
-            times[name].append(_mean(function, calls[name]))
+        for name in reversed(names) if done % 2 else names:
+            _run_for(functions[name], warm)
+            times[name].append(_mean(functions[name], calls[name]))
     return {name: statistics.median(taken) for name, taken in times.items()}
 
 
