@@ -9,8 +9,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tests import special_references as special
-from tests.special_references import each
+from tests import references as special
+from tests.references import each
 from tinygrad_cg_kernels import math
 from tinygrad_cg_kernels.loops import Elementwise
 

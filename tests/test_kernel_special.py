@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from tests.special_references import polygamma
+from tests.references import polygamma
 from tinygrad_cg_kernels import math
 from tinygrad_cg_kernels.loops import Elementwise
 

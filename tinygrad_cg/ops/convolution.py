@@ -9,9 +9,9 @@ from tinygrad_cg_kernels.conv import Geometry
 
 from ..convert import convert_operands, promote
 from ..errors import InvalidArgumentError
+from ..kinds import NUMBERS
 from ..primitive import Primitive, apply, register
 from ..tensor import Aval, Tensor
-from . import references
 from .define import Case, as_shape, broadcast_shapes
 from .shape import reshape
 from .windows import Layout
@@ -54,7 +54,7 @@ _conv = register(
         kernel=kconv.conv,
         batch=lambda params, size: params,
         core=(4, 4),
-        reference=references.conv,
+        dtypes=NUMBERS,
         samples=[
             Case(((2, 3, 4, 2), (2, 3, 2, 1)), {"geometry": _PLAIN}),
             Case(((1, 4, 4, 1), (2, 2, 1, 2)), {"geometry": _STEPS}),
@@ -88,7 +88,7 @@ _conv_input = register(
         kernel=kconv.conv_input,
         batch=lambda params, size: params,
         core=(4, 4),
-        reference=references.conv_input,
+        dtypes=NUMBERS,
         samples=[
             Case(((2, 2, 2, 1), (2, 3, 2, 1)), {"geometry": _PLAIN, "size": (3, 4)}),
             Case(((1, 2, 5, 2), (2, 2, 1, 2)), {"geometry": _STEPS, "size": (4, 4)}),
@@ -121,7 +121,7 @@ _conv_filter = register(
         kernel=kconv.conv_filter,
         batch=lambda params, size: params,
         core=(4, 4),
-        reference=references.conv_filter,
+        dtypes=NUMBERS,
         samples=[
             Case(((2, 3, 4, 2), (2, 2, 2, 1)), {"geometry": _PLAIN, "window": (2, 3)}),
             Case(((1, 4, 4, 1), (1, 2, 5, 2)), {"geometry": _STEPS, "window": (2, 2)}),

@@ -54,7 +54,7 @@ _matmul = register(
         kernel=contract.matmul,
         batch=lambda params, size: params,
         core=(2, 2),
-        reference=np.matmul,
+        ufunc=np.matmul,
         samples=[Case(((2, 3), (3, 2))), Case(((2, 2, 3), (3, 1))), Case(((1, 3), (2, 3, 2)))],
     )
 )
@@ -85,7 +85,6 @@ _matvec = register(
         kernel=contract.matmul,
         batch=lambda params, size: params,
         core=(2, 1),
-        reference=lambda x, y: np.matmul(x, y[..., None])[..., 0],
         samples=[Case(((2, 3), (3,))), Case(((2, 2, 3), (3,))), Case(((2, 3), (4, 3)))],
     )
 )

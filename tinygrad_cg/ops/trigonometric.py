@@ -6,6 +6,7 @@ import numpy as np
 
 from tinygrad_cg_kernels import math as kmath
 
+from ..kinds import REAL
 from ..tensor import Tensor
 from .define import Real, binary, unary
 from .elementwise import AWAY, add, divide, multiply, negative, sqrt, square, subtract
@@ -24,7 +25,7 @@ tan = unary(
     kmath.tan,
     doc="The tangent of x, in radians.",
     vjp=lambda dy, out: multiply(dy, add(square(out), 1)),
-    reference=np.tan,
+    ufunc=np.tan,
     samples=(Real(-1.3, 1.3),),
 )
 arcsin = unary(
@@ -32,7 +33,7 @@ arcsin = unary(
     kmath.arcsin,
     doc="The angle, from -pi/2 to pi/2, whose sine is x; NaN for real x beyond -1 and 1.",
     vjp=lambda dy, x: divide(dy, _cosine_of_arcsine(x)),
-    reference=np.arcsin,
+    ufunc=np.arcsin,
     samples=(INSIDE,),
 )
 arccos = unary(
@@ -40,7 +41,7 @@ arccos = unary(
     kmath.arccos,
     doc="The angle, from 0 to pi, whose cosine is x; NaN for real x beyond -1 and 1.",
     vjp=lambda dy, x: negative(divide(dy, _cosine_of_arcsine(x))),
-    reference=np.arccos,
+    ufunc=np.arccos,
     samples=(INSIDE,),
 )
 arctan = unary(
@@ -48,7 +49,7 @@ arctan = unary(
     kmath.arctan,
     doc="The angle, from -pi/2 to pi/2, whose tangent is x.",
     vjp=lambda dy, x: divide(dy, add(square(x), 1)),
-    reference=np.arctan,
+    ufunc=np.arctan,
     samples=(WIDE,),
 )
 arctan2 = binary(
@@ -61,7 +62,8 @@ arctan2 = binary(
         lambda dy, x, y: multiply(dy, divide(y, add(square(x), square(y)))),
         lambda dy, x, y: negative(multiply(dy, divide(x, add(square(x), square(y))))),
     ),
-    reference=np.arctan2,
+    ufunc=np.arctan2,
+    dtypes=REAL,
     samples=(AWAY, AWAY),
 )
 arcsinh = unary(
@@ -69,7 +71,7 @@ arcsinh = unary(
     kmath.arcsinh,
     doc="The number whose hyperbolic sine is x.",
     vjp=lambda dy, x: divide(dy, sqrt(add(square(x), 1))),
-    reference=np.arcsinh,
+    ufunc=np.arcsinh,
     samples=(WIDE,),
 )
 arccosh = unary(
@@ -77,7 +79,7 @@ arccosh = unary(
     kmath.arccosh,
     doc="The number, from 0 on, whose hyperbolic cosine is x; NaN for real x below 1.",
     vjp=lambda dy, x: divide(dy, multiply(sqrt(subtract(x, 1)), sqrt(add(x, 1)))),
-    reference=np.arccosh,
+    ufunc=np.arccosh,
     samples=(Real(1.2, 4.0),),
 )
 arctanh = unary(
@@ -85,6 +87,6 @@ arctanh = unary(
     kmath.arctanh,
     doc="The number whose hyperbolic tangent is x: infinite at -1 and 1, NaN for real x beyond.",
     vjp=lambda dy, x: divide(dy, multiply(subtract(1, x), add(x, 1))),
-    reference=np.arctanh,
+    ufunc=np.arctanh,
     samples=(INSIDE,),
 )
