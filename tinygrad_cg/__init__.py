@@ -6,6 +6,7 @@ Keras's in ``tinygrad_cg.keras.ops``.
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -142,6 +143,7 @@ from .math import (
     truediv,
 )
 from .matrices import hessian, hvp, jacobian
+from .ops import protocol as _numpy_dispatch
 from .ops.creation import constant, convert_to_tensor
 from .recompute import recompute_grad
 from .tape import GradientTape, UnconnectedGradients
@@ -320,6 +322,7 @@ __all__ = [
 ]
 
 newaxis = None
+_numpy_dispatch.loaders.append(partial(import_module, f"{__name__}.numpy"))
 
 # What is loaded when it is first asked for, so that importing the library stays quick: modules,
 # and what is found in one.

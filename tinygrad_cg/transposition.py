@@ -14,8 +14,9 @@ import numpy as np
 from .batching import whole
 from .convert import is_differentiable
 from .levels import Node, Token, push, quiet_frame, remove, state, watch_tensor
+from .ops.comparison import greater
 from .ops.complex import conj, real
-from .ops.elementwise import absolute, add, greater, multiply
+from .ops.elementwise import absolute, add, multiply
 from .ops.reductions import reduce_sum
 from .ops.shape import cast
 from .rules import Definition

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..convert import FLOAT32, FLOAT64, Weak, is_tensor
 from ..levels import state
-from ..ops import elementwise, operators
+from ..ops import comparison, elementwise, operators
 from ..ops.shape import cast
 from ..primitive import Primitive
 from ..registry import OPS
@@ -108,12 +108,12 @@ _TWO = {
     "pow": elementwise.power,
 }
 _COMPARE = {
-    "lt": elementwise.less,
-    "le": elementwise.less_equal,
-    "gt": elementwise.greater,
-    "ge": elementwise.greater_equal,
-    "eq": elementwise.equal,
-    "ne": elementwise.not_equal,
+    "lt": comparison.less,
+    "le": comparison.less_equal,
+    "gt": comparison.greater,
+    "ge": comparison.greater_equal,
+    "eq": comparison.equal,
+    "ne": comparison.not_equal,
 }
 for _name, _op in (_TWO | _COMPARE).items():
     _primitive = "power" if _name == "pow" else _op.primitive.name

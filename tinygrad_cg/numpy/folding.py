@@ -9,21 +9,11 @@ import numpy as np
 
 from ..convert import IndexedSlices, convert
 from ..errors import InvalidArgumentError
+from ..ops.comparison import equal, isnan, logical_not, not_equal
 from ..ops.complex import conj, real
 from ..ops.creation import constant, linspace
 from ..ops.define import normalize_axes, normalize_axis
-from ..ops.elementwise import (
-    add,
-    divide,
-    equal,
-    isnan,
-    logical_not,
-    multiply,
-    not_equal,
-    sqrt,
-    subtract,
-    where,
-)
+from ..ops.elementwise import add, divide, multiply, sqrt, subtract, where
 from ..ops.indexing import getitem
 from ..ops.linalg import matmul
 from ..ops.reductions import reduce_max, reduce_mean, reduce_min, reduce_prod, reduce_sum

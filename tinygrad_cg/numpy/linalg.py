@@ -10,8 +10,9 @@ import numpy as np
 from ..errors import InvalidArgumentError
 from ..ops import decompositions
 from ..ops import linalg as products
+from ..ops.comparison import not_equal
 from ..ops.define import as_int
-from ..ops.elementwise import absolute, not_equal
+from ..ops.elementwise import absolute
 from ..ops.linalg import matmul
 from ..ops.reductions import reduce_max, reduce_min, reduce_sum
 from ..ops.shape import broadcast_to, cast, reshape

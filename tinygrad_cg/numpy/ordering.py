@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InvalidArgumentError
+from ..ops.comparison import equal, isfinite, isnan
 from ..ops.define import normalize_axes
-from ..ops.elementwise import add, divide, equal, isfinite, isnan, multiply, subtract, where
+from ..ops.elementwise import add, divide, multiply, subtract, where
 from ..ops.indexing import getitem
 from ..ops.shape import cast, reshape, split_at
 from ..ops.sorting import sort

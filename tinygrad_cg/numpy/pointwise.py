@@ -14,6 +14,18 @@ import numpy as np
 
 from ..convert import convert, convert_operands, promote
 from ..errors import InvalidArgumentError
+from ..ops.comparison import (
+    equal,
+    greater,
+    isfinite,
+    isinf,
+    isnan,
+    less,
+    less_equal,
+    logical_and,
+    logical_or,
+    not_equal,
+)
 from ..ops.complex import imag, real
 from ..ops.creation import full_like, zeros_like
 from ..ops.elementwise import (
@@ -21,22 +33,12 @@ from ..ops.elementwise import (
     add,
     ceil,
     divide,
-    equal,
     floor,
     floor_divide,
-    greater,
-    isfinite,
-    isinf,
-    isnan,
-    less,
-    less_equal,
     logaddexp,
-    logical_and,
-    logical_or,
     maximum,
     minimum,
     multiply,
-    not_equal,
     power,
     remainder,
     subtract,

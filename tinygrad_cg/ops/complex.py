@@ -14,8 +14,9 @@ from tinygrad_cg_kernels import math as kmath
 
 from ..convert import convert
 from ..tensor import Tensor
-from .define import unary
-from .elementwise import ANY, multiply
+from .comparison import ANY
+from .define import public, unary
+from .elementwise import multiply
 
 real = unary(
     "real",
@@ -24,6 +25,7 @@ real = unary(
     kind="real",
     vjp=lambda dy: dy,
     analytic=False,
+    spellings=("keras.ops.real",),
     samples=(ANY,),
 )
 imag = unary(
@@ -33,6 +35,7 @@ imag = unary(
     kind="real",
     vjp=lambda dy: multiply(dy, 1j),
     analytic=False,
+    spellings=("keras.ops.imag",),
     samples=(ANY,),
 )
 _conj = unary(
@@ -43,10 +46,12 @@ _conj = unary(
     vjp=lambda dy: conj(dy),
     analytic=False,
     ufunc=np.conj,
+    spellings=("keras.ops.conj", "keras.ops.conjugate", "numpy.conj", "numpy.conjugate"),
     samples=(ANY,),
 )
 
 
+@public(_conj.primitive)
 def conj(x: Any) -> Tensor:
     """The complex conjugate; a real tensor is its own."""
     x = convert(x)

@@ -11,20 +11,29 @@ from tinygrad_cg_kernels import math as kmath
 from tinygrad_cg_kernels import softmax as ksoftmax
 
 from ..convert import convert, convert_operands
-from ..kinds import INEXACT, NUMBERS, REAL, REAL_NUMBERS, is_native_float
+from ..kinds import INEXACT, NUMBERS, REAL, REAL_NUMBERS, is_exact, is_native_float
 from ..primitive import Primitive, apply, register
 from ..tensor import Aval, Tensor
+from .comparison import (
+    ANY,
+    equal,
+    greater,
+    greater_equal,
+    isinf,
+    less,
+    less_equal,
+    logical_and,
+    logical_or,
+    not_equal,
+)
 from .composition import ARRAYS, Operations
 from .creation import zeros_like
-from .define import Real, binary, elementwise, unary
-from .shape import identity
+from .define import Real, binary, elementwise, public, unary
+from .shape import cast, identity
 
-ANY = Real(-2.0, 2.0)
 POSITIVE = Real(0.3, 3.0)
 AWAY = Real(-2.0, 2.0, avoid=(0.0,))  # for functions with a kink or a pole at 0
 LN2, LN10 = np.log([2.0, 10.0]).tolist()
-
-# Arithmetic ----------------------------------------------------------------------------------
 
 add = binary(
     "add",
@@ -33,6 +42,7 @@ add = binary(
     vjp=(lambda dy: dy, lambda dy: dy),
     linear=True,
     ufunc=np.add,
+    spellings=("math.add", "keras.ops.add", "numpy.add"),
     samples=(ANY, ANY),
 )
 subtract = binary(
@@ -44,6 +54,7 @@ subtract = binary(
     linear=True,
     ufunc=np.subtract,
     dtypes=NUMBERS,
+    spellings=("math.subtract", "keras.ops.subtract", "numpy.subtract"),
     samples=(ANY, ANY),
 )
 multiply = binary(
@@ -52,6 +63,7 @@ multiply = binary(
     doc="x * y.",
     vjp=(lambda dy, y: multiply(dy, y), lambda dy, x: multiply(dy, x)),
     ufunc=np.multiply,
+    spellings=("math.multiply", "keras.ops.multiply", "numpy.multiply"),
     samples=(ANY, ANY),
 )
 divide = binary(
@@ -64,6 +76,7 @@ divide = binary(
         lambda dy, y, out: negative(divide(multiply(dy, out), y)),
     ),
     ufunc=np.true_divide,
+    spellings=("math.divide", "math.truediv", "numpy.divide", "numpy.true_divide"),
     samples=(ANY, AWAY),
 )
 negative = unary(
@@ -76,6 +89,7 @@ negative = unary(
     linear=True,
     ufunc=np.negative,
     dtypes=NUMBERS,
+    spellings=("math.negative", "keras.ops.negative", "numpy.negative"),
     samples=(ANY,),
 )
 floor_divide = binary(
@@ -84,6 +98,7 @@ floor_divide = binary(
     doc="The largest integer not above x / y. An integer by zero gives 0, with a warning.",
     ufunc=np.floor_divide,
     dtypes=REAL_NUMBERS,
+    spellings=("math.floordiv", "keras.ops.floor_divide", "numpy.floor_divide"),
     samples=(ANY, AWAY),
 )
 remainder = binary(
@@ -93,6 +108,7 @@ remainder = binary(
     vjp=(lambda dy: dy, lambda dy, x, y: negative(multiply(dy, floor_divide(x, y)))),
     ufunc=np.remainder,
     dtypes=REAL_NUMBERS,
+    spellings=("math.floormod", "math.mod", "keras.ops.mod", "numpy.remainder", "numpy.mod"),
     samples=(Real(0.1, 0.9), Real(1.0, 2.0)),
 )
 
@@ -120,6 +136,7 @@ _general_power = binary(
     ufunc=np.power,
     dtypes=NUMBERS,
     ulps=(1.25, 1.0),
+    spellings=("keras.ops.power", "numpy.pow", "numpy.power"),
     samples=(POSITIVE, Real(-2.5, 2.5)),
 )
 
@@ -164,6 +181,7 @@ _scalar_power = register(
 )
 
 
+@public(_general_power.primitive)
 def power(x: Any, y: Any) -> Tensor:
     """``x ** y``. The gradient of ``x**0`` is 0 everywhere, that of ``0**y`` by y is 0."""
     if type(y) in (int, float):
@@ -180,6 +198,7 @@ square = unary(
     kind="same",
     vjp=lambda dy, x: multiply(dy, multiply(x, 2)),
     ufunc=np.square,
+    spellings=("math.square", "numpy.square"),
     samples=(ANY,),
 )
 sqrt = unary(
@@ -188,6 +207,7 @@ sqrt = unary(
     doc="The square root of x; its gradient at 0 is infinite.",
     vjp=lambda dy, out: divide(multiply(dy, 0.5), out),
     ufunc=np.sqrt,
+    spellings=("math.sqrt", "keras.ops.sqrt", "numpy.sqrt"),
     samples=(POSITIVE,),
 )
 rsqrt = unary(
@@ -195,6 +215,7 @@ rsqrt = unary(
     kmath.rsqrt,
     doc="1 / sqrt(x): infinite at 0, NaN below.",
     vjp=lambda dy, out: multiply(dy, multiply(-0.5, multiply(out, square(out)))),
+    spellings=("math.rsqrt", "keras.ops.rsqrt"),
     samples=(POSITIVE,),
 )
 cbrt = unary(
@@ -204,6 +225,7 @@ cbrt = unary(
     vjp=lambda dy, out: divide(dy, multiply(3, square(out))),
     ufunc=np.cbrt,
     dtypes=REAL,
+    spellings=("keras.ops.cbrt", "numpy.cbrt"),
     samples=(Real(-3.0, 3.0, avoid=(0.0, 0.1, -0.1)),),
 )
 
@@ -223,6 +245,7 @@ hypot = binary(
     ),
     ufunc=np.hypot,
     dtypes=REAL,
+    spellings=("keras.ops.hypot", "numpy.hypot"),
     samples=(AWAY, AWAY),
 )
 
@@ -234,6 +257,7 @@ exp = unary(
     doc="e to the power x.",
     vjp=lambda dy, out: multiply(dy, out),
     ufunc=np.exp,
+    spellings=("math.exp", "keras.ops.exp", "numpy.exp"),
     samples=(Real(-4.0, 4.0),),
 )
 exp2 = unary(
@@ -242,6 +266,7 @@ exp2 = unary(
     doc="2 to the power x.",
     vjp=lambda dy, out: multiply(dy, multiply(out, LN2)),
     ufunc=np.exp2,
+    spellings=("keras.ops.exp2", "numpy.exp2"),
     samples=(Real(-4.0, 4.0),),
 )
 log = unary(
@@ -250,6 +275,7 @@ log = unary(
     doc="The natural logarithm of x: -inf at 0, NaN below.",
     vjp=lambda dy, x: divide(dy, x),
     ufunc=np.log,
+    spellings=("math.log", "keras.ops.log", "numpy.log"),
     samples=(POSITIVE,),
 )
 log2 = unary(
@@ -258,6 +284,7 @@ log2 = unary(
     doc="The logarithm of x to base 2: -inf at 0, NaN below.",
     vjp=lambda dy, x: divide(dy, multiply(x, LN2)),
     ufunc=np.log2,
+    spellings=("keras.ops.log2", "numpy.log2"),
     samples=(POSITIVE,),
 )
 log10 = unary(
@@ -266,6 +293,7 @@ log10 = unary(
     doc="The logarithm of x to base 10: -inf at 0, NaN below.",
     vjp=lambda dy, x: divide(dy, multiply(x, LN10)),
     ufunc=np.log10,
+    spellings=("keras.ops.log10", "numpy.log10"),
     samples=(POSITIVE,),
 )
 log1p = unary(
@@ -274,6 +302,7 @@ log1p = unary(
     doc="log(1 + x), accurate near 0.",
     vjp=lambda dy, x: divide(dy, add(x, 1)),
     ufunc=np.log1p,
+    spellings=("math.log1p", "keras.ops.log1p", "numpy.log1p"),
     samples=(Real(-0.7, 3.0),),
 )
 expm1 = unary(
@@ -282,22 +311,7 @@ expm1 = unary(
     doc="exp(x) - 1, accurate near 0.",
     vjp=lambda dy, out: multiply(dy, add(out, 1)),
     ufunc=np.expm1,
-    samples=(Real(-3.0, 3.0),),
-)
-sinh = unary(
-    "sinh",
-    kmath.sinh,
-    doc="The hyperbolic sine of x.",
-    vjp=lambda dy, x: multiply(dy, cosh(x)),
-    ufunc=np.sinh,
-    samples=(Real(-3.0, 3.0),),
-)
-cosh = unary(
-    "cosh",
-    kmath.cosh,
-    doc="The hyperbolic cosine of x.",
-    vjp=lambda dy, x: multiply(dy, sinh(x)),
-    ufunc=np.cosh,
+    spellings=("math.expm1", "keras.ops.expm1", "numpy.expm1"),
     samples=(Real(-3.0, 3.0),),
 )
 tanh = unary(
@@ -306,6 +320,7 @@ tanh = unary(
     doc="The hyperbolic tangent of x.",
     vjp=lambda dy, out: multiply(dy, subtract(1, square(out))),
     ufunc=np.tanh,
+    spellings=("math.tanh", "keras.ops.tanh", "numpy.tanh"),
     samples=(Real(-4.0, 4.0),),
 )
 sigmoid = unary(
@@ -314,6 +329,7 @@ sigmoid = unary(
     doc="1 / (1 + exp(-x)), without overflow.",
     vjp=lambda dy, out: multiply(dy, multiply(out, subtract(1, out))),
     dtypes=REAL,
+    spellings=("math.sigmoid", "keras.ops.sigmoid"),
     samples=(Real(-6.0, 6.0),),
 )
 softplus = unary(
@@ -322,6 +338,7 @@ softplus = unary(
     doc="log(1 + exp(x)), without overflow.",
     vjp=lambda dy, x: multiply(dy, sigmoid(x)),
     dtypes=REAL,
+    spellings=("keras.ops.softplus",),
     samples=(Real(-6.0, 6.0),),
 )
 log_sigmoid = unary(
@@ -330,6 +347,7 @@ log_sigmoid = unary(
     doc="The logarithm of sigmoid(x), without overflow.",
     vjp=lambda dy, x: multiply(dy, sigmoid(negative(x))),
     dtypes=REAL,
+    spellings=("math.log_sigmoid",),
     samples=(Real(-6.0, 6.0),),
 )
 
@@ -351,6 +369,7 @@ logaddexp = binary(
     ),
     ufunc=np.logaddexp,
     dtypes=REAL,
+    spellings=("keras.ops.logaddexp", "numpy.logaddexp"),
     samples=(ANY, ANY),
 )
 
@@ -370,6 +389,7 @@ xlogy = binary(
         lambda dy, x, y: divide(multiply(dy, x), _with_logarithm(x, y)),
     ),
     dtypes=REAL,
+    spellings=("math.xlogy",),
     samples=(ANY, POSITIVE),
 )
 sin = unary(
@@ -378,6 +398,7 @@ sin = unary(
     doc="The sine of x, in radians.",
     vjp=lambda dy, x: multiply(dy, cos(x)),
     ufunc=np.sin,
+    spellings=("math.sin", "keras.ops.sin", "numpy.sin"),
     samples=(Real(-4.0, 4.0),),
 )
 cos = unary(
@@ -386,6 +407,7 @@ cos = unary(
     doc="The cosine of x, in radians.",
     vjp=lambda dy, x: negative(multiply(dy, sin(x))),
     ufunc=np.cos,
+    spellings=("math.cos", "keras.ops.cos", "numpy.cos"),
     samples=(Real(-4.0, 4.0),),
 )
 
@@ -398,6 +420,7 @@ relu = unary(
     kind="same",
     vjp=lambda dy, out: where(greater(out, 0), multiply(dy, sign(out)), 0),
     dtypes=REAL,
+    spellings=("keras.ops.relu",),
     samples=(AWAY,),
 )
 
@@ -417,6 +440,7 @@ absolute = unary(
     vjp=_absolute_rule,
     analytic=False,
     ufunc=np.abs,
+    spellings=("math.abs", "keras.ops.abs", "keras.ops.absolute", "numpy.abs", "numpy.absolute"),
     samples=(AWAY,),
 )
 
@@ -442,6 +466,7 @@ sign = unary(
     analytic=False,
     ufunc=np.sign,
     dtypes=NUMBERS,
+    spellings=("math.sign", "keras.ops.sign", "numpy.sign"),
     samples=(AWAY,),
 )
 round_half_even = unary(
@@ -450,8 +475,24 @@ round_half_even = unary(
     doc="x rounded to integers, half to even. It has no gradient.",
     kind="same",
     dtypes=REAL,
+    spellings=("math.round", "math.rint"),
     samples=(Real(-2.9, 2.9),),
 )
+
+
+def rounded(x: Any, decimals: int) -> Tensor:
+    """Return `x` to so many decimals, half to even; negative ones are tens. It has no gradient."""
+    x = convert(x)
+    if not decimals:
+        return round_half_even(x)
+    if is_exact(x.dtype):
+        return x if decimals > 0 else cast(rounded(cast(x, np.float64), decimals), x.dtype)
+    scale = 10.0 ** abs(decimals)
+    if decimals < 0:
+        return multiply(round_half_even(divide(x, scale)), scale)
+    return divide(round_half_even(multiply(x, scale)), scale)
+
+
 floor = unary(
     "floor",
     kmath.floor,
@@ -459,6 +500,7 @@ floor = unary(
     kind="same",
     ufunc=np.floor,
     dtypes=REAL,
+    spellings=("math.floor", "numpy.floor"),
     samples=(Real(-2.9, 2.9),),
 )
 ceil = unary(
@@ -468,6 +510,7 @@ ceil = unary(
     kind="same",
     ufunc=np.ceil,
     dtypes=REAL,
+    spellings=("math.ceil", "numpy.ceil"),
     samples=(Real(-2.9, 2.9),),
 )
 maximum = binary(
@@ -480,6 +523,7 @@ maximum = binary(
     ),
     ufunc=np.maximum,
     dtypes=REAL,
+    spellings=("math.maximum", "keras.ops.maximum", "numpy.maximum"),
     samples=(ANY, ANY),
 )
 minimum = binary(
@@ -492,6 +536,7 @@ minimum = binary(
     ),
     ufunc=np.minimum,
     dtypes=REAL,
+    spellings=("math.minimum", "keras.ops.minimum", "numpy.minimum"),
     samples=(ANY, ANY),
 )
 nearest_finite = unary(
@@ -552,36 +597,3 @@ def clip(x: Any, low: Any = None, high: Any = None) -> Tensor:
         x = maximum(x, low) if low is not None else x
         return minimum(x, high) if high is not None else identity(x)
     return apply(_clip, convert_operands((x, low, high)), {})
-
-
-# Comparisons and logic: none of them has a gradient ---------------------------------------------
-
-
-def _test(define: Any, name: str, doc: str, kind: str = "compare", **record: Any) -> Any:
-    """Return an operation with a boolean result, whose kernel and ufunc bear its name."""
-    return define(
-        name,
-        getattr(kmath, name),
-        doc=doc,
-        kind=kind,
-        ufunc=getattr(np, name),
-        samples=(ANY,) if define is unary else (ANY, ANY),
-        **record,
-    )
-
-
-equal = _test(binary, "equal", "Whether x == y.")
-not_equal = _test(binary, "not_equal", "Whether x != y.")
-less = _test(binary, "less", "Whether x < y.", dtypes=REAL)
-less_equal = _test(binary, "less_equal", "Whether x <= y.", dtypes=REAL)
-greater = _test(binary, "greater", "Whether x > y.", dtypes=REAL)
-greater_equal = _test(binary, "greater_equal", "Whether x >= y.", dtypes=REAL)
-isnan = _test(unary, "isnan", "Whether x is NaN.")
-isinf = _test(unary, "isinf", "Whether x is infinite.")
-isfinite = _test(unary, "isfinite", "Whether x is neither infinite nor NaN.")
-logical_and = _test(binary, "logical_and", "Whether x and y are both true (not 0).", "logical")
-logical_or = _test(binary, "logical_or", "Whether x or y is true (not 0).", "logical")
-logical_xor = _test(
-    binary, "logical_xor", "Whether exactly one of x and y is true (not 0).", "logical"
-)
-logical_not = _test(unary, "logical_not", "Whether x is false (0).", "logical")

@@ -14,7 +14,7 @@ from ..errors import InvalidArgumentError
 from ..primitive import Primitive, apply, register
 from ..tensor import Aval, Tensor
 from .complex import conj, imag, real
-from .define import Case, as_int, as_shape, broadcast_shapes, normalize_axes, normalize_axis
+from .define import Case, as_int, as_shape, broadcast_shapes, normalize_axes, normalize_axis, public
 from .elementwise import absolute, multiply, power
 from .reductions import euclidean_norm, reduce_max, reduce_sum
 from .shape import cast, expand_dims, reshape, squeeze, stack, swap_last, transpose
@@ -90,6 +90,7 @@ _matvec = register(
 )
 
 
+@public(_matmul)
 def matmul(
     x: Any,
     y: Any,

@@ -17,8 +17,9 @@ from ..convert import FLOAT32, FLOAT64, any_tensor, as_dtype, convert, is_tensor
 from ..errors import InvalidArgumentError
 from ..levels import state
 from ..tensor import Tensor
+from .comparison import equal
 from .define import as_int, as_sizes
-from .elementwise import equal, where
+from .elementwise import where
 from .shape import cast
 
 _lock = ForkLock()

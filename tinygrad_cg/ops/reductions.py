@@ -16,22 +16,12 @@ from ..kinds import NUMBERS, REAL, is_native_float
 from ..levels import state
 from ..primitive import Primitive, apply, register
 from ..tensor import Aval, Tensor
+from .comparison import equal
 from .complex import imag, real
 from .composition import Operations
 from .creation import ones
 from .define import Case, as_int, folded_shape, normalize_axis, reduction
-from .elementwise import (
-    add,
-    divide,
-    equal,
-    exp,
-    multiply,
-    negative,
-    power,
-    sqrt,
-    subtract,
-    where,
-)
+from .elementwise import add, divide, exp, multiply, negative, power, sqrt, subtract, where
 from .indexing import getitem
 from .shape import cast, concatenate, repeat, reshape, stack, transpose
 

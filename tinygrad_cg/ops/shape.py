@@ -16,32 +16,43 @@ from ..functions import unary_op
 from ..levels import state
 from ..primitive import Primitive, apply, apply_one, register
 from ..tensor import Aval, Tensor
-from .define import Case, as_shape, as_sizes, broadcast_shapes, move, normalize_axes, normalize_axis
+from .define import (
+    Case,
+    as_shape,
+    as_sizes,
+    broadcast_shapes,
+    move,
+    normalize_axes,
+    normalize_axis,
+    public,
+)
 from .indexing import getitem
 
-identity = unary_op(
-    move(
-        "identity",
+
+def _same(name: str, **record: Any) -> Any:
+    """Return an operation that gives its operand, in a tensor of its own."""
+    primitive = move(
+        name,
         lambda x: x.view(),
         lambda x: x,
-        (lambda dy: dy,),
-        doc="The same value as a new tensor.",
-        linear=True,
         aliases=True,
         batch=lambda params, size: params,
         samples=[Case(((2, 3),))],
+        **record,
     )
+    return public(primitive)(unary_op(primitive))
+
+
+identity = _same(
+    "identity",
+    doc="The same value as a new tensor.",
+    vjp=(lambda dy: dy,),
+    linear=True,
+    ufunc=np.positive,
+    spellings=("keras.ops.copy", "numpy.positive"),
 )
-stop_gradient = unary_op(
-    move(
-        "stop_gradient",
-        lambda x: x.view(),
-        lambda x: x,
-        doc="The same value as a new tensor that does not depend on `x`.",
-        aliases=True,
-        batch=lambda params, size: params,
-        samples=[Case(((2, 3),))],
-    )
+stop_gradient = _same(
+    "stop_gradient", doc="The same value as a new tensor that does not depend on `x`."
 )
 _cast = move(
     "cast",

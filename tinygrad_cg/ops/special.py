@@ -8,8 +8,9 @@ from tinygrad_cg_kernels import math as kmath
 
 from ..kinds import REAL
 from ..tensor import Tensor
+from .comparison import ANY
 from .define import Real, binary, unary
-from .elementwise import ANY, POSITIVE, add, exp, multiply, negative, square
+from .elementwise import POSITIVE, add, exp, multiply, negative, square
 
 SLOPE = 2 / math.sqrt(math.pi)  # of erf at 0
 
@@ -25,6 +26,7 @@ erf = unary(
     doc="The error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x.",
     vjp=lambda dy, x: multiply(dy, _bell(x)),
     dtypes=REAL,
+    spellings=("math.erf", "keras.ops.erf"),
     samples=(ANY,),
 )
 erfc = unary(
@@ -33,6 +35,7 @@ erfc = unary(
     doc="1 - erf(x), accurate where that is small.",
     vjp=lambda dy, x: negative(multiply(dy, _bell(x))),
     dtypes=REAL,
+    spellings=("math.erfc",),
     samples=(ANY,),
 )
 erfinv = unary(
@@ -42,6 +45,7 @@ erfinv = unary(
     vjp=lambda dy, out: multiply(dy, multiply(exp(square(out)), 1 / SLOPE)),
     dtypes=REAL,
     ulps=(4.0, 1.0),
+    spellings=("math.erfinv", "keras.ops.erfinv"),
     samples=(Real(-0.9, 0.9),),
 )
 lgamma = unary(
@@ -51,6 +55,7 @@ lgamma = unary(
     vjp=lambda dy, x: multiply(dy, digamma(x)),
     dtypes=REAL,
     ulps=(6.0, 1.0),
+    spellings=("math.lgamma",),
     samples=(POSITIVE,),
 )
 digamma = unary(
@@ -60,6 +65,7 @@ digamma = unary(
     vjp=lambda dy, x: multiply(dy, polygamma(1, x)),
     dtypes=REAL,
     ulps=(4.0, 1.0),
+    spellings=("math.digamma",),
     samples=(POSITIVE,),
 )
 polygamma = binary(
