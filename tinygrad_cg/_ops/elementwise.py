@@ -1,0 +1,599 @@
+"""Elementwise operations: one record each."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels import elementary as kmath
+from tinygrad_cg_kernels.reduce import softmax as ksoftmax
+
+from .._core.conversion import convert, convert_operands
+from .._core.kinds import INEXACT, NUMBERS, REAL, REAL_NUMBERS, is_exact, is_native_float
+from .._core.primitive import Primitive, apply, register
+from .._core.tensor import Aval, Tensor
+from .comparison import (
+    ANY,
+    equal,
+    greater,
+    greater_equal,
+    isinf,
+    less,
+    less_equal,
+    logical_and,
+    logical_or,
+    not_equal,
+)
+from .composition import ARRAYS, Operations
+from .creation import zeros_like
+from .define import Real, binary, elementwise, public, unary
+from .shape import cast, identity
+
+POSITIVE = Real(0.3, 3.0)
+AWAY = Real(-2.0, 2.0, avoid=(0.0,))  # for functions with a kink or a pole at 0
+LN2, LN10 = np.log([2.0, 10.0]).tolist()
+
+add = binary(
+    "add",
+    kmath.add,
+    doc="x + y.",
+    vjp=(lambda dy: dy, lambda dy: dy),
+    linear=True,
+    ufunc=np.add,
+    spellings=("math.add", "keras.ops.add", "numpy.add"),
+    samples=(ANY, ANY),
+)
+subtract = binary(
+    "subtract",
+    kmath.subtract,
+    doc="x - y; TypeError for two bools, as in NumPy.",
+    bool_remedy="logical_xor",
+    vjp=(lambda dy: dy, lambda dy: negative(dy)),
+    linear=True,
+    ufunc=np.subtract,
+    dtypes=NUMBERS,
+    spellings=("math.subtract", "keras.ops.subtract", "numpy.subtract"),
+    samples=(ANY, ANY),
+)
+multiply = binary(
+    "multiply",
+    kmath.multiply,
+    doc="x * y.",
+    vjp=(lambda dy, y: multiply(dy, y), lambda dy, x: multiply(dy, x)),
+    ufunc=np.multiply,
+    spellings=("math.multiply", "keras.ops.multiply", "numpy.multiply"),
+    samples=(ANY, ANY),
+)
+divide = binary(
+    "divide",
+    kmath.divide,
+    doc="x / y, in floating point: integers give float64.",
+    kind="float",
+    vjp=(
+        lambda dy, y: divide(dy, y),
+        lambda dy, y, out: negative(divide(multiply(dy, out), y)),
+    ),
+    ufunc=np.true_divide,
+    spellings=("math.divide", "math.truediv", "numpy.divide", "numpy.true_divide"),
+    samples=(ANY, AWAY),
+)
+negative = unary(
+    "negative",
+    kmath.negative,
+    doc="-x; TypeError for a bool, as in NumPy.",
+    bool_remedy="logical_not",
+    kind="same",
+    vjp=lambda dy: negative(dy),
+    linear=True,
+    ufunc=np.negative,
+    dtypes=NUMBERS,
+    spellings=("math.negative", "keras.ops.negative", "numpy.negative"),
+    samples=(ANY,),
+)
+floor_divide = binary(
+    "floor_divide",
+    kmath.floor_divide,
+    doc="The largest integer not above x / y. An integer by zero gives 0, with a warning.",
+    ufunc=np.floor_divide,
+    dtypes=REAL_NUMBERS,
+    spellings=("math.floordiv", "keras.ops.floor_divide", "numpy.floor_divide"),
+    samples=(ANY, AWAY),
+)
+remainder = binary(
+    "remainder",
+    kmath.remainder,
+    doc="x - y floor(x / y), with the sign of y, as Python's %.",
+    vjp=(lambda dy: dy, lambda dy, x, y: negative(multiply(dy, floor_divide(x, y)))),
+    ufunc=np.remainder,
+    dtypes=REAL_NUMBERS,
+    spellings=("math.floormod", "math.mod", "keras.ops.mod", "numpy.remainder", "numpy.mod"),
+    samples=(Real(0.1, 0.9), Real(1.0, 2.0)),
+)
+
+# Powers --------------------------------------------------------------------------------------
+
+
+def _power_by_base(dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """y x**(y-1), but 0 where x and y are 0: no 0 * inf there, at this order or the next."""
+    both_zero = logical_and(equal(x, 0), equal(y, 0))
+    exponent = where(both_zero, 1, subtract(y, 1))
+    return multiply(dy, multiply(y, _general_power(x, exponent)))
+
+
+def _power_by_exponent(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
+    """out log(x), and 0 where x has no real logarithm (0**y is flat for y > 0)."""
+    has_log = not_equal(x, 0) if x.dtype.kind == "c" else greater(x, 0)
+    return multiply(dy, multiply(out, where(has_log, log(where(has_log, x, 1)), 0)))
+
+
+_general_power = binary(
+    "power",
+    kmath.power,
+    doc="x to the power y.",
+    vjp=(_power_by_base, _power_by_exponent),
+    ufunc=np.power,
+    dtypes=NUMBERS,
+    ulps=(1.25, 1.0),
+    spellings=("keras.ops.power", "numpy.pow", "numpy.power"),
+    samples=(POSITIVE, Real(-2.5, 2.5)),
+)
+
+
+def _power_by_products(ops: Operations, x: Any, exponent: float) -> Any:
+    """x**exponent, of small whole exponents by products: quicker, and one rounding for each.
+
+    float16 and complex numbers are squared alone, since the kernel rounds and overflows less.
+    """
+    if exponent == 2:
+        return ops.square(x)
+    if exponent == 1:
+        return ops.identity(x)
+    if exponent in (3, 4, -1) and is_native_float(x.dtype):
+        if exponent == 3:
+            return ops.multiply(ops.square(x), x)
+        if exponent == 4:
+            return ops.square(ops.square(x))
+        return ops.divide(ops.number(1, x), x)
+    return ops.power(x, ops.number(exponent, x))
+
+
+def _scalar_power_rule(dy: Tensor, x: Tensor, exponent: float) -> Tensor:
+    """Through powers of `x` only, so that derivatives beyond the last are 0, and never None."""
+    slope = power(x, exponent - 1) if exponent else power(x, 0)
+    return multiply(dy, multiply(slope, exponent))
+
+
+_scalar_power = register(
+    Primitive(
+        "scalar_power",
+        partial(_power_by_products, ARRAYS),
+        ("x",),
+        lambda x, exponent: Aval(x.shape, x.dtype),
+        (_scalar_power_rule,),
+        kind="elementwise",
+        kernel=_general_power.primitive.kernel,
+        decomposition=_power_by_products,
+        dtypes=INEXACT,
+        samples=(POSITIVE, *({"exponent": n} for n in (-1.5, -1, 4, 3, 2, 1, 0))),
+    )
+)
+
+
+@public(_general_power.primitive)
+def power(x: Any, y: Any) -> Tensor:
+    """``x ** y``. The gradient of ``x**0`` is 0 everywhere, that of ``0**y`` by y is 0."""
+    if type(y) in (int, float):
+        x = convert(x)
+        if x._data.dtype.kind in "fc":
+            return apply(_scalar_power, (x,), {"exponent": y})
+    return _general_power(x, y)
+
+
+square = unary(
+    "square",
+    kmath.square,
+    doc="x * x.",
+    kind="same",
+    vjp=lambda dy, x: multiply(dy, multiply(x, 2)),
+    ufunc=np.square,
+    spellings=("math.square", "numpy.square"),
+    samples=(ANY,),
+)
+sqrt = unary(
+    "sqrt",
+    kmath.sqrt,
+    doc="The square root of x; its gradient at 0 is infinite.",
+    vjp=lambda dy, out: divide(multiply(dy, 0.5), out),
+    ufunc=np.sqrt,
+    spellings=("math.sqrt", "keras.ops.sqrt", "numpy.sqrt"),
+    samples=(POSITIVE,),
+)
+rsqrt = unary(
+    "rsqrt",
+    kmath.rsqrt,
+    doc="1 / sqrt(x): infinite at 0, NaN below.",
+    vjp=lambda dy, out: multiply(dy, multiply(-0.5, multiply(out, square(out)))),
+    spellings=("math.rsqrt", "keras.ops.rsqrt"),
+    samples=(POSITIVE,),
+)
+cbrt = unary(
+    "cbrt",
+    kmath.cbrt,
+    doc="The real cube root of x; its gradient at 0 is infinite.",
+    vjp=lambda dy, out: divide(dy, multiply(3, square(out))),
+    ufunc=np.cbrt,
+    dtypes=REAL,
+    spellings=("keras.ops.cbrt", "numpy.cbrt"),
+    samples=(Real(-3.0, 3.0, avoid=(0.0, 0.1, -0.1)),),
+)
+
+
+def _over_length(dy: Tensor, part: Tensor, out: Tensor) -> Tensor:
+    return multiply(dy, divide(part, where(equal(out, 0), 1, out)))
+
+
+hypot = binary(
+    "hypot",
+    kmath.hypot,
+    doc="sqrt(x**2 + y**2), without overflow; its gradient at (0, 0) is 0.",
+    kind="float",
+    vjp=(
+        lambda dy, x, out: _over_length(dy, x, out),
+        lambda dy, y, out: _over_length(dy, y, out),
+    ),
+    ufunc=np.hypot,
+    dtypes=REAL,
+    spellings=("keras.ops.hypot", "numpy.hypot"),
+    samples=(AWAY, AWAY),
+)
+
+# Exponentials and friends --------------------------------------------------------------------
+
+exp = unary(
+    "exp",
+    kmath.exp,
+    doc="e to the power x.",
+    vjp=lambda dy, out: multiply(dy, out),
+    ufunc=np.exp,
+    spellings=("math.exp", "keras.ops.exp", "numpy.exp"),
+    samples=(Real(-4.0, 4.0),),
+)
+exp2 = unary(
+    "exp2",
+    kmath.exp2,
+    doc="2 to the power x.",
+    vjp=lambda dy, out: multiply(dy, multiply(out, LN2)),
+    ufunc=np.exp2,
+    spellings=("keras.ops.exp2", "numpy.exp2"),
+    samples=(Real(-4.0, 4.0),),
+)
+log = unary(
+    "log",
+    kmath.log,
+    doc="The natural logarithm of x: -inf at 0, NaN below.",
+    vjp=lambda dy, x: divide(dy, x),
+    ufunc=np.log,
+    spellings=("math.log", "keras.ops.log", "numpy.log"),
+    samples=(POSITIVE,),
+)
+log2 = unary(
+    "log2",
+    kmath.log2,
+    doc="The logarithm of x to base 2: -inf at 0, NaN below.",
+    vjp=lambda dy, x: divide(dy, multiply(x, LN2)),
+    ufunc=np.log2,
+    spellings=("keras.ops.log2", "numpy.log2"),
+    samples=(POSITIVE,),
+)
+log10 = unary(
+    "log10",
+    kmath.log10,
+    doc="The logarithm of x to base 10: -inf at 0, NaN below.",
+    vjp=lambda dy, x: divide(dy, multiply(x, LN10)),
+    ufunc=np.log10,
+    spellings=("keras.ops.log10", "numpy.log10"),
+    samples=(POSITIVE,),
+)
+log1p = unary(
+    "log1p",
+    kmath.log1p,
+    doc="log(1 + x), accurate near 0.",
+    vjp=lambda dy, x: divide(dy, add(x, 1)),
+    ufunc=np.log1p,
+    spellings=("math.log1p", "keras.ops.log1p", "numpy.log1p"),
+    samples=(Real(-0.7, 3.0),),
+)
+expm1 = unary(
+    "expm1",
+    kmath.expm1,
+    doc="exp(x) - 1, accurate near 0.",
+    vjp=lambda dy, out: multiply(dy, add(out, 1)),
+    ufunc=np.expm1,
+    spellings=("math.expm1", "keras.ops.expm1", "numpy.expm1"),
+    samples=(Real(-3.0, 3.0),),
+)
+tanh = unary(
+    "tanh",
+    kmath.tanh,
+    doc="The hyperbolic tangent of x.",
+    vjp=lambda dy, out: multiply(dy, subtract(1, square(out))),
+    ufunc=np.tanh,
+    spellings=("math.tanh", "keras.ops.tanh", "numpy.tanh"),
+    samples=(Real(-4.0, 4.0),),
+)
+sigmoid = unary(
+    "sigmoid",
+    kmath.sigmoid,
+    doc="1 / (1 + exp(-x)), without overflow.",
+    vjp=lambda dy, out: multiply(dy, multiply(out, subtract(1, out))),
+    dtypes=REAL,
+    spellings=("math.sigmoid", "keras.ops.sigmoid"),
+    samples=(Real(-6.0, 6.0),),
+)
+softplus = unary(
+    "softplus",
+    kmath.softplus,
+    doc="log(1 + exp(x)), without overflow.",
+    vjp=lambda dy, x: multiply(dy, sigmoid(x)),
+    dtypes=REAL,
+    spellings=("keras.ops.softplus",),
+    samples=(Real(-6.0, 6.0),),
+)
+log_sigmoid = unary(
+    "log_sigmoid",
+    kmath.log_sigmoid,
+    doc="The logarithm of sigmoid(x), without overflow.",
+    vjp=lambda dy, x: multiply(dy, sigmoid(negative(x))),
+    dtypes=REAL,
+    spellings=("math.log_sigmoid",),
+    samples=(Real(-6.0, 6.0),),
+)
+
+
+def _share(x: Tensor, y: Tensor) -> Tensor:
+    """exp(x) / (exp(x) + exp(y)); a half where both are the same infinity."""
+    same = logical_and(isinf(x), equal(x, y))
+    return sigmoid(where(same, 0, subtract(x, y)))
+
+
+logaddexp = binary(
+    "logaddexp",
+    kmath.logaddexp,
+    doc="log(exp(x) + exp(y)), without overflow.",
+    kind="float",
+    vjp=(
+        lambda dy, x, y: multiply(dy, _share(x, y)),
+        lambda dy, x, y: multiply(dy, _share(y, x)),
+    ),
+    ufunc=np.logaddexp,
+    dtypes=REAL,
+    spellings=("keras.ops.logaddexp", "numpy.logaddexp"),
+    samples=(ANY, ANY),
+)
+
+
+def _with_logarithm(x: Tensor, y: Tensor) -> Tensor:
+    """y, but 1 where x log(y) is 0 though y has no logarithm."""
+    return where(logical_and(equal(x, 0), less_equal(y, 0)), 1, y)
+
+
+xlogy = binary(
+    "xlogy",
+    kmath.xlogy,
+    doc="x log(y), and 0 where x is 0; there its gradients are 0 if y is not positive.",
+    kind="float",
+    vjp=(
+        lambda dy, x, y: xlogy(dy, _with_logarithm(x, y)),
+        lambda dy, x, y: divide(multiply(dy, x), _with_logarithm(x, y)),
+    ),
+    dtypes=REAL,
+    spellings=("math.xlogy",),
+    samples=(ANY, POSITIVE),
+)
+sin = unary(
+    "sin",
+    kmath.sin,
+    doc="The sine of x, in radians.",
+    vjp=lambda dy, x: multiply(dy, cos(x)),
+    ufunc=np.sin,
+    spellings=("math.sin", "keras.ops.sin", "numpy.sin"),
+    samples=(Real(-4.0, 4.0),),
+)
+cos = unary(
+    "cos",
+    kmath.cos,
+    doc="The cosine of x, in radians.",
+    vjp=lambda dy, x: negative(multiply(dy, sin(x))),
+    ufunc=np.cos,
+    spellings=("math.cos", "keras.ops.cos", "numpy.cos"),
+    samples=(Real(-4.0, 4.0),),
+)
+
+# Piecewise linear, and the like --------------------------------------------------------------
+
+relu = unary(
+    "relu",
+    kmath.relu,
+    doc="The larger of x and 0; its gradient at 0 is 0.",
+    kind="same",
+    vjp=lambda dy, out: where(greater(out, 0), multiply(dy, sign(out)), 0),
+    dtypes=REAL,
+    spellings=("keras.ops.relu",),
+    samples=(AWAY,),
+)
+
+
+def _absolute_rule(dy: Tensor, x: Tensor) -> Tensor:
+    if x.dtype.kind != "c":
+        return multiply(dy, sign(x))
+    size = absolute(x)
+    return multiply(dy, divide(x, where(equal(size, 0), 1, size)))
+
+
+absolute = unary(
+    "absolute",
+    kmath.absolute,
+    doc="The absolute value of x, real for complex x; its gradient at 0 is 0.",
+    kind="real",
+    vjp=_absolute_rule,
+    analytic=False,
+    ufunc=np.abs,
+    spellings=("math.abs", "keras.ops.abs", "keras.ops.absolute", "numpy.abs", "numpy.absolute"),
+    samples=(AWAY,),
+)
+
+
+def _sign_rule(dy: Tensor, x: Tensor) -> Tensor:
+    """Flat where x is real; x/|x| of a complex x turns with it (and is no analytic function)."""
+    if x.dtype.kind != "c":
+        return zeros_like(dy)
+    from .complex import conj, real
+
+    size = absolute(x)
+    size = where(equal(size, 0), 1, size)
+    along = divide(real(multiply(conj(x), dy)), multiply(size, square(size)))
+    return subtract(divide(dy, size), multiply(x, along))
+
+
+sign = unary(
+    "sign",
+    kmath.sign,
+    doc="-1, 0 or 1; x / |x| for complex x. Its gradient is 0 for real x.",
+    kind="same",
+    vjp=_sign_rule,
+    analytic=False,
+    ufunc=np.sign,
+    dtypes=NUMBERS,
+    spellings=("math.sign", "keras.ops.sign", "numpy.sign"),
+    samples=(AWAY,),
+)
+round_half_even = unary(
+    "round",
+    kmath.round,
+    doc="x rounded to integers, half to even. It has no gradient.",
+    kind="same",
+    dtypes=REAL,
+    spellings=("math.round", "math.rint"),
+    samples=(Real(-2.9, 2.9),),
+)
+
+
+def rounded(x: Any, decimals: int) -> Tensor:
+    """Return `x` to so many decimals, half to even; negative ones are tens. It has no gradient."""
+    x = convert(x)
+    if not decimals:
+        return round_half_even(x)
+    if is_exact(x.dtype):
+        return x if decimals > 0 else cast(rounded(cast(x, np.float64), decimals), x.dtype)
+    scale = 10.0 ** abs(decimals)
+    if decimals < 0:
+        return multiply(round_half_even(divide(x, scale)), scale)
+    return divide(round_half_even(multiply(x, scale)), scale)
+
+
+floor = unary(
+    "floor",
+    kmath.floor,
+    doc="The largest integer not above x. It has no gradient.",
+    kind="same",
+    ufunc=np.floor,
+    dtypes=REAL,
+    spellings=("math.floor", "numpy.floor"),
+    samples=(Real(-2.9, 2.9),),
+)
+ceil = unary(
+    "ceil",
+    kmath.ceil,
+    doc="The smallest integer not below x. It has no gradient.",
+    kind="same",
+    ufunc=np.ceil,
+    dtypes=REAL,
+    spellings=("math.ceil", "numpy.ceil"),
+    samples=(Real(-2.9, 2.9),),
+)
+maximum = binary(
+    "maximum",
+    kmath.maximum,
+    doc="The larger of x and y; NaN if one of them is. Where they tie, x gets the whole gradient.",
+    vjp=(
+        lambda dy, x, y: where(greater_equal(x, y), dy, 0),
+        lambda dy, x, y: where(greater_equal(x, y), 0, dy),
+    ),
+    ufunc=np.maximum,
+    dtypes=REAL,
+    spellings=("math.maximum", "keras.ops.maximum", "numpy.maximum"),
+    samples=(ANY, ANY),
+)
+minimum = binary(
+    "minimum",
+    kmath.minimum,
+    doc="The smaller of x and y; NaN if one of them is. Where they tie, x gets the whole gradient.",
+    vjp=(
+        lambda dy, x, y: where(less_equal(x, y), dy, 0),
+        lambda dy, x, y: where(less_equal(x, y), 0, dy),
+    ),
+    ufunc=np.minimum,
+    dtypes=REAL,
+    spellings=("math.minimum", "keras.ops.minimum", "numpy.minimum"),
+    samples=(ANY, ANY),
+)
+nearest_finite = unary(
+    "nearest_finite",
+    ksoftmax.finite,
+    doc="x, or the largest number of its dtype for an infinite x, with its sign. No gradient.",
+    kind="float",
+    ulps=None,
+    dtypes=REAL,
+    samples=(ANY,),
+)
+_where = elementwise(
+    "where",
+    kmath.where,
+    ("condition", "x", "y"),
+    "select",
+    (
+        None,
+        lambda dy, condition: where(condition, dy, 0),
+        lambda dy, condition: where(condition, 0, dy),
+    ),
+    samples=(Real(0.0, 1.0), ANY, ANY),
+)
+_clip = elementwise(
+    "clip",
+    kmath.clip,
+    ("x", "low", "high"),
+    "same",
+    (
+        lambda dy, x, low, high: where(logical_or(less(x, low), greater(x, high)), 0, dy),
+        lambda dy, x, low, high: where(logical_and(less(x, low), less_equal(low, high)), dy, 0),
+        lambda dy, x, low, high: where(greater(maximum(x, low), high), dy, 0),
+    ),
+    dtypes=REAL,
+    samples=(Real(-2.0, 2.0, avoid=(-1.0, 1.0)), Real(-1.0, -1.0), Real(1.0, 1.0)),
+)
+
+
+def where(condition: Any, x: Any, y: Any) -> Tensor:
+    """`x` where `condition` holds and `y` elsewhere; the three broadcast.
+
+    Both branches are differentiated: a branch that is infinite or NaN where it is not chosen
+    gives NaN gradients. Guard its argument too: ``where(x > 0, log(where(x > 0, x, 1.)), 0.)``.
+    The dtypes of `x` and `y` promote. Raises InvalidArgumentError if shapes do not broadcast.
+    """
+    x, y = convert_operands((x, y))
+    return apply(_where, (convert(condition), x, y), {})
+
+
+def clip(x: Any, low: Any = None, high: Any = None) -> Tensor:
+    """`x` limited to [low, high]; None is no limit. At a limit the gradient passes.
+
+    After ``tf.clip_by_value``; the three broadcast, and their dtypes promote. Raises
+    InvalidArgumentError if their shapes do not broadcast.
+    """
+    if low is None or high is None:
+        x = convert(x)
+        x = maximum(x, low) if low is not None else x
+        return minimum(x, high) if high is not None else identity(x)
+    return apply(_clip, convert_operands((x, low, high)), {})

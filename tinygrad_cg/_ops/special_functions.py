@@ -1,0 +1,81 @@
+"""Error functions, and what belongs to the gamma function: one record each."""
+
+from __future__ import annotations
+
+import math
+
+from tinygrad_cg_kernels import elementary as kmath
+
+from .._core.kinds import REAL
+from .._core.tensor import Tensor
+from .comparison import ANY
+from .define import Real, binary, unary
+from .elementwise import POSITIVE, add, exp, multiply, negative, square
+
+SLOPE = 2 / math.sqrt(math.pi)  # of erf at 0
+
+
+def _bell(x: Tensor) -> Tensor:
+    """The derivative of erf."""
+    return multiply(exp(negative(square(x))), SLOPE)
+
+
+erf = unary(
+    "erf",
+    kmath.erf,
+    doc="The error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x.",
+    vjp=lambda dy, x: multiply(dy, _bell(x)),
+    dtypes=REAL,
+    spellings=("math.erf", "keras.ops.erf"),
+    samples=(ANY,),
+)
+erfc = unary(
+    "erfc",
+    kmath.erfc,
+    doc="1 - erf(x), accurate where that is small.",
+    vjp=lambda dy, x: negative(multiply(dy, _bell(x))),
+    dtypes=REAL,
+    spellings=("math.erfc",),
+    samples=(ANY,),
+)
+erfinv = unary(
+    "erfinv",
+    kmath.erfinv,
+    doc="The number whose erf is x: infinite at -1 and 1, NaN beyond.",
+    vjp=lambda dy, out: multiply(dy, multiply(exp(square(out)), 1 / SLOPE)),
+    dtypes=REAL,
+    ulps=(4.0, 1.0),
+    spellings=("math.erfinv", "keras.ops.erfinv"),
+    samples=(Real(-0.9, 0.9),),
+)
+lgamma = unary(
+    "lgamma",
+    kmath.lgamma,
+    doc="The logarithm of the absolute value of gamma(x); infinite at 0, -1, -2, ...",
+    vjp=lambda dy, x: multiply(dy, digamma(x)),
+    dtypes=REAL,
+    ulps=(6.0, 1.0),
+    spellings=("math.lgamma",),
+    samples=(POSITIVE,),
+)
+digamma = unary(
+    "digamma",
+    kmath.digamma,
+    doc="The derivative of lgamma(x); NaN at -1, -2, ..., and infinite at 0.",
+    vjp=lambda dy, x: multiply(dy, polygamma(1, x)),
+    dtypes=REAL,
+    ulps=(4.0, 1.0),
+    spellings=("math.digamma",),
+    samples=(POSITIVE,),
+)
+polygamma = binary(
+    "polygamma",
+    kmath.polygamma,
+    doc="The derivative of order `x` of digamma at `y`, for whole orders from 0 to 170; NaN for "
+    "others. Integers give float64. No gradient flows to the order.",
+    kind="float",
+    vjp=(None, lambda dy, x, y: multiply(dy, polygamma(add(x, 1), y))),
+    dtypes=REAL,
+    ulps=None,
+    samples=(Real(0.0, 1.0), Real(0.5, 3.0)),
+)
