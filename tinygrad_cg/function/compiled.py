@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..tensor import Tensor
-from ..variable import Variable
+from .._core.tensor import Tensor
+from .._reverse.variable import Variable
 from .graph import Graph, Value
 from .simplify import simplify
 from .trace import Trace

@@ -15,8 +15,8 @@ from typing import Any
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
 from .. import nest
+from .._core.levels import state
 from ..errors import FunctionWarning, warn
-from ..levels import state
 from .compiled import Build
 from .concrete import concrete
 from .graph import Graph

@@ -17,7 +17,7 @@ from numpy import empty
 
 from tinygrad_cg_kernels.runtime import generated, memory, threads
 
-from ..primitive import runner
+from .._core.primitive import runner
 from .fuse import Fusion, folding
 from .generate import Block
 from .graph import Graph, Part, Value
