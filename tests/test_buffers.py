@@ -19,7 +19,7 @@ from tinygrad_cg.function import buffers
 from tinygrad_cg.function.buffers import KEPT, LINE, SMALL, Scratch, Span, places
 from tinygrad_cg.function.graph import Graph
 from tinygrad_cg.function.program import build
-from tinygrad_cg_kernels import memory
+from tinygrad_cg_kernels.runtime import memory
 
 FLOAT64 = np.dtype(np.float64)
 RNG = np.random.default_rng(3)

@@ -3,7 +3,7 @@
 import pytest
 
 import tinygrad_cg as tf
-from tinygrad_cg_kernels import generated, threads
+from tinygrad_cg_kernels.runtime import generated, threads
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from tests.composites import FAKE, POINT, TRUE
 from tests.op_cases import examples, generator, is_elementwise, names
 from tests.test_function_spellings import COMPOSITES
 from tinygrad_cg._core.registry import OPS
-from tinygrad_cg_kernels import generated
+from tinygrad_cg_kernels.runtime import generated
 
 pytestmark = pytest.mark.filterwarnings("ignore::tinygrad_cg.CustomGradientWarning")
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.graph_cases import arrays_for, assert_same, chain, log1pexp
 from tinygrad_cg.function.program import build
-from tinygrad_cg_kernels import generated
+from tinygrad_cg_kernels.runtime import generated
 
 TESTS = Path(__file__).parent
 SCRIPT = f"""

@@ -9,7 +9,7 @@ import tinygrad_cg as tf
 from tests.graph_cases import FLOAT64, apply, assert_same, given, number, total
 from tinygrad_cg.function.graph import Graph, Value, constant
 from tinygrad_cg.function.program import build
-from tinygrad_cg_kernels import threads
+from tinygrad_cg_kernels.runtime import threads
 
 RNG = np.random.default_rng(3)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels import objects
-from tinygrad_cg_kernels.direct import refuse
+from tinygrad_cg_kernels.loops.direct import refuse
+from tinygrad_cg_kernels.runtime import objects
 
 from .conversion import convert, convert_operands, weak_arrays
 from .levels import Late, state

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels import math as kmath
-from tinygrad_cg_kernels.direct import refuse
-from tinygrad_cg_kernels.loops import Elementwise
+from tinygrad_cg_kernels import elementary as kmath
+from tinygrad_cg_kernels.loops.direct import refuse
+from tinygrad_cg_kernels.loops.engine import Elementwise
+from tinygrad_cg_kernels.runtime import generated
 
 from .levels import Level, add_level, state
 from .recording import late_record
@@ -48,7 +49,7 @@ class _Trace(Level):
         return tensor
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Tensor:
-        from ..function.expressions import applied, module_of
+        from ..function.expressions import applied
 
         function = getattr(primitive.kernel, "function", None)
         if primitive.kind != "elementwise" or params or function in _GUARDED:
@@ -56,7 +57,7 @@ class _Trace(Level):
         aval = primitive.abstract(*[Aval(one._data.shape, one._data.dtype) for one in inputs])
         texts = [self.text(one) for one in inputs]
         text = applied(function, texts, inputs[0]._data.dtype, aval.dtype)
-        self.modules.add(module_of(function))
+        self.modules.add(function.__module__)
         name = f"t{len(self.lines)}"
         self.lines.append(f"{name} = {text}")
         return self.named(name, aval)
@@ -87,9 +88,8 @@ def _source(rule: Callable, names: tuple[str, ...], dtype: np.dtype) -> str | No
     if len(trace.lines) < 2 or type(result) is not Tensor or id(result) not in trace.names:
         return None
     lines = [*trace.lines, f"return {trace.text(result)}"]
-    modules = ", ".join(sorted(trace.modules))
-    head = f"import numpy as np\n\nfrom tinygrad_cg_kernels import {modules}\n"
-    head += "from tinygrad_cg_kernels.compile import inlined, jitable\n\n\n@jitable\n"
+    head = f"import numpy as np\n\n{generated.import_lines(trace.modules)}\n"
+    head += "from tinygrad_cg_kernels.runtime.compile import inlined, jitable\n\n\n@jitable\n"
     return "\n    ".join([f"{head}def rule({', '.join(names)}):", "inlined()", *lines]) + "\n"
 
 
@@ -129,8 +129,6 @@ class FusedRule:
         return out
 
     def _kernel(self, dtype: np.dtype) -> Elementwise | None:
-        from tinygrad_cg_kernels import generated
-
         exact = dtype.kind == "f" and dtype.itemsize >= 4
         source = _source(self.rule, self.names, dtype) if exact else None
         kernel = None

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels import math as kmath
-from tinygrad_cg_kernels.dtypes import BOOL, INT64
-from tinygrad_cg_kernels.move import checked_positions
+from tinygrad_cg_kernels import elementary as kmath
+from tinygrad_cg_kernels.move.gather import checked_positions
+from tinygrad_cg_kernels.runtime.dtypes import BOOL, INT64
 
 from .fingerprint import frozen
 from .graph import Value

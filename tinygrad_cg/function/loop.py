@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from tinygrad_cg_kernels import math as kmath
+from tinygrad_cg_kernels import elementary as kmath
 
 from .expressions import called, expression, folded, identity, joined, label, number_text, typed
 from .fuse import ELEMENT, ROW, Place, folding

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy import empty
 
-from tinygrad_cg_kernels import generated, memory, threads
+from tinygrad_cg_kernels.runtime import generated, memory, threads
 
 from .._core.primitive import runner
 from .fuse import Fusion, folding
