@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg.function.graph import Graph, Part, Value, constant, operation
-from tinygrad_cg.function.interpret import interpreter
+from tinygrad_cg._function.graph.interpret import interpreter
+from tinygrad_cg._function.graph.values import Graph, Part, Value, constant, operation
 from tinygrad_cg.registry import OPS
 from tinygrad_cg.tensor import Aval
 

@@ -26,8 +26,8 @@ from tests.graph_cases import (
     rosenbrock,
     total,
 )
-from tinygrad_cg.function.graph import Graph, operation
-from tinygrad_cg.function.program import build
+from tinygrad_cg._function.codegen.executable import build
+from tinygrad_cg._function.graph.values import Graph, operation
 from tinygrad_cg.registry import OPS
 from tinygrad_cg_kernels import memory, threads
 

@@ -7,8 +7,8 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.graph_cases import FLOAT64, apply, assert_same, given, number, total
-from tinygrad_cg.function.graph import Graph, Value, constant
-from tinygrad_cg.function.program import build
+from tinygrad_cg._function.codegen.executable import build
+from tinygrad_cg._function.graph.values import Graph, Value, constant
 from tinygrad_cg_kernels import threads
 
 RNG = np.random.default_rng(3)

@@ -8,8 +8,8 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.orders import assert_clean_state
+from tinygrad_cg._function.tracing.trace import Trace, TraceTensor, literal
 from tinygrad_cg.errors import TapeWarning
-from tinygrad_cg.function.trace import Trace, TraceTensor, literal
 from tinygrad_cg.levels import state
 from tinygrad_cg.tensor import Aval
 

@@ -26,7 +26,6 @@ from . import (
     nn,
     random,
 )
-from . import function as _package  # noqa: F401 (`function` is the decorator: see below)
 from . import pickling as _pickling  # noqa: F401 (registers how custom gradients travel)
 from .arrays import (
     argsort,
@@ -325,13 +324,13 @@ newaxis = None
 # and what is found in one.
 _LATER = {
     "Module": ".module",
-    "TensorSpec": ".function.signature",
+    "TensorSpec": "._function.tracing.signature",
     "assert_gradients": ".check",
     "check_gradients": ".check",
     "custom_derivatives": ".derivatives",
     "debug_nans": ".debugging",
     "debugging": "",
-    "function": ".function.function",
+    "function": "._function.tracing.function",
     "keras": "",
     "numpy": "",
     "optimizers": "",
@@ -340,15 +339,14 @@ _LATER = {
     "show": ".pictures.picture",
     "test": "",
 }
-globals().pop("function")
 
 if TYPE_CHECKING:
     from . import debugging, keras, numpy, optimizers, test
+    from ._function.tracing.function import function
+    from ._function.tracing.signature import TensorSpec
     from .check import assert_gradients, check_gradients
     from .debugging import debug_nans
     from .derivatives import custom_derivatives
-    from .function.function import function
-    from .function.signature import TensorSpec
     from .module import Module
     from .pictures.curves import plot_derivatives
     from .pictures.picture import show

@@ -48,7 +48,7 @@ class _Trace(Level):
         return tensor
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Tensor:
-        from .function.expressions import applied, module_of
+        from ._function.codegen.expressions import applied, module_of
 
         function = getattr(primitive.kernel, "function", None)
         if primitive.kind != "elementwise" or params or function in _GUARDED:
@@ -62,7 +62,7 @@ class _Trace(Level):
         return self.named(name, aval)
 
     def text(self, tensor: Any) -> str:
-        from .function.expressions import number_text
+        from ._function.codegen.expressions import number_text
 
         known = self.names.get(id(tensor))
         if known is not None:

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import levels
+from .._function.tracing.trace import Trace as FunctionTrace
 from ..calls import Call, settle
 from ..errors import is_ours
 from ..forward import ForwardAccumulator, push_forward
-from ..function.trace import Trace as FunctionTrace
 from ..levels import Level, Node, Token, find, next_serial, stack, state
 from ..primitive import Primitive, _process, apply
 from ..recording import part

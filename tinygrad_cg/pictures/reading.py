@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from .._function.tracing import gradient
+from .._function.tracing.recorded import Recorded
 from ..calls import Call, Lifted, _identity_rule
 from ..convert import is_tensor
 from ..forward import _no_rule
-from ..function import gradient
-from ..function.recorded import Recorded
 from ..levels import Late, Node, Token, find, watched_since
 from ..module import Module
 from ..recipes import SameRecipe

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..calls import Lifted
-from ..convert import is_differentiable
-from ..levels import Token, push, remove, state, watch_tensor
-from ..ops.shape import identity
-from ..recording import mark_outputs, operands
-from ..rules import Definition
-from ..sweep import differentiate, release
-from ..tensor import Tensor
+from ...calls import Lifted
+from ...convert import is_differentiable
+from ...levels import Token, push, remove, state, watch_tensor
+from ...ops.shape import identity
+from ...recording import mark_outputs, operands
+from ...rules import Definition
+from ...sweep import differentiate, release
+from ...tensor import Tensor
+from ..graph.partition import cut
+from ..graph.simplify import simplify
+from ..graph.values import Graph
 from .compiled import Outputs, Program, arrays_of, wrapped
-from .graph import Graph
-from .partition import cut
-from .simplify import simplify
 from .trace import Trace
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class _Replay:
             return again
         if self.following is not None:
             return self.following(method, arguments)
-        from ..ops.random import draw
+        from ...ops.random import draw
 
         return draw(method, arguments)
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import nest
-from ..convert import as_dtype, convert, is_tensor
-from ..errors import ArgumentTypeError
-from ..tensor import Tensor, TensorShape
-from ..variable import Variable
-from .fingerprint import frozen
+from ... import nest
+from ...convert import as_dtype, convert, is_tensor
+from ...errors import ArgumentTypeError
+from ...tensor import Tensor, TensorShape
+from ...variable import Variable
+from ..graph.fingerprint import frozen
 
 
 class TensorSpec:

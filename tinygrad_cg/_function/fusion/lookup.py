@@ -20,8 +20,8 @@ from tinygrad_cg_kernels import math as kmath
 from tinygrad_cg_kernels.dtypes import BOOL, INT64
 from tinygrad_cg_kernels.move import checked_positions
 
-from .fingerprint import frozen
-from .graph import Value
+from ..graph.fingerprint import frozen
+from ..graph.values import Value
 from .nodes import Count, Node, apply, behind, cast, literal, pattern, view
 
 COLUMNS = 32

@@ -9,7 +9,7 @@ import numpy as np
 from tinygrad_cg_kernels import comparison
 from tinygrad_cg_kernels import math as kmath
 
-from .nodes import Node
+from ..fusion.nodes import Node
 
 SYMBOLS: dict[Any, str] = {
     kmath.add: "{} + {}",

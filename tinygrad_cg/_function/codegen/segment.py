@@ -7,9 +7,9 @@ import sys
 
 from tinygrad_cg_kernels import threads
 
+from ..fusion.nodes import TILE, Node
+from .blocks import Block, Names
 from .expressions import identity, joined, type_name
-from .generate import Block, Names
-from .nodes import TILE, Node
 from .scalars import Scalars, Sizes, in_parts
 
 PACKAGE = "tinygrad_cg_kernels"

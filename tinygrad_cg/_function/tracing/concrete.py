@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from .. import nest
-from ..errors import ArgumentTypeError
-from ..tensor import ArrayLike, Tensor
-from .graph import Graph
+from ... import nest
+from ...errors import ArgumentTypeError
+from ...tensor import ArrayLike, Tensor
+from ..graph.values import Graph
 from .signature import Call, TensorSpec, check_signature
 from .traced import Traced
 

@@ -20,7 +20,7 @@ from tinygrad_cg_kernels.compile import is_ours
 from tinygrad_cg_kernels.dtypes import BOOL
 from tinygrad_cg_kernels.loops import Elementwise
 
-from .graph import Graph, Part, Value
+from ..graph.values import Graph, Part, Value
 from .lookup import COLUMNS, Lookups, Spread
 from .nodes import TILE, Count, Node, apply, behind, cast, fold, literal, pattern, view
 

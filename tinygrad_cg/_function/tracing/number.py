@@ -11,14 +11,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..convert import FLOAT32, FLOAT64, Weak, is_tensor
-from ..levels import state
-from ..ops import elementwise, operators
-from ..ops.shape import cast
-from ..primitive import Primitive
-from ..registry import OPS
-from ..tensor import ArrayLike, Tensor
-from .graph import Value, constant, operation
+from ...convert import FLOAT32, FLOAT64, Weak, is_tensor
+from ...levels import state
+from ...ops import elementwise, operators
+from ...ops.shape import cast
+from ...primitive import Primitive
+from ...registry import OPS
+from ...tensor import ArrayLike, Tensor
+from ..graph.values import Value, constant, operation
 from .trace import TraceTensor, refuse_value
 
 

@@ -15,17 +15,17 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..convert import convert
-from ..errors import InaccessibleTensorError, OperatorNotAllowedInGraphError, users_line
-from ..graph import Graph as DefaultGraph
-from ..levels import Level, Listener, add_level, state
-from ..ops.random import draw as draw_numbers
-from ..primitive import Primitive
-from ..registry import OPS
-from ..tensor import Aval, Tensor
-from ..variable import Variable, VariableSlice
-from .graph import Graph, Part, Value, constant, operation
-from .interpret import interpreter
+from ...convert import convert
+from ...errors import InaccessibleTensorError, OperatorNotAllowedInGraphError, users_line
+from ...graph import Graph as DefaultGraph
+from ...levels import Level, Listener, add_level, state
+from ...ops.random import draw as draw_numbers
+from ...primitive import Primitive
+from ...registry import OPS
+from ...tensor import Aval, Tensor
+from ...variable import Variable, VariableSlice
+from ..graph.interpret import interpreter
+from ..graph.values import Graph, Part, Value, constant, operation
 
 
 class TraceTensor(Tensor):
