@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import tinygrad_cg as tf
-from tinygrad_cg.levels import state
+from tinygrad_cg._core.levels import state
 
 
 def derivative(

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 import tinygrad_cg as tf
 from tests import op_cases
 from tests.graph_cases import apply, arrays_for, assert_same, given, perceptron, random_graph
+from tinygrad_cg._core.registry import OPS
 from tinygrad_cg._function.codegen import buffers
 from tinygrad_cg._function.codegen.buffers import KEPT, LINE, SMALL, Scratch, Span, places
 from tinygrad_cg._function.codegen.executable import build
 from tinygrad_cg._function.graph.values import Graph
-from tinygrad_cg.registry import OPS
 from tinygrad_cg_kernels import memory
 
 FLOAT64 = np.dtype(np.float64)

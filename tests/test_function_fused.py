@@ -14,7 +14,7 @@ from tests import test_nested as nested
 from tests.composites import FAKE, POINT, TRUE
 from tests.op_cases import examples, generator, is_elementwise, names
 from tests.test_function_spellings import COMPOSITES
-from tinygrad_cg.registry import OPS
+from tinygrad_cg._core.registry import OPS
 from tinygrad_cg_kernels import generated
 
 pytestmark = pytest.mark.filterwarnings("ignore::tinygrad_cg.CustomGradientWarning")

@@ -26,9 +26,9 @@ from tests.graph_cases import (
     rosenbrock,
     total,
 )
+from tinygrad_cg._core.registry import OPS
 from tinygrad_cg._function.codegen.executable import build
 from tinygrad_cg._function.graph.values import Graph, operation
-from tinygrad_cg.registry import OPS
 from tinygrad_cg_kernels import memory, threads
 
 RNG = np.random.default_rng(7)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tinygrad_cg.batching import vmap
-from tinygrad_cg.ops.einsum import einsum
-from tinygrad_cg.ops.padding import pad
-from tinygrad_cg.ops.shape import split, split_at
-from tinygrad_cg.ops.sorting import argsort, one_hot, sort, take_along_axis, top_k
+from tinygrad_cg._ops.einsum import einsum
+from tinygrad_cg._ops.padding import pad
+from tinygrad_cg._ops.shape import split, split_at
+from tinygrad_cg._ops.sorting import argsort, one_hot, sort, take_along_axis, top_k
+from tinygrad_cg._transforms.batching import vmap
 
 
 def numbers(*shape):

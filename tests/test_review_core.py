@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tinygrad_cg.levels import state
+from tinygrad_cg._core.levels import state
 
 
 def slope(function, x):

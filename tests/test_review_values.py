@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tinygrad_cg.ops import linalg as operations
+from tinygrad_cg._ops import linear_algebra as operations
 from tinygrad_cg_kernels import contract, quiet
 from tinygrad_cg_kernels import reduce as kreduce
 from tinygrad_cg_kernels import softmax as ksoftmax
@@ -250,7 +250,7 @@ def test_uniform_draws_are_below_the_upper_end(dtype, low, high):
 
 def test_uniform_in_float32_never_gives_the_upper_end(monkeypatch):
     """A draw of the largest float64 below 1 is 1 in float32."""
-    from tinygrad_cg.ops import random
+    from tinygrad_cg._ops import sampling as random
 
     monkeypatch.setattr(random, "_draw", lambda *_: np.array([0.25, 1 - 2.0**-53]))
     for high in (1.0, tf.constant(1.0)):

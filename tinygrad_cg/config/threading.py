@@ -2,7 +2,7 @@
 
 from tinygrad_cg_kernels import threads
 
-from ..ops.define import as_int
+from .._ops.define import as_int
 
 __all__ = ["get_intra_op_parallelism_threads", "set_intra_op_parallelism_threads"]
 

@@ -17,7 +17,7 @@ from numpy import empty
 
 from tinygrad_cg_kernels import generated, memory, threads
 
-from ...primitive import runner
+from ..._core.primitive import runner
 from ..fusion.fuse import Fusion, folding
 from ..fusion.lookup import positions
 from ..fusion.lower import Lowering

@@ -15,8 +15,8 @@ from typing import Any
 from tinygrad_cg_kernels.locks import ForkLock
 
 from ... import nest
+from ..._core.levels import state
 from ...errors import FunctionWarning, warn
-from ...levels import state
 from ..codegen.executable import build as fused
 from ..graph.interpret import interpreter
 from ..graph.values import Graph
