@@ -10,9 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
-from tinygrad_cg_kernels.dtypes import promote
-from tinygrad_cg_kernels.quiet import cast, quietly
+from tinygrad_cg_kernels.runtime.dtypes import promote
+from tinygrad_cg_kernels.runtime.errstate import cast, quietly
 
 from ..errors import ArgumentTypeError
 from .tensor import ArrayLike, Tensor

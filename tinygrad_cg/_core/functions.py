@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
-from tinygrad_cg_kernels import objects
-from tinygrad_cg_kernels.direct import refuse
+from tinygrad_cg_kernels.loops.direct import refuse
+from tinygrad_cg_kernels.runtime import objects
 
 from .conversion import convert, convert_operands, weak_arrays
 from .levels import Late, state

@@ -12,10 +12,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from tinygrad_cg_kernels.loops.direct import refuse
+from tinygrad_cg_kernels.loops.engine import Elementwise
 
-from tinygrad_cg_kernels import math as kmath
-from tinygrad_cg_kernels.direct import refuse
-from tinygrad_cg_kernels.loops import Elementwise
+from tinygrad_cg_kernels import elementary as kmath
 
 from .levels import Level, add_level, state
 from .recording import late_record
@@ -89,7 +89,7 @@ def _source(rule: Callable, names: tuple[str, ...], dtype: np.dtype) -> str | No
     lines = [*trace.lines, f"return {trace.text(result)}"]
     modules = ", ".join(sorted(trace.modules))
     head = f"import numpy as np\n\nfrom tinygrad_cg_kernels import {modules}\n"
-    head += "from tinygrad_cg_kernels.compile import inlined, jitable\n\n\n@jitable\n"
+    head += "from tinygrad_cg_kernels.runtime.compile import inlined, jitable\n\n\n@jitable\n"
     return "\n    ".join([f"{head}def rule({', '.join(names)}):", "inlined()", *lines]) + "\n"
 
 
@@ -129,7 +129,7 @@ class FusedRule:
         return out
 
     def _kernel(self, dtype: np.dtype) -> Elementwise | None:
-        from tinygrad_cg_kernels import generated
+        from tinygrad_cg_kernels.runtime import generated
 
         exact = dtype.kind == "f" and dtype.itemsize >= 4
         source = _source(self.rule, self.names, dtype) if exact else None

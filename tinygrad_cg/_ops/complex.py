@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels import math as kmath
+from tinygrad_cg_kernels import elementary as kmath
 
 from .._core.conversion import convert
 from .._core.tensor import Tensor

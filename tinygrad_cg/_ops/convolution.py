@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinygrad_cg_kernels import conv as kconv
-from tinygrad_cg_kernels.conv import Geometry
+from tinygrad_cg_kernels.linear import conv as kconv
+from tinygrad_cg_kernels.linear.conv import Geometry
 
 from .._core.conversion import convert_operands, promote
 from .._core.primitive import Primitive, apply, register

@@ -10,9 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
-from tinygrad_cg_kernels.dtypes import computing
-from tinygrad_cg_kernels.quiet import cast as cast_array
+from tinygrad_cg_kernels.runtime.dtypes import computing
+from tinygrad_cg_kernels.runtime.errstate import cast as cast_array
 
 from .._core.conversion import convert, convert_operands, promote
 from .._core.primitive import Primitive, apply, register

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-
-from tinygrad_cg_kernels.direct import refuse
-from tinygrad_cg_kernels.loops import Elementwise
+from tinygrad_cg_kernels.loops.direct import refuse
+from tinygrad_cg_kernels.loops.engine import Elementwise
 
 from .._core.conversion import convert, is_tensor
 from .._core.functions import binary_op, named, unary_op

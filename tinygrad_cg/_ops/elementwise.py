@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels import math as kmath
+from tinygrad_cg_kernels import elementary as kmath
 
 from .._core.conversion import convert, convert_operands, number_array
 from .._core.primitive import Primitive, apply, register

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels import move as kmove
+from tinygrad_cg_kernels.move import gather as kmove
 
 from .._core import conversion
 from .._core.conversion import convert, is_tensor

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
-from tinygrad_cg_kernels import pool as kpool
-from tinygrad_cg_kernels.pool import Window
+from tinygrad_cg_kernels.linear import pool as kpool
+from tinygrad_cg_kernels.linear.pool import Window
 
 from .._core.conversion import convert
 from .._core.primitive import apply

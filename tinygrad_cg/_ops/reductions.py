@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from tinygrad_cg_kernels.runtime import errstate
+from tinygrad_cg_kernels.runtime.dtypes import computing
 
-from tinygrad_cg_kernels import moments, quiet, search
-from tinygrad_cg_kernels import reduce as kreduce
-from tinygrad_cg_kernels import softmax as ksoftmax
-from tinygrad_cg_kernels.dtypes import computing
+from tinygrad_cg_kernels.reduce import moments, search
+from tinygrad_cg_kernels.reduce import reduction as kreduce
+from tinygrad_cg_kernels.reduce import softmax as ksoftmax
 
 from .._core.conversion import convert, promote
 from .._core.levels import state
@@ -66,11 +67,11 @@ def _run_mean(x: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarra
         raise TypeError("mean: needs numbers, got bool; cast them to a float dtype first")
     wanted = {"i": np.dtype(np.int64), "u": np.dtype(np.uint64)}.get(x.dtype.kind)
     # a mean may fit where the sum does not
-    wide = quiet.cast(x, computing(x.dtype) if wanted is None else wanted)
+    wide = errstate.cast(x, computing(x.dtype) if wanted is None else wanted)
     total = kreduce.sum(wide, axis, keepdims)
     count = _count(x.shape, axis)
     if x.dtype.kind in "fc":
-        return quiet.cast(quiet.quietly(np.divide, total, count, total), x.dtype)
+        return errstate.cast(errstate.quietly(np.divide, total, count, total), x.dtype)
     quotient = total // max(count, 1)
     inexact = (total < 0) & (quotient * count != total)  # towards zero, as the original
     return np.asarray(quotient + inexact, x.dtype)
@@ -278,7 +279,7 @@ def _pull(name: str, kernel: Any, vjp: Any, reference: Any) -> Primitive:
 
 def _alike(g: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     dtype = promote(g.dtype, y.dtype)
-    return quiet.cast(g, dtype), quiet.cast(y, dtype)
+    return errstate.cast(g, dtype), errstate.cast(y, dtype)
 
 
 def _sum_along(x: Tensor, axis: int) -> Tensor:

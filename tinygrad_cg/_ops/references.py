@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-
-from tinygrad_cg_kernels.conv import Geometry
-from tinygrad_cg_kernels.pool import Window
+from tinygrad_cg_kernels.linear.conv import Geometry
+from tinygrad_cg_kernels.linear.pool import Window
 
 
 def _taps(padded: np.ndarray, window: Any, out: Any, geometry: Geometry) -> Iterator[tuple]:

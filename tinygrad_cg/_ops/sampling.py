@@ -9,9 +9,8 @@ import os
 from typing import Any
 
 import numpy as np
-
-from tinygrad_cg_kernels.locks import ForkLock
-from tinygrad_cg_kernels.quiet import cast as cast_array
+from tinygrad_cg_kernels.runtime.errstate import cast as cast_array
+from tinygrad_cg_kernels.runtime.locks import ForkLock
 
 from .._core.conversion import FLOAT32, FLOAT64, any_tensor, as_dtype, convert, is_tensor, to_array
 from .._core.levels import state

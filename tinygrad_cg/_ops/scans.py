@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from tinygrad_cg_kernels.runtime import errstate
 
-from tinygrad_cg_kernels import quiet
-from tinygrad_cg_kernels import scan as kscan
+from tinygrad_cg_kernels.reduce import scan as kscan
 
 from .._core.conversion import convert, promote
 from .._core.primitive import Primitive, apply, register
@@ -78,7 +78,7 @@ _cumsum = _scan(
 
 def _recurrence_run(a: np.ndarray, b: np.ndarray, **params: Any) -> np.ndarray:
     dtype = promote(a.dtype, b.dtype)
-    return kscan.recurrence(quiet.cast(a, dtype), y=quiet.cast(b, dtype), **params)
+    return kscan.recurrence(errstate.cast(a, dtype), y=errstate.cast(b, dtype), **params)
 
 
 def _recur(a: Tensor, b: Tensor, axis: int, reverse: bool, exclusive: bool) -> Tensor:

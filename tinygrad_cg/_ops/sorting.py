@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_cg_kernels import order as korder
+from tinygrad_cg_kernels.move import order as korder
 
 from .._core.conversion import as_dtype, convert
 from .._core.primitive import apply

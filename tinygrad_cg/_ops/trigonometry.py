@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinygrad_cg_kernels import math as kmath
+from tinygrad_cg_kernels import elementary as kmath
 
 from .._core.tensor import Tensor
 from .define import Real, binary, unary

@@ -8,8 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numpy import ndarray
-
-from tinygrad_cg_kernels.locks import ForkLock
+from tinygrad_cg_kernels.runtime.locks import ForkLock
 
 from .._core.conversion import Weak, as_dtype, check_dtype, check_range, convert, to_array
 from .._core.levels import state

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-
-from tinygrad_cg_kernels.several import Pointwise
+from tinygrad_cg_kernels.loops.several import Pointwise
 
 from .. import nest
 from .._core.conversion import as_dtype, check_dtype, convert_operands, is_tensor, promote

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from tinygrad_cg_kernels.locks import ForkLock
+from tinygrad_cg_kernels.runtime.locks import ForkLock
 
 from .. import nest
 from .._core import levels

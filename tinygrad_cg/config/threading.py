@@ -1,6 +1,6 @@
 """How many threads kernels use on large arrays; results have the same bits on any number."""
 
-from tinygrad_cg_kernels import threads
+from tinygrad_cg_kernels.runtime import threads
 
 from .._ops.define import as_int
 

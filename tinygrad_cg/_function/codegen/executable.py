@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy import empty
-
-from tinygrad_cg_kernels import generated, memory, threads
+from tinygrad_cg_kernels.runtime import generated, memory, threads
 
 from ..._core.primitive import runner
 from ..fusion.fuse import Fusion, folding

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from tinygrad_cg_kernels import math as kmath
+from tinygrad_cg_kernels import elementary as kmath
 
 from ..fusion.fuse import ELEMENT, ROW, Place, folding
 from ..fusion.lower import importable

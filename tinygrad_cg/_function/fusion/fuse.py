@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from math import prod
 from typing import Any, NamedTuple
 
-from tinygrad_cg_kernels import math as kmath
+from tinygrad_cg_kernels import elementary as kmath
 
 from .lower import Lowering
 from .nodes import Node, behind, pattern

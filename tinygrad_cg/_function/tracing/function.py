@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tinygrad_cg_kernels.locks import ForkLock
+from tinygrad_cg_kernels.runtime.locks import ForkLock
 
 from ... import nest
 from ..._core.levels import state
