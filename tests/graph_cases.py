@@ -9,8 +9,8 @@ import numpy as np
 
 from tinygrad_cg._core.registry import OPS
 from tinygrad_cg._core.tensor import Aval
-from tinygrad_cg.function.graph import Graph, Part, Value, constant, operation
-from tinygrad_cg.function.interpret import interpreter
+from tinygrad_cg._function.graph.interpret import interpreter
+from tinygrad_cg._function.graph.values import Graph, Part, Value, constant, operation
 
 FLOAT64 = np.dtype(np.float64)
 

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tinygrad_cg_kernels.runtime import generated
 
 from tests.graph_cases import arrays_for, assert_same, chain, log1pexp
-from tinygrad_cg.function.program import build
-from tinygrad_cg_kernels.runtime import generated
+from tinygrad_cg._function.codegen.executable import build
 
 TESTS = Path(__file__).parent
 SCRIPT = f"""
 import sys
 sys.path.insert(0, {str(TESTS)!r})
 from tests.graph_cases import *
-from tinygrad_cg.function.program import build
+from tinygrad_cg._function.codegen.executable import build
 graph = log1pexp(40)
 program = build(graph)
 assert_same(program, graph, arrays_for(graph, np.random.default_rng(0)))

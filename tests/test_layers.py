@@ -45,7 +45,8 @@ NOT_OPERATIONS = {  # rules, and questions whose answer is no tensor
     "size",
 }
 MAKERS = ("tinygrad_cg._ops.creation", "tinygrad_cg._ops.sampling")
-EXTRAS = {LIBRARY / "_pictures" / "curves.py": {"matplotlib"}}  # imported where they are used
+EXTRAS = {LIBRARY / "pictures" / "curves.py": {"matplotlib"}}  # imported where they are used
+CORE = ("tensor", "variable", "primitive", "tape", "custom_gradient", "recompute", "nest")
 
 
 def sources(folder: Path) -> list[Path]:
@@ -123,11 +124,11 @@ import sys
 import numpy as np
 import tinygrad_cg as tf
 
-later = "numpy keras optimizers test function.fuse function.function".split()
+later = "numpy keras optimizers test _function.fusion.fuse _function.tracing.function".split()
 print(any(f"tinygrad_cg.{name}" in sys.modules for name in later), set(tf.__all__) <= set(dir(tf)))
 x = tf.constant([0.5, 2.5])
 print(np.interp(x, [0.0, 1.0, 3.0], [0.0, 2.0, 6.0]).numpy(), np.heaviside(x, 0.5).numpy())
-import tinygrad_cg.function.fuse
+import tinygrad_cg._function.fusion.fuse
 print(*map(float, (tf.function(tf.sin)(0.0), tf.keras.ops.sin(0.0), tf.numpy.sin(0.0))))
 try:
     tf.functoin

@@ -26,7 +26,6 @@ from . import (
     nn,
     random,
 )
-from . import function as _package  # noqa: F401 (`function` is the decorator: see below)
 from ._core.conversion import IndexedSlices, is_tensor
 from ._core.tensor import Tensor, TensorShape
 from ._ops.creation import constant, convert_to_tensor
@@ -325,13 +324,13 @@ newaxis = None
 # and what is found in one.
 _LATER = {
     "Module": ".module",
-    "TensorSpec": ".function.signature",
+    "TensorSpec": "._function.tracing.signature",
     "assert_gradients": "._check",
     "check_gradients": "._check",
     "custom_derivatives": "._derivatives",
     "debug_nans": ".debugging",
     "debugging": "",
-    "function": ".function.function",
+    "function": "._function.tracing.function",
     "keras": "",
     "numpy": "",
     "optimizers": "",
@@ -340,18 +339,17 @@ _LATER = {
     "show": "._pictures.picture",
     "test": "",
 }
-globals().pop("function")
 
 if TYPE_CHECKING:
     from . import debugging, keras, numpy, optimizers, test
     from ._check import assert_gradients, check_gradients
     from ._derivatives import custom_derivatives
+    from ._function.tracing.function import function
+    from ._function.tracing.signature import TensorSpec
     from ._pictures.curves import plot_derivatives
     from ._pictures.picture import show
     from ._transforms.ravel import ravel_tree
     from .debugging import debug_nans
-    from .function.function import function
-    from .function.signature import TensorSpec
     from .module import Module
 
 

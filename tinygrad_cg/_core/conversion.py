@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from tinygrad_cg_kernels.runtime.dtypes import promote
 from tinygrad_cg_kernels.runtime.errstate import cast, quietly
 

@@ -12,11 +12,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-
-from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.loops.direct import refuse
 from tinygrad_cg_kernels.loops.engine import Elementwise
-from tinygrad_cg_kernels.runtime import generated
+
+from tinygrad_cg_kernels import elementary as kmath
 
 from .levels import Level, add_level, state
 from .recording import late_record
@@ -49,7 +48,7 @@ class _Trace(Level):
         return tensor
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Tensor:
-        from ..function.expressions import applied
+        from .._function.codegen.expressions import applied, module_of
 
         function = getattr(primitive.kernel, "function", None)
         if primitive.kind != "elementwise" or params or function in _GUARDED:
@@ -63,7 +62,7 @@ class _Trace(Level):
         return self.named(name, aval)
 
     def text(self, tensor: Any) -> str:
-        from ..function.expressions import number_text
+        from .._function.codegen.expressions import number_text
 
         known = self.names.get(id(tensor))
         if known is not None:
@@ -88,7 +87,8 @@ def _source(rule: Callable, names: tuple[str, ...], dtype: np.dtype) -> str | No
     if len(trace.lines) < 2 or type(result) is not Tensor or id(result) not in trace.names:
         return None
     lines = [*trace.lines, f"return {trace.text(result)}"]
-    head = f"import numpy as np\n\n{generated.import_lines(trace.modules)}\n"
+    modules = ", ".join(sorted(trace.modules))
+    head = f"import numpy as np\n\nfrom tinygrad_cg_kernels import {modules}\n"
     head += "from tinygrad_cg_kernels.runtime.compile import inlined, jitable\n\n\n@jitable\n"
     return "\n    ".join([f"{head}def rule({', '.join(names)}):", "inlined()", *lines]) + "\n"
 
@@ -129,6 +129,8 @@ class FusedRule:
         return out
 
     def _kernel(self, dtype: np.dtype) -> Elementwise | None:
+        from tinygrad_cg_kernels.runtime import generated
+
         exact = dtype.kind == "f" and dtype.itemsize >= 4
         source = _source(self.rule, self.names, dtype) if exact else None
         kernel = None

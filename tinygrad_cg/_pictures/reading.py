@@ -18,14 +18,14 @@ from .._core.recipes import SameRecipe
 from .._core.recording import part
 from .._core.registry import OPS
 from .._core.tensor import Tensor
+from .._function.tracing import gradient
+from .._function.tracing.recorded import Recorded
 from .._reverse.sweep import NOTED_SWEEPS
 from .._reverse.variable import Variable
 from .._rules.calls import Call, Lifted, _identity_rule
 from .._rules.user_ops import _Use
 from .._tape.tape import GradientTape
 from .._transforms.forward import _no_rule
-from ..function import gradient
-from ..function.recorded import Recorded
 from ..module import Module
 from .sketch import Frame, Item
 

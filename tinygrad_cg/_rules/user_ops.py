@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-
 from tinygrad_cg_kernels.loops.several import Pointwise
 
 from .. import nest

@@ -2,7 +2,7 @@
 
 from tinygrad_cg_kernels.runtime import generated, memory
 
-from ..function import buffers
+from .._function.codegen import buffers
 
 __all__ = ["clear_cache"]
 

@@ -22,12 +22,12 @@ from .._core.levels import Level, Node, Token, find, next_serial, stack, state
 from .._core.primitive import Primitive, _process, apply
 from .._core.recording import part
 from .._core.tensor import Tensor
+from .._function.tracing.trace import Trace as FunctionTrace
 from .._reverse.sweep import sweep, track
 from .._rules.calls import Call, settle
 from .._transforms.forward import ForwardAccumulator, push_forward
 from .._transforms.transposition import Transposition, transposed
 from ..errors import is_ours
-from ..function.trace import Trace as FunctionTrace
 
 Line = tuple[str, int]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .._core.tensor import Tensor
-from .._reverse.variable import Variable
-from .graph import Graph, Value
-from .simplify import simplify
+from ..._core.tensor import Tensor
+from ..._reverse.variable import Variable
+from ..graph.simplify import simplify
+from ..graph.values import Graph, Value
 from .trace import Trace
 
 new = object.__new__

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .._core.primitive import Primitive
-from .._core.tensor import Aval
+from ..._core.primitive import Primitive
+from ..._core.tensor import Aval
 
 
 class Value:

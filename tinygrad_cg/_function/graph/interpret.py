@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .._core.primitive import runner
-from .graph import Graph, Part, Value
+from ..._core.primitive import runner
+from .values import Graph, Part, Value
 
 
 def interpreter(graph: Graph) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .._core.conversion import is_differentiable
-from .._core.levels import Token, push, remove, state, watch_tensor
-from .._core.recording import mark_outputs, operands
-from .._core.tensor import Tensor
-from .._ops.shape import identity
-from .._reverse.sweep import differentiate, release
-from .._rules.calls import Lifted
-from .._rules.definition import Definition
+from ..._core.conversion import is_differentiable
+from ..._core.levels import Token, push, remove, state, watch_tensor
+from ..._core.recording import mark_outputs, operands
+from ..._core.tensor import Tensor
+from ..._ops.shape import identity
+from ..._reverse.sweep import differentiate, release
+from ..._rules.calls import Lifted
+from ..._rules.definition import Definition
+from ..graph.partition import cut
+from ..graph.simplify import simplify
+from ..graph.values import Graph
 from .compiled import Outputs, Program, arrays_of, wrapped
-from .graph import Graph
-from .partition import cut
-from .simplify import simplify
 from .trace import Trace
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class _Replay:
             return again
         if self.following is not None:
             return self.following(method, arguments)
-        from .._ops.sampling import draw
+        from ..._ops.sampling import draw
 
         return draw(method, arguments)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
-from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.elementary import comparison
 
-from .nodes import Node
+from tinygrad_cg_kernels import elementary as kmath
+
+from ..fusion.nodes import Node
 
 SYMBOLS: dict[Any, str] = {
     kmath.add: "{} + {}",

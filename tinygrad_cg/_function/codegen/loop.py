@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from tinygrad_cg_kernels import elementary as kmath
 
+from ..fusion.fuse import ELEMENT, ROW, Place, folding
+from ..fusion.lower import importable
+from ..fusion.nodes import Node
 from .expressions import called, expression, folded, identity, joined, label, number_text, typed
-from .fuse import ELEMENT, ROW, Place, folding
-from .lower import importable
-from .nodes import Node
 
 if TYPE_CHECKING:
-    from .generate import Block
+    from .blocks import Block
 
 CHUNK = 1024
 """Elements whose partial results are kept apart, so that rounding errors stay small."""

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from .._core.registry import OPS
+from ..._core.registry import OPS
 from .fingerprint import frozen
-from .graph import Graph, Part, Value, constant, in_order, operation
+from .values import Graph, Part, Value, constant, in_order, operation
 
 _LARGEST_FOLDED = 1024  # elements
 

@@ -14,16 +14,15 @@ from typing import Any
 
 import numpy as np
 from numpy import empty
-
 from tinygrad_cg_kernels.runtime import generated, memory, threads
 
-from .._core.primitive import runner
-from .fuse import Fusion, folding
-from .generate import Block
-from .graph import Graph, Part, Value
-from .lookup import positions
-from .lower import Lowering
-from .nodes import Node, behind
+from ..._core.primitive import runner
+from ..fusion.fuse import Fusion, folding
+from ..fusion.lookup import positions
+from ..fusion.lower import Lowering
+from ..fusion.nodes import Node, behind
+from ..graph.values import Graph, Part, Value
+from .blocks import Block
 from .segment import Segment, cut_rows, grouped
 from .steps import Steps
 

@@ -15,17 +15,17 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .._core.conversion import convert
-from .._core.levels import Level, Listener, add_level, state
-from .._core.primitive import Primitive
-from .._core.registry import OPS
-from .._core.tensor import Aval, Tensor
-from .._ops.sampling import draw as draw_numbers
-from .._reverse.variable import Variable, VariableSlice
-from .._tape.graph_mode import Graph as DefaultGraph
-from ..errors import InaccessibleTensorError, OperatorNotAllowedInGraphError, users_line
-from .graph import Graph, Part, Value, constant, operation
-from .interpret import interpreter
+from ..._core.conversion import convert
+from ..._core.levels import Level, Listener, add_level, state
+from ..._core.primitive import Primitive
+from ..._core.registry import OPS
+from ..._core.tensor import Aval, Tensor
+from ..._ops.sampling import draw as draw_numbers
+from ..._reverse.variable import Variable, VariableSlice
+from ..._tape.graph_mode import Graph as DefaultGraph
+from ...errors import InaccessibleTensorError, OperatorNotAllowedInGraphError, users_line
+from ..graph.interpret import interpreter
+from ..graph.values import Graph, Part, Value, constant, operation
 
 
 class TraceTensor(Tensor):

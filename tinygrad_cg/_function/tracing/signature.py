@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import nest
-from .._core.conversion import as_dtype, convert, is_tensor
-from .._core.tensor import Tensor, TensorShape
-from .._reverse.variable import Variable
-from ..errors import ArgumentTypeError
-from .fingerprint import frozen
+from ... import nest
+from ..._core.conversion import as_dtype, convert, is_tensor
+from ..._core.tensor import Tensor, TensorShape
+from ..._reverse.variable import Variable
+from ...errors import ArgumentTypeError
+from ..graph.fingerprint import frozen
 
 
 class TensorSpec:

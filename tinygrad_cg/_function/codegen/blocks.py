@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from ..fusion.fuse import ELEMENT, ROW, Fusion, Kernel, Place, folding, is_cheap
+from ..fusion.nodes import TILE, Count, Node, behind
 from .expressions import identity, number_text
-from .fuse import ELEMENT, ROW, Fusion, Kernel, Place, folding, is_cheap
 from .loop import Loop, Row
-from .nodes import TILE, Count, Node, behind
 
 
 class Names(dict[Node, str]):

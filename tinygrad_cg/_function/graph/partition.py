@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .graph import Graph, Value, in_order
 from .simplify import simplify
+from .values import Graph, Value, in_order
 
 # Computed again on the way back, rather than kept: it costs less than memory does.
 _CHEAP = frozenset(

@@ -11,14 +11,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .._core.conversion import FLOAT32, FLOAT64, Weak, is_tensor
-from .._core.levels import state
-from .._core.primitive import Primitive
-from .._core.registry import OPS
-from .._core.tensor import ArrayLike, Tensor
-from .._ops import elementwise, operators
-from .._ops.shape import cast
-from .graph import Value, constant, operation
+from ..._core.conversion import FLOAT32, FLOAT64, Weak, is_tensor
+from ..._core.levels import state
+from ..._core.primitive import Primitive
+from ..._core.registry import OPS
+from ..._core.tensor import ArrayLike, Tensor
+from ..._ops import elementwise, operators
+from ..._ops.shape import cast
+from ..graph.values import Value, constant, operation
 from .trace import TraceTensor, refuse_value
 
 

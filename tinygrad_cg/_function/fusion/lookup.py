@@ -15,13 +15,13 @@ from math import prod
 from typing import Any
 
 import numpy as np
-
-from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.move.gather import checked_positions
 from tinygrad_cg_kernels.runtime.dtypes import BOOL, INT64
 
-from .fingerprint import frozen
-from .graph import Value
+from tinygrad_cg_kernels import elementary as kmath
+
+from ..graph.fingerprint import frozen
+from ..graph.values import Value
 from .nodes import Count, Node, apply, behind, cast, literal, pattern, view
 
 COLUMNS = 32

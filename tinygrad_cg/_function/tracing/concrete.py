@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from .. import nest
-from .._core.tensor import ArrayLike, Tensor
-from ..errors import ArgumentTypeError
-from .graph import Graph
+from ... import nest
+from ..._core.tensor import ArrayLike, Tensor
+from ...errors import ArgumentTypeError
+from ..graph.values import Graph
 from .signature import Call, TensorSpec, check_signature
 from .traced import Traced
 

@@ -8,8 +8,8 @@ from itertools import groupby
 
 import numpy as np
 
+from ..fusion.nodes import Count, Node, behind
 from .expressions import expression, number_text, type_name, typed
-from .nodes import Count, Node, behind
 
 LONG = 100
 """Lines that stay together: what a function takes to compile grows faster than its length."""

@@ -14,14 +14,14 @@ from typing import Any
 
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
-from .. import nest
-from .._core.levels import state
-from ..errors import FunctionWarning, warn
+from ... import nest
+from ..._core.levels import state
+from ...errors import FunctionWarning, warn
+from ..codegen.executable import build as fused
+from ..graph.interpret import interpreter
+from ..graph.values import Graph
 from .compiled import Build
 from .concrete import concrete
-from .graph import Graph
-from .interpret import interpreter
-from .program import build as fused
 from .signature import Call, Statics, TensorSpec, check_signature
 from .traced import Traced
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .graph import Graph, Part, Value
+from .values import Graph, Part, Value
 
 
 def frozen(value: Any) -> Any:
