@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 import mpmath
 import numpy as np
-from tinygrad_cg_kernels.loops.engine import Elementwise
 
 from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.loops.engine import Elementwise
 
 INF = float("inf")
 DTYPES = (np.dtype("float64"), np.dtype("float32"))

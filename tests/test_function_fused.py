@@ -7,7 +7,6 @@ import inspect
 
 import numpy as np
 import pytest
-from tinygrad_cg_kernels.runtime import generated
 
 import tinygrad_cg as tf
 from tests import test_documents as documents
@@ -16,6 +15,7 @@ from tests.composites import FAKE, POINT, TRUE
 from tests.op_cases import examples, generator, is_elementwise, names
 from tests.test_function_spellings import COMPOSITES
 from tinygrad_cg._core.registry import OPS
+from tinygrad_cg_kernels.runtime import generated
 
 pytestmark = pytest.mark.filterwarnings("ignore::tinygrad_cg.CustomGradientWarning")
 

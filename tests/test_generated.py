@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tinygrad_cg_kernels.runtime import generated
 
 from tests.graph_cases import arrays_for, assert_same, chain, log1pexp
 from tinygrad_cg._function.codegen.executable import build
+from tinygrad_cg_kernels.runtime import generated
 
 TESTS = Path(__file__).parent
 SCRIPT = f"""

@@ -12,11 +12,11 @@ import numba
 import numpy as np
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
+
+from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import generated
-
-from tinygrad_cg_kernels import elementary
 
 KERNELS = Path(build.__file__).parents[2]
 

@@ -3,10 +3,10 @@
 import mpmath
 import numpy as np
 import pytest
-from tinygrad_cg_kernels.loops.engine import Elementwise
 
 from tests.special_references import polygamma
 from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.loops.engine import Elementwise
 
 lgamma = Elementwise("lgamma", elementary.lgamma, 1, "float")
 digamma = Elementwise("digamma", elementary.digamma, 1, "float")

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tinygrad_cg_kernels.loops.engine import Elementwise
-from tinygrad_cg_kernels.runtime import objects, threads
 
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops import ranges
+from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.reduce import moments, reduction, scan, softmax
+from tinygrad_cg_kernels.runtime import objects, threads
 
 exp = Elementwise("exp", elementary.exp, 1, "float")
 multiply = Elementwise("multiply", elementary.multiply, 2)

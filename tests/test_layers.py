@@ -45,8 +45,7 @@ NOT_OPERATIONS = {  # rules, and questions whose answer is no tensor
     "size",
 }
 MAKERS = ("tinygrad_cg._ops.creation", "tinygrad_cg._ops.sampling")
-EXTRAS = {LIBRARY / "pictures" / "curves.py": {"matplotlib"}}  # imported where they are used
-CORE = ("tensor", "variable", "primitive", "tape", "custom_gradient", "recompute", "nest")
+EXTRAS = {LIBRARY / "_pictures" / "curves.py": {"matplotlib"}}  # imported where they are used
 
 
 def sources(folder: Path) -> list[Path]:

@@ -9,13 +9,13 @@ import threading
 
 import numpy as np
 import pytest
-from tinygrad_cg_kernels.linear import matmul
-from tinygrad_cg_kernels.runtime import errstate
 
 import tinygrad_cg as tf
 from tinygrad_cg._ops import linear_algebra as operations
+from tinygrad_cg_kernels.linear import matmul
 from tinygrad_cg_kernels.reduce import reduction as kreduce
 from tinygrad_cg_kernels.reduce import softmax as ksoftmax
+from tinygrad_cg_kernels.runtime import errstate
 
 
 def slope(function, at=3.0):

@@ -6,6 +6,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+
 from tinygrad_cg_kernels.linear import matmul
 
 from .._core.conversion import convert, convert_operands, is_tensor, promote

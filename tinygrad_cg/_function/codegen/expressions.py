@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from tinygrad_cg_kernels.elementary import comparison
 
 from tinygrad_cg_kernels import elementary as kmath
+from tinygrad_cg_kernels.elementary import comparison
 
 from ..fusion.nodes import Node
 
