@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 
-from tinygrad_cg_kernels.runtime import threads
+from tinygrad_cg_kernels.runtime import generated, threads
 
 from ..fusion.nodes import TILE, Node
 from .blocks import Block, Names
