@@ -1,4 +1,4 @@
-"""Shapes and indices that do not fit, and those that are empty (BAD_INPUT).
+"""Shapes and indices that do not fit, and those that are empty (docs/behaviour.md 4.5).
 
 After each error the next gradient is right.
 """
@@ -51,7 +51,7 @@ def refused(error, words, function, x):
     ids=repr,
 )
 def test_bad_index(index, words):
-    """BAD_INPUT: out of bounds, float index, mask of wrong length: IndexError, at once."""
+    """4.5: out of bounds, float index, mask of wrong length: IndexError, at once."""
     refused(IndexError, words, lambda x: x[index], [1.0, 2.0])
 
 
@@ -105,7 +105,7 @@ def test_good_index(index, expected):
     ],
 )
 def test_broadcast_error(name, function):
-    """BAD_INPUT: (2,)+(3,): ValueError with op name and both shapes."""
+    """4.5: (2,)+(3,): ValueError with op name and both shapes."""
     message = refused(ValueError, name, function, [1.0, 2.0])
     assert "(2,)" in message
     assert "(3" in message
@@ -131,7 +131,7 @@ def test_float_bounds_of_a_slice():
 
 @pytest.mark.parametrize("shape", [(3,), (2, 2), (-1, 3), (), (0,)], ids=str)
 def test_bad_reshape(shape):
-    """BAD_INPUT: reshape (2,) to (3,): ValueError both sizes."""
+    """4.5: reshape (2,) to (3,): ValueError both sizes."""
     message = refused(ValueError, "reshape", lambda x: tf.reshape(x, shape), [1.0, 2.0])
     assert str(shape) in message
     assert "(2,)" in message
@@ -139,7 +139,7 @@ def test_bad_reshape(shape):
 
 @pytest.mark.parametrize("shape", [(-1, -1), (-2,), (-1, -2)], ids=str)
 def test_bad_sizes(shape):
-    """BAD_INPUT: reshape with two -1: ValueError."""
+    """4.5: reshape with two -1: ValueError."""
     refused(ValueError, "-", lambda x: tf.reshape(x, shape), [1.0, 2.0])
 
 
@@ -177,7 +177,7 @@ def test_gather_out_of_bounds(index):
 
 
 class TestEmpty:
-    """BAD_INPUT: zero-size inputs."""
+    """4.5: zero-size inputs."""
 
     def test_sum(self):
         value, slope = gradient(tf.reduce_sum, np.zeros((0,), np.float32))
@@ -224,7 +224,7 @@ class TestEmpty:
 
 
 class TestZeroDimensional:
-    """BAD_INPUT: 0-d array: ok, result 0-d."""
+    """4.5: 0-d array: ok, result 0-d."""
 
     @pytest.mark.parametrize("value", [2.0, np.float64(2.0), np.array(2.0)], ids=repr)
     def test_operations(self, value):

@@ -1,4 +1,4 @@
-"""BEHAVIOUR 2.1, 2.2 and 2.4, with BAD_INPUT: what the other files of tests leave.
+"""docs/behaviour.md 2.1, 2.2, 2.4 and 4: what the other files of tests leave.
 
 Numbers are those of TensorFlow 2.21, where its row is not improved upon.
 """
@@ -40,7 +40,7 @@ def test_numbers_in_a_list_of_upstreams():
     ids=["2 for 1", "3 for 2", "1 for 2", "0 for 1"],
 )
 def test_wrong_number_of_upstreams(upstreams, targets, words):
-    """BAD_INPUT, both directions: the original ignores what is too much ([2, 4] for 2 for 1)
+    """4.2, both directions: the original ignores what is too much ([2, 4] for 2 for 1)
     and takes ones for what is missing ([5, 7] for 1 for 2)."""
     with pytest.raises(ValueError, match=words):
         upstream(*upstreams, targets=targets)
@@ -53,7 +53,7 @@ def test_wrong_number_of_upstreams(upstreams, targets, words):
     ids=["str", "object", "strings", "object array", "ragged"],
 )
 def test_upstreams_that_are_no_numbers(given):
-    """BAD_INPUT, other cotangents: an error at once."""
+    """4.2, other cotangents: an error at once."""
     with pytest.raises((TypeError, ValueError)):
         upstream(given)
     assert_next_gradient_is_right()
@@ -61,7 +61,7 @@ def test_upstreams_that_are_no_numbers(given):
 
 @pytest.mark.parametrize("given", [np.array([10, 100]), tf.constant([10, 100]), [True, True]])
 def test_upstreams_of_integers_are_cast(given):
-    """BAD_INPUT: cast to the target's dtype."""
+    """4.2: cast to the target's dtype."""
     x = tf.constant([1.0, 2.0])
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -170,7 +170,7 @@ def test_leaving_a_tape_on_another_thread():
 )
 @pytest.mark.parametrize("method", ["assign", "assign_add", "assign_sub"])
 def test_integers_that_a_variable_cannot_hold(method, initial, value):
-    """BAD_INPUT, assign of another dtype: cast if that is safe, else ValueError; Law 2.
+    """4.3, assign of another dtype: cast if that is safe, else ValueError; 5.1.
 
     The original wraps round: 2**40 becomes 0.
     """
@@ -182,7 +182,7 @@ def test_integers_that_a_variable_cannot_hold(method, initial, value):
 
 
 def test_integers_that_fit_are_assigned():
-    """BAD_INPUT: an array of wider integers is safe where its values fit."""
+    """4.4: an array of wider integers is safe where its values fit."""
     v = tf.Variable([1, 1])
     assert v.assign(np.array([2**31 - 1, -(2**31)])).numpy().tolist() == [2**31 - 1, -(2**31)]
     w = tf.Variable(np.array([1, 2], np.uint8))
@@ -194,7 +194,7 @@ def test_integers_that_fit_are_assigned():
 
 @pytest.mark.parametrize("array", [np.array([1, 2**40]), np.array(2**40), np.array([300, 1])])
 def test_arrays_of_integers_that_do_not_fit(array):
-    """Law 2: a dtype that is asked for and cannot hold the values is an error, not 0."""
+    """5.1: a dtype that is asked for and cannot hold the values is an error, not 0."""
     dtype = "uint8" if array.max() == 300 else "int32"
     for make in (tf.constant, tf.convert_to_tensor, tf.Variable):
         with pytest.raises((ValueError, OverflowError)):
@@ -262,7 +262,7 @@ def test_overflow_in_gradients_is_silent():
     ],
 )
 def test_faulty_uses_of_variables_under_a_tape(program):
-    """BAD_INPUT, rows on Variables: the Variable, its tape and the next one are as they were."""
+    """4.3, rows on Variables: the Variable, its tape and the next one are as they were."""
     v = tf.Variable([3.0, 4.0])
     with tf.GradientTape() as tape:
         before = v * v
@@ -303,7 +303,7 @@ def test_faulty_uses_of_variables_under_a_tape(program):
     ],
 )
 def test_faulty_uses_of_tensors_under_a_tape(program):
-    """BAD_INPUT, rows on conversion, indexing and shapes: the tape goes on rightly."""
+    """4.4 and 4.5, rows on conversion, indexing and shapes: the tape goes on rightly."""
     x = tf.constant([3.0, 4.0])
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -317,7 +317,7 @@ def test_faulty_uses_of_tensors_under_a_tape(program):
 
 @pytest.mark.parametrize("index", [2**70, -(2**70), np.array([0.0])], ids=repr)
 def test_more_indices_that_are_none(index):
-    """BAD_INPUT, float index and out of bounds: IndexError."""
+    """4.5, float index and out of bounds: IndexError."""
     with pytest.raises(IndexError):
         _ = tf.constant([1.0, 2.0])[index]
     assert_next_gradient_is_right()

@@ -1,4 +1,4 @@
-"""The error texts that BEHAVIOUR and BAD_INPUT quote, word for word (decision 12).
+"""The error texts that docs/behaviour.md quotes, word for word (decision 12).
 
 Each id names its section. After each error the next gradient is right.
 """
@@ -74,37 +74,37 @@ RULES = [
         with_rule(lambda dy: []),
     ),
     (
-        "BAD_INPUT 1 for 2",
+        "4.1 1 for 2",
         ValueError,
         "`my_fn`: grad_fn returned 1 gradient, my_fn has 2 differentiable inputs (a, b)",
         with_two_inputs(lambda dy: dy),
     ),
     (
-        "BAD_INPUT 3 for 2",
+        "4.1 3 for 2",
         ValueError,
         "`my_fn`: grad_fn returned 3 gradients, my_fn has 2 differentiable inputs (a, b)",
         with_two_inputs(lambda dy: (dy, dy, dy)),
     ),
     (
-        "BAD_INPUT shape",
+        "4.1 shape",
         ValueError,
         "gradient 0 of `my_fn` has shape (3,), input `a` has shape (2,)",
         with_rule(lambda dy: tf.ones([3])),
     ),
     (
-        "BAD_INPUT 2 for 1 output",
+        "4.1 2 for 1 output",
         TypeError,
         "my_fn: grad_fn must accept 1 output gradient",
         called(lambda a: (a, lambda dy, more: dy)),
     ),
     (
-        "BAD_INPUT y alone",
+        "4.1 y alone",
         TypeError,
         "my_fn must return (output, grad_fn), got Tensor",
         called(lambda a: a * 2.0),
     ),
     (
-        "BAD_INPUT not callable",
+        "4.1 not callable",
         TypeError,
         "grad_fn must be callable, got int",
         called(lambda a: (a, 3)),
@@ -259,7 +259,7 @@ TAPES = [
         inside(lambda tape: tape.watch(np.ones(2))),
     ),
     (
-        "BAD_INPUT watch array",
+        "4.2 watch array",
         TypeError,
         "watch needs a Tensor; wrap the value in constant()",
         inside(lambda tape: tape.watch(np.ones(2))),
@@ -307,7 +307,7 @@ TAPES = [
         asked(y, x, output_gradients=[None]),
     ),
     (
-        "BAD_INPUT cotangent",
+        "4.2 cotangent",
         ValueError,
         "output_gradients[0] has shape (3,), target has shape (2,)",
         asked(y, x, output_gradients=tf.ones(3)),
@@ -319,19 +319,19 @@ TAPES = [
         asked(y, x, output_gradients=tf.ones(3)),
     ),
     (
-        "BAD_INPUT too few",
+        "4.2 too few",
         ValueError,
         "2 targets, 1 output gradient",
         asked(lambda x, y: [y, y], x, output_gradients=[tf.ones(2)]),
     ),
     (
-        "BAD_INPUT float target",
+        "4.2 float target",
         TypeError,
         "target is float, not a Tensor; did the function leave the library?",
         asked(lambda x, y: 4.0, x),
     ),
     (
-        "BAD_INPUT array source",
+        "4.2 array source",
         TypeError,
         "source must be a Tensor or Variable, got numpy.ndarray",
         asked(y, lambda x, y: np.ones(2)),
@@ -395,65 +395,65 @@ TENSORS = [
         assign([1.0, 2.0], [1.0]),
     ),
     (
-        "BAD_INPUT assign shapes",
+        "4.3 assign shapes",
         ValueError,
         "shape (2,), and the assigned value shape (3,)",
         assign([1.0, 2.0], [1.0, 2.0, 3.0]),
     ),
-    ("BAD_INPUT None operand", TypeError, "unsupported operand", lambda: vector() + None),
-    ("BAD_INPUT None on the left", TypeError, "unsupported operand", lambda: None * vector()),
-    ("BAD_INPUT names both", TypeError, "NoneType", lambda: vector() - None),
+    ("4.4 None operand", TypeError, "unsupported operand", lambda: vector() + None),
+    ("4.4 None on the left", TypeError, "unsupported operand", lambda: None * vector()),
+    ("4.4 names both", TypeError, "NoneType", lambda: vector() - None),
     (
-        "BAD_INPUT object",
+        "4.4 object",
         TypeError,
         "dtype=object; call .astype(float)",
         lambda: tf.constant(np.array([1.0, 2.0], object)),
     ),
-    ("BAD_INPUT string", TypeError, "string dtype", lambda: tf.constant(np.array(["a"]))),
+    ("4.4 string", TypeError, "string dtype", lambda: tf.constant(np.array(["a"]))),
     (
-        "BAD_INPUT structured",
+        "4.4 structured",
         TypeError,
         "structured dtype; pass its fields separately",
         lambda: tf.constant(np.zeros(1, [("a", "f4")])),
     ),
     (
-        "BAD_INPUT longdouble",
+        "4.4 longdouble",
         TypeError,
         "longdouble is not supported",
         lambda: tf.constant(np.ones(1, np.longdouble)),
     ),
     (
-        "BAD_INPUT datetime64",
+        "4.4 datetime64",
         TypeError,
         "datetime64",
         lambda: tf.constant(np.array(["2020"], "M8[D]")),
     ),
-    ("BAD_INPUT ragged", ValueError, "inhomogeneous shape", lambda: tf.constant([[1], [1, 2]])),
+    ("4.4 ragged", ValueError, "inhomogeneous shape", lambda: tf.constant([[1], [1, 2]])),
     (
-        "BAD_INPUT max",
+        "4.5 max",
         ValueError,
         "max of an empty axis has no identity",
         lambda: tf.reduce_max(tf.zeros([0])),
     ),
-    ("BAD_INPUT index", IndexError, "out of bounds", lambda: vector()[5]),
-    ("BAD_INPUT float index", IndexError, "got float", lambda: vector()[1.0]),
-    ("BAD_INPUT mask", IndexError, "boolean index", lambda: vector()[[True, False, True]]),
+    ("4.5 index", IndexError, "out of bounds", lambda: vector()[5]),
+    ("4.5 float index", IndexError, "got float", lambda: vector()[1.0]),
+    ("4.5 mask", IndexError, "boolean index", lambda: vector()[[True, False, True]]),
     (
-        "BAD_INPUT broadcast",
+        "4.5 broadcast",
         ValueError,
         "add: shapes (2,) and (3,) do not broadcast",
         lambda: vector() + tf.ones(3),
     ),
     (
-        "BAD_INPUT reshape",
+        "4.5 reshape",
         ValueError,
         "shape (3,) (3 elements) to a tensor of shape (2,) (2 elements)",
         lambda: tf.reshape(vector(), (3,)),
     ),
-    ("BAD_INPUT two -1", ValueError, "-1", lambda: tf.reshape(vector(), (-1, -1))),
-    ("BAD_INPUT item", TypeError, "where()", lambda: vector().__setitem__(0, 5.0)),
+    ("4.5 two -1", ValueError, "-1", lambda: tf.reshape(vector(), (-1, -1))),
+    ("4.5 item", TypeError, "where()", lambda: vector().__setitem__(0, 5.0)),
     (
-        "BAD_INPUT int power",
+        "4.6 int power",
         ValueError,
         "integers to negative integer powers",
         lambda: tf.constant(2) ** -1,
@@ -497,12 +497,12 @@ def gradient_inside():
         pytest.param(
             "The dtype of the watched tensor must be floating (e.g. tf.float32), got tf.int32",
             watch_an_integer,
-            id="1.5 and BAD_INPUT watch(int tensor)",
+            id="1.5 and 4.2 watch(int tensor)",
         ),
         pytest.param(
             "target was computed after the tape closed",
             gradient_of_a_late_target,
-            id="BAD_INPUT ops after the tape closed",
+            id="4.2 ops after the tape closed",
         ),
         pytest.param("significantly less efficient", gradient_inside, id="2.1 inside ctx"),
     ],
@@ -515,7 +515,7 @@ def test_quoted_warnings(words, program):
 
 
 def test_where_the_rule_is_written_is_said():
-    """Decision 3 and issue: the message names the rule's source file and line."""
+    """Decision 3: the message names the rule's source file and line."""
     programs = [with_rule(lambda dy: tf.ones([3])), with_two_inputs(lambda dy: dy)]
     for program in programs:
         with pytest.raises(ValueError, match=r"test_behaviour_texts\.py\", line \d+"):

@@ -1,4 +1,4 @@
-"""Decision 2 and BEHAVIOUR 2.2: gradients, the ways to record without a tape, stop_gradient."""
+"""docs/behaviour.md 2.2 and decision 2: gradients, recording without a tape, stop_gradient."""
 
 import math
 
@@ -105,7 +105,7 @@ def test_enabling_eager_execution_ends_it():
 
 
 def test_an_exception_in_the_graph_ends_it():
-    """Decision 2, and one door's point 6: state survives exceptions."""
+    """Decision 2 and 6.6: state survives exceptions."""
     with pytest.raises(OSError, match="inside"), tf.Graph().as_default():
         raise OSError("inside")
     x = tf.constant(2.0)

@@ -1,4 +1,4 @@
-"""Long chains and memory (DESIGN, 'One door', point 1)."""
+"""Long chains and memory (docs/behaviour.md 6.1)."""
 
 import contextlib
 import gc

@@ -1,4 +1,4 @@
-"""State is per thread and survives errors (DESIGN, 'One door', point 6)."""
+"""State is per thread and survives errors (docs/behaviour.md 6.6)."""
 
 import contextlib
 import threading
@@ -133,7 +133,7 @@ class TestStateSurvives:
         assert_clean_state()
 
     def test_endless_recursion(self):
-        """BAD_INPUT: custom fn recursing without end: RecursionError, state restored."""
+        """4.1: custom fn recursing without end: RecursionError, state restored."""
 
         @tf.custom_gradient
         def endless(x):

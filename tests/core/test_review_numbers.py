@@ -27,7 +27,7 @@ def derivatives(function, *values):
 @pytest.mark.parametrize("size", [(), 1, 3, 70_000])
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_complex_division_by_zero(size, dtype):
-    """Decision 16, and no element of a large array may be left unwritten."""
+    """docs/behaviour.md, decision 16, and no element of a large array may be left unwritten."""
     numerator = np.full(size, 6 + 2j, dtype)
     denominator = np.full(size, 2 + 1j, dtype)
     denominator.reshape(-1)[min(5, denominator.size - 1)] = 0

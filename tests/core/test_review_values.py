@@ -109,7 +109,7 @@ def test_a_fill_with_what_is_no_scalar_is_refused():
             tf.fill([2], value)
 
 
-# Floating point never warns (decision 16) -----------------------------------------------------
+# Floating point never warns (docs/behaviour.md, decision 16) -----------------------------------
 
 
 def test_products_of_infinities_do_not_warn():

@@ -1,4 +1,4 @@
-"""GradientTape: one gradient, many gradients, entering and leaving (BEHAVIOUR 2.1).
+"""GradientTape: one gradient, many gradients, entering and leaving (docs/behaviour.md 2.1).
 
 Numbers are the original's, measured on TensorFlow 2.21.
 """
@@ -271,7 +271,7 @@ def test_nested_tapes_over_a_variable():
 
 
 def test_inner_gradient_after_the_outer_context():
-    """2.1: None; BAD_INPUT: with the warning that the target came too late."""
+    """2.1: None; 4.2: with the warning that the target came too late."""
     x = tf.constant(3.0)
     with tf.GradientTape() as outer:
         outer.watch(x)

@@ -1,4 +1,4 @@
-"""Gradients at ties, at edges and of what has none (BEHAVIOUR 2.1, decisions 14 and 16)."""
+"""Gradients at ties, at edges and of what has none (docs/behaviour.md 2.1, decisions 14 and 16)."""
 
 import math
 from typing import Any
@@ -85,7 +85,7 @@ def test_value_of_the_gradient(function, point, expected, dtype):
 
 @pytest.mark.parametrize("function", ["maximum", "minimum"])
 def test_binary_tie_goes_to_the_first(function):
-    """Decision 14; BAD_INPUT, d maximum tie (binary)."""
+    """Decision 14; 4.6, d maximum tie (binary)."""
     assert gradient_at(getattr(tf, function), 2.0, 2.0) == [1.0, 0.0]
 
 

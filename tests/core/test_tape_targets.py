@@ -1,6 +1,6 @@
 """What a tape is asked for: targets, sources, unconnected ones, upstream gradients.
 
-BEHAVIOUR 2.1, with numbers of TensorFlow 2.21, and BAD_INPUT where it says otherwise.
+docs/behaviour.md 2.1, with numbers of TensorFlow 2.21, and 4.2 where it says otherwise.
 """
 
 import collections
@@ -104,7 +104,7 @@ class TestVariableAsTarget:
         assert values(tape.gradient(z, [v, w])) == [None, 3.0]
 
     def test_assigned_from_itself(self):
-        """BAD_INPUT: v.assign(v*2) under the tape; y=v*v gives 12."""
+        """4.3: v.assign(v*2) under the tape; y=v*v gives 12."""
         v = tf.Variable(3.0)
         with tf.GradientTape() as tape:
             v.assign(v * 2.0)
@@ -260,7 +260,7 @@ class TestOutputGradients:
         assert gradient.dtype == tf.float32
 
     def test_another_float_is_cast(self, program):
-        """BAD_INPUT: cotangent float64 for float32."""
+        """4.2: cotangent float64 for float32."""
         tape, x, y, _ = program
         upstream = tf.constant([10.0, 100.0], dtype=tf.float64)
         gradient = tape.gradient(y, x, output_gradients=upstream)
@@ -292,7 +292,7 @@ class TestOutputGradients:
         "shape", [(3,), (1,), (2, 1), (1, 2), (0,)], ids=lambda shape: f"shape {shape}"
     )
     def test_wrong_shape(self, program, shape):
-        """BAD_INPUT: cotangent of wrong shape; also an InvalidArgumentError (decision 12)."""
+        """4.2: cotangent of wrong shape; also an InvalidArgumentError (decision 12)."""
         tape, x, y, _ = program
         with pytest.raises(ValueError, match=r"output_gradients\[0\] has shape") as caught:
             tape.gradient(y, x, output_gradients=tf.ones(shape))
@@ -306,7 +306,7 @@ class TestOutputGradients:
             tape.gradient([y, z], x, output_gradients=[tf.ones(2), tf.ones(3)])
 
     def test_too_few(self, program):
-        """BAD_INPUT: 2 targets, 1 output gradient."""
+        """4.2: 2 targets, 1 output gradient."""
         tape, x, y, z = program
         with pytest.raises(ValueError, match="2 targets, 1 output gradient"):
             tape.gradient([y, z], x, output_gradients=[tf.ones(2)])
@@ -332,7 +332,7 @@ class TestOutputGradients:
 
 
 class TestRefused:
-    """2.1 and BAD_INPUT: arguments of gradient() that are no tensors."""
+    """2.1 and 4.2: arguments of gradient() that are no tensors."""
 
     def refuses(self, error, words, target, sources):
         tape, x = recorded(2.0)

@@ -1,4 +1,4 @@
-"""Variables (BEHAVIOUR 2.4; BAD_INPUT, rows on Variables)."""
+"""Variables (docs/behaviour.md 2.4 and 4.3)."""
 
 import operator
 
@@ -216,7 +216,7 @@ class TestAssigning:
         ids=repr,
     )
     def test_numbers_and_arrays_are_cast_if_that_is_safe(self, initial, value, expected):
-        """BAD_INPUT: assign of another dtype."""
+        """4.3: assign of another dtype."""
         v = tf.Variable(initial)
         dtype = v.dtype
         v.assign(value)
@@ -238,7 +238,7 @@ class TestAssigning:
     )
     @pytest.mark.parametrize("method", ["assign", "assign_add", "assign_sub"])
     def test_another_dtype(self, method, initial, value):
-        """BAD_INPUT: assign of another dtype: ValueError, and the Variable is as it was."""
+        """4.3: assign of another dtype: ValueError, and the Variable is as it was."""
         v = tf.Variable(initial)
         with pytest.raises(ValueError, match="dtype"):
             getattr(v, method)(value)
@@ -247,7 +247,7 @@ class TestAssigning:
     @pytest.mark.parametrize("value", [[1.0], [1.0, 2.0, 3.0], 5.0, [[1.0, 2.0]]], ids=repr)
     @pytest.mark.parametrize("method", ["assign", "assign_add", "assign_sub"])
     def test_another_shape(self, method, value):
-        """2.4, and BAD_INPUT: assign of another shape: ValueError, both shapes."""
+        """2.4, and 4.3: assign of another shape: ValueError, both shapes."""
         v = tf.Variable([1.0, 2.0], name="w")
         with pytest.raises(ValueError, match=r"(?i)shape") as caught:
             getattr(v, method)(value)
@@ -267,7 +267,7 @@ class TestAssigning:
         assert doubled_gradient(v) == 6.0
 
     def test_between_use_and_gradient(self):
-        """BAD_INPUT: 6 at 3, the gradient at the recorded value."""
+        """4.3: 6 at 3, the gradient at the recorded value."""
         v = tf.Variable(3.0)
         with tf.GradientTape() as tape:
             y = v * v
@@ -281,7 +281,7 @@ class TestAssigning:
         assert tape.gradient(y, w).numpy().tolist() == [6.0]
 
     def test_is_not_differentiated(self):
-        """BAD_INPUT: v.assign(v*2) under the tape; y=v*v gives 12."""
+        """4.3: v.assign(v*2) under the tape; y=v*v gives 12."""
         v = tf.Variable(3.0)
         with tf.GradientTape() as tape:
             v.assign(v * 2.0)

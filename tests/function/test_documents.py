@@ -121,7 +121,7 @@ def test_verbatim_example_two_has_the_wrong_count(way):
 
 @WAYS
 def test_a_rule_that_is_bypassed_is_said(way):
-    """BEHAVIOUR decision 5."""
+    """docs/behaviour.md, decision 5."""
     with custom_gradient_warnings() as texts:
         way(nested.example_one(1000.0), 2.0, 2)
     assert any("grad_fn" in text for text in texts)

@@ -1,4 +1,4 @@
-"""BEHAVIOUR 1.0, 1.7, 1.12 and 1.14: more programs, each with the numbers of TensorFlow 2.21.
+"""docs/behaviour.md 1.0, 1.7, 1.12 and 1.14: more programs, with the numbers of TensorFlow 2.21.
 
 Derivatives are listed from order 0. Where the original has a zero and not None, the tensors
 are connected, and that decides whether the rule of a rule serves (1.12, decision 6).

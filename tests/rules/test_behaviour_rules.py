@@ -1,4 +1,4 @@
-"""BEHAVIOUR 1.2 to 1.14: kinds of rules, their dtypes, and errors at every depth."""
+"""docs/behaviour.md 1.2 to 1.14: kinds of rules, their dtypes, and errors at every depth."""
 
 import functools
 import gc
@@ -414,7 +414,7 @@ PLACES = [
 @pytest.mark.parametrize("error", [UserError, KeyboardInterrupt, StopIteration, GeneratorExit])
 @pytest.mark.parametrize("place", PLACES)
 def test_an_error_leaves_nothing_behind(place, error, monkeypatch):
-    """BAD_INPUT, after any error: through two orders, the error is the user's own."""
+    """4.1, after any error: through two orders, the error is the user's own."""
     monkeypatch.setitem(globals(), "UserError", error)
     with pytest.raises(error):
         derivative(place, 2.0, 2)

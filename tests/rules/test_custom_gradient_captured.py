@@ -1,4 +1,4 @@
-"""BEHAVIOUR 1.8, decisions 5, 15 and 20: Tensors that a function takes from around it."""
+"""docs/behaviour.md 1.8, decisions 5, 15 and 20: Tensors that a function takes from around it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""BEHAVIOUR 1.9 and decision 11: how custom_gradient is applied."""
+"""docs/behaviour.md 1.9 and decision 11: how custom_gradient is applied."""
 
 import functools
 import inspect

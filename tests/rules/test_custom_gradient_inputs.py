@@ -1,4 +1,4 @@
-"""BEHAVIOUR 1.5 and decision 4: positional arguments that are not float Tensors."""
+"""docs/behaviour.md 1.5 and decision 4: positional arguments that are not float Tensors."""
 
 import numpy as np
 import pytest
@@ -172,7 +172,7 @@ def test_dtypes_pass_through(dtype):
 
 
 def test_numpy_input_may_change_between_forward_and_gradient():
-    """BAD_INPUT: a NumPy input that is mutated after recording; the true gradient is [2, 4]."""
+    """4.1: a NumPy input that is mutated after recording; the true gradient is [2, 4]."""
 
     @tf.custom_gradient
     def times(x, array):

@@ -1,4 +1,4 @@
-"""BEHAVIOUR 1.7 and decision 19: Variables used by a custom gradient."""
+"""docs/behaviour.md 1.7 and decision 19: Variables used by a custom gradient."""
 
 import re
 
@@ -396,7 +396,7 @@ def test_second_order_with_a_captured_variable():
 
 
 def test_variable_assigned_between_forward_and_gradient():
-    """BAD_INPUT: the gradient is at the recorded value when the rule closed over a read."""
+    """4.1: the gradient is at the recorded value when the rule closed over a read."""
     v = tf.Variable(3.0)
 
     @tf.custom_gradient

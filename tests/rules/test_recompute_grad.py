@@ -1,4 +1,4 @@
-"""BEHAVIOUR 1.10 and decision 9: forgetting intermediates and computing them again."""
+"""docs/behaviour.md 1.10 and decision 9: forgetting intermediates and computing them again."""
 
 import math
 
@@ -159,7 +159,7 @@ def test_custom_gradient_inside_is_used():
 
 
 def test_error_on_the_way_back_leaves_the_state_sound():
-    """BAD_INPUT: after any error the next gradient is right."""
+    """4.1: after any error the next gradient is right."""
     runs = []
 
     @tf.recompute_grad
@@ -176,7 +176,7 @@ def test_error_on_the_way_back_leaves_the_state_sound():
 
 
 def test_variable_assigned_before_the_way_back():
-    """BAD_INPUT: the gradient is at the recorded value, and the assigned value stays."""
+    """4.1: the gradient is at the recorded value, and the assigned value stays."""
     v = tf.Variable(3.0)
     f = tf.recompute_grad(lambda x: v * v * x)
     x = tf.constant(1.0)

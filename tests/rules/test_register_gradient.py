@@ -1,4 +1,4 @@
-"""Issue 2, item 7: primitives by name, with kernels and registered gradients of one's own."""
+"""Primitives by name, with kernels and registered gradients of one's own (docs/behaviour.md)."""
 
 from typing import Any
 
@@ -446,7 +446,7 @@ def test_exception_in_the_kernel_or_the_rule():
 
 
 def test_kernel_result_is_not_aliased():
-    """Law 6: a kernel may keep what it returned, and a Tensor is immutable all the same."""
+    """5.2: a kernel may keep what it returned, and a Tensor is immutable all the same."""
     kept = np.zeros(2)
 
     def overwrite(x):
@@ -504,7 +504,7 @@ def test_shape_rule(rule):
 
 
 def test_kernel_that_breaks_its_shape_rule():
-    """Law 2: a clear error and no wrong shape."""
+    """5.1: a clear error and no wrong shape."""
     op = tf.primitive("BreaksItsShape", kernel=lambda x: x[:1], shape=lambda x: x.shape)
     with pytest.raises(ValueError, match=r"(?s)BreaksItsShape.*\(1,\)"):
         op(tf.constant([1.0, 2.0]))

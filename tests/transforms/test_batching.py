@@ -1,4 +1,4 @@
-"""vmap and vectorized_map (DESIGN, 'One door', point 3): a batch is a loop, but for its speed."""
+"""vmap and vectorized_map (docs/behaviour.md 6.3): a batch is a loop, but for its speed."""
 
 import numpy as np
 import pytest
