@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 BEHAVIOUR = (ROOT / "docs/behaviour.md").read_text()
 SOURCES = [
     path
