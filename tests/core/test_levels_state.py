@@ -12,7 +12,7 @@ from tests.support.orders import (
     assert_next_gradient_is_right,
     numbers,
 )
-from tinygrad_cg.levels import state
+from tinygrad_cg._core.levels import state
 
 
 class TestStateSurvives:

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import tinygrad_cg as tf
 from tests.support.composites import log1pexp
 from tests.support.orders import assert_clean_state, gradient, gradient_function, second_gradient
-from tinygrad_cg.levels import state
+from tinygrad_cg._core.levels import state
 
 NonFinite = tf.errors.NonFiniteError
 

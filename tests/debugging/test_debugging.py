@@ -21,8 +21,8 @@ import tinygrad_cg as tf
 from tests.support.composites import FAKE, POINT, TRUE, log1pexp
 from tests.support.op_cases import examples, first_gradients, names
 from tests.support.orders import assert_clean_state, gradient, gradient_function, second_gradient
+from tinygrad_cg._core.levels import state
 from tinygrad_cg.debugging.folding import Repeat, fold
-from tinygrad_cg.levels import state
 
 trace = tf.debugging.trace
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
+from tinygrad_cg_kernels.runtime import memory
 
 import tinygrad_cg as tf
 from tests.support import op_cases
@@ -21,12 +22,11 @@ from tests.support.graph_cases import (
     perceptron,
     random_graph,
 )
-from tinygrad_cg.function import buffers
-from tinygrad_cg.function.buffers import KEPT, LINE, SMALL, Scratch, Span, places
-from tinygrad_cg.function.graph import Graph
-from tinygrad_cg.function.program import build
-from tinygrad_cg.registry import OPS
-from tinygrad_cg_kernels import memory
+from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._function.codegen import buffers
+from tinygrad_cg._function.codegen.buffers import KEPT, LINE, SMALL, Scratch, Span, places
+from tinygrad_cg._function.codegen.executable import build
+from tinygrad_cg._function.graph.values import Graph
 
 FLOAT64 = np.dtype(np.float64)
 RNG = np.random.default_rng(3)

@@ -10,7 +10,7 @@ import pytest
 import tinygrad_cg as tf
 from tests.support.orders import assert_clean_state
 from tinygrad_cg import errors
-from tinygrad_cg.function.function import Function
+from tinygrad_cg._function.tracing.function import Function
 
 X = np.array([1.0, -2.0, 3.0])
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import given as drawn
 from hypothesis import strategies as st
+from tinygrad_cg_kernels.runtime import memory, threads
 
 from tests.support import op_cases
 from tests.support.graph_cases import (
@@ -26,10 +27,9 @@ from tests.support.graph_cases import (
     rosenbrock,
     total,
 )
-from tinygrad_cg.function.graph import Graph, operation
-from tinygrad_cg.function.program import build
-from tinygrad_cg.registry import OPS
-from tinygrad_cg_kernels import memory, threads
+from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._function.codegen.executable import build
+from tinygrad_cg._function.graph.values import Graph, operation
 
 RNG = np.random.default_rng(7)
 

@@ -7,6 +7,7 @@ import inspect
 
 import numpy as np
 import pytest
+from tinygrad_cg_kernels.runtime import generated
 
 import tinygrad_cg as tf
 from tests.function.test_spellings import COMPOSITES
@@ -14,8 +15,7 @@ from tests.project import test_documents as documents
 from tests.rules import test_nested as nested
 from tests.support.composites import FAKE, POINT, TRUE
 from tests.support.op_cases import examples, generator, is_elementwise, names
-from tinygrad_cg.registry import OPS
-from tinygrad_cg_kernels import generated
+from tinygrad_cg._core.registry import OPS
 
 pytestmark = pytest.mark.filterwarnings("ignore::tinygrad_cg.CustomGradientWarning")
 

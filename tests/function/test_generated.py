@@ -7,16 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tinygrad_cg_kernels.runtime import generated
 
 from tests.support.graph_cases import arrays_for, assert_same, chain, log1pexp
-from tinygrad_cg.function.program import build
-from tinygrad_cg_kernels import generated
+from tinygrad_cg._function.codegen.executable import build
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = """
 import sys
 from tests.support.graph_cases import *
-from tinygrad_cg.function.program import build
+from tinygrad_cg._function.codegen.executable import build
 graph = log1pexp(40)
 program = build(graph)
 assert_same(program, graph, arrays_for(graph, np.random.default_rng(0)))

@@ -8,7 +8,7 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.function.test_gradients import doubled_rule, orders, same
-from tinygrad_cg.function.function import Function
+from tinygrad_cg._function.tracing.function import Function
 
 unfused = functools.partial(tf.function, jit_compile=False)  # fused: function/test_fused
 

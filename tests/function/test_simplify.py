@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tinygrad_cg.function.fingerprint import fingerprint, frozen
-from tinygrad_cg.function.graph import Graph, Value, constant, in_order, operation
-from tinygrad_cg.function.interpret import interpreter
-from tinygrad_cg.function.partition import cut
-from tinygrad_cg.function.simplify import simplify
-from tinygrad_cg.registry import OPS
-from tinygrad_cg.tensor import Aval
+from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._core.tensor import Aval
+from tinygrad_cg._function.graph.fingerprint import fingerprint, frozen
+from tinygrad_cg._function.graph.interpret import interpreter
+from tinygrad_cg._function.graph.partition import cut
+from tinygrad_cg._function.graph.simplify import simplify
+from tinygrad_cg._function.graph.values import Graph, Value, constant, in_order, operation
 
 SPECIAL = np.array([[0.0, -0.0, 1.5], [np.inf, -np.inf, np.nan]])
 
@@ -165,7 +165,7 @@ def test_printing():
 
 PROGRAM = """
 import tinygrad_cg as tf
-from tinygrad_cg.function.fingerprint import fingerprint
+from tinygrad_cg._function.graph.fingerprint import fingerprint
 f = tf.function(lambda x: tf.reduce_sum(tf.exp(x[1:] * 2.5), 0))
 print(fingerprint(f.graph(tf.ones([4, 3]))))
 """

@@ -8,10 +8,10 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support.orders import assert_clean_state
+from tinygrad_cg._core.levels import state
+from tinygrad_cg._core.tensor import Aval
+from tinygrad_cg._function.tracing.trace import Trace, TraceTensor, literal
 from tinygrad_cg.errors import TapeWarning
-from tinygrad_cg.function.trace import Trace, TraceTensor, literal
-from tinygrad_cg.levels import state
-from tinygrad_cg.tensor import Aval
 
 X = np.array([1.0, -2.0, 3.0])
 

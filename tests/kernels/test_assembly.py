@@ -9,13 +9,13 @@ import numba
 import numpy as np
 import pytest
 from llvmlite import binding
+from tinygrad_cg_kernels.loops.inner import LOOPS, bind
+from tinygrad_cg_kernels.loops.interleave import COUNT
+from tinygrad_cg_kernels.loops.several import Pointwise
+from tinygrad_cg_kernels.runtime.compile import FLAGS, array_type, jitable
 
 from tests.support.accuracy import DTYPES, FUNCTIONS
-from tinygrad_cg_kernels import math
-from tinygrad_cg_kernels.compile import FLAGS, array_type, jitable
-from tinygrad_cg_kernels.inner import LOOPS, bind
-from tinygrad_cg_kernels.interleave import COUNT
-from tinygrad_cg_kernels.several import Pointwise
+from tinygrad_cg_kernels import elementary
 
 pytestmark = pytest.mark.skipif(
     platform.machine().lower() not in ("x86_64", "amd64")
@@ -65,10 +65,10 @@ def called(text):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_loop_is_vectorised_and_calls_nothing(name, dtype):
-    f = getattr(math, name)
+    f = getattr(elementary, name)
     # What a loop takes for a block that passes the test.
-    _, fast = math.GUARDED.get(f) or math.GUARDED_PAIRS.get(f) or (None, f)
-    for version in {fast, f} if f in math.GUARDED_PAIRS else {fast}:
+    _, fast = elementary.GUARDED.get(f) or elementary.GUARDED_PAIRS.get(f) or (None, f)
+    for version in {fast, f} if f in elementary.GUARDED_PAIRS else {fast}:
         text = assembly(version, 1 + (FUNCTIONS[name].beside is not None), dtype)
         assert PACKED[dtype.name].search(text)
         assert not called(text)
@@ -83,7 +83,7 @@ def test_a_call_would_be_seen():
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_a_loop_with_several_results_is_vectorised(dtype):
     def powers(x):
-        return x * x, math.exp(x), x > 0
+        return x * x, elementary.exp(x), x > 0
 
     kernel = Pointwise("powers", powers, 1)
     kernel(np.ones(3, dtype))
@@ -95,7 +95,7 @@ def test_a_loop_with_several_results_is_vectorised(dtype):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_a_loop_of_a_kernel_takes_several_vectors_at_a_time(dtype):
     """log divides once: so many divisions follow one another as vectors are in a round."""
-    compiled = numba.njit(**FLAGS)(bind(LOOPS[1]["flat"], math.log, 2))
+    compiled = numba.njit(**FLAGS)(bind(LOOPS[1]["flat"], elementary.log, 2))
     compiled.compile((array_type(dtype, 1),) * 2)
     text = compiled.inspect_asm(compiled.signatures[0])
     divisions = re.findall(r"\tvdivp[sd]\s.*%[yz]mm|^\.\w+:$", text, re.MULTILINE)

@@ -12,29 +12,32 @@ import numba
 import numpy as np
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
+from tinygrad_cg_kernels.loops.engine import Elementwise
+from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime import generated
 
-from tinygrad_cg_kernels import compile as build
-from tinygrad_cg_kernels import generated, math
-from tinygrad_cg_kernels.loops import Elementwise
+from tinygrad_cg_kernels import elementary
 
 KERNELS = Path(build.__file__).parent.parent
 
 PROGRAM = """
 import numpy as np
-from tinygrad_cg_kernels import math, reduce, threads
-from tinygrad_cg_kernels.loops import Elementwise
+from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.reduce import reduction
+from tinygrad_cg_kernels.runtime import threads
+from tinygrad_cg_kernels.loops.engine import Elementwise
 
-exp, add = Elementwise("exp", math.exp, 1, "float"), Elementwise("add", math.add, 2)
-sin = Elementwise("sin", math.sin, 1, "float")
+exp, add = Elementwise("exp", elementary.exp, 1, "float"), Elementwise("add", elementary.add, 2)
+sin = Elementwise("sin", elementary.sin, 1, "float")
 own = Elementwise("own", lambda x: x * x + 1, 1)
 row, large = np.ones(10), np.ones(threads.THRESHOLD)
 for x in (np.ones(()), row, np.ones((4, 6))[:, ::2], large):
-    exp(x), add(x, x), sin(x), own(x), reduce.sum(x, tuple(range(x.ndim)))
+    exp(x), add(x, x), sin(x), own(x), reduction.sum(x, tuple(range(x.ndim)))
 add(row, row.copy(), out=row)
 assert own(np.array(2.0)) == 5
 
 counts = [0, 0]
-for kernel in (exp, add, sin, *reduce.sum.kernels.values()):
+for kernel in (exp, add, sin, *reduction.sum.kernels.values()):
     for dispatcher in kernel.dispatchers.values():
         counts[0] += sum(dispatcher.stats.cache_hits.values())
         counts[1] += sum(dispatcher.stats.cache_misses.values())
@@ -76,13 +79,14 @@ def test_a_second_process_compiles_nothing_and_the_cache_does_not_grow(tmp_path)
 
 SMALL = """
 import numpy as np
-from tinygrad_cg_kernels import math, reduce
-from tinygrad_cg_kernels.loops import Elementwise
+from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.reduce import reduction
+from tinygrad_cg_kernels.loops.engine import Elementwise
 
-exp, x = Elementwise("exp", math.exp, 1, "float"), np.linspace(0, 1, 50)
+exp, x = Elementwise("exp", elementary.exp, 1, "float"), np.linspace(0, 1, 50)
 assert abs(exp(x) - np.exp(x)).max() < 1e-15
-assert abs(reduce.sum(x, (0,)) - x.sum()) < 1e-13
-dispatchers = [*exp.dispatchers.values(), *reduce.sum.dispatchers.values()]
+assert abs(reduction.sum(x, (0,)) - x.sum()) < 1e-13
+dispatchers = [*exp.dispatchers.values(), *reduction.sum.dispatchers.values()]
 print(sum(sum(one.stats.cache_misses.values()) for one in dispatchers))
 """
 
@@ -120,7 +124,7 @@ def test_folders_of_older_versions_are_removed(tmp_path):
         folder_of_age(tmp_path / "mine", 9, "a.nbi"),
         folder_of_age(tmp_path / f"{9:016x}", 9, "notes.txt"),
     ]
-    program = "from tinygrad_cg_kernels import compile\nprint(compile.cache_folder())"
+    program = "from tinygrad_cg_kernels.runtime import compile\nprint(compile.cache_folder())"
     folder = run(program, TINYGRAD_CG_CACHE_DIR=str(tmp_path))
     assert Path(folder).is_dir()
     assert not stale.exists()
@@ -132,10 +136,10 @@ def test_no_writable_folder_is_no_error(tmp_path):
     blocked.write_text("not a folder")
     program = (
         "import numpy as np\n"
-        "from tinygrad_cg_kernels import math, compile as build\n"
-        "from tinygrad_cg_kernels.loops import Elementwise\n"
+        "from tinygrad_cg_kernels import elementary\nfrom tinygrad_cg_kernels.runtime import compile as build\n"
+        "from tinygrad_cg_kernels.loops.engine import Elementwise\n"
         "assert build.cache_folder() is None\n"
-        "print(Elementwise('add', math.add, 2)(np.ones(()), np.ones(())))\n"
+        "print(Elementwise('add', elementary.add, 2)(np.ones(()), np.ones(())))\n"
     )
     assert run(program, TINYGRAD_CG_CACHE_DIR=str(blocked / "below")) == "2.0"
     assert blocked.read_text() == "not a folder"
@@ -144,10 +148,10 @@ def test_no_writable_folder_is_no_error(tmp_path):
 def test_importing_compiles_nothing_and_writes_nothing(tmp_path):
     program = (
         "import tinygrad_cg_kernels\n"
-        "from tinygrad_cg_kernels import loops, reduce, move, contract, threads, math\n"
-        "from tinygrad_cg_kernels.loops import Elementwise\n"
-        "add = Elementwise('add', math.add, 2)\n"
-        "print(add.dispatchers, reduce.sum.dispatchers)\n"
+        "from tinygrad_cg_kernels.loops import engine\nfrom tinygrad_cg_kernels.reduce import reduction\nfrom tinygrad_cg_kernels.move import gather\nfrom tinygrad_cg_kernels.linear import matmul\nfrom tinygrad_cg_kernels.runtime import threads\nfrom tinygrad_cg_kernels import elementary\n"
+        "from tinygrad_cg_kernels.loops.engine import Elementwise\n"
+        "add = Elementwise('add', elementary.add, 2)\n"
+        "print(add.dispatchers, reduction.sum.dispatchers)\n"
     )
     assert run(program, TINYGRAD_CG_CACHE_DIR=str(tmp_path)) == "{} {}"
     assert not files(tmp_path)
@@ -164,12 +168,12 @@ def test_the_cache_folder_is_named_by_the_sources(monkeypatch, tmp_path):
 
 def test_numba_keeps_its_own_cache_setting():
     before = numba.config.CACHE_DIR
-    Elementwise("negative", math.negative, 1)(np.ones(3, np.int16))
+    Elementwise("negative", elementary.negative, 1)(np.ones(3, np.int16))
     assert before == numba.config.CACHE_DIR
 
 
 def test_kernels_carry_their_name():
-    add = Elementwise("my_add", math.add, 2)
+    add = Elementwise("my_add", elementary.add, 2)
     add(np.ones(3), np.ones(3))
     add(np.ones(3), np.ones(3)[::-1])
     assert set(add.dispatchers) == {"direct", "general"}
@@ -198,7 +202,7 @@ def test_a_function_of_the_users_own():
 
 
 def test_a_function_of_the_users_own_may_use_ours():
-    exp, log = math.exp, math.log
+    exp, log = elementary.exp, elementary.log
     twice = Elementwise("twice", lambda x: log(exp(x)) * 2, 1, "float")
     np.testing.assert_allclose(twice(np.array([1.0, 2.0])), [2, 4])
 

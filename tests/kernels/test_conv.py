@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
-
-from tinygrad_cg_kernels.conv import BLOCK_ROWS, Geometry, conv, conv_filter, conv_input
-from tinygrad_cg_kernels.pool import (
+from tinygrad_cg_kernels.linear.conv import BLOCK_ROWS, Geometry, conv, conv_filter, conv_input
+from tinygrad_cg_kernels.linear.pool import (
     Window,
     max_pool,
     max_pool_places,

@@ -6,18 +6,21 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from tinygrad_cg_kernels.loops.engine import Elementwise
+from tinygrad_cg_kernels.runtime import objects
 
 import tinygrad_cg as tf
-from tinygrad_cg_kernels import direct, math, objects, reduce
-from tinygrad_cg_kernels.loops import Elementwise
+from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.loops import direct
+from tinygrad_cg_kernels.reduce import reduction
 
 pytestmark = pytest.mark.skipif(not objects.supported, reason="objects are not looked at here")
 
-add = Elementwise("add", math.add, 2)
-multiply = Elementwise("multiply", math.multiply, 2)
-exp = Elementwise("exp", math.exp, 1, "float")
-less = Elementwise("less", math.less, 2, "compare")
-where = Elementwise("where", math.where, 3, "select")
+add = Elementwise("add", elementary.add, 2)
+multiply = Elementwise("multiply", elementary.multiply, 2)
+exp = Elementwise("exp", elementary.exp, 1, "float")
+less = Elementwise("less", elementary.less, 2, "compare")
+where = Elementwise("where", elementary.where, 3, "select")
 FLOATS = ("float64", "float32")
 DTYPES = (*FLOATS, "int8", "int64", "uint16", "complex64", "complex128")
 
@@ -124,7 +127,7 @@ def test_results_of_another_dtype():
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
 def test_totals(name, dtype):
-    kernel = getattr(reduce, name)
+    kernel = getattr(reduction, name)
     x = (np.arange(6, dtype=dtype) + 1).reshape(2, 3)
     kernel(x, (0, 1))
     got = kernel.direct[0](x)
@@ -139,7 +142,7 @@ def test_totals_of_many_elements_have_the_bits_of_the_core():
     rng = np.random.default_rng(0)
     for size in (100, 5000, direct.MOST):
         x = rng.normal(size=size)
-        assert reduce.sum(x, (0,)) == reduce.sum(x[None], (1,))[0]
+        assert reduction.sum(x, (0,)) == reduction.sum(x[None], (1,))[0]
 
 
 def test_nothing_is_kept_and_nothing_freed_twice():
@@ -171,9 +174,9 @@ def test_results_belong_to_the_garbage_collector():
 
 def test_without_a_look_at_objects(monkeypatch):
     monkeypatch.setattr(objects, "supported", False)
-    alone = Elementwise("add", math.add, 2)
+    alone = Elementwise("add", elementary.add, 2)
     x = np.array([1.0, 2.0])
     for left, right in ((x, x), (x, x[0:1]), (np.array(1.0), x), (x[:, None], x)):
         np.testing.assert_array_equal(alone(left, right), left + right)
     assert alone.direct == [direct.refuse]
-    assert Elementwise("exp", math.exp, 1, "float")(np.zeros(())) == 1
+    assert Elementwise("exp", elementary.exp, 1, "float")(np.zeros(())) == 1

@@ -4,20 +4,21 @@ import warnings
 
 import numpy as np
 import pytest
+from tinygrad_cg_kernels.loops.engine import Elementwise
+from tinygrad_cg_kernels.runtime import threads
+from tinygrad_cg_kernels.runtime.dtypes import promote
 
-from tinygrad_cg_kernels import math, threads
-from tinygrad_cg_kernels.dtypes import promote
-from tinygrad_cg_kernels.loops import Elementwise
+from tinygrad_cg_kernels import elementary
 
-add = Elementwise("add", math.add, 2)
-divide = Elementwise("divide", math.divide, 2, "float")
-exp = Elementwise("exp", math.exp, 1, "float")
-less = Elementwise("less", math.less, 2, "compare")
-negative = Elementwise("negative", math.negative, 1)
-sin = Elementwise("sin", math.sin, 1, "float")
-subtract = Elementwise("subtract", math.subtract, 2)
-where = Elementwise("where", math.where, 3, "select")
-clip = Elementwise("clip", math.clip, 3)
+add = Elementwise("add", elementary.add, 2)
+divide = Elementwise("divide", elementary.divide, 2, "float")
+exp = Elementwise("exp", elementary.exp, 1, "float")
+less = Elementwise("less", elementary.less, 2, "compare")
+negative = Elementwise("negative", elementary.negative, 1)
+sin = Elementwise("sin", elementary.sin, 1, "float")
+subtract = Elementwise("subtract", elementary.subtract, 2)
+where = Elementwise("where", elementary.where, 3, "select")
+clip = Elementwise("clip", elementary.clip, 3)
 
 
 def numbers(*shape):
@@ -250,25 +251,25 @@ def test_kinds():
     assert less(whole, np.array(3)).tolist() == [True, True, False]
     assert where(whole, np.array(1.0), np.array(2, np.float32)).tolist() == [2.0, 1.0, 1.0]
     assert where(flags, np.array(1, np.float32), np.array([1, 2, 3])).dtype == np.float32
-    both = Elementwise("logical_and", math.logical_and, 2, "logical")
+    both = Elementwise("logical_and", elementary.logical_and, 2, "logical")
     assert both(np.array([0.0, np.nan, -1.0]), whole + 1).tolist() == [False, True, True]
-    size = Elementwise("absolute", math.absolute, 1, "real")
+    size = Elementwise("absolute", elementary.absolute, 1, "real")
     assert size(np.array([3 + 4j], np.complex64)).dtype == np.float32
     assert size.result_dtype(np.dtype(complex)) == np.float64
 
 
 def test_arguments_of_the_class():
     with pytest.raises(ValueError, match="odd: kind 'other' is not one of same, float"):
-        Elementwise("odd", math.add, 2, "other")
+        Elementwise("odd", elementary.add, 2, "other")
     with pytest.raises(ValueError, match="takes 1 to 3 inputs, not 4"):
-        Elementwise("odd", math.add, 4)
+        Elementwise("odd", elementary.add, 4)
     assert repr(add) == "<kernel add>"
-    assert add.function is math.add
+    assert add.function is elementary.add
     assert (add.name, add.inputs, add.kind) == ("add", 2, "same")
 
 
 def test_floating_point_never_warns():
-    log = Elementwise("log", math.log, 1, "float")
+    log = Elementwise("log", elementary.log, 1, "float")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert np.isnan(log(np.array([-1.0]))).all()
@@ -297,8 +298,8 @@ def test_large_arrays_take_the_same_values():
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_one_value_repeated_by_strides_of_zero(count):
     """A single element's stride says nothing; one value for many is a scalar operand."""
-    multiply = Elementwise("multiply", math.multiply, 2)
-    exponential = Elementwise("exp", math.exp, 1, "float")
+    multiply = Elementwise("multiply", elementary.multiply, 2)
+    exponential = Elementwise("exp", elementary.exp, 1, "float")
     value, y = np.array(2.0), np.linspace(0.5, 0.7, count)
     repeated = np.ndarray((count,), value.dtype, value, 0, (0,))
     for _ in range(2):

@@ -13,18 +13,19 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from tinygrad_cg_kernels.loops.engine import Elementwise
+from tinygrad_cg_kernels.runtime import memory
+from tinygrad_cg_kernels.runtime.memory import LINE, PAGE, empty
 
 import tinygrad_cg as tf
 from tests.support import op_cases
 from tests.test_layers import KERNELS, ROOT
-from tinygrad_cg.registry import OPS
-from tinygrad_cg_kernels import math, memory
-from tinygrad_cg_kernels.loops import Elementwise
-from tinygrad_cg_kernels.memory import LINE, PAGE, empty
+from tinygrad_cg._core.registry import OPS
+from tinygrad_cg_kernels import elementary
 
 FLOAT64 = np.dtype(np.float64)
 SHAPE = (300, 300)  # what two threads share, in loops that take whole arrays
-add = Elementwise("add", math.add, 2)
+add = Elementwise("add", elementary.add, 2)
 
 
 @pytest.fixture(autouse=True)
@@ -520,7 +521,7 @@ import sys, threading, types
 sys.path[:0] = {paths!r}
 import numpy as np
 import tinygrad_cg as tf
-from tinygrad_cg_kernels import memory
+from tinygrad_cg_kernels.runtime import memory
 
 def made():
     return memory.empty((200_000,), np.dtype(float))

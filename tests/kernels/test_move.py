@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from tinygrad_cg_kernels.linear.matmul import matmul
 
-from tinygrad_cg_kernels.contract import matmul
 from tinygrad_cg_kernels.move import gather, index_add, scatter_add
 
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-from tinygrad_cg_kernels.order import add_along_axis, argsort, one_hot, sort, take_along_axis
+from tinygrad_cg_kernels.move.order import add_along_axis, argsort, one_hot, sort, take_along_axis
 
 
 def numbers(*shape):

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
-from tinygrad_cg_kernels import contract, product, threads
+from tinygrad_cg_kernels.linear import matmul, product
+from tinygrad_cg_kernels.runtime import threads
 
 RNG = np.random.default_rng(3)
 
@@ -79,13 +79,13 @@ def test_matmul_takes_it(monkeypatch, dtype):
     run = product.multiply
     monkeypatch.setattr(product, "multiply", lambda x, y: taken.append(1) or run(x, y))
     x, y = matrix(2 * 70, 100, dtype).reshape(2, 70, 100), matrix(100, 200, dtype)
-    found = contract.matmul(x, y)
+    found = matmul.matmul(x, y)
     assert taken
     assert found.dtype == dtype
     wanted = x.astype(np.float64) @ y.astype(np.float64)
     np.testing.assert_allclose(found, wanted, rtol=1e-2 if dtype == "float16" else 1e-4, atol=1e-2)
     with pytest.raises(ValueError, match="do not fit together"):
-        contract.matmul(matrix(200, 100, dtype), matrix(120, 200, dtype))
+        matmul.matmul(matrix(200, 100, dtype), matrix(120, 200, dtype))
 
 
 def test_whether_it_is_useful_is_known():

@@ -4,8 +4,9 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from tinygrad_cg_kernels.runtime import threads
 
-from tinygrad_cg_kernels import reduce, search, softmax, threads
+from tinygrad_cg_kernels.reduce import reduction, search, softmax
 
 SHAPE = (3, 4, 2, 5)
 AXES = [axes for count in range(5) for axes in combinations(range(4), count)]
@@ -22,7 +23,7 @@ def numbers(shape, dtype="d"):
 def test_every_choice_of_axes(axes, keepdims):
     x = numbers(SHAPE)
     for name in ("sum", "prod", "max", "min"):
-        got = getattr(reduce, name)(x, axes, keepdims)
+        got = getattr(reduction, name)(x, axes, keepdims)
         want = getattr(np, name)(x, axis=axes, keepdims=keepdims)
         assert type(got) is np.ndarray
         assert got.shape == np.shape(want)
@@ -30,7 +31,7 @@ def test_every_choice_of_axes(axes, keepdims):
         assert not np.shares_memory(got, x)
         np.testing.assert_allclose(got, want, rtol=1e-13, atol=1e-14)
     for name in ("any", "all"):
-        got = getattr(reduce, name)(x > 2, axes, keepdims)
+        got = getattr(reduction, name)(x > 2, axes, keepdims)
         np.testing.assert_array_equal(
             got, getattr(np, name)(x > 2, axis=axes, keepdims=keepdims), strict=True
         )
@@ -46,14 +47,14 @@ def test_every_dtype(code):
     dtype = np.dtype(np.int64) if code == "?" else np.dtype(code)
     for axes in ((0,), (1,), (0, 1)) if code in "dfl" else ((0, 1),):
         for name in ("sum", "prod"):
-            got = getattr(reduce, name)(x, axes)
+            got = getattr(reduction, name)(x, axes)
             wide = x.astype("d") if code == "e" else x
             want = np.asarray(getattr(np, name)(wide, axis=axes)).astype(dtype)
-            assert got.dtype == dtype == getattr(reduce, name).result_dtype(x.dtype)
+            assert got.dtype == dtype == getattr(reduction, name).result_dtype(x.dtype)
             tolerance = {"e": 2e-3, "f": 1e-5, "F": 1e-5}.get(code, 1e-12)
             np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
         for name in ("max", "min") if code not in "FD" else ():
-            got = getattr(reduce, name)(x, axes)
+            got = getattr(reduction, name)(x, axes)
             np.testing.assert_array_equal(got, getattr(np, name)(x, axis=axes))
             assert got.dtype == x.dtype
 
@@ -69,39 +70,39 @@ def test_layouts():
     ):
         for axes in ((0,), (1,), (2,), (0, 2), (0, 1, 2)):
             np.testing.assert_allclose(
-                reduce.sum(view, axes), view.sum(axis=axes), rtol=1e-13, atol=1e-13
+                reduction.sum(view, axes), view.sum(axis=axes), rtol=1e-13, atol=1e-13
             )
     frozen = x.copy()
     frozen.flags.writeable = False
-    assert reduce.sum(frozen, (0,)).flags.writeable
-    assert reduce.sum(x.astype(">f8"), (0, 1, 2)).dtype.isnative
+    assert reduction.sum(frozen, (0,)).flags.writeable
+    assert reduction.sum(x.astype(">f8"), (0, 1, 2)).dtype.isnative
 
 
 def test_no_axes_copy():
     x = numbers((2, 1))
     for axes, shape in (((), (2, 1)), ((1,), (2,))):
         for _ in range(2):
-            got = reduce.sum(x, axes)
+            got = reduction.sum(x, axes)
             assert got.shape == shape
             got[...] = 0
             assert x.all()
     point = np.array(3.0)
     for _ in range(2):
-        assert reduce.sum(point, ()).shape == ()
-        assert reduce.max(point, ()) == 3.0
+        assert reduction.sum(point, ()).shape == ()
+        assert reduction.max(point, ()) == 3.0
 
 
 def test_empty_arrays():
-    assert reduce.sum(np.zeros((0, 3)), (0,)).tolist() == [0, 0, 0]
-    assert reduce.prod(np.zeros((0, 3)), (0, 1)) == 1
-    assert reduce.sum(np.zeros((0, 3)), (1,)).shape == (0,)
-    assert reduce.all(np.zeros((0,), bool), (0,)) == np.True_
-    assert reduce.any(np.zeros((0,), bool), (0,)) == np.False_
-    assert reduce.max(np.zeros((0, 3)), (1,)).shape == (0,)
+    assert reduction.sum(np.zeros((0, 3)), (0,)).tolist() == [0, 0, 0]
+    assert reduction.prod(np.zeros((0, 3)), (0, 1)) == 1
+    assert reduction.sum(np.zeros((0, 3)), (1,)).shape == (0,)
+    assert reduction.all(np.zeros((0,), bool), (0,)) == np.True_
+    assert reduction.any(np.zeros((0,), bool), (0,)) == np.False_
+    assert reduction.max(np.zeros((0, 3)), (1,)).shape == (0,)
     assert softmax.logsumexp(np.zeros((0, 2)), (0,)).tolist() == [-np.inf, -np.inf]
     assert softmax.log_softmax(np.zeros((0, 2)), 0).shape == (0, 2)
     assert search.argmax(np.zeros((0, 2)), 1).shape == (0,)
-    for kernel, axes in ((reduce.max, (0,)), (reduce.min, (0,)), (search.argmax, 0)):
+    for kernel, axes in ((reduction.max, (0,)), (reduction.min, (0,)), (search.argmax, 0)):
         with pytest.raises(ValueError, match=f"{kernel.name} of an empty axis has no identity"):
             kernel(np.zeros((0, 3)), axes)
 
@@ -109,7 +110,7 @@ def test_empty_arrays():
 def test_nan_propagates():
     x = numbers((300, 40))
     x[150, 7] = np.nan
-    for kernel in (reduce.max, reduce.min, reduce.sum, softmax.logsumexp):
+    for kernel in (reduction.max, reduction.min, reduction.sum, softmax.logsumexp):
         assert np.isnan(kernel(x, (0, 1)))
         assert np.isnan(kernel(x, (0,))).tolist() == [k == 7 for k in range(40)]
     assert search.argmax(x, 0)[7] == 150
@@ -127,7 +128,7 @@ def test_extremes_among_nan_and_infinities(size, code):
             x[1, start : start + len(special)] = special[: size - start]
             for array, axis in ((x, 1), (x.T.copy(), 0)):
                 for name in ("max", "min"):
-                    got = getattr(reduce, name)(array, (axis,))
+                    got = getattr(reduction, name)(array, (axis,))
                     np.testing.assert_array_equal(got, getattr(np, name)(array, axis), strict=True)
                 for name in ("argmax", "argmin"):
                     got = getattr(search, name)(array, axis)
@@ -143,36 +144,36 @@ def test_truth_of_numbers(code):
         x[2] = np.nan if np.dtype(code).kind in "fc" else 3
         for array, axis in ((x, 1), (x.T.copy(), 0), (x[:, ::2], 1), (x[::-1], 0)):
             for name in ("any", "all"):
-                got = getattr(reduce, name)(array, (axis,))
+                got = getattr(reduction, name)(array, (axis,))
                 np.testing.assert_array_equal(got, getattr(np, name)(array, axis), strict=True)
-            assert reduce.any(array, (0, 1)).dtype == bool
+            assert reduction.any(array, (0, 1)).dtype == bool
     large = np.zeros((70, 1000), code)
-    assert not reduce.any(large, (0, 1))
+    assert not reduction.any(large, (0, 1))
     large[35, 500] = 1
-    assert reduce.any(large, (0, 1))
-    assert not reduce.all(large, (0, 1))
+    assert reduction.any(large, (0, 1))
+    assert not reduction.all(large, (0, 1))
 
 
 def test_infinities():
     x = np.array([[np.inf, 1.0], [-np.inf, -np.inf], [-np.inf, 2.0]])
     assert softmax.logsumexp(x, (1,)).tolist() == [np.inf, -np.inf, 2.0]
-    assert reduce.max(x, (0, 1)) == np.inf
+    assert reduction.max(x, (0, 1)) == np.inf
     assert softmax.logsumexp(np.array([1000.0, 1000.0]), (0,)) == 1000 + np.log(2)
 
 
 def test_sums_are_accurate():
     tenth = np.full(10**6, 0.1, np.float32)
-    assert abs(reduce.sum(tenth, (0,)) - 1e5) < 0.05
+    assert abs(reduction.sum(tenth, (0,)) - 1e5) < 0.05
     column = np.full((10**5, 2), 0.1, np.float32)
-    np.testing.assert_allclose(reduce.sum(column, (0,)), 1e4, rtol=1e-5)
-    assert reduce.sum(np.ones(4096, np.float16), (0,)) == 4096
+    np.testing.assert_allclose(reduction.sum(column, (0,)), 1e4, rtol=1e-5)
+    assert reduction.sum(np.ones(4096, np.float16), (0,)) == 4096
     x = np.random.default_rng(0).normal(size=10**6)
-    assert abs(reduce.sum(x, (0,)) - np.sum(x.astype("g"))) < 1e-9
+    assert abs(reduction.sum(x, (0,)) - np.sum(x.astype("g"))) < 1e-9
 
 
 def test_integers_wrap():
-    assert reduce.sum(np.full(3, 100, np.int8), (0,)).tolist() == 44
-    assert reduce.sum(np.full(threads.THRESHOLD * 2, 2**30, np.int32), (0,)) == 0
+    assert reduction.sum(np.full(3, 100, np.int8), (0,)).tolist() == 44
+    assert reduction.sum(np.full(threads.THRESHOLD * 2, 2**30, np.int32), (0,)) == 0
 
 
 @pytest.mark.parametrize("axis", range(3))
@@ -197,13 +198,15 @@ def test_the_same_shape_again_in_another_layout_or_dtype():
         for view in (x, x[::-1], np.asfortranarray(x), x.astype(">f8"), x.astype(np.float16)):
             wide = view.astype(np.float64)
             tolerance = 1e-12 if view.dtype.itemsize == 8 else 2e-2
-            got = reduce.sum(view, (1,))
+            got = reduction.sum(view, (1,))
             np.testing.assert_allclose(got, wide.sum(1), tolerance, tolerance)
-            np.testing.assert_array_equal(reduce.max(view, (0,), True), wide.max(0, keepdims=True))
+            np.testing.assert_array_equal(
+                reduction.max(view, (0,), True), wide.max(0, keepdims=True)
+            )
 
 
 @pytest.mark.parametrize("code", ["f", "d", "F"])
-@pytest.mark.parametrize("fold", [reduce.sum, reduce.prod])
+@pytest.mark.parametrize("fold", [reduction.sum, reduction.prod])
 def test_equal_rows_have_equal_results_whatever_their_place(fold, code):
     for count, length in product((2, 3, 4, 5, 6, 11, 67), (1, 7, 100, 1030)):
         rows = np.tile(numbers(length, code) / 2, (count, 1))
@@ -216,8 +219,8 @@ def test_equal_rows_have_equal_results_whatever_their_place(fold, code):
 
 def test_results_of_one_shape_are_arrays_of_their_own():
     x = np.ones((80, 1000))
-    first = reduce.sum(x, (1,))
-    second = reduce.sum(2 * x, (1,))
+    first = reduction.sum(x, (1,))
+    second = reduction.sum(2 * x, (1,))
     np.testing.assert_array_equal(first, np.full(80, 1000.0))
     np.testing.assert_array_equal(second, np.full(80, 2000.0))
 
@@ -225,13 +228,13 @@ def test_results_of_one_shape_are_arrays_of_their_own():
 def test_zero_dimensions():
     x = np.array(2.5)
     assert softmax.logsumexp(x, ()) == 2.5
-    assert reduce.any(x, ()).dtype == bool
+    assert reduction.any(x, ()).dtype == bool
 
 
 def test_unsupported_dtypes():
     with pytest.raises(TypeError, match="sum: dtype object is not supported"):
-        reduce.sum(np.zeros(2, object), (0,))
+        reduction.sum(np.zeros(2, object), (0,))
     with pytest.raises(TypeError, match="max: no kernel for dtype complex128"):
-        reduce.max(np.zeros(2, complex), (0,))
+        reduction.max(np.zeros(2, complex), (0,))
     with pytest.raises(TypeError, match=r"argmax: dtype .* is not supported"):
         search.argmax(np.zeros(2, "g"), 0)

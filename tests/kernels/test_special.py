@@ -3,14 +3,14 @@
 import mpmath
 import numpy as np
 import pytest
+from tinygrad_cg_kernels.loops.engine import Elementwise
 
 from tests.support.special_references import polygamma
-from tinygrad_cg_kernels import math
-from tinygrad_cg_kernels.loops import Elementwise
+from tinygrad_cg_kernels import elementary
 
-lgamma = Elementwise("lgamma", math.lgamma, 1, "float")
-digamma = Elementwise("digamma", math.digamma, 1, "float")
-of_order = Elementwise("polygamma", math.polygamma, 2, "float")
+lgamma = Elementwise("lgamma", elementary.lgamma, 1, "float")
+digamma = Elementwise("digamma", elementary.digamma, 1, "float")
+of_order = Elementwise("polygamma", elementary.polygamma, 2, "float")
 EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23}
 
 

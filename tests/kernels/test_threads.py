@@ -8,12 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tinygrad_cg_kernels.loops.engine import Elementwise
+from tinygrad_cg_kernels.runtime import objects, threads
 
-from tinygrad_cg_kernels import math, moments, objects, ranges, reduce, scan, softmax, threads
-from tinygrad_cg_kernels.loops import Elementwise
+from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.loops import ranges
+from tinygrad_cg_kernels.reduce import moments, reduction, scan, softmax
 
-exp = Elementwise("exp", math.exp, 1, "float")
-multiply = Elementwise("multiply", math.multiply, 2)
+exp = Elementwise("exp", elementary.exp, 1, "float")
+multiply = Elementwise("multiply", elementary.multiply, 2)
 LARGE = np.random.default_rng(0).normal(size=threads.THRESHOLD * 3 + 5)
 MATRIX = np.random.default_rng(1).normal(size=(500, 700))
 KERNELS = Path(threads.__file__).parent.parent
@@ -30,11 +33,11 @@ def results():
     return [
         exp(LARGE).tobytes(),
         multiply(LARGE, LARGE).tobytes(),
-        reduce.sum(LARGE, (0,)).tobytes(),
-        reduce.sum(LARGE.astype(np.float32), (0,)).tobytes(),
-        reduce.max(LARGE, (0,)).tobytes(),
-        *[reduce.sum(MATRIX, (axis,)).tobytes() for axis in (0, 1)],
-        reduce.sum(MATRIX.T[:, ::2], (0,)).tobytes(),
+        reduction.sum(LARGE, (0,)).tobytes(),
+        reduction.sum(LARGE.astype(np.float32), (0,)).tobytes(),
+        reduction.max(LARGE, (0,)).tobytes(),
+        *[reduction.sum(MATRIX, (axis,)).tobytes() for axis in (0, 1)],
+        reduction.sum(MATRIX.T[:, ::2], (0,)).tobytes(),
         multiply(MATRIX, MATRIX[:, :1]).tobytes(),
         multiply(MATRIX.T, MATRIX.T[0]).tobytes(),
         *[softmax.softmax(MATRIX, axis).tobytes() for axis in (0, 1)],
@@ -98,7 +101,7 @@ def run(program, **environment):
 
 
 def test_the_environment_sets_the_number():
-    program = "from tinygrad_cg_kernels import threads\nprint(threads.get_num_threads())"
+    program = "from tinygrad_cg_kernels.runtime import threads\nprint(threads.get_num_threads())"
     assert run(program, TINYGRAD_CG_NUM_THREADS="1").stdout.strip() == "1"
     assert "is not a number" in run(program, TINYGRAD_CG_NUM_THREADS="two").stderr
 
@@ -106,10 +109,11 @@ def test_the_environment_sets_the_number():
 SPINS = """
 import os
 import numpy as np
-from tinygrad_cg_kernels import reduce, threads
+from tinygrad_cg_kernels.reduce import reduction
+from tinygrad_cg_kernels.runtime import threads
 
 threads.WORTH = 0
-reduce.sum(np.ones((1000, 1000)), (0,))
+reduction.sum(np.ones((1000, 1000)), (0,))
 assert True in threads._splitters
 print(os.environ.get("GOMP_SPINCOUNT"))
 """
@@ -125,17 +129,18 @@ def test_libraries_loaded_later_find_the_environment_as_it_was(chosen):
 FORK = """
 import os, sys
 import numpy as np
-from tinygrad_cg_kernels import reduce, threads
+from tinygrad_cg_kernels.reduce import reduction
+from tinygrad_cg_kernels.runtime import threads
 
 threads.WORTH = 0
 x = np.ones(threads.THRESHOLD * 2)
-want = reduce.sum(x, (0,))
+want = reduction.sum(x, (0,))
 child = os.fork()
 if child == 0:
-    good = threads.get_num_threads() == 1 and reduce.sum(x, (0,)) == want
+    good = threads.get_num_threads() == 1 and reduction.sum(x, (0,)) == want
     os._exit(0 if good else 1)
 _, status = os.waitpid(child, 0)
-print(os.waitstatus_to_exitcode(status), reduce.sum(x, (0,)) == want)
+print(os.waitstatus_to_exitcode(status), reduction.sum(x, (0,)) == want)
 """
 
 
@@ -148,10 +153,12 @@ def test_a_forked_child_stays_on_one_thread():
 CALLERS = """
 import threading
 import numpy as np
-from tinygrad_cg_kernels import math, moments, reduce, scan, softmax, threads
-from tinygrad_cg_kernels.loops import Elementwise
+from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.reduce import moments, reduction, scan, softmax
+from tinygrad_cg_kernels.runtime import threads
+from tinygrad_cg_kernels.loops.engine import Elementwise
 
-exp = Elementwise("exp", math.exp, 1, "float")
+exp = Elementwise("exp", elementary.exp, 1, "float")
 threads.WORTH = 0
 x = np.linspace(-1, 1, threads.THRESHOLD * 2)
 want, good = exp(x), []
@@ -173,7 +180,7 @@ def test_callers_with_threads_of_their_own(layer):
 
 
 def test_first_use_from_many_threads_at_once():
-    square = Elementwise("square", math.square, 1)
+    square = Elementwise("square", elementary.square, 1)
     x, results = np.arange(5.0), []
 
     def work():

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tinygrad_cg.batching import vmap
-from tinygrad_cg.ops.convolution import conv, conv_transpose, depthwise_conv
-from tinygrad_cg.ops.pooling import average_pool, max_pool
+from tinygrad_cg._ops.convolution import conv, conv_transpose, depthwise_conv
+from tinygrad_cg._ops.pooling import average_pool, max_pool
+from tinygrad_cg._transforms.batching import vmap
 
 
 def numbers(*shape):

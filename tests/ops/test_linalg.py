@@ -5,7 +5,7 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support.orders import assert_raises, slope_of_sum
-from tinygrad_cg.ops import linalg as operations
+from tinygrad_cg._ops import linear_algebra as operations
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "uint8"])

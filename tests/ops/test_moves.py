@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tinygrad_cg.batching import vmap
-from tinygrad_cg.ops.einsum import einsum
-from tinygrad_cg.ops.padding import pad
-from tinygrad_cg.ops.shape import split, split_at
-from tinygrad_cg.ops.sorting import argsort, one_hot, sort, take_along_axis, top_k
+from tinygrad_cg._ops.einsum import einsum
+from tinygrad_cg._ops.padding import pad
+from tinygrad_cg._ops.shape import split, split_at
+from tinygrad_cg._ops.sorting import argsort, one_hot, sort, take_along_axis, top_k
+from tinygrad_cg._transforms.batching import vmap
 
 
 def numbers(*shape):
@@ -92,16 +92,16 @@ def test_einsum_in_a_batch():
 
 def test_transposed_operands_are_not_copied(monkeypatch):
     """BLAS reads a matrix along either axis: it must get the caller's own memory."""
-    from tinygrad_cg_kernels import quiet
+    from tinygrad_cg_kernels.runtime import errstate
 
     seen = []
-    run = quiet.quietly
+    run = errstate.quietly
 
     def watched(function, *arguments):
         seen.extend(arguments if function is np.matmul else ())
         return run(function, *arguments)
 
-    monkeypatch.setattr("tinygrad_cg_kernels.contract.quietly", watched)
+    monkeypatch.setattr("tinygrad_cg_kernels.linear.matmul.quietly", watched)
     cases = (
         ("ji,kj->ik", (3, 2), (4, 3)),
         ("bqhd,bkhd->bhqk", (2, 3, 4, 5), (2, 6, 4, 5)),

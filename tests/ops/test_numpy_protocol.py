@@ -5,8 +5,8 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support.orders import assert_next_gradient_is_right
+from tinygrad_cg._ops.protocol import PLAIN, functions, ufuncs
 from tinygrad_cg.numpy import coverage
-from tinygrad_cg.ops.protocol import PLAIN, functions, ufuncs
 
 
 @pytest.fixture(scope="module")

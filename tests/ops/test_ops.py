@@ -19,8 +19,8 @@ from tests.support.op_cases import (
     numeric_gradients,
     second_gradients,
 )
-from tinygrad_cg.batching import vmap
-from tinygrad_cg.registry import OPS
+from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._transforms.batching import vmap
 
 ALL = names()
 WITH_REFERENCE = [name for name in ALL if OPS[name].reference is not None]

@@ -12,9 +12,9 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support.pictures import decorated, find, frame, nested, wrapped
-from tinygrad_cg.pictures.folding import fold
-from tinygrad_cg.pictures.layout import Layout
-from tinygrad_cg.pictures.sketch import Item
+from tinygrad_cg._pictures.folding import fold
+from tinygrad_cg._pictures.layout import Layout
+from tinygrad_cg._pictures.sketch import Item
 
 SVG = "{http://www.w3.org/2000/svg}"
 

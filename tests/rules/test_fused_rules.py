@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tinygrad_cg import fused_rules
-from tinygrad_cg.fused_rules import FusedRule
-from tinygrad_cg.levels import Late, state
-from tinygrad_cg.ops.define import Real
-from tinygrad_cg.registry import OPS
+from tinygrad_cg._core import fused_rules
+from tinygrad_cg._core.fused_rules import FusedRule
+from tinygrad_cg._core.levels import Late, state
+from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._ops.define import Real
 
 
 def rules():

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tinygrad_cg import spell
-from tinygrad_cg.ops.protocol import PLAIN, functions, ufuncs
+from tinygrad_cg._ops.protocol import PLAIN, functions, ufuncs
+from tinygrad_cg._spellings import spell
 
 NAMESPACES = (
     *("", ".arrays", ".math", ".linalg", ".nn", ".random", ".dtypes", ".numpy", ".numpy.random"),

@@ -1,6 +1,6 @@
 """The accuracy of every elementary function: `python -m tests.support.accuracy`.
 
-One table says what each function of `tinygrad_cg_kernels.math` computes, by mpmath, and how
+One table says what each function of `tinygrad_cg_kernels.elementary` computes, by mpmath, and how
 far off it may be. The command prints the worst error found; a test fails over the bound.
 
 The error is in units of the last place (ulps) of the exact result: the distance between
@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 import mpmath
 import numpy as np
+from tinygrad_cg_kernels.loops.engine import Elementwise
 
-from tinygrad_cg_kernels import math
-from tinygrad_cg_kernels.loops import Elementwise
+from tinygrad_cg_kernels import elementary
 
 INF = float("inf")
 DTYPES = (np.dtype("float64"), np.dtype("float32"))
@@ -196,7 +196,9 @@ class Worst(NamedTuple):
 @cache
 def kernel(name: str) -> Elementwise:
     """The function over arrays."""
-    return Elementwise(name, getattr(math, name), 1 + (FUNCTIONS[name].beside is not None), "float")
+    return Elementwise(
+        name, getattr(elementary, name), 1 + (FUNCTIONS[name].beside is not None), "float"
+    )
 
 
 def worst(name: str, dtype: np.dtype, count: int) -> Worst:

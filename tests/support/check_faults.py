@@ -17,7 +17,7 @@ from tests.support.op_cases import (
     is_elementwise,
     second_gradients,
 )
-from tinygrad_cg.registry import OPS
+from tinygrad_cg._core.registry import OPS
 
 NAMES = [name for name in OPS if OPS[name].recipes is not None]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg.function.graph import Graph, Part, Value, constant, operation
-from tinygrad_cg.function.interpret import interpreter
-from tinygrad_cg.registry import OPS
-from tinygrad_cg.tensor import Aval
+from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._core.tensor import Aval
+from tinygrad_cg._function.graph.interpret import interpreter
+from tinygrad_cg._function.graph.values import Graph, Part, Value, constant, operation
 
 FLOAT64 = np.dtype(np.float64)
 

@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tinygrad_cg as tf
-from tinygrad_cg.ops import complex as complex_ops
-from tinygrad_cg.ops import define, elementwise, shape, special, trigonometric
-from tinygrad_cg.primitive import Primitive
-from tinygrad_cg.registry import OPS
-from tinygrad_cg.tensor import Aval
+from tinygrad_cg._core.primitive import Primitive
+from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._core.tensor import Aval
+from tinygrad_cg._ops import complex as complex_ops
+from tinygrad_cg._ops import define, elementwise, shape
+from tinygrad_cg._ops import special_functions as special
+from tinygrad_cg._ops import trigonometry as trigonometric
 
 ELEMENTWISE_SHAPES = {
     1: [((2, 3),)],

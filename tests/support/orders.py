@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import tinygrad_cg as tf
-from tinygrad_cg.levels import state
+from tinygrad_cg._core.levels import state
 
 
 def derivative(

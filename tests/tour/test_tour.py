@@ -11,7 +11,8 @@ import pytest
 
 import tinygrad_cg as tf
 from tinygrad_cg.__main__ import main
-from tinygrad_cg.tour import data, fitting, logistic, nesting, rules, speed, timing
+from tinygrad_cg._tour import custom_rules as rules
+from tinygrad_cg._tour import data, fitting, logistic, nesting, speed, timing
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,10 +7,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 import tinygrad_cg as tf
 from tests.support.op_cases import examples, names
 from tests.support.orders import assert_clean_state, numbers, slope
+from tinygrad_cg._core.levels import state
+from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._transforms.batching import vmap
 from tinygrad_cg.autodiff import ForwardAccumulator
-from tinygrad_cg.batching import vmap
-from tinygrad_cg.levels import state
-from tinygrad_cg.registry import OPS
 
 X = np.random.default_rng(0).normal(size=(4, 3))
 W = np.array([0.5, -1.0, 2.0])
