@@ -27,7 +27,6 @@ from . import (
     nn,
     random,
 )
-from . import function as _package  # noqa: F401 (`function` is the decorator: see below)
 from ._core.conversion import IndexedSlices, is_tensor
 from ._core.tensor import Tensor, TensorShape
 from ._ops import protocol as _numpy_dispatch
@@ -343,7 +342,6 @@ _LATER = {
     "show": "._pictures.picture",
     "test": "",
 }
-globals().pop("function")
 
 if TYPE_CHECKING:
     from . import debugging, keras, numpy, optimizers, test
@@ -369,4 +367,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted(__all__)

@@ -297,7 +297,7 @@ def test_arrays_between_small_and_large_are_freed_after_their_last_use():
 
 
 def test_a_value_and_its_gradient_are_one_kernel_without_temporaries():
-    """Issue 5: the rule of log1pexp, one pass that reads x and writes the gradient."""
+    """The rule of log1pexp, one pass that reads x and writes the gradient."""
 
     @tf.custom_gradient
     def log1pexp(x):

@@ -190,7 +190,7 @@ def test_composite_functions(start):
 
 @pytest.mark.parametrize("start", range(2))
 def test_composite_functions_of_matrices(start):
-    """The second gradients are in test_function_spellings: these take long to compile."""
+    """The second gradients are in test_spellings: these take long to compile."""
     x = tf.constant(np.random.default_rng(5).normal(size=(4, 3)))
 
     def derivatives(function):

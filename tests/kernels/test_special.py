@@ -1,4 +1,4 @@
-"""lgamma, digamma and polygamma where `tests.support.accuracy` does not look: below 0, and by order."""
+"""lgamma, digamma and polygamma below 0 and by order: what `tests.support.accuracy` leaves out."""
 
 import mpmath
 import numpy as np

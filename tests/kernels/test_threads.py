@@ -19,7 +19,7 @@ exp = Elementwise("exp", elementary.exp, 1, "float")
 multiply = Elementwise("multiply", elementary.multiply, 2)
 LARGE = np.random.default_rng(0).normal(size=threads.THRESHOLD * 3 + 5)
 MATRIX = np.random.default_rng(1).normal(size=(500, 700))
-KERNELS = Path(threads.__file__).parent.parent
+KERNELS = Path(threads.__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)

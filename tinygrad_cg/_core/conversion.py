@@ -1,6 +1,6 @@
 """Foreign values become tensors here: Python numbers, nested lists, NumPy and other arrays.
 
-Promotion follows BEHAVIOUR decision 1. Python and NumPy *scalars* are weak, they take the
+Promotion follows docs/behaviour.md, decision 1. Python and NumPy *scalars* are weak, they take the
 dtype of the tensor they meet; arrays are not.
 """
 
