@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .._core.conversion import is_differentiable
+from .._core.kinds import is_complex
 from .._core.levels import Node, Token, push, quiet_frame, remove, state, watch_tensor
 from .._core.tensor import Tensor
 from .._ops.comparison import greater
@@ -174,4 +175,4 @@ def _product(ones: Sequence, others: Sequence) -> tuple[Tensor, Tensor]:
 
 
 def _wide(tensor: Tensor) -> Tensor:
-    return cast(tensor, np.complex128 if tensor._data.dtype.kind == "c" else np.float64)
+    return cast(tensor, np.complex128 if is_complex(tensor._data.dtype) else np.float64)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core import levels
+from .._core.kinds import is_inexact
 from .._core.levels import Level, Node, Token, find, next_serial, stack, state
 from .._core.primitive import Primitive, _process, apply
 from .._core.recording import part
@@ -311,4 +312,4 @@ def _text(dtype: np.dtype, shape: tuple[int, ...]) -> str:
 def values(tensor: Any) -> np.ndarray | None:
     """The values of a tensor of floats, None for any other."""
     data = tensor._data
-    return data if isinstance(data, np.ndarray) and data.dtype.kind in "fc" else None
+    return data if isinstance(data, np.ndarray) and is_inexact(data.dtype) else None
