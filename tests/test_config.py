@@ -5,12 +5,7 @@ import pytest
 import tinygrad_cg as tf
 from tinygrad_cg_kernels.runtime import generated, threads
 
-
-@pytest.fixture(autouse=True)
-def restored():
-    before = threads.get_num_threads()
-    yield
-    threads.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("restore_threads")
 
 
 def test_threads_are_set_under_both_names():
