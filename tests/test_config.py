@@ -3,6 +3,7 @@
 import pytest
 
 import tinygrad_cg as tf
+from tests.support.caches import link_kernels
 from tinygrad_cg_kernels.runtime import generated, threads
 
 pytestmark = pytest.mark.usefixtures("restore_threads")
@@ -27,6 +28,7 @@ def test_what_is_no_number_of_threads():
 
 
 def test_the_cache_is_cleared(tmp_path, monkeypatch):
+    link_kernels(tmp_path)
     monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(generated, "_modules", {})
     monkeypatch.setattr(generated, "_made", {})
