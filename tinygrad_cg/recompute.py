@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from . import nest
 from .convert import is_differentiable, is_tensor
@@ -17,7 +17,16 @@ from .rules import Definition
 from .tape import GradientTape, UnconnectedGradients
 from .variable import Variable
 
+P = ParamSpec("P")
+Y = TypeVar("Y")
 
+
+@overload
+def recompute_grad(f: Callable[P, Y], segments: None = None) -> Callable[P, Y]: ...
+@overload
+def recompute_grad(
+    f: Iterable[Callable[..., Any]], segments: int | None = None
+) -> Callable[..., Any]: ...
 def recompute_grad(f: Any, segments: int | None = None) -> Any:
     """Decorate `f` so that tapes keep its inputs only, and run it again to differentiate it.
 
