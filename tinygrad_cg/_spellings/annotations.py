@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike as _ArrayOrNested
 from numpy.typing import DTypeLike as DTypeLike
 
-from ..convert import IndexedSlices
-from ..tensor import Tensor
-from ..variable import Variable
+from .._core.conversion import IndexedSlices
+from .._core.tensor import Tensor
+from .._reverse.variable import Variable
 
 # What converts to a Tensor: numbers, arrays, Tensors, and nested sequences that mix them.
 TensorLike: TypeAlias = "Tensor | Variable | IndexedSlices | _ArrayOrNested | Sequence[TensorLike]"

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tensor import ArrayLike, Tensor
+from .._core.tensor import ArrayLike, Tensor
 
 PACKAGE = str(__package__).partition(".")[0]
 MODULES = (

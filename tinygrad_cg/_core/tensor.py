@@ -1,0 +1,349 @@
+"""Tensor: an immutable array that can carry a record of how it was computed.
+
+Arithmetic operators and array methods are installed on it from one table, in
+``tinygrad_cg/ops/operators.py``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy import ndarray
+
+from .levels import state
+
+if TYPE_CHECKING:  # what ops/operators.py puts on the class, from its table
+    from ..tensor_methods import TensorMethods
+else:
+    TensorMethods = object
+
+
+class TensorShape(tuple):
+    """A shape: a tuple of sizes with the original's accessors."""
+
+    __slots__ = ()
+
+    @property
+    def rank(self) -> int:
+        return len(self)
+
+    ndims = rank
+
+    @property
+    def dims(self) -> list[int]:
+        return list(self)
+
+    def as_list(self) -> list[int]:
+        return list(self)
+
+    def num_elements(self) -> int:
+        return int(np.prod(self, dtype=np.int64))
+
+    def is_fully_defined(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"TensorShape({list(self)})"
+
+    def __str__(self) -> str:
+        return tuple.__repr__(self)
+
+
+class Aval(NamedTuple):
+    """What is known of a tensor without its values; stands for the data where there is none."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
+class ExampleAval(Aval):
+    """The Aval of one example of a batch, whose values only the batch can reach.
+
+    What asks it for more than a shape and a dtype is a kernel: the tensor is used elsewhere.
+    """
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__") and name != "__array_interface__":
+            raise AttributeError(name)
+        refuse_leak()
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        refuse_leak()
+
+
+def refuse_leak() -> NoReturn:
+    raise TypeError(
+        "a tensor of a vmap was used outside of it, where it has no values: return it from the "
+        "function, instead of keeping it"
+    )
+
+
+def refuse_leaks(*tensors: Tensor) -> None:
+    """TypeError if one of the tensors that a kernel did not take is an example of a batch."""
+    if any(type(tensor._data) is ExampleAval for tensor in tensors):
+        refuse_leak()
+
+
+class Reference:
+    """A hashable stand-in for a tensor or Variable: equal if it is the same object."""
+
+    __slots__ = ("_object",)
+
+    def __init__(self, referent: Any):
+        self._object = referent
+
+    def deref(self) -> Any:
+        return self._object
+
+    def __hash__(self) -> int:
+        return id(self._object)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reference) and other._object is self._object
+
+    def __repr__(self) -> str:
+        return f"<Reference wrapping {self._object!r}>"
+
+
+class ArrayLike(TensorMethods):
+    """What Tensors and Variables share: the views that Python and NumPy have of a value."""
+
+    __slots__ = ()
+    __array_priority__ = 1000.0
+    __pandas_priority__ = 5000
+    _data: Any
+    _rec: Any
+
+    def _read(self) -> Tensor:
+        """The value as a tensor."""
+        raise TypeError(f"{type(self).__name__} cannot be read")
+
+    def _read_apart(self) -> Tensor:
+        """The value as a tensor that is a source of its own, apart from the Variable."""
+        return self._read()
+
+    @property
+    def shape(self) -> TensorShape:
+        return TensorShape(self._data.shape)
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self._data.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self._data.ndim
+
+    @property
+    def size(self) -> int:
+        return self.shape.num_elements()
+
+    def get_shape(self) -> TensorShape:
+        return self.shape
+
+    def _values(self) -> np.ndarray:
+        """The array inside. Where values are handed out, they are asked for here."""
+        data = self._data
+        if state.rules and self._rec is not None:
+            state.rules[-1].warn_detached(self._rec)
+        if isinstance(data, Aval):
+            raise TypeError(
+                f"this {type(self).__name__} has a shape and a dtype but no values yet: "
+                "inside a transformation use tensor operations instead of NumPy values (in a rule, "
+                "for the Jacobian of a tape, experimental_use_pfor=False gives it values)"
+            )
+        return data
+
+    def _held(self) -> Any:
+        """What a Variable holds when this is assigned to it."""
+        return self._values()
+
+    def numpy(self) -> Any:
+        """The value as a read-only NumPy array (a view), or a NumPy scalar for shape ()."""
+        data = self._values()
+        if not data.ndim:
+            return data[()]
+        view = data.view()
+        view.flags.writeable = False
+        return view
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        data = self._values()
+        if dtype is not None and np.dtype(dtype) != data.dtype:
+            if copy is False:
+                raise ValueError(f"a view of {data.dtype} as {np.dtype(dtype)} needs a copy")
+            return data.astype(dtype)
+        if copy:
+            return data.copy()
+        view = data.view()
+        view.flags.writeable = False
+        return view
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: Any = None,
+        dl_device: Any = None,
+        copy: Any = None,
+    ) -> Any:
+        """A capsule on the memory of the value, which keeps it alive; see `dlpack`.
+
+        It is marked read-only if the consumer knows version 1.0 (`max_version`).
+        """
+        data = self._values()
+        options: dict[str, Any] = {"stream": stream, "dl_device": dl_device, "copy": copy}
+        if max_version is not None and max_version[0] >= 1:
+            view = data.view()
+            view.flags.writeable = False
+            return view.__dlpack__(max_version=max_version, **options)
+        if not data.flags.writeable and copy is not False:
+            data = data.copy()
+        return data.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # kDLCPU, the only one there is
+
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
+        """``tinygrad_cg.numpy``, which has the names of the array API standard 2024.12.
+
+        Raises ValueError for a version of the standard that is not known.
+        """
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+            raise ValueError(f"array API {api_version} is not known: the latest here is 2024.12")
+        return sys.modules["tinygrad_cg.numpy"]
+
+    @property
+    def device(self) -> str:
+        """Where the value is: "cpu"."""
+        return "cpu"
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        """The value, where it is. Raises ValueError for another device than "cpu"."""
+        if device != "cpu":
+            raise ValueError(f"to_device: tensors are on the device 'cpu', got {device!r}")
+        return self._read()
+
+    def item(self) -> Any:
+        """The only element, as a Python number. Raises ValueError if there are more."""
+        return self._values().item()
+
+    def tolist(self) -> Any:
+        return self._values().tolist()
+
+    def ref(self) -> Reference:
+        """A hashable reference, for dictionary keys and sets."""
+        return Reference(self)
+
+    def __hash__(self) -> int:
+        raise TypeError(
+            f"{type(self).__name__} is unhashable, since == compares elements. "
+            "Instead, use tensor.ref() as the key, and key.deref() to get it back."
+        )
+
+    def __bool__(self) -> bool:
+        data = self._values()
+        if data.size != 1:
+            raise ValueError(
+                f"the truth value of a tensor of shape {tuple(data.shape)} is ambiguous: use "
+                "where() to choose by element, or reduce_any(), reduce_all()"
+            )
+        return bool(data)
+
+    def __int__(self) -> int:
+        return int(self._values())
+
+    def __float__(self) -> float:
+        return float(self._values())
+
+    def __complex__(self) -> complex:
+        return complex(self._values())
+
+    def __index__(self) -> int:
+        return self._values().__index__()
+
+    def __len__(self) -> int:
+        if not self._data.ndim:
+            raise TypeError("Scalar tensor has no `len()`: its shape is ().")
+        return self._data.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self._data.ndim:
+            raise TypeError("Cannot iterate over a scalar tensor.")
+        return (self[i] for i in range(self._data.shape[0]))
+
+    def __format__(self, spec: str) -> str:
+        return format(self.numpy(), spec) if not self._data.ndim else format(str(self), spec)
+
+    def _text(self) -> str:
+        """The value as `repr` shows it."""
+        if isinstance(self._data, Aval):
+            return "<no value yet>"
+        text = repr(self._data) if self._data.ndim else str(self._data)
+        return f"\n{text}" if "\n" in text else text
+
+
+class Tensor(ArrayLike):
+    """An immutable n-dimensional array of numbers, to differentiate through.
+
+    Made by `constant`, `convert_to_tensor` and by every operation, not by calling the class.
+    Operators and NumPy functions on it are operations of this library; `numpy()` gives the
+    value. `==` compares elements, so tensors are unhashable: use `ref()`.
+    """
+
+    __slots__ = ("__weakref__", "_data", "_rec")
+
+    def __init__(self, data: Any, record: Any = None):
+        if type(data) is not ndarray and not isinstance(data, Aval):
+            raise TypeError(
+                f"Tensor is made by constant() or convert_to_tensor(), got {type(data).__name__}"
+            )
+        self._data = data
+        self._rec = record
+
+    def _read(self) -> Tensor:
+        return self
+
+    def _example(self) -> ndarray:
+        """The values; for a tensor of a trace those that it has for some arguments."""
+        return self._data
+
+    def _with_record(self, record: Any) -> Tensor:
+        """The same value with another record."""
+        return Tensor(self._data, record)
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        raise TypeError(
+            "Tensors are immutable: 'Tensor' object does not support item assignment. "
+            "Build a new one with where(), concatenate() or stack(), or use a Variable and "
+            "variable[index].assign(value)."
+        )
+
+    def __repr__(self) -> str:
+        return f"<tg.Tensor: shape={self.shape}, dtype={self.dtype}, numpy={self._text()}>"
+
+    def __str__(self) -> str:
+        text = self._text() if isinstance(self._data, Aval) else str(self._data)
+        return f"tg.Tensor({text}, shape={self.shape}, dtype={self.dtype})"
+
+    def __reduce__(self) -> tuple:
+        return _restore, (np.array(self._values()),)  # the value travels, the record stays
+
+    def __copy__(self) -> Tensor:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> Tensor:
+        return self  # immutable: the copy is the tensor, and its gradient flows
+
+
+def _restore(data: np.ndarray) -> Tensor:
+    return Tensor(data)
