@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tests.support.orders import assert_next_gradient_is_right, numbers
 
 
 def gradient(function, x):
@@ -237,3 +238,52 @@ class TestZeroDimensional:
         for reduce in (tf.reduce_sum, tf.reduce_mean, tf.reduce_max):
             result, slope = gradient(reduce, 2.0)
             assert (result.shape, slope.shape, result, slope) == ((), (), 2.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(lambda x: tf.constant(1.5, dtype=tf.int32), id="float as int"),
+        pytest.param(lambda x: list(x[0]), id="iterate a scalar"),
+        pytest.param(lambda x: len(x[0]), id="length of a scalar"),
+        pytest.param(lambda x: float(x), id="float of a vector"),
+        pytest.param(lambda x: bool(x), id="truth of a vector"),
+        pytest.param(lambda x: x.__setitem__(0, 5.0), id="item assignment"),
+        pytest.param(lambda x: hash(x), id="hash"),
+        pytest.param(lambda x: {x: 1}, id="key of a dict"),
+        pytest.param(lambda x: x.__iadd__(None), id="augmented by None"),
+        pytest.param(lambda x: x @ tf.ones((3, 3)), id="matmul"),
+        pytest.param(lambda x: tf.reshape(x, (1.5,)), id="reshape by a float"),
+        pytest.param(lambda x: tf.reshape(x, None), id="reshape by None"),
+        pytest.param(lambda x: tf.reduce_sum(x, axis="0"), id="axis of text"),
+        pytest.param(lambda x: tf.reduce_sum(x, axis=(0, 0)), id="axis twice"),
+        pytest.param(lambda x: tf.cast(x, "nope"), id="cast"),
+        pytest.param(lambda x: tf.gather(x, 0.5), id="gather by a float"),
+        pytest.param(lambda x: tf.concat([x, tf.constant(1.0)], 0), id="concat a scalar"),
+        pytest.param(lambda x: tf.stack([x, x[0]]), id="stack two ranks"),
+        pytest.param(lambda x: tf.convert_to_tensor([x, None]), id="list with None"),
+        pytest.param(lambda x: tf.convert_to_tensor([x, x[0]]), id="list of two ranks"),
+        pytest.param(lambda x: np.add(x, "text"), id="NumPy function of text"),
+        pytest.param(lambda x: np.add(x, np.ones(3)), id="NumPy broadcast"),
+        pytest.param(lambda x: np.linalg.svd(x), id="NumPy function not recorded"),
+    ],
+)
+def test_faulty_uses_of_tensors_under_a_tape(program):
+    """4.4 and 4.5, rows on conversion, indexing and shapes: the tape goes on rightly."""
+    x = tf.constant([3.0, 4.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        before = x * x
+        with pytest.raises((TypeError, ValueError, IndexError, AttributeError)):
+            program(x)
+        y = before + x
+    assert numbers(tape.gradient(y, x)) == [7.0, 9.0]
+    assert_next_gradient_is_right()
+
+
+@pytest.mark.parametrize("index", [2**70, -(2**70), np.array([0.0])], ids=repr)
+def test_more_indices_that_are_none(index):
+    """4.5, float index and out of bounds: IndexError."""
+    with pytest.raises(IndexError):
+        _ = tf.constant([1.0, 2.0])[index]
+    assert_next_gradient_is_right()

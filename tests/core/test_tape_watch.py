@@ -297,3 +297,17 @@ class TestWarningsNameTheLine:
             with pytest.warns(tf.errors.TapeWarning) as caught:
                 tape.gradient(y, x)
         assert self.only_warning(caught).filename == __file__
+
+
+def test_watching_late_does_not_reach_back_though_another_tape_watched():
+    a, b = tf.constant(2.0), tf.constant(5.0)
+    with tf.GradientTape() as first, tf.GradientTape(persistent=True) as second:
+        first.watch(a)
+        second.watch(b)
+        y = a * b
+        second.watch(a)
+        z = y * a
+    assert second.gradient(y, a) is None
+    assert second.gradient(z, a).numpy() == 10.0
+    assert second.gradient(z, b).numpy() == 4.0
+    assert first.gradient(z, a).numpy() == 20.0

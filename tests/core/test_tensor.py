@@ -390,3 +390,8 @@ class TestPythonProtocols:
     def test_matmul(self):
         a = tf.constant([[1.0, 2.0], [3.0, 4.0]])
         assert (a @ a).numpy().tolist() == [[7.0, 10.0], [15.0, 22.0]]
+
+
+def test_truth_of_several_elements():
+    with pytest.raises(ValueError, match="where"):
+        bool(tf.constant([1.0, 2.0]))

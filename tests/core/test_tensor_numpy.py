@@ -277,3 +277,23 @@ class TestFloatingPoint:
         a = tf.constant(np.array([250], np.uint8))
         assert (a + tf.constant(np.array([10], np.uint8))).numpy().tolist() == [4]
         assert (a + 10).numpy().tolist() == [4]
+
+
+@pytest.mark.parametrize("digits", [None, 0, 1, 2, -1])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_round_keeps_so_many_digits(digits, dtype):
+    values = np.array([1.235, -0.25, 27.5, 0.35, np.inf, 115.0], dtype)
+    found = round(tf.constant(values), digits)
+    np.testing.assert_allclose(found.numpy(), np.round(values, digits or 0), rtol=1e-6)
+    assert found.dtype == dtype
+
+
+def test_round_of_integers_and_of_variables():
+    assert round(tf.constant([14, 25, -36]), -1).numpy().tolist() == [10, 20, -40]
+    assert round(tf.constant([14, 25]), 3).numpy().tolist() == [14, 25]
+    assert round(tf.Variable(2.125, dtype=tf.float64), 2).numpy() == 2.12
+
+
+def test_round_refuses_digits_that_are_no_number():
+    with pytest.raises(TypeError, match="round: ndigits must be an integer, got float"):
+        round(tf.constant(1.5), 1.0)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
-from tinygrad_cg_kernels.runtime import memory
 
 import tinygrad_cg as tf
 from tests.support import op_cases
@@ -27,6 +26,7 @@ from tinygrad_cg._function.codegen import buffers
 from tinygrad_cg._function.codegen.buffers import KEPT, LINE, SMALL, Scratch, Span, places
 from tinygrad_cg._function.codegen.executable import build
 from tinygrad_cg._function.graph.values import Graph
+from tinygrad_cg_kernels.runtime import memory
 
 FLOAT64 = np.dtype(np.float64)
 RNG = np.random.default_rng(3)

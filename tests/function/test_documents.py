@@ -10,7 +10,7 @@ from tests.project import test_documents as documents
 from tests.rules import test_nested as nested
 from tests.support.orders import custom_gradient_warnings, derivative
 
-unfused = functools.partial(tf.function, jit_compile=False)  # fused: test_function_fused
+unfused = functools.partial(tf.function, jit_compile=False)  # fused: function/test_fused
 
 ignore_bypass = pytest.mark.filterwarnings("ignore::tinygrad_cg.CustomGradientWarning")
 

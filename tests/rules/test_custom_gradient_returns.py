@@ -430,3 +430,63 @@ def test_silu_without_a_sum_is_told_the_axis():
     with pytest.raises(ValueError, match=words):
         gradient_of_beta(silu_with(lambda dbeta: dbeta))
     assert_next_gradient_is_right()
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        pytest.param(lambda dy: "text", id="str"),
+        pytest.param(lambda dy: object(), id="object"),
+        pytest.param(lambda dy: {1.0}, id="set"),
+        pytest.param(lambda dy: (entry for entry in [dy]), id="generator"),
+        pytest.param(lambda dy: abs, id="function"),
+        pytest.param(lambda dy: np.array([1.0, None], object), id="object array"),
+        pytest.param(lambda dy: np.array(["a", "b"]), id="string array"),
+        pytest.param(lambda dy: np.ones(2, np.longdouble), id="longdouble"),
+    ],
+)
+def test_what_is_no_gradient(returned):
+    """1.2, other returns: a TypeError at gradient(), whatever else leads to the input."""
+
+    @tf.custom_gradient
+    def my_fn(x):
+        return x * 2.0, returned
+
+    for function in (my_fn, lambda x: my_fn(x) + x, lambda x: my_fn(x * 3.0)):
+        with pytest.raises(TypeError):
+            gradient(function, tf.constant([1.0, 2.0]))
+        assert_next_gradient_is_right()
+
+
+@pytest.mark.parametrize(
+    ("returned", "count"),
+    [([1.0, 2.0], 2), ([[1.0, 2.0]], 2), ([[1.0], [2.0], []], 2), ([[]], 0), ((1, (2, 3)), 3)],
+)
+def test_a_list_of_numbers_is_several_gradients(returned, count):
+    """1.2: flattened, also where the input is a vector of as many elements."""
+
+    @tf.custom_gradient
+    def my_fn(x):
+        return x * 2.0, lambda dy: returned
+
+    words = f"expected to return 1 gradients, but returned {count} instead."
+    with pytest.raises(ValueError, match=words):
+        gradient(my_fn, tf.constant([1.0, 2.0]))
+    assert_next_gradient_is_right()
+
+
+def test_variable_and_narrower_dtypes_as_gradients():
+    """1.2 and decision 3: whatever holds numbers becomes a Tensor of the input's dtype."""
+    for value in (tf.Variable([5.0, 6.0]), np.array([5, 6]), tf.constant([5, 6], tf.int64)):
+
+        @tf.custom_gradient
+        def f(x, value=value):
+            return x * 2.0, lambda dy: value
+
+        x = tf.constant([1.0, 2.0])
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        slope = tape.gradient(y, x)
+        assert isinstance(slope, tf.Tensor)
+        assert (slope.dtype, numbers(slope)) == (tf.float32, [5.0, 6.0])

@@ -1,7 +1,7 @@
 """Tensor: an immutable array that can carry a record of how it was computed.
 
 Arithmetic operators and array methods are installed on it from one table, in
-``tinygrad_cg/ops/operators.py``.
+``tinygrad_cg/_ops/operators.py``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from numpy import ndarray
 
 from .levels import state
 
-if TYPE_CHECKING:  # what ops/operators.py puts on the class, from its table
-    from ..tensor_methods import TensorMethods
+if TYPE_CHECKING:  # what _ops/operators.py puts on the class, from its table
+    from .tensor_methods import TensorMethods
 else:
     TensorMethods = object
 

@@ -25,7 +25,7 @@ from .._core.tensor import ArrayLike, Tensor
 
 PACKAGE = str(__package__).partition(".")[0]
 MODULES = (
-    *("math", "linalg", "nn", "dtypes", "arrays"),
+    *("math", "linalg", "nn", "dtypes", "_spellings.arrays"),
     *("keras.ops", "keras.random", "numpy", "numpy.linalg", "numpy.random"),
 )
 WIDTH = 100
