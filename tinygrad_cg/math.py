@@ -62,7 +62,8 @@ _TABLE = """
     softplus(features, name=None) = softplus(features)
     squared_difference(x, y, name=None) = square(subtract(x, y))
         # (x - y) squared; `x` and `y` broadcast.
-    top_k(input, k=1, sorted=True, index_type=int32, name=None) = top_k(input, k, index_type)
+    top_k(input, k=1, sorted=True, index_type=int32, name=None) -> TopK
+        = top_k(input, k, index_type)
         # The `k` largest elements along the last axis, largest first, and their places; of equal
         elements the one that stands first comes first. NaN counts as larger than all else."""
 spell(globals(), _TABLE, records="math")

@@ -116,7 +116,8 @@ _TABLE = """
         # The places (int32) of the elements of `x` in their order along `axis`, or in the
         flattened tensor if it is None; equal ones stay in the order in which they stand.
     array(x, dtype=None) = convert_to_tensor(x, dtype)
-    array_split(x, indices_or_sections, axis=0) = split_at(x, indices_or_sections, axis, True)
+    array_split(x, indices_or_sections, axis=0) -> list[Tensor]
+        = split_at(x, indices_or_sections, axis, True)
         # The parts of `x` along `axis` between indices, or a number of parts, of which the first
         may be longer by one.
     average_pool(inputs, pool_size, strides=None, padding="valid", data_format=None)
@@ -200,7 +201,8 @@ _TABLE = """
     sort(x, axis=-1) = sorted_along(x, axis)
         # `x` sorted along `axis`, or flattened first if it is None; NaN counts as larger than all
         else.
-    split(x, indices_or_sections, axis=0) = split_at(x, indices_or_sections, axis)
+    split(x, indices_or_sections, axis=0) -> list[Tensor]
+        = split_at(x, indices_or_sections, axis)
         # The parts of `x` along `axis` between indices, or a number of equal ones.
     solve(a, b) = solve(a, b)
     square(x) = square(_counted(x))
@@ -218,13 +220,15 @@ _TABLE = """
         # The elements of `x` at integer `indices` along `axis`, line by line; by default of the
         flattened tensor.
     tensordot(x1, x2, axes=2) = tensordot(x1, x2, axes)
-    top_k(x, k, sorted=True) = top_k(x, k)
+    top_k(x, k, sorted=True) -> TopK
+        = top_k(x, k)
         # The `k` largest elements along the last axis, largest first, and their places (int32).
     transpose(x, axes=None) = transpose(x, axes)
-    unstack(x, num=None, axis=0) = counted(unstack(x, axis), num)
+    unstack(x, num=None, axis=0) -> list[Tensor]
+        = counted(unstack(x, axis), num)
         # The slices of `x` along `axis`, as a list, which must have `num` parts if that is given.
     var(x, axis=None, keepdims=False) = reduce_variance(_real(x), axis, keepdims)
-    where(condition, x1=None, x2=None)
+    where(condition, x1=None, x2=None) -> Tensor | Any
         = _places(condition) if neither(x1, x2) else where(condition, x1, x2)
         # `x1` where `condition` holds and `x2` elsewhere; without both, the coordinates of what
         is true, one tensor for each axis.

@@ -118,7 +118,7 @@ _TABLE = """
     array(object, dtype=None) = _as(_array(object), dtype)
         # A tensor of `object`: a number, a nested list, an array or a tensor; cast to `dtype` if
         given.
-    array_split(ary, indices_or_sections, axis=0)
+    array_split(ary, indices_or_sections, axis=0) -> list[Tensor]
         = split_at(_array(ary), indices_or_sections, axis, True)
         # The parts of `ary` along `axis` between indices, or a number of parts, of which the first
         may be longer by one; as a list.
@@ -156,7 +156,7 @@ _TABLE = """
     identity(n, dtype=None) = constant(np.identity(n, dtype))
         # The identity matrix of `n` by `n`, float64 by default.
     imag(val) = imag(_array(val))
-    isdtype(dtype, kind) = np.isdtype(np.dtype(dtype), kind)
+    isdtype(dtype, kind) -> bool = np.isdtype(np.dtype(dtype), kind)
         # Whether `dtype` is of a kind: "bool", "integral", "real floating", "numeric" ...
     linspace(start, stop, num=50, endpoint=True, *, dtype=None)
         = spaced(start, stop, num, endpoint, _spacing(start, stop, dtype))
@@ -169,8 +169,8 @@ _TABLE = """
     mean(a, axis=None, dtype=None, *, keepdims=False)
         = reduce_mean(_as(_real(a), dtype), axis, keepdims)
         # The mean of elements over axes; booleans and integers are float64 first.
-    ndim(a) = convert(a).ndim  # How many dimensions `a` has.
-    nonzero(a) = _places(_array(a))
+    ndim(a) -> int = convert(a).ndim  # How many dimensions `a` has.
+    nonzero(a) -> tuple[Tensor, ...] = _places(_array(a))
         # The coordinates of what is not 0, one tensor for each axis.
     ones(shape, dtype=None) = ones(shape, _kind(dtype, float64))
         # A tensor of ones, float64 by default.
@@ -196,12 +196,14 @@ _TABLE = """
     searchsorted(a, v, side="left", sorter=None) = _ranks(a, v, side, sorter)
         # Where each of `v` stands in the sorted `a`: before those equal to it, or with
         side="right" behind them.
-    shape(a) = tuple(convert(a).shape)  # The shape of `a`, as a tuple of integers.
-    size(a) = convert(a).size  # How many elements `a` has.
+    shape(a) -> tuple[int, ...] = tuple(convert(a).shape)
+        # The shape of `a`, as a tuple of integers.
+    size(a) -> int = convert(a).size  # How many elements `a` has.
     sort(a, axis=-1, kind=None, *, stable=None) = sorted_along(_array(a), axis)
         # `a` sorted along `axis`, or flattened first if it is None; NaN counts as larger than all
         else. `kind` and `stable` make no difference to the result.
-    split(ary, indices_or_sections, axis=0) = split_at(_array(ary), indices_or_sections, axis)
+    split(ary, indices_or_sections, axis=0) -> list[Tensor]
+        = split_at(_array(ary), indices_or_sections, axis)
         # The parts of `ary` along `axis` between indices, or a number of equal ones; as a list.
     squeeze(a, axis=None) = squeeze(_array(a), axis)
     stack(arrays, axis=0) = stack(_flat(arrays, axis)[0], axis)
@@ -219,13 +221,13 @@ _TABLE = """
         # The elements of `arr` at integer `indices` along `axis`, line by line; of the flattened
         tensor if it is None.
     tensordot(a, b, axes=2) = tensordot(*_pair(a, b), axes)
-    unstack(x, /, *, axis=0) = tuple(unstack(_array(x), axis))
+    unstack(x, /, *, axis=0) -> tuple[Tensor, ...] = tuple(unstack(_array(x), axis))
         # The slices of `x` along `axis`, as a tuple.
     var(a, axis=None, dtype=None, *, ddof=0, keepdims=False)
         = variance(_as(_real(a), dtype), axis, ddof, keepdims)
         # The mean of squared distances from the mean over axes, the sum divided by `ddof` less
         than there are elements.
-    where(condition, x=None, y=None, /)
+    where(condition, x=None, y=None, /) -> Tensor | Any
         = _places(condition) if neither(x, y) else where(condition, *_pair(x, y))
         # `x` where `condition` holds and `y` elsewhere; without both, the coordinates of what is
         true, one tensor for each axis.
