@@ -14,7 +14,7 @@ from .._core.primitive import Primitive, apply, register
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .complex import conj, imag, real
-from .define import Case, as_int, as_shape, broadcast_shapes, normalize_axes, normalize_axis
+from .define import Case, as_int, as_shape, broadcast_shapes, normalize_axes, normalize_axis, public
 from .elementwise import absolute, multiply, power
 from .reductions import euclidean_norm, reduce_max, reduce_sum
 from .shape import cast, expand_dims, reshape, squeeze, stack, swap_last, transpose
@@ -54,7 +54,7 @@ _matmul = register(
         kernel=kmatmul.matmul,
         batch=lambda params, size: params,
         core=(2, 2),
-        reference=np.matmul,
+        ufunc=np.matmul,
         samples=[Case(((2, 3), (3, 2))), Case(((2, 2, 3), (3, 1))), Case(((1, 3), (2, 3, 2)))],
     )
 )
@@ -85,12 +85,12 @@ _matvec = register(
         kernel=kmatmul.matmul,
         batch=lambda params, size: params,
         core=(2, 1),
-        reference=lambda x, y: np.matmul(x, y[..., None])[..., 0],
         samples=[Case(((2, 3), (3,))), Case(((2, 2, 3), (3,))), Case(((2, 3), (4, 3)))],
     )
 )
 
 
+@public(_matmul)
 def matmul(
     x: Any,
     y: Any,

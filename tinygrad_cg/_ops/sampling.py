@@ -17,8 +17,9 @@ from .._core.conversion import FLOAT32, FLOAT64, any_tensor, as_dtype, convert, 
 from .._core.levels import state
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
+from .comparison import equal
 from .define import as_int, as_sizes
-from .elementwise import equal, where
+from .elementwise import where
 from .shape import cast
 
 _lock = ForkLock()

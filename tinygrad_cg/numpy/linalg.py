@@ -10,8 +10,9 @@ import numpy as np
 from .._core.tensor import Tensor
 from .._ops import decompositions
 from .._ops import linear_algebra as products
+from .._ops.comparison import not_equal
 from .._ops.define import as_int
-from .._ops.elementwise import absolute, not_equal
+from .._ops.elementwise import absolute
 from .._ops.linear_algebra import matmul
 from .._ops.reductions import reduce_max, reduce_min, reduce_sum
 from .._ops.shape import broadcast_to, cast, reshape
