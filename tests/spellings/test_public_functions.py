@@ -43,7 +43,9 @@ def test_every_function_says_what_it_does(namespace):
     for name, function in public(namespace).items():
         first = (function.__doc__ or "").split("\n")[0]
         assert first, f"{namespace}.{name} has no text"
-        assert not re.search(r"(?<!\w)_[a-z]\w*\(", function.__doc__), f"{namespace}.{name}: private"
+        assert not re.search(r"(?<!\w)_[a-z]\w*\(", function.__doc__), (
+            f"{namespace}.{name}: private"
+        )
 
 
 @pytest.mark.parametrize("namespace", NAMESPACES)
