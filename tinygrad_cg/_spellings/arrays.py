@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +16,6 @@ from .._ops.sorting import one_hot as _one_hot
 from ..dtypes import float32
 from ..errors import InvalidArgumentError
 from .spell import spell
-
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
 
 
 def _listed(values: Any) -> Any:

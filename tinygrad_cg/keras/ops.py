@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +14,6 @@ from .._ops.shape import cast
 from .._rules.custom_gradient import custom_gradient
 from .._spellings.spell import Reading, spell
 from ..dtypes import float32, int32, uint32
-
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
-
 
 __all__ = [
     "convert_to_numpy",
