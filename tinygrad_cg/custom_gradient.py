@@ -21,7 +21,6 @@ from .levels import Listener, remove_listener, state
 from .max_order import limited
 from .ops.define import as_int
 from .rules import Definition, check_result
-from .sweep import track
 from .tensor import Tensor
 from .variable import Variable
 
@@ -172,7 +171,6 @@ class _Limited(_Decorated):
     def __init__(self, definition: Definition, most: int):
         super().__init__(definition)
         self.most = most
-        track()  # which sweep comes through what
 
     def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
         return super().call(limited(function, self.definition, self.most), args, kwargs)

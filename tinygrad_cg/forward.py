@@ -29,6 +29,7 @@ from .levels import (
     remove,
     state,
 )
+from .observer import run_tangents
 from .ops.creation import zeros_like
 from .ops.elementwise import add
 from .ops.shape import cast, repeat
@@ -129,7 +130,10 @@ class ForwardAccumulator(Level):
         if primitive.recipes is not None and any(one is not None for one in tangents):
             several = isinstance(out, list)
             outs = out if several else [out]
-            found = push_forward(primitive, inputs, params, out, tangents)
+            if state.observers:
+                found = run_tangents(push_forward, primitive, inputs, params, out, tangents)
+            else:
+                found = push_forward(primitive, inputs, params, out, tangents)
             for one, tangent in zip(outs, found, strict=True):
                 if tangent is not None:
                     self._hang(one, tangent)
@@ -149,8 +153,8 @@ class ForwardAccumulator(Level):
         else:
             pairs = zip(inputs, tangents, strict=True)
             targets = [None if way is None else one._data for one, way in pairs]
-            natural = transposed(
-                lambda dys: call.pull(dys, targets), outputs, tangents, call.definition
+            natural = run_tangents(
+                transposed, lambda dys: call.pull(dys, targets), outputs, tangents, call.definition
             )
         for result, tangent in zip(results, natural, strict=True):
             if tangent is not None:

@@ -190,8 +190,7 @@ class Definition:
 
     def warn(self, key: str, message: str) -> None:
         """A CustomGradientWarning at the line of the definition, once per definition and key."""
-        if state.observer is not None:
-            state.observer.noticed(self, key, message)
+        if any(observer.notice(self, key, message) for observer in state.observers):
             return
         file, line = place_of(self.function)
         key = f"{file}:{line} {self.name} {key}"
@@ -222,8 +221,7 @@ class Definition:
         if not is_alive(group):
             return
         file, line, depth = users_line()
-        if state.observer is not None:
-            state.observer.detached(self, file, line)
+        if any(observer.detach(self, file, line) for observer in state.observers):
             return
         key = f"detached {file}:{line}"
         if key not in self._warned:

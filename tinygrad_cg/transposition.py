@@ -76,7 +76,8 @@ class Transposition:
             if gradient is not None and tangent is not None
         ]
         ways = [tangent for _, tangent in pairs]
-        return differentiate(self.token, [one for one, _ in pairs], ways, self.dys)[0]
+        ones = [one for one, _ in pairs]
+        return differentiate(self.token, ones, ways, self.dys, transposes=True)[0]
 
 
 def _random(generator: np.random.Generator, aval: Any) -> Tensor:

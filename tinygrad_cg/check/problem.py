@@ -18,6 +18,7 @@ from .. import nest
 from ..convert import convert, is_differentiable, is_tensor, is_weak
 from ..forward import ForwardAccumulator
 from ..levels import Level, Listener, push, remove, remove_listener, state
+from ..observer import Observer
 from ..ops.complex import conj, real
 from ..ops.elementwise import add, multiply, square
 from ..ops.reductions import reduce_sum
@@ -57,21 +58,23 @@ class Product(NamedTuple):
         return Product(sum(values) if values else None, size, rounding)
 
 
-class Silent:
+class Silent(Observer):
     """Takes what rules would warn of, and forgets it."""
 
-    def noticed(self, definition: Definition, key: str, message: str) -> None:
-        """A rule's return was adapted, or it was not used."""
+    def notice(self, definition: Definition, kind: str, message: str) -> bool:
+        """Take the warning."""
+        return True
 
-    def detached(self, definition: Definition, file: str, line: int) -> None:
-        """A rule took values out of a tensor that is being recorded."""
+    def detach(self, definition: Definition, file: str, line: int) -> bool:
+        """Take the warning."""
+        return True
 
 
 @contextlib.contextmanager
 def watched_by(observer: Any, level: Any = None) -> Iterator[None]:
     """Rules tell `observer` instead of warning, and nothing but `level` and later ones records."""
-    before = state.observer, state.frame
-    state.observer, state.frame = observer, None
+    before = state.observers, state.frame
+    state.observers, state.frame = (observer,), None
     if level is not None:
         push(level)
     try:
@@ -81,7 +84,7 @@ def watched_by(observer: Any, level: Any = None) -> Iterator[None]:
     finally:
         if level is not None:
             remove(level)
-        state.observer, state.frame = before
+        state.observers, state.frame = before
 
 
 class _Used(dict, Listener):

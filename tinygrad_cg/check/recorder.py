@@ -19,6 +19,7 @@ from ..convert import is_tensor
 from ..custom_gradient import running_functions
 from ..errors import users_line
 from ..levels import Late, Level, Node, Token, find, state
+from ..observer import Observer
 from ..primitive import apply
 from ..rules import Definition, place_of
 from ..tensor import Tensor
@@ -116,7 +117,7 @@ class Seen:
         return inner is not None and place_of(inner) == place_of(self.function)
 
 
-class Recorder(Level):
+class Recorder(Level, Observer):
     """Sees one pass, and keeps what matters for the diagnosis."""
 
     def __init__(self, names: Sequence[str], hunting: bool = False):
@@ -190,13 +191,15 @@ class Recorder(Level):
 
     # What rules tell -------------------------------------------------------------------------
 
-    def noticed(self, definition: Definition, key: str, message: str) -> None:
-        """A rule's return was adapted, or it was not used."""
-        self.notices.append(Notice(definition, key, message))
+    def notice(self, definition: Definition, kind: str, message: str) -> bool:
+        """Keep what a rule would have warned of."""
+        self.notices.append(Notice(definition, kind, message))
+        return True
 
-    def detached(self, definition: Definition, file: str, line: int) -> None:
-        """A rule, or the function, took values out of a tensor that is being recorded."""
+    def detach(self, definition: Definition, file: str, line: int) -> bool:
+        """Keep where a rule, or the function, took values out of a tensor that is recorded."""
         self._cut("NumPy", definition, Place(file, line))
+        return True
 
     def _cut(self, what: str, definition: Definition | None = None, place: Any = None) -> None:
         if running_functions():

@@ -174,7 +174,7 @@ def _all(names: Names, wanted: frozenset[Token]) -> list[Node]:
     known = [node for node in names.of_node if node.group & wanted and node.rule is not None]
     if known:
         return known
-    return [node for token in wanted for node in live_nodes(token) if not _is_freed(node)]
+    return [node for node in live_nodes(wanted) if not _is_freed(node)]
 
 
 def _callers_names(frame: Any) -> Names:
