@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import levels
-from ..calls import Call, settle
+from .._core import levels
+from .._core.levels import Level, Node, find, next_serial, stack, state
+from .._core.primitive import Primitive, apply
+from .._core.recording import part
+from .._core.tensor import Tensor
+from .._function.tracing.trace import Trace as FunctionTrace
+from .._reverse.observer import Observer, Sweep, order_of
+from .._rules.calls import Call, settle
 from ..errors import users_line
-from ..function.trace import Trace as FunctionTrace
-from ..levels import Level, Node, find, next_serial, stack, state
-from ..observer import Observer, Sweep, order_of
-from ..primitive import Primitive, apply
-from ..recording import part
-from ..tensor import Tensor
 
 Line = tuple[str, int]
 
