@@ -26,7 +26,6 @@ from . import (
     nn,
     random,
 )
-from . import function as _package  # noqa: F401 (`function` is the decorator: see below)
 from ._core.conversion import IndexedSlices, is_tensor
 from ._core.tensor import Tensor, TensorShape
 from ._ops.creation import constant, convert_to_tensor
@@ -340,7 +339,6 @@ _LATER = {
     "show": "._pictures.picture",
     "test": "",
 }
-globals().pop("function")
 
 if TYPE_CHECKING:
     from . import debugging, keras, numpy, optimizers, test
@@ -366,4 +364,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted(__all__)

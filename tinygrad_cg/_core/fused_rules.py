@@ -12,10 +12,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from tinygrad_cg_kernels.loops.direct import refuse
-from tinygrad_cg_kernels.loops.engine import Elementwise
 
 from tinygrad_cg_kernels import elementary as kmath
+from tinygrad_cg_kernels.loops.direct import refuse
+from tinygrad_cg_kernels.loops.engine import Elementwise
 
 from .levels import Level, add_level, state
 from .recording import late_record
@@ -48,7 +48,7 @@ class _Trace(Level):
         return tensor
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Tensor:
-        from .._function.codegen.expressions import applied, module_of
+        from .._function.codegen.expressions import applied
 
         function = getattr(primitive.kernel, "function", None)
         if primitive.kind != "elementwise" or params or function in _GUARDED:
@@ -56,7 +56,7 @@ class _Trace(Level):
         aval = primitive.abstract(*[Aval(one._data.shape, one._data.dtype) for one in inputs])
         texts = [self.text(one) for one in inputs]
         text = applied(function, texts, inputs[0]._data.dtype, aval.dtype)
-        self.modules.add(module_of(function))
+        self.modules.add(function.__module__)
         name = f"t{len(self.lines)}"
         self.lines.append(f"{name} = {text}")
         return self.named(name, aval)

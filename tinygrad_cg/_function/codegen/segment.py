@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 
-from tinygrad_cg_kernels.runtime import threads
+from tinygrad_cg_kernels.runtime import generated, threads
 
 from ..fusion.nodes import TILE, Node
 from .blocks import Block, Names
@@ -132,7 +132,7 @@ class Segment:
         run = self._run()
         parts = [text.replace("NAME", name) for text, name in self.texts.items()]
         text = "\n\n\n".join([*parts, run])
-        self.source = f"{HEAD.format(modules=_modules(text) or 'math')}\n\n{text}\n"
+        self.source = f"{HEAD.format(modules=generated.import_lines(_modules(text)))}\n\n{text}\n"
         return self.source
 
     def _run(self) -> str:
@@ -254,7 +254,8 @@ class Segment:
         return self._once("\n".join(lines), "thread")
 
 
-def _modules(text: str) -> str:
+def _modules(text: str) -> list[str]:
     """The kernels' modules that a text calls functions of."""
     called = set(re.findall(r"\b([a-z]\w*)\.\w+\(", text))
-    return ", ".join(sorted(name for name in called if f"{PACKAGE}.{name}" in sys.modules))
+    known = [name.rpartition(".") for name in list(sys.modules) if name.startswith(PACKAGE)]
+    return [f"{package}.{name}" for package, _, name in known if name in called]
