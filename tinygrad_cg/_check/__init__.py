@@ -132,4 +132,4 @@ def assert_gradients(
     report = check_gradients(f, *args, order=order, modes=modes, full=full, seed=seed)
     report.raise_if_wrong()
     if not report.conclusive:
-        raise GradientError(f"\n{report}")
+        raise GradientError(f"\n{report}", function=report.name, report=report)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 from .. import nest
 from .._core.conversion import is_tensor
 from .._rules.definition import place_of
-from ..errors import is_ours
+from ..errors import GradientCountError, GradientShapeError, NotLinearError, is_ours
 from . import rewrite
 from .orders import Orders
 from .problem import product
@@ -104,80 +103,68 @@ def _errors(evidence: Evidence) -> Iterator[Finding]:
     seen_words = set()
     for (order, _, mode), error in evidence.orders.errors.items():
         words = str(error)
-        if words in seen_words or (mode == "forward" and "not linear" in words):
+        if words in seen_words or (mode == "forward" and isinstance(error, NotLinearError)):
             continue
         seen_words.add(words)
         yield _of_error(evidence, order, error, words)
 
 
 def _of_error(evidence: Evidence, order: int, error: Exception, words: str) -> Finding:
-    count = re.search(r"`([^`]+)`: grad_fn returned (\d+) \w+, .*? has (\d+) .*?\((.*?)\)", words)
-    if count:
-        return _of_count(evidence, order, *count.groups())
-    shape = re.search(
-        r"gradient (\d+) of `([^`]+)` has shape (\(.*?\)), (.*?) has shape (\(.*?\))"
-        r"(?:; to undo broadcasting, sum over axes (\[.*?\]): (.*?))? \(the rule",
-        words,
-    )
-    if shape:
-        return _of_shape(evidence, *shape.groups())
+    if isinstance(error, GradientCountError):
+        return _of_count(evidence, order, error)
+    if isinstance(error, GradientShapeError) and error.index is not None:
+        return _of_shape(evidence, error)
     frames = traceback.extract_tb(error.__traceback__)
     users = [frame for frame in frames if not is_ours(frame.filename)]
     where = f" ({_where(Place(users[-1].filename, users[-1].lineno or 0))})" if users else ""
     return Finding(f"Order {order} cannot be computed: {type(error).__name__}: {words}{where}")
 
 
-def _of_count(evidence: Evidence, order: int, name: str, got: str, of: str, names: str) -> Finding:
+def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Finding:
+    name, expected, returned = error.function, error.expected, error.returned
     seen = evidence.named(name)
     text = (
-        f"Order {order} cannot be computed: the rule of `{name}` returns {_gradients(int(got))}, "
-        f"and `{name}` has {_inputs(int(of))} ({names}). A rule returns one gradient for each "
-        "input."
+        f"Order {order} cannot be computed: the rule of `{name}` returns "
+        f"{_counted(returned, 'gradient')}, and `{name}` has {_counted(expected, 'input')} "
+        f"({', '.join(error.names)}). A rule returns one gradient for each input."
     )
     if seen is None:
         return Finding(text)
-    if seen.parent is not None and int(got) > int(of):
+    if seen.parent is not None and returned > expected:
         outer = seen.parent
         text += (
             f" The derivative by the upstream gradient is no business of `{name}`: what the rule "
             f"of `{outer.name}` multiplies it with is differentiated as it stands. A second "
             f"gradient would need a second argument of `{name}`."
         )
-        code = rewrite.fewer_gradients(evidence.root(seen).function, name, int(of))
+        code = rewrite.fewer_gradients(evidence.root(seen).function, name, expected)
         return _written(text, code)
     if any(is_tensor(leaf) for leaf in nest.flatten(seen.kwargs)):
         text += (
             " Tensors passed by keyword are inputs like any others, after those by position: "
             "return a gradient for each of them, too."
         )
-    elif int(got) < int(of):
+    elif returned < expected:
         text += " Numbers passed by position count: return None for those that have no gradient."
     return Finding(text)
 
 
-def _of_shape(
-    evidence: Evidence,
-    place: str,
-    name: str,
-    shape: str,
-    label: str,
-    wanted: str,
-    axes: str | None,
-    call: str | None,
-) -> Finding:
+def _of_shape(evidence: Evidence, error: GradientShapeError) -> Finding:
+    name, label = error.function, error.label
     text = (
-        f"The rule of `{name}` returns a gradient of shape {shape} for {label}, which has shape "
-        f"{wanted}."
+        f"The rule of `{name}` returns a gradient of shape {error.returned} for {label}, which "
+        f"has shape {error.expected}."
     )
     seen = evidence.named(name)
-    if axes is None or call is None or seen is None:
+    if not error.remedy or seen is None:
         return Finding(f"{text} A gradient has the shape of its input.")
     text += (
         f" The operation broadcasts {label}, so each of its elements is used several times: the "
-        f"gradient is the sum over these uses, over axes {axes}."
+        f"gradient is the sum over these uses, over axes {error.axes}."
     )
     function = evidence.root(seen).function
-    return _written(text, rewrite.wrapped_gradient(function, name, int(place), call))
+    code = rewrite.wrapped_gradient(function, name, error.index or 0, error.remedy)
+    return _written(text, code)
 
 
 # What is lost --------------------------------------------------------------------------------
@@ -457,7 +444,7 @@ def _remarks(evidence: Evidence) -> Iterator[Finding]:
             )
     for recorder in evidence.orders.recorders.values():
         for notice in recorder.notices:
-            if notice.key.startswith(("scalar", "dtype")):
+            if notice.kind in ("scalar", "dtype"):
                 yield Finding(f"{notice.message[0].upper()}{notice.message[1:]}.", remark=True)
     for row in evidence.orders.inaccurate:
         yield Finding(
@@ -512,12 +499,8 @@ def _and(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
-def _gradients(count: int) -> str:
-    return f"{count} gradient" + "s" * (count != 1)
-
-
-def _inputs(count: int) -> str:
-    return f"{count} input" + "s" * (count != 1)
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" + "s" * (count != 1)
 
 
 def _where(place: Place) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import NotLinearError
 from .problem import Problem, Product, complex_product, moved, product, total
 from .recorder import Recorder
 from .reference import LINEARITY, Reference
@@ -330,7 +331,7 @@ class Orders:
     def _forward_failed(self, order: int, error: Exception) -> None:
         self.errors[order, "x", "forward"] = error
         verdict = FAILED
-        if "not linear" in str(error):  # or so much rounded that it looks so
+        if isinstance(error, NotLinearError):  # or so much rounded that it looks so
             verdict = INCONCLUSIVE if self._linear else NOT_LINEAR
         for source in self.problem.sources:
             words = f"{type(error).__name__}: {error}"
@@ -466,7 +467,7 @@ class Orders:
         if any("reverse" in key for key in self.errors):
             return
         notices = [notice for one in self.recorders.values() for notice in one.notices]
-        adapted = [one.message for one in notices if one.key.startswith(("scalar", "dtype"))]
+        adapted = [one.message for one in notices if one.kind in ("scalar", "dtype")]
         detail = adapted[0] if adapted else ""
         self.properties.append(Property("shapes and dtypes fit", None if adapted else True, detail))
 

@@ -54,7 +54,7 @@ class Notice(NamedTuple):
     """What a rule would have warned of."""
 
     definition: Definition
-    key: str
+    kind: str
     message: str
 
 

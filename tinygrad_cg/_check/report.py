@@ -78,7 +78,7 @@ class GradientReport:
     def raise_if_wrong(self) -> GradientReport:
         """The report itself; a `GradientError`, which shows it, if anything is false."""
         if not self.ok:
-            raise GradientError(f"\n{self}")
+            raise GradientError(f"\n{self}", function=self.name, report=self)
         return self
 
     def summary(self) -> str:

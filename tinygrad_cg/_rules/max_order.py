@@ -22,7 +22,7 @@ from .._core.tensor import Tensor
 from .._reverse.variable import Variable
 from ..errors import DerivativeOrderError
 from .calls import Lifted, settle
-from .definition import Definition
+from .definition import Definition, place_of
 
 
 def limited(function: Callable[..., Any], definition: Definition, most: int) -> Callable[..., Any]:
@@ -137,7 +137,11 @@ class Limit(Listener):
                 f"`{self.definition.name}`: the derivative of order {order} was asked for, its "
                 f"rule is for orders up to max_order={self.most} ({self.definition.where()}). "
                 "Watch only what you differentiate by, or write a rule that is right to this "
-                "order and raise max_order"
+                "order and raise max_order",
+                function=self.definition.name,
+                line=place_of(self.definition.function),
+                order=order,
+                max_order=self.most,
             )
 
     # Variables -------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ from .._ops.elementwise import absolute, add, greater, multiply
 from .._ops.reductions import reduce_sum
 from .._ops.shape import cast
 from .._reverse.sweep import differentiate
-from .._rules.definition import Definition
+from .._rules.definition import Definition, place_of
+from ..errors import NotLinearError
 from .batching import whole
 
 
@@ -144,10 +145,12 @@ def _is_transpose(
 
 
 def _refuse(definition: Definition) -> NoReturn:
-    raise TypeError(
+    raise NotLinearError(
         f"forward mode: the rule of `{definition.name}` is not linear in its upstream gradient, so "
         "it has no transpose, and there is no tangent: use reverse mode, or a linear rule "
-        f"({definition.where()})"
+        f"({definition.where()})",
+        function=definition.name,
+        line=place_of(definition.function),
     )
 
 
