@@ -20,7 +20,7 @@ from tests.support.composites import FAKE, POINT, TRUE, log1pexp
 from tests.support.op_cases import examples, first_gradients, names
 from tests.support.orders import assert_clean_state, gradient, gradient_function, second_gradient
 from tinygrad_cg._core.levels import state
-from tinygrad_cg.debugging.folding import Repeat, fold
+from tinygrad_cg._debugging.repeats import Repeat, collapse_repeats
 
 trace = tf.debugging.trace
 
@@ -290,17 +290,17 @@ def expanded(items):
 
 @given(st.lists(st.integers(0, 3), max_size=60))
 def test_folding_loses_nothing(sequence):
-    assert list(expanded(fold(sequence))) == sequence
+    assert list(expanded(collapse_repeats(sequence))) == sequence
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=6, unique=True), st.integers(2, 50))
 def test_repeats_are_folded(part, count):
-    assert fold([9, *part * count, 8]) == [9, Repeat(tuple(part), count), 8]
+    assert collapse_repeats([9, *part * count, 8]) == [9, Repeat(tuple(part), count), 8]
 
 
 def test_repeats_of_repeats_are_folded():
     inner = [0, *[1, 2] * 3]
-    assert fold(inner * 4) == [Repeat((0, Repeat((1, 2), 3)), 4)]
+    assert collapse_repeats(inner * 4) == [Repeat((0, Repeat((1, 2), 3)), 4)]
 
 
 def chain(count):

@@ -15,9 +15,19 @@ from ..errors import GradientCountError, GradientShapeError, NotLinearError, is_
 from . import rewrite
 from .orders import Orders
 from .problem import product
-from .recorder import Bad, Cut, Place, Recorder, Seen, closed_over
+from .recorder import Bad, Cut, Recorder, Seen, SourceLine, closed_over
 from .report import Finding, RuleReport, number
-from .verdicts import BYPASSED, DETACHED, FAILED, INCONCLUSIVE, KINK, NOT_FINITE, TRUE, WRONG, Row
+from .verdicts import (
+    BYPASSED,
+    DETACHED,
+    FAILED,
+    INCONCLUSIVE,
+    KINK,
+    NOT_FINITE,
+    TRUE,
+    WRONG,
+    DerivativeRow,
+)
 
 
 class Evidence:
@@ -47,7 +57,7 @@ class Evidence:
                         row.verdict = BYPASSED
                         row.detail = f"the rule of `{seen.name}` was not used"
 
-    def _why(self, row: Row) -> bool:
+    def _why(self, row: DerivativeRow) -> bool:
         if row.path == "upstream":
             return False
         if any(cut.order <= row.order for cut in self.cuts):
@@ -116,7 +126,7 @@ def _of_error(evidence: Evidence, order: int, error: Exception, words: str) -> F
         return _of_shape(evidence, error)
     frames = traceback.extract_tb(error.__traceback__)
     users = [frame for frame in frames if not is_ours(frame.filename)]
-    where = f" ({_where(Place(users[-1].filename, users[-1].lineno or 0))})" if users else ""
+    where = f" ({_where(SourceLine(users[-1].filename, users[-1].lineno or 0))})" if users else ""
     return Finding(f"Order {order} cannot be computed: {type(error).__name__}: {words}{where}")
 
 
@@ -194,7 +204,7 @@ def _captures(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _of_gradient_function(
-    evidence: Evidence, seen: Seen, names: list[str], false: list[Row]
+    evidence: Evidence, seen: Seen, names: list[str], false: list[DerivativeRow]
 ) -> Finding:
     upstream = seen.names[0] if seen.names else "dy"
     text = (
@@ -207,7 +217,9 @@ def _of_gradient_function(
     return _written(text, rewrite.plain_rule(evidence.root(seen).function, seen.name))
 
 
-def _of_captured(evidence: Evidence, seen: Seen, names: list[str], false: list[Row]) -> Finding:
+def _of_captured(
+    evidence: Evidence, seen: Seen, names: list[str], false: list[DerivativeRow]
+) -> Finding:
     name = _own_name(seen, names[0])
     text = (
         f"`{seen.name}` depends on {_and(names)} not only through its arguments "
@@ -231,7 +243,7 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
     if not false:
         return
     first = min(row.order for row in false)
-    explained: set[Place] = set()
+    explained: set[SourceLine] = set()
     for cut in evidence.cuts:
         rows = [row for row in false if row.order >= cut.order]
         if rows and cut.place not in explained:
@@ -252,7 +264,7 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
     yield Finding(f"{text} {_expected(evidence, false)}")
 
 
-def _of_cut(evidence: Evidence, cut: Cut, rows: list[Row]) -> Finding:
+def _of_cut(evidence: Evidence, cut: Cut, rows: list[DerivativeRow]) -> Finding:
     name = cut.definition.name if cut.definition else evidence.orders.problem.name
     of_rule = any(seen.definition is cut.definition for seen in evidence.calls)
     whose = f"The rule of `{name}`" if of_rule else f"`{name}`"
@@ -374,14 +386,15 @@ def _wrong(evidence: Evidence, rules: Sequence[RuleReport]) -> Iterator[Finding]
     elif order > 1:
         inner = [seen for seen in evidence.calls if seen.order == order]
         if inner:
+            name, where = inner[-1].name, SourceLine(*place_of(inner[-1].function))
             text += (
-                f" The rule of `{inner[-1].name}` ({_where(Place(*place_of(inner[-1].function)))}) "
-                f"serves this order: it must be the derivative of what `{inner[-1].name}` returns."
+                f" The rule of `{name}` ({_where(where)}) serves this order: it must be the "
+                f"derivative of what `{name}` returns."
             )
     yield Finding(f"{text} {hint}".strip())
 
 
-def _factor(rows: list[Row]) -> str:
+def _factor(rows: list[DerivativeRow]) -> str:
     ratios = [
         (row.value or 0.0) / row.reference
         for row in rows
@@ -474,7 +487,7 @@ def _written(text: str, code: str | None) -> Finding:
 # Words ---------------------------------------------------------------------------------------
 
 
-def _expected(evidence: Evidence, rows: Sequence[Row]) -> str:
+def _expected(evidence: Evidence, rows: Sequence[DerivativeRow]) -> str:
     """One of several false rows, of the lowest order; both paths together if one is missing."""
     rows = [row for row in rows if row.verdict != FAILED and not math.isnan(row.reference)]
     if not rows:
@@ -491,7 +504,7 @@ def _expected(evidence: Evidence, rows: Sequence[Row]) -> str:
     return f"For order {row.order}{what}{by}: expected {_pair(row)}."
 
 
-def _pair(row: Row) -> str:
+def _pair(row: DerivativeRow) -> str:
     return f"{number(row.reference)}, got {number(row.value)}"
 
 
@@ -503,5 +516,5 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" + "s" * (count != 1)
 
 
-def _where(place: Place) -> str:
+def _where(place: SourceLine) -> str:
     return f"{Path(place.file).name}:{place.line}"

@@ -32,7 +32,7 @@ from .recorder import Rough
 Point = list[np.ndarray]  # the value of each source
 
 
-class Source(NamedTuple):
+class Primal(NamedTuple):
     """What is differentiated by: a leaf of the arguments, or a Variable that f `captured`."""
 
     name: str
@@ -95,7 +95,7 @@ class _Used(dict, Listener):
             self[id(variable)] = variable
 
 
-class Problem:
+class CheckedFunction:
     """A function at a point: its sources, fixed weights and directions, and its derivatives."""
 
     def __init__(self, f: Callable[..., Any], args: Sequence, kwargs: dict, seed: int, order: int):
@@ -125,7 +125,7 @@ class Problem:
 
     # The sources -----------------------------------------------------------------------------
 
-    def _argument_sources(self, args: Sequence, kwargs: dict) -> list[Source]:
+    def _argument_sources(self, args: Sequence, kwargs: dict) -> list[Primal]:
         roots = [(i, value) for i, value in enumerate(args)]
         paths = [(root, path) for root, value in roots for path, _ in nest.flatten_paths(value)]
         names = [*self.definition.input_names(paths)]
@@ -136,15 +136,15 @@ class Problem:
             if isinstance(leaf, Variable):
                 if is_differentiable(leaf._data.dtype):
                     self.places.append(place)
-                    sources.append(Source(name, np.array(leaf._data), leaf))
+                    sources.append(Primal(name, np.array(leaf._data), leaf))
             elif is_tensor(leaf) or is_weak(leaf) or isinstance(leaf, np.ndarray):
                 array = np.array(convert(leaf)._values())
                 if is_differentiable(array.dtype):
                     self.places.append(place)
-                    sources.append(Source(name, array, None))
+                    sources.append(Primal(name, array, None))
         return sources
 
-    def _captured_variables(self) -> list[Source]:
+    def _captured_variables(self) -> list[Primal]:
         """The Variables that the function reads, which it was not given."""
         used = _Used()
         state.listeners.append(used)
@@ -156,7 +156,7 @@ class Problem:
         for source in self.sources:
             used.pop(id(source.variable), None)
         variables = sorted(used.values(), key=lambda variable: variable._serial)
-        return [Source(one.name, np.array(one._data), one, True) for one in variables]
+        return [Primal(one.name, np.array(one._data), one, True) for one in variables]
 
     def _nested(self, tensors: Sequence) -> tuple[list, dict]:
         leaves = list(self.leaves)

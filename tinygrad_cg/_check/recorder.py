@@ -31,7 +31,7 @@ EXACT = (  # what computes nothing that must be rounded; rules compare with resu
 CUTS = ("stop_gradient", "round", "floor", "ceil", "sign")  # they end a derivative
 
 
-class Place(NamedTuple):
+class SourceLine(NamedTuple):
     """A line of a file."""
 
     file: str
@@ -46,7 +46,7 @@ class Cut(NamedTuple):
 
     what: str
     definition: Definition | None
-    place: Place
+    place: SourceLine
     order: int
 
 
@@ -65,7 +65,7 @@ class Bad(NamedTuple):
     operation: str
     operands: tuple[str, ...]
     definition: Definition | None
-    place: Place
+    place: SourceLine
 
 
 @dataclass
@@ -198,7 +198,7 @@ class Recorder(Level, Observer):
 
     def detach(self, definition: Definition, file: str, line: int) -> bool:
         """Keep where a rule, or the function, took values out of a tensor that is recorded."""
-        self._cut("NumPy", definition, Place(file, line))
+        self._cut("NumPy", definition, SourceLine(file, line))
         return True
 
     def _cut(self, what: str, definition: Definition | None = None, place: Any = None) -> None:
@@ -208,7 +208,7 @@ class Recorder(Level, Observer):
         order = 1 if running is None else running.order + 1
         if definition is None:
             definition = None if running is None else running.definition
-        place = place or Place(*users_line()[:2])
+        place = place or SourceLine(*users_line()[:2])
         cut = Cut(what, definition, place, order)
         if all((one.what, one.place) != (what, place) for one in self.cuts):
             self.cuts.append(cut)
@@ -237,7 +237,7 @@ class Recorder(Level, Observer):
                 primitive.name,
                 tuple(_example(array, is_nan) for array in operands),
                 None if running is None else running.definition,
-                Place(*users_line()[:2]),
+                SourceLine(*users_line()[:2]),
             )
         )
 

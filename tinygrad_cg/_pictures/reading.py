@@ -26,7 +26,7 @@ from .._rules.user_ops import _Use
 from .._tape.tape import GradientTape
 from .._transforms.forward import _no_rule
 from ..module import Module
-from .sketch import Frame, Item
+from .sketch import Item, Region
 
 ELEMENTS, DEPTH = 100, 3  # larger and deeper containers are not searched for names
 
@@ -54,7 +54,7 @@ def live_nodes(tokens: Iterable[Token]) -> list[Node]:
     return [one for one in get_referrers(*groups) if type(one) is Node and one.rule is not _no_rule]
 
 
-class Names:
+class UserNames:
     """The user's names for tensors and tapes: in the picture each has the first that is found."""
 
     def __init__(self, spaces: Iterable[Mapping[str, Any]]):
@@ -86,7 +86,9 @@ class Names:
 class Reading:
     """One walk from the roots back along their operands, for all tapes or only `wanted`."""
 
-    def __init__(self, roots: Iterable[Node], names: Names, wanted: frozenset[Token] = frozenset()):
+    def __init__(
+        self, roots: Iterable[Node], names: UserNames, wanted: frozenset[Token] = frozenset()
+    ):
         self.names = names
         self.wanted = wanted
         self.operands: dict[Node, list[Node]] = {}
@@ -221,13 +223,13 @@ class Reading:
         for frame in self.frames if None not in orders.values() else ():
             frame.order = 1 + max(item.order or 0 for item in frame.items)
 
-    def _frames(self) -> list[Frame]:
+    def _frames(self) -> list[Region]:
         found: list[list[Item]] = [[] for _ in self.tokens]
         for item in self.items.values():
             for number in item.tapes:
                 found[number].append(item)
         return [
-            Frame("tape", self._name(token), frozenset(items))
+            Region("tape", self._name(token), frozenset(items))
             for token, items in zip(self.tokens, found, strict=True)
         ]
 
