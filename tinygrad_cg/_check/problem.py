@@ -23,6 +23,7 @@ from .._ops.complex import conj, real
 from .._ops.elementwise import add, multiply, square
 from .._ops.reductions import reduce_sum
 from .._ops.shape import cast
+from .._reverse.observer import Observer
 from .._reverse.variable import Variable
 from .._rules.definition import Definition
 from .._tape.tape import GradientTape
@@ -32,7 +33,7 @@ from .recorder import Rough
 Point = list[np.ndarray]  # the value of each source
 
 
-class Source(NamedTuple):
+class Primal(NamedTuple):
     """What is differentiated by: a leaf of the arguments, or a Variable that f `captured`."""
 
     name: str
@@ -58,21 +59,23 @@ class Product(NamedTuple):
         return Product(sum(values) if values else None, size, rounding)
 
 
-class Silent:
+class Silent(Observer):
     """Takes what rules would warn of, and forgets it."""
 
-    def noticed(self, definition: Definition, key: str, message: str) -> None:
-        """A rule's return was adapted, or it was not used."""
+    def notice(self, definition: Definition, kind: str, message: str) -> bool:
+        """Take the warning."""
+        return True
 
-    def detached(self, definition: Definition, file: str, line: int) -> None:
-        """A rule took values out of a tensor that is being recorded."""
+    def detach(self, definition: Definition, file: str, line: int) -> bool:
+        """Take the warning."""
+        return True
 
 
 @contextlib.contextmanager
 def watched_by(observer: Any, level: Any = None) -> Iterator[None]:
     """Rules tell `observer` instead of warning, and nothing but `level` and later ones records."""
-    before = state.observer, state.frame
-    state.observer, state.frame = observer, None
+    before = state.observers, state.frame
+    state.observers, state.frame = (observer,), None
     if level is not None:
         push(level)
     try:
@@ -82,7 +85,7 @@ def watched_by(observer: Any, level: Any = None) -> Iterator[None]:
     finally:
         if level is not None:
             remove(level)
-        state.observer, state.frame = before
+        state.observers, state.frame = before
 
 
 class _Used(dict, Listener):
@@ -93,7 +96,7 @@ class _Used(dict, Listener):
             self[id(variable)] = variable
 
 
-class Problem:
+class CheckedFunction:
     """A function at a point: its sources, fixed weights and directions, and its derivatives."""
 
     def __init__(self, f: Callable[..., Any], args: Sequence, kwargs: dict, seed: int, order: int):
@@ -123,7 +126,7 @@ class Problem:
 
     # The sources -----------------------------------------------------------------------------
 
-    def _argument_sources(self, args: Sequence, kwargs: dict) -> list[Source]:
+    def _argument_sources(self, args: Sequence, kwargs: dict) -> list[Primal]:
         roots = [(i, value) for i, value in enumerate(args)]
         paths = [(root, path) for root, value in roots for path, _ in nest.flatten_paths(value)]
         names = [*self.definition.input_names(paths)]
@@ -134,15 +137,15 @@ class Problem:
             if isinstance(leaf, Variable):
                 if is_differentiable(leaf._data.dtype):
                     self.places.append(place)
-                    sources.append(Source(name, np.array(leaf._data), leaf))
+                    sources.append(Primal(name, np.array(leaf._data), leaf))
             elif is_tensor(leaf) or is_weak(leaf) or isinstance(leaf, np.ndarray):
                 array = np.array(convert(leaf)._values())
                 if is_differentiable(array.dtype):
                     self.places.append(place)
-                    sources.append(Source(name, array, None))
+                    sources.append(Primal(name, array, None))
         return sources
 
-    def _captured_variables(self) -> list[Source]:
+    def _captured_variables(self) -> list[Primal]:
         """The Variables that the function reads, which it was not given."""
         used = _Used()
         state.listeners.append(used)
@@ -154,7 +157,7 @@ class Problem:
         for source in self.sources:
             used.pop(id(source.variable), None)
         variables = sorted(used.values(), key=lambda variable: variable._serial)
-        return [Source(one.name, np.array(one._data), one, True) for one in variables]
+        return [Primal(one.name, np.array(one._data), one, True) for one in variables]
 
     def _nested(self, tensors: Sequence) -> tuple[list, dict]:
         leaves = list(self.leaves)

@@ -19,6 +19,7 @@ from .._core.kinds import is_inexact
 from .._core.levels import Late, Level, Node, Token, find, state
 from .._core.primitive import apply
 from .._core.tensor import Tensor
+from .._reverse.observer import Observer
 from .._rules.calls import settle
 from .._rules.custom_gradient import running_functions
 from .._rules.definition import Definition, place_of
@@ -31,7 +32,7 @@ EXACT = (  # what computes nothing that must be rounded; rules compare with resu
 CUTS = ("stop_gradient", "round", "floor", "ceil", "sign")  # they end a derivative
 
 
-class Place(NamedTuple):
+class SourceLine(NamedTuple):
     """A line of a file."""
 
     file: str
@@ -46,7 +47,7 @@ class Cut(NamedTuple):
 
     what: str
     definition: Definition | None
-    place: Place
+    place: SourceLine
     order: int
 
 
@@ -54,7 +55,7 @@ class Notice(NamedTuple):
     """What a rule would have warned of."""
 
     definition: Definition
-    key: str
+    kind: str
     message: str
 
 
@@ -65,7 +66,7 @@ class Bad(NamedTuple):
     operation: str
     operands: tuple[str, ...]
     definition: Definition | None
-    place: Place
+    place: SourceLine
 
 
 @dataclass
@@ -117,7 +118,7 @@ class Seen:
         return inner is not None and place_of(inner) == place_of(self.function)
 
 
-class Recorder(Level):
+class Recorder(Level, Observer):
     """Sees one pass, and keeps what matters for the diagnosis."""
 
     def __init__(self, names: Sequence[str], hunting: bool = False):
@@ -191,13 +192,15 @@ class Recorder(Level):
 
     # What rules tell -------------------------------------------------------------------------
 
-    def noticed(self, definition: Definition, key: str, message: str) -> None:
-        """A rule's return was adapted, or it was not used."""
-        self.notices.append(Notice(definition, key, message))
+    def notice(self, definition: Definition, kind: str, message: str) -> bool:
+        """Keep what a rule would have warned of."""
+        self.notices.append(Notice(definition, kind, message))
+        return True
 
-    def detached(self, definition: Definition, file: str, line: int) -> None:
-        """A rule, or the function, took values out of a tensor that is being recorded."""
-        self._cut("NumPy", definition, Place(file, line))
+    def detach(self, definition: Definition, file: str, line: int) -> bool:
+        """Keep where a rule, or the function, took values out of a tensor that is recorded."""
+        self._cut("NumPy", definition, SourceLine(file, line))
+        return True
 
     def _cut(self, what: str, definition: Definition | None = None, place: Any = None) -> None:
         if running_functions():
@@ -206,7 +209,7 @@ class Recorder(Level):
         order = 1 if running is None else running.order + 1
         if definition is None:
             definition = None if running is None else running.definition
-        place = place or Place(*users_line()[:2])
+        place = place or SourceLine(*users_line()[:2])
         cut = Cut(what, definition, place, order)
         if all((one.what, one.place) != (what, place) for one in self.cuts):
             self.cuts.append(cut)
@@ -235,7 +238,7 @@ class Recorder(Level):
                 primitive.name,
                 tuple(_example(array, is_nan) for array in operands),
                 None if running is None else running.definition,
-                Place(*users_line()[:2]),
+                SourceLine(*users_line()[:2]),
             )
         )
 

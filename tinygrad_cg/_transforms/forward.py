@@ -24,6 +24,7 @@ from .._ops.creation import zeros_like
 from .._ops.elementwise import add
 from .._ops.shape import cast, repeat
 from .._reverse.arguments import UnconnectedGradients, wants_zeros
+from .._reverse.observer import run_tangents
 from .._rules.calls import Call, Lifted, settle
 from ..errors import TapeWarning, warn
 from .transposition import transposed
@@ -121,7 +122,10 @@ class ForwardAccumulator(Level):
         if primitive.recipes is not None and any(one is not None for one in tangents):
             several = isinstance(out, list)
             outs = out if several else [out]
-            found = push_forward(primitive, inputs, params, out, tangents)
+            if state.observers:
+                found = run_tangents(push_forward, primitive, inputs, params, out, tangents)
+            else:
+                found = push_forward(primitive, inputs, params, out, tangents)
             for one, tangent in zip(outs, found, strict=True):
                 if tangent is not None:
                     self._hang(one, tangent)
@@ -141,8 +145,8 @@ class ForwardAccumulator(Level):
         else:
             pairs = zip(inputs, tangents, strict=True)
             targets = [None if way is None else one._data for one, way in pairs]
-            natural = transposed(
-                lambda dys: call.pull(dys, targets), outputs, tangents, call.definition
+            natural = run_tangents(
+                transposed, lambda dys: call.pull(dys, targets), outputs, tangents, call.definition
             )
         for result, tangent in zip(results, natural, strict=True):
             if tangent is not None:

@@ -21,7 +21,8 @@ from .._ops.elementwise import absolute, add, multiply
 from .._ops.reductions import reduce_sum
 from .._ops.shape import cast
 from .._reverse.sweep import differentiate
-from .._rules.definition import Definition
+from .._rules.definition import Definition, place_of
+from ..errors import NotLinearError
 from .batching import whole
 
 
@@ -78,7 +79,8 @@ class Transposition:
             if gradient is not None and tangent is not None
         ]
         ways = [tangent for _, tangent in pairs]
-        return differentiate(self.token, [one for one, _ in pairs], ways, self.dys)[0]
+        ones = [one for one, _ in pairs]
+        return differentiate(self.token, ones, ways, self.dys, transposes=True)[0]
 
 
 def _random(generator: np.random.Generator, aval: Any) -> Tensor:
@@ -145,10 +147,12 @@ def _is_transpose(
 
 
 def _refuse(definition: Definition) -> NoReturn:
-    raise TypeError(
+    raise NotLinearError(
         f"forward mode: the rule of `{definition.name}` is not linear in its upstream gradient, so "
         "it has no transpose, and there is no tangent: use reverse mode, or a linear rule "
-        f"({definition.where()})"
+        f"({definition.where()})",
+        function=definition.name,
+        line=place_of(definition.function),
     )
 
 

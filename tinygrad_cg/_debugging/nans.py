@@ -89,7 +89,7 @@ def _refuse(site: Site, what: str, question: Any, inputs: Sequence, outputs: Seq
         f"Detected Infinity or NaN in output {number} of eagerly-executed op "
         f'"{site.name}" (# of outputs: {len(outputs)})'
     )
-    raise NonFiniteError("\n".join(lines))
+    raise NonFiniteError("\n".join(lines), function=site.name, line=site.line, order=site.order)
 
 
 def inputs_of(inputs: Sequence) -> list:
