@@ -7,6 +7,8 @@ from numpy.testing import assert_allclose
 import tinygrad_cg as tf
 from tests.support.orders import assert_nothing_is_kept_alive, derivative, gradient_function
 
+pytestmark = pytest.mark.quick
+
 WAY = tf.constant([0.3, -1.2])
 POINT = tf.constant([0.7, 1.9])
 OrderError = tf.errors.DerivativeOrderError
