@@ -142,3 +142,10 @@ def test_a_trace_that_fails_leaves_no_level():
     assert state.frame is None
     assert fused_rules._source(folded, ("dy", "x"), np.dtype(np.float64)) is None
     assert state.frame is None
+
+
+def test_a_trace_restores_the_frame_around_it():
+    with tf.GradientTape():
+        inside = state.frame
+        fused_rules._source(OPS["tanh"].vjp[0], ("dy", "out"), np.dtype(np.float64))
+        assert state.frame is inside

@@ -77,13 +77,14 @@ def _source(rule: Callable, names: tuple[str, ...], dtype: np.dtype) -> str | No
     """The text of `rule` as a function of scalars; None if one kernel is not to be had by it."""
     trace = _Trace()
     operands = [trace.named(name, Aval((), dtype)) for name in names]
+    around = state.frame
     state.frame = add_level(None, trace)
     try:
         result = rule(*operands)
     except _NotElementwise:
         return None
     finally:
-        state.frame = None
+        state.frame = around
     if len(trace.lines) < 2 or type(result) is not Tensor or id(result) not in trace.names:
         return None
     lines = [*trace.lines, f"return {trace.text(result)}"]
