@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import THREADS
-from tinygrad_cg.registry import OPS
+from tinygrad_cg.primitive import OPS
 from tinygrad_cg.tour.text import table
 from tinygrad_cg.tour.timing import medians
 

@@ -17,9 +17,9 @@ from tests.op_cases import (
     is_elementwise,
     second_gradients,
 )
-from tinygrad_cg.registry import OPS
+from tinygrad_cg.primitive import OPS
 
-NAMES = [name for name in OPS if OPS[name].recipes is not None]
+NAMES = [name for name in OPS if OPS[name].rules is not None]
 
 
 class Fault(NamedTuple):

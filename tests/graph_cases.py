@@ -9,7 +9,7 @@ import numpy as np
 
 from tinygrad_cg.function.graph import Graph, Part, Value, constant, operation
 from tinygrad_cg.function.interpret import interpreter
-from tinygrad_cg.registry import OPS
+from tinygrad_cg.primitive import OPS
 from tinygrad_cg.tensor import Aval
 
 FLOAT64 = np.dtype(np.float64)

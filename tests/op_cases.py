@@ -11,8 +11,7 @@ import numpy as np
 import tinygrad_cg as tf
 from tinygrad_cg.ops import complex as complex_ops
 from tinygrad_cg.ops import define, elementwise, shape, special, trigonometric
-from tinygrad_cg.primitive import Primitive
-from tinygrad_cg.registry import OPS
+from tinygrad_cg.primitive import OPS, Primitive
 from tinygrad_cg.tensor import Aval
 
 ELEMENTWISE_SHAPES = {
@@ -116,7 +115,7 @@ def elementwise_example(
     operands = []
     for domain, sizes, rule in zip(domains, shapes, rules, strict=True):
         operand = _draw(rng, domain, sizes)
-        if rule is None and primitive.recipes is not None:  # a condition
+        if rule is None and primitive.rules is not None:  # a condition
             operand = operand > (domain.low + domain.high) / 2
         operands.append(operand)
     chosen = choices[0] if params is None else params

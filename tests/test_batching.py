@@ -10,7 +10,7 @@ from tests.orders import assert_clean_state, numbers
 from tinygrad_cg.autodiff import ForwardAccumulator
 from tinygrad_cg.batching import vmap
 from tinygrad_cg.levels import state
-from tinygrad_cg.registry import OPS
+from tinygrad_cg.primitive import OPS
 
 X = np.random.default_rng(0).normal(size=(4, 3))
 W = np.array([0.5, -1.0, 2.0])

@@ -18,7 +18,7 @@ from tinygrad_cg.function import buffers
 from tinygrad_cg.function.buffers import KEPT, LINE, SMALL, Scratch, Span, places
 from tinygrad_cg.function.graph import Graph
 from tinygrad_cg.function.program import build
-from tinygrad_cg.registry import OPS
+from tinygrad_cg.primitive import OPS
 from tinygrad_cg_kernels import memory
 
 FLOAT64 = np.dtype(np.float64)

@@ -14,7 +14,7 @@ from tests import test_nested as nested
 from tests.composites import FAKE, POINT, TRUE
 from tests.op_cases import examples, generator, is_elementwise, names
 from tests.test_function_spellings import COMPOSITES
-from tinygrad_cg.registry import OPS
+from tinygrad_cg.primitive import OPS
 from tinygrad_cg_kernels import generated
 
 pytestmark = pytest.mark.filterwarnings("ignore::tinygrad_cg.CustomGradientWarning")
@@ -52,7 +52,7 @@ def limit(tolerance, dtype):
 def of_example(example):
     """An operation, and if it has gradients the first ones, and those of their sines' sum."""
     tensors = [tf.constant(operand) for operand in example.operands]
-    if example.primitive.recipes is None or not example.real():
+    if example.primitive.rules is None or not example.real():
         return example.call, tensors
     result = example.run(*example.operands)
     rng = generator(example.primitive)

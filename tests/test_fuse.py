@@ -28,7 +28,7 @@ from tests.graph_cases import (
 )
 from tinygrad_cg.function.graph import Graph, operation
 from tinygrad_cg.function.program import build
-from tinygrad_cg.registry import OPS
+from tinygrad_cg.primitive import OPS
 from tinygrad_cg_kernels import memory, threads
 
 RNG = np.random.default_rng(7)

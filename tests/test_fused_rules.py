@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tinygrad_cg import fused_rules
-from tinygrad_cg.fused_rules import FusedRule
-from tinygrad_cg.levels import Late, state
+from tinygrad_cg.function import fused_rules
+from tinygrad_cg.function.fused_rules import FusedRule
+from tinygrad_cg.levels import state
 from tinygrad_cg.ops.define import Real
-from tinygrad_cg.registry import OPS
+from tinygrad_cg.primitive import OPS
+from tinygrad_cg.record import Expired
 
 
 def rules():
@@ -75,7 +76,7 @@ def test_a_sweep_that_nobody_records_runs_kernels():
 
 def _functions(name):
     """What the recipe of an operation with one operand calls."""
-    return list(OPS[name].recipes[1].rule.__globals__.values())
+    return list(OPS[name].rules[1].rule.__globals__.values())
 
 
 def test_a_sweep_that_somebody_records_runs_operations():
@@ -125,7 +126,7 @@ def test_results_are_marked_as_late():
         tape.watch(x)
         y = tf.tanh(x)
     first = tape.gradient(y, x)
-    assert type(first._rec) is Late
+    assert type(first._rec) is Expired
     with pytest.warns(tf.errors.TapeWarning, match="after the tape closed"):
         assert tape.gradient(first, x) is None
 

@@ -12,7 +12,7 @@ from tinygrad_cg.function.graph import Graph, Value, constant, in_order, operati
 from tinygrad_cg.function.interpret import interpreter
 from tinygrad_cg.function.partition import cut
 from tinygrad_cg.function.simplify import simplify
-from tinygrad_cg.registry import OPS
+from tinygrad_cg.primitive import OPS
 from tinygrad_cg.tensor import Aval
 
 SPECIAL = np.array([[0.0, -0.0, 1.5], [np.inf, -np.inf, np.nan]])

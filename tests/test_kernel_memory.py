@@ -17,7 +17,7 @@ import pytest
 import tinygrad_cg as tf
 from tests import op_cases
 from tests.test_layers import KERNELS, ROOT
-from tinygrad_cg.registry import OPS
+from tinygrad_cg.primitive import OPS
 from tinygrad_cg_kernels import math, memory
 from tinygrad_cg_kernels.loops import Elementwise
 from tinygrad_cg_kernels.memory import LINE, PAGE, empty

@@ -85,6 +85,7 @@ from .dtypes import (
     uint64,
 )
 from .errors import CustomGradientWarning
+from .function import fused_rules as _fused_rules  # noqa: F401 (compiles gradient functions)
 from .graph import Graph, executing_eagerly, gradients, hessians
 from .linalg import einsum, eye, matmul, norm, tensordot
 from .math import (

@@ -9,10 +9,11 @@ from typing import Any, NoReturn
 from . import nest
 from .convert import convert, is_differentiable, is_tensor, is_weak
 from .errors import InvalidArgumentError
-from .levels import Token, push, remove, state, watch_tensor
+from .levels import Token, push, remove, state
 from .ops.creation import zeros_like
 from .ops.define import as_int
 from .ops.shape import cast, identity, repeat
+from .record import watch_tensor
 from .rules import Definition
 from .sweep import differentiate, release
 from .tensor import Tensor

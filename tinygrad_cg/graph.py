@@ -16,7 +16,8 @@ from . import levels, nest
 from .arguments import check_source, check_upstream, fill_zeros, flat_targets, wants_zeros
 from .convert import is_differentiable
 from .jacobians import rows
-from .levels import State, Token, find, state, watch_tensor
+from .levels import State, Token, state
+from .record import find, watch_tensor
 from .sweep import differentiate
 from .variable import Variable
 

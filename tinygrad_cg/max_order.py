@@ -19,7 +19,8 @@ from . import nest
 from .calls import Lifted, settle
 from .convert import convert, is_differentiable, is_weak
 from .errors import DerivativeOrderError
-from .levels import Listener, find, remove_listener, stack, state
+from .levels import Listener, remove_listener, stack, state
+from .record import find
 from .rules import Definition
 from .tensor import Tensor
 from .variable import Variable

@@ -9,7 +9,8 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from .errors import CustomGradientWarning, users_line
-from .levels import Late, is_alive, state
+from .levels import is_alive, state
+from .record import Expired
 from .tensor import ArrayLike
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ class Definition:
 
     def warn_detached(self, record: Any) -> None:
         """Values were taken out of a tensor while this rule runs: once per line."""
-        group = record.late if type(record) is Late else record.group
+        group = record.tokens if type(record) is Expired else record.group
         if not is_alive(group):
             return
         file, line, depth = users_line()

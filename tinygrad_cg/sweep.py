@@ -16,26 +16,16 @@ import numpy as np
 
 from .convert import is_differentiable
 from .errors import TapeWarning, warn
-from .levels import (
-    Late,
-    Node,
-    Token,
-    find,
-    is_alive,
-    late_for,
-    late_tokens,
-    next_serial,
-    state,
-    watched_since,
-)
+from .levels import Token, is_alive, next_serial, state
 from .ops.creation import ones_like, zeros
 from .ops.elementwise import add
 from .ops.reductions import reduce_sum
 from .ops.shape import cast, repeat, reshape
-from .recording import part
+from .record import Expired, Node, expired, find, find_tokens, part, watched_since
 from .tensor import Tensor
 
 new = object.__new__
+FEW = 1000  # elements, for which memory of their own costs less than a look at what they share
 NOTED_SWEEPS = 64  # of one tape, the latest
 
 
@@ -106,8 +96,8 @@ def _is_late(record: Any, token: Token) -> bool:
         one = pending.pop()
         while one is not None and one not in seen:
             seen.add(one)
-            if type(one) is Late:
-                if token in one.late:
+            if type(one) is Expired:
+                if token in one.tokens:
                     return True
             elif token in one.group:
                 return True
@@ -255,7 +245,7 @@ def _latest(one: Node, other: Node, heap: list[tuple[int, Any]]) -> Node:
 
 def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node] | None) -> Tensor:
     """The sum; in place once the total lives in a buffer of the sweep's own (`owned`)."""
-    if owned is None or not total._data.ndim:
+    if owned is None or total._data.size <= FEW:
         return add(total, gradient)
     if node in owned:
         add.primitive.run(total._data, gradient._data, out=total._data)
@@ -298,7 +288,8 @@ def fit_shape(gradient: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 def release(visited: list[Node]) -> None:
     """Free what the nodes of a finished tape hold, unless other tapes may ask, too."""
-    group = None
+    group: Any = None
+    gone: Any = None  # another group of which no tape may ask any more
     finished = False
     for node in reversed(visited):
         if node.group is not group:
@@ -306,9 +297,16 @@ def release(visited: list[Node]) -> None:
             finished = len(group) == 1 or not is_alive(group)
         if finished:
             for operand in node.inputs:
-                if operand is None or (operand.group is group and operand.next is None):
+                if operand is None:
                     continue
-                if node.next is None or type(node.next) is Late:
+                if operand.next is None:
+                    known = operand.group
+                    if known is group or known is gone:
+                        continue
+                    if not is_alive(known):
+                        gone = known
+                        continue
+                if node.next is None or type(node.next) is Expired:
                     # tapes other than these know the operand, and may ask
-                    node.next = late_for(late_tokens(node.next) | late_tokens(operand))
+                    node.next = expired(find_tokens(node.next) | find_tokens(operand))
             node.inputs, node.rule, node.saved = (), None, None

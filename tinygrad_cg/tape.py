@@ -21,8 +21,9 @@ from .arguments import (
 from .convert import is_differentiable, is_tensor
 from .errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
 from .jacobians import example_rows, rows
-from .levels import Token, add_level, state, watch_tensor
+from .levels import Token, add_level, state
 from .ops.creation import zeros
+from .record import watch_tensor
 from .sweep import differentiate, release
 from .tensor import Aval, Tensor
 from .variable import Variable

@@ -13,11 +13,12 @@ import numpy as np
 
 from .batching import whole
 from .convert import is_differentiable
-from .levels import Node, Token, push, quiet_frame, remove, state, watch_tensor
+from .levels import Token, push, quiet_frame, remove, state
 from .ops.complex import conj, real
 from .ops.elementwise import absolute, add, greater, multiply
 from .ops.reductions import reduce_sum
 from .ops.shape import cast
+from .record import Node, watch_tensor
 from .rules import Definition
 from .sweep import differentiate
 from .tensor import Tensor

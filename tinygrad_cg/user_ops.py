@@ -17,12 +17,10 @@ from tinygrad_cg_kernels.several import Pointwise
 from . import nest
 from .calls import Call
 from .convert import as_dtype, check_dtype, convert_operands, is_tensor, promote
-from .functions import named
-from .levels import Node, state
+from .levels import state
 from .ops.define import broadcast_shapes
-from .primitive import Primitive, apply
-from .recording import part
-from .registry import OPS, USER_OPS
+from .primitive import OPS, USER_OPS, Primitive, apply, bind
+from .record import Node, attach_part
 from .returned import gradients_of_inputs
 from .rules import Definition, Rule, place_of
 from .sweep import fit_shape
@@ -104,7 +102,7 @@ class Operation:
         """The attribute of that name; ValueError if the call had none."""
         if name not in self._attrs:
             raise ValueError(
-                f"Operation '{self.name}' has no attr named '{name}'; it has "
+                f"Operation '{self.name}' has no attr bind '{name}'; it has "
                 f"{', '.join(sorted(self._attrs)) or 'none'}"
             )
         return self._attrs[name]
@@ -157,7 +155,7 @@ def primitive(
         raise TypeError(f"primitive {name!r}: kernel must be callable, got {kernel!r}")
     if name in OPS or (name in USER_OPS and not replace):
         raise KeyError(
-            f"primitive: an operation named {name!r} is defined already; choose another name, or "
+            f"primitive: an operation bind {name!r} is defined already; choose another name, or "
             "pass replace=True where a notebook's cell runs again"
         )
     compiled: Any = _elementwise(name, kernel) if elementwise else kernel
@@ -196,7 +194,7 @@ def primitive(
         result = apply(made, convert_operands(inputs), attrs)
         return tuple(result) if isinstance(result, list) else result
 
-    return named(op, made)
+    return bind(op, made)
 
 
 def _elementwise(name: str, kernel: Callable[..., Any]) -> Any:
@@ -319,10 +317,7 @@ def _rule(node: Node, dy: Any) -> list:
     if function is None:
         return [None] * len(inputs)
     if isinstance(dy, list):
-        tensors = []
-        for i, (one, (size, dtype)) in enumerate(zip(outs, node.shape, strict=True)):
-            known = Node(node.group, (node,), part, i, size, dtype, one._rec)
-            tensors.append(one._with_record(known))
+        tensors = [attach_part(one, node, i) for i, one in enumerate(outs)]
     else:
         tensors = [outs[0]._with_record(node)]
     state.rules.append(definition)

@@ -18,8 +18,9 @@ from ..calls import settle
 from ..convert import is_tensor
 from ..custom_gradient import running_functions
 from ..errors import users_line
-from ..levels import Late, Level, Node, Token, find, state
+from ..levels import Level, Token, state
 from ..primitive import apply
+from ..record import Expired, Node, find
 from ..rules import Definition, place_of
 from ..tensor import Tensor
 
@@ -290,7 +291,7 @@ def _example(array: np.ndarray, of_nan: bool) -> str:
 def _is_recorded(tensor: Any) -> bool:
     record = tensor._rec
     while record is not None:
-        if type(record) is not Late:
+        if type(record) is not Expired:
             return True
         record = record.next
     return False
@@ -300,7 +301,7 @@ def _tokens(tensor: Any) -> set[Token]:
     found: set[Token] = set()
     record = tensor._rec
     while record is not None:
-        if type(record) is not Late:
+        if type(record) is not Expired:
             found |= {token for token in record.group if token.alive}
         record = record.next
     return found

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import NonFiniteError
 from ..levels import stack, state
-from ..registry import OPS
+from ..primitive import OPS
 from .table import source
 from .watcher import Line, Site, Watcher, values
 

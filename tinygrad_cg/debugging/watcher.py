@@ -22,9 +22,9 @@ from ..calls import Call, settle
 from ..errors import is_ours
 from ..forward import ForwardAccumulator, push_forward
 from ..function.trace import Trace as FunctionTrace
-from ..levels import Level, Node, Token, find, next_serial, stack, state
+from ..levels import Level, Token, next_serial, stack, state
 from ..primitive import Primitive, _process, apply
-from ..recording import part
+from ..record import Node, find, part
 from ..sweep import sweep, track
 from ..tensor import Tensor
 from ..transposition import Transposition, transposed

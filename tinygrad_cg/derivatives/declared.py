@@ -8,7 +8,8 @@ import numpy as np
 
 from ..convert import convert, is_tensor, is_weak
 from ..errors import DerivativeOrderError
-from ..levels import Late, Token, stack, state
+from ..levels import Token, stack, state
+from ..record import Expired
 from ..rules import Definition
 from ..tensor import Tensor
 
@@ -47,7 +48,7 @@ def refuse_captured(definition: Definition, value: Tensor) -> None:
     """TypeError if `value`, computed from tensors without records, has one all the same."""
     record = value._rec
     while record is not None:
-        if type(record) is not Late:
+        if type(record) is not Expired:
             for level in stack(state.frame):
                 token: Any = level if type(level) is Token else getattr(level, "_token", None)
                 if token in record.group and not token.everything:

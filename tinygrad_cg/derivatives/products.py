@@ -17,9 +17,10 @@ from .. import nest
 from ..calls import Call, Lifted, settle
 from ..convert import convert, is_differentiable
 from ..errors import InvalidArgumentError
-from ..levels import Token, push, remove, state, watch_tensor
+from ..levels import Token, push, remove, state
 from ..ops.creation import zeros
 from ..ops.shape import cast, identity
+from ..record import watch_tensor
 from ..returned import gradients_of_inputs
 from ..rules import Definition, Rule
 from ..sweep import differentiate, release

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..calls import Lifted
 from ..convert import is_differentiable
-from ..levels import Token, push, remove, state, watch_tensor
+from ..levels import Token, push, remove, state
 from ..ops.shape import identity
-from ..recording import mark_outputs, operands
+from ..record import find_operands, mark_expired, watch_tensor
 from ..rules import Definition
 from ..sweep import differentiate, release
 from ..tensor import Tensor
@@ -234,14 +234,14 @@ class _Parts:
         frame = state.frame
         tensors = [one for one in inputs if isinstance(one, Tensor)]
         tensors += [*dys, *late, *self.captures]
-        if frame is not None and (frame.level is not None or operands(frame, tensors)[2]):
+        if frame is not None and (frame.level is not None or find_operands(frame, tensors)[2]):
             return None
         results = self._backward.run([*saved, *arrays_of(dys), *arrays_of(late)])
         remaining = iter(results)
         found = [wrapped(next(remaining)) if flag else None for flag in self.connected]
         for variable in self.late_assigned:
             variable._assign(next(remaining))
-        mark_outputs(tensors, [one for one in found if one is not None])
+        mark_expired(tensors, [one for one in found if one is not None])
         return found
 
 

@@ -15,8 +15,7 @@ from ..convert import FLOAT32, FLOAT64, Weak, is_tensor
 from ..levels import state
 from ..ops import elementwise, operators
 from ..ops.shape import cast
-from ..primitive import Primitive
-from ..registry import OPS
+from ..primitive import OPS, Primitive
 from ..tensor import ArrayLike, Tensor
 from .graph import Value, constant, operation
 from .trace import TraceTensor, refuse_value

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..registry import OPS
+from ..primitive import OPS
 from .fingerprint import frozen
 from .graph import Graph, Part, Value, constant, in_order, operation
 

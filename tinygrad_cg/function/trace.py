@@ -20,8 +20,7 @@ from ..errors import InaccessibleTensorError, OperatorNotAllowedInGraphError, us
 from ..graph import Graph as DefaultGraph
 from ..levels import Level, Listener, add_level, state
 from ..ops.random import draw as draw_numbers
-from ..primitive import Primitive
-from ..registry import OPS
+from ..primitive import OPS, Primitive
 from ..tensor import Aval, Tensor
 from ..variable import Variable, VariableSlice
 from .graph import Graph, Part, Value, constant, operation

@@ -10,8 +10,8 @@ import numpy as np
 from .. import nest
 from ..calls import settle
 from ..convert import FLOAT32, FLOAT64, convert, is_tensor, is_weak
-from ..levels import find, forget_dead, state
-from ..recording import mark_outputs, operands
+from ..levels import state
+from ..record import find, find_operands, forget_dead, mark_expired
 from ..tensor import Aval, Tensor
 from ..variable import assigning
 from .compiled import Build, Program
@@ -117,14 +117,14 @@ class Traced:
         inputs = program.inputs(call.leaves)
         tensors = [one for one in inputs if isinstance(one, Tensor)]
         if frame is not None:
-            group, nodes, mask = operands(frame, tensors)
+            group, nodes, mask = find_operands(frame, tensors)
             if mask and program.count:
                 if not _alike(group, tensors):  # to each tape its own rules
                     return self.python(*call.args, **call.kwargs)
                 return self.packed(self._recorded(frame, inputs, nodes, len(call.leaves), group))
         outputs = program.run(inputs)
         if any(tensor._rec is not None for tensor in tensors):
-            mark_outputs(tensors, outputs)
+            mark_expired(tensors, outputs)
         return self.packed(outputs)
 
     def _recorded(self, frame: Any, inputs: list, nodes: tuple, count: int, group: Any) -> list:

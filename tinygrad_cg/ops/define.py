@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.direct import refuse
+from tinygrad_cg_kernels import objects
 from tinygrad_cg_kernels.loops import Elementwise
 
 from ..convert import convert, is_tensor
 from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
-from ..functions import binary_op, named, unary_op
-from ..levels import state
-from ..primitive import Primitive, apply_one, register
-from ..recording import record_one
+from ..primitive import Primitive, apply, binary_function, no_kernel, public_function, register
 from ..tensor import Aval, Tensor
+
+_sample = np.zeros(1)
+objects.register(Tensor, Tensor(_sample), _sample)  # kernels take and make tensors, few elements
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def unary(name: str, function: Any, kind: str = "float", vjp: Any = None, **reco
     """An elementwise operation on one operand, ``x``."""
     record["doc"] += "\n\nElementwise; the result has the shape of `x`, a tensor or what converts."
     rules = None if vjp is None else (vjp,)
-    return unary_op(elementwise(name, function, ("x",), kind, rules, **record))
+    return public_function(elementwise(name, function, ("x",), kind, rules, **record))
 
 
 def binary(name: str, function: Any, kind: str = "same", vjp: Any = None, **record: Any) -> Any:
@@ -113,7 +113,7 @@ def binary(name: str, function: Any, kind: str = "same", vjp: Any = None, **reco
         "result. Raises InvalidArgumentError if their shapes do not."
     )
     primitive = elementwise(name, function, ("x", "y"), kind, vjp, **record)
-    return binary_op(primitive)
+    return binary_function(primitive)
 
 
 def reduction(
@@ -144,28 +144,25 @@ def reduction(
         )
     )
 
-    direct = [refuse] if run else getattr(kernel, "direct", [refuse])
-
-    def op(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-        if axis is None and keepdims is False:
-            frame = state.frame
-            if frame is None or frame.level is None:
-                out = direct[0](x)
-                if type(out) is Tensor:
-                    if x._rec is not None or (frame is not None and frame.everything):
-                        record_one(frame, primitive, x, _WHOLE[x._data.ndim], out)
-                    return out
-        if type(x) is not Tensor:
-            x = convert(x)
-        ndim = x._data.ndim
-        axes = _ALL_AXES[ndim] if axis is None else normalize_axes(name, axis, ndim)
-        return apply_one(primitive, x, {"axis": axes, "keepdims": bool(keepdims)})
-
     primitive.doc = (
         f"{doc}\n\n`axis` is one axis, several, or None for all; `keepdims` keeps them, with size "
         "1. Raises InvalidArgumentError for an axis that `x` does not have."
     )
-    return named(op, primitive)
+
+    def by_axes(x: Any, axis: Any, keepdims: bool) -> Tensor:
+        if type(x) is not Tensor:
+            x = convert(x)
+        ndim = x._data.ndim
+        axes = _ALL_AXES[ndim] if axis is None else normalize_axes(name, axis, ndim)
+        return apply(primitive, (x,), {"axis": axes, "keepdims": bool(keepdims)})
+
+    return public_function(
+        primitive,
+        "x, axis=None, keepdims=False",
+        whole=("axis is None and keepdims is False", _WHOLE),
+        kernel=None if run is None else no_kernel,
+        otherwise=by_axes,
+    )
 
 
 def folded_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:

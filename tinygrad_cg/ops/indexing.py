@@ -13,8 +13,7 @@ from tinygrad_cg_kernels import move as kmove
 from .. import convert as conversion
 from ..convert import convert, is_tensor
 from ..errors import InvalidArgumentError
-from ..primitive import apply
-from ..registry import OPS
+from ..primitive import OPS, apply
 from ..tensor import Aval, Tensor
 from .define import Case, as_int, move, normalize_axis
 

@@ -12,14 +12,13 @@ import numpy as np
 from .. import convert as conversion
 from ..convert import as_dtype, convert, convert_operands
 from ..errors import InvalidArgumentError
-from ..functions import unary_op
 from ..levels import state
-from ..primitive import Primitive, apply, apply_one, register
+from ..primitive import Primitive, apply, public_function, register
 from ..tensor import Aval, Tensor
 from .define import Case, as_shape, as_sizes, broadcast_shapes, move, normalize_axes, normalize_axis
 from .indexing import getitem
 
-identity = unary_op(
+identity = public_function(
     move(
         "identity",
         lambda x: x.view(),
@@ -33,7 +32,7 @@ identity = unary_op(
         samples=[Case(((2, 3),))],
     )
 )
-stop_gradient = unary_op(
+stop_gradient = public_function(
     move(
         "stop_gradient",
         lambda x: x.view(),
@@ -269,7 +268,7 @@ def repeat(x: Tensor, shape: tuple[int, ...]) -> Tensor:
         return x
     if x._rec is None and state.frame is None and type(data) is np.ndarray:
         return Tensor(_repeat(data, shape))
-    return apply_one(_broadcast_to, x, {"shape": shape})
+    return apply(_broadcast_to, (x,), {"shape": shape})
 
 
 # Joining -------------------------------------------------------------------------------------

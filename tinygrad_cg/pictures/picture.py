@@ -15,7 +15,8 @@ from typing import Any
 from .. import nest
 from ..convert import is_tensor
 from ..errors import ArgumentTypeError
-from ..levels import Node, Token
+from ..levels import Token
+from ..record import Node
 from ..tape import GradientTape
 from . import folding, text
 from .reading import Names, Reading, live_nodes, nodes_of, token_of

@@ -17,11 +17,10 @@ from ..convert import is_tensor
 from ..forward import _no_rule
 from ..function import gradient
 from ..function.recorded import Recorded
-from ..levels import Late, Node, Token, find, watched_since
+from ..levels import Token
 from ..module import Module
-from ..recipes import SameRecipe
-from ..recording import part
-from ..registry import OPS
+from ..primitive import OPS
+from ..record import Expired, Node, SameRule, find, part, watched_since
 from ..sweep import NOTED_SWEEPS
 from ..tape import GradientTape
 from ..tensor import Tensor
@@ -40,7 +39,7 @@ def token_of(tape: GradientTape) -> Token | None:
 def nodes_of(record: Any) -> Iterator[Node]:
     """All nodes of one tensor, one for each group of tapes."""
     while record is not None:
-        if type(record) is not Late and record.rule is not _no_rule:
+        if type(record) is not Expired and record.rule is not _no_rule:
             yield record
         record = record.next
 
@@ -309,7 +308,7 @@ def _made_by(node: Node) -> tuple[str, str]:
     if place.startswith("<rule of "):
         return "operation", place[len("<rule of ") : -1].removeprefix("scalar_")
     for name, record in OPS.items():
-        if isinstance(record.recipes, SameRecipe) and record.recipes.recipe.rule is rule:
+        if isinstance(record.rules, SameRule) and record.rules.rule.rule is rule:
             return "operation", name
     return "operation", getattr(rule, "__name__", type(rule).__name__).strip("_")
 

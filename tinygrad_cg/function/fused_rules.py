@@ -1,8 +1,8 @@
 """The gradient functions of operations as one kernel each, for sweeps that nobody records.
 
 Where no level is active, a gradient function made of several elementwise operations runs as one
-kernel. It is generated from the function, traced once for each dtype, never written beside it; a
-function that has anything else in it stays as it is.
+kernel. It is generated from the function, traced when the operation's rule is compiled, never
+written beside it; a function that has anything else in it stays as it is.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels import generated
 from tinygrad_cg_kernels import math as kmath
 from tinygrad_cg_kernels.direct import refuse
 from tinygrad_cg_kernels.loops import Elementwise
 
-from .levels import Level, add_level, state
-from .recording import late_record
-from .tensor import Aval, Tensor
+from ..levels import Level, add_level, state
+from ..record import Expired, set_rule_compiler
+from ..tensor import Aval, Tensor
+from .expressions import applied, module_of, number_text
 
 MOST_OPERANDS = 3
 
@@ -48,8 +50,6 @@ class _Trace(Level):
         return tensor
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Tensor:
-        from .function.expressions import applied, module_of
-
         function = getattr(primitive.kernel, "function", None)
         if primitive.kind != "elementwise" or params or function in _GUARDED:
             raise _NotElementwise
@@ -62,8 +62,6 @@ class _Trace(Level):
         return self.named(name, aval)
 
     def text(self, tensor: Any) -> str:
-        from .function.expressions import number_text
-
         known = self.names.get(id(tensor))
         if known is not None:
             return known
@@ -109,8 +107,9 @@ class FusedRule:
                 out = self._long_way(operands)
             if out is not None:
                 for operand in operands:
-                    if operand._rec is not None:
-                        out._rec = late_record(operand._rec)
+                    known = operand._rec
+                    if known is not None:
+                        out._rec = known if type(known) is Expired else Expired(known.group)
                         break
                 return out
         return self.rule(*operands)
@@ -130,8 +129,6 @@ class FusedRule:
         return out
 
     def _kernel(self, dtype: np.dtype) -> Elementwise | None:
-        from tinygrad_cg_kernels import generated
-
         exact = dtype.kind == "f" and dtype.itemsize >= 4
         source = _source(self.rule, self.names, dtype) if exact else None
         kernel = None
@@ -143,8 +140,16 @@ class FusedRule:
 
 
 @cache
-def fused(name: str, rule: Callable, names: tuple[str, ...]) -> Callable:
-    """`rule`, or what runs it as one kernel, if its operands let that be tried."""
+def fuse(name: str, rule: Callable, names: tuple[str, ...]) -> Callable:
+    """Return what runs `rule` as one kernel, or the rule itself where that is no gain or no way.
+
+    What a rule consists of is the same for all real dtypes.
+    """
     if len(names) > MOST_OPERANDS or "dy" not in names:
         return rule
-    return FusedRule(name, rule, names)
+    return (
+        rule if _source(rule, names, np.dtype(np.float64)) is None else FusedRule(name, rule, names)
+    )
+
+
+set_rule_compiler(fuse)
