@@ -158,8 +158,14 @@ def watch_tensor(tensor: Any, token: Token) -> None:
     """Make `tensor` (or a Variable) a leaf of `token`'s tape from here on."""
     with watch_lock:
         known = tensor._rec
-        while known is not None and not is_alive(known.group):  # of tapes of the past alone
-            known = known.next
+        while known is not None:
+            for one in known.group:
+                if one.alive:
+                    break
+            else:
+                known = known.next  # of tapes of the past alone
+                continue
+            break
         if known is not None:
             if find(tensor._rec, token) is None:
                 tensor._rec = _with_leaf(known, token)

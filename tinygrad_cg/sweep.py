@@ -21,10 +21,18 @@ from .ops.creation import ones_like, zeros
 from .ops.elementwise import add
 from .ops.reductions import reduce_sum
 from .ops.shape import cast, repeat, reshape
-from .record import Expired, Node, expired, find, find_tokens, part, watched_since
+from .record import (
+    Expired,
+    Node,
+    expired,
+    find,
+    find_tokens,
+    new_tensor,
+    part,
+    watched_since,
+)
 from .tensor import Tensor
 
-new = object.__new__
 FEW = 1000  # elements, for which memory of their own costs less than a look at what they share
 NOTED_SWEEPS = 64  # of one tape, the latest
 
@@ -107,20 +115,21 @@ def _is_late(record: Any, token: Token) -> bool:
     return False
 
 
-_ones: dict[np.dtype, np.ndarray] = {}
+_ones: dict[tuple[tuple[int, ...], np.dtype], np.ndarray] = {}  # of one element, read-only
 
 
 def _seed(target: Any, gradient: Any) -> Tensor:
     if gradient is None:
         data = target._data
-        if data.shape:
-            return ones_like(target)
-        one = _ones.get(data.dtype)
-        if one is None:
-            one = _ones[data.dtype] = np.ones((), data.dtype)
-            one.flags.writeable = False
-        seed = new(Tensor)
-        seed._data = one
+        key = data.shape, data.dtype
+        ones = _ones.get(key)
+        if ones is None:
+            if data.shape not in ((), (1,)):
+                return ones_like(target)
+            ones = _ones[key] = np.ones(*key)
+            ones.flags.writeable = False
+        seed = new_tensor()
+        seed._data = ones
         seed._rec = None
         return seed
     if gradient.dtype != target.dtype:
@@ -178,7 +187,13 @@ def sweep(
                 continue
             totals[node] = gradient
             if ready:
-                latest = _latest(latest, node, heap) if latest is not None else node
+                if latest is None:
+                    latest = node
+                elif latest.serial < node.serial:
+                    heappush(heap, (-latest.serial, latest))
+                    latest = node
+                else:
+                    heappush(heap, (-node.serial, node))
         if latest is None:
             if began and visited:
                 _note(token, visited[0].serial, began)
@@ -284,6 +299,15 @@ def fit_shape(gradient: Tensor, shape: tuple[int, ...]) -> Tensor:
     axes += [i + extra for i, size in enumerate(shape) if size == 1 != found[i + extra]]
     total = reduce_sum(gradient, axes) if axes else gradient
     return reshape(total, shape) if total._data.shape != shape else total
+
+
+def forget_marks(gradients: Iterable[Tensor | None]) -> None:
+    """Take marks for finished tapes alone off gradients that nobody recorded."""
+    for gradient in gradients:
+        if gradient is not None:
+            known = gradient._rec
+            if type(known) is Expired and not is_alive(known.tokens):
+                gradient._rec = None
 
 
 def release(visited: list[Node]) -> None:

@@ -24,7 +24,7 @@ from .jacobians import example_rows, rows
 from .levels import Token, add_level, state
 from .ops.creation import zeros
 from .record import watch_tensor
-from .sweep import differentiate, release
+from .sweep import differentiate, forget_marks, release
 from .tensor import Aval, Tensor
 from .variable import Variable
 
@@ -246,6 +246,7 @@ class GradientTape(levels.Listener):
             self._token = None
             self._consumed = token
             release(visited)
+            forget_marks(results)
         if zero:
             results = fill_zeros(flat_sources, results)
         if type(sources) is Tensor:
