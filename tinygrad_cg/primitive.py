@@ -188,21 +188,22 @@ _TEMPLATE = """
 def make(primitive, kernel, attach, otherwise, parameters):
     def op({signature}):
         frame = state.frame
-        if {quick}(frame is None or frame.level is None):
+        if {condition}:
             out = kernel[0]({operands})
             if type(out) is Tensor:
-                {record}
+                {body}
         return otherwise({arguments})
     return op
 """
-_RECORD = """{records}
+_MARK = """{records}
                 if {none}:
                     if frame is None or not frame.everything:
                         return out
                 elif frame is None:
                     known = {first}
                     out._rec = known if type(known) is Expired else Expired(known.group)
-                    return out
+                    return out"""
+_RECORD = """
                 else:
                     group = None
                     {find}
@@ -243,32 +244,30 @@ _FIND = {  # the tapes that all operands' records are for, and which operands th
 def _template(
     operands: tuple[str, ...],
     signature: str,
-    quick: str,
-    params: str,
+    condition: str,
     arguments: tuple[str, ...],
-    recorded: bool,
+    body: str,
+    params: str = "",
 ) -> Callable[..., Any]:
-    """Return what makes public functions of one form: the fast path in them stands here only."""
+    """Return what makes functions of one form: the fast path in them stands here only."""
     names = [f"n{i}" for i in range(len(operands))]
     records = [f"n{i} = {x}._rec if type({x}) is Tensor else None" for i, x in enumerate(operands)]
     if len(operands) == 1:
         records = [f"n0 = {operands[0]}._rec"]
-    code = "return out"
-    if recorded:
-        code = _RECORD.format(
-            records="\n                ".join(records),
-            none=" and ".join(f"{name} is None" for name in names),
-            first=" or ".join(names),
-            find=_FIND.get(len(operands), "mask = 0"),
-            nodes=", ".join(names),
-            operands=", ".join(operands),
-            params=params,
-        )
+    body = body.format(
+        records="\n                ".join(records),
+        none=" and ".join(f"{name} is None" for name in names),
+        first=" or ".join(names),
+        find=_FIND.get(len(operands), "mask = 0"),
+        nodes=", ".join(names),
+        operands=", ".join(operands),
+        params=params,
+    )
     source = _TEMPLATE.format(
         signature=signature,
-        quick=quick,
+        condition=condition,
         operands=", ".join(operands),
-        record=code,
+        body=body,
         arguments=", ".join(arguments),
     )
     scope = {
@@ -321,23 +320,37 @@ def public_function(
     kernel:
         A list of the kernel for the straight way, by default that of the primitive's kernel.
     """
-    names = primitive.inputs
-    parameters, arguments, quick = "None", names, ""
+    names = arguments = primitive.inputs
+    condition, parameters = "frame is None or frame.level is None", "None"
     if signature is None:
         signature = f"{', '.join(names)}, name=None"
     if whole is not None:
-        quick = f"{whole[0]} and "
+        condition = f"{whole[0]} and ({condition})"
         parameters = f"parameters[{names[0]}._data.ndim]"
         arguments = tuple(part.partition("=")[0] for part in signature.split(", "))
 
     def by_door(*operands: Any) -> Any:
         return apply(primitive, as_tensors(primitive, *operands), {})
 
-    make = _template(names, signature, quick, parameters, arguments, primitive.rules is not None)
+    rules = primitive.rules
+    body = "return out" if rules is None else _MARK + _RECORD
+    make = _template(names, signature, condition, arguments, body, parameters)
     kernel = kernel or getattr(primitive.kernel, "direct", no_kernel)
-    attach = getattr(primitive.rules, "attach", None)
+    attach = getattr(rules, "attach", None)
     function = make(primitive, kernel, attach, otherwise or by_door, whole and whole[1])
     return bind(function, primitive)
+
+
+def unrecorded_function(
+    count: int, kernel: list[Callable], otherwise: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return a function of `count` tensors that runs a kernel where there is no level.
+
+    For all else, and where the kernel returns None, it is ``otherwise(*operands)``.
+    """
+    names = tuple([f"x{i}" for i in range(count)])
+    make = _template(names, ", ".join(names), "frame is None", names, _MARK)
+    return make(None, kernel, None, otherwise, None)
 
 
 def bind(function: Any, primitive: Primitive, reflected: Any = None) -> Any:

@@ -19,7 +19,8 @@ from tinygrad_cg_kernels.direct import refuse
 from tinygrad_cg_kernels.loops import Elementwise
 
 from ..levels import Level, add_level, state
-from ..record import Expired, set_rule_compiler
+from ..primitive import unrecorded_function
+from ..record import mark_expired, set_rule_compiler
 from ..tensor import Aval, Tensor
 from .expressions import applied, module_of, number_text
 
@@ -93,39 +94,30 @@ def _source(rule: Callable, names: tuple[str, ...], dtype: np.dtype) -> str | No
 
 
 class FusedRule:
-    """A gradient function of an operation, called like it, which runs as one kernel if it can."""
+    """A gradient function of an operation: its `function` runs as one kernel where it can."""
 
     def __init__(self, name: str, rule: Callable, names: tuple[str, ...]):
         self.name, self.rule, self.names = name, rule, names
-        self.direct: list[Callable] = [refuse]
         self.kernels: dict[np.dtype, Elementwise | None] = {}
+        self.latest: list[Callable] = [refuse]  # the kernel that takes operands as they are
+        self.function: Any = unrecorded_function(len(names), self.latest, self._general)
+        self.function.fused = self
 
-    def __call__(self, *operands: Tensor) -> Tensor:
-        if state.frame is None:
-            out = self.direct[0](*operands)
-            if type(out) is not Tensor:
-                out = self._long_way(operands)
-            if out is not None:
-                for operand in operands:
-                    known = operand._rec
-                    if known is not None:
-                        out._rec = known if type(known) is Expired else Expired(known.group)
-                        break
-                return out
-        return self.rule(*operands)
-
-    def _long_way(self, operands: tuple[Tensor, ...]) -> Tensor | None:
-        """The result by the kernel for the operands' dtype; None if there is none."""
+    def _general(self, *operands: Tensor) -> Tensor:
+        """Return the result by the kernel for the operands' dtype, or else by the operations."""
         dtype = operands[0]._data.dtype
+        if state.frame is not None:
+            return self.rule(*operands)
         for operand in operands:
             data = operand._data
             if type(data) is not np.ndarray or data.dtype is not dtype:
-                return None
+                return self.rule(*operands)
         kernel = self.kernels[dtype] if dtype in self.kernels else self._kernel(dtype)
         if kernel is None:
-            return None
+            return self.rule(*operands)
         out = Tensor(kernel(*[operand._data for operand in operands]))
-        self.direct[0] = kernel.direct[0]
+        mark_expired(operands, out)
+        self.latest[0] = kernel.direct[0]
         return out
 
     def _kernel(self, dtype: np.dtype) -> Elementwise | None:
@@ -147,9 +139,9 @@ def fuse(name: str, rule: Callable, names: tuple[str, ...]) -> Callable:
     """
     if len(names) > MOST_OPERANDS or "dy" not in names:
         return rule
-    return (
-        rule if _source(rule, names, np.dtype(np.float64)) is None else FusedRule(name, rule, names)
-    )
+    if _source(rule, names, np.dtype(np.float64)) is None:
+        return rule
+    return FusedRule(name, rule, names).function
 
 
 set_rule_compiler(fuse)
