@@ -257,7 +257,10 @@ def mark_expired(inputs: Iterable[Tensor], out: Any) -> None:
 def attach(out: Tensor, group: frozenset[Token], inputs: tuple, rule: Any, saved: Any) -> None:
     """Record on `out` how it came to be, in front of what other tapes know of it."""
     data = out._data
-    out._rec = Node(group, inputs, rule, saved, data.shape, data.dtype, out._rec)
+    node = new_node()
+    node.group, node.inputs, node.rule, node.saved = group, inputs, rule, saved
+    node.shape, node.dtype, node.next, node.serial = data.shape, data.dtype, out._rec, next_serial()
+    out._rec = node
 
 
 def attach_all(group: Any, inputs: tuple, rule: Any, saved: Any, outs: Sequence[Tensor]) -> None:
