@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import loading as _loading  # noqa: F401 (before anything else)
+from . import _loading  # noqa: F401 (before anything else)
 
 # isort: split
 from . import (
@@ -27,8 +27,15 @@ from . import (
     random,
 )
 from . import function as _package  # noqa: F401 (`function` is the decorator: see below)
-from . import pickling as _pickling  # noqa: F401 (registers how custom gradients travel)
-from .arrays import (
+from ._core.conversion import IndexedSlices, is_tensor
+from ._core.tensor import Tensor, TensorShape
+from ._function.codegen import fused_rules as _fused_rules  # noqa: F401 (compiles gradient functions)
+from ._ops.creation import constant, convert_to_tensor
+from ._reverse.variable import Variable
+from ._rules import pickling as _pickling  # noqa: F401 (registers how custom gradients travel)
+from ._rules.custom_gradient import custom_gradient, grad_pass_through
+from ._rules.user_ops import NotDifferentiable, RegisterGradient, primitive
+from ._spellings.arrays import (
     argsort,
     broadcast_to,
     clip_by_value,
@@ -58,11 +65,14 @@ from .arrays import (
     zeros,
     zeros_like,
 )
-from .batching import vectorized_map, vmap
+from ._tape.graph_mode import Graph, executing_eagerly, gradients, hessians
+from ._tape.recompute import recompute_grad
+from ._tape.tape import GradientTape, UnconnectedGradients
+from ._transforms.batching import vectorized_map, vmap
+from ._transforms.functional import elementwise_grad, grad, jvp, linearize, value_and_grad, vjp
+from ._transforms.matrices import hessian, hvp, jacobian
 from .config.cache import clear_cache
 from .config.threading import get_num_threads, set_num_threads
-from .convert import IndexedSlices, is_tensor
-from .custom_gradient import custom_gradient, grad_pass_through
 from .dtypes import (
     DType,
     as_dtype,
@@ -85,8 +95,6 @@ from .dtypes import (
     uint64,
 )
 from .errors import CustomGradientWarning
-from .function import fused_rules as _fused_rules  # noqa: F401 (compiles gradient functions)
-from .graph import Graph, executing_eagerly, gradients, hessians
 from .linalg import einsum, eye, matmul, norm, tensordot
 from .math import (
     abs,
@@ -142,14 +150,6 @@ from .math import (
     tanh,
     truediv,
 )
-from .matrices import hessian, hvp, jacobian
-from .ops.creation import constant, convert_to_tensor
-from .recompute import recompute_grad
-from .tape import GradientTape, UnconnectedGradients
-from .tensor import Tensor, TensorShape
-from .transforms import elementwise_grad, grad, jvp, linearize, value_and_grad, vjp
-from .user_ops import NotDifferentiable, RegisterGradient, primitive
-from .variable import Variable
 
 __all__ = [
     "CustomGradientWarning",
@@ -326,34 +326,34 @@ newaxis = None
 # and what is found in one.
 _LATER = {
     "Module": ".module",
-    "TensorSpec": ".function.signature",
-    "assert_gradients": ".check",
-    "check_gradients": ".check",
-    "custom_derivatives": ".derivatives",
+    "TensorSpec": "._function.tracing.signature",
+    "assert_gradients": "._check",
+    "check_gradients": "._check",
+    "custom_derivatives": "._derivatives",
     "debug_nans": ".debugging",
     "debugging": "",
-    "function": ".function.function",
+    "function": "._function.tracing.function",
     "keras": "",
     "numpy": "",
     "optimizers": "",
-    "plot_derivatives": ".pictures.curves",
-    "ravel_tree": ".ravel",
-    "show": ".pictures.picture",
+    "plot_derivatives": "._pictures.curves",
+    "ravel_tree": "._transforms.ravel",
+    "show": "._pictures.picture",
     "test": "",
 }
 globals().pop("function")
 
 if TYPE_CHECKING:
     from . import debugging, keras, numpy, optimizers, test
-    from .check import assert_gradients, check_gradients
+    from ._check import assert_gradients, check_gradients
+    from ._derivatives import custom_derivatives
+    from ._function.tracing.function import function
+    from ._function.tracing.signature import TensorSpec
+    from ._pictures.curves import plot_derivatives
+    from ._pictures.picture import show
+    from ._transforms.ravel import ravel_tree
     from .debugging import debug_nans
-    from .derivatives import custom_derivatives
-    from .function.function import function
-    from .function.signature import TensorSpec
     from .module import Module
-    from .pictures.curves import plot_derivatives
-    from .pictures.picture import show
-    from .ravel import ravel_tree
 
 
 def __getattr__(name: str) -> Any:

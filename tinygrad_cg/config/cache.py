@@ -1,8 +1,8 @@
 """What compiled programs leave on disk and in memory."""
 
-from tinygrad_cg_kernels import generated, memory
+from tinygrad_cg_kernels.runtime import generated, memory
 
-from ..function import buffers
+from .._function.codegen import buffers
 
 __all__ = ["clear_cache"]
 

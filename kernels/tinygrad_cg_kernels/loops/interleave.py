@@ -1,0 +1,57 @@
+"""Loops that compute several vectors at a time.
+
+An elementary function is a long chain of steps, each of which waits for the one before, and a
+processor looks ahead no farther than three or four such chains. What fills it is the same step
+of several vectors, one after the other, before the next step of any. LLVM does so by itself for
+short loops alone, so others ask for it.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+COUNT = 4
+"""Vectors at a time. Of 2, 4, 6 and 8, measured over all elementary functions on an EPYC 9005:
+4 takes 0.6 to 0.95 times as long as 1, more gain little and run out of registers."""
+
+
+def _closing(block: Any, path: frozenset, done: set) -> Iterator[Any]:
+    """The blocks, of those reached from this one, that branch back to where they came from."""
+    path |= {block}
+    done.add(block)
+    for target in block.terminator.operands if block.is_terminated else ():
+        if target in path:
+            yield block
+        elif isinstance(target, ir.Block) and target not in done:
+            yield from _closing(target, path, done)
+
+
+def _latches(function: Any) -> Iterator[Any]:
+    """The blocks at the ends of a function's loops. Its first block may yet be without a branch."""
+    done: set[Any] = set()
+    for block in function.blocks:
+        if block not in done:
+            yield from _closing(block, frozenset(), done)
+
+
+@intrinsic
+def interleaved(typingctx, out):
+    """Called after a loop, asks LLVM for `COUNT` vectors at a time; only where floats result."""
+
+    def generate(context, builder, signature, arguments):
+        module = builder.module
+        for block in _latches(builder.function):
+            name = ir.MetaDataString(module, "llvm.loop.interleave.count")
+            wish = module.add_metadata([name, ir.Constant(ir.IntType(32), COUNT)])
+            loop = module.add_metadata([wish])
+            loop.operands = (loop, wish)  # LLVM knows it as a loop's by this
+            block.terminator.set_metadata("llvm.loop", loop)
+        return context.get_dummy_value()
+
+    def nothing(context, builder, signature, arguments):
+        return context.get_dummy_value()
+
+    return types.void(out), generate if isinstance(out.dtype, types.Float) else nothing

@@ -1,0 +1,59 @@
+"""Which dtypes kernels take, and how mixed dtypes promote."""
+
+from functools import cache
+
+import numpy as np
+
+BOOL = np.dtype(np.bool_)
+INT64 = np.dtype(np.int64)
+FLOAT16 = np.dtype(np.float16)
+FLOAT32 = np.dtype(np.float32)
+FLOAT64 = np.dtype(np.float64)
+
+SUPPORTED = frozenset(np.dtype(code) for code in "?bhilqBHILQefdFD")
+
+
+def native(name: str, dtype: np.dtype) -> np.dtype:
+    """The native-order form of a supported dtype; TypeError for any other."""
+    result = np.result_type(dtype)  # the one object NumPy has for it, so `is` compares
+    if result not in SUPPORTED:
+        raise TypeError(f"{name}: dtype {dtype} is not supported")
+    return result
+
+
+def no_kernel(name: str, *dtypes: np.dtype) -> str:
+    """What is said where an operation is not for these dtypes, and what to do about it."""
+    said = f"{name}: no kernel for dtype {', '.join(map(str, dtypes))}"
+    kinds = {dtype.kind for dtype in dtypes}
+    if "c" in kinds:
+        return f"{said}: take abs, real or imag of complex numbers first"
+    return f"{said}: cast bool to a number's dtype first" if "b" in kinds else said
+
+
+def real_float(name: str, dtype: np.dtype) -> np.dtype:
+    """A real float dtype itself, float64 for integers and bool; TypeError for any other."""
+    dtype = native(name, dtype)
+    if dtype.kind == "c":
+        raise TypeError(no_kernel(name, dtype))
+    return FLOAT64 if dtype.kind in "biu" else dtype
+
+
+@cache
+def promote(*dtypes: np.dtype) -> np.dtype:
+    """The dtype in which arrays of these dtypes meet.
+
+    Integers and bool among themselves promote as in NumPy, but an integer never widens a
+    float: int64 with float32 is float32.
+    """
+    inexact = [dtype for dtype in dtypes if dtype.kind in "fc"]
+    return np.result_type(*(inexact or dtypes))
+
+
+def real(dtype: np.dtype) -> np.dtype:
+    """The dtype of the parts of a complex dtype; any other dtype itself."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
+def computing(dtype: np.dtype) -> np.dtype:
+    """The dtype a loop computes in: Numba has no float16, so float32 stands in."""
+    return FLOAT32 if dtype == FLOAT16 else dtype

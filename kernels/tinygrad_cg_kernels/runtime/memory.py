@@ -1,0 +1,103 @@
+"""The memory of large arrays, which later ones of the same size take over.
+
+An allocator hands large memory back to the system when it is freed, and the system fills every
+page with zeros before it hands it out again, which takes longer than a kernel takes to write it.
+So what results have lain in is kept for others, within a limit.
+
+It is kept when nothing refers to it any more. An array that is made here does not own its
+elements: its base is a loan, which lives as long as the array and all that was made of it (views,
+buffers, capsules), and hands the memory back when it goes.
+
+Smaller arrays are the allocator's. Glibc's begins by handing back whatever lies above 128 KiB, so
+it is given a lesson.
+"""
+
+import threading
+from math import prod
+
+import numpy as np
+
+LARGE = 2**20
+"""Bytes of an array whose memory is kept, at least. A loan takes 3 us more than `np.empty`."""
+LIMIT = 2**28
+"""Bytes that are kept at most."""
+LINE = 64
+"""Bytes that arrays are aligned to: tanh(x) @ w took 11 ms rather than 14, x of 76 MB."""
+PAGE = 4096
+"""Sizes are multiples of it, so that those of x[1:] and x are the same, mostly."""
+
+LESSON = 2**25 - 2**16
+"""Bytes of a piece that is made and freed at once. Glibc's allocator takes the largest one of up to
+32 MiB that was freed as a measure: it keeps up to twice as much at the end of its heap from then
+on. In a new process the gradient of log1pexp, n = 60,000, took 1,270 us before, and 160 after."""
+
+Piece = tuple[int, np.ndarray]
+"""Where the first line begins, and the memory."""
+
+_kept: dict[int, list[Piece]] = {}  # by size: those that were kept last at the end
+_lock = threading.Lock()
+# Nobody waits for the lock: a loan may end where its own thread holds it, when garbage is
+# collected; in a forked child the thread that held it is not there. Then memory is made and freed.
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """A C-contiguous array whose elements may be anything, as `np.empty` makes it."""
+    size = prod(shape) * dtype.itemsize
+    if size < LARGE or dtype.hasobject:
+        return np.empty(shape, dtype)
+    return np.asarray(_Loan(_taken(size), shape, dtype))
+
+
+def clear() -> None:
+    """Free what is kept."""
+    global _kept
+    _kept = {}
+
+
+def _taken(size: int) -> Piece:
+    """Memory for so many bytes, that was kept or is new."""
+    size = -(-(size + LINE) // PAGE) * PAGE
+    kept = _kept
+    if size in kept and _lock.acquire(blocking=False):
+        try:
+            if pieces := kept.get(size):
+                return pieces.pop()
+        finally:
+            _lock.release()
+    memory = np.empty(size, np.uint8)
+    start = memory.ctypes.data
+    return start + -start % LINE, memory
+
+
+def _keep(piece: Piece) -> None:
+    """Keep memory that nobody uses. If that is too much, sizes that were unused for longest go."""
+    kept, size = _kept, piece[1].size
+    if size > LIMIT or not _lock.acquire(blocking=False):
+        return
+    try:
+        kept[size] = [*kept.pop(size, ()), piece]
+        while sum(one * len(pieces) for one, pieces in kept.items()) > LIMIT:
+            oldest = next(iter(kept))
+            kept[oldest] = kept[oldest][1:]
+            if not kept[oldest]:
+                del kept[oldest]
+    finally:
+        _lock.release()
+
+
+class _Loan:
+    """What the arrays in a piece of memory refer to."""
+
+    __slots__ = ("__array_interface__", "_piece")
+
+    def __init__(self, piece: Piece, shape: tuple[int, ...], dtype: np.dtype):
+        self._piece = piece
+        place = piece[0], False
+        known = {"shape": shape, "typestr": dtype.str, "data": place, "version": 3}
+        self.__array_interface__ = known
+
+    def __del__(self, keep=_keep) -> None:
+        keep(self._piece)
+
+
+np.empty(LESSON, np.uint8)

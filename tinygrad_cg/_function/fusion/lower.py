@@ -1,0 +1,415 @@
+"""From a graph to the few kinds of node that fusion knows.
+
+Elementwise operations become scalar functions with their casts spelled out, compound reductions
+(mean, log_softmax) the simple ones they are made of, whatever keeps elements in row-major order a
+view. All else is a call of the operation itself, on whole arrays, and right for every operation.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+from tinygrad_cg_kernels.loops.engine import Elementwise
+from tinygrad_cg_kernels.runtime.compile import is_ours
+from tinygrad_cg_kernels.runtime.dtypes import BOOL
+
+from tinygrad_cg_kernels import elementary as kmath
+from tinygrad_cg_kernels.reduce import softmax as ksoftmax
+
+from ..graph.values import Graph, Part, Value
+from .lookup import COLUMNS, Lookups, Spread
+from .nodes import TILE, Count, Node, apply, behind, cast, fold, literal, pattern, view
+
+FUSED = frozenset(np.dtype(code) for code in "?bhilqBHILQfd")
+"""The dtypes of generated loops: Numba has no float16, and complex numbers run eagerly."""
+
+WIDEST = 8192
+"""Columns of a turned matrix at most: as many rows of it as a line of the cache has elements stay
+in the cache."""
+
+
+class Lowering:
+    """The nodes of a graph's values."""
+
+    def __init__(self, graph: Graph):
+        self.nodes: dict[Value, Node] = {}
+        self._shared = _shared_matrices(graph)
+        for place, value in enumerate(graph.inputs):
+            self.nodes[value] = Node("array", value.shape, value.dtype, (), place)
+        self._counts = _counts(graph)
+        lookups = Lookups()
+        self._lookups = lookups.rules
+        self._turned = _turned(graph)
+        for value in graph.values():
+            if value not in self.nodes:
+                self.nodes[value] = self._lowered(value)
+        self.outputs = [self.nodes[value] for value in graph.outputs]
+        self.checks = lookups.checks
+
+    def _lowered(self, value: Value) -> Node:
+        if value in self._counts:
+            return literal(self._counts[value], value.dtype)
+        if value.array is not None:
+            return _constant(value.array)
+        operands = [self.nodes[operand] for operand in value.inputs]
+        if isinstance(value, Part):
+            return Node("host", value.shape, value.dtype, operands, value)
+        primitive = value.primitive
+        assert primitive is not None
+        if not isinstance(value.aval, list):
+            nodes = [value.aval, *operands]
+            if all(node.dtype in FUSED and prod(node.shape) for node in nodes):
+                rule = RULES.get(primitive.name)
+                if primitive.name == "transpose" and value not in self._turned:
+                    rule = None
+                product = vector_product(value)
+                if product is not None and product[0] in self._shared:
+                    matrix, vector, turned = product
+                    return _by_rows(value, self.nodes[matrix], self.nodes[vector], turned)
+                if rule is None and primitive.kind == "elementwise":
+                    rule = _elementwise
+                node = rule(value, *operands) if rule else None
+                if node is None and primitive.name in self._lookups:
+                    node = self._lookups[primitive.name](value, *operands)
+                if node is not None:
+                    return node
+            return Node("host", value.shape, value.dtype, operands, value)
+        return Node("host", (), np.dtype(object), operands, value)
+
+
+def _turned(graph: Graph) -> set[Value]:
+    """The transposes whose elements something reads in order: others are views."""
+    readers = [
+        value
+        for value in graph.values()
+        if value.primitive is not None
+        and (value.primitive.kind == "elementwise" or value.primitive.name in RULES)
+    ]
+    return {*graph.outputs, *[operand for value in readers for operand in value.inputs]}
+
+
+def _constant(array: np.ndarray) -> Node:
+    if not array.ndim and array.dtype in FUSED:
+        return literal(array[()], array.dtype)
+    return Node("array", array.shape, array.dtype, (), array)
+
+
+def _counts(graph: Graph) -> dict[Value, Count]:
+    """Whole numbers that something is divided by: they may be sizes, so they are parameters.
+
+    Elements are divided by 2, 4, 8 and 16 as these stand: that takes a multiplication.
+    """
+    values = [value for value in graph.values() if not isinstance(value.aval, list)]
+    largest = max((prod(value.shape) for value in values), default=0)
+    found = {}
+    for value in values:
+        if value.primitive is None or value.primitive.name != "divide":
+            continue
+        by = value.inputs[1]
+        if by.array is not None and by.shape == () and by.dtype.char in "fd":
+            number, few = by.array.item(), prod(value.shape) < largest
+            if (
+                1 < number < 2**31
+                and number == int(number)
+                and (few or number not in (2, 4, 8, 16))
+            ):
+                found[by] = Count(number)
+    return found
+
+
+# Elementwise ---------------------------------------------------------------------------------
+
+
+def importable(function: Callable) -> bool:
+    """Whether generated code can name a scalar function, and the kernels' STAMP covers it."""
+    if not is_ours(function):
+        return False
+    module = sys.modules.get(function.__module__)
+    return getattr(module, function.__name__, None) is function
+
+
+def _elementwise(value: Value, *operands: Node) -> Node | None:
+    kernel = value.primitive.kernel  # pyright: ignore[reportOptionalMemberAccess]
+    if not isinstance(kernel, Elementwise) or not importable(kernel.function):
+        return None
+    signature = kernel._signature(tuple([node.dtype for node in operands]))
+    if signature.checked or signature.target is not signature.result:
+        return None
+    wanted = [cast(node, dtype) for node, dtype in zip(operands, signature.loop, strict=True)]
+    return apply(kernel.function, *wanted, dtype=signature.target)
+
+
+def _cast(value: Value, x: Node) -> Node | None:
+    if x.dtype.kind == "f" and value.dtype.kind in "iu":
+        return None  # out of range, each instruction has a result of its own
+    return cast(x, value.dtype)
+
+
+def _scalar_power(value: Value, x: Node) -> Node | None:
+    """Small powers by multiplications, which are as exact and vectorise."""
+    exponent = value.params["exponent"]
+    if exponent == 1:
+        return x
+    if exponent == 2:
+        return apply(kmath.square, x)
+    if exponent == 3:
+        return apply(kmath.multiply, apply(kmath.square, x), x)
+    if exponent == 4:
+        return apply(kmath.square, apply(kmath.square, x))
+    if exponent == -1:
+        return apply(kmath.divide, literal(1, x.dtype), x)
+    return apply(kmath.power, x, literal(exponent, x.dtype), dtype=x.dtype)
+
+
+# Shapes --------------------------------------------------------------------------------------
+
+
+def _view(value: Value, x: Node, *_: Node) -> Node:
+    return view(x, value.shape)
+
+
+def _transpose(value: Value, x: Node) -> Node | None:
+    """A view if only axes of size 1 change places; turned matrices, if nothing else changes."""
+    kept = [axis for axis in value.params["perm"] if x.shape[axis] != 1]
+    if kept == sorted(kept):
+        return view(x, value.shape)
+    starts = [place for place, axis in enumerate(kept) if not place or axis != kept[place - 1] + 1]
+    firsts = [kept[place] for place in starts]
+    if sorted(firsts)[:-2] + sorted(firsts)[:-3:-1] != firsts:
+        return None
+    columns = prod(x.shape[axis] for axis in kept[starts[-1] :])
+    rows = prod(x.shape[axis] for axis in kept[starts[-2] : starts[-1]])
+    if rows < TILE or not COLUMNS <= columns <= WIDEST:
+        return None
+    return Node("turn", value.shape, x.dtype, (x,), (rows, columns))
+
+
+def _broadcast(value: Value, x: Node) -> Node:
+    if x.size == prod(value.shape):
+        return view(x, value.shape)
+    return Node("apply", value.shape, x.dtype, (x,), "copy")
+
+
+def flat_range(shape: tuple[int, ...], key: tuple) -> tuple[int, int] | None:
+    """First element and count, if a key picks elements that follow one another."""
+    parts = [part for part in key if part is not None]
+    if any(not isinstance(part, (int, slice)) and part is not Ellipsis for part in parts):
+        return None
+    if Ellipsis in parts:
+        place = parts.index(Ellipsis)
+        parts[place : place + 1] = [slice(None)] * (len(shape) - len(parts) + 1)
+    start, count, whole = 0, 1, True  # whole: all axes from here on have been taken entirely
+    sizes = list(shape)
+    for axis in reversed(range(len(shape))):
+        part = parts[axis] if axis < len(parts) else slice(None)
+        after = prod(sizes[axis + 1 :])
+        if isinstance(part, slice):
+            low, high, step = part.indices(sizes[axis])
+            length = len(range(low, high, step))
+            if not length or (step != 1 and length > 1):
+                return None
+        else:
+            low, length = part % sizes[axis], 1
+        if not whole and length != 1:
+            return None
+        start += low * after
+        count *= length
+        whole = whole and length == sizes[axis]
+    return start, count
+
+
+def _getitem(value: Value, x: Node) -> Node | None:
+    found = flat_range(x.shape, value.params["key"])
+    if found is None:
+        return None
+    start, count = found
+    if count == x.size:
+        return view(x, value.shape)
+    return view(Node("slice", (count,), x.dtype, (view(x, (x.size,)),), start), value.shape)
+
+
+def _getitem_adjoint(value: Value, x: Node) -> Node | None:
+    found = flat_range(value.shape, value.params["key"])
+    if found is None:
+        return None
+    if found[1] == prod(value.shape):
+        return view(x, value.shape)
+    size = prod(value.shape)
+    return view(Node("pad", (size,), x.dtype, (view(x, (x.size,)),), found[0]), value.shape)
+
+
+# Reductions ----------------------------------------------------------------------------------
+
+
+def _reduction(value: Value, x: Node) -> Node | None:
+    name, axes = value.primitive.name, value.params["axis"]  # pyright: ignore[reportOptionalMemberAccess]
+    shape = pattern(x.shape, axes)
+    if shape not in ("", "k", "r", "kr") and (shape, name) != ("rk", "sum"):
+        return None
+    x = cast(x, BOOL) if name in ("any", "all") else cast(x, value.dtype)
+    if name == "sum":
+        return view(_sum(x, axes, value.params["keepdims"]), value.shape)
+    return view(fold(name, x, axes, value.params["keepdims"]), value.shape)
+
+
+def _sum(x: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
+    """A sum; of zeros but for one element in each row, these elements."""
+    total = fold("sum", x, axes, keepdims)
+    if isinstance(x, Spread) and x.axis in axes and x.rows.size == total.size:
+        return view(x.rows, total.shape)
+    return total
+
+
+def _exp(value: Value, x: Node) -> Node | None:
+    return _power(x) or _elementwise(value, x)
+
+
+def _power(y: Node) -> Node | None:
+    """exp(y) of a log_softmax: what has been summed for it, over the sum."""
+    if y.detail is not kmath.subtract or y.operands[1].detail is not kmath.log:
+        return None
+    shifted, total = y.operands[0], y.operands[1].operands[0]
+    powers = behind(total).operands[0] if behind(total).detail == "sum" else None
+    if powers is None or powers.detail is not kmath.exp or powers.operands[0] is not shifted:
+        return None
+    return apply(kmath.multiply, powers, apply(kmath.divide, literal(1, y.dtype), total))
+
+
+def _mean(value: Value, x: Node) -> Node | None:
+    axes = value.params["axis"]
+    if x.dtype.kind != "f" or pattern(x.shape, axes) not in ("", "k", "r", "kr", "rk"):
+        return None
+    total = fold("sum", x, axes, value.params["keepdims"])
+    count = literal(Count(prod(x.shape[axis] for axis in axes)), x.dtype)
+    return view(apply(kmath.divide, total, count, dtype=x.dtype), value.shape)
+
+
+def _exp_total(x: Node, axes: tuple[int, ...]) -> tuple[Node, Node, Node]:
+    """The largest of each row, exp(x - that), and its sum, as the kernels of `softmax`."""
+    shift = apply(ksoftmax.finite, fold("max", x, axes, True))
+    powers = apply(kmath.exp, apply(kmath.subtract, x, shift))
+    return shift, powers, fold("sum", powers, axes, True)
+
+
+def _is_by_rows(value: Value, x: Node, axes: tuple[int, ...]) -> bool:
+    return x.dtype.kind == "f" == value.dtype.kind and pattern(x.shape, axes) in ("r", "kr")
+
+
+def _logsumexp(value: Value, x: Node) -> Node | None:
+    axes = value.params["axis"]
+    if not _is_by_rows(value, x, axes):
+        return None
+    shift, _, total = _exp_total(x, axes)
+    return view(apply(kmath.add, shift, apply(kmath.log, total)), value.shape)
+
+
+def _log_softmax(value: Value, x: Node) -> Node | None:
+    axes = (value.params["axis"],)
+    if not _is_by_rows(value, x, axes):
+        return None
+    _, powers, total = _exp_total(x, axes)
+    return apply(kmath.subtract, powers.operands[0], apply(kmath.log, total))
+
+
+def _softmax(value: Value, x: Node) -> Node | None:
+    axes = (value.params["axis"],)
+    if not _is_by_rows(value, x, axes):
+        return None
+    _, powers, total = _exp_total(x, axes)
+    return apply(kmath.multiply, powers, apply(kmath.divide, literal(1, x.dtype), total))
+
+
+def _softmax_pull(value: Value, g: Node, y: Node) -> Node | None:
+    axes = (value.params["axis"],)
+    if not _is_by_rows(value, y, axes) or g.shape != y.shape:
+        return None
+    g, y = cast(g, value.dtype), cast(y, value.dtype)
+    total = fold("sum", apply(kmath.multiply, g, y), axes, True)
+    return apply(kmath.multiply, y, apply(kmath.subtract, g, total))
+
+
+def _log_softmax_pull(value: Value, g: Node, y: Node) -> Node | None:
+    axes = (value.params["axis"],)
+    if not _is_by_rows(value, y, axes) or g.shape != y.shape:
+        return None
+    g, y = cast(g, value.dtype), cast(y, value.dtype)
+    total = _sum(g, axes, True)
+    power = _power(y) or apply(kmath.exp, y)
+    return apply(kmath.subtract, g, apply(kmath.multiply, power, total))
+
+
+def _variance(value: Value, x: Node) -> Node | None:
+    axes = value.params["axis"]
+    if not _is_by_rows(value, x, axes):
+        return None
+    count = literal(Count(prod(x.shape[axis] for axis in axes)), x.dtype)
+    mean = apply(kmath.divide, fold("sum", x, axes, True), count, dtype=x.dtype)
+    squares = apply(kmath.square, apply(kmath.subtract, x, mean))
+    total = fold("sum", squares, axes, value.params["keepdims"])
+    return view(apply(kmath.divide, total, count, dtype=x.dtype), value.shape)
+
+
+# Products ------------------------------------------------------------------------------------
+
+
+def vector_product(value: Value) -> tuple[Value, Value, bool] | None:
+    """The matrix and the vector that are multiplied, and whether the matrix is transposed."""
+    if value.primitive is None or value.dtype.kind != "f":
+        return None
+    form = value.primitive.name, *[len(one.shape) for one in value.inputs]
+    if form not in (("matvec", 2, 1), ("matmul", 2, 2)):
+        return None
+    left, right = value.inputs
+    if right.shape[1:] in ((), (1,)):
+        matrix, vector, turned = left, right, False
+    elif left.shape[0] == 1:
+        matrix, vector, turned = right, left, True
+    else:
+        return None
+    if matrix.primitive is not None and matrix.primitive.name == "transpose":
+        turned ^= matrix.params["perm"][0] == 1
+        matrix = matrix.inputs[0]
+    return matrix, vector, turned
+
+
+def _shared_matrices(graph: Graph) -> set[Value]:
+    """The matrices that several products with vectors read: in a kernel they share a pass."""
+    values = [value for value in graph.values() if not isinstance(value.aval, list)]
+    found = [product[0] for product in map(vector_product, values) if product is not None]
+    return {matrix for matrix, count in Counter(found).items() if count > 1}
+
+
+def _by_rows(value: Value, matrix: Node, vector: Node, turned: bool) -> Node:
+    """A product with a vector as sums over the rows or the columns of the matrix."""
+    matrix, vector = cast(matrix, value.dtype), cast(vector, value.dtype)
+    vector = view(vector, (vector.size, 1) if turned else (vector.size,))
+    total = fold("sum", apply(kmath.multiply, matrix, vector), (0 if turned else 1,), False)
+    return view(total, value.shape)
+
+
+RULES: dict[str, Callable[..., Node | None]] = {
+    "broadcast_to": _broadcast,
+    "cast": _cast,
+    "exp": _exp,
+    "expand_dims": _view,
+    "getitem": _getitem,
+    "getitem_adjoint": _getitem_adjoint,
+    "identity": _view,
+    "log_softmax": _log_softmax,
+    "log_softmax_pull": _log_softmax_pull,
+    "logsumexp": _logsumexp,
+    "mean": _mean,
+    "reshape": _view,
+    "scalar_power": _scalar_power,
+    "softmax": _softmax,
+    "softmax_pull": _softmax_pull,
+    "squeeze": _view,
+    "stop_gradient": _view,
+    "transpose": _transpose,
+    "variance": _variance,
+    **dict.fromkeys(("all", "any", "max", "min", "prod", "sum"), _reduction),
+}
