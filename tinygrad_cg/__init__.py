@@ -6,6 +6,7 @@ Keras's in ``tinygrad_cg.keras.ops``.
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +27,10 @@ from . import (
     nn,
     random,
 )
-from . import function as _package  # noqa: F401 (`function` is the decorator: see below)
 from ._core.conversion import IndexedSlices, is_tensor
 from ._core.tensor import Tensor, TensorShape
-from ._function.codegen import fused_rules as _fused_rules  # noqa: F401 (compiles gradient functions)
+from ._function.codegen import fused_rules as _fused_rules  # noqa: F401 (for gradient functions)
+from ._ops import protocol as _numpy_dispatch
 from ._ops.creation import constant, convert_to_tensor
 from ._reverse.variable import Variable
 from ._rules import pickling as _pickling  # noqa: F401 (registers how custom gradients travel)
@@ -321,6 +322,7 @@ __all__ = [
 ]
 
 newaxis = None
+_numpy_dispatch.loaders.append(partial(import_module, f"{__name__}.numpy"))
 
 # What is loaded when it is first asked for, so that importing the library stays quick: modules,
 # and what is found in one.
@@ -341,7 +343,6 @@ _LATER = {
     "show": "._pictures.picture",
     "test": "",
 }
-globals().pop("function")
 
 if TYPE_CHECKING:
     from . import debugging, keras, numpy, optimizers, test
@@ -367,4 +368,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted(__all__)

@@ -62,7 +62,7 @@ _TABLE = """
     matvec(a, b, transpose_a=False, adjoint_a=False,
         a_is_sparse=False, b_is_sparse=False, name=None)
         = matvec(a, b, transpose_a, adjoint_a)
-    slogdet(input, name=None) = slogdet(input)
+    slogdet(input, name=None) -> tuple[Tensor, Tensor] = slogdet(input)
     solve(matrix, rhs, adjoint=False, name=None)
         = solve(_adjoint(matrix) if adjoint else matrix, rhs)
         # The solution x of ``matrix x = rhs`` for square matrices, or for their adjoints.

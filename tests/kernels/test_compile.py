@@ -1,6 +1,7 @@
 """The disk cache, in processes of its own, and what kernels are made of."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,13 +13,13 @@ import numba
 import numpy as np
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
+
+from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import generated
 
-from tinygrad_cg_kernels import elementary
-
-KERNELS = Path(build.__file__).parent.parent
+KERNELS = Path(build.__file__).parents[2]
 
 PROGRAM = """
 import numpy as np
@@ -91,6 +92,14 @@ print(sum(sum(one.stats.cache_misses.values()) for one in dispatchers))
 """
 
 
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """A cache folder with what SMALL needs."""
+    folder = tmp_path_factory.mktemp("compiled")
+    assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(folder)) != "0"
+    return folder
+
+
 def test_several_processes_start_at_once_on_an_empty_cache(tmp_path):
     environment = {
         **os.environ,
@@ -136,7 +145,8 @@ def test_no_writable_folder_is_no_error(tmp_path):
     blocked.write_text("not a folder")
     program = (
         "import numpy as np\n"
-        "from tinygrad_cg_kernels import elementary\nfrom tinygrad_cg_kernels.runtime import compile as build\n"
+        "from tinygrad_cg_kernels import elementary\n"
+        "from tinygrad_cg_kernels.runtime import compile as build\n"
         "from tinygrad_cg_kernels.loops.engine import Elementwise\n"
         "assert build.cache_folder() is None\n"
         "print(Elementwise('add', elementary.add, 2)(np.ones(()), np.ones(())))\n"
@@ -148,7 +158,12 @@ def test_no_writable_folder_is_no_error(tmp_path):
 def test_importing_compiles_nothing_and_writes_nothing(tmp_path):
     program = (
         "import tinygrad_cg_kernels\n"
-        "from tinygrad_cg_kernels.loops import engine\nfrom tinygrad_cg_kernels.reduce import reduction\nfrom tinygrad_cg_kernels.move import gather\nfrom tinygrad_cg_kernels.linear import matmul\nfrom tinygrad_cg_kernels.runtime import threads\nfrom tinygrad_cg_kernels import elementary\n"
+        "from tinygrad_cg_kernels.loops import engine\n"
+        "from tinygrad_cg_kernels.reduce import reduction\n"
+        "from tinygrad_cg_kernels.move import gather\n"
+        "from tinygrad_cg_kernels.linear import matmul\n"
+        "from tinygrad_cg_kernels.runtime import threads\n"
+        "from tinygrad_cg_kernels import elementary\n"
         "from tinygrad_cg_kernels.loops.engine import Elementwise\n"
         "add = Elementwise('add', elementary.add, 2)\n"
         "print(add.dispatchers, reduction.sum.dispatchers)\n"
@@ -229,9 +244,10 @@ def test_a_numba_without_entry_points_serves_through_the_dispatcher():
 
 @pytest.mark.parametrize("left", [b"", b"\x80\x05damaged"], ids=["emptied", "cut"])
 @pytest.mark.parametrize("kind", ["nbi", "nbc"])
-def test_damaged_files_in_the_cache_are_made_anew(tmp_path, kind, left):
+def test_damaged_files_in_the_cache_are_made_anew(compiled, tmp_path, kind, left):
     """A full disk or a crash may leave them."""
-    run(SMALL, TINYGRAD_CG_CACHE_DIR=str(tmp_path))
+    shutil.copytree(compiled, tmp_path, dirs_exist_ok=True)
+    assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(tmp_path)) == "0"
     for path in tmp_path.rglob(f"*.{kind}"):
         path.write_bytes(left)
     assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(tmp_path)) != "0"

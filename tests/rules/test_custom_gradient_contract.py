@@ -1,4 +1,4 @@
-"""BEHAVIOUR 1.0 and 1.1: what custom_gradient promises."""
+"""docs/behaviour.md 1.0 and 1.1: what custom_gradient promises."""
 
 import gc
 import math
@@ -8,20 +8,11 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support.orders import assert_next_gradient_is_right, derivative, gradient, numbers
+from tests.support.rules import log1pexp
 
 
 def naive_log1pexp(x):
     return tf.math.log(1 + tf.exp(x))
-
-
-@tf.custom_gradient
-def log1pexp(x):
-    e = tf.exp(x)
-
-    def grad(dy):
-        return dy * (1 - 1 / (1 + e))
-
-    return tf.math.log(1 + e), grad
 
 
 @tf.custom_gradient
@@ -321,7 +312,7 @@ def test_exception_in_the_rule_is_reported_again_by_a_non_persistent_tape():
 
 
 def test_recursion_without_end_restores_the_recording_state():
-    """BAD_INPUT: RecursionError, and the next gradient is right."""
+    """4.1: RecursionError, and the next gradient is right."""
 
     @tf.custom_gradient
     def endless(x):
@@ -387,7 +378,7 @@ def test_tape_entered_and_left_inside_the_function():
 
 
 def test_upstreams_that_a_rule_keeps_do_not_change():
-    """Law 6: accumulation never writes into what somebody holds."""
+    """5.2: accumulation never writes into what somebody holds."""
     kept = []
 
     @tf.custom_gradient

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.runtime import objects
 
@@ -48,6 +49,31 @@ class Case:
     fixed: dict[int, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Wrong:
+    """A call of the public function that must raise: `error`, with `words` (a pattern) in it."""
+
+    error: type[Exception]
+    words: str
+    operands: tuple[Any, ...]
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+NEAR = (2.0, 1.0)
+"""How far a function of reals may be off in float64 and float32, in units of the last place."""
+_UNFITTING = (np.ones(2), np.ones(3))
+
+
+def public(primitive: Primitive) -> Callable[[Any], Any]:
+    """Return a decorator that makes a function the public one of `primitive`."""
+
+    def declare(function: Any) -> Any:
+        primitive.function = function
+        return function
+
+    return declare
+
+
 def elementwise_aval(kernel: Elementwise) -> Callable[..., Aval]:
     def abstract(*avals: Aval, **params: Any) -> Aval:
         shape = broadcast_shapes(kernel.name, *[aval.shape for aval in avals])
@@ -75,6 +101,8 @@ def elementwise(
 ) -> Primitive:
     """A registered elementwise operation; `bool_remedy` is what to use for bools, if not this."""
     kernel = Elementwise(name, function, len(inputs), kind)
+    if kind == "float":
+        record.setdefault("ulps", NEAR)
     if bool_remedy is not None:
         _refuse_bool(kernel, bool_remedy)
     return register(
@@ -109,7 +137,8 @@ def unary(name: str, function: Any, kind: str = "float", vjp: Any = None, **reco
     """An elementwise operation on one operand, ``x``."""
     record["doc"] += "\n\nElementwise; the result has the shape of `x`, a tensor or what converts."
     rules = None if vjp is None else (vjp,)
-    return public_function(elementwise(name, function, ("x",), kind, rules, **record))
+    primitive = elementwise(name, function, ("x",), kind, rules, **record)
+    return public(primitive)(public_function(primitive))
 
 
 def binary(name: str, function: Any, kind: str = "same", vjp: Any = None, **record: Any) -> Any:
@@ -118,14 +147,24 @@ def binary(name: str, function: Any, kind: str = "same", vjp: Any = None, **reco
         "\n\nElementwise; `x` and `y`, tensors or what converts, broadcast to the shape of the "
         "result. Raises InvalidArgumentError if their shapes do not."
     )
+    record["errors"] = (
+        Wrong(InvalidArgumentError, f"{name}: shapes .* do not broadcast", _UNFITTING),
+        *record.get("errors", ()),
+    )
     primitive = elementwise(name, function, ("x", "y"), kind, vjp, **record)
-    return binary_function(primitive)
+    return public(primitive)(binary_function(primitive))
 
 
 def reduction(
     name: str, kernel: Any, doc: str, vjp: Any = None, run: Any = None, **record: Any
 ) -> Any:
     """An operation that folds axes: ``op(x, axis=None, keepdims=False)``, all axes by default."""
+
+    record["errors"] = (
+        Wrong(InvalidArgumentError, f"{name}: axis 2 is out of range", (np.ones((2, 3)), 2)),
+        Wrong(InvalidArgumentError, f"{name}: .* twice", (np.ones((2, 3)), (0, 0))),
+        *record.get("errors", ()),
+    )
 
     def run_kernel(x: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarray:
         return kernel(x, axis, keepdims)
@@ -162,13 +201,14 @@ def reduction(
         axes = _ALL_AXES[ndim] if axis is None else normalize_axes(name, axis, ndim)
         return apply(primitive, (x,), {"axis": axes, "keepdims": bool(keepdims)})
 
-    return public_function(
+    function = public_function(
         primitive,
         "x, axis=None, keepdims=False",
         whole=("axis is None and keepdims is False", _WHOLE),
         kernel=None if run is None else no_kernel,
         otherwise=by_axes,
     )
+    return public(primitive)(function)
 
 
 def folded_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:

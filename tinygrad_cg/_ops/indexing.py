@@ -40,7 +40,6 @@ _getitem = move(
     linear=True,
     aliases=True,
     batch=lambda params, size: {"key": _batched_key(params["key"], size)},
-    reference=lambda x, key: x[key],
     samples=[
         Case(((4, 3),), {"key": (slice(1, 4, 2), 0)}),
         Case(((4, 3),), {"key": (None, Ellipsis, slice(None, None, -1))}),
@@ -170,15 +169,6 @@ def _bound(bound: Any) -> int | None:
 # Gather --------------------------------------------------------------------------------------
 
 
-def _take(x: np.ndarray, indices: np.ndarray, axis: int, batch_dims: int) -> np.ndarray:
-    """NumPy's `take`, for each element of the axes that `x` and `indices` share."""
-    out = [
-        np.take(x[place], indices[place], axis - batch_dims)
-        for place in np.ndindex(x.shape[:batch_dims])
-    ]
-    return np.reshape(out, x.shape[:batch_dims] + np.shape(out)[1:])
-
-
 def _gather_aval(x: Aval, indices: Aval, axis: int, batch_dims: int) -> Aval:
     shape = (*x.shape[:axis], *indices.shape[batch_dims:], *x.shape[axis + 1 :])
     return Aval(shape, x.dtype)
@@ -207,7 +197,6 @@ _gather = move(
     linear=True,
     kernel=kmove.gather,
     batch=_gather_batch,
-    reference=_take,
     samples=[
         Case(((4, 3), ()), {"axis": 0, "batch_dims": 0}, {1: np.array([[0, 2], [2, 3]])}),
         Case(((2, 5), ()), {"axis": 1, "batch_dims": 0}, {1: np.array([4, 0, -1])}),

@@ -33,7 +33,6 @@ _labels = move(
     lambda labels, classes: labels,
     inputs=("labels",),
     batch=lambda params, size: params,
-    reference=lambda labels, classes: labels,
     samples=[Case(((),), {"classes": 3}, {0: np.array([[0, 2], [1, 1]])})],
 )
 

@@ -9,6 +9,7 @@ import os
 from typing import Any
 
 import numpy as np
+
 from tinygrad_cg_kernels.runtime.errstate import cast as cast_array
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
@@ -16,8 +17,9 @@ from .._core.conversion import FLOAT32, FLOAT64, any_tensor, as_dtype, convert, 
 from .._core.levels import state
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
+from .comparison import equal
 from .define import as_int, as_sizes
-from .elementwise import equal, where
+from .elementwise import where
 from .shape import cast
 
 _lock = ForkLock()

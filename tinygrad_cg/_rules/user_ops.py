@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from tinygrad_cg_kernels.loops.several import Pointwise
 
 from .. import nest
@@ -101,7 +102,7 @@ class Operation:
         """The attribute of that name; ValueError if the call had none."""
         if name not in self._attrs:
             raise ValueError(
-                f"Operation '{self.name}' has no attr bind '{name}'; it has "
+                f"Operation '{self.name}' has no attr named '{name}'; it has "
                 f"{', '.join(sorted(self._attrs)) or 'none'}"
             )
         return self._attrs[name]
@@ -154,7 +155,7 @@ def primitive(
         raise TypeError(f"primitive {name!r}: kernel must be callable, got {kernel!r}")
     if name in OPS or (name in USER_OPS and not replace):
         raise KeyError(
-            f"primitive: an operation bind {name!r} is defined already; choose another name, or "
+            f"primitive: an operation named {name!r} is defined already; choose another name, or "
             "pass replace=True where a notebook's cell runs again"
         )
     compiled: Any = _elementwise(name, kernel) if elementwise else kernel

@@ -118,7 +118,7 @@ _TABLE = """
     sort(values, axis=-1, direction="ASCENDING", name=None)
         = sort(values, axis, _descending(direction))
         # `values` sorted along `axis`, by default the last; NaN counts as larger than all else.
-    split(value, num_or_size_splits, axis=0, num=None, name=None)
+    split(value, num_or_size_splits, axis=0, num=None, name=None) -> list[Tensor]
         = split(value, num_or_size_splits, axis)
     squeeze(input, axis=None, name=None) = squeeze(input, axis)
     stack(values, axis=0, name=None) = stack(values, axis)
@@ -126,7 +126,8 @@ _TABLE = """
     transpose(a, perm=None, conjugate=False, name=None)
         = conj(transpose(a, perm)) if conjugate else transpose(a, perm)
         # `a` with its axes in the order `perm`, reversed by default; conjugated if asked.
-    unstack(value, num=None, axis=0, name=None) = counted(unstack(value, axis), num)
+    unstack(value, num=None, axis=0, name=None) -> list[Tensor]
+        = counted(unstack(value, axis), num)
         # The slices of `value` along `axis`, as a list, which must have `num` parts if that is
         given.
     where(condition, x=None, y=None, name=None)

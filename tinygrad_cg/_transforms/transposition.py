@@ -15,8 +15,9 @@ from .._core.conversion import is_differentiable
 from .._core.levels import Token, push, quiet_frame, remove, state
 from .._core.record import Node, watch_tensor
 from .._core.tensor import Tensor
+from .._ops.comparison import greater
 from .._ops.complex import conj, real
-from .._ops.elementwise import absolute, add, greater, multiply
+from .._ops.elementwise import absolute, add, multiply
 from .._ops.reductions import reduce_sum
 from .._ops.shape import cast
 from .._reverse.sweep import differentiate

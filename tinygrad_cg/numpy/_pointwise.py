@@ -14,6 +14,18 @@ import numpy as np
 
 from .._core.conversion import convert, convert_operands, promote
 from .._core.tensor import Tensor
+from .._ops.comparison import (
+    equal,
+    greater,
+    isfinite,
+    isinf,
+    isnan,
+    less,
+    less_equal,
+    logical_and,
+    logical_or,
+    not_equal,
+)
 from .._ops.complex import imag, real
 from .._ops.creation import full_like, zeros_like
 from .._ops.elementwise import (
@@ -21,22 +33,12 @@ from .._ops.elementwise import (
     add,
     ceil,
     divide,
-    equal,
     floor,
     floor_divide,
-    greater,
-    isfinite,
-    isinf,
-    isnan,
-    less,
-    less_equal,
     logaddexp,
-    logical_and,
-    logical_or,
     maximum,
     minimum,
     multiply,
-    not_equal,
     power,
     remainder,
     subtract,

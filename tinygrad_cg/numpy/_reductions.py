@@ -9,21 +9,11 @@ import numpy as np
 
 from .._core.conversion import IndexedSlices, convert
 from .._core.tensor import Tensor
+from .._ops.comparison import equal, isnan, logical_not, not_equal
 from .._ops.complex import conj, real
 from .._ops.creation import constant, linspace
 from .._ops.define import normalize_axes, normalize_axis
-from .._ops.elementwise import (
-    add,
-    divide,
-    equal,
-    isnan,
-    logical_not,
-    multiply,
-    not_equal,
-    sqrt,
-    subtract,
-    where,
-)
+from .._ops.elementwise import add, divide, multiply, sqrt, subtract, where
 from .._ops.indexing import getitem
 from .._ops.linear_algebra import matmul
 from .._ops.reductions import reduce_max, reduce_mean, reduce_min, reduce_prod, reduce_sum

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy import empty
+
 from tinygrad_cg_kernels.runtime import generated, memory, threads
 
 from ..._core.primitive import runner

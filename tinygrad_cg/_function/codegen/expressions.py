@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from tinygrad_cg_kernels.elementary import comparison
 
 from tinygrad_cg_kernels import elementary as kmath
+from tinygrad_cg_kernels.elementary import comparison
 
 from ..fusion.nodes import Node
 
@@ -107,7 +107,7 @@ def joined(node: Node, total: str, value: str) -> str:
     """A total with one more value, in exactly this order."""
     name = node.detail
     if name in ("max", "min"):
-        return f"math.{name}imum({total}, {value})"
+        return f"arithmetic.{name}imum({total}, {value})"
     return typed(f"{total} {_OPERATORS[name]} {value}", node.dtype)
 
 

@@ -12,17 +12,17 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+
+from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.loops.direct import refuse
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.runtime import generated
 
-from tinygrad_cg_kernels import elementary as kmath
-
-from .._core.levels import Level, add_level, state
-from .._core.primitive import unrecorded_function
-from .._core.record import mark_expired, set_rule_compiler
-from .._core.tensor import Aval, Tensor
-from .._function.codegen.expressions import applied, module_of, number_text
+from ..._core.levels import Level, add_level, state
+from ..._core.primitive import unrecorded_function
+from ..._core.record import mark_expired, set_rule_compiler
+from ..._core.tensor import Aval, Tensor
+from .expressions import applied, number_text
 
 MOST_OPERANDS = 3
 
@@ -51,18 +51,20 @@ class _Trace(Level):
         return tensor
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Tensor:
+
         function = getattr(primitive.kernel, "function", None)
         if primitive.kind != "elementwise" or params or function in _GUARDED:
             raise _NotElementwise
         aval = primitive.abstract(*[Aval(one._data.shape, one._data.dtype) for one in inputs])
         texts = [self.text(one) for one in inputs]
         text = applied(function, texts, inputs[0]._data.dtype, aval.dtype)
-        self.modules.add(module_of(function))
+        self.modules.add(function.__module__)
         name = f"t{len(self.lines)}"
         self.lines.append(f"{name} = {text}")
         return self.named(name, aval)
 
     def text(self, tensor: Any) -> str:
+
         known = self.names.get(id(tensor))
         if known is not None:
             return known
@@ -87,8 +89,7 @@ def _source(rule: Callable, names: tuple[str, ...], dtype: np.dtype) -> str | No
     if len(trace.lines) < 2 or type(result) is not Tensor or id(result) not in trace.names:
         return None
     lines = [*trace.lines, f"return {trace.text(result)}"]
-    modules = ", ".join(sorted(trace.modules))
-    head = f"import numpy as np\n\nfrom tinygrad_cg_kernels import {modules}\n"
+    head = f"import numpy as np\n\n{generated.import_lines(trace.modules)}\n"
     head += "from tinygrad_cg_kernels.runtime.compile import inlined, jitable\n\n\n@jitable\n"
     return "\n    ".join([f"{head}def rule({', '.join(names)}):", "inlined()", *lines]) + "\n"
 
@@ -121,6 +122,7 @@ class FusedRule:
         return out
 
     def _kernel(self, dtype: np.dtype) -> Elementwise | None:
+
         exact = dtype.kind == "f" and dtype.itemsize >= 4
         source = _source(self.rule, self.names, dtype) if exact else None
         kernel = None

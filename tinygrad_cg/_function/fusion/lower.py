@@ -13,12 +13,12 @@ from collections.abc import Callable
 from math import prod
 
 import numpy as np
-from tinygrad_cg_kernels.loops.engine import Elementwise
-from tinygrad_cg_kernels.runtime.compile import is_ours
-from tinygrad_cg_kernels.runtime.dtypes import BOOL
 
 from tinygrad_cg_kernels import elementary as kmath
+from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.reduce import softmax as ksoftmax
+from tinygrad_cg_kernels.runtime.compile import is_ours
+from tinygrad_cg_kernels.runtime.dtypes import BOOL
 
 from ..graph.values import Graph, Part, Value
 from .lookup import COLUMNS, Lookups, Spread

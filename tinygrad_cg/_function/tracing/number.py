@@ -15,7 +15,7 @@ from ..._core.conversion import FLOAT32, FLOAT64, Weak, is_tensor
 from ..._core.levels import state
 from ..._core.primitive import OPS, Primitive
 from ..._core.tensor import ArrayLike, Tensor
-from ..._ops import elementwise, operators
+from ..._ops import comparison, elementwise, operators
 from ..._ops.shape import cast
 from ..graph.values import Value, constant, operation
 from .trace import TraceTensor, refuse_value
@@ -107,12 +107,12 @@ _TWO = {
     "pow": elementwise.power,
 }
 _COMPARE = {
-    "lt": elementwise.less,
-    "le": elementwise.less_equal,
-    "gt": elementwise.greater,
-    "ge": elementwise.greater_equal,
-    "eq": elementwise.equal,
-    "ne": elementwise.not_equal,
+    "lt": comparison.less,
+    "le": comparison.less_equal,
+    "gt": comparison.greater,
+    "ge": comparison.greater_equal,
+    "eq": comparison.equal,
+    "ne": comparison.not_equal,
 }
 for _name, _op in (_TWO | _COMPARE).items():
     _primitive = "power" if _name == "pow" else _op.primitive.name
