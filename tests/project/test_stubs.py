@@ -1,5 +1,6 @@
 """What editors and type checkers see: stubs of functions made from tables, and annotations."""
 
+import importlib
 import importlib.util
 import subprocess
 import sys
@@ -12,6 +13,12 @@ from tests.support import typed_program
 from tinygrad_cg._spellings import stubs
 
 LIBRARY = Path(tinygrad_cg.__file__).parent
+PUBLIC = (
+    *("", ".autodiff", ".compat", ".compat.v1", ".config", ".config.cache", ".config.threading"),
+    *(".contrib", ".contrib.eager", ".debugging", ".dtypes", ".errors", ".experimental", ".keras"),
+    *(".keras.ops", ".keras.optimizers", ".keras.random", ".linalg", ".math", ".module", ".nest"),
+    *(".nn", ".numpy", ".numpy.linalg", ".numpy.random", ".optimizers", ".random", ".test"),
+)
 
 
 def test_stubs_are_those_that_the_tables_give():
@@ -28,6 +35,12 @@ def test_each_module_with_a_table_has_a_stub():
     }
     written = {*LIBRARY.rglob("*.pyi")}
     assert with_tables <= stubs.stubs().keys() == written
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_dir_shows_public_names_only(name):
+    module = importlib.import_module(f"tinygrad_cg{name}")
+    assert dir(module) == sorted(module.__all__)
 
 
 @pytest.mark.parametrize("program", typed_program.PROGRAMS, ids=lambda one: one.__name__)

@@ -13,6 +13,7 @@ from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.runtime import objects
 
 from .._core.conversion import convert, is_tensor
+from .._core.kinds import is_bool
 from .._core.primitive import (
     Primitive,
     apply,
@@ -124,7 +125,7 @@ def _refuse_bool(kernel: Elementwise, remedy: str) -> None:
     settle = kernel._loop_dtypes
 
     def checked(dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
-        if all(dtype.kind == "b" for dtype in dtypes):
+        if all(is_bool(dtype) for dtype in dtypes):
             raise TypeError(
                 f"{kernel.name}: is not for bool: use {remedy}, or cast to a number's dtype first"
             )

@@ -99,7 +99,7 @@ def spell(
         name, *others = names.split()
         if bracket:
             source.append(f"def {name}({parameters}: return {expression}\n")
-            texts[name] = _document(expression, text, scope, readers)
+            texts[name] = text or _inherited(expression, scope, readers) or None
             targets.update(dict.fromkeys(others, name))
         else:
             targets.update(dict.fromkeys([name, *others], expression))
@@ -109,16 +109,7 @@ def spell(
         made[name].__doc__ = text
     made |= {name: made.get(target) or scope[target] for name, target in targets.items()}
     namespace.update(made, __all__=[*namespace.get("__all__", ()), *made])
-
-
-def _document(
-    expression: str, text: str, scope: dict[str, Any], readers: Container[str]
-) -> str | None:
-    """A row's own text, or that of the operation which is the whole expression, or None."""
-    text = text or _inherited(expression, scope, readers)
-    if not text:
-        return None
-    return f"{text}\n\nDefined as ``{expression}``, in terms of the library's own operations."
+    namespace["__dir__"] = lambda: sorted(namespace["__all__"])
 
 
 def _inherited(expression: str, scope: dict[str, Any], readers: Container[str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import (
@@ -60,11 +59,6 @@ from ._readers import (  # noqa: F401 (the table calls them)
     _summed,
     _terms,
 )
-
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
-
 
 __all__ = [
     "bool",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,10 +21,6 @@ from ..errors import InvalidArgumentError
 from . import _manipulation as moving
 from . import _products as vectors
 from ._readers import _array, _pair, _real
-
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
 
 
 class SlogdetResult(NamedTuple):
