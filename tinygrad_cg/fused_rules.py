@@ -36,8 +36,7 @@ class _Trace(Level):
     """Writes down the scalar expression of what is done with tensors that have no values."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.modules: set[str] = set()
+        self.code: list[Any] = []
         self.names: dict[int, str] = {}
         self.tensors: list[Tensor] = []  # keeps those alive whose names are known
 
@@ -48,17 +47,17 @@ class _Trace(Level):
         return tensor
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Tensor:
-        from ._function.codegen.expressions import applied, module_of
+        from ._function.codegen.expressions import scalar
+        from ._function.codegen.statements import Name, Statement
 
         function = getattr(primitive.kernel, "function", None)
         if primitive.kind != "elementwise" or params or function in _GUARDED:
             raise _NotElementwise
         aval = primitive.abstract(*[Aval(one._data.shape, one._data.dtype) for one in inputs])
         texts = [self.text(one) for one in inputs]
-        text = applied(function, texts, inputs[0]._data.dtype, aval.dtype)
-        self.modules.add(module_of(function))
-        name = f"t{len(self.lines)}"
-        self.lines.append(f"{name} = {text}")
+        value = scalar(function, texts, inputs[0]._data.dtype, aval.dtype)
+        name = Name(f"t{len(self.code)}")
+        self.code.append(Statement(name, value))
         return self.named(name, aval)
 
     def text(self, tensor: Any) -> str:
@@ -84,13 +83,11 @@ def _source(rule: Callable, names: tuple[str, ...], dtype: np.dtype) -> str | No
         return None
     finally:
         state.frame = None
-    if len(trace.lines) < 2 or type(result) is not Tensor or id(result) not in trace.names:
+    if len(trace.code) < 2 or type(result) is not Tensor or id(result) not in trace.names:
         return None
-    lines = [*trace.lines, f"return {trace.text(result)}"]
-    modules = ", ".join(sorted(trace.modules))
-    head = f"import numpy as np\n\nfrom tinygrad_cg_kernels import {modules}\n"
-    head += "from tinygrad_cg_kernels.compile import inlined, jitable\n\n\n@jitable\n"
-    return "\n    ".join([f"{head}def rule({', '.join(names)}):", "inlined()", *lines]) + "\n"
+    from ._function.codegen.expressions import scalar_function
+
+    return scalar_function(names, trace.code, trace.text(result))
 
 
 class FusedRule:

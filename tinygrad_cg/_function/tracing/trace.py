@@ -25,7 +25,7 @@ from ...registry import OPS
 from ...tensor import Aval, Tensor
 from ...variable import Variable, VariableSlice
 from ..graph.interpret import interpreter
-from ..graph.values import Graph, Part, Value, constant, operation
+from ..graph.values import FuncGraph, OutputItem, Value, constant, operation
 
 
 class TraceTensor(Tensor):
@@ -139,7 +139,7 @@ class Trace(Level, Listener):
 
     def _tensors(self, made: Value) -> Any:
         if isinstance(made.aval, list):
-            return [TraceTensor(Part(made, i), self) for i in range(len(made.aval))]
+            return [TraceTensor(OutputItem(made, i), self) for i in range(len(made.aval))]
         return TraceTensor(made, self)
 
     def custom_call(self, call: Any, inputs: Any, outputs: Sequence) -> list:
@@ -159,7 +159,7 @@ class Trace(Level, Listener):
         known = {one: _sample(generator, one) for one in (*self.arguments, *self.draws)}
         known |= {one: tensor._data for tensor, one in self.met.values()}
         known |= {one: variable._data for variable, one in self.reads.values()}
-        return interpreter(Graph(list(known), [value]))(list(known.values()))[0]
+        return interpreter(FuncGraph(list(known), [value]))(list(known.values()))[0]
 
     # Variables -------------------------------------------------------------------------------
 
