@@ -21,8 +21,8 @@ from benchmarks import THREADS
 from benchmarks.peers import BY_HAND, COMPILED, EAGER, INSTALLED, TORCH, Peer
 from benchmarks.start import import_times, start_times
 from benchmarks.work import WORK, Work, check
-from tinygrad_cg.tour.text import table
-from tinygrad_cg.tour.timing import medians
+from tinygrad_cg._tour.printing import table
+from tinygrad_cg._tour.timing import medians
 
 Times = dict[Peer, float]
 FIGURE = Path(__file__).with_name("figure.svg")

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks import THREADS
-from tinygrad_cg.registry import OPS
-from tinygrad_cg.tour.text import table
-from tinygrad_cg.tour.timing import medians
+from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._tour.printing import table
+from tinygrad_cg._tour.timing import medians
 
 PEERS = tuple(name for name in ("numpy", "torch", "jax") if importlib.util.find_spec(name))
 LIBRARIES = ("tinygrad_cg", *PEERS)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 import tinygrad_cg as tf
-from tinygrad_cg.tour.text import table
+from tinygrad_cg._tour.printing import table
 
 SIZES = (100, 1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
 WORK: dict[str, Callable] = {

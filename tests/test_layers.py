@@ -15,8 +15,8 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 import tinygrad_cg  # noqa: F401  (fills the registry)
-from tinygrad_cg.primitive import Primitive
-from tinygrad_cg.registry import OPS
+from tinygrad_cg._core.primitive import Primitive
+from tinygrad_cg._core.registry import OPS
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "kernels"
@@ -44,7 +44,7 @@ NOT_OPERATIONS = {  # rules, and questions whose answer is no tensor
     "show",
     "size",
 }
-MAKERS = ("tinygrad_cg.ops.creation", "tinygrad_cg.ops.random")
+MAKERS = ("tinygrad_cg._ops.creation", "tinygrad_cg._ops.sampling")
 EXTRAS = {LIBRARY / "pictures" / "curves.py": {"matplotlib"}}  # imported where they are used
 CORE = ("tensor", "variable", "primitive", "tape", "custom_gradient", "recompute", "nest")
 
@@ -115,7 +115,7 @@ def test_the_library_loads_numba_numpy_and_nothing_else():
 
 
 def test_importing_the_library_leaves_the_tour_alone():
-    assert not any(name.startswith("tinygrad_cg.tour") for name in loaded_by("tinygrad_cg"))
+    assert not any(name.startswith("tinygrad_cg._tour") for name in loaded_by("tinygrad_cg"))
 
 
 def test_what_is_rarely_needed_is_loaded_when_it_is():

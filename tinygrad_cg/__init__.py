@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import loading as _loading  # noqa: F401 (before anything else)
+from . import _loading  # noqa: F401 (before anything else)
 
 # isort: split
 from . import (
@@ -26,8 +26,14 @@ from . import (
     nn,
     random,
 )
-from . import pickling as _pickling  # noqa: F401 (registers how custom gradients travel)
-from .arrays import (
+from ._core.conversion import IndexedSlices, is_tensor
+from ._core.tensor import Tensor, TensorShape
+from ._ops.creation import constant, convert_to_tensor
+from ._reverse.variable import Variable
+from ._rules import pickling as _pickling  # noqa: F401 (registers how custom gradients travel)
+from ._rules.custom_gradient import custom_gradient, grad_pass_through
+from ._rules.user_ops import NotDifferentiable, RegisterGradient, primitive
+from ._spellings.arrays import (
     argsort,
     broadcast_to,
     clip_by_value,
@@ -57,11 +63,14 @@ from .arrays import (
     zeros,
     zeros_like,
 )
-from .batching import vectorized_map, vmap
+from ._tape.graph_mode import Graph, executing_eagerly, gradients, hessians
+from ._tape.recompute import recompute_grad
+from ._tape.tape import GradientTape, UnconnectedGradients
+from ._transforms.batching import vectorized_map, vmap
+from ._transforms.functional import elementwise_grad, grad, jvp, linearize, value_and_grad, vjp
+from ._transforms.matrices import hessian, hvp, jacobian
 from .config.cache import clear_cache
 from .config.threading import get_num_threads, set_num_threads
-from .convert import IndexedSlices, is_tensor
-from .custom_gradient import custom_gradient, grad_pass_through
 from .dtypes import (
     DType,
     as_dtype,
@@ -84,7 +93,6 @@ from .dtypes import (
     uint64,
 )
 from .errors import CustomGradientWarning
-from .graph import Graph, executing_eagerly, gradients, hessians
 from .linalg import einsum, eye, matmul, norm, tensordot
 from .math import (
     abs,
@@ -140,14 +148,6 @@ from .math import (
     tanh,
     truediv,
 )
-from .matrices import hessian, hvp, jacobian
-from .ops.creation import constant, convert_to_tensor
-from .recompute import recompute_grad
-from .tape import GradientTape, UnconnectedGradients
-from .tensor import Tensor, TensorShape
-from .transforms import elementwise_grad, grad, jvp, linearize, value_and_grad, vjp
-from .user_ops import NotDifferentiable, RegisterGradient, primitive
-from .variable import Variable
 
 __all__ = [
     "CustomGradientWarning",
@@ -325,32 +325,32 @@ newaxis = None
 _LATER = {
     "Module": ".module",
     "TensorSpec": "._function.tracing.signature",
-    "assert_gradients": ".check",
-    "check_gradients": ".check",
-    "custom_derivatives": ".derivatives",
+    "assert_gradients": "._check",
+    "check_gradients": "._check",
+    "custom_derivatives": "._derivatives",
     "debug_nans": ".debugging",
     "debugging": "",
     "function": "._function.tracing.function",
     "keras": "",
     "numpy": "",
     "optimizers": "",
-    "plot_derivatives": ".pictures.curves",
-    "ravel_tree": ".ravel",
-    "show": ".pictures.picture",
+    "plot_derivatives": "._pictures.curves",
+    "ravel_tree": "._transforms.ravel",
+    "show": "._pictures.picture",
     "test": "",
 }
 
 if TYPE_CHECKING:
     from . import debugging, keras, numpy, optimizers, test
+    from ._check import assert_gradients, check_gradients
+    from ._derivatives import custom_derivatives
     from ._function.tracing.function import function
     from ._function.tracing.signature import TensorSpec
-    from .check import assert_gradients, check_gradients
+    from ._pictures.curves import plot_derivatives
+    from ._pictures.picture import show
+    from ._transforms.ravel import ravel_tree
     from .debugging import debug_nans
-    from .derivatives import custom_derivatives
     from .module import Module
-    from .pictures.curves import plot_derivatives
-    from .pictures.picture import show
-    from .ravel import ravel_tree
 
 
 def __getattr__(name: str) -> Any:

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from tinygrad_cg.tour import data, documents, fitting, nesting, speed
+from tinygrad_cg._tour import data, documents, fitting, nesting, speed
 
 DESCRIPTION = """\
 A tour of tinygrad_cg in four parts: a gradient that was NaN becomes 1.0; custom gradients

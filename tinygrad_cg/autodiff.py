@@ -1,5 +1,5 @@
 """Forward mode under TensorFlow's name: ``tf.autodiff.ForwardAccumulator``."""
 
-from .forward import ForwardAccumulator
+from ._transforms.forward import ForwardAccumulator
 
 __all__ = ["ForwardAccumulator"]

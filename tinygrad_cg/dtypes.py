@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .convert import as_dtype
-from .spell import spell
+from ._core.conversion import as_dtype
+from ._spellings.spell import spell
 
 if TYPE_CHECKING:
 

@@ -1,5 +1,5 @@
 """TensorFlow's ``tf.experimental``."""
 
-from . import dlpack
+from ._ops import dlpack
 
 __all__ = ["dlpack"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .convert import convert
+from ._core.conversion import convert
+from ._core.tensor import Tensor
+from ._ops.complex import conj
+from ._ops.define import as_shape
+from ._ops.shape import broadcast_to, swap_last
+from ._spellings.spell import spell
 from .errors import InvalidArgumentError
-from .ops.complex import conj
-from .ops.define import as_shape
-from .ops.shape import broadcast_to, swap_last
-from .spell import spell
-from .tensor import Tensor
 
 if TYPE_CHECKING:
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .variable import Variable
+from ._reverse.variable import Variable
 
 
 class Module:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ._spellings.spell import spell
 from .math import log_softmax, sigmoid, softmax, softplus, tanh, top_k
-from .spell import spell
 
 if TYPE_CHECKING:
 

@@ -10,23 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from .convert import convert, is_tensor
+from ._core.conversion import convert, is_tensor
+from ._core.tensor import Tensor
+from ._ops.elementwise import add, clip, divide, maximum, multiply, power, sqrt, square, subtract
+from ._ops.reductions import reduce_sum
+from ._ops.shape import cast
+from ._reverse.variable import Variable
 from .errors import InvalidArgumentError, TapeWarning, warn
-from .ops.elementwise import (
-    add,
-    clip,
-    divide,
-    maximum,
-    multiply,
-    power,
-    sqrt,
-    square,
-    subtract,
-)
-from .ops.reductions import reduce_sum
-from .ops.shape import cast
-from .tensor import Tensor
-from .variable import Variable
 
 __all__ = ["SGD", "Adam", "Optimizer"]
 

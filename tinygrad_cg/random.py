@@ -1,5 +1,5 @@
 """TensorFlow's ``tf.random``."""
 
-from .ops.random import normal, set_seed, uniform
+from ._ops.sampling import normal, set_seed, uniform
 
 __all__ = ["normal", "set_seed", "uniform"]

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .check import assert_gradients
-from .convert import convert, is_differentiable
-from .matrices import jacobian
+from ._check import assert_gradients
+from ._core.conversion import convert, is_differentiable
+from ._transforms.matrices import jacobian
 
 __all__ = ["assert_gradients", "compute_gradient"]
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from ..custom_gradient import custom_gradient
-from ..graph import (
+from .._rules.custom_gradient import custom_gradient
+from .._tape.graph_mode import (
     Graph,
     disable_eager_execution,
     enable_eager_execution,
     executing_eagerly,
     gradients,
 )
+from .._tape.variable_scope import AUTO_REUSE, get_variable, get_variable_scope, variable_scope
 from ..math import (
     abs,
     add,
@@ -26,7 +27,6 @@ from ..math import (
     subtract,
     tanh,
 )
-from ..variable_scope import AUTO_REUSE, get_variable, get_variable_scope, variable_scope
 
 __all__ = [
     "AUTO_REUSE",

@@ -1,6 +1,6 @@
 """What compiled programs leave on disk and in memory."""
 
-from tinygrad_cg_kernels import generated, memory
+from tinygrad_cg_kernels.runtime import generated, memory
 
 from .._function.codegen import buffers
 

@@ -1,8 +1,8 @@
 """How many threads kernels use on large arrays; results have the same bits on any number."""
 
-from tinygrad_cg_kernels import threads
+from tinygrad_cg_kernels.runtime import threads
 
-from ..ops.define import as_int
+from .._ops.define import as_int
 
 __all__ = ["get_intra_op_parallelism_threads", "set_intra_op_parallelism_threads"]
 

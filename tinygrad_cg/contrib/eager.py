@@ -1,5 +1,5 @@
 """The first home of custom gradients."""
 
-from ..custom_gradient import custom_gradient
+from .._rules.custom_gradient import custom_gradient
 
 __all__ = ["custom_gradient"]

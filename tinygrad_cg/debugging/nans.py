@@ -7,9 +7,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from .._core.levels import stack, state
+from .._core.registry import OPS
 from ..errors import NonFiniteError
-from ..levels import stack, state
-from ..registry import OPS
 from .table import source
 from .watcher import Line, Site, Watcher, values
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..convert import convert, is_differentiable
+from .._core.conversion import convert, is_differentiable
+from .._core.primitive import Primitive, apply_one
+from .._core.tensor import Aval, Tensor
 from ..errors import NonFiniteError
-from ..primitive import Primitive, apply_one
-from ..tensor import Aval, Tensor
 
 
 def _run(x: np.ndarray, message: str) -> np.ndarray:

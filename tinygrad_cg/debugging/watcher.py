@@ -17,17 +17,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import levels
+from .._core import levels
+from .._core.levels import Level, Node, Token, find, next_serial, stack, state
+from .._core.primitive import Primitive, _process, apply
+from .._core.recording import part
+from .._core.tensor import Tensor
 from .._function.tracing.trace import Trace as FunctionTrace
-from ..calls import Call, settle
+from .._reverse.sweep import sweep, track
+from .._rules.calls import Call, settle
+from .._transforms.forward import ForwardAccumulator, push_forward
+from .._transforms.transposition import Transposition, transposed
 from ..errors import is_ours
-from ..forward import ForwardAccumulator, push_forward
-from ..levels import Level, Node, Token, find, next_serial, stack, state
-from ..primitive import Primitive, _process, apply
-from ..recording import part
-from ..sweep import sweep, track
-from ..tensor import Tensor
-from ..transposition import Transposition, transposed
 
 Line = tuple[str, int]
 

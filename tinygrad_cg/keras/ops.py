@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..convert import any_tensor, convert, convert_operands, is_tensor
-from ..custom_gradient import custom_gradient
+from .._core.conversion import any_tensor, convert, convert_operands, is_tensor
+from .._core.tensor import Tensor
+from .._ops.creation import constant
+from .._ops.shape import cast
+from .._rules.custom_gradient import custom_gradient
+from .._spellings.spell import spell
 from ..dtypes import float32, int32, uint32
-from ..ops.creation import constant
-from ..ops.shape import cast
-from ..spell import spell
-from ..tensor import Tensor
 
 if TYPE_CHECKING:
 

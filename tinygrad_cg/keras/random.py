@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..spell import spell
+from .._spellings.spell import spell
 
 if TYPE_CHECKING:
 

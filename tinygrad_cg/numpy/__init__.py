@@ -34,11 +34,17 @@ from numpy import (
     uint64,
 )
 
-from ..dlpack import from_dlpack
-from ..ops.protocol import register
-from ..spell import spell
-from . import folding, joining, linalg, moving, ordering, pointwise, products, random
-from .reading import (  # noqa: F401 (the table calls them)
+from .._ops.dlpack import from_dlpack
+from .._ops.protocol import register
+from .._spellings.spell import spell
+from . import _joining as joining
+from . import _manipulation as moving
+from . import _ordering as ordering
+from . import _pointwise as pointwise
+from . import _products as products
+from . import _reductions as folding
+from . import linalg, random
+from ._readers import (  # noqa: F401 (the table calls them)
     _arange,
     _array,
     _as,

@@ -17,7 +17,7 @@ from numpy.testing.overrides import (
     get_overridable_numpy_ufuncs,
 )
 
-from ..ops.protocol import PLAIN, functions, name_of, public, ufuncs
+from .._ops.protocol import PLAIN, functions, name_of, public, ufuncs
 
 RECORDED, ANSWERS, REFUSED, OTHER = "recorded", "answers", "refused", "not for numbers"
 # Of strings, dates, files and records: tensors hold numbers, and none of these can be one.

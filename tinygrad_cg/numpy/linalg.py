@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .._core.tensor import Tensor
+from .._ops import decompositions
+from .._ops import linear_algebra as products
+from .._ops.define import as_int
+from .._ops.elementwise import absolute, not_equal
+from .._ops.linear_algebra import matmul
+from .._ops.reductions import reduce_max, reduce_min, reduce_sum
+from .._ops.shape import broadcast_to, cast, reshape
+from .._spellings.spell import spell
 from ..errors import InvalidArgumentError
-from ..ops import decompositions
-from ..ops import linalg as products
-from ..ops.define import as_int
-from ..ops.elementwise import absolute, not_equal
-from ..ops.linalg import matmul
-from ..ops.reductions import reduce_max, reduce_min, reduce_sum
-from ..ops.shape import broadcast_to, cast, reshape
-from ..spell import spell
-from ..tensor import Tensor
-from . import moving
-from . import products as vectors
-from .reading import _array, _pair, _real
+from . import _manipulation as moving
+from . import _products as vectors
+from ._readers import _array, _pair, _real
 
 if TYPE_CHECKING:
 

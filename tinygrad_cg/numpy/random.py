@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..spell import spell
+from .._spellings.spell import spell
 
 if TYPE_CHECKING:
 

@@ -15,8 +15,7 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
-
-from tinygrad_cg_kernels.memory import LINE
+from tinygrad_cg_kernels.runtime.memory import LINE
 
 SMALL = 2**17
 """Bytes of an array that is kept between calls, at most. To make and to free one takes 0.25 us

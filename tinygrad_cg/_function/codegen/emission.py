@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels import math as kmath
+from tinygrad_cg_kernels import elementary as kmath
 
 from ..fusion.domains import ELEMENT, ROW, Access
 from ..fusion.lower import importable

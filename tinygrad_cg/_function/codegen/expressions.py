@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from tinygrad_cg_kernels.elementary import comparison
 
-from tinygrad_cg_kernels import comparison
-from tinygrad_cg_kernels import math as kmath
+from tinygrad_cg_kernels import elementary as kmath
 
 from ..fusion.nodes import CAST, COPY, ApplyNode, ReduceNode
 from .statements import Code, Expression, modules, render
@@ -95,7 +95,7 @@ def scalar(function: Callable, operands: Sequence[Any], operand: np.dtype, resul
 def scalar_function(names: Sequence[str], code: Code, result: str) -> str:
     """Return the source of a module with ``rule(*names)``, a scalar function for kernels."""
     head = f"import numpy as np\n\n{imports(modules(code))}\n"
-    head += "from tinygrad_cg_kernels.compile import inlined, jitable\n\n\n@jitable"
+    head += "from tinygrad_cg_kernels.runtime.compile import inlined, jitable\n\n\n@jitable"
     lines = [head, f"def rule({', '.join(names)}):", "    inlined()", *render(code)]
     return "\n".join([*lines, f"    return {result}", ""])
 

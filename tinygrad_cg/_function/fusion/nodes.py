@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels import math as kmath
+from tinygrad_cg_kernels import elementary as kmath
 
 from .domains import COLUMN, ELEMENT, ROW, SCALAR, WHOLE, Access, Domain, broadcasting, pattern
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...primitive import runner
+from ..._core.primitive import runner
 from .values import FuncGraph, OutputItem, Value
 
 

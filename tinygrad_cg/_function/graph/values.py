@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ...primitive import Primitive
-from ...tensor import Aval
+from ..._core.primitive import Primitive
+from ..._core.tensor import Aval
 
 
 class Value:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...tensor import Tensor
-from ...variable import Variable
+from ..._core.tensor import Tensor
+from ..._reverse.variable import Variable
 from ..graph.simplify import simplify
 from ..graph.values import FuncGraph, Value
 from .trace import Trace

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ... import nest
+from ..._core.tensor import ArrayLike, Tensor
 from ...errors import ArgumentTypeError
-from ...tensor import ArrayLike, Tensor
 from ..graph.values import FuncGraph
 from .signature import Call, TensorSpec, check_signature
 from .traced import Traced

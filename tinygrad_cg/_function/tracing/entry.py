@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ...convert import FLOAT64
-from ...levels import state
-from ...tensor import Tensor
-from ...variable import Variable, assigning
+from ..._core.conversion import FLOAT64
+from ..._core.levels import state
+from ..._core.tensor import Tensor
+from ..._reverse.variable import Variable, assigning
 from .compiled import Program
 from .signature import Call
 

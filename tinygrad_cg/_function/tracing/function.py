@@ -12,11 +12,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tinygrad_cg_kernels.locks import ForkLock
+from tinygrad_cg_kernels.runtime.locks import ForkLock
 
 from ... import nest
+from ..._core.levels import state
 from ...errors import FunctionWarning, warn
-from ...levels import state
 from ..codegen.executable import build as fused
 from ..graph.interpret import interpreter
 from ..graph.values import FuncGraph

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...calls import Lifted
-from ...convert import is_differentiable
-from ...levels import Token, push, remove, state, watch_tensor
-from ...ops.shape import identity
-from ...recording import mark_outputs, operands
-from ...rules import Definition
-from ...sweep import differentiate, release
-from ...tensor import Tensor
+from ..._core.conversion import is_differentiable
+from ..._core.levels import Token, push, remove, state, watch_tensor
+from ..._core.recording import mark_outputs, operands
+from ..._core.tensor import Tensor
+from ..._ops.shape import identity
+from ..._reverse.sweep import differentiate, release
+from ..._rules.calls import Lifted
+from ..._rules.definition import Definition
 from ..graph.partition import cut
 from ..graph.simplify import simplify
 from ..graph.values import FuncGraph
@@ -146,7 +146,7 @@ class _Replay:
             return again
         if self.following is not None:
             return self.following(method, arguments)
-        from ...ops.random import draw
+        from ..._ops.sampling import draw
 
         return draw(method, arguments)
 

@@ -11,13 +11,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ...convert import FLOAT32, FLOAT64, Weak, is_tensor
-from ...levels import state
-from ...ops import elementwise, operators
-from ...ops.shape import cast
-from ...primitive import Primitive
-from ...registry import OPS
-from ...tensor import ArrayLike, Tensor
+from ..._core.conversion import FLOAT32, FLOAT64, Weak, is_tensor
+from ..._core.levels import state
+from ..._core.primitive import Primitive
+from ..._core.registry import OPS
+from ..._core.tensor import ArrayLike, Tensor
+from ..._ops import elementwise, operators
+from ..._ops.shape import cast
 from ..graph.values import Value, constant, operation
 from .trace import TraceTensor, refuse_value
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...levels import Late, Node, state
-from ...recording import hang_parts
+from ..._core.levels import Late, Node, state
+from ..._core.recording import hang_parts
 from .compiled import wrapped
 from .entry import Code
 from .gradient import Gradient

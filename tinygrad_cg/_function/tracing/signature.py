@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ... import nest
-from ...convert import as_dtype, convert, is_tensor
+from ..._core.conversion import as_dtype, convert, is_tensor
+from ..._core.tensor import Tensor, TensorShape
+from ..._reverse.variable import Variable
 from ...errors import ArgumentTypeError
-from ...tensor import Tensor, TensorShape
-from ...variable import Variable
 from ..graph.fingerprint import frozen
 
 

@@ -15,15 +15,15 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ...convert import convert
+from ..._core.conversion import convert
+from ..._core.levels import Level, Listener, add_level, state
+from ..._core.primitive import Primitive
+from ..._core.registry import OPS
+from ..._core.tensor import Aval, Tensor
+from ..._ops.sampling import draw as draw_numbers
+from ..._reverse.variable import Variable, VariableSlice
+from ..._tape.graph_mode import Graph as DefaultGraph
 from ...errors import InaccessibleTensorError, OperatorNotAllowedInGraphError, users_line
-from ...graph import Graph as DefaultGraph
-from ...levels import Level, Listener, add_level, state
-from ...ops.random import draw as draw_numbers
-from ...primitive import Primitive
-from ...registry import OPS
-from ...tensor import Aval, Tensor
-from ...variable import Variable, VariableSlice
 from ..graph.interpret import interpreter
 from ..graph.values import FuncGraph, OutputItem, Value, constant, operation
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from ... import nest
-from ...calls import settle
-from ...convert import FLOAT32, FLOAT64, convert, is_tensor, is_weak
-from ...levels import find, forget_dead, state
-from ...recording import mark_outputs, operands
-from ...tensor import Aval, Tensor
-from ...variable import assigning
+from ..._core.conversion import FLOAT32, FLOAT64, convert, is_tensor, is_weak
+from ..._core.levels import find, forget_dead, state
+from ..._core.recording import mark_outputs, operands
+from ..._core.tensor import Aval, Tensor
+from ..._reverse.variable import assigning
+from ..._rules.calls import settle
 from .compiled import Build, Program
 from .entry import entry, takes
 from .gradient import Gradient

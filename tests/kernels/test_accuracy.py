@@ -1,0 +1,14 @@
+"""Every elementary function against mpmath, within its bound; see `tests.support.accuracy`."""
+
+import pytest
+
+from tests.support.accuracy import DTYPES, FUNCTIONS, worst
+
+SAMPLES = 6000
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_error_is_within_the_bound(name, dtype):
+    found = worst(name, dtype, SAMPLES)
+    assert found.error <= FUNCTIONS[name].bounds[DTYPES.index(dtype)], found.operands

@@ -1,0 +1,181 @@
+"""BEHAVIOUR 1.14: plain rules at higher orders."""
+
+import pytest
+
+import tinygrad_cg as tf
+from tests.support.orders import derivative, numbers
+
+
+@tf.custom_gradient
+def cube(x):
+    return x * x * x, lambda dy: 3 * x * x * dy
+
+
+@tf.custom_gradient
+def fake_cube(x):
+    return x * x * x, lambda dy: 100 * dy
+
+
+@tf.custom_gradient
+def exponential(x):
+    y = tf.exp(x)
+    return y, lambda dy: dy * y
+
+
+@tf.custom_gradient
+def exponential_by_intermediate(x):
+    e = tf.exp(x)
+    return e * 1.0, lambda dy: dy * e
+
+
+@pytest.mark.parametrize(
+    ("function", "order", "expected"),
+    [
+        pytest.param(cube, 1, 12.0, id="cube 1"),
+        pytest.param(cube, 2, 12.0, id="cube 2"),
+        pytest.param(cube, 3, 6.0, id="cube 3"),
+        pytest.param(lambda x: cube(x) ** 2, 1, 192.0, id="cube squared 1"),
+        pytest.param(lambda x: cube(x) ** 2, 2, 480.0, id="cube squared 2"),
+        pytest.param(lambda x: tf.sin(cube(x)), 1, -1.7460004, id="sin cube 1"),
+        pytest.param(lambda x: tf.sin(cube(x)), 2, -144.21359, id="sin cube 2"),
+        pytest.param(fake_cube, 1, 100.0, id="fake 1"),
+        pytest.param(lambda x: fake_cube(x) ** 2, 1, 1600.0, id="fake squared 1"),
+        pytest.param(lambda x: fake_cube(x) ** 2, 2, 20000.0, id="fake squared 2"),
+    ],
+)
+def test_plain_rules_at_2(function, order, expected):
+    """1.14."""
+    assert derivative(function, 2.0, order) == pytest.approx(expected, rel=1e-6)
+
+
+def test_fake_rule_without_x_has_no_second_order():
+    """1.14: 100*dy gives None."""
+    assert derivative(fake_cube, 2.0, 2) is None
+
+
+@pytest.mark.parametrize("order", range(5))
+@pytest.mark.parametrize("function", [exponential, exponential_by_intermediate])
+def test_closing_over_an_intermediate_or_the_output(function, order):
+    """1.14: exp at 1 is 2.7182817 at all orders."""
+    assert derivative(function, 1.0, order) == pytest.approx(2.7182817, rel=1e-6)
+
+
+@pytest.mark.parametrize("function", [exponential, exponential_by_intermediate])
+def test_second_order_through_a_square_of_the_output(function):
+    """1.14: (exp x)**2 at 1: 14.778 at first order, 29.556 at second."""
+    assert derivative(lambda x: function(x) ** 2, 1.0, 1) == pytest.approx(14.778112, rel=1e-6)
+    assert derivative(lambda x: function(x) ** 2, 1.0, 2) == pytest.approx(29.556224, rel=1e-6)
+
+
+def test_custom_inside_custom_uses_the_outermost_rule_only():
+    """1.14: 100.0."""
+
+    @tf.custom_gradient
+    def outer(x):
+        return cube(x) * 2.0, lambda dy: 100.0 * dy
+
+    assert derivative(outer, 2.0, 0) == 16.0
+    assert derivative(outer, 2.0, 1) == 100.0
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"), [(0, 0.8415), (1, 1.0806), (2, -1.6829), (3, -1.0806)]
+)
+def test_tape_inside_the_rule(order, expected):
+    """1.14: a tape inside grad_fn, doubling sin's gradient; right at all orders."""
+
+    @tf.custom_gradient
+    def sine(x):
+        def grad(dy):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = tf.sin(x)
+            return 2.0 * dy * tape.gradient(y, x)
+
+        return tf.sin(x), grad
+
+    assert derivative(sine, 1.0, order) == pytest.approx(expected, abs=5e-5)
+
+
+def hand_written_product(x, y):
+    @tf.custom_gradient
+    def product(x, y):
+        return x * x * y, lambda dz: (2 * x * y * dz, x * x * dz)
+
+    return product(x, y)
+
+
+def test_hessian_rows_by_gradients():
+    """1.14: x*x*y at (2, 3): gx=12, gy=4, rows [6, 4] and [4, None]."""
+    x, y = tf.constant(2.0), tf.constant(3.0)
+    with tf.GradientTape(persistent=True) as outer:
+        outer.watch([x, y])
+        with tf.GradientTape() as inner:
+            inner.watch([x, y])
+            z = hand_written_product(x, y)
+        slopes = inner.gradient(z, [x, y])
+    assert numbers(slopes) == [12.0, 4.0]
+    rows = [numbers(outer.gradient(slope, [x, y])) for slope in slopes]
+    assert rows == [[6.0, 4.0], [4.0, None]]
+
+
+def test_hessian_vector_product_by_output_gradients():
+    """1.14: x^3 at [1, 2] with v=[10, 100] gives [60, 1200]."""
+    x = tf.constant([1.0, 2.0])
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = cube(x)
+        slope = inner.gradient(y, x)
+    product = outer.gradient(slope, x, output_gradients=tf.constant([10.0, 100.0]))
+    assert numbers(product) == [60.0, 1200.0]
+
+
+def hessian_rows(function, x):
+    """Value, gradient and rows of the Hessian of a scalar function, row by row."""
+    with tf.GradientTape(persistent=True) as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = function(x)
+        slopes = inner.gradient(y, x)
+    rows = [
+        outer.gradient(slopes, x, output_gradients=tf.constant(unit))
+        for unit in ([1.0, 0.0], [0.0, 1.0])
+    ]
+    return numbers([y, slopes, rows])
+
+
+def test_hessian_over_a_custom_gradient_by_rows():
+    """1.14: sum(x^3)*x0 at [1, 2]: 9, [12, 12], [[12, 12], [12, 12]]."""
+
+    def function(x):
+        return tf.reduce_sum(cube(x)) * x[0]
+
+    value, slopes, rows = hessian_rows(function, tf.constant([1.0, 2.0]))
+    assert value == 9.0
+    assert slopes == [12.0, 12.0]
+    assert rows == [[12.0, 12.0], [12.0, 12.0]]
+
+
+def test_jacobian_of_a_custom_gradient_by_rows():
+    """1.14: a rule dy*10*x gives diag(10, 20), with one call of the rule for each row."""
+    upstreams = []
+
+    @tf.custom_gradient
+    def f(x):
+        def grad(dy):
+            upstreams.append(numbers(dy))
+            return dy * 10.0 * x
+
+        return x * x, grad
+
+    x = tf.constant([1.0, 2.0])
+    units = [[1.0, 0.0], [0.0, 1.0]]
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = f(x)
+    rows = [tape.gradient(y, x, output_gradients=tf.constant(unit)) for unit in units]
+    assert numbers(rows) == [[10.0, 0.0], [0.0, 20.0]]
+    assert upstreams == units

@@ -1,0 +1,135 @@
+"""Is my gradient right? `check_gradients` compares rules with references, order by order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from .._ops.define import as_int
+from .._rules.custom_gradient import custom_gradient
+from .._rules.definition import place_of
+from ..errors import GradientError
+from .diagnosis import Evidence, diagnose
+from .orders import Orders, Property
+from .problem import Problem
+from .recorder import Seen
+from .report import Finding, GradientReport, RuleReport
+from .verdicts import Row
+
+__all__ = [
+    "Finding",
+    "GradientReport",
+    "Property",
+    "Row",
+    "RuleReport",
+    "assert_gradients",
+    "check_gradients",
+]
+
+MODES = ("reverse", "forward")
+
+
+def check_gradients(
+    f: Callable[..., Any],
+    *args: Any,
+    order: int = 2,
+    modes: Sequence[str] = MODES,
+    full: bool = False,
+    seed: int = 0,
+) -> GradientReport:
+    """Compare the derivatives of ``f(*args)`` that its rules give with references.
+
+    Parameters
+    ----------
+    f:
+        A function, or a custom gradient, of floats, arrays, tensors and Variables, nested as
+        you like, to tensors, nested as you like, of any shapes. Variables that it reads count
+        as arguments.
+    order:
+        The highest order of derivatives.
+    modes:
+        "reverse" (tapes in tapes) and "forward" (forward mode, over reverse mode).
+    full:
+        Whether every element of the first and of the second derivatives and so on is compared.
+        By default each order is compared in one random direction for each argument, which
+        takes a few evaluations of f, whatever the sizes.
+    seed:
+        Of the random directions and weights; these are 1 where there is one number only.
+
+    Returns
+    -------
+    A `GradientReport`, with a row for each order, argument, path and mode; printing it gives a
+    table and a diagnosis. Order k is compared with the derivative of what the rules gave for
+    order k - 1, so that the first false order is found. Computed in float64 where f takes that,
+    whatever the arguments' dtypes; a result that is infinite or NaN in these alone is reported.
+    References are complex steps or extrapolated differences, with an estimate of their error:
+    a smaller difference is 'inconclusive', and kinks are not errors.
+
+    Raises TypeError if `f` is no function of floats to tensors, ValueError for wrong options;
+    what `f` itself raises, too. Errors of gradient rules are reported.
+    """
+    if not callable(f):
+        raise TypeError(f"check_gradients: f must be a function, got {type(f).__name__}")
+    order = as_int("check_gradients", "order", order)
+    if order < 1:
+        raise ValueError(f"check_gradients: order must be 1 or more, got {order}")
+    modes = (modes,) if isinstance(modes, str) else tuple(modes)
+    if not modes or any(mode not in MODES for mode in modes):
+        raise ValueError(f"check_gradients: modes must be among {MODES}, got {modes!r}")
+    problem = Problem(f, args, {}, seed, order)
+    orders = Orders(problem, order, modes, full)
+    orders.run()
+    evidence = Evidence(orders)
+    evidence.attribute()
+    rules = [
+        rule
+        for seen in evidence.calls
+        if seen.key != _key(f) and (rule := _apart(seen, order, modes, seed)) is not None
+    ]
+    findings = diagnose(evidence, rules)
+    return GradientReport(problem.name, order, orders.rows, orders.properties, rules, findings)
+
+
+def _key(f: Any) -> tuple:
+    function = getattr(f, "_function", f)
+    return (*place_of(function), getattr(function, "__name__", ""))
+
+
+def _apart(seen: Seen, order: int, modes: Sequence[str], seed: int) -> RuleReport | None:
+    """A custom gradient that ran on the way, by itself."""
+    if not seen.apart:
+        return None
+    own = max(1, order - seen.order + 1)
+    file, line = place_of(seen.function)
+    try:
+        problem = Problem(custom_gradient(seen.function), seen.args, seen.kwargs, seed, own)
+        orders = Orders(problem, own, modes, False)
+        orders.run()
+    except Exception:  # it cannot be called like this: the whole is what counts
+        return None
+    evidence = Evidence(orders)
+    if any(one.key == seen.key and not one.through >= seen.through for one in evidence.calls):
+        return None  # it captures what its arguments were made of
+    evidence.attribute()
+    place = f"{Path(file).name}:{line}"
+    return RuleReport(seen.name, place, seen.order, orders.rows, orders.properties)
+
+
+def assert_gradients(
+    f: Callable[..., Any],
+    *args: Any,
+    order: int = 2,
+    modes: Sequence[str] = MODES,
+    full: bool = False,
+    seed: int = 0,
+) -> None:
+    """Raise a `GradientError`, an AssertionError, unless the rules of `f` are right at `args`.
+
+    The message is the report of `check_gradients`, whose arguments these are. Raises, too, if
+    nothing could be found out: at a kink, say. For tests.
+    """
+    report = check_gradients(f, *args, order=order, modes=modes, full=full, seed=seed)
+    report.raise_if_wrong()
+    if not report.conclusive:
+        raise GradientError(f"\n{report}")

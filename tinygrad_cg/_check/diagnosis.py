@@ -1,0 +1,524 @@
+"""The diagnosis: from verdicts, and what was seen on the way, to words and corrected code."""
+
+from __future__ import annotations
+
+import math
+import re
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import nest
+from .._core.conversion import is_tensor
+from .._rules.definition import place_of
+from ..errors import is_ours
+from . import rewrite
+from .orders import Orders
+from .problem import product
+from .recorder import Bad, Cut, Place, Recorder, Seen, closed_over
+from .report import Finding, RuleReport, number
+from .verdicts import BYPASSED, DETACHED, FAILED, INCONCLUSIVE, KINK, NOT_FINITE, TRUE, WRONG, Row
+
+
+class Evidence:
+    """All that was seen in the passes of a check."""
+
+    def __init__(self, orders: Orders):
+        self.orders = orders
+        self.rows = orders.rows
+        self.calls = _merged(orders.recorders.values())
+        self.cuts: list[Cut] = []
+        for recorder in orders.recorders.values():
+            self.cuts += [cut for cut in recorder.cuts if cut not in self.cuts]
+
+    def attribute(self) -> None:
+        """Say why rows are false, and which are right though a rule was not used."""
+        for row in self.rows:
+            if row.verdict == WRONG and (row.value is None or self._why(row)):
+                row.verdict = DETACHED
+        lost = {row.order for row in self.rows if row.verdict == DETACHED}
+        for row in self.rows:
+            if row.verdict == WRONG and row.path == "both" and row.order in lost:
+                row.verdict = DETACHED
+            if row.verdict == TRUE and row.path == "x":
+                for seen in self.calls:
+                    bypassed = seen.bypassed and not seen.used and seen.order <= row.order
+                    if bypassed and row.argument in seen.captured:
+                        row.verdict = BYPASSED
+                        row.detail = f"the rule of `{seen.name}` was not used"
+
+    def _why(self, row: Row) -> bool:
+        if row.path == "upstream":
+            return False
+        if any(cut.order <= row.order for cut in self.cuts):
+            return True
+        return any(
+            row.argument in seen.captured and seen.used and seen.order <= row.order
+            for seen in self.calls
+        )
+
+    def root(self, seen: Seen) -> Seen:
+        """The custom gradient that the user wrote around this one."""
+        while seen.parent is not None:
+            seen = seen.parent
+        return seen
+
+    def named(self, name: str) -> Seen | None:
+        return next((seen for seen in self.calls if seen.name == name), None)
+
+
+def _merged(recorders: Any) -> list[Seen]:
+    """Each custom gradient once, with what was seen of it in any pass."""
+    found: dict[tuple, Seen] = {}
+    for recorder in recorders:
+        for seen in recorder.calls:
+            known = found.setdefault(seen.key, seen)
+            known.captured |= seen.captured
+            known.bypassed |= seen.bypassed
+            known.used |= seen.used
+            known.apart &= seen.apart
+            known.through |= seen.through
+    return list(found.values())
+
+
+def diagnose(evidence: Evidence, rules: Sequence[RuleReport]) -> list[Finding]:
+    """The findings, those that explain most first, each said once."""
+    parts = (
+        *_errors(evidence),
+        *_captures(evidence),
+        *_detachments(evidence),
+        *_upstreams(evidence),
+        *_not_finite(evidence),
+        *_not_linear(evidence),
+        *_wrong(evidence, rules),
+        *_remarks(evidence),
+    )
+    return list(dict.fromkeys(parts))
+
+
+# Errors --------------------------------------------------------------------------------------
+
+
+def _errors(evidence: Evidence) -> Iterator[Finding]:
+    seen_words = set()
+    for (order, _, mode), error in evidence.orders.errors.items():
+        words = str(error)
+        if words in seen_words or (mode == "forward" and "not linear" in words):
+            continue
+        seen_words.add(words)
+        yield _of_error(evidence, order, error, words)
+
+
+def _of_error(evidence: Evidence, order: int, error: Exception, words: str) -> Finding:
+    count = re.search(r"`([^`]+)`: grad_fn returned (\d+) \w+, .*? has (\d+) .*?\((.*?)\)", words)
+    if count:
+        return _of_count(evidence, order, *count.groups())
+    shape = re.search(
+        r"gradient (\d+) of `([^`]+)` has shape (\(.*?\)), (.*?) has shape (\(.*?\))"
+        r"(?:; to undo broadcasting, sum over axes (\[.*?\]): (.*?))? \(the rule",
+        words,
+    )
+    if shape:
+        return _of_shape(evidence, *shape.groups())
+    frames = traceback.extract_tb(error.__traceback__)
+    users = [frame for frame in frames if not is_ours(frame.filename)]
+    where = f" ({_where(Place(users[-1].filename, users[-1].lineno or 0))})" if users else ""
+    return Finding(f"Order {order} cannot be computed: {type(error).__name__}: {words}{where}")
+
+
+def _of_count(evidence: Evidence, order: int, name: str, got: str, of: str, names: str) -> Finding:
+    seen = evidence.named(name)
+    text = (
+        f"Order {order} cannot be computed: the rule of `{name}` returns {_gradients(int(got))}, "
+        f"and `{name}` has {_inputs(int(of))} ({names}). A rule returns one gradient for each "
+        "input."
+    )
+    if seen is None:
+        return Finding(text)
+    if seen.parent is not None and int(got) > int(of):
+        outer = seen.parent
+        text += (
+            f" The derivative by the upstream gradient is no business of `{name}`: what the rule "
+            f"of `{outer.name}` multiplies it with is differentiated as it stands. A second "
+            f"gradient would need a second argument of `{name}`."
+        )
+        code = rewrite.fewer_gradients(evidence.root(seen).function, name, int(of))
+        return _written(text, code)
+    if any(is_tensor(leaf) for leaf in nest.flatten(seen.kwargs)):
+        text += (
+            " Tensors passed by keyword are inputs like any others, after those by position: "
+            "return a gradient for each of them, too."
+        )
+    elif int(got) < int(of):
+        text += " Numbers passed by position count: return None for those that have no gradient."
+    return Finding(text)
+
+
+def _of_shape(
+    evidence: Evidence,
+    place: str,
+    name: str,
+    shape: str,
+    label: str,
+    wanted: str,
+    axes: str | None,
+    call: str | None,
+) -> Finding:
+    text = (
+        f"The rule of `{name}` returns a gradient of shape {shape} for {label}, which has shape "
+        f"{wanted}."
+    )
+    seen = evidence.named(name)
+    if axes is None or call is None or seen is None:
+        return Finding(f"{text} A gradient has the shape of its input.")
+    text += (
+        f" The operation broadcasts {label}, so each of its elements is used several times: the "
+        f"gradient is the sum over these uses, over axes {axes}."
+    )
+    function = evidence.root(seen).function
+    return _written(text, rewrite.wrapped_gradient(function, name, int(place), call))
+
+
+# What is lost --------------------------------------------------------------------------------
+
+
+def _captures(evidence: Evidence) -> Iterator[Finding]:
+    for seen in evidence.calls:
+        names = sorted(seen.captured)
+        if not names:
+            continue
+        false = [
+            row
+            for row in evidence.rows
+            if row.false and row.order >= seen.order and row.argument in names
+        ]
+        if seen.is_gradient_function and false:
+            yield _of_gradient_function(evidence, seen, names, false)
+        elif false and seen.used:
+            yield _of_captured(evidence, seen, names, false)
+        elif seen.bypassed and not seen.used:
+            yield Finding(
+                f"The rule of `{seen.name}` is not used: no tape watches an argument of it, only "
+                f"{_and(names)}, which it captures. What you get is the derivative of its own "
+                f"operations. Pass {_and(names)} as an argument of `{seen.name}`.",
+                remark=True,
+            )
+
+
+def _of_gradient_function(
+    evidence: Evidence, seen: Seen, names: list[str], false: list[Row]
+) -> Finding:
+    upstream = seen.names[0] if seen.names else "dy"
+    text = (
+        f"The inner rule, that of `{seen.name}`, differentiates `{seen.name}` with respect to "
+        f"{upstream} only; the direct dependence on {_and(names)} is lost. "
+        f"{_expected(evidence, false)} Where no tape watches {upstream}, the inner rule is not "
+        f"used at all. Let the gradient be differentiated as it is written, or decorate a "
+        f"function of {_and(names)} inside `{seen.name}`, and multiply its result by {upstream}."
+    )
+    return _written(text, rewrite.plain_rule(evidence.root(seen).function, seen.name))
+
+
+def _of_captured(evidence: Evidence, seen: Seen, names: list[str], false: list[Row]) -> Finding:
+    name = _own_name(seen, names[0])
+    text = (
+        f"`{seen.name}` depends on {_and(names)} not only through its arguments "
+        f"({', '.join(seen.names)}): it captures {name}. A rule gives gradients of the arguments "
+        f"alone, so what leads through {name} is lost. {_expected(evidence, false)} Pass {name} "
+        f"as an argument, and return a gradient for it: the derivative by {name}, times the "
+        "upstream."
+    )
+    code = rewrite.with_argument(evidence.root(seen).function, seen.name, name)
+    return _written(text, code)
+
+
+def _own_name(seen: Seen, source: str) -> str:
+    """What the function itself calls the tensor that it captures."""
+    names = list(closed_over(seen.function))
+    return source if source in names or not names else names[0]
+
+
+def _detachments(evidence: Evidence) -> Iterator[Finding]:
+    false = [r for r in evidence.rows if r.verdict == DETACHED and r.path != "upstream"]
+    if not false:
+        return
+    first = min(row.order for row in false)
+    explained: set[Place] = set()
+    for cut in evidence.cuts:
+        rows = [row for row in false if row.order >= cut.order]
+        if rows and cut.place not in explained:
+            explained.add(cut.place)
+            yield _of_cut(evidence, cut, rows)
+    if explained or any(seen.captured for seen in evidence.calls):
+        return
+    names = sorted({row.argument for row in false if row.order == first})
+    text = f"Nothing leads from {_and(names)} to the gradient of order {first}: "
+    if first == 1:
+        text += "the rule returns None for it, or the function does not depend on it in tensors."
+    else:
+        text += (
+            f"the gradient of order {first - 1} is a constant for tapes. Its rule was computed "
+            "from values that are no recorded tensors: NumPy arrays, or tensors that were "
+            "computed before the function was called."
+        )
+    yield Finding(f"{text} {_expected(evidence, false)}")
+
+
+def _of_cut(evidence: Evidence, cut: Cut, rows: list[Row]) -> Finding:
+    name = cut.definition.name if cut.definition else evidence.orders.problem.name
+    of_rule = any(seen.definition is cut.definition for seen in evidence.calls)
+    whose = f"The rule of `{name}`" if of_rule else f"`{name}`"
+    line = rewrite.line_of(*cut.place)
+    where = f"{_where(cut.place)}{f': {line}' if line else ''}"
+    if cut.what == "NumPy":
+        how = "takes NumPy or Python values from a tensor"
+    else:
+        how = f"uses `{cut.what}`, where derivatives end"
+    text = (
+        f"{whose} {how} ({where}): derivatives of order {cut.order} and higher take this for a "
+        f"constant. {_expected(evidence, rows)}"
+    )
+    seen = evidence.named(name) if of_rule else None
+    function = evidence.root(seen).function if seen else evidence.orders.problem.f
+    code = rewrite.attached(function, cut.place.line)
+    return _written(f"{text} Use tensor operations.", code)
+
+
+def _upstreams(evidence: Evidence) -> Iterator[Finding]:
+    """Rules of gradient functions that are not the derivative by the upstream."""
+    for row in evidence.rows:
+        if row.path != "upstream" or row.verdict not in (WRONG, DETACHED) or row.order < 2:
+            continue
+        inner = [seen for seen in evidence.calls if seen.order == row.order]
+        if not inner:
+            continue
+        seen = inner[-1]
+        upstream = seen.names[-1] if seen.names else "dy"
+        yield Finding(
+            f"Along the upstream gradient the rule of `{seen.name}` is not the derivative: "
+            f"expected {number(row.reference)}, got {number(row.value)}. A gradient is linear in "
+            f"its upstream, so its derivative by {upstream}, times ddy, is the gradient itself "
+            f"with ddy in the place of {upstream}."
+        )
+        return
+
+
+# Numbers -------------------------------------------------------------------------------------
+
+
+def _not_finite(evidence: Evidence) -> Iterator[Finding]:
+    false = [row for row in evidence.rows if row.verdict == NOT_FINITE]
+    if not false:
+        return
+    row = min(false, key=lambda row: row.order)
+    problem = evidence.orders.problem
+    recorder = Recorder([source.name for source in problem.sources], hunting=True)
+    try:
+        problem.arrays(problem.point, row.order, problem.weighed, recorder)
+    except Exception:
+        recorder.bad.clear()
+    text = (
+        f"The derivative of order {row.order} by {row.argument} is {number(row.value)}"
+        f"{f' ({row.detail})' if row.detail else ''}, where {number(row.reference)} is right. "
+    )
+    first = {bad.what: bad for bad in reversed(recorder.bad)}
+    for what in ("infinite", "NaN"):
+        if what in first:
+            text += _of_bad(first[what])
+    code = None
+    for seen in evidence.calls:
+        code = code or rewrite.stable(evidence.root(seen).function)
+    if code is None:
+        code = rewrite.stable(problem.f)
+    text += (
+        "A rule that is finite itself may be made of parts that are not, and its derivative is "
+        "made of these. Write it with operations that stay finite."
+    )
+    yield _written(text, code)
+
+
+def _of_bad(bad: Bad) -> str:
+    operands = " and ".join(bad.operands)
+    line = rewrite.line_of(*bad.place)
+    inside = not line or "check_gradients" in line or "assert_gradients" in line
+    where = "" if inside else f" ({_where(bad.place)}: {line})"
+    if bad.what == "infinite":
+        return f"`{bad.operation}` of {operands} overflows{where}. "
+    return f"`{bad.operation}` of {operands} gives NaN{where}. "
+
+
+def _not_linear(evidence: Evidence) -> Iterator[Finding]:
+    for one in evidence.orders.properties:
+        if one.name == "linear in the upstream" and one.holds is False:
+            row = next(row for row in evidence.rows if row.path == "upstream" and row.order == 1)
+            if abs((row.value or 0.0) * 2 - row.reference) <= 1e-6 * abs(row.reference):
+                why = "It is the same for every upstream: was the product with it forgotten?"
+            else:
+                why = (
+                    "Clipping, a mask made of the upstream, or its norm do that: what follows is "
+                    "no derivative of anything, and forward mode is not defined."
+                )
+            yield Finding(
+                f"The gradient by {row.argument} is not linear in the upstream gradient: for the "
+                f"sum of two it is {number(row.value)}, the sum of the two gradients is "
+                f"{number(row.reference)}. {why}"
+            )
+
+
+def _wrong(evidence: Evidence, rules: Sequence[RuleReport]) -> Iterator[Finding]:
+    false = [row for row in evidence.rows if row.verdict == WRONG and row.path != "upstream"]
+    if not false:
+        return
+    order = min(row.order for row in false)
+    if any(row.false and row.order < order for row in evidence.rows):
+        return  # a consequence
+    rows = [row for row in false if row.order == order]
+    rows = [row for row in rows if row.path == "x"] or rows
+    text = (
+        f"Order {order} is not the derivative{' of order ' + str(order - 1) if order > 1 else ''}."
+    )
+    text += f" {_expected(evidence, rows)}"
+    hint = _swapped(evidence, order) or _factor(rows)
+    blamed = [rule for rule in rules if rule.first_false_order is not None]
+    if blamed:
+        one = min(blamed, key=lambda rule: (rule.first_false_order, -rule.order))
+        text += f" The rule of `{one.name}` ({one.place}) is false by itself."
+    elif order > 1:
+        inner = [seen for seen in evidence.calls if seen.order == order]
+        if inner:
+            text += (
+                f" The rule of `{inner[-1].name}` ({_where(Place(*place_of(inner[-1].function)))}) "
+                f"serves this order: it must be the derivative of what `{inner[-1].name}` returns."
+            )
+    yield Finding(f"{text} {hint}".strip())
+
+
+def _factor(rows: list[Row]) -> str:
+    ratios = [
+        (row.value or 0.0) / row.reference
+        for row in rows
+        if row.path == "x" and row.mode == "reverse" and row.reference
+    ]
+    if not ratios or max(ratios) - min(ratios) > 1e-6 * max(map(abs, ratios)):
+        return ""
+    ratio = ratios[0]
+    for simple in (-1.0, 2.0, 0.5, -2.0, -0.5, 3.0, 1 / 3, 4.0, 0.25, 10.0, 0.1, 100.0, 1000.0):
+        if math.isclose(ratio, simple, rel_tol=1e-6):
+            return "The sign is wrong." if simple == -1 else f"It is {simple:g} times that."
+    return ""
+
+
+def _swapped(evidence: Evidence, order: int) -> str:
+    """Whether two arguments have each other's gradients."""
+    orders = evidence.orders
+    problem = orders.problem
+    rows = {
+        row.argument: row
+        for row in orders.rows
+        if row.order == order == 1 and row.path == "x" and row.mode == "reverse"
+    }
+    names = [source.name for source in problem.sources]
+    try:
+        found = problem.arrays(orders._base, order, problem.weighed)
+    except Exception:
+        return ""
+    for i, one in enumerate(names):
+        for j in range(i + 1, len(names)):
+            other = names[j]
+            if problem.point[i].shape != problem.point[j].shape or not {one, other} <= set(rows):
+                continue
+            if not (rows[one].false and rows[other].false):
+                continue
+            crossed = (product(problem.last[i], found[j]), product(problem.last[j], found[i]))
+            wanted = (rows[one].reference, rows[other].reference)
+            if all(
+                math.isclose(a.value or 0.0, b, rel_tol=1e-6, abs_tol=1e-9)
+                for a, b in zip(crossed, wanted, strict=True)
+            ):
+                return f"The gradients of {one} and {other} stand in each other's place."
+    return ""
+
+
+# Remarks -------------------------------------------------------------------------------------
+
+
+def _remarks(evidence: Evidence) -> Iterator[Finding]:
+    rows = evidence.rows
+    for seen in evidence.calls:
+        by_position = any(is_tensor(leaf) for leaf in nest.flatten(seen.args))
+        by_keyword = any(is_tensor(leaf) for leaf in nest.flatten(seen.kwargs))
+        if by_keyword and not by_position:
+            yield Finding(
+                f"`{seen.name}` is called with all its tensors by keyword. Here its rule serves "
+                "as always; TensorFlow ignores it, without a word, in such a call: pass tensors "
+                "by position in programs that must run there, too.",
+                remark=True,
+            )
+    for recorder in evidence.orders.recorders.values():
+        for notice in recorder.notices:
+            if notice.key.startswith(("scalar", "dtype")):
+                yield Finding(f"{notice.message[0].upper()}{notice.message[1:]}.", remark=True)
+    for row in evidence.orders.inaccurate:
+        yield Finding(
+            f"Order {row.order} by {row.argument} is right in float64, but in the arguments' "
+            "precision it loses more than two digits out of three.",
+            remark=True,
+        )
+    kinks = sorted({row.argument for row in rows if row.verdict == KINK})
+    if kinks:
+        yield Finding(
+            f"There is a kink by {_and(kinks)}: the slopes to both sides differ, so no number is "
+            "the derivative. Check at a point beside it.",
+            remark=True,
+        )
+    if any(row.verdict == INCONCLUSIVE for row in rows):
+        yield Finding(
+            "Where the verdict is 'inconclusive' the difference is smaller than the reference's "
+            "own error, or there is no reference: nothing can be said.",
+            remark=True,
+        )
+
+
+def _written(text: str, code: str | None) -> Finding:
+    return Finding(f"{text} Write it like this:" if code else text, code)
+
+
+# Words ---------------------------------------------------------------------------------------
+
+
+def _expected(evidence: Evidence, rows: Sequence[Row]) -> str:
+    """One of several false rows, of the lowest order; both paths together if one is missing."""
+    rows = [row for row in rows if row.verdict != FAILED and not math.isnan(row.reference)]
+    if not rows:
+        return ""
+    order = min(row.order for row in rows)
+    rows = [row for row in rows if row.order == order]
+    row = rows[0]
+    if row.value is None:
+        row = next((row for row in rows if row.path == "both"), row)
+    names = [source.name for source in evidence.orders.problem.sources if not source.captured]
+    what = f" of {evidence.orders.problem.name}({', '.join(names)})**2"
+    what = what.replace("<lambda>", "f") if row.path == "both" else ""
+    by = f" by {row.argument}" if len(names) > 1 or not what else ""
+    return f"For order {row.order}{what}{by}: expected {_pair(row)}."
+
+
+def _pair(row: Row) -> str:
+    return f"{number(row.reference)}, got {number(row.value)}"
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
+def _gradients(count: int) -> str:
+    return f"{count} gradient" + "s" * (count != 1)
+
+
+def _inputs(count: int) -> str:
+    return f"{count} input" + "s" * (count != 1)
+
+
+def _where(place: Place) -> str:
+    return f"{Path(place.file).name}:{place.line}"

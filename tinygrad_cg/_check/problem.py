@@ -1,0 +1,441 @@
+"""What is checked: a function at a point, and the derivatives of it that its rules give.
+
+The derivative of order k is that of the number D_{k-1}, which the rules have given so far:
+D_0 is the outputs' product with fixed weights, and D_k the product of D_{k-1}'s gradient with
+a fixed direction. Each is computed by tapes inside tapes, as users compute it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import nest
+from .._core.conversion import convert, is_differentiable, is_tensor, is_weak
+from .._core.levels import Level, Listener, push, remove, remove_listener, state
+from .._core.tensor import Tensor
+from .._ops.complex import conj, real
+from .._ops.elementwise import add, multiply, square
+from .._ops.reductions import reduce_sum
+from .._ops.shape import cast
+from .._reverse.variable import Variable
+from .._rules.definition import Definition
+from .._tape.tape import GradientTape
+from .._transforms.forward import ForwardAccumulator
+from .recorder import Rough
+
+Point = list[np.ndarray]  # the value of each source
+
+
+class Source(NamedTuple):
+    """What is differentiated by: a leaf of the arguments, or a Variable that f `captured`."""
+
+    name: str
+    value: np.ndarray
+    variable: Variable | None
+    captured: bool = False
+
+
+class Product(NamedTuple):
+    """A product of a gradient with a direction, and the sum of its terms' magnitudes.
+
+    `value` is None where the gradient is None: not connected. `rounding` is what the gradient's
+    dtype may do to it.
+    """
+
+    value: float | None
+    size: float
+    rounding: float = 0.0
+
+    def plus(self, other: Product) -> Product:
+        values = [one.value for one in (self, other) if one.value is not None]
+        size, rounding = self.size + other.size, self.rounding + other.rounding
+        return Product(sum(values) if values else None, size, rounding)
+
+
+class Silent:
+    """Takes what rules would warn of, and forgets it."""
+
+    def noticed(self, definition: Definition, key: str, message: str) -> None:
+        """A rule's return was adapted, or it was not used."""
+
+    def detached(self, definition: Definition, file: str, line: int) -> None:
+        """A rule took values out of a tensor that is being recorded."""
+
+
+@contextlib.contextmanager
+def watched_by(observer: Any, level: Any = None) -> Iterator[None]:
+    """Rules tell `observer` instead of warning, and nothing but `level` and later ones records."""
+    before = state.observer, state.frame
+    state.observer, state.frame = observer, None
+    if level is not None:
+        push(level)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        if level is not None:
+            remove(level)
+        state.observer, state.frame = before
+
+
+class _Used(dict, Listener):
+    """The trainable Variables that are read, by id."""
+
+    def variable_read(self, variable: Variable) -> None:
+        if variable.trainable and is_differentiable(variable._data.dtype):
+            self[id(variable)] = variable
+
+
+class Problem:
+    """A function at a point: its sources, fixed weights and directions, and its derivatives."""
+
+    def __init__(self, f: Callable[..., Any], args: Sequence, kwargs: dict, seed: int, order: int):
+        self.f = f
+        self.level: Level | None = None
+        self.definition = Definition(getattr(f, "_function", f))
+        self.definition.role = "the checked function"
+        self.structure = (list(args), dict(kwargs))
+        self.leaves = nest.flatten(self.structure)
+        self.places: list[int] = []
+        self.sources = self._argument_sources(args, kwargs)
+        self.sources += self._captured_variables()
+        if not self.sources:
+            raise TypeError(
+                f"check_gradients: {self.name} has no argument to differentiate by: pass floats, "
+                "or arrays or tensors of floats"
+            )
+        self.point = [source.value for source in self.sources]
+        outputs = self.outputs(self.point)
+        self.wide_point = [_widened(value) for value in self.point]
+        self.wide = self._accepts_wide()
+        self._choose(outputs, np.random.default_rng(seed), order)
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    # The sources -----------------------------------------------------------------------------
+
+    def _argument_sources(self, args: Sequence, kwargs: dict) -> list[Source]:
+        roots = [(i, value) for i, value in enumerate(args)]
+        paths = [(root, path) for root, value in roots for path, _ in nest.flatten_paths(value)]
+        names = [*self.definition.input_names(paths)]
+        for key in sorted(kwargs):
+            names += [f"{key}{path}" for path, _ in nest.flatten_paths(kwargs[key])]
+        sources = []
+        for place, (name, leaf) in enumerate(zip(names, self.leaves, strict=True)):
+            if isinstance(leaf, Variable):
+                if is_differentiable(leaf._data.dtype):
+                    self.places.append(place)
+                    sources.append(Source(name, np.array(leaf._data), leaf))
+            elif is_tensor(leaf) or is_weak(leaf) or isinstance(leaf, np.ndarray):
+                array = np.array(convert(leaf)._values())
+                if is_differentiable(array.dtype):
+                    self.places.append(place)
+                    sources.append(Source(name, array, None))
+        return sources
+
+    def _captured_variables(self) -> list[Source]:
+        """The Variables that the function reads, which it was not given."""
+        used = _Used()
+        state.listeners.append(used)
+        try:
+            with self.at([source.value for source in self.sources]) as sources:
+                self.run(sources)
+        finally:
+            remove_listener(used)
+        for source in self.sources:
+            used.pop(id(source.variable), None)
+        variables = sorted(used.values(), key=lambda variable: variable._serial)
+        return [Source(one.name, np.array(one._data), one, True) for one in variables]
+
+    def _nested(self, tensors: Sequence) -> tuple[list, dict]:
+        leaves = list(self.leaves)
+        for place, tensor in zip(self.places, tensors, strict=False):
+            leaves[place] = tensor
+        return nest.pack_sequence_as(self.structure, leaves)
+
+    def _accepts_wide(self) -> bool:
+        """Whether the function computes in float64 when it is given float64."""
+        try:
+            outputs = self.outputs(self.wide_point)
+        except Exception:
+            return False
+        return all(_precision(one.dtype) < 1e-15 for one in outputs)
+
+    # Weights and directions ------------------------------------------------------------------
+
+    def _choose(self, outputs: list[np.ndarray], generator: Any, order: int) -> None:
+        """Random ones; 1 where there is but one number to choose for."""
+        plain = sum(one.size for one in outputs) == 1
+
+        def chosen() -> list[np.ndarray]:
+            return [np.ones(one.shape) if plain else _signed(generator, one) for one in outputs]
+
+        self.weights, self.turns = chosen(), chosen()
+        self.others = [-1000.0 * generator.uniform(0.5, 1.5, w.shape) * w for w in self.weights]
+        alone = sum(value.size for value in self.point) == 1
+        self.scales = [_scale(value) for value in self.wide_point]
+        pairs = list(zip(self.wide_point, self.point, strict=True))
+        self.ways = [
+            [
+                np.ones(value.shape) if alone else _way(generator, value, own.dtype)
+                for value, own in pairs
+            ]
+            for _ in range(order + 1)
+        ]
+        self.last = [
+            np.ones(value.shape) if value.size == 1 else _way(generator, value, own.dtype)
+            for value, own in pairs
+        ]
+        self.values = outputs
+
+    # Values ----------------------------------------------------------------------------------
+
+    def tensors(self, point: Point) -> list:
+        """A tensor for each source; Variables stand for themselves (see `at`)."""
+        return [
+            Tensor(np.array(value)) if source.variable is None else source.variable
+            for source, value in zip(self.sources, point, strict=True)
+        ]
+
+    @contextlib.contextmanager
+    def at(self, point: Point, observer: Any = None, level: Any = None) -> Iterator[list]:
+        """The sources as tensors at `point`, where Variables have their values of it, too."""
+        before = state.overrides
+        state.overrides = before | {
+            id(source.variable): np.array(value)
+            for source, value in zip(self.sources, point, strict=True)
+            if source.variable is not None
+        }
+        try:
+            with watched_by(observer or Silent(), level or self.level):
+                yield self.tensors(point)
+        finally:
+            state.overrides = before
+
+    @contextlib.contextmanager
+    def rough(self, seed: int) -> Iterator[None]:
+        """All that is computed inside is rounded at random."""
+        self.level = Rough(seed)
+        try:
+            yield
+        finally:
+            self.level = None
+
+    def run(self, sources: list) -> list[Tensor]:
+        """The flat outputs that have derivatives."""
+        args, kwargs = self._nested(sources[: len(self.places)])
+        state.rules.append(self.definition)
+        try:
+            result = self.f(*args, **kwargs)
+        finally:
+            state.rules.pop()
+        outputs = []
+        for leaf in nest.flatten(result):
+            if leaf is None:
+                raise TypeError(f"check_gradients: {self.name} returned None; return a Tensor")
+            if not is_tensor(leaf):
+                raise TypeError(
+                    f"check_gradients: {self.name} returned {type(leaf).__name__}, not a Tensor; "
+                    "did the function leave the library?"
+                )
+            if is_differentiable(leaf.dtype):
+                outputs.append(convert(leaf))
+        if not outputs:
+            raise TypeError(f"check_gradients: {self.name} returned no floats")
+        return outputs
+
+    def outputs(self, point: Point) -> list[np.ndarray]:
+        """The values at a point; no tape records."""
+        with self.at(point) as sources:
+            return [one._values() for one in self.run(sources)]
+
+    def measure(self, point: Point, order: int, start: Any) -> Product:
+        """D_order at a point, added up from its terms."""
+        if order:
+            ways: Sequence = self.ways[order]
+            found: Sequence = self.arrays(point, order, start)
+        else:
+            ways, found = self.weights, self.outputs(point)
+        return total([product(way, one) for way, one in zip(ways, found, strict=True)])
+
+    def arrays(self, point: Point, order: int, start: Any, recorder: Any = None) -> list:
+        """`gradients` at a point, as arrays."""
+        with self.at(point, recorder, recorder) as sources:
+            if recorder is not None:
+                recorder.sources = sources
+            return _arrays(self.gradients(sources, order, start))
+
+    def joint_arrays(self, point: Point, order: int, recorder: Any = None) -> list:
+        """The same where the weights are watched, too, and gradients by these."""
+        with self.at(point, recorder, recorder) as sources:
+            weights = [
+                Tensor(np.asarray(weight, dtype))
+                for weight, dtype in zip(self.weights, self._output_dtypes(point), strict=True)
+            ]
+            if recorder is not None:
+                recorder.sources = sources
+
+            def start(sources: list) -> Tensor:
+                return self.weighed(sources, weights)
+
+            return _arrays(self.gradients(sources, order, start, weights))
+
+    def _output_dtypes(self, point: Point) -> list[np.dtype]:
+        narrow = all(one.dtype == other.dtype for one, other in zip(point, self.point, strict=True))
+        return [one.dtype if narrow else _wide(one.dtype) for one in self.values]
+
+    def pulled(self, point: Point, upstreams: Sequence) -> list[list]:
+        """The gradients of the outputs for each of several upstream gradients."""
+        with self.at(point) as sources:
+            with GradientTape(persistent=True) as tape:
+                tape.watch(sources)
+                outputs = self.run(sources)
+            found = []
+            for upstream in upstreams:
+                pairs = zip(upstream, outputs, strict=True)
+                ways = [Tensor(np.asarray(way, output.dtype)) for way, output in pairs]
+                found.append(_arrays(tape.gradient(outputs, sources, ways)))
+            return found
+
+    # Derivatives -----------------------------------------------------------------------------
+
+    def weighed(self, sources: list, weights: Sequence | None = None) -> Tensor:
+        """The outputs' product with the weights."""
+        return inner(self.weights if weights is None else weights, self.run(sources))
+
+    def squared(self, sources: list) -> Tensor:
+        """The same for the outputs' squares: here the upstream gradient depends on x as well."""
+        return inner(self.weights, [square(one) for one in self.run(sources)])
+
+    def number(self, sources: list, order: int, start: Any) -> Tensor:
+        """D_order, where `start` gives D_0."""
+        if order == 0:
+            return start(sources)
+        return inner(self.ways[order], self.gradients(sources, order, start))
+
+    def gradients(
+        self, sources: list, order: int, start: Any, others: Sequence[Tensor] = ()
+    ) -> list:
+        """The gradient of D_{order-1} by each source, then by each of `others`."""
+        with GradientTape() as tape:
+            tape.watch([*sources, *others])
+            value = self.number(sources, order - 1, start)
+        return tape.gradient(value, [*sources, *others])
+
+    def tangent(self, point: Point, order: int, place: int) -> Product:
+        """The derivative of D_{order-1} along the last direction of one source, forward."""
+        with self.at(point) as sources:
+            source = sources[place]
+            way = np.asarray(self.last[place], source.dtype)
+            with ForwardAccumulator([source], [Tensor(way)]) as accumulator:
+                value = self.number(sources, order - 1, self.weighed)
+            return product(np.ones(()), accumulator.jvp(value))
+
+
+def inner(ways: Sequence, tensors: Sequence) -> Tensor:
+    """The real inner product; what is None counts as zeros."""
+    total = None
+    for way, tensor in zip(ways, tensors, strict=True):
+        if tensor is None:
+            continue
+        if isinstance(way, np.ndarray):
+            way = Tensor(np.asarray(way, tensor.dtype))
+        term = multiply(conj(way), tensor)
+        term = reduce_sum(real(term) if term.dtype.kind == "c" else term)
+        if total is not None and total.dtype != term.dtype:
+            term, total = cast(term, np.float64), cast(total, np.float64)
+        total = term if total is None else add(total, term)
+    return Tensor(np.zeros(())) if total is None else total
+
+
+def total(products: Sequence[Product]) -> Product:
+    result = Product(None, 0.0)
+    for one in products:
+        result = result.plus(one)
+    return result
+
+
+def _arrays(gradients: Sequence) -> list:
+    return [None if one is None else np.array(one._values()) for one in gradients]
+
+
+def product(way: np.ndarray, gradient: Any) -> Product:
+    """The real inner product of a direction and a gradient (None: not connected)."""
+    if gradient is None:
+        return Product(None, 0.0)
+    array = gradient._values() if is_tensor(gradient) else np.asarray(gradient)
+    with np.errstate(all="ignore"):
+        terms = np.real(np.conj(way) * array.astype(_wide(array.dtype)))
+        size = float(np.abs(terms).sum())
+        return Product(float(terms.sum()), size, _precision(array.dtype) * size)
+
+
+def complex_product(weights: Sequence, outputs: Sequence) -> complex | None:
+    """The product of real weights and complex outputs; None if these are not all complex."""
+    if any(one.dtype.kind != "c" for one in outputs):
+        return None
+    pairs = zip(weights, outputs, strict=True)
+    return complex(sum(np.sum(weight * one) for weight, one in pairs))
+
+
+def moved(point: Point, ways: Sequence, step: complex) -> Point:
+    """The point `step` further along `ways`, of the same dtypes unless the step is complex."""
+    return [
+        value
+        if way is None
+        else np.asarray(value + step * way, None if type(step) is complex else value.dtype)
+        for value, way in zip(point, ways, strict=True)
+    ]
+
+
+def _wide(dtype: np.dtype) -> np.dtype:
+    return np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
+
+
+def _widened(value: np.ndarray) -> np.ndarray:
+    return value.astype(_wide(value.dtype))
+
+
+def _precision(dtype: np.dtype) -> float:
+    return float(np.finfo(dtype).eps)
+
+
+def _signed(generator: Any, like: np.ndarray) -> np.ndarray:
+    """Numbers between 1/2 and 3/2 in size, of both signs; complex ones for complex `like`."""
+    sizes = generator.uniform(0.5, 1.5, like.shape)
+    signs = generator.choice((-1.0, 1.0), like.shape)
+    if like.dtype.kind == "c":
+        signs = np.exp(2j * np.pi * generator.uniform(size=like.shape))
+    return np.asarray(sizes * signs)
+
+
+def _sizes(value: np.ndarray) -> np.ndarray:
+    """How far each element may move: its magnitude, or a typical one where it is tiny."""
+    sizes = np.abs(np.where(np.isfinite(value), value, 1.0))
+    typical = _typical(sizes)
+    return np.where(sizes > 1e-3 * typical, sizes, typical)
+
+
+def _scale(value: np.ndarray) -> float:
+    return _typical(_sizes(value))
+
+
+def _typical(sizes: np.ndarray) -> float:
+    """The root of the mean square; 1 for nothing, and for zeros."""
+    largest = float(sizes.max(initial=0.0))
+    return largest * float(np.sqrt(np.mean((sizes / largest) ** 2))) if largest else 1.0
+
+
+def _way(generator: Any, value: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A direction whose numbers are of `dtype`, that of the source, exactly."""
+    way = _signed(generator, value) * _sizes(value) / _scale(value)
+    with np.errstate(all="ignore"):
+        return way.astype(dtype).astype(value.dtype)

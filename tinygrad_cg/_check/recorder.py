@@ -1,0 +1,326 @@
+"""What happens while a function is differentiated: which custom gradients run, with what.
+
+A `Recorder` is a level below all tapes, so it sees each operation, each call of a custom
+gradient, and the tapes' nodes of what goes in and comes out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import nest
+from .._core.conversion import is_tensor
+from .._core.levels import Late, Level, Node, Token, find, state
+from .._core.primitive import apply
+from .._core.tensor import Tensor
+from .._rules.calls import settle
+from .._rules.custom_gradient import running_functions
+from .._rules.definition import Definition, place_of
+from ..errors import users_line
+
+EXACT = (  # what computes nothing that must be rounded; rules compare with results of these
+    *("absolute", "ceil", "clip", "conj", "floor", "imag", "max", "maximum", "min", "minimum"),
+    *("negative", "real", "relu", "round", "sign", "where"),
+)
+CUTS = ("stop_gradient", "round", "floor", "ceil", "sign")  # they end a derivative
+
+
+class Place(NamedTuple):
+    """A line of a file."""
+
+    file: str
+    line: int
+
+
+class Cut(NamedTuple):
+    """Where a derivative ends: values taken out of a tensor, or an operation without one.
+
+    `order` is the order from which on derivatives lack what leads through here.
+    """
+
+    what: str
+    definition: Definition | None
+    place: Place
+    order: int
+
+
+class Notice(NamedTuple):
+    """What a rule would have warned of."""
+
+    definition: Definition
+    key: str
+    message: str
+
+
+class Bad(NamedTuple):
+    """An operation that made something infinite or NaN of finite numbers."""
+
+    what: str
+    operation: str
+    operands: tuple[str, ...]
+    definition: Definition | None
+    place: Place
+
+
+@dataclass
+class Seen:
+    """One call of a custom gradient.
+
+    `order` is the order of derivatives that its rule gives: 2 if a rule called it. `captured`
+    are the sources that its outputs depend on otherwise than through its arguments;
+    `bypassed` says that a tape watches some of these and none of the arguments, `used` that one
+    watches an argument. It is `apart` if it can be called by itself: if what it captures does
+    not depend on its arguments. `through` are the places of the inputs that the outputs depend
+    on, as tapes see it.
+    """
+
+    definition: Definition
+    call: Any
+    function: Any
+    args: list
+    kwargs: dict
+    order: int
+    parent: Seen | None
+    captured: set[str] = field(default_factory=set)
+    bypassed: bool = False
+    used: bool = False
+    apart: bool = True
+    through: set[int] = field(default_factory=set)
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def key(self) -> tuple:
+        return (*place_of(self.function), self.name)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the inputs, as in the signature."""
+        paths = self.call.paths
+        paths = [(i, "") for i in range(self.call.count)] if paths is None else paths
+        return self.definition.input_names(paths)
+
+    @property
+    def is_gradient_function(self) -> bool:
+        """Whether this is the gradient function of another custom gradient itself."""
+        if self.parent is None:
+            return False
+        inner = getattr(self.parent.call.grad_fn, "_function", None)
+        return inner is not None and place_of(inner) == place_of(self.function)
+
+
+class Recorder(Level):
+    """Sees one pass, and keeps what matters for the diagnosis."""
+
+    def __init__(self, names: Sequence[str], hunting: bool = False):
+        self.names = names
+        self.sources: list = []
+        self.hunting = hunting
+        self.calls: list[Seen] = []
+        self.cuts: list[Cut] = []
+        self.notices: list[Notice] = []
+        self.bad: list[Bad] = []
+        self.coarsest = 0.0  # the precision of the least precise result that depends on sources
+        self._by_definition: dict[int, Seen] = {}
+
+    # The level -------------------------------------------------------------------------------
+
+    def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
+        """Carry out an operation, and look at it."""
+        out = apply(primitive, inputs, params)
+        outs = out if isinstance(out, list) else [out]
+        if any(_is_recorded(one) for one in inputs):
+            if primitive.name in CUTS:
+                self._cut(primitive.name)
+            for one in outs:
+                if one.dtype.kind in "fc":
+                    self.coarsest = max(self.coarsest, float(np.finfo(one.dtype).eps))
+        if self.hunting and len(self.bad) < 8:
+            self._hunt(primitive, inputs, outs)
+        return out
+
+    def custom_called(self, call: Any, function: Any, args: tuple, kwargs: dict) -> None:
+        """A custom gradient was called: its arguments, without their records."""
+        parent = self._running()
+        order = 1 if parent is None else parent.order + 1
+        leaves = nest.flatten((args, kwargs))
+        concrete = all(type(one._data) is np.ndarray for one in leaves if is_tensor(one))
+        bare = nest.map_structure(_bare, [list(args), kwargs])
+        seen = Seen(call.definition, call, function, bare[0], bare[1], order, parent)
+        seen.apart = concrete
+        self.calls.append(seen)
+        self._by_definition[id(call.definition)] = seen
+
+    def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
+        """The outputs anew, as for no level; whether the tapes see them through the inputs."""
+        results = settle(state.frame, call, inputs, outputs)
+        seen = self._by_definition.get(id(getattr(call, "definition", None)))
+        if seen is not None:
+            tokens = set().union(*(_tokens(output) for output in outputs))
+            tokens |= set().union(*(_tokens(one) for one in inputs if one is not None))
+            for token in tokens:
+                self._follow(seen, token, inputs, outputs)
+        return results
+
+    def _follow(self, seen: Seen, token: Token, inputs: Sequence, outputs: Sequence) -> None:
+        goes_in = {find(one._rec, token) for one in inputs if one is not None} - {None}
+        comes_out = [find(one._rec, token) for one in outputs]
+        leaves = {
+            find(source._rec, token): name
+            for name, source in zip(self.names, self.sources, strict=True)
+        }
+        leaves.pop(None, None)
+        captured, through = _reached(comes_out, goes_in, leaves, token)
+        closed = [find(tensor._rec, token) for tensor in closed_over(seen.function).values()]
+        if _reached(closed, goes_in, {}, token)[1]:
+            seen.apart = False
+        places = [find(one._rec, token) for one in inputs if one is not None]
+        seen.through |= {i for i, node in enumerate(places) if node in through}
+        seen.captured |= captured
+        seen.used |= bool(goes_in)
+        if captured and not goes_in:
+            seen.bypassed = True
+
+    # What rules tell -------------------------------------------------------------------------
+
+    def noticed(self, definition: Definition, key: str, message: str) -> None:
+        """A rule's return was adapted, or it was not used."""
+        self.notices.append(Notice(definition, key, message))
+
+    def detached(self, definition: Definition, file: str, line: int) -> None:
+        """A rule, or the function, took values out of a tensor that is being recorded."""
+        self._cut("NumPy", definition, Place(file, line))
+
+    def _cut(self, what: str, definition: Definition | None = None, place: Any = None) -> None:
+        if running_functions():
+            return  # it has a rule, which does not look inside
+        running = self._running()
+        order = 1 if running is None else running.order + 1
+        if definition is None:
+            definition = None if running is None else running.definition
+        place = place or Place(*users_line()[:2])
+        cut = Cut(what, definition, place, order)
+        if all((one.what, one.place) != (what, place) for one in self.cuts):
+            self.cuts.append(cut)
+
+    def _running(self) -> Seen | None:
+        """The custom gradient whose rule is running."""
+        for definition in reversed(state.rules):
+            if id(definition) in self._by_definition:
+                return self._by_definition[id(definition)]
+        return None
+
+    def _hunt(self, primitive: Any, inputs: tuple, outs: list) -> None:
+        arrays = [one._data for one in outs if one.dtype.kind in "fc"]
+        if all(bool(np.isfinite(array).all()) for array in arrays):
+            return
+        operands = [one._data for one in inputs if one.dtype.kind in "fc"]
+        is_nan = any(bool(np.isnan(array).any()) for array in arrays)
+        if is_nan and any(bool(np.isnan(array).any()) for array in operands):
+            return
+        if not is_nan and not all(bool(np.isfinite(array).all()) for array in operands):
+            return
+        running = self._running()
+        self.bad.append(
+            Bad(
+                "NaN" if is_nan else "infinite",
+                primitive.name,
+                tuple(_example(array, is_nan) for array in operands),
+                None if running is None else running.definition,
+                Place(*users_line()[:2]),
+            )
+        )
+
+
+class Rough(Level):
+    """Rounds each result at random, to see what rounding does to what comes of it."""
+
+    def __init__(self, seed: int):
+        self.generator = np.random.default_rng(seed)
+
+    def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
+        """Carry out an operation, and change its result by a unit in the last place or so."""
+        out = apply(primitive, inputs, params)
+        exact = primitive.kind == "move" or primitive.name in EXACT
+        for one in out if isinstance(out, list) else [out]:
+            data = one._data
+            if data.dtype.kind in "fc" and type(data) is np.ndarray and not exact:
+                with np.errstate(all="ignore"):
+                    noise = self.generator.uniform(-1.0, 1.0, data.shape) * np.finfo(data.dtype).eps
+                    one._data = np.asarray(data * (1.0 + noise), data.dtype)
+        return out
+
+    def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
+        """The outputs anew, as for no level."""
+        return settle(state.frame, call, inputs, outputs)
+
+
+def closed_over(function: Any) -> dict[str, Any]:
+    """The tensors that a function captures, by the names that it has for them."""
+    function = getattr(function, "__func__", function)
+    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+    found = {}
+    for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=False):
+        with contextlib.suppress(ValueError):  # a cell that is still empty
+            if type(cell.cell_contents) is Tensor:
+                found[name] = cell.cell_contents
+    return found
+
+
+def _bare(leaf: Any) -> Any:
+    return Tensor(leaf._data) if type(leaf) is Tensor else leaf
+
+
+def _example(array: np.ndarray, of_nan: bool) -> str:
+    """The element that best says what went wrong."""
+    flat = array.reshape(-1)
+    worst = flat[~np.isfinite(flat)] if of_nan else flat[np.argsort(np.abs(flat))[-1:]]
+    if not worst.size:
+        worst = flat[np.argsort(np.abs(flat))[:1]]
+    return f"{worst[0]:.4g}" if worst.size else "nothing"
+
+
+def _is_recorded(tensor: Any) -> bool:
+    record = tensor._rec
+    while record is not None:
+        if type(record) is not Late:
+            return True
+        record = record.next
+    return False
+
+
+def _tokens(tensor: Any) -> set[Token]:
+    found: set[Token] = set()
+    record = tensor._rec
+    while record is not None:
+        if type(record) is not Late:
+            found |= {token for token in record.group if token.alive}
+        record = record.next
+    return found
+
+
+def _reached(start: Sequence, stop: set, leaves: dict, token: Token) -> tuple[set[str], set[Node]]:
+    """What `start` depends on: the names of leaves otherwise than through `stop`, and which of
+    these."""
+    found: set[str] = set()
+    through: set[Node] = set()
+    pending: list[Node] = [one for one in start if one is not None]
+    known: set[Node] = set()
+    while pending:
+        node = pending.pop()
+        if node in stop:
+            through.add(node)
+        elif node not in known:
+            known.add(node)
+            if node in leaves:
+                found.add(leaves[node])
+            operands = [find(operand, token) for operand in node.inputs]
+            pending += [one for one in operands if one is not None]
+    return found, through

@@ -1,0 +1,1 @@
+"""Tensors, conversion, levels, and the primitives that every operation goes through."""

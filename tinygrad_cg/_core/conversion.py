@@ -1,0 +1,381 @@
+"""Foreign values become tensors here: Python numbers, nested lists, NumPy and other arrays.
+
+Promotion follows BEHAVIOUR decision 1. Python and NumPy *scalars* are weak, they take the
+dtype of the tensor they meet; arrays are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from tinygrad_cg_kernels.runtime.dtypes import promote
+from tinygrad_cg_kernels.runtime.errstate import cast, quietly
+
+from ..errors import ArgumentTypeError
+from .tensor import ArrayLike, Tensor
+
+BOOL, INT32, INT64 = np.dtype(np.bool_), np.dtype(np.int32), np.dtype(np.int64)
+FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+COMPLEX64, COMPLEX128 = np.dtype(np.complex64), np.dtype(np.complex128)
+
+_SUPPORTED = frozenset(
+    np.dtype(name)
+    for name in (
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float16", "float32", "float64", "complex64", "complex128"),
+    )
+)
+_REMEDIES = {
+    "O": "dtype=object; call .astype(float) on it first",
+    "U": "string dtype; tensors hold numbers",
+    "S": "string dtype; tensors hold numbers",
+    "M": "datetime64; subtract an epoch and convert to a number first",
+    "m": "timedelta64; divide by a unit and convert to a number first",
+}
+
+
+class Weak:
+    """A Python float whose value is not known yet: an argument of a function being traced."""
+
+    __slots__ = ()
+
+    def strong(self, dtype: np.dtype | None = None) -> Tensor:
+        """The number as a tensor, of the dtype of a Python float unless another is given."""
+        raise TypeError(f"{type(self).__name__} does not define strong()")
+
+
+class _Operations:
+    """The operations that conversion needs; their modules, which need it, set them."""
+
+    stack: Callable[[Any], Tensor]
+    scatter_slices: Callable[[Tensor, Tensor, tuple[int, ...]], Tensor]
+
+
+operations = _Operations()
+
+
+def as_dtype(dtype: Any) -> np.dtype:
+    """A supported NumPy dtype from a dtype, its name, or a NumPy or Python type.
+
+    Python's `float` and `int` are float32 and int32, as numbers of these types become. Raises
+    TypeError for None, for what is no dtype, and for dtypes that tensors cannot have.
+    """
+    if dtype is float or (type(dtype) is str and dtype == "float"):
+        return FLOAT32
+    if dtype is int or (type(dtype) is str and dtype == "int"):
+        return INT32
+    try:
+        if dtype is None:  # which NumPy reads as float64
+            raise TypeError
+        found = np.dtype(dtype)
+    except TypeError:
+        name = getattr(dtype, "name", dtype)
+        raise TypeError(
+            f"{name!r} is not a supported dtype: tensors hold bool, integers, float16, "
+            "float32, float64, complex64 and complex128"
+        ) from None
+    return check_dtype(found, "dtype")
+
+
+def check_dtype(dtype: np.dtype, where: str) -> np.dtype:
+    """`dtype` in native byte order, as the one object that NumPy has for it."""
+    if not dtype.isnative:
+        dtype = dtype.newbyteorder("=")
+    if dtype in _SUPPORTED:
+        return np.result_type(dtype)
+    if dtype.names is not None:
+        remedy = "structured dtype; pass its fields separately"
+    elif dtype.kind in "fc":
+        remedy = "longdouble is not supported; call .astype(np.float64) if that loses nothing"
+    else:
+        remedy = _REMEDIES.get(dtype.kind, f"dtype={dtype} is not supported")
+    raise TypeError(f"{where}: {remedy}")
+
+
+def is_differentiable(dtype: np.dtype) -> bool:
+    return dtype.kind in "fc"
+
+
+def scalar_dtype(value: Any) -> np.dtype:
+    """The dtype of a Python number that meets no tensor.
+
+    After ``tf.constant``: float32 and int32, int64 for larger integers, complex128.
+    """
+    if isinstance(value, bool):
+        return BOOL
+    if isinstance(value, int):
+        return INT32 if -(2**31) <= value < 2**31 else INT64
+    return FLOAT32 if isinstance(value, (float, Weak)) else COMPLEX128
+
+
+def weak_dtype(value: Any, other: np.dtype) -> np.dtype:
+    """The dtype that a scalar takes beside a tensor of dtype `other`."""
+    if isinstance(value, (bool, np.bool_)):
+        return other
+    if isinstance(value, (int, np.integer)):
+        return other if other.kind != "b" else INT32
+    if isinstance(value, (float, np.floating, Weak)):
+        return other if other.kind in "fc" else FLOAT32
+    if other.kind == "c":
+        return other
+    return COMPLEX64 if other in (FLOAT32, np.dtype(np.float16)) else COMPLEX128
+
+
+def is_weak(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, complex, np.generic, Weak))
+
+
+def is_tensor(value: Any) -> bool:
+    """True for a Tensor or a Variable."""
+    return isinstance(value, ArrayLike)
+
+
+def convert(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> Tensor:
+    """`value` as a Tensor: itself if it is one, read if it is a Variable, else converted.
+
+    `dtype` is what a foreign value becomes; a Tensor keeps its own. `copy=False` lets an
+    operation read a foreign array without copying it; nothing may then retain it. Raises
+    TypeError for what holds no numbers, ValueError for ragged lists, OverflowError for integers
+    that do not fit.
+    """
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, ArrayLike):
+        return value._read()
+    if isinstance(value, IndexedSlices):
+        return value.dense()
+    if isinstance(value, Weak):
+        return value.strong(dtype)
+    if isinstance(value, (list, tuple)) and any_tensor(value):
+        return operations.stack(value)
+    return Tensor(to_array(value, dtype, copy))
+
+
+class IndexedSlices:
+    """A tensor that is zero but for some slices along its first axis.
+
+    Accepted wherever a tensor is; slices at the same index add up. After ``tf.IndexedSlices``.
+    """
+
+    def __init__(self, values: Any, indices: Any, dense_shape: Any = None):
+        self.values = convert(values)
+        self.indices = convert(indices)
+        self.dense_shape = dense_shape
+
+    def dense(self) -> Tensor:
+        """The whole tensor."""
+        if self.dense_shape is None:
+            raise ValueError("IndexedSlices: a dense tensor needs dense_shape")
+        shape = tuple(np.asarray(self.dense_shape).tolist())
+        return operations.scatter_slices(self.values, self.indices, shape)
+
+
+def any_tensor(values: list | tuple) -> bool:
+    return any(
+        isinstance(value, (ArrayLike, Weak))
+        or (isinstance(value, (list, tuple)) and any_tensor(value))
+        for value in values
+    )
+
+
+def to_array(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> np.ndarray:
+    """A native NumPy array of a supported dtype; never the caller's own if `copy`.
+
+    Raises as `convert` does. Floats that are too large for `dtype` become infinite.
+    """
+    if type(value) is np.ndarray:
+        return _own(value, dtype, copy)
+    if isinstance(value, np.generic):
+        return _own(np.asarray(value), dtype, copy)
+    if isinstance(value, (bool, int, float, complex)):
+        if dtype is None:
+            dtype = scalar_dtype(value)
+        elif isinstance(value, (float, complex)) and dtype.kind in "biu":
+            raise TypeError(f"Cannot convert {value} to EagerTensor of dtype {dtype}")
+        return number_array(value, dtype)
+    if value is None or callable(value) or isinstance(value, (str, bytes, set, dict)):
+        raise ArgumentTypeError(_refusal(value))
+    if isinstance(value, Weak):
+        return value.strong(dtype)._values()  # an error, which says what to do
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError("a masked array would lose its mask: call .filled(value) on it first")
+    if isinstance(value, (list, tuple, range)):
+        return _from_nested(value, dtype)
+    array = np.asarray(value)
+    if array.dtype == object and not hasattr(value, "__array__"):
+        raise ArgumentTypeError(_refusal(value))
+    return _own(array, dtype, copy)
+
+
+def number_array(value: complex, dtype: np.dtype) -> np.ndarray:
+    """A Python number as a 0-d array; infinite if it is a float too large for `dtype`."""
+    try:
+        return quietly(np.array, value, dtype)
+    except OverflowError:
+        raise OverflowError(_too_large(value, dtype)) from None
+
+
+def _too_large(value: Any, dtype: np.dtype) -> str:
+    number = str(value) if value.bit_length() < 200 else f"of {value.bit_length()} bits"
+    if dtype.kind in "fc":
+        return f"the integer {number} is too large for {dtype}: use float('inf'), or scale it down"
+    return (
+        f"the integer {number} does not fit into {dtype}: write it as a float, or "
+        "choose a dtype that holds it"
+    )
+
+
+def _refusal(value: Any) -> str:
+    return (
+        f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to a "
+        "Tensor: tensors are made from numbers, nested lists of numbers and arrays"
+    )
+
+
+def _own(array: np.ndarray, dtype: np.dtype | None, copy: bool) -> np.ndarray:
+    wanted = check_dtype(array.dtype, "cannot make a tensor of this array")
+    if dtype is not None and dtype != wanted:
+        loses = (wanted.kind in "fc" and dtype.kind in "biu") or wanted.kind == "c" != dtype.kind
+        if loses and not array.ndim:
+            raise TypeError(f"Cannot convert {array[()]} to EagerTensor of dtype {dtype}")
+        check_range(array, dtype)
+        return cast(array, dtype)
+    return np.array(array, dtype=wanted, copy=True if copy else None, subok=False)
+
+
+def _from_nested(value: Any, dtype: np.dtype | None) -> np.ndarray:
+    array = _read_nested(value)
+    if not array.size and array.dtype == FLOAT64:
+        return array.astype(FLOAT32 if dtype is None else dtype)
+    if dtype is not None:
+        if array.dtype.kind in "fc" and dtype.kind in "biu":
+            raise TypeError(f"Cannot convert {_first(value)} to EagerTensor of dtype {dtype}")
+        check_range(array, dtype)
+        return cast(array, dtype)
+    if _holds_numbers(value):
+        return cast(array, _list_dtype(array))
+    return array
+
+
+def _read_nested(value: Any) -> np.ndarray:
+    """The array that NumPy makes of nested lists: of Python's numbers in the widest dtypes."""
+    try:
+        array = np.array(value)
+    except ValueError as error:
+        raise ValueError(
+            f"inhomogeneous shape: the nested list is ragged, pad its rows to one length ({error})"
+        ) from None
+    if array.dtype == object and array.size and all(isinstance(one, int) for one in array.flat):
+        raise OverflowError(_too_large(max(array.flat, key=abs), INT64))
+    check_dtype(array.dtype, "cannot make a tensor of this list")
+    return array
+
+
+def _holds_numbers(value: Any) -> bool:
+    """Whether a nested list is one of Python's numbers, not of arrays or NumPy's scalars."""
+    first = _first(value)
+    return is_weak(first) and not isinstance(first, np.generic)
+
+
+def check_range(array: np.ndarray, dtype: np.dtype) -> None:
+    if array.size and array.dtype.kind in "iu" and dtype.kind in "iu":
+        low, high = array.min(), array.max()
+        if low < np.iinfo(dtype).min or high > np.iinfo(dtype).max:
+            raise OverflowError(f"values from {low} to {high} do not fit into {dtype}")
+
+
+def _first(value: Any) -> Any:
+    while isinstance(value, (list, tuple, range)) and len(value):
+        value = value[0]
+    return value
+
+
+def _list_dtype(array: np.ndarray) -> np.dtype:
+    """Python's floats become float32 and its integers int32 where they fit, as the original."""
+    if array.dtype == FLOAT64:
+        return FLOAT32
+    if array.dtype == INT64 and array.size:
+        low, high = array.min(), array.max()
+        return INT32 if low >= -(2**31) and high < 2**31 else INT64
+    return array.dtype
+
+
+class _Numbers(dict):
+    """Python numbers as 0-d arrays beside tensors of one dtype; the frequent ones are kept."""
+
+    def __init__(self, dtype: np.dtype):
+        self.dtype = dtype
+
+    def __missing__(self, value: float) -> np.ndarray:
+        array = number_array(value, weak_dtype(value, self.dtype))
+        # 0.0 equals -0.0, and NaN nothing; beside integers 1 and 1.0 are not the same
+        if value and value == value and self.dtype.kind == "f" and len(self) < 256:
+            self[value] = array
+        return array
+
+
+class _NumbersByDtype(dict):
+    def __missing__(self, dtype: np.dtype) -> _Numbers:
+        self[dtype] = found = _Numbers(dtype)
+        return found
+
+
+weak_arrays: dict[np.dtype, _Numbers] = _NumbersByDtype()
+
+
+def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
+    """The operands of one operation as tensors, wherever each of them stands.
+
+    Tensors and arrays settle the dtype; scalars and lists of Python's numbers take it. Lists
+    among themselves keep their own, and so settle what scalars beside them take.
+    """
+    if all(isinstance(value, Tensor) for value in values):
+        return values
+    if any(value is None for value in values):
+        kinds = " and ".join(repr(type(value).__name__) for value in values)
+        raise ArgumentTypeError(f"unsupported operand type(s): {kinds}")
+    tensors: list[Any] = [None] * len(values)
+    strong, lists = None, []
+    for i, value in enumerate(values):
+        if is_weak(value):
+            continue
+        if isinstance(value, (list, tuple, range)) and _is_weak_list(value):
+            lists.append(i)
+            continue
+        tensors[i] = convert(value, copy=copy)
+        found = tensors[i].dtype
+        strong = found if strong is None else promote(strong, found)
+    for i in lists:
+        tensors[i] = convert(values[i]) if strong is None else _weak_list(values[i], strong)
+    if strong is None and lists:
+        strong = promote(*[tensors[i].dtype for i in lists])
+    for i, value in enumerate(values):
+        if tensors[i] is None:
+            dtype = scalar_dtype(_python(value)) if strong is None else weak_dtype(value, strong)
+            if isinstance(value, Weak):
+                tensors[i] = value.strong(None if strong is None else dtype)
+                continue
+            if strong is None and isinstance(value, np.generic):
+                dtype = value.dtype
+            tensors[i] = Tensor(to_array(value, dtype))
+    return tuple(tensors)
+
+
+def _python(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _is_weak_list(value: Any) -> bool:
+    if not _holds_numbers(value):
+        return False
+    return isinstance(value, range) or not any_tensor(value)
+
+
+def _weak_list(value: Any, strong: np.dtype) -> Tensor:
+    """A list of Python's numbers as a tensor beside one of dtype `strong`."""
+    array = _read_nested(value)
+    dtype = weak_dtype(array.flat[0].item(), strong)
+    check_range(array, dtype)
+    return Tensor(cast(array, dtype))

@@ -1,0 +1,68 @@
+"""What both kinds of declared functions share: their calls, and what they refuse."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from .._core.conversion import convert, is_tensor, is_weak
+from .._core.levels import Late, Token, stack, state
+from .._core.tensor import Tensor
+from .._rules.definition import Definition
+from ..errors import DerivativeOrderError
+
+
+class Use(NamedTuple):
+    """One call: its arguments, and the inputs among them."""
+
+    args: list
+    places: list[int]  # of the inputs among the arguments
+    inputs: list  # as tensors; None for numbers and arrays, which nobody watches
+    options: dict[str, Any]
+
+
+def use_of(definition: Definition, args: tuple, options: dict) -> Use:
+    """The arguments of a call, with tensors for Variables."""
+    for name, option in options.items():
+        if is_tensor(option):
+            raise TypeError(
+                f"{definition.name}: the tensor {name!r} was passed by keyword, and would have no "
+                "derivative: pass it by position"
+            )
+    values = [convert(one) if is_tensor(one) else one for one in args]
+    places = [
+        i for i, one in enumerate(values) if is_weak(one) or isinstance(one, (Tensor, np.ndarray))
+    ]
+    inputs = [values[i] if isinstance(values[i], Tensor) else None for i in places]
+    return Use(values, places, inputs, options)
+
+
+def detached(value: Any) -> Any:
+    """A tensor without its record."""
+    return value._with_record(None) if isinstance(value, Tensor) else value
+
+
+def refuse_captured(definition: Definition, value: Tensor) -> None:
+    """TypeError if `value`, computed from tensors without records, has one all the same."""
+    record = value._rec
+    while record is not None:
+        if type(record) is not Late:
+            for level in stack(state.frame):
+                token: Any = level if type(level) is Token else getattr(level, "_token", None)
+                if token in record.group and not token.everything:
+                    raise TypeError(
+                        f"`{definition.name}` captures a tensor or Variable that is watched, and "
+                        "declares no derivative by it: pass it as an argument "
+                        f"({definition.where()})"
+                    )
+        record = record.next
+
+
+def refuse_order(definition: Definition, last: int) -> NoReturn:
+    declared = f"the last that it declares is of order {last}" if last else "it declares none"
+    raise DerivativeOrderError(
+        f"`{definition.name}`: the derivative of order {last + 1} was asked for, and {declared} "
+        f"({definition.where()}). Declare the next one, or pass beyond='differentiate' to go on "
+        "with the operations of the last one"
+    )

@@ -1,0 +1,261 @@
+"""Functions declared with products of their derivatives with vectors.
+
+Of a function with the derivatives D^k f there are two kinds of product: the tangent
+``Q_k(w1..wk) = D^k f[w1..wk]``, and its adjoint in the last of the ways,
+``P_k(dy, w1..w(k-1))`` with ``<P_k(dy, w1..w(k-1)), wk> = <dy, Q_k(w1..wk)>``. The derivatives of
+both are such products again, since D^k f is symmetric, so a rule of each is known.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from types import MethodType
+from typing import Any
+
+from .. import nest
+from .._core.conversion import convert, is_differentiable
+from .._core.levels import Token, push, remove, state, watch_tensor
+from .._core.tensor import Aval, Tensor
+from .._ops.creation import zeros
+from .._ops.shape import cast, identity
+from .._reverse.sweep import differentiate, release
+from .._rules.calls import Call, Lifted, settle
+from .._rules.definition import Definition, Rule
+from .._rules.returned import gradients_of_inputs
+from .._transforms.transposition import transposed
+from ..errors import InvalidArgumentError
+from .declared import detached, refuse_captured, refuse_order, use_of
+
+
+class Products:
+    """A function with declared products, the k-th of `vjps` and `jvps` for order k."""
+
+    def __init__(self, f: Callable[..., Any], vjps: list, jvps: list, beyond: str):
+        functools.update_wrapper(self, f, updated=())
+        self.function = f
+        self.definition = Definition(f)
+        self.beyond = beyond
+        self.last = max(len(vjps), len(jvps))
+        self.vjps = vjps + [None] * (self.last - len(vjps))
+        self.jvps = jvps + [None] * (self.last - len(jvps))
+        for k, pair in enumerate(zip(self.vjps, self.jvps, strict=True), 1):
+            if pair == (None, None):
+                raise TypeError(
+                    f"custom_derivatives: neither a vjp nor a jvp of order {k} is declared for "
+                    f"{self.definition.name}"
+                )
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<{self.definition.name} with derivatives to order {self.last}>"
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        use = use_of(self.definition, args, options)
+        y = self.function(*map(detached, use.args), **options)
+        outputs = [convert(one) for one in nest.flatten(y)]
+        one = _Call(self, use, y, [_aval(output) for output in outputs])
+        results = one.settled(outputs, use.inputs, one.pull)
+        return nest.pack_sequence_as(y, results)
+
+
+def _aval(tensor: Tensor) -> Aval:
+    return Aval(tuple(tensor._data.shape), tensor._data.dtype)
+
+
+class _Call:
+    """One call of such a function.
+
+    Upstream gradients (`dys`) are lists with a tensor for each output, ways lists with a tensor,
+    or None, for each input.
+    """
+
+    def __init__(self, products: Products, use: Any, structure: Any, avals: list[Aval]):
+        self.products = products
+        self.definition = products.definition
+        self.use = use
+        self.structure = structure
+        self.avals = avals
+        self.targets = [
+            None if one is None or not is_differentiable(one._data.dtype) else _aval(one)
+            for one in use.inputs
+        ]
+
+    def settled(self, values: Sequence, inputs: Sequence, pull: Callable) -> list:
+        """`values` with a rule; None among them stays None."""
+        outputs = [one for one in values if one is not None]
+        for output in outputs:
+            refuse_captured(self.definition, output)
+        if state.frame is None:
+            return list(values)
+        places = [i for i, one in enumerate(values) if one is not None]
+
+        def spread(dys: Sequence, targets: Sequence) -> list:
+            whole: list[Any] = [None] * len(values)
+            for place, dy in zip(places, dys, strict=True):
+                whole[place] = dy
+            return pull(whole, targets)
+
+        results = iter(settle(state.frame, Lifted(self.definition, spread), inputs, outputs))
+        return [None if one is None else next(results) for one in values]
+
+    # The two products ------------------------------------------------------------------------
+
+    def gradient(self, dys: list, ways: list[list]) -> list:
+        """P_k, by each input: its rule is P_k, Q_k and P_(k+1)."""
+        plain = [list(map(detached, one)) for one in (dys, *ways, self.use.args)]
+        values = self._gradient(plain[0], plain[1:-1], plain[-1])
+
+        def pull(us: list, targets: Sequence) -> list:
+            parts = self._split(targets, [dys, *ways, self.use.inputs])
+            found: list[Any] = [_nothing(dys)]
+            if any(one is not None for one in parts[0]):
+                found = [self.tangent([*ways, us])]
+            for i, part in enumerate(parts[1:-1]):
+                others = [*ways[:i], *ways[i + 1 :], us]
+                found.append(self._if_asked(part, lambda o=others: self.gradient(dys, o)))
+            found.append(self._next(parts[-1], dys, [*ways, us]))
+            return _joined(found, targets)
+
+        return self.settled(values, [*dys, *_flat(ways), *self.use.inputs], pull)
+
+    def tangent(self, ways: list[list]) -> list:
+        """Q_k, of each output: its rule is P_k and P_(k+1)."""
+        plain = [list(map(detached, one)) for one in (*ways, self.use.args)]
+        values = self._tangent(plain[:-1], plain[-1])
+
+        def pull(dys: list, targets: Sequence) -> list:
+            parts = self._split(targets, [*ways, self.use.inputs])
+            found = []
+            for i, part in enumerate(parts[:-1]):
+                others = [*ways[:i], *ways[i + 1 :]]
+                found.append(self._if_asked(part, lambda o=others: self.gradient(dys, o)))
+            found.append(self._next(parts[-1], dys, ways))
+            return _joined(found, targets)
+
+        return self.settled(values, [*_flat(ways), *self.use.inputs], pull)
+
+    def pull(self, dys: list, targets: Sequence) -> list:
+        """The rule of the function itself."""
+        return _joined([self._next(targets, dys, [])], targets)
+
+    def _next(self, targets: Sequence, dys: list, ways: list[list]) -> list:
+        """P of the next order, by the inputs; beyond the last what the user chose."""
+        if all(target is None for target in targets):
+            return _nothing(targets)
+        if len(ways) < self.products.last:
+            return self.gradient(dys, ways)
+        if self.products.beyond == "error":
+            refuse_order(self.definition, self.products.last)
+        return self._differentiated(targets, dys, ways)
+
+    def _if_asked(self, targets: Sequence, run: Callable[[], list]) -> list:
+        return run() if any(one is not None for one in targets) else _nothing(targets)
+
+    def _split(self, targets: Sequence, like: Sequence[Sequence]) -> list:
+        remaining = iter(targets)
+        return [[next(remaining) for _ in one] for one in like]
+
+    def _differentiated(self, targets: Sequence, dys: list, ways: list[list]) -> list:
+        """The gradient of <P_k(dys, ways but the last), the last way> by the inputs, by the
+        operations that P_k is made of."""
+        args, fresh = list(self.use.args), []
+        for place, target in zip(self.use.places, targets, strict=True):
+            if target is not None:
+                args[place] = identity(args[place])
+                fresh.append(args[place])
+        token = Token()
+        push(token)
+        try:
+            for one in fresh:
+                watch_tensor(one, token)
+            values = self._gradient(dys, ways[:-1], args)
+        finally:
+            remove(token)
+        kept = [i for i, one in enumerate(values) if one is not None and ways[-1][i] is not None]
+        upstream = [ways[-1][i] for i in kept]
+        found, visited = differentiate(token, [values[i] for i in kept], upstream, fresh)
+        token.alive = False
+        release(visited)
+        remaining = iter(found)
+        return [None if target is None else next(remaining) for target in targets]
+
+    # What was declared -----------------------------------------------------------------------
+
+    def _gradient(self, dys: list, ways: list[list], args: list) -> list:
+        """P_k, as declared, or as the transpose of Q_k in its last way."""
+        vjp = self.products.vjps[len(ways)]
+        if vjp is None:
+
+            def push_on(last: list) -> list:
+                spread = iter(last)
+                way = [None if target is None else next(spread) for target in self.targets]
+                return self._tangent([*ways, way], args)
+
+            inputs = [target for target in self.targets if target is not None]
+            found = iter(transposed(push_on, inputs, dys, self.definition))
+            return [None if target is None else next(found) for target in self.targets]
+        upstream = nest.pack_sequence_as(self.structure, dys)
+        returned = self._run(vjp, upstream, *map(self._packed, ways), *args)
+        call = Call(Rule(vjp), self.definition, vjp, len(self.targets), None, None, None)
+        return gradients_of_inputs(call, returned, self.targets)
+
+    def _tangent(self, ways: list[list], args: list) -> list:
+        """Q_k, as declared, or as the transpose of P_k."""
+        jvp = self.products.jvps[len(ways) - 1]
+        if jvp is None:
+            last = [
+                way if target is not None and way is not None else None
+                for way, target in zip(ways[-1], self.targets, strict=True)
+            ]
+            return transposed(
+                lambda dys: self._gradient(dys, ways[:-1], args), self.avals, last, self.definition
+            )
+        returned = nest.flatten(self._run(jvp, *map(self._packed, ways), *args))
+        if len(returned) != len(self.avals):
+            raise ValueError(
+                f"`{self.definition.name}`: its jvp returned {len(returned)} tangents, it has "
+                f"{len(self.avals)} outputs ({self.definition.where(jvp)})"
+            )
+        return [self._fitted(jvp, *pair) for pair in zip(returned, self.avals, strict=True)]
+
+    def _run(self, function: Callable[..., Any], *args: Any) -> Any:
+        state.rules.append(self.definition)
+        try:
+            return function(*args, **self.use.options)
+        finally:
+            state.rules.pop()
+
+    def _packed(self, way: list) -> Any:
+        """A way as the declared functions take it: zeros for an input that is not moved."""
+        full = [
+            zeros(*target) if one is None and target is not None else one
+            for one, target in zip(way, self.targets, strict=True)
+        ]
+        return full[0] if len(full) == 1 else tuple(full)
+
+    def _fitted(self, jvp: Any, value: Any, aval: Aval) -> Tensor:
+        tensor = convert(value)
+        if tuple(tensor._data.shape) != aval.shape:
+            raise InvalidArgumentError(
+                f"`{self.definition.name}`: its jvp returned a tangent of shape "
+                f"{tuple(tensor._data.shape)} for an output of shape {aval.shape} "
+                f"({self.definition.where(jvp)})"
+            )
+        return tensor if tensor._data.dtype == aval.dtype else cast(tensor, aval.dtype)
+
+
+def _flat(lists: Sequence[Sequence]) -> list:
+    return [one for part in lists for one in part]
+
+
+def _nothing(like: Sequence) -> list:
+    return [None] * len(like)
+
+
+def _joined(found: Sequence[Sequence], targets: Sequence) -> list:
+    """All gradients in a row, without those that nobody asked for."""
+    pairs = zip(_flat(found), targets, strict=True)
+    return [None if target is None else one for one, target in pairs]

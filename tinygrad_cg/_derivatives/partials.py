@@ -1,0 +1,210 @@
+"""Elementwise functions with declared partial derivatives."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from .._core.conversion import convert, is_tensor, is_weak
+from .._core.levels import state
+from .._core.tensor import Tensor
+from .._ops.complex import conj, real
+from .._ops.elementwise import multiply
+from .._ops.shape import cast, repeat
+from .._reverse.sweep import fit_shape
+from .._rules.calls import Lifted, settle
+from .._rules.custom_gradient import Bind
+from .._rules.definition import Definition
+from ..errors import InvalidArgumentError
+from .declared import Use, detached, refuse_captured, refuse_order, use_of
+from .jacobian_products import Products
+
+
+class Elementwise:
+    """A function with declared partial derivatives.
+
+    An entry is a derivative by some arguments, one after the other: its `path` has their places.
+    """
+
+    def __init__(self, f: Callable[..., Any], derivatives: Sequence, beyond: str):
+        functools.update_wrapper(self, f, updated=())
+        self.definition = Definition(f)
+        self.beyond = beyond
+        self.functions: list[Any] = [f]
+        for one in derivatives:
+            self.derivative(one)
+
+    def derivative(self, function: Any) -> Any:
+        """Declare the derivative of the next order; returns it, so that it decorates, too."""
+        if not _is_declaration(function):
+            raise TypeError(
+                f"custom_derivatives: derivative {len(self.functions)} of {self.definition.name} "
+                f"must be a function or a tuple of functions, got {type(function).__name__}"
+            )
+        self.functions.append(function)
+        return function
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        orders = len(self.functions) - 1
+        return f"<{self.definition.name} with derivatives to order {orders}>"
+
+    def __call__(self, *args: Any, **options: Any) -> Tensor:
+        use = use_of(self.definition, args, options)
+        return self._entries(use, 0, [()], None)[0]
+
+    # Entries ---------------------------------------------------------------------------------
+
+    def _entries(self, use: Use, order: int, paths: list[tuple], y: Any) -> list:
+        """The entries at `paths`, as tensors that have rules; None for those that are none.
+
+        `y` has the shape and dtype of the result of the function.
+        """
+        values: dict[int, Any] = {}
+        found = []
+        for path in paths:
+            function, rest = self.functions[order], path
+            while isinstance(function, (tuple, list)):
+                function, rest = self._part(use, order, function, rest[0]), rest[1:]
+            if function is None:
+                found.append(None)
+                continue
+            natural = order == len(self.functions) - 1 and self._goes_on(function)
+            if id(function) not in values:
+                args = use.args if natural else list(map(detached, use.args))
+                values[id(function)] = self._run(function, args, use.options)
+            value = values[id(function)]
+            for place in rest:
+                if len(use.places) > 1 or isinstance(value, (tuple, list)):
+                    value = None if value is None else self._part(use, order, value, place)
+            if value is not None:
+                value = self._fitted(use, order, value, y)
+                if not natural:
+                    value = self._ruled(use, path, value)
+            found.append(value)
+        return found
+
+    def _run(self, function: Callable[..., Any], args: list, options: dict) -> Any:
+        state.rules.append(self.definition)
+        try:
+            return function(*args, **options)
+        finally:
+            state.rules.pop()
+
+    def _goes_on(self, function: Any) -> bool:
+        """Whether the last derivative has a derivative: of its own, or as the user chose."""
+        own = isinstance(function, (Bind, Elementwise, Products))
+        return len(self.functions) > 1 and (own or self.beyond == "differentiate")
+
+    def _part(self, use: Use, order: int, parts: Any, place: int) -> Any:
+        count = len(use.places)
+        if not isinstance(parts, (tuple, list)) or len(parts) != count:
+            got = len(parts) if isinstance(parts, (tuple, list)) else type(parts).__name__
+            raise ValueError(
+                f"`{self.definition.name}`: derivative {order} must give {count} partial "
+                f"derivatives at each level, one for each argument, got {got} "
+                f"({self.definition.where()})"
+            )
+        return parts[place]
+
+    def _fitted(self, use: Use, order: int, value: Any, y: Any) -> Tensor:
+        """An entry as a tensor of the shape of the function's result, and of its precision."""
+        if not order:
+            return self._result(use, value)
+        shape, dtype = y
+        tensor = convert(value, dtype if is_weak(value) else None)
+        found = tuple(tensor._data.shape)
+        if found != shape:
+            extra = len(shape) - len(found)
+            if extra < 0 or any(size not in (1, shape[i + extra]) for i, size in enumerate(found)):
+                raise InvalidArgumentError(
+                    f"`{self.definition.name}`: derivative {order} has shape {found}, the "
+                    f"function's result {shape}; for functions that are not elementwise declare "
+                    f"vjp= or jvp= ({self.definition.where()})"
+                )
+            tensor = repeat(tensor, shape)
+        if tensor._data.dtype.kind == "c":
+            if dtype.kind != "c":
+                raise TypeError(
+                    f"`{self.definition.name}`: derivative {order} is {tensor._data.dtype}, the "
+                    f"function's result {dtype}: take the real part ({self.definition.where()})"
+                )
+        elif tensor._data.dtype != dtype and dtype.kind in "fc":
+            tensor = cast(tensor, dtype)
+        return tensor
+
+    def _result(self, use: Use, value: Any) -> Tensor:
+        if not (is_tensor(value) or is_weak(value) or isinstance(value, np.ndarray)):
+            raise TypeError(
+                f"{self.definition.name} must return one tensor to have elementwise derivatives, "
+                f"got {type(value).__name__}; for other functions declare vjp= or jvp= "
+                f"({self.definition.where()})"
+            )
+        tensor = convert(value)
+        shapes = {tuple(getattr(use.args[i], "shape", ())) for i in use.places}
+        if shapes != {tuple(tensor._data.shape)}:
+            self._check_shape(tuple(tensor._data.shape), shapes)
+        if tensor._data.dtype.kind != "c" and any(
+            one is not None and one._data.dtype.kind == "c" for one in use.inputs
+        ):
+            raise TypeError(
+                f"`{self.definition.name}` of complex arguments is {tensor._data.dtype}, so it is "
+                "not holomorphic, and has no complex derivative: declare vjp= or jvp= "
+                f"({self.definition.where()})"
+            )
+        return tensor
+
+    def _check_shape(self, found: tuple[int, ...], shapes: set[tuple[int, ...]]) -> None:
+        try:
+            expected = f"to shape {np.broadcast_shapes(*shapes)}"
+        except ValueError:
+            expected = "to no shape"
+        if expected != f"to shape {found}":
+            raise InvalidArgumentError(
+                f"`{self.definition.name}` is not elementwise: its arguments broadcast {expected}, "
+                f"its result has shape {found}. Declare vjp= or jvp= ({self.definition.where()})"
+            )
+
+    # Rules -----------------------------------------------------------------------------------
+
+    def _ruled(self, use: Use, path: tuple, value: Tensor) -> Tensor:
+        """An entry whose rule is the entries of the next order."""
+        refuse_captured(self.definition, value)
+        if state.frame is None:
+            return value
+        y = tuple(value._data.shape), value._data.dtype
+
+        def pull(dys: Sequence, targets: Sequence) -> list:
+            gradients: list[Any] = [None] * len(targets)
+            places = [i for i, target in enumerate(targets) if target is not None]
+            if places and len(path) == len(self.functions) - 1:
+                refuse_order(self.definition, len(path))
+            paths = [(*path, i) for i in places]
+            partials = self._entries(use, len(path) + 1, paths, y) if places else []
+            for i, partial in zip(places, partials, strict=True):
+                if partial is not None:
+                    gradients[i] = _product(dys[0], partial, targets[i])
+            return gradients
+
+        return settle(state.frame, Lifted(self.definition, pull), use.inputs, [value])[0]
+
+
+def _is_declaration(function: Any) -> bool:
+    if isinstance(function, (tuple, list)):
+        return all(map(_is_declaration, function))
+    return function is None or callable(function)
+
+
+def _product(dy: Tensor, partial: Tensor, target: Any) -> Tensor:
+    """The gradient of an input, as `target` describes it, with the conjugate of the partial."""
+    complex_partial = partial._data.dtype.kind == "c"
+    product = multiply(dy, conj(partial) if complex_partial else partial)
+    if product._data.dtype.kind == "c" != target.dtype.kind:
+        product = real(product)
+    return fit_shape(product, tuple(target.shape))

@@ -1,0 +1,55 @@
+"""Complex numbers: parts and conjugates.
+
+Gradients follow the original's convention: the gradient of a real loss by z is
+``conj(dL/dRe z - i dL/dIm z)``, so that a descent step is ``z - rate * gradient``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels import elementary as kmath
+
+from .._core.conversion import convert
+from .._core.tensor import Tensor
+from .define import unary
+from .elementwise import ANY, multiply
+
+real = unary(
+    "real",
+    kmath.real,
+    doc="The real part of x.",
+    kind="real",
+    vjp=lambda dy: dy,
+    analytic=False,
+    reference=np.real,
+    samples=(ANY,),
+)
+imag = unary(
+    "imag",
+    kmath.imag,
+    doc="The imaginary part of x; 0 for real x.",
+    kind="real",
+    vjp=lambda dy: multiply(dy, 1j),
+    analytic=False,
+    reference=np.imag,
+    samples=(ANY,),
+)
+_conj = unary(
+    "conj",
+    kmath.conj,
+    doc="The complex conjugate of x.",
+    kind="same",
+    vjp=lambda dy: conj(dy),
+    analytic=False,
+    reference=np.conj,
+    samples=(ANY,),
+)
+
+
+def conj(x: Any) -> Tensor:
+    """The complex conjugate; a real tensor is its own."""
+    x = convert(x)
+    return _conj(x) if x.dtype.kind == "c" else x

@@ -1,0 +1,267 @@
+"""Convolution and its adjoints, each of which is a rule of the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinygrad_cg_kernels.linear import conv as kconv
+from tinygrad_cg_kernels.linear.conv import Geometry
+
+from .._core.conversion import convert_operands, promote
+from .._core.primitive import Primitive, apply, register
+from .._core.tensor import Aval, Tensor
+from ..errors import InvalidArgumentError
+from . import references
+from .define import Case, as_shape, broadcast_shapes
+from .shape import reshape
+from .windows import Layout
+
+# Images (..., n, height, width, channels) and filters (..., height, width, channels of a group,
+# outputs); the axes before the last four broadcast, which only batching uses.
+
+_PLAIN = Geometry()
+_STEPS = Geometry((2, 1), ((1, 0), (2, 1)), (1, 2))
+_GROUPS = Geometry((1, 2), ((1, 1), (0, 0)), (1, 1), 2)
+_ALONE = Geometry((1, 1), ((0, 1), (1, 0)), (2, 1), 2)
+
+
+def _conv_aval(x: Aval, filters: Aval, geometry: Geometry) -> Aval:
+    lead = broadcast_shapes("conv", x.shape[:-4], filters.shape[:-4])
+    size = geometry.output_size(_size(x.shape), (filters.shape[-4], filters.shape[-3]))
+    shape = (*lead, x.shape[-4], *size, filters.shape[-1])
+    return Aval(shape, promote(x.dtype, filters.dtype))
+
+
+def _size(shape: tuple[int, ...]) -> tuple[int, int]:
+    return shape[-3], shape[-2]
+
+
+_conv = register(
+    Primitive(
+        "conv",
+        lambda x, filters, geometry: kconv.conv(x, filters, geometry),
+        ("x", "filters"),
+        _conv_aval,
+        (
+            lambda dy, filters, shape, geometry: apply(
+                _conv_input, (dy, filters), {"geometry": geometry, "size": _size(shape)}
+            ),
+            lambda dy, x, shape, geometry: apply(
+                _conv_filter, (x, dy), {"geometry": geometry, "window": shape[-4:-2]}
+            ),
+        ),
+        kind="contraction",
+        kernel=kconv.conv,
+        batch=lambda params, size: params,
+        core=(4, 4),
+        reference=references.conv,
+        samples=[
+            Case(((2, 3, 4, 2), (2, 3, 2, 1)), {"geometry": _PLAIN}),
+            Case(((1, 4, 4, 1), (2, 2, 1, 2)), {"geometry": _STEPS}),
+            Case(((1, 3, 5, 4), (3, 2, 2, 4)), {"geometry": _GROUPS}),
+            Case(((1, 4, 3, 2), (2, 2, 1, 4)), {"geometry": _ALONE}),
+            Case(((2, 2, 2, 3), (1, 1, 3, 2)), {"geometry": _PLAIN}),
+        ],
+    )
+)
+
+
+def _conv_input_aval(x: Aval, filters: Aval, geometry: Geometry, size: Any) -> Aval:
+    lead = broadcast_shapes("conv_input", x.shape[:-4], filters.shape[:-4])
+    shape = (*lead, x.shape[-4], *size, filters.shape[-2] * geometry.groups)
+    return Aval(shape, promote(x.dtype, filters.dtype))
+
+
+_conv_input = register(
+    Primitive(
+        "conv_input",
+        lambda x, filters, geometry, size: kconv.conv_input(x, filters, geometry, size),
+        ("x", "filters"),
+        _conv_input_aval,
+        (
+            lambda dy, filters, geometry: apply(_conv, (dy, filters), {"geometry": geometry}),
+            lambda dy, x, shape, geometry: apply(
+                _conv_filter, (dy, x), {"geometry": geometry, "window": shape[-4:-2]}
+            ),
+        ),
+        kind="contraction",
+        kernel=kconv.conv_input,
+        batch=lambda params, size: params,
+        core=(4, 4),
+        reference=references.conv_input,
+        samples=[
+            Case(((2, 2, 2, 1), (2, 3, 2, 1)), {"geometry": _PLAIN, "size": (3, 4)}),
+            Case(((1, 2, 5, 2), (2, 2, 1, 2)), {"geometry": _STEPS, "size": (4, 4)}),
+            Case(((1, 3, 2, 4), (3, 2, 2, 4)), {"geometry": _GROUPS, "size": (3, 5)}),
+            Case(((1, 3, 3, 4), (2, 2, 1, 4)), {"geometry": _ALONE, "size": (4, 3)}),
+        ],
+    )
+)
+
+
+def _conv_filter_aval(x: Aval, y: Aval, geometry: Geometry, window: Any) -> Aval:
+    lead = broadcast_shapes("conv_filter", x.shape[:-4], y.shape[:-4])
+    shape = (*lead, *window, x.shape[-1] // geometry.groups, y.shape[-1])
+    return Aval(shape, promote(x.dtype, y.dtype))
+
+
+_conv_filter = register(
+    Primitive(
+        "conv_filter",
+        lambda x, y, geometry, window: kconv.conv_filter(x, y, geometry, window),
+        ("x", "y"),
+        _conv_filter_aval,
+        (
+            lambda dy, y, shape, geometry: apply(
+                _conv_input, (y, dy), {"geometry": geometry, "size": _size(shape)}
+            ),
+            lambda dy, x, geometry: apply(_conv, (x, dy), {"geometry": geometry}),
+        ),
+        kind="contraction",
+        kernel=kconv.conv_filter,
+        batch=lambda params, size: params,
+        core=(4, 4),
+        reference=references.conv_filter,
+        samples=[
+            Case(((2, 3, 4, 2), (2, 2, 2, 1)), {"geometry": _PLAIN, "window": (2, 3)}),
+            Case(((1, 4, 4, 1), (1, 2, 5, 2)), {"geometry": _STEPS, "window": (2, 2)}),
+            Case(((1, 3, 5, 4), (1, 3, 2, 4)), {"geometry": _GROUPS, "window": (3, 2)}),
+            Case(((1, 4, 3, 2), (1, 3, 3, 4)), {"geometry": _ALONE, "window": (2, 2)}),
+        ],
+    )
+)
+
+
+def conv(
+    x: Any,
+    filters: Any,
+    strides: Any = 1,
+    padding: Any = "VALID",
+    data_format: Any = None,
+    dilations: Any = 1,
+) -> Tensor:
+    """The convolution (without flipping) of images with filters, along one axis or two.
+
+    After ``tf.nn.convolution``: `x` is (batch, height, width, channels), or channels first if
+    `data_format` says so; `filters` are (height, width, channels of a group, outputs), without
+    the height in one dimension. Channels are cut into as many groups as fit, each with its
+    share of the outputs. `padding` is "VALID", "SAME", or pairs of before and after. The dtypes
+    promote. Raises InvalidArgumentError for what does not fit, TypeError for bool.
+    """
+    x, filters = convert_operands((x, filters))
+    layout = Layout("conv", data_format, filters._data.ndim - 2)
+    x, filters = layout.images(x), layout.filters(filters)
+    groups = _groups("conv", x._data.shape[-1], filters._data.shape)
+    window = filters._data.shape[0], filters._data.shape[1]
+    size = _size(x._data.shape)
+    geometry = _geometry(layout, window, strides, padding, dilations, size, groups)
+    return layout.back(apply(_conv, (x, filters), {"geometry": geometry}))
+
+
+def conv_transpose(
+    x: Any,
+    filters: Any,
+    output_shape: Any,
+    strides: Any = 1,
+    padding: Any = "SAME",
+    data_format: Any = None,
+    dilations: Any = 1,
+) -> Tensor:
+    """The transpose of `conv` by its images, which have `output_shape`: all axes, or of space.
+
+    After ``tf.nn.conv2d_transpose``: `filters` are (height, width, outputs, channels), as a
+    `conv` takes them that maps the result to the shape of `x`. Raises InvalidArgumentError if
+    there is none.
+    """
+    x, filters = convert_operands((x, filters))
+    layout = Layout("conv_transpose", data_format, filters._data.ndim - 2)
+    x, filters = layout.images(x), layout.filters(filters)
+    size = _output_size(layout, output_shape)
+    window = filters._data.shape[0], filters._data.shape[1]
+    geometry = _geometry(layout, window, strides, padding, dilations, size, 1)
+    shape = x._data.shape
+    expected = geometry.output_size(size, window)
+    if shape[-1] != filters._data.shape[-1] or _size(shape) != expected:
+        raise InvalidArgumentError(
+            f"conv_transpose: a convolution of images of {size} with filters of shape "
+            f"{tuple(filters.shape)} gives {(*expected, filters._data.shape[-1])}, but x has "
+            f"shape {tuple(shape[1:])}"
+        )
+    out = layout.back(apply(_conv_input, (x, filters), {"geometry": geometry, "size": size}))
+    asked = as_shape("conv_transpose", output_shape)
+    if len(asked) == out._data.ndim and asked != out._data.shape:
+        raise InvalidArgumentError(
+            f"conv_transpose: output_shape is {asked}, but the batch and the channels of x and "
+            f"filters make {tuple(out.shape)}"
+        )
+    return out
+
+
+def depthwise_conv(
+    x: Any,
+    filters: Any,
+    strides: Any = 1,
+    padding: Any = "VALID",
+    data_format: Any = None,
+    dilations: Any = 1,
+) -> Tensor:
+    """`conv` of each channel with filters of its own: (height, width, channels, multiplier).
+
+    After ``tf.nn.depthwise_conv2d``: the result has channels * multiplier channels.
+    """
+    x, filters = convert_operands((x, filters))
+    *window, channels, multiplier = filters._data.shape
+    axis = 1 if Layout("depthwise_conv", data_format, len(window)).first else -1
+    if x._data.ndim != len(window) + 2 or x._data.shape[axis] != channels:
+        raise InvalidArgumentError(
+            f"depthwise_conv: filters of shape {tuple(filters.shape)} are for {channels} "
+            f"channels, x has shape {tuple(x.shape)}"
+        )
+    filters = reshape(filters, (*window, 1, channels * multiplier))
+    return conv(x, filters, strides, padding, data_format, dilations)
+
+
+def _groups(name: str, channels: int, filters: tuple[int, ...]) -> int:
+    own, outputs = filters[2], filters[3]
+    groups = channels // own if own else 0
+    if not groups or channels % own or outputs % groups:
+        raise InvalidArgumentError(
+            f"{name}: filters for {own} channels and {outputs} outputs do not fit on images "
+            f"with {channels} channels: these must be a multiple of the former, and the outputs "
+            "one of the number of groups"
+        )
+    return groups
+
+
+def _geometry(
+    layout: Layout,
+    window: tuple[int, int],
+    strides: Any,
+    padding: Any,
+    dilations: Any,
+    size: tuple[int, int],
+    groups: int,
+) -> Geometry:
+    """What the kernels are told; InvalidArgumentError if no window fits."""
+    steps, spacing = layout.pair("strides", strides), layout.pair("dilations", dilations)
+    reach = [gap * (count - 1) + 1 for gap, count in zip(spacing, window, strict=True)]
+    if min(window) < 1:
+        raise InvalidArgumentError(f"{layout.name}: filters must not be empty, got size {window}")
+    geometry = Geometry(steps, layout.padding(padding, size, reach, steps), spacing, groups)
+    try:
+        geometry.output_size(size, window)
+    except ValueError as error:
+        raise InvalidArgumentError(f"{layout.name}: {error}") from None
+    return geometry
+
+
+def _output_size(layout: Layout, shape: Any) -> tuple[int, int]:
+    sizes = as_shape(layout.name, shape)
+    if len(sizes) == layout.space + 2:
+        sizes = layout._split(sizes)[1]
+    if len(sizes) != layout.space or min(sizes) < 0:
+        raise InvalidArgumentError(
+            f"{layout.name}: output_shape must have {layout.space} or {layout.space + 2} sizes, "
+            f"got {shape}"
+        )
+    return (1, sizes[0]) if layout.space == 1 else (sizes[0], sizes[1])

@@ -1,0 +1,236 @@
+"""New tensors: from values, filled, or in steps.
+
+They depend on nothing, so have no gradient; unless one is filled or bounded with a tensor.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.conversion import (
+    COMPLEX128,
+    FLOAT32,
+    FLOAT64,
+    Weak,
+    as_dtype,
+    convert,
+    is_tensor,
+    promote,
+    scalar_dtype,
+    to_array,
+    weak_dtype,
+)
+from .._core.tensor import ArrayLike, Tensor
+from ..errors import InvalidArgumentError
+from .define import as_int, as_sizes, broadcast_shapes
+from .shape import broadcast_to, cast, reshape
+
+
+def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Tensor:
+    """A tensor of `value`: a number, a nested list of numbers, or an array (copied).
+
+    Python floats become float32, integers int32 (int64 where they need it), arrays keep their
+    dtype. `shape` reshapes the value, or repeats a single number. A Tensor comes back as it is.
+
+    After ``tf.constant``. Raises TypeError for what holds no numbers or loses its fractions in
+    `dtype`, OverflowError for integers that do not fit, ValueError for ragged lists and shapes.
+    """
+    tensor = convert_to_tensor(value, dtype)
+    if shape is None:
+        return tensor
+    sizes = as_sizes("constant", shape)
+    old = tensor._data.shape
+    if old == sizes:
+        return tensor
+    count = int(np.prod(old, dtype=np.int64))
+    if count == 1:
+        return broadcast_to(reshape(tensor, ()), sizes)
+    if count != np.prod(sizes, dtype=np.int64):
+        raise InvalidArgumentError(
+            f"constant: cannot give shape {sizes} to {count} values of shape {tuple(old)}"
+        )
+    return reshape(tensor, sizes)
+
+
+def convert_to_tensor(
+    value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None
+) -> Tensor:
+    """`value` as a Tensor: itself if it is one, else converted as `constant` does.
+
+    A Tensor of another dtype than asked for is a ValueError: use `cast`.
+    """
+    wanted = None if dtype is None else as_dtype(dtype)
+    if wanted is None and dtype_hint is not None and not is_tensor(value):
+        wanted = as_dtype(dtype_hint)
+    if isinstance(value, ArrayLike) and not isinstance(value, Tensor):
+        value = value._read_apart()
+    tensor = convert(value, wanted)
+    if wanted is not None and tensor.dtype != wanted:
+        raise InvalidArgumentError(
+            f"Tensor conversion requested dtype {wanted} for Tensor with dtype {tensor.dtype}: "
+            "use cast(tensor, dtype)"
+        )
+    return tensor
+
+
+def full(shape: Any, value: Any, dtype: Any = None) -> Tensor:
+    """A tensor of `shape` filled with the single number `value`.
+
+    Its dtype is that of `value`, as `constant` makes it, unless `dtype` is given. After
+    ``tf.fill``: where `value` is a tensor, the gradients of all elements add up in it. Raises
+    InvalidArgumentError for a value that is no scalar, and for negative sizes.
+    """
+    sizes, wanted = as_sizes("full", shape), _dtype(dtype)
+    if isinstance(value, Weak):
+        value = value.strong(wanted)
+    if _flows(value, wanted):
+        tensor = convert(value)
+        _check_scalar("full", "value", tensor._data)
+        return broadcast_to(cast(tensor, wanted or tensor.dtype), sizes)
+    data = to_array(_plain(value), wanted)
+    _check_scalar("full", "value", data)
+    return Tensor(np.full(sizes, data[()], data.dtype))
+
+
+def zeros(shape: Any, dtype: Any = FLOAT32) -> Tensor:
+    """A tensor of zeros, float32 by default. InvalidArgumentError for negative sizes."""
+    return Tensor(np.zeros(as_sizes("zeros", shape), as_dtype(dtype)))
+
+
+def ones(shape: Any, dtype: Any = FLOAT32) -> Tensor:
+    """A tensor of ones, float32 by default. InvalidArgumentError for negative sizes."""
+    return Tensor(np.ones(as_sizes("ones", shape), as_dtype(dtype)))
+
+
+def zeros_like(x: Any, dtype: Any = None) -> Tensor:
+    """Zeros with the shape and, unless `dtype` is given, the dtype of `x`."""
+    aval = convert(x)._data
+    return Tensor(np.zeros(aval.shape, _dtype(dtype) or aval.dtype))
+
+
+def ones_like(x: Any, dtype: Any = None) -> Tensor:
+    """Ones with the shape and, unless `dtype` is given, the dtype of `x`."""
+    aval = convert(x)._data
+    ones = np.empty(aval.shape, _dtype(dtype) or aval.dtype)
+    ones.fill(1)  # np.ones takes three times as long for few
+    return Tensor(ones)
+
+
+def full_like(x: Any, value: Any, dtype: Any = None) -> Tensor:
+    """`value` everywhere, with the shape and, unless `dtype` is given, the dtype of `x`.
+
+    `value` is as for `full`, and gets a gradient as there; `x` gets none.
+    """
+    aval = convert(x)._data
+    return full(aval.shape, value, _dtype(dtype) or aval.dtype)
+
+
+def eye(rows: Any, columns: Any = None, dtype: Any = FLOAT32) -> Tensor:
+    """The identity matrix of `rows` by `columns` (square by default).
+
+    Raises TypeError for sizes that are no integers, InvalidArgumentError for negative ones.
+    """
+    height = as_int("eye", "rows", rows)
+    width = height if columns is None else as_int("eye", "columns", columns)
+    if height < 0 or width < 0:
+        raise InvalidArgumentError(
+            f"eye: rows and columns must not be negative, got {height} and {width}"
+        )
+    return Tensor(np.eye(height, width, dtype=as_dtype(dtype)))
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
+    """Numbers from `start` (0 if only one bound is given) to below `stop`, in steps.
+
+    After ``tf.range``: 1-D, of the dtype in which the three meet; it has no gradient. Raises
+    InvalidArgumentError for what is no scalar, a step of 0, and bounds that are not finite.
+    """
+    if stop is None:
+        start, stop = 0, start
+    values: list[Any] = [_plain(value) for value in (start, stop, step)]
+    for argument, value in zip(("start", "stop", "step"), values, strict=True):
+        _check_scalar("range", argument, to_array(value, copy=False))
+    if values[2] == 0:
+        raise InvalidArgumentError("range: step must not be 0")
+    wanted = _dtype(dtype) or _common_dtype(values)
+    try:
+        return Tensor(np.arange(*values, dtype=wanted))
+    except (ValueError, OverflowError) as error:
+        bounds = "from {} to {} in steps of {}".format(*values)
+        raise InvalidArgumentError(
+            f"range: cannot count {bounds} ({error}): give finite bounds, and fewer steps"
+        ) from None
+
+
+def linspace(start: Any, stop: Any, num: Any = 50, dtype: Any = None) -> Tensor:
+    """`num` evenly spaced numbers from `start` to `stop`, both included, along a new first axis.
+
+    Their dtype is that in which the bounds meet, float32 for integers, unless `dtype` is given.
+    After ``tf.linspace``: bounds that are tensors get gradients. Raises InvalidArgumentError if
+    `num` is negative or the shapes of the bounds do not broadcast.
+    """
+    count = as_int("linspace", "num", num)
+    if count < 0:
+        raise InvalidArgumentError(f"linspace: num must not be negative, got {count}")
+    start, stop = (convert(x) if isinstance(x, (list, tuple)) else x for x in (start, stop))
+    wanted: Any = _dtype(dtype) or _common_dtype([start, stop])
+    if dtype is None and wanted.kind not in "fc":
+        wanted = FLOAT32
+    if _flows(start, wanted) or _flows(stop, wanted):
+        return _between(start, stop, count, wanted)
+    first, last = _plain(start), _plain(stop)
+    try:
+        with np.errstate(all="ignore"):
+            return Tensor(np.linspace(first, last, count, dtype=wanted))
+    except ValueError:
+        broadcast_shapes("linspace", np.shape(first), np.shape(last))
+        raise
+
+
+def _between(start: Any, stop: Any, count: int, dtype: np.dtype) -> Tensor:
+    """Weighted means of the bounds, exact at both ends."""
+    wide = COMPLEX128 if dtype.kind == "c" else FLOAT64
+    first, last = convert(start, wide), convert(stop, wide)
+    axes = [1] * len(broadcast_shapes("linspace", first._data.shape, last._data.shape))
+    share = Tensor((np.arange(count) / max(count - 1, 1)).reshape(count, *axes))
+    points = cast(first, wide) * (1.0 - share) + cast(last, wide) * share
+    return cast(points, dtype)
+
+
+def _common_dtype(values: list) -> np.dtype:
+    """The dtype in which bounds meet: NumPy's scalars and tensors first, then Python numbers."""
+    strong = [value.dtype for value in values if hasattr(value, "dtype")]
+    weak = [value for value in values if not hasattr(value, "dtype")]
+    dtype = promote(*strong) if strong else None
+    for value in weak:
+        own = scalar_dtype(value)
+        if dtype is None:
+            dtype = own
+        else:
+            dtype = weak_dtype(value, dtype) if strong else promote(dtype, own)
+    return dtype if dtype is not None else FLOAT32
+
+
+def _flows(value: Any, wanted: np.dtype | None) -> bool:
+    """Whether `value` is a tensor that a gradient can reach from a result of dtype `wanted`."""
+    if not is_tensor(value) or value.dtype.kind not in "fc":
+        return False
+    return wanted is None or wanted.kind == "c" or wanted.kind == value.dtype.kind
+
+
+def _check_scalar(name: str, argument: str, data: Any) -> None:
+    if data.ndim:
+        raise InvalidArgumentError(
+            f"{name}: {argument} must be a scalar, got shape {tuple(data.shape)}"
+        )
+
+
+def _plain(value: Any) -> Any:
+    """The value of a 0-d tensor, as a NumPy scalar; anything else itself."""
+    return np.asarray(value)[()] if is_tensor(value) else value
+
+
+def _dtype(dtype: Any) -> np.dtype | None:
+    return None if dtype is None else as_dtype(dtype)

@@ -1,0 +1,106 @@
+"""DLPack: tensors from and for other libraries, on the CPU, without a copy where that is safe.
+
+After the array API standard 2024.12 and ``tf.experimental.dlpack``. Tensors never change, and
+tapes keep them: an array whose owner may still write to it is copied as `constant` copies it,
+unless the caller vouches for it with ``copy=False``. What its owner declares read-only, as JAX
+does, is shared. Tensors themselves are handed out read-only where the consumer can be told so,
+which is from version 1.0 of the protocol on; they must not be written to by any.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.conversion import check_dtype, is_tensor
+from .._core.tensor import Tensor
+from .creation import constant
+from .shape import identity
+
+__all__ = ["from_dlpack", "to_dlpack"]
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor of an array of another library, or of a DLPack capsule; shape and dtype stay.
+
+    Parameters
+    ----------
+    x:
+        What has ``__dlpack__``, on the CPU: an array of NumPy, PyTorch, JAX, CuPy and others.
+    device:
+        None or "cpu".
+    copy:
+        False shares the memory: the caller promises that nobody writes to it while the tensor,
+        or a tape that saw it, is in use. True copies. None shares what is read-only, and copies
+        all else.
+
+    A Tensor comes back as it is. Raises TypeError for what has no ``__dlpack__`` and for dtypes
+    that tensors cannot have, BufferError for memory of another device or what cannot be
+    exported, such as a PyTorch tensor that requires gradients.
+    """
+    if device not in (None, "cpu"):
+        raise BufferError(f"from_dlpack: tensors are on the device 'cpu', got {device!r}")
+    if is_tensor(x):
+        return identity(x) if copy else constant(x)
+    capsule, is_frozen = _export(x)
+    array = _shared(x, capsule)
+    check_dtype(array.dtype, "from_dlpack")
+    if copy or (copy is None and not (is_frozen and not array.flags.writeable)):
+        return constant(array)
+    return Tensor(array)
+
+
+def _export(x: Any) -> tuple[Any, bool]:
+    """A capsule of `x`, and whether its read-only flag says that nobody writes to the memory.
+
+    Before version 1.0 there was no such flag, and NumPy shows all such memory as read-only;
+    but JAX, which speaks the older version, never writes to an array.
+    """
+    if type(x).__name__ == "PyCapsule":
+        return x, _is_versioned(x)
+    if not hasattr(x, "__dlpack__"):
+        raise TypeError(f"from_dlpack: {type(x).__name__} has no __dlpack__: use constant()")
+    try:
+        capsule = x.__dlpack__(max_version=(1, 0))
+    except TypeError:  # a producer that knows no versions
+        capsule = x.__dlpack__()
+    return capsule, _is_versioned(capsule) or type(x).__module__.startswith("jax")
+
+
+def _is_versioned(capsule: Any) -> bool:
+    return '"dltensor_versioned"' in repr(capsule)
+
+
+def _shared(x: Any, capsule: Any) -> np.ndarray:
+    """An array on the memory of a capsule, made from `x`, which lives as long as the array."""
+    device = getattr(x, "__dlpack_device__", lambda: (1, 0))()
+    try:
+        return np.from_dlpack(_Capsule(capsule, device))
+    except (RuntimeError, BufferError) as error:
+        if "dtype" in str(error):
+            found = getattr(x, "dtype", "this dtype")
+            raise TypeError(f"from_dlpack: {found} is not supported ({error})") from None
+        raise BufferError(f"from_dlpack: {error}") from error
+
+
+class _Capsule:
+    """A capsule in place of the array that it was made from."""
+
+    def __init__(self, capsule: Any, device: tuple[int, int]):
+        self._capsule = capsule
+        self._device = device
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._device
+
+
+def to_dlpack(tensor: Any) -> Any:
+    """A DLPack capsule on the memory of `tensor`, for libraries that take capsules.
+
+    Whoever takes it must not write to it. After ``tf.experimental.dlpack.to_dlpack``.
+    """
+    return constant(tensor).__dlpack__()

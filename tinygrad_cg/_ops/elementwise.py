@@ -1,0 +1,555 @@
+"""Elementwise operations: one record each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels import elementary as kmath
+
+from .._core.conversion import convert, convert_operands, number_array
+from .._core.primitive import Primitive, apply, register
+from .._core.tensor import Aval, Tensor
+from .creation import zeros_like
+from .define import Real, binary, elementwise, unary
+from .shape import identity
+
+ANY = Real(-2.0, 2.0)
+POSITIVE = Real(0.3, 3.0)
+AWAY = Real(-2.0, 2.0, avoid=(0.0,))  # for functions with a kink or a pole at 0
+LN2, LN10 = np.log([2.0, 10.0]).tolist()
+
+# Arithmetic ----------------------------------------------------------------------------------
+
+add = binary(
+    "add",
+    kmath.add,
+    doc="x + y.",
+    vjp=(lambda dy: dy, lambda dy: dy),
+    linear=True,
+    reference=np.add,
+    samples=(ANY, ANY),
+)
+subtract = binary(
+    "subtract",
+    kmath.subtract,
+    doc="x - y; TypeError for two bools, as in NumPy.",
+    bool_remedy="logical_xor",
+    vjp=(lambda dy: dy, lambda dy: negative(dy)),
+    linear=True,
+    reference=np.subtract,
+    samples=(ANY, ANY),
+)
+multiply = binary(
+    "multiply",
+    kmath.multiply,
+    doc="x * y.",
+    vjp=(lambda dy, y: multiply(dy, y), lambda dy, x: multiply(dy, x)),
+    reference=np.multiply,
+    samples=(ANY, ANY),
+)
+divide = binary(
+    "divide",
+    kmath.divide,
+    doc="x / y, in floating point: integers give float64.",
+    kind="float",
+    vjp=(
+        lambda dy, y: divide(dy, y),
+        lambda dy, y, out: negative(divide(multiply(dy, out), y)),
+    ),
+    reference=np.true_divide,
+    samples=(ANY, AWAY),
+)
+negative = unary(
+    "negative",
+    kmath.negative,
+    doc="-x; TypeError for a bool, as in NumPy.",
+    bool_remedy="logical_not",
+    kind="same",
+    vjp=lambda dy: negative(dy),
+    linear=True,
+    reference=np.negative,
+    samples=(ANY,),
+)
+floor_divide = binary(
+    "floor_divide",
+    kmath.floor_divide,
+    doc="The largest integer not above x / y. An integer by zero gives 0, with a warning.",
+    reference=np.floor_divide,
+    samples=(ANY, AWAY),
+)
+remainder = binary(
+    "remainder",
+    kmath.remainder,
+    doc="x - y floor(x / y), with the sign of y, as Python's %.",
+    vjp=(lambda dy: dy, lambda dy, x, y: negative(multiply(dy, floor_divide(x, y)))),
+    reference=np.remainder,
+    samples=(Real(0.1, 0.9), Real(1.0, 2.0)),
+)
+
+# Powers --------------------------------------------------------------------------------------
+
+
+def _power_by_base(dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """y x**(y-1), but 0 where x and y are 0: no 0 * inf there, at this order or the next."""
+    both_zero = logical_and(equal(x, 0), equal(y, 0))
+    exponent = where(both_zero, 1, subtract(y, 1))
+    return multiply(dy, multiply(y, _general_power(x, exponent)))
+
+
+def _power_by_exponent(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
+    """out log(x), and 0 where x has no real logarithm (0**y is flat for y > 0)."""
+    has_log = not_equal(x, 0) if x.dtype.kind == "c" else greater(x, 0)
+    return multiply(dy, multiply(out, where(has_log, log(where(has_log, x, 1)), 0)))
+
+
+_general_power = binary(
+    "power",
+    kmath.power,
+    doc="x to the power y.",
+    vjp=(_power_by_base, _power_by_exponent),
+    reference=np.power,
+    samples=(POSITIVE, Real(-2.5, 2.5)),
+)
+
+
+def _run_scalar_power(x: np.ndarray, exponent: float) -> np.ndarray:
+    if exponent == 2:
+        return square.primitive.run(x)
+    if exponent == 1:
+        return x.copy()
+    return _general_power.primitive.run(x, number_array(exponent, x.dtype))
+
+
+def _scalar_power_rule(dy: Tensor, x: Tensor, exponent: float) -> Tensor:
+    """Through powers of `x` only, so that derivatives beyond the last are 0, and never None."""
+    slope = power(x, exponent - 1) if exponent else power(x, 0)
+    return multiply(dy, multiply(slope, exponent))
+
+
+_scalar_power = register(
+    Primitive(
+        "scalar_power",
+        _run_scalar_power,
+        ("x",),
+        lambda x, exponent: Aval(x.shape, x.dtype),
+        (_scalar_power_rule,),
+        kind="elementwise",
+        kernel=_general_power.primitive.kernel,
+        reference=lambda x, exponent: np.power(x, x.dtype.type(exponent)),
+        samples=(POSITIVE, *({"exponent": n} for n in (-1.5, 3, 2, 1, 0))),
+    )
+)
+
+
+def power(x: Any, y: Any) -> Tensor:
+    """``x ** y``. The gradient of ``x**0`` is 0 everywhere, that of ``0**y`` by y is 0."""
+    if type(y) in (int, float):
+        x = convert(x)
+        if x._data.dtype.kind in "fc":
+            return apply(_scalar_power, (x,), {"exponent": y})
+    return _general_power(x, y)
+
+
+square = unary(
+    "square",
+    kmath.square,
+    doc="x * x.",
+    kind="same",
+    vjp=lambda dy, x: multiply(dy, multiply(x, 2)),
+    reference=np.square,
+    samples=(ANY,),
+)
+sqrt = unary(
+    "sqrt",
+    kmath.sqrt,
+    doc="The square root of x; its gradient at 0 is infinite.",
+    vjp=lambda dy, out: divide(multiply(dy, 0.5), out),
+    reference=np.sqrt,
+    samples=(POSITIVE,),
+)
+rsqrt = unary(
+    "rsqrt",
+    kmath.rsqrt,
+    doc="1 / sqrt(x): infinite at 0, NaN below.",
+    vjp=lambda dy, out: multiply(dy, multiply(-0.5, multiply(out, square(out)))),
+    reference=lambda x: 1 / np.sqrt(x),
+    samples=(POSITIVE,),
+)
+cbrt = unary(
+    "cbrt",
+    kmath.cbrt,
+    doc="The real cube root of x; its gradient at 0 is infinite.",
+    vjp=lambda dy, out: divide(dy, multiply(3, square(out))),
+    reference=np.cbrt,
+    samples=(Real(-3.0, 3.0, avoid=(0.0, 0.1, -0.1)),),
+)
+
+
+def _over_length(dy: Tensor, part: Tensor, out: Tensor) -> Tensor:
+    return multiply(dy, divide(part, where(equal(out, 0), 1, out)))
+
+
+hypot = binary(
+    "hypot",
+    kmath.hypot,
+    doc="sqrt(x**2 + y**2), without overflow; its gradient at (0, 0) is 0.",
+    kind="float",
+    vjp=(
+        lambda dy, x, out: _over_length(dy, x, out),
+        lambda dy, y, out: _over_length(dy, y, out),
+    ),
+    reference=np.hypot,
+    samples=(AWAY, AWAY),
+)
+
+# Exponentials and friends --------------------------------------------------------------------
+
+exp = unary(
+    "exp",
+    kmath.exp,
+    doc="e to the power x.",
+    vjp=lambda dy, out: multiply(dy, out),
+    reference=np.exp,
+    samples=(Real(-4.0, 4.0),),
+)
+exp2 = unary(
+    "exp2",
+    kmath.exp2,
+    doc="2 to the power x.",
+    vjp=lambda dy, out: multiply(dy, multiply(out, LN2)),
+    reference=np.exp2,
+    samples=(Real(-4.0, 4.0),),
+)
+log = unary(
+    "log",
+    kmath.log,
+    doc="The natural logarithm of x: -inf at 0, NaN below.",
+    vjp=lambda dy, x: divide(dy, x),
+    reference=np.log,
+    samples=(POSITIVE,),
+)
+log2 = unary(
+    "log2",
+    kmath.log2,
+    doc="The logarithm of x to base 2: -inf at 0, NaN below.",
+    vjp=lambda dy, x: divide(dy, multiply(x, LN2)),
+    reference=np.log2,
+    samples=(POSITIVE,),
+)
+log10 = unary(
+    "log10",
+    kmath.log10,
+    doc="The logarithm of x to base 10: -inf at 0, NaN below.",
+    vjp=lambda dy, x: divide(dy, multiply(x, LN10)),
+    reference=np.log10,
+    samples=(POSITIVE,),
+)
+log1p = unary(
+    "log1p",
+    kmath.log1p,
+    doc="log(1 + x), accurate near 0.",
+    vjp=lambda dy, x: divide(dy, add(x, 1)),
+    reference=np.log1p,
+    samples=(Real(-0.7, 3.0),),
+)
+expm1 = unary(
+    "expm1",
+    kmath.expm1,
+    doc="exp(x) - 1, accurate near 0.",
+    vjp=lambda dy, out: multiply(dy, add(out, 1)),
+    reference=np.expm1,
+    samples=(Real(-3.0, 3.0),),
+)
+sinh = unary(
+    "sinh",
+    kmath.sinh,
+    doc="The hyperbolic sine of x.",
+    vjp=lambda dy, x: multiply(dy, cosh(x)),
+    reference=np.sinh,
+    samples=(Real(-3.0, 3.0),),
+)
+cosh = unary(
+    "cosh",
+    kmath.cosh,
+    doc="The hyperbolic cosine of x.",
+    vjp=lambda dy, x: multiply(dy, sinh(x)),
+    reference=np.cosh,
+    samples=(Real(-3.0, 3.0),),
+)
+tanh = unary(
+    "tanh",
+    kmath.tanh,
+    doc="The hyperbolic tangent of x.",
+    vjp=lambda dy, out: multiply(dy, subtract(1, square(out))),
+    reference=np.tanh,
+    samples=(Real(-4.0, 4.0),),
+)
+sigmoid = unary(
+    "sigmoid",
+    kmath.sigmoid,
+    doc="1 / (1 + exp(-x)), without overflow.",
+    vjp=lambda dy, out: multiply(dy, multiply(out, subtract(1, out))),
+    reference=lambda x: 1 / (1 + np.exp(-x)),
+    samples=(Real(-6.0, 6.0),),
+)
+softplus = unary(
+    "softplus",
+    kmath.softplus,
+    doc="log(1 + exp(x)), without overflow.",
+    vjp=lambda dy, x: multiply(dy, sigmoid(x)),
+    reference=lambda x: np.logaddexp(x, x.dtype.type(0)),
+    samples=(Real(-6.0, 6.0),),
+)
+log_sigmoid = unary(
+    "log_sigmoid",
+    kmath.log_sigmoid,
+    doc="The logarithm of sigmoid(x), without overflow.",
+    vjp=lambda dy, x: multiply(dy, sigmoid(negative(x))),
+    reference=lambda x: -np.logaddexp(-x, x.dtype.type(0)),
+    samples=(Real(-6.0, 6.0),),
+)
+
+
+def _share(x: Tensor, y: Tensor) -> Tensor:
+    """exp(x) / (exp(x) + exp(y)); a half where both are the same infinity."""
+    same = logical_and(isinf(x), equal(x, y))
+    return sigmoid(where(same, 0, subtract(x, y)))
+
+
+logaddexp = binary(
+    "logaddexp",
+    kmath.logaddexp,
+    doc="log(exp(x) + exp(y)), without overflow.",
+    kind="float",
+    vjp=(
+        lambda dy, x, y: multiply(dy, _share(x, y)),
+        lambda dy, x, y: multiply(dy, _share(y, x)),
+    ),
+    reference=np.logaddexp,
+    samples=(ANY, ANY),
+)
+
+
+def _xlogy_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    zero = (x == 0) & ~np.isnan(y)
+    return np.where(zero, x * 0, x * np.log(np.where(zero, y.dtype.type(1), y)))
+
+
+def _with_logarithm(x: Tensor, y: Tensor) -> Tensor:
+    """y, but 1 where x log(y) is 0 though y has no logarithm."""
+    return where(logical_and(equal(x, 0), less_equal(y, 0)), 1, y)
+
+
+xlogy = binary(
+    "xlogy",
+    kmath.xlogy,
+    doc="x log(y), and 0 where x is 0; there its gradients are 0 if y is not positive.",
+    kind="float",
+    vjp=(
+        lambda dy, x, y: xlogy(dy, _with_logarithm(x, y)),
+        lambda dy, x, y: divide(multiply(dy, x), _with_logarithm(x, y)),
+    ),
+    reference=_xlogy_reference,
+    samples=(ANY, POSITIVE),
+)
+sin = unary(
+    "sin",
+    kmath.sin,
+    doc="The sine of x, in radians.",
+    vjp=lambda dy, x: multiply(dy, cos(x)),
+    reference=np.sin,
+    samples=(Real(-4.0, 4.0),),
+)
+cos = unary(
+    "cos",
+    kmath.cos,
+    doc="The cosine of x, in radians.",
+    vjp=lambda dy, x: negative(multiply(dy, sin(x))),
+    reference=np.cos,
+    samples=(Real(-4.0, 4.0),),
+)
+
+# Piecewise linear, and the like --------------------------------------------------------------
+
+relu = unary(
+    "relu",
+    kmath.relu,
+    doc="The larger of x and 0; its gradient at 0 is 0.",
+    kind="same",
+    vjp=lambda dy, out: where(greater(out, 0), multiply(dy, sign(out)), 0),
+    reference=lambda x: np.maximum(x, x.dtype.type(0)),
+    samples=(AWAY,),
+)
+
+
+def _absolute_rule(dy: Tensor, x: Tensor) -> Tensor:
+    if x.dtype.kind != "c":
+        return multiply(dy, sign(x))
+    size = absolute(x)
+    return multiply(dy, divide(x, where(equal(size, 0), 1, size)))
+
+
+absolute = unary(
+    "absolute",
+    kmath.absolute,
+    doc="The absolute value of x, real for complex x; its gradient at 0 is 0.",
+    kind="real",
+    vjp=_absolute_rule,
+    analytic=False,
+    reference=np.abs,
+    samples=(AWAY,),
+)
+
+
+def _sign_rule(dy: Tensor, x: Tensor) -> Tensor:
+    """Flat where x is real; x/|x| of a complex x turns with it (and is no analytic function)."""
+    if x.dtype.kind != "c":
+        return zeros_like(dy)
+    from .complex import conj, real
+
+    size = absolute(x)
+    size = where(equal(size, 0), 1, size)
+    along = divide(real(multiply(conj(x), dy)), multiply(size, square(size)))
+    return subtract(divide(dy, size), multiply(x, along))
+
+
+sign = unary(
+    "sign",
+    kmath.sign,
+    doc="-1, 0 or 1; x / |x| for complex x. Its gradient is 0 for real x.",
+    kind="same",
+    vjp=_sign_rule,
+    analytic=False,
+    reference=np.sign,
+    samples=(AWAY,),
+)
+round_half_even = unary(
+    "round",
+    kmath.round,
+    doc="x rounded to integers, half to even. It has no gradient.",
+    kind="same",
+    reference=np.round,
+    samples=(Real(-2.9, 2.9),),
+)
+floor = unary(
+    "floor",
+    kmath.floor,
+    doc="The largest integer not above x. It has no gradient.",
+    kind="same",
+    reference=np.floor,
+    samples=(Real(-2.9, 2.9),),
+)
+ceil = unary(
+    "ceil",
+    kmath.ceil,
+    doc="The smallest integer not below x. It has no gradient.",
+    kind="same",
+    reference=np.ceil,
+    samples=(Real(-2.9, 2.9),),
+)
+maximum = binary(
+    "maximum",
+    kmath.maximum,
+    doc="The larger of x and y; NaN if one of them is. Where they tie, x gets the whole gradient.",
+    vjp=(
+        lambda dy, x, y: where(greater_equal(x, y), dy, 0),
+        lambda dy, x, y: where(greater_equal(x, y), 0, dy),
+    ),
+    reference=np.maximum,
+    samples=(ANY, ANY),
+)
+minimum = binary(
+    "minimum",
+    kmath.minimum,
+    doc="The smaller of x and y; NaN if one of them is. Where they tie, x gets the whole gradient.",
+    vjp=(
+        lambda dy, x, y: where(less_equal(x, y), dy, 0),
+        lambda dy, x, y: where(less_equal(x, y), 0, dy),
+    ),
+    reference=np.minimum,
+    samples=(ANY, ANY),
+)
+_where = elementwise(
+    "where",
+    kmath.where,
+    ("condition", "x", "y"),
+    "select",
+    (
+        None,
+        lambda dy, condition: where(condition, dy, 0),
+        lambda dy, condition: where(condition, 0, dy),
+    ),
+    reference=np.where,
+    samples=(Real(0.0, 1.0), ANY, ANY),
+)
+_clip = elementwise(
+    "clip",
+    kmath.clip,
+    ("x", "low", "high"),
+    "same",
+    (
+        lambda dy, x, low, high: where(logical_or(less(x, low), greater(x, high)), 0, dy),
+        lambda dy, x, low, high: where(logical_and(less(x, low), less_equal(low, high)), dy, 0),
+        lambda dy, x, low, high: where(greater(maximum(x, low), high), dy, 0),
+    ),
+    reference=np.clip,
+    samples=(Real(-2.0, 2.0, avoid=(-1.0, 1.0)), Real(-1.0, -1.0), Real(1.0, 1.0)),
+)
+
+
+def where(condition: Any, x: Any, y: Any) -> Tensor:
+    """`x` where `condition` holds and `y` elsewhere; the three broadcast.
+
+    Both branches are differentiated: a branch that is infinite or NaN where it is not chosen
+    gives NaN gradients. Guard its argument too: ``where(x > 0, log(where(x > 0, x, 1.)), 0.)``.
+    The dtypes of `x` and `y` promote. Raises InvalidArgumentError if shapes do not broadcast.
+    """
+    x, y = convert_operands((x, y))
+    return apply(_where, (convert(condition), x, y), {})
+
+
+def clip(x: Any, low: Any = None, high: Any = None) -> Tensor:
+    """`x` limited to [low, high]; None is no limit. At a limit the gradient passes.
+
+    After ``tf.clip_by_value``; the three broadcast, and their dtypes promote. Raises
+    InvalidArgumentError if their shapes do not broadcast.
+    """
+    if low is None or high is None:
+        x = convert(x)
+        x = maximum(x, low) if low is not None else x
+        return minimum(x, high) if high is not None else identity(x)
+    return apply(_clip, convert_operands((x, low, high)), {})
+
+
+# Comparisons and logic: none of them has a gradient ---------------------------------------------
+
+
+def _test(define: Any, name: str, doc: str, kind: str = "compare") -> Any:
+    """A record whose kernel and reference bear its name, and whose result is boolean."""
+    return define(
+        name,
+        getattr(kmath, name),
+        doc=doc,
+        kind=kind,
+        reference=getattr(np, name),
+        samples=(ANY,) if define is unary else (ANY, ANY),
+    )
+
+
+equal = _test(binary, "equal", "Whether x == y.")
+not_equal = _test(binary, "not_equal", "Whether x != y.")
+less = _test(binary, "less", "Whether x < y.")
+less_equal = _test(binary, "less_equal", "Whether x <= y.")
+greater = _test(binary, "greater", "Whether x > y.")
+greater_equal = _test(binary, "greater_equal", "Whether x >= y.")
+isnan = _test(unary, "isnan", "Whether x is NaN.")
+isinf = _test(unary, "isinf", "Whether x is infinite.")
+isfinite = _test(unary, "isfinite", "Whether x is neither infinite nor NaN.")
+logical_and = _test(binary, "logical_and", "Whether x and y are both true (not 0).", "logical")
+logical_or = _test(binary, "logical_or", "Whether x or y is true (not 0).", "logical")
+logical_xor = _test(
+    binary, "logical_xor", "Whether exactly one of x and y is true (not 0).", "logical"
+)
+logical_not = _test(unary, "logical_not", "Whether x is false (0).", "logical")

@@ -1,0 +1,275 @@
+"""Indexing: basic and advanced, gather, and their adjoints, which scatter and add."""
+
+from __future__ import annotations
+
+import operator
+from itertools import takewhile
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels.move import gather as kmove
+
+from .._core import conversion
+from .._core.conversion import convert, is_tensor
+from .._core.primitive import apply
+from .._core.registry import OPS
+from .._core.tensor import Aval, Tensor
+from ..errors import InvalidArgumentError
+from .define import Case, as_int, move, normalize_axis
+
+
+def _batched_key(key: tuple, size: int) -> tuple:
+    """The key for operands with one more axis in front, which the result has in front too.
+
+    Where other parts stand between integers and arrays, NumPy puts the axes of these before all
+    the others; so there the new axis needs an array as well, which broadcasts with them.
+    """
+    arrays = [part for part in key if isinstance(part, np.ndarray)]
+    places = [i for i, part in enumerate(key) if isinstance(part, (int, np.ndarray))]
+    if not arrays or places[-1] - places[0] < len(places):
+        return (slice(None), *key)
+    rank = max(1 if part.dtype.kind == "b" else part.ndim for part in arrays)
+    return (np.arange(size).reshape(size, *(1,) * rank), *key)
+
+
+_getitem = move(
+    "getitem",
+    lambda x, key: x[(*key, ...)] if Ellipsis not in _plain(key) else x[key],
+    lambda x, key: Aval(np.broadcast_to(np.zeros((), x.dtype), x.shape)[key].shape, x.dtype),
+    (lambda dy, shape, key: apply(_getitem_adjoint, (dy,), {"shape": shape, "key": key}),),
+    linear=True,
+    aliases=True,
+    batch=lambda params, size: {"key": _batched_key(params["key"], size)},
+    reference=lambda x, key: x[key],
+    samples=[
+        Case(((4, 3),), {"key": (slice(1, 4, 2), 0)}),
+        Case(((4, 3),), {"key": (None, Ellipsis, slice(None, None, -1))}),
+        Case(((4, 3),), {"key": (np.array([0, 0, 2]),)}),
+        Case(((4, 3),), {"key": (np.array([[0], [-1]]), np.array([1, 1]))}),
+        Case(((3,),), {"key": (np.array([True, False, True]),)}),
+        Case(((2, 4, 3),), {"key": (slice(None), np.array([3, 0, 3]), np.array([1, 1, 1]))}),
+        Case(((4, 2, 3),), {"key": (np.array([[3], [0]]), slice(None), np.array([1, -1]))}),
+        Case(((2, 4, 3),), {"key": (1, slice(1, 3), np.array([2, 2]))}),
+        Case(((3, 2),), {"key": (np.array([True, False, True]), None, 1)}),
+        Case(((3, 2),), {"key": (np.array(True), Ellipsis, np.array([1]))}),
+    ],
+)
+
+
+def _plain(key: tuple) -> list:
+    """The parts of a key that can be compared with `in`."""
+    return [part for part in key if not isinstance(part, np.ndarray)]
+
+
+_getitem_adjoint = move(
+    "getitem_adjoint",
+    lambda x, shape, key: kmove.index_add(shape, x.dtype, key, x),
+    lambda x, shape, key: Aval(shape, x.dtype),
+    (lambda dy, key: apply(_getitem, (dy,), {"key": key}),),
+    linear=True,
+    kernel=kmove.index_add,
+    batch=lambda params, size: {
+        "shape": (size, *params["shape"]),
+        "key": _batched_key(params["key"], size),
+    },
+    samples=[
+        Case(((2,),), {"shape": (4, 3), "key": (slice(1, 4, 2), 0)}),
+        Case(((3, 3),), {"shape": (4, 3), "key": (np.array([0, 0, 2]),)}),
+        Case(((2, 2),), {"shape": (4, 2, 3), "key": (np.array([3, 3]), slice(None), 1)}),
+        Case(((1, 3),), {"shape": (3,), "key": (np.array(True),)}),
+    ],
+)
+
+
+def getitem(x: Any, key: Any) -> Tensor:
+    """``x[key]`` with NumPy's rules: integers, slices, None, ..., integer and boolean arrays."""
+    x = convert(x)
+    parts = key if isinstance(key, tuple) else (key,)
+    if any(_has_no_value(part) for part in parts):
+        return _looked_up(x, parts)
+    return apply(_getitem, (x,), {"key": tuple([_index_part(part) for part in parts])})
+
+
+def _has_no_value(part: Any) -> bool:
+    """Whether an index differs between examples of a batch, or is not known yet."""
+    return isinstance(part, Tensor) and isinstance(part._data, Aval)
+
+
+def _looked_up(x: Tensor, parts: tuple) -> Tensor:
+    """``x[parts]`` by gathers, if its indices are integers, and come first."""
+    indices = [convert(index) for index in takewhile(_is_of_integers, parts)]
+    rest = parts[len(indices) :]
+    if any(_has_no_value(part) or isinstance(_index_part(part), np.ndarray) for part in rest):
+        raise IndexError(
+            "inside vmap or function a tensor without a value yet can be an index if it is of "
+            "integers, and only integers come before it: use gather(x, index, axis), or where() "
+            "in place of a mask"
+        )
+    if len(indices) > x._data.ndim:
+        raise IndexError(f"too many indices: {len(indices)} for shape {tuple(x.shape)}")
+    shapes = [tuple(index._data.shape) for index in indices]
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError:
+        text = " and ".join(map(str, shapes))
+        raise IndexError(f"indices of shapes {text} do not broadcast together") from None
+    done = shared = len(shape) if _are_all(indices, shape, x._data.shape) else 0
+    for index in indices[done:]:
+        index = apply(OPS["broadcast_to"], (index,), {"shape": shape})
+        x, shared = gather(x, index, axis=shared, batch_dims=shared), len(shape)
+    return getitem(x, (*[slice(None)] * len(shape), *rest)) if rest else x
+
+
+def _is_of_integers(part: Any) -> bool:
+    if _has_no_value(part):
+        return part.dtype.kind in "iu"
+    index = _index_part(part)
+    return type(index) is int or (isinstance(index, np.ndarray) and index.dtype.kind in "iu")
+
+
+def _are_all(indices: list[Tensor], shape: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
+    """Whether the first indices, as many as they have axes, go through all of `sizes` in order."""
+    first = indices[: len(shape)]
+    if sizes[: len(shape)] != shape or any(map(_has_no_value, first)):
+        return False
+    arrays = [np.broadcast_to(index._data, shape) for index in first]
+    return all(map(np.array_equal, arrays, np.indices(shape)))
+
+
+def _index_part(part: Any) -> Any:
+    if part is None or part is Ellipsis or type(part) is int:
+        return part
+    if isinstance(part, slice):
+        return slice(*[_bound(bound) for bound in (part.start, part.stop, part.step)])
+    if isinstance(part, (bool, np.bool_)):
+        return np.array(part)
+    if is_tensor(part) or isinstance(part, (np.ndarray, np.generic, list, range)):
+        array = np.array(part)
+        if array.dtype.kind in "iu":
+            return int(array) if not array.ndim else array
+        if array.dtype.kind == "b":
+            return array
+        if not array.size:
+            return array.astype(np.int64)
+        found = f"an array of {array.dtype}"
+    else:
+        try:
+            return operator.index(part)
+        except TypeError:
+            found = type(part).__name__
+    raise IndexError(
+        "only integers, slices (`:`), ellipsis (`...`), None, and integer or boolean arrays "
+        f"are valid indices, got {found}"
+    )
+
+
+def _bound(bound: Any) -> int | None:
+    return None if bound is None else as_int("getitem", "a slice's bound", bound)
+
+
+# Gather --------------------------------------------------------------------------------------
+
+
+def _take(x: np.ndarray, indices: np.ndarray, axis: int, batch_dims: int) -> np.ndarray:
+    """NumPy's `take`, for each element of the axes that `x` and `indices` share."""
+    out = [
+        np.take(x[place], indices[place], axis - batch_dims)
+        for place in np.ndindex(x.shape[:batch_dims])
+    ]
+    return np.reshape(out, x.shape[:batch_dims] + np.shape(out)[1:])
+
+
+def _gather_aval(x: Aval, indices: Aval, axis: int, batch_dims: int) -> Aval:
+    shape = (*x.shape[:axis], *indices.shape[batch_dims:], *x.shape[axis + 1 :])
+    return Aval(shape, x.dtype)
+
+
+def _gather_batch(params: dict, size: int) -> dict:
+    """The new axis is one more that both operands share."""
+    more = {"axis": params["axis"] + 1, "batch_dims": params["batch_dims"] + 1}
+    shape = {"shape": (size, *params["shape"])} if "shape" in params else {}
+    return more | shape
+
+
+_gather = move(
+    "gather",
+    lambda x, indices, axis, batch_dims: kmove.gather(x, indices, axis, batch_dims),
+    _gather_aval,
+    (
+        lambda dy, indices, shape, axis, batch_dims: apply(
+            _gather_adjoint,
+            (dy, indices),
+            {"shape": shape, "axis": axis, "batch_dims": batch_dims},
+        ),
+        None,
+    ),
+    inputs=("x", "indices"),
+    linear=True,
+    kernel=kmove.gather,
+    batch=_gather_batch,
+    reference=_take,
+    samples=[
+        Case(((4, 3), ()), {"axis": 0, "batch_dims": 0}, {1: np.array([[0, 2], [2, 3]])}),
+        Case(((2, 5), ()), {"axis": 1, "batch_dims": 0}, {1: np.array([4, 0, -1])}),
+        Case(((2, 5), ()), {"axis": 1, "batch_dims": 1}, {1: np.array([[4, 0, 4], [1, 1, -2]])}),
+        Case(((2, 3, 2, 2), ()), {"axis": 2, "batch_dims": 1}, {1: np.array([[1, 0], [1, 1]])}),
+    ],
+)
+_gather_adjoint = move(
+    "gather_adjoint",
+    lambda x, indices, shape, axis, batch_dims: kmove.scatter_add(
+        shape, x.dtype, indices, x, axis, batch_dims
+    ),
+    lambda x, indices, shape, axis, batch_dims: Aval(shape, x.dtype),
+    (
+        lambda dy, indices, axis, batch_dims: apply(
+            _gather, (dy, indices), {"axis": axis, "batch_dims": batch_dims}
+        ),
+        None,
+    ),
+    inputs=("x", "indices"),
+    linear=True,
+    kernel=kmove.scatter_add,
+    batch=_gather_batch,
+    samples=[
+        Case(
+            ((3, 3), ()),
+            {"shape": (4, 3), "axis": 0, "batch_dims": 0},
+            {1: np.array([0, 0, 2])},
+        ),
+        Case(
+            ((2, 3, 2), ()),
+            {"shape": (2, 3, 4), "axis": 2, "batch_dims": 1},
+            {1: np.array([[3, 3], [0, -1]])},
+        ),
+    ],
+)
+
+
+def gather(x: Any, indices: Any, axis: Any = 0, batch_dims: int = 0) -> Tensor:
+    """Slices of `x` along `axis` at integer `indices`; negative indices count from the end.
+
+    With `batch_dims` the first axes of `x` and `indices` are gone through together.
+    """
+    x, indices = convert(x), convert(indices)
+    if indices.dtype.kind not in "iu":
+        raise InvalidArgumentError(f"gather: indices must be integers, got {indices.dtype}")
+    shared = as_int("gather", "batch_dims", batch_dims)
+    place = max(normalize_axis("gather", axis, x._data.ndim), shared)
+    if (
+        not 0 <= shared <= indices._data.ndim
+        or x._data.shape[:shared] != indices._data.shape[:shared]
+    ):
+        raise InvalidArgumentError(
+            f"gather: the first {shared} axes of shapes {tuple(x.shape)} and "
+            f"{tuple(indices.shape)} must agree"
+        )
+    return apply(_gather, (x, indices), {"axis": place, "batch_dims": shared})
+
+
+def _scatter_slices(values: Tensor, indices: Tensor, shape: tuple[int, ...]) -> Tensor:
+    return apply(_gather_adjoint, (values, indices), {"shape": shape, "axis": 0, "batch_dims": 0})
+
+
+conversion.operations.scatter_slices = _scatter_slices

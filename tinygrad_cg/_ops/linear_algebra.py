@@ -1,0 +1,236 @@
+"""Products of matrices and vectors."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+from tinygrad_cg_kernels.linear import matmul
+
+from .._core.conversion import convert, convert_operands, is_tensor, promote
+from .._core.primitive import Primitive, apply, register
+from .._core.tensor import Aval, Tensor
+from ..errors import InvalidArgumentError
+from .complex import conj, imag, real
+from .define import Case, as_int, as_shape, broadcast_shapes, normalize_axes, normalize_axis
+from .elementwise import absolute, multiply, power
+from .reductions import euclidean_norm, reduce_max, reduce_sum
+from .shape import cast, expand_dims, reshape, squeeze, stack, swap_last, transpose
+
+
+def _matmul_aval(x: Aval, y: Aval) -> Aval:
+    batch = broadcast_shapes("matmul", x.shape[:-2], y.shape[:-2])
+    return Aval((*batch, x.shape[-2], y.shape[-1]), promote(x.dtype, y.dtype))
+
+
+def _right_gradient(dy: Tensor, x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The gradient by a matrix on the right: by one that a whole stack shares, one product."""
+    if len(shape) == 2 < x._data.ndim:
+        rows = prod(x._data.shape[:-1])
+        x, dy = (reshape(one, (rows, one._data.shape[-1])) for one in (x, dy))
+    return apply(_matmul, (swap_last(x), dy), {})
+
+
+def _run_matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    if y.ndim == 2 < x.ndim and x.flags.c_contiguous:  # one product in place of many
+        rows = x.reshape(prod(x.shape[:-1]), x.shape[-1])
+        return matmul.matmul(rows, y).reshape(*x.shape[:-1], y.shape[1])
+    return matmul.matmul(x, y)
+
+
+_matmul = register(
+    Primitive(
+        "matmul",
+        _run_matmul,
+        ("x", "y"),
+        _matmul_aval,
+        (
+            lambda dy, y: apply(_matmul, (dy, swap_last(y)), {}),
+            lambda dy, x, shape: _right_gradient(dy, x, shape),
+        ),
+        kind="contraction",
+        kernel=matmul.matmul,
+        batch=lambda params, size: params,
+        core=(2, 2),
+        reference=np.matmul,
+        samples=[Case(((2, 3), (3, 2))), Case(((2, 2, 3), (3, 1))), Case(((1, 3), (2, 3, 2)))],
+    )
+)
+
+
+def _matvec_aval(x: Aval, y: Aval) -> Aval:
+    batch = broadcast_shapes("matvec", x.shape[:-2], y.shape[:-1])
+    return Aval((*batch, x.shape[-2]), promote(x.dtype, y.dtype))
+
+
+def _run_matvec(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    if x.ndim == 2 <= y.ndim:  # one matrix, many vectors: one product
+        return matmul.matmul(y, x.T)
+    return matmul.matmul(x, y[..., None])[..., 0]
+
+
+_matvec = register(
+    Primitive(
+        "matvec",
+        _run_matvec,
+        ("x", "y"),
+        _matvec_aval,
+        (
+            lambda dy, y: multiply(expand_dims(dy, -1), expand_dims(y, -2)),
+            lambda dy, x: apply(_matvec, (swap_last(x), dy), {}),
+        ),
+        kind="contraction",
+        kernel=matmul.matmul,
+        batch=lambda params, size: params,
+        core=(2, 1),
+        reference=lambda x, y: np.matmul(x, y[..., None])[..., 0],
+        samples=[Case(((2, 3), (3,))), Case(((2, 2, 3), (3,))), Case(((2, 3), (4, 3)))],
+    )
+)
+
+
+def matmul(
+    x: Any,
+    y: Any,
+    transpose_x: bool = False,
+    transpose_y: bool = False,
+    adjoint_x: bool = False,
+    adjoint_y: bool = False,
+) -> Tensor:
+    """The matrix product over the last two axes; the axes before them broadcast.
+
+    A 1-D operand is a row on the left or a column on the right, as in NumPy. The flags
+    transpose (adjoint: and conjugate) an operand's last two axes first. The dtypes promote.
+    Raises InvalidArgumentError for scalars and shapes that do not fit.
+    """
+    x, y = convert_operands((x, y))
+    row, column = x._data.ndim == 1, y._data.ndim == 1
+    x = expand_dims(x, 0) if row else _turn("matmul", x, transpose_x, adjoint_x)
+    y = expand_dims(y, 1) if column else _turn("matmul", y, transpose_y, adjoint_y)
+    if min(x._data.ndim, y._data.ndim) < 2 or x._data.shape[-1] != y._data.shape[-2]:
+        _refuse("matmul", x, y)
+    out = apply(_matmul, (x, y), {})
+    if row or column:
+        out = squeeze(out, [-2] * row + [-1] * column)
+    return out
+
+
+def matvec(x: Any, y: Any, transpose_x: bool = False, adjoint_x: bool = False) -> Tensor:
+    """A matrix (..., m, n) times a vector (..., n): shape (..., m).
+
+    After ``tf.linalg.matvec``: leading axes broadcast. Dtypes and errors as for `matmul`.
+    """
+    x, y = convert_operands((x, y))
+    x = _turn("matvec", x, transpose_x, adjoint_x)
+    if x._data.ndim < 2 or y._data.ndim < 1 or x._data.shape[-1] != y._data.shape[-1]:
+        _refuse("matvec", x, y)
+    return apply(_matvec, (x, y), {})
+
+
+def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
+    """The sum of products over `axes`: the last so many of `x` and first of `y`, or two lists.
+
+    After ``np.tensordot``. The result has the other axes of `x`, then those of `y`. Raises
+    InvalidArgumentError for axes that an operand does not have or that differ in size.
+    """
+    x, y = convert_operands((x, y))
+    left, right = _folded_axes(axes, x._data.ndim, y._data.ndim)
+    if [x._data.shape[i] for i in left] != [y._data.shape[i] for i in right]:
+        _refuse("tensordot", x, y)
+    rows = [i for i in range(x._data.ndim) if i not in left]
+    columns = [i for i in range(y._data.ndim) if i not in right]
+    folded = prod(x._data.shape[i] for i in left)
+    height = [x._data.shape[i] for i in rows]
+    width = [y._data.shape[i] for i in columns]
+    first = reshape(transpose(x, rows + left), (prod(height), folded))
+    second = reshape(transpose(y, right + columns), (folded, prod(width)))
+    return reshape(apply(_matmul, (first, second), {}), (*height, *width))
+
+
+def norm(x: Any, order: Any = "euclidean", axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The norm of vectors for any order; of matrices (two axes) the Euclidean one only.
+
+    After ``tf.norm``: over all elements by default; `order` is "euclidean" ("fro"), 1, 2, inf,
+    or another number. Real for complex `x`; integers become float64. Raises
+    InvalidArgumentError for other orders.
+    """
+    x = convert(x)
+    if x.dtype.kind in "biu":
+        x = cast(x, np.float64)
+    if order in ("euclidean", "fro") or (order == 2 and not isinstance(axis, (tuple, list))):
+        return _euclidean(x, axis, keepdims)
+    size = absolute(x)
+    if isinstance(axis, (tuple, list)):
+        raise InvalidArgumentError(f"norm: of matrices only 'euclidean', got {order!r}")
+    if isinstance(order, str) or order == 0:
+        raise InvalidArgumentError(f"norm: order must be 'euclidean' or a number, got {order!r}")
+    if order == 1:
+        return reduce_sum(size, axis, keepdims)
+    if order == np.inf:
+        return reduce_max(size, axis, keepdims)
+    return power(reduce_sum(power(size, order), axis, keepdims), 1 / order)
+
+
+def _euclidean(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
+    """No sizes of elements: their second derivatives are not those of their squares at 0."""
+    if x.dtype.kind != "c":
+        return euclidean_norm(x, axis, keepdims)
+    axes = (0, *[i + 1 for i in normalize_axes("norm", axis, x._data.ndim)])
+    found = euclidean_norm(stack([real(x), imag(x)], 0), axes, keepdims)
+    return squeeze(found, [0]) if keepdims else found
+
+
+def reduce_euclidean_norm(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The root of the sum of squared sizes of elements over axes; a complex `x` gives complex.
+
+    `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Integers
+    become float64. Raises InvalidArgumentError for an axis that `x` does not have.
+    """
+    x = convert(x)
+    found = norm(x, "euclidean", axis, keepdims)
+    return cast(found, x.dtype) if x.dtype.kind == "c" else found
+
+
+def _folded_axes(axes: Any, rank_x: int, rank_y: int) -> tuple[list[int], list[int]]:
+    """The axes that `tensordot` folds, of each operand in its order."""
+    if is_tensor(axes) or isinstance(axes, np.ndarray):
+        axes = np.asarray(axes).tolist()
+    if not isinstance(axes, (list, tuple)):
+        count = as_int("tensordot", "axes", axes)
+        if not 0 <= count <= min(rank_x, rank_y):
+            raise InvalidArgumentError(
+                f"tensordot: axes is {count}, but x has {rank_x} dimensions and y has {rank_y}: "
+                "give a number that both have, or two lists of axes"
+            )
+        return list(range(rank_x - count, rank_x)), list(range(count))
+    if len(axes) != 2:
+        raise InvalidArgumentError(
+            f"tensordot: axes must be a number or two lists, of x and of y; got {len(axes)} parts"
+        )
+    left, right = (
+        [normalize_axis("tensordot", i, rank) for i in as_shape("tensordot", part)]
+        for part, rank in zip(axes, (rank_x, rank_y), strict=True)
+    )
+    if len(left) != len(right) or len({*left}) != len(left) or len({*right}) != len(right):
+        raise InvalidArgumentError(
+            f"tensordot: axes {axes} must name equally many axes of x and y, each of them once"
+        )
+    return left, right
+
+
+def _turn(name: str, x: Tensor, transposed: bool, adjoint: bool) -> Tensor:
+    if transposed and adjoint:
+        raise InvalidArgumentError(
+            f"{name}: transpose and adjoint exclude each other: adjoint transposes and conjugates"
+        )
+    if not (transposed or adjoint) or x._data.ndim < 2:
+        return x
+    return conj(swap_last(x)) if adjoint else swap_last(x)
+
+
+def _refuse(name: str, x: Tensor, y: Tensor) -> None:
+    raise InvalidArgumentError(
+        f"{name}: shapes {tuple(x.shape)} and {tuple(y.shape)} do not fit: the folded sizes "
+        "must be equal, and neither operand may be a scalar"
+    )

@@ -1,0 +1,133 @@
+"""Padding with a constant, or with the elements at the border."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.conversion import convert, is_tensor
+from .._core.primitive import apply
+from .._core.tensor import Aval, Tensor
+from ..errors import InvalidArgumentError
+from .define import Case, as_int, move
+from .elementwise import add
+from .indexing import gather, getitem
+from .reductions import reduce_sum
+from .shape import cast
+
+Widths = tuple[tuple[int, int], ...]
+
+
+def _pad_array(x: np.ndarray, value: np.ndarray, widths: Widths) -> np.ndarray:
+    """`value` has an axis for each of a batch, which come first in `x`."""
+    shape = _padded(x.shape, widths)
+    if not value.ndim and not any(value.tobytes()):  # -0.0 is no row of zero bytes
+        out = np.zeros(shape, x.dtype.newbyteorder("="))
+    else:
+        out = np.empty(shape, x.dtype.newbyteorder("="))
+        out[...] = value.reshape(value.shape + (1,) * (x.ndim - value.ndim))
+    out[_centre(x.shape, widths)] = x
+    return out
+
+
+def _padded(shape: tuple[int, ...], widths: Widths) -> tuple[int, ...]:
+    return tuple(low + size + high for size, (low, high) in zip(shape, widths, strict=True))
+
+
+def _centre(shape: tuple[int, ...], widths: Widths) -> tuple[slice, ...]:
+    return tuple(slice(low, low + size) for size, (low, _) in zip(shape, widths, strict=True))
+
+
+def _border(dy: Tensor, shape: tuple[int, ...], widths: Widths) -> Tensor:
+    """The sum over all that is not the centre, slab by slab: nothing cancels."""
+    index = list(_centre(_inner(dy.shape, widths), widths))
+    total = reduce_sum(getitem(dy, (slice(0, 0),)))
+    for axis, (low, _) in enumerate(widths):
+        rest = (slice(None),) * (len(widths) - axis - 1)
+        for slab in (slice(0, low), slice(index[axis].stop, None)):
+            total = add(total, reduce_sum(getitem(dy, (*index[:axis], slab, *rest))))
+    return total
+
+
+def _inner(shape: tuple[int, ...], widths: Widths) -> tuple[int, ...]:
+    return tuple(size - low - high for size, (low, high) in zip(shape, widths, strict=True))
+
+
+_pad = move(
+    "pad",
+    _pad_array,
+    lambda x, value, widths: Aval(_padded(x.shape, widths), x.dtype),
+    (
+        lambda dy, shape, widths: getitem(dy, _centre(shape, widths)),
+        _border,
+    ),
+    inputs=("x", "value"),
+    linear=True,
+    batch=lambda params, size: {"widths": ((0, 0), *params["widths"])},
+    reference=lambda x, value, widths: np.pad(x, widths, constant_values=value),
+    samples=[
+        Case(((2, 3), ()), {"widths": ((1, 0), (0, 2))}),
+        Case(((2,), ()), {"widths": ((2, 1),)}),
+    ],
+)
+
+
+def pad(x: Any, widths: Any, mode: str = "constant", value: Any = 0) -> Tensor:
+    """`x` with more elements before and after along each axis.
+
+    After ``np.pad``: `widths` is a pair for each axis, one pair for all, or one number. `mode`
+    is "constant" (elements are `value`), "reflect" (the border itself is not repeated),
+    "symmetric" (it is), "edge" or "wrap". Raises InvalidArgumentError for other modes, for
+    widths that are negative or do not fit, and for an empty axis with nothing to repeat.
+    """
+    x = convert(x)
+    pairs = _widths(widths, x._data.ndim)
+    if mode == "constant":
+        return apply(_pad, (x, _constant(value, x.dtype)), {"widths": pairs})
+    if mode not in ("reflect", "symmetric", "edge", "wrap"):
+        raise InvalidArgumentError(
+            f"pad: mode must be 'constant', 'reflect', 'symmetric', 'edge' or 'wrap', got {mode!r}"
+        )
+    for axis, pair in enumerate(pairs):
+        if any(pair):
+            x = gather(x, _repeated(x._data.shape[axis], pair, mode), axis)
+    return x
+
+
+def _constant(value: Any, dtype: np.dtype) -> Tensor:
+    value = convert(value, dtype) if isinstance(value, (int, float)) else convert(value)
+    if value._data.ndim:
+        raise InvalidArgumentError(
+            f"pad: the constant must be a single number, got shape {tuple(value.shape)}"
+        )
+    return value if value.dtype == dtype else cast(value, dtype)
+
+
+def _repeated(size: int, pair: tuple[int, int], mode: Any) -> np.ndarray:
+    """Which elements of an axis a padded axis repeats."""
+    if not size:
+        raise InvalidArgumentError(f"pad: mode {mode!r} has nothing to repeat on an empty axis")
+    return np.pad(np.arange(size), pair, mode)
+
+
+def _widths(widths: Any, ndim: int) -> Widths:
+    given = np.asarray(widths).tolist() if is_tensor(widths) else widths
+    if not isinstance(given, (int, np.integer, list, tuple, np.ndarray)):
+        raise TypeError(f"pad: widths must be numbers or pairs, got {type(given).__name__}")
+    rows = [given] if isinstance(given, (int, np.integer)) else list(given)
+    if rows and all(isinstance(row, (int, np.integer)) for row in rows):
+        rows = [rows]
+    pairs = [[row] if isinstance(row, (int, np.integer)) else list(row) for row in rows]
+    pairs = [pair * 2 if len(pair) == 1 else pair for pair in pairs]
+    if len(pairs) == 1:
+        pairs = pairs * ndim
+    if len(pairs) != ndim or any(len(pair) != 2 for pair in pairs):
+        raise InvalidArgumentError(
+            f"pad: needs a pair of widths for each of {ndim} axes, one pair or one number; "
+            f"got {widths!r}"
+        )
+    whole = tuple((as_int("pad", "a width", a), as_int("pad", "a width", b)) for a, b in pairs)
+    if any(min(pair) < 0 for pair in whole):
+        raise InvalidArgumentError(f"pad: widths must not be negative, got {widths!r}")
+    return whole

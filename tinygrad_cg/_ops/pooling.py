@@ -1,0 +1,147 @@
+"""Pooling: the largest or the mean element under a window that moves over images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from tinygrad_cg_kernels.linear import pool as kpool
+from tinygrad_cg_kernels.linear.pool import Window
+
+from .._core.conversion import convert
+from .._core.primitive import apply
+from .._core.tensor import Aval, Tensor
+from ..errors import InvalidArgumentError
+from . import references
+from .define import Case, move
+from .shape import reshape
+from .sorting import add_along_axis
+from .windows import Layout
+
+_OVERLAPPING = Window((2, 3), (1, 2), ((1, 0), (1, 1)))
+_APART = Window((2, 2), (2, 2))
+_CASES = [
+    Case(((2, 3, 5, 2),), {"window": _OVERLAPPING}),
+    Case(((4, 5, 3),), {"window": _APART}),
+]
+
+
+def _pooled(shape: tuple[int, ...], window: Window) -> tuple[int, ...]:
+    return (*shape[:-3], *window.output_size((shape[-3], shape[-2])), shape[-1])
+
+
+def _max_rule(dy: Tensor, x: Tensor, window: Window) -> Tensor:
+    """Each upstream gradient goes to the place that its element came from."""
+    places = apply(_places, (x,), {"window": window})
+    (*lead, height, width, channels), out = x.shape, dy.shape
+    flat = (*lead, out[-3] * out[-2], channels)
+    spread = add_along_axis(
+        reshape(dy, flat), reshape(places, flat), (*lead, height * width, channels), len(lead)
+    )
+    return reshape(spread, x.shape)
+
+
+_max_pool = move(
+    "max_pool",
+    lambda x, window: kpool.max_pool(x, window),
+    lambda x, window: Aval(_pooled(x.shape, window), x.dtype),
+    (_max_rule,),
+    kernel=kpool.max_pool,
+    batch=lambda params, size: params,
+    reference=references.pool(lambda part: part.max(-2)),
+    samples=_CASES,
+)
+
+
+def _first_place(x: np.ndarray, window: Window) -> np.ndarray:
+    """The first place of each largest element, found by pooling the places that hold it."""
+    height, width = x.shape[-3:-1]
+    places = np.broadcast_to(np.arange(height * width).reshape(height, width, 1), x.shape)
+    pairs = np.stack([x, places], -4)
+
+    def fold(part: np.ndarray) -> np.ndarray:
+        values, found = part[..., 0, :, :], part[..., 1, :, :]
+        return np.take_along_axis(found, values.argmax(-2, keepdims=True), -2)[..., 0, :]
+
+    return references.pool(fold)(pairs, window).astype(np.int64)
+
+
+_places = move(
+    "max_pool_places",
+    lambda x, window: kpool.max_pool_places(x, window),
+    lambda x, window: Aval(_pooled(x.shape, window), np.dtype(np.int64)),
+    kernel=kpool.max_pool_places,
+    batch=lambda params, size: params,
+    reference=_first_place,
+    samples=_CASES,
+)
+_mean_pool = move(
+    "mean_pool",
+    lambda x, window: kpool.mean_pool(x, window),
+    lambda x, window: Aval(_pooled(x.shape, window), kpool.mean_dtype(x.dtype)),
+    (
+        lambda dy, shape, window: apply(
+            _mean_pool_adjoint, (dy,), {"window": window, "size": (shape[-3], shape[-2])}
+        ),
+    ),
+    kernel=kpool.mean_pool,
+    linear=True,
+    batch=lambda params, size: params,
+    reference=references.pool(lambda part: part.mean(-2)),
+    samples=_CASES,
+)
+_mean_pool_adjoint = move(
+    "mean_pool_adjoint",
+    lambda x, window, size: kpool.mean_pool_adjoint(x, window, size),
+    lambda x, window, size: Aval((*x.shape[:-3], *size, x.shape[-1]), kpool.mean_dtype(x.dtype)),
+    (lambda dy, window: apply(_mean_pool, (dy,), {"window": window}),),
+    kernel=kpool.mean_pool_adjoint,
+    linear=True,
+    batch=lambda params, size: params,
+    samples=[
+        Case(((2, 3, 3, 2),), {"window": _OVERLAPPING, "size": (3, 5)}),
+        Case(((2, 2, 3),), {"window": _APART, "size": (4, 5)}),
+    ],
+)
+
+
+def max_pool(
+    x: Any, size: Any, strides: Any = None, padding: Any = "VALID", data_format: Any = None
+) -> Tensor:
+    """The largest element under each window of `size`, channel by channel.
+
+    After ``tf.nn.max_pool``: `x` is (batch, height, width, channels), without a height in one
+    dimension, or channels first if `data_format` says so; the windows touch unless `strides`
+    says otherwise; `padding` is "VALID", "SAME", or pairs of before and after, and what it adds
+    is never the largest. NaN stays NaN. The gradient goes to the first of equal elements.
+    Raises InvalidArgumentError for windows that do not fit, TypeError for complex numbers.
+    """
+    return _pool("max_pool", _max_pool, x, size, strides, padding, data_format)
+
+
+def average_pool(
+    x: Any, size: Any, strides: Any = None, padding: Any = "VALID", data_format: Any = None
+) -> Tensor:
+    """The mean of the elements under each window of `size`, channel by channel.
+
+    After ``tf.nn.avg_pool``: padding does not count. Integers become float64. Parameters and
+    errors as for `max_pool`.
+    """
+    return _pool("average_pool", _mean_pool, x, size, strides, padding, data_format)
+
+
+def _pool(
+    name: str, primitive: Any, x: Any, size: Any, strides: Any, padding: Any, data_format: Any
+) -> Tensor:
+    x = convert(x)
+    layout = Layout(name, data_format, x._data.ndim - 2)
+    x = layout.images(x)
+    span = layout.pair("the size of the window", size)
+    steps = span if strides is None else layout.pair("strides", strides)
+    room = x._data.shape[1], x._data.shape[2]
+    window = Window(span, steps, layout.padding(padding, room, span, steps))
+    try:
+        window.output_size(room)
+    except ValueError as error:
+        raise InvalidArgumentError(f"{name}: {error}") from None
+    return layout.back(apply(primitive, (x,), {"window": window}))

@@ -1,0 +1,217 @@
+"""NumPy's functions on tensors: ``__array_ufunc__`` and ``__array_function__`` (NEP 13, NEP 18).
+
+What NumPy computes on a tensor is recorded and gives tensors (BEHAVIOUR decision 15). What this
+library cannot record is refused by name: nothing leaves the record in the middle of an
+expression. `ufuncs` and `functions` say what stands for what; ``tinygrad_cg.numpy`` adds to them,
+and is loaded when what is there already does not do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import Any, NoReturn
+
+import numpy as np
+
+from .._core.conversion import convert, is_tensor
+from .._core.tensor import Tensor
+from ..nest import map_structure
+from . import reductions, scans, shape
+
+ufuncs: dict[Any, Callable] = {}
+functions: dict[Callable, Callable] = {}
+
+# What ``ufunc.reduce`` folds with; ``reduce`` takes the first axis unless it is told otherwise.
+folds: dict[Any, Callable] = {
+    np.add: reductions.reduce_sum,
+    np.multiply: reductions.reduce_prod,
+    np.maximum: reductions.reduce_max,
+    np.minimum: reductions.reduce_min,
+    np.logical_and: reductions.reduce_all,
+    np.logical_or: reductions.reduce_any,
+}
+# What ``ufunc.accumulate`` is: op(x, axis).
+running: dict[Any, Callable] = {np.add: scans.cumsum, np.multiply: scans.cumprod}
+
+# Functions that answer without numbers to differentiate by: NumPy's own, on the values.
+PLAIN: set[Callable] = {
+    *(np.allclose, np.array_equal, np.array_equiv, np.array2string, np.array_repr, np.array_str),
+    *(np.save, np.savez, np.savez_compressed, np.savetxt, np.copyto, np.may_share_memory),
+    *(np.shares_memory, np.shape, np.ndim, np.size, np.result_type, np.can_cast),
+    *(np.min_scalar_type, np.common_type, np.iscomplexobj, np.isrealobj, np.count_nonzero),
+    *(np.nonzero, np.argwhere, np.flatnonzero, np.isin, np.digitize, np.searchsorted),
+    *(np.lexsort, np.argpartition, np.nanargmax, np.nanargmin, np.einsum_path, np.packbits),
+    *(np.unpackbits, np.ravel_multi_index, np.unravel_index, np.diag_indices_from),
+    *(np.tril_indices_from, np.triu_indices_from, np.ix_, np.linalg.matrix_rank),
+}
+_ABSENT = np._NoValue
+
+
+def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+    """A universal function of NumPy, or its `reduce`, `accumulate` or `outer`, on tensors.
+
+    `dtype=` casts the operands first. Raises TypeError for what is not recorded: other
+    functions and methods, and the options `out=` and `where=`.
+    """
+    op = ufuncs.get(ufunc) or _loaded(ufuncs).get(ufunc)
+    if op is not None and method == "__call__" and not options:
+        return op(*inputs)
+    name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+    if options.get("out") is not None:
+        raise TypeError(f"np.{name}: out= cannot be a tensor, nor take one")
+    call = _METHODS.get(method)
+    if op is None or call is None:
+        refuse(name, _ufunc_names())
+    return call(name, ufunc, op, inputs, options)
+
+
+def _call(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) -> Any:
+    if ufunc.signature is not None and "axis" in options:  # vecdot and its kind
+        return op(*inputs, axis=options["axis"])
+    dtype = _only_dtype(name, options)
+    if dtype is None:
+        return op(*inputs)
+    if all(types.endswith("?") for types in ufunc.types if "O" not in types):
+        raise TypeError(f"np.{name}: dtype= is not supported on tensors: the answer is bool")
+    return op(*[shape.cast(convert(one), dtype) for one in inputs])
+
+
+def _loaded(table: dict) -> dict:
+    import_module("tinygrad_cg.numpy")
+    return table
+
+
+def _only_dtype(name: str, options: dict) -> Any:
+    """The option `dtype`; the others must say no more than NumPy's defaults."""
+    rest = {key for key, value in options.items() if key != "dtype" and not _says_nothing(value)}
+    if rest:
+        raise TypeError(f"np.{name}: {', '.join(sorted(rest))}= is not supported on tensors")
+    dtype = options.get("dtype")
+    return None if dtype is None else np.dtype(dtype)
+
+
+def _says_nothing(value: Any) -> bool:
+    return value is None or value is _ABSENT or value is True
+
+
+def _reduce(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) -> Any:
+    fold = folds.get(ufunc)
+    if fold is None:
+        refuse(name, [f"{one.__name__}.reduce" for one in folds])
+    x, axis, keepdims = _folding(name, ufunc, inputs, options)
+    return fold(x, axis, keepdims)
+
+
+def _accumulate(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) -> Any:
+    scan = running.get(ufunc)
+    if scan is None:
+        refuse(name, [f"{one.__name__}.accumulate" for one in running])
+    x, axis, _ = _folding(name, ufunc, inputs, options)
+    return scan(x, axis)
+
+
+def _folding(name: str, ufunc: Any, inputs: tuple, options: dict) -> tuple[Tensor, Any, bool]:
+    """Operand, axis and keepdims of a `reduce` or `accumulate`; sums of integers have 64 bits."""
+    given = dict(zip(("axis", "dtype"), inputs[1:], strict=False)) | options
+    axis, keepdims = given.pop("axis", 0), bool(given.pop("keepdims", False))
+    x, dtype = convert(inputs[0]), _only_dtype(name, given)
+    if dtype is None and ufunc in (np.add, np.multiply) and x.dtype.kind in "biu":
+        dtype = np.result_type(np.uint64 if x.dtype.kind == "u" else np.int64)
+    return (x if dtype is None else shape.cast(x, dtype)), axis, keepdims
+
+
+def _outer(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) -> Any:
+    if ufunc.nin != 2 or ufunc.signature is not None:
+        refuse(name, _ufunc_names())
+    x, y = map(convert, inputs)
+    spread = shape.reshape(x, (*x.shape, *[1] * y.ndim))
+    return _call(name, ufunc, op, (spread, y), options)
+
+
+_METHODS = {"__call__": _call, "reduce": _reduce, "accumulate": _accumulate, "outer": _outer}
+
+
+def _ufunc_names() -> list[str]:
+    return [ufunc.__name__ for ufunc in ufuncs]
+
+
+def array_function(self: Any, function: Any, types: Any, args: tuple, kwargs: dict) -> Any:
+    """A function of NumPy on tensors: that of ``tinygrad_cg.numpy``, which is recorded.
+
+    Functions whose answer has no derivative run on the values. Raises TypeError for all
+    others, and for parameters that ours does not have.
+    """
+    function = public(function)
+    if function in PLAIN:
+        return _answer(function, args, kwargs)
+    found = functions.get(function) or _loaded(functions).get(function)
+    if found is None:
+        refuse(name_of(function), map(name_of, functions))
+    given = {key: value for key, value in kwargs.items() if not _is_default(key, value)}
+    try:
+        return found(*args, **given)
+    except TypeError as error:
+        trace = error.__traceback__
+        if trace is not None and trace.tb_next is not None:
+            raise
+        raise TypeError(f"np.{name_of(function)} on tensors: {error}") from None
+
+
+def _is_default(key: str, value: Any) -> bool:
+    """Whether an option says nothing here: where, and in what layout, the result lies."""
+    if key in ("order", "subok"):
+        return True
+    return value is _ABSENT or (key in ("out", "device") and value is None)
+
+
+def _answer(function: Any, args: tuple, kwargs: dict) -> Any:
+    """NumPy's own answer on the values; its arrays become tensors."""
+    plain = lambda leaf: leaf.__array__() if is_tensor(leaf) else leaf  # noqa: E731
+    found = function(*map_structure(plain, args), **map_structure(plain, kwargs))
+    return map_structure(lambda one: Tensor(one) if type(one) is np.ndarray else one, found)
+
+
+def name_of(function: Any) -> str:
+    """A function's name as programs write it after ``np.``."""
+    module = (function.__module__ or "").removeprefix("numpy").removeprefix(".")
+    return f"{module}.{function.__name__}" if module else function.__name__
+
+
+def public(function: Any) -> Any:
+    """The function as programs find it: ``like=`` hands over another object of the same name."""
+    if function in functions:
+        return function
+    found = np
+    for name in name_of(function).split("."):
+        found = getattr(found, name, None)
+    return function if found is None else found
+
+
+def refuse(name: str, supported: Iterable[str]) -> NoReturn:
+    """Say that np.`name` is not recorded, and which function of those supported is the nearest."""
+    import difflib  # rarely needed, and not quick to load
+
+    near = difflib.get_close_matches(name, sorted(set(supported)), 3, 0.0)
+    raise TypeError(
+        f"np.{name} is not supported on tensors with these arguments: use .numpy() for the values "
+        f"alone (no gradient flows); the nearest that are: {', '.join(f'np.{one}' for one in near)}"
+    )
+
+
+def register(namespace: Any, module: Any, names: Iterable[str]) -> None:
+    """Let each function of `module` (of NumPy) be that of the same name in `namespace`.
+
+    The universal functions that `ufuncs` has already are the operations themselves.
+    """
+    for name in names:
+        theirs, ours = getattr(module, name, None), getattr(namespace, name)
+        if isinstance(theirs, np.ufunc):
+            ufuncs.setdefault(theirs, ours)
+        elif (
+            theirs not in PLAIN
+            and callable(theirs)
+            and callable(ours)
+            and not isinstance(ours, type)
+        ):
+            functions[theirs] = ours

@@ -1,0 +1,178 @@
+"""Random tensors from NumPy's Philox generator. A seed gives the same numbers everywhere.
+
+Ranges, means and deviations may be tensors: the gradient flows to them, with the draws held.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from tinygrad_cg_kernels.runtime.errstate import cast as cast_array
+from tinygrad_cg_kernels.runtime.locks import ForkLock
+
+from .._core.conversion import FLOAT32, FLOAT64, any_tensor, as_dtype, convert, is_tensor, to_array
+from .._core.levels import state
+from .._core.tensor import Tensor
+from ..errors import InvalidArgumentError
+from .define import as_int, as_sizes
+from .elementwise import equal, where
+from .shape import cast
+
+_lock = ForkLock()
+_generator = np.random.Generator(np.random.Philox())
+
+
+if hasattr(os, "register_at_fork"):  # NumPy's generator has a lock of its own: none may be
+    # drawing at a fork, or the child could never draw. There the lock here is renewed.
+    os.register_at_fork(before=_lock.__enter__, after_in_parent=_lock.__exit__)
+
+
+def set_seed(seed: int) -> None:
+    """Start the sequence of all later draws without a seed of their own at `seed`.
+
+    After ``tf.random.set_seed``. Raises TypeError for what is no integer, InvalidArgumentError
+    for a negative one.
+    """
+    global _generator
+    generator = _seeded("set_seed", seed)
+    with _lock:
+        _generator = generator
+
+
+def uniform(
+    shape: Any,
+    minval: Any = 0,
+    maxval: Any = None,
+    dtype: Any = FLOAT32,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Draws from [minval, maxval); integers need `maxval`, floats have 1 by default.
+
+    With `seed` the result is always the same; without, see `set_seed`. After
+    ``tf.random.uniform``: floating bounds broadcast to `shape`, and get gradients where they are
+    tensors. Raises TypeError for dtypes that are neither floats nor integers, and
+    InvalidArgumentError for bounds that do not fit.
+    """
+    wanted, sizes = as_dtype(dtype), as_sizes("uniform", shape)
+    if wanted.kind in "iu":
+        return _integers(sizes, minval, maxval, wanted, seed)
+    _check_float("uniform", wanted, "cast(uniform(shape, 0, 2, int32), bool), for example")
+    bounds = {"minval": minval, "maxval": 1 if maxval is None else maxval}
+    low, high = _parameters("uniform", sizes, bounds)
+    draws = _draw("uniform", "random", seed, sizes)
+    if isinstance(draws, Tensor) and not isinstance(low, Tensor) and not isinstance(high, Tensor):
+        values = cast(low + draws * (high - low), wanted)
+        return where(equal(values, cast_array(high, wanted)), cast_array(low, wanted), values)
+    if isinstance(low, Tensor) or isinstance(high, Tensor):
+        low, high = cast(low, wanted), cast(high, wanted)
+        values = low + _as_tensor(draws, wanted) * (high - low)
+        return where(equal(values, high), low, values)
+    with np.errstate(all="ignore"):
+        values = np.asarray(low + draws * (high - low)).astype(wanted)
+        rounded_up = values == high.astype(wanted)
+        if rounded_up.any():  # the largest draws: they begin again at the lower end
+            values = np.where(rounded_up, low.astype(wanted), values)
+    return Tensor(values)
+
+
+def normal(
+    shape: Any,
+    mean: Any = 0.0,
+    stddev: Any = 1.0,
+    dtype: Any = FLOAT32,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Draws from the normal distribution of the given mean and standard deviation.
+
+    After ``tf.random.normal``: `mean` and `stddev` broadcast with `shape`, and get gradients
+    where they are tensors. `seed` as for `uniform`. Raises TypeError for a dtype that is no
+    float, InvalidArgumentError for shapes that do not broadcast.
+    """
+    wanted, sizes = as_dtype(dtype), as_sizes("normal", shape)
+    _check_float("normal", wanted, "cast(normal(shape), dtype)")
+    center, scale = _parameters("normal", sizes, {"mean": mean, "stddev": stddev})
+    draws = _draw("normal", "standard_normal", seed, sizes)
+    if isinstance(center, Tensor) or isinstance(scale, Tensor):
+        return _as_tensor(draws, wanted) * cast(scale, wanted) + cast(center, wanted)
+    if isinstance(draws, Tensor):
+        return cast(center + draws * scale, wanted)
+    with np.errstate(all="ignore"):
+        return Tensor(np.asarray(center + draws * scale).astype(wanted))
+
+
+def _integers(sizes: tuple, minval: Any, maxval: Any, dtype: np.dtype, seed: Any) -> Tensor:
+    if maxval is None:
+        raise InvalidArgumentError("uniform: integers need maxval")
+    low, high = as_int("uniform", "minval", minval), as_int("uniform", "maxval", maxval)
+    limits = np.iinfo(dtype)
+    if not limits.min <= low < high <= int(limits.max) + 1:
+        raise InvalidArgumentError(
+            f"uniform: minval must be below maxval, and both within {dtype}: got {low} and {high}"
+        )
+    return _as_tensor(_draw("uniform", "integers", seed, low, high, sizes, dtype), dtype)
+
+
+def _as_tensor(draws: Any, dtype: np.dtype) -> Tensor:
+    return cast(draws, dtype) if isinstance(draws, Tensor) else Tensor(cast_array(draws, dtype))
+
+
+def _check_float(name: str, dtype: np.dtype, remedy: str) -> None:
+    if dtype.kind != "f":
+        kinds = "floats or integers" if name == "uniform" else "floats"
+        raise TypeError(f"{name}: draws are {kinds}, dtype cannot be {dtype}: use {remedy}")
+
+
+def _parameters(name: str, sizes: tuple[int, ...], values: dict[str, Any]) -> list[Any]:
+    """Each parameter of a distribution: a Tensor if a gradient can flow to it, else an array."""
+    parameters = [_parameter(value) for value in values.values()]
+    shapes = [tuple(parameter.shape) for parameter in parameters]
+    if not any(shapes):
+        return parameters
+    try:
+        np.broadcast_shapes(sizes, *shapes)
+    except ValueError:
+        given = " and ".join(f"{key} {shape}" for key, shape in zip(values, shapes, strict=True))
+        raise InvalidArgumentError(
+            f"{name}: the shapes of {given} do not broadcast with shape {sizes}: give numbers, or "
+            "tensors of that shape"
+        ) from None
+    return parameters
+
+
+def _parameter(value: Any) -> Any:
+    if is_tensor(value) or (isinstance(value, (list, tuple)) and any_tensor(value)):
+        value = convert(value)
+        if value.dtype.kind == "f":
+            return value
+        value = np.asarray(value)
+    return to_array(value, FLOAT64, copy=False)
+
+
+def _seeded(name: str, seed: Any) -> np.random.Generator:
+    """A generator that starts at `seed`; anywhere if it is None."""
+    if seed is not None:
+        seed = as_int(name, "seed", seed)
+        if seed < 0:
+            raise InvalidArgumentError(
+                f"{name}: seed must not be negative, got {seed}: use its abs"
+            )
+    return np.random.Generator(np.random.Philox(seed))
+
+
+def _draw(name: str, method: str, seed: int | None, *arguments: Any) -> Any:
+    """An array of random numbers; a tensor where a function is traced, or run again."""
+    if seed is not None:
+        return np.asarray(getattr(_seeded(name, seed), method)(*arguments))
+    if state.draws is not None:
+        return state.draws(method, arguments)
+    return draw(method, arguments)
+
+
+def draw(method: str, arguments: tuple) -> np.ndarray:
+    """The next numbers of the generator that all draws without a seed share."""
+    with _lock:
+        return np.asarray(getattr(_generator, method)(*arguments))

@@ -1,0 +1,152 @@
+"""Scans along one axis: cumulative sums and products, and the recurrence that their rules need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from tinygrad_cg_kernels.runtime import errstate
+
+from tinygrad_cg_kernels.reduce import scan as kscan
+
+from .._core.conversion import convert, promote
+from .._core.primitive import Primitive, apply, register
+from .._core.tensor import Aval, Tensor
+from .define import Case, as_int, normalize_axis
+from .elementwise import add, multiply
+from .shape import reshape
+
+_SAMPLES = [
+    Case(((2, 3),), {"axis": 1, "reverse": False, "exclusive": False}),
+    Case(((3, 2, 2),), {"axis": 0, "reverse": True, "exclusive": False}),
+    Case(((2, 4, 1),), {"axis": 1, "reverse": False, "exclusive": True}),
+    Case(((3,),), {"axis": 0, "reverse": True, "exclusive": True}),
+]
+
+
+def _scanned(step: Any, start: float, *arrays: Any, axis: int, reverse: bool, exclusive: bool):
+    """A scan by a loop over slices: the reference."""
+    moved = [np.moveaxis(array, axis, 0) for array in arrays]
+    out = np.empty(moved[0].shape, np.result_type(*arrays, np.int64(0)))
+    state = np.full(out.shape[1:], start, out.dtype)
+    places = range(len(out))
+    for i in reversed(places) if reverse else places:
+        before, state = state, step(state, *[array[i] for array in moved])
+        out[i] = before if exclusive else state
+    return np.moveaxis(out, 0, axis)
+
+
+def _scan(name: str, kernel: kscan.Scan, step: Any, start: float, **record: Any) -> Primitive:
+    return register(
+        Primitive(
+            name,
+            lambda x, axis, reverse, exclusive: kernel(x, axis, reverse, exclusive),
+            ("x",),
+            lambda x, axis, reverse, exclusive: Aval(x.shape, kernel.result_dtype(x.dtype)),
+            kind="reduction",
+            kernel=kernel,
+            batch=_batch,
+            reference=lambda x, **params: _scanned(step, start, x, **params),
+            samples=_SAMPLES,
+            **record,
+        )
+    )
+
+
+def _batch(params: dict, size: int) -> dict:
+    return params | {"axis": params["axis"] + 1}
+
+
+_cumsum = _scan(
+    "cumsum",
+    kscan.cumsum,
+    lambda state, x: state + x,
+    0,
+    linear=True,
+    vjp=(
+        lambda dy, axis, reverse, exclusive: apply(
+            _cumsum, (dy,), {"axis": axis, "reverse": not reverse, "exclusive": exclusive}
+        ),
+    ),
+)
+
+
+# A recurrence r[i] = b[i] + a[i] * r[i - 1], from 0. Exclusive, it gives r[i - 1] at i. Its
+# gradients are recurrences that run the other way, and so are those of a cumulative product,
+# without a division: they are right where elements are 0, at every order.
+
+
+def _recurrence_run(a: np.ndarray, b: np.ndarray, **params: Any) -> np.ndarray:
+    dtype = promote(a.dtype, b.dtype)
+    return kscan.recurrence(errstate.cast(a, dtype), y=errstate.cast(b, dtype), **params)
+
+
+def _recur(a: Tensor, b: Tensor, axis: int, reverse: bool, exclusive: bool) -> Tensor:
+    params = {"axis": axis, "reverse": reverse, "exclusive": exclusive}
+    return apply(_recurrence, (a, b), params)
+
+
+def _pull_by_term(dy: Tensor, a: Tensor, axis: int, reverse: bool, exclusive: bool) -> Tensor:
+    """What a change of b[i] adds to all later results, weighted by `dy`."""
+    if exclusive:
+        return _recur(a, dy, axis, not reverse, True)
+    return add(dy, _recur(a, multiply(a, dy), axis, not reverse, True))
+
+
+def _pull_by_factor(
+    dy: Tensor, a: Tensor, b: Tensor, axis: int, reverse: bool, exclusive: bool
+) -> Tensor:
+    later = _pull_by_term(dy, a, axis, reverse, exclusive)
+    return multiply(later, _recur(a, b, axis, reverse, True))
+
+
+_recurrence = register(
+    Primitive(
+        "recurrence",
+        _recurrence_run,
+        ("a", "b"),
+        lambda a, b, **params: Aval(
+            b.shape, kscan.recurrence.result_dtype(promote(a.dtype, b.dtype))
+        ),
+        (_pull_by_factor, _pull_by_term),
+        kind="scan",
+        kernel=kscan.recurrence,
+        batch=_batch,
+        reference=lambda a, b, **params: _scanned(lambda r, a, b: b + a * r, 0, a, b, **params),
+        samples=[Case(case.shapes * 2, case.params) for case in _SAMPLES],
+    )
+)
+
+
+def _cumprod_rule(dy: Tensor, x: Tensor, axis: int, reverse: bool, exclusive: bool) -> Tensor:
+    """The product of what comes before, times the weighted products of what comes after."""
+    before = apply(_cumprod, (x,), {"axis": axis, "reverse": reverse, "exclusive": True})
+    return multiply(before, _pull_by_term(dy, x, axis, reverse, exclusive))
+
+
+_cumprod = _scan("cumprod", kscan.cumprod, lambda state, x: state * x, 1, vjp=(_cumprod_rule,))
+
+
+def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
+    """The sums of all elements up to each along `axis`; None means the flattened tensor.
+
+    `exclusive` leaves out the element itself; `reverse` sums from the end. Bool counts as
+    int64; float32 is summed in float64. Raises InvalidArgumentError for an axis that `x` does
+    not have.
+    """
+    return _along(_cumsum, x, axis, exclusive, reverse)
+
+
+def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
+    """The products of all elements up to each along `axis`: parameters as for `cumsum`."""
+    return _along(_cumprod, x, axis, exclusive, reverse)
+
+
+def _along(primitive: Primitive, x: Any, axis: Any, exclusive: bool, reverse: bool) -> Tensor:
+    x = convert(x)
+    if axis is None:
+        x, axis = reshape(x, (-1,)), 0
+    name = primitive.name
+    place = normalize_axis(name, as_int(name, "axis", axis), x._data.ndim)
+    params = {"axis": place, "reverse": bool(reverse), "exclusive": bool(exclusive)}
+    return apply(primitive, (x,), params)

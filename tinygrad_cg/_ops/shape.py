@@ -1,0 +1,451 @@
+"""Operations that give elements another shape, order or dtype. All are linear."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .._core import conversion
+from .._core.conversion import as_dtype, convert, convert_operands
+from .._core.functions import unary_op
+from .._core.levels import state
+from .._core.primitive import Primitive, apply, apply_one, register
+from .._core.tensor import Aval, Tensor
+from ..errors import InvalidArgumentError
+from .define import Case, as_shape, as_sizes, broadcast_shapes, move, normalize_axes, normalize_axis
+from .indexing import getitem
+
+identity = unary_op(
+    move(
+        "identity",
+        lambda x: x.view(),
+        lambda x: x,
+        (lambda dy: dy,),
+        doc="The same value as a new tensor.",
+        linear=True,
+        aliases=True,
+        batch=lambda params, size: params,
+        reference=np.array,
+        samples=[Case(((2, 3),))],
+    )
+)
+stop_gradient = unary_op(
+    move(
+        "stop_gradient",
+        lambda x: x.view(),
+        lambda x: x,
+        doc="The same value as a new tensor that does not depend on `x`.",
+        aliases=True,
+        batch=lambda params, size: params,
+        reference=np.array,
+        samples=[Case(((2, 3),))],
+    )
+)
+_cast = move(
+    "cast",
+    lambda x, dtype: _cast_array(x, dtype),
+    lambda x, dtype: Aval(x.shape, dtype),
+    (lambda dy: dy,),  # the sweep casts every gradient to its operand's dtype
+    linear=True,
+    batch=lambda params, size: params,
+    reference=lambda x, dtype: x.astype(dtype),
+    samples=[Case(((2, 3),), {"dtype": np.dtype(np.float64)})],
+)
+
+
+def _cast_array(x: Any, dtype: np.dtype) -> np.ndarray:
+    if x.dtype.kind == "c" and dtype.kind not in "cb":
+        x = x.real
+    with np.errstate(all="ignore"):
+        return x.astype(dtype)
+
+
+def cast(x: Any, dtype: Any) -> Tensor:
+    """`x` as `dtype`; a tensor that has it comes back as it is. To integers truncates.
+
+    After ``tf.cast``. The gradient is cast back. What is too large for `dtype` becomes infinite.
+    Raises TypeError for None, and for what is no dtype of tensors.
+    """
+    wanted = as_dtype(dtype)
+    if not isinstance(x, Tensor):
+        x = convert(x)
+    return x if x.dtype == wanted else apply(_cast, (x,), {"dtype": wanted})
+
+
+# Shapes --------------------------------------------------------------------------------------
+
+_reshape = move(
+    "reshape",
+    lambda x, shape: x.reshape(shape),
+    lambda x, shape: Aval(shape, x.dtype),
+    (lambda dy, shape: reshape(dy, shape),),
+    linear=True,
+    aliases=True,
+    batch=lambda params, size: {"shape": (size, *params["shape"])},
+    reference=lambda x, shape: np.reshape(x, shape),
+    samples=[Case(((2, 3),), {"shape": (3, 2)}), Case(((),), {"shape": (1, 1)})],
+)
+
+
+def reshape(x: Any, shape: Any) -> Tensor:
+    """The elements of `x`, in row-major order, with another shape. One size may be -1.
+
+    Raises InvalidArgumentError unless the two shapes have equally many elements.
+    """
+    x = convert(x)
+    sizes = as_shape("reshape", shape)
+    return apply(_reshape, (x,), {"shape": _infer("reshape", x._data.shape, sizes)})
+
+
+def _infer(name: str, old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
+    """`new` with its -1 worked out, checked against the number of elements of `old`."""
+    count, unknown = prod(old), new.count(-1)
+    known = prod([size for size in new if size != -1])
+    if unknown > 1:
+        raise InvalidArgumentError(f"{name}: only one size may be -1, got shape {new}")
+    if any(size < -1 for size in new):
+        raise InvalidArgumentError(f"{name}: sizes must not be negative, got shape {new}")
+    if unknown and known and count % known == 0:
+        return tuple(count // known if size == -1 else size for size in new)
+    if unknown or known != count:
+        raise InvalidArgumentError(
+            f"{name}: cannot give shape {new} ({known} elements) to a tensor of shape "
+            f"{tuple(old)} ({count} elements)"
+        )
+    return new
+
+
+_expand_dims = move(
+    "expand_dims",
+    lambda x, axis: np.expand_dims(x, axis),
+    lambda x, axis: Aval((*x.shape[:axis], 1, *x.shape[axis:]), x.dtype),
+    (lambda dy, axis: squeeze(dy, axis),),
+    linear=True,
+    aliases=True,
+    batch=lambda params, size: {"axis": params["axis"] + 1},
+    reference=np.expand_dims,
+    samples=[Case(((2, 3),), {"axis": 1}), Case(((),), {"axis": 0})],
+)
+_squeeze = move(
+    "squeeze",
+    lambda x, axis: x.reshape([size for i, size in enumerate(x.shape) if i not in axis]),
+    lambda x, axis: Aval(tuple(size for i, size in enumerate(x.shape) if i not in axis), x.dtype),
+    (lambda dy, shape: reshape(dy, shape),),
+    linear=True,
+    aliases=True,
+    batch=lambda params, size: {"axis": tuple(axis + 1 for axis in params["axis"])},
+    reference=np.squeeze,
+    samples=[Case(((1, 3, 1),), {"axis": (0, 2)}), Case(((1, 3),), {"axis": (0,)})],
+)
+
+
+def expand_dims(x: Any, axis: Any) -> Tensor:
+    """`x` with a new axis of size 1 at position `axis`, which may be negative.
+
+    Raises InvalidArgumentError for a position that the result does not have.
+    """
+    x = convert(x)
+    place = normalize_axis("expand_dims", axis, x._data.ndim + 1)
+    return apply(_expand_dims, (x,), {"axis": place})
+
+
+def squeeze(x: Any, axis: Any = None) -> Tensor:
+    """`x` without its axes of size 1, or without those that `axis` names.
+
+    Raises InvalidArgumentError for an axis of another size, or one that `x` does not have.
+    """
+    x = convert(x)
+    shape = x._data.shape
+    if axis is None:
+        axes = tuple(i for i, size in enumerate(shape) if size == 1)
+    else:
+        axes = normalize_axes("squeeze", axis, len(shape))
+    for i in axes:
+        if shape[i] != 1:
+            raise InvalidArgumentError(
+                f"squeeze: can only drop axes of size 1, but axis {i} of shape "
+                f"{tuple(shape)} has size {shape[i]}"
+            )
+    return apply(_squeeze, (x,), {"axis": axes})
+
+
+def _inverse(perm: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(perm.index(i) for i in range(len(perm)))
+
+
+_transpose = move(
+    "transpose",
+    lambda x, perm: x.transpose(perm),
+    lambda x, perm: Aval(tuple(x.shape[i] for i in perm), x.dtype),
+    (lambda dy, perm: transpose(dy, _inverse(perm)),),
+    linear=True,
+    aliases=True,
+    batch=lambda params, size: {"perm": (0, *[i + 1 for i in params["perm"]])},
+    reference=lambda x, perm: np.transpose(x, perm),
+    samples=[Case(((2, 3),), {"perm": (1, 0)}), Case(((2, 3, 4),), {"perm": (1, 2, 0)})],
+)
+
+
+def transpose(x: Any, perm: Any = None) -> Tensor:
+    """`x` with its axes in the order `perm`; reversed by default.
+
+    Raises InvalidArgumentError if `perm` does not name each axis once.
+    """
+    x = convert(x)
+    ndim = x._data.ndim
+    if perm is None:
+        axes = tuple(range(ndim - 1, -1, -1))
+    else:
+        axes = tuple(normalize_axis("transpose", i, ndim) for i in as_shape("transpose", perm))
+        if sorted(axes) != list(range(ndim)):
+            raise InvalidArgumentError(
+                f"transpose: perm {tuple(perm)} is not an order of the {ndim} axes"
+            )
+    return apply(_transpose, (x,), {"perm": axes})
+
+
+def swap_last(x: Tensor) -> Tensor:
+    """The transpose of each matrix in a stack of matrices."""
+    ndim = x._data.ndim
+    return apply(_transpose, (x,), {"perm": (*range(ndim - 2), ndim - 1, ndim - 2)})
+
+
+def _repeat(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """A small array is copied, since kernels are quicker on contiguous operands; a large one
+    is repeated by a view. (np.broadcast_to makes the same view in 4 us.)
+    """
+    size = prod(shape)
+    if size == 1:
+        return x.reshape(shape)
+    if size <= 2**15:  # then a copy and one operation on it take as long as one on a view
+        out = np.empty(shape, x.dtype)
+        out[...] = x
+        return out
+    missing = len(shape) - x.ndim
+    strides = [0] * missing + [
+        0 if old != new else step
+        for old, new, step in zip(x.shape, shape[missing:], x.strides, strict=True)
+    ]
+    if not x.flags.c_contiguous:
+        return np.broadcast_to(x, shape)
+    return np.ndarray(shape, x.dtype, x, 0, strides)
+
+
+_broadcast_to = move(
+    "broadcast_to",
+    _repeat,
+    lambda x, shape: Aval(shape, x.dtype),
+    (lambda dy: dy,),  # the sweep sums every gradient to its operand's shape
+    linear=True,
+    aliases=True,
+    batch=lambda params, size: {"shape": (size, *params["shape"])},
+    reference=np.broadcast_to,
+    samples=[Case(((3, 1),), {"shape": (2, 3, 4)}), Case(((),), {"shape": (2,)})],
+)
+
+
+def broadcast_to(x: Any, shape: Any) -> Tensor:
+    """`x` repeated to `shape`, by NumPy's rules of broadcasting.
+
+    Raises InvalidArgumentError for a shape that `x` does not broadcast to, or negative sizes.
+    """
+    x = convert(x)
+    sizes = as_sizes("broadcast_to", shape)
+    if x._data.shape and broadcast_shapes("broadcast_to", x._data.shape, sizes) != sizes:
+        raise InvalidArgumentError(
+            f"broadcast_to: shape {tuple(x.shape)} does not broadcast to {sizes}"
+        )
+    return apply(_broadcast_to, (x,), {"shape": sizes})
+
+
+def repeat(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """`broadcast_to` for shapes that are known to broadcast; a tensor of the shape is itself."""
+    data = x._data
+    if data.shape == shape:
+        return x
+    if x._rec is None and state.frame is None and type(data) is np.ndarray:
+        return Tensor(_repeat(data, shape))
+    return apply_one(_broadcast_to, x, {"shape": shape})
+
+
+# Joining -------------------------------------------------------------------------------------
+
+
+def _concatenate_rule(node: Any, dy: Tensor) -> tuple:
+    axis, sizes = node.saved
+    gradients, start = [], 0
+    for operand, size in zip(node.inputs, sizes, strict=True):
+        index = (slice(None),) * axis + (slice(start, start + size),)
+        gradients.append(None if operand is None else getitem(dy, index))
+        start += size
+    return tuple(gradients)
+
+
+def _concatenate_aval(*avals: Aval, axis: int) -> Aval:
+    shape = list(avals[0].shape)
+    shape[axis] = sum(aval.shape[axis] for aval in avals)
+    return Aval(tuple(shape), _common(avals))
+
+
+def _common(avals: Iterable[Any]) -> np.dtype:
+    dtypes = [aval.dtype for aval in avals]
+    dtype = dtypes[0]
+    for other in dtypes[1:]:
+        dtype = conversion.promote(dtype, other)
+    return dtype
+
+
+_concatenate = register(
+    Primitive(
+        "concatenate",
+        lambda *arrays, axis: np.concatenate(arrays, axis, dtype=_common(arrays)),
+        ("tensors",),
+        _concatenate_aval,
+        save=lambda inputs, params, out: (
+            params["axis"],
+            [tensor._data.shape[params["axis"]] for tensor in inputs],
+        ),
+        rule=_concatenate_rule,
+        linear=True,
+        batch=lambda params, size: {"axis": params["axis"] + 1},
+        reference=lambda *arrays, axis: np.concatenate(arrays, axis),
+        samples=[Case(((2, 3), (1, 3)), {"axis": 0}), Case(((2, 1), (2, 3)), {"axis": 1})],
+    )
+)
+
+
+def _stack_rule(node: Any, dy: Tensor) -> tuple:
+    index = (slice(None),) * node.saved
+    return tuple(
+        None if operand is None else getitem(dy, (*index, i))
+        for i, operand in enumerate(node.inputs)
+    )
+
+
+_stack = register(
+    Primitive(
+        "stack",
+        lambda *arrays, axis: np.stack(arrays, axis, dtype=_common(arrays)),
+        ("tensors",),
+        lambda *avals, axis: Aval(
+            (*avals[0].shape[:axis], len(avals), *avals[0].shape[axis:]), _common(avals)
+        ),
+        save=lambda inputs, params, out: params["axis"],
+        rule=_stack_rule,
+        linear=True,
+        batch=lambda params, size: {"axis": params["axis"] + 1},
+        reference=lambda *arrays, axis: np.stack(arrays, axis),
+        samples=[Case(((2, 3), (2, 3)), {"axis": 1}), Case(((), ()), {"axis": 0})],
+    )
+)
+
+
+def _operands(name: str, tensors: Any) -> tuple[Tensor, ...]:
+    if isinstance(tensors, Tensor):
+        tensors = list(tensors)
+    converted = convert_operands(tuple(tensors))
+    if not converted:
+        raise InvalidArgumentError(f"{name}: needs at least one tensor, got none")
+    return converted
+
+
+def concatenate(tensors: Any, axis: Any = 0) -> Tensor:
+    """Tensors joined along an axis that they have; `tensors` is any iterable.
+
+    Their dtypes promote. Raises InvalidArgumentError for shapes that differ on another axis,
+    and for no tensors at all.
+    """
+    operands = _operands("concatenate", tensors)
+    shapes = [tensor._data.shape for tensor in operands]
+    place = normalize_axis("concatenate", axis, len(shapes[0]))
+    rest = {(*shape[:place], *shape[place + 1 :]) for shape in shapes}
+    if len(rest) > 1 or len({len(shape) for shape in shapes}) > 1:
+        raise InvalidArgumentError(
+            f"concatenate: shapes {', '.join(map(str, shapes))} differ outside axis {place}"
+        )
+    return apply(_concatenate, operands, {"axis": place})
+
+
+def stack(tensors: Any, axis: Any = 0) -> Tensor:
+    """Tensors of one shape joined along a new axis; `tensors` is any iterable.
+
+    Their dtypes promote. Raises InvalidArgumentError for shapes that differ, and for no tensors.
+    """
+    operands = _operands("stack", tensors)
+    shapes = [tensor._data.shape for tensor in operands]
+    if len(set(shapes)) > 1:
+        raise InvalidArgumentError(f"stack: shapes {', '.join(map(str, shapes))} differ")
+    place = normalize_axis("stack", axis, len(shapes[0]) + 1)
+    return apply(_stack, operands, {"axis": place})
+
+
+def unstack(x: Any, axis: Any = 0) -> list[Tensor]:
+    """The slices of `x` along `axis`, as a list of tensors with one axis less.
+
+    Raises InvalidArgumentError for an axis that `x` does not have.
+    """
+    x = convert(x)
+    place = normalize_axis("unstack", axis, x._data.ndim)
+    index = (slice(None),) * place
+    return [getitem(x, (*index, i)) for i in range(x._data.shape[place])]
+
+
+def split(x: Any, parts: Any, axis: Any = 0) -> list[Tensor]:
+    """Consecutive parts of `x` along `axis`: a number of equal ones, or parts of these sizes.
+
+    After ``tf.split``: one size may be -1. Raises InvalidArgumentError for sizes that are not
+    those of the axis, and for an axis that `x` does not have.
+    """
+    x = convert(x)
+    place = normalize_axis("split", axis, x._data.ndim)
+    size = x._data.shape[place]
+    sizes = as_shape("split", parts)
+    if not np.ndim(parts):
+        if sizes[0] < 1 or size % sizes[0]:
+            raise InvalidArgumentError(
+                f"split: {sizes[0]} equal parts cannot be made of axis {place} of shape "
+                f"{tuple(x.shape)}"
+            )
+        sizes = (size // sizes[0],) * sizes[0]
+    sizes = _filled(sizes, size)
+    return _cut(x, [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)], place)
+
+
+def _filled(sizes: tuple[int, ...], size: int) -> tuple[int, ...]:
+    known = sum(one for one in sizes if one != -1)
+    sizes = tuple(size - known if one == -1 and sizes.count(-1) == 1 else one for one in sizes)
+    if sum(sizes) != size or min(sizes, default=0) < 0:
+        raise InvalidArgumentError(f"split: sizes {sizes} do not add up to {size}")
+    return sizes
+
+
+def split_at(x: Any, places: Any, axis: Any = 0, uneven: bool = False) -> list[Tensor]:
+    """The parts of `x` along `axis` between `places`, or a number of equal ones.
+
+    After ``np.split``; ``np.array_split`` if `uneven`: the first parts may then be longer by
+    one. Raises InvalidArgumentError for a number of parts that does not divide the axis.
+    """
+    x = convert(x)
+    if not np.ndim(places) and not uneven:
+        return split(x, places, axis)
+    place = normalize_axis("split", axis, x._data.ndim)
+    if np.ndim(places):
+        return _cut(x, list(as_shape("split", places)), place)
+    (count,) = as_shape("split", places)
+    if count < 1:
+        raise InvalidArgumentError(f"split: the number of parts must be positive, got {count}")
+    size, more = divmod(x._data.shape[place], count)
+    return _cut(x, [size * i + min(i, more) for i in range(1, count)], place)
+
+
+def _cut(x: Tensor, places: list[int], axis: int) -> list[Tensor]:
+    bounds = [0, *places, None]
+    index = (slice(None),) * axis
+    return [getitem(x, (*index, slice(start, stop))) for start, stop in pairwise(bounds)]
+
+
+conversion.operations.stack = stack

@@ -1,0 +1,228 @@
+"""Sorting, and elements at places that differ from line to line."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinygrad_cg_kernels.move import order as korder
+
+from .._core.conversion import as_dtype, convert
+from .._core.primitive import apply
+from .._core.tensor import Aval, Tensor
+from ..errors import InvalidArgumentError
+from .define import Case, as_int, broadcast_shapes, move, normalize_axis
+from .indexing import getitem
+from .shape import broadcast_to, cast
+
+_INDICES = np.array([[2, 0], [1, -1], [2, 0], [2, 1]])
+
+_take_along_axis = move(
+    "take_along_axis",
+    lambda x, indices, axis: korder.take_along_axis(x, indices, axis),
+    lambda x, indices, axis: Aval(indices.shape, x.dtype),
+    (
+        lambda dy, indices, shape, axis: add_along_axis(dy, indices, shape, axis),
+        None,
+    ),
+    inputs=("x", "indices"),
+    linear=True,
+    kernel=korder.take_along_axis,
+    batch=lambda params, size: {"axis": params["axis"] + 1},
+    reference=np.take_along_axis,
+    samples=[
+        Case(((3, 2), ()), {"axis": 0}, {1: _INDICES}),
+        Case(((2, 2, 3), ()), {"axis": 2}, {1: np.array([[[2], [0]], [[1], [-2]]])}),
+    ],
+)
+_add_along_axis = move(
+    "add_along_axis",
+    lambda x, indices, shape, axis: korder.add_along_axis(shape, x.dtype, indices, x, axis),
+    lambda x, indices, shape, axis: Aval(shape, x.dtype),
+    (
+        lambda dy, indices, axis: apply(_take_along_axis, (dy, indices), {"axis": axis}),
+        None,
+    ),
+    inputs=("x", "indices"),
+    linear=True,
+    kernel=korder.add_along_axis,
+    batch=lambda params, size: {"axis": params["axis"] + 1, "shape": (size, *params["shape"])},
+    samples=[
+        Case(((4, 2), ()), {"axis": 0, "shape": (3, 2)}, {1: _INDICES}),
+        Case(((1, 3), ()), {"axis": 1, "shape": (1, 2)}, {1: np.array([[1, 1, -2]])}),
+    ],
+)
+
+
+def add_along_axis(values: Tensor, indices: Tensor, shape: Any, axis: int) -> Tensor:
+    """zeros(shape) with `values` added at `indices` along `axis`, a non-negative one."""
+    return apply(_add_along_axis, (values, indices), {"shape": tuple(shape), "axis": axis})
+
+
+def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> Tensor:
+    """The elements of `x` at integer `indices` along `axis`, line by line.
+
+    After ``np.take_along_axis``: both have the same number of dimensions, and but for `axis`
+    broadcast. Negative indices count from the end; one out of bounds is an IndexError. Raises
+    InvalidArgumentError for shapes that do not fit, and for indices that are no integers.
+    """
+    x, indices = convert(x), convert(indices)
+    place = normalize_axis("take_along_axis", axis, x._data.ndim)
+    if indices.dtype.kind not in "iu":
+        raise InvalidArgumentError(
+            f"take_along_axis: indices must be integers, not {indices.dtype}"
+        )
+    if x._data.ndim != indices._data.ndim:
+        raise InvalidArgumentError(
+            f"take_along_axis: x has {x._data.ndim} dimensions and indices have "
+            f"{indices._data.ndim}: they must have as many"
+        )
+    (*sizes,), (*found,) = x._data.shape, indices._data.shape
+    sizes[place] = found[place] = 1
+    common = list(broadcast_shapes("take_along_axis", tuple(sizes), tuple(found)))
+    x, indices = (_spread(one, common, place) for one in (x, indices))
+    return apply(_take_along_axis, (x, indices), {"axis": place})
+
+
+def _spread(x: Tensor, common: list[int], place: int) -> Tensor:
+    shape = (*common[:place], x._data.shape[place], *common[place + 1 :])
+    return x if x._data.shape == shape else broadcast_to(x, shape)
+
+
+# Sorting -------------------------------------------------------------------------------------
+
+
+def _in_order(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    return np.flip(np.sort(x, axis), axis) if descending else np.sort(x, axis)
+
+
+def _order(x: np.ndarray, axis: int, descending: bool, stable: bool) -> np.ndarray:
+    """By Python's own sort, line by line."""
+
+    def line(row: np.ndarray) -> list[int]:
+        return sorted(range(row.size), key=lambda i: row[i], reverse=descending)
+
+    return np.apply_along_axis(line, axis, x)
+
+
+_sort = move(
+    "sort",
+    lambda x, axis, descending: korder.sort(x, axis, descending),
+    lambda x, axis, descending: x,
+    (
+        lambda dy, x, shape, axis, descending: add_along_axis(
+            dy, _places(x, axis, descending), shape, axis
+        ),
+    ),
+    kernel=korder.sort,
+    batch=lambda params, size: params | {"axis": params["axis"] + 1},
+    reference=_in_order,
+    samples=[
+        Case(((2, 5),), {"axis": 1, "descending": False}),
+        Case(((4, 2),), {"axis": 0, "descending": True}),
+    ],
+)
+_argsort = move(
+    "argsort",
+    lambda x, axis, descending, stable: korder.argsort(x, axis, descending, stable),
+    lambda x, axis, descending, stable: Aval(x.shape, np.dtype(np.int64)),
+    kernel=korder.argsort,
+    batch=lambda params, size: params | {"axis": params["axis"] + 1},
+    reference=_order,
+    samples=[
+        Case(((2, 5),), {"axis": 1, "descending": False, "stable": True}),
+        Case(((4, 2),), {"axis": 0, "descending": True, "stable": True}),
+    ],
+)
+
+
+def _places(x: Tensor, axis: int, descending: bool, stable: bool = True) -> Tensor:
+    return apply(_argsort, (x,), {"axis": axis, "descending": descending, "stable": stable})
+
+
+def sort(x: Any, axis: Any = -1, descending: bool = False) -> Tensor:
+    """`x` sorted along `axis`, by default the last; NaN counts as larger than all else.
+
+    Complex numbers go by their real and then their imaginary parts. The gradient goes back to
+    the places that the elements came from. Raises InvalidArgumentError for an axis that `x`
+    does not have.
+    """
+    x = convert(x)
+    place = normalize_axis("sort", axis, x._data.ndim)
+    return apply(_sort, (x,), {"axis": place, "descending": bool(descending)})
+
+
+def argsort(x: Any, axis: Any = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The places (int64) of the elements of `x` in their order along `axis`; see `sort`.
+
+    If `stable`, equal elements stay in the order in which they stand, also if `descending`.
+    """
+    x = convert(x)
+    return _places(x, normalize_axis("argsort", axis, x._data.ndim), bool(descending), bool(stable))
+
+
+class TopK(NamedTuple):
+    """The largest elements, and their places."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def top_k(x: Any, k: Any = 1, dtype: Any = np.int32) -> TopK:
+    """The `k` largest elements along the last axis, largest first, and their places.
+
+    After ``tf.math.top_k``: of equal elements the one that stands first comes first. NaN counts
+    as larger than all else. Raises InvalidArgumentError for scalars and a `k` that is too large.
+    """
+    x, count = convert(x), as_int("top_k", "k", k)
+    size = x._data.shape[-1] if x._data.ndim else -1
+    if not 0 <= count <= size:
+        raise InvalidArgumentError(
+            f"top_k: k is {count}: the last axis of shape {tuple(x.shape)} must have as many"
+        )
+    places = getitem(argsort(x, -1, descending=True), (..., slice(0, count)))
+    values = take_along_axis(x, places, -1)
+    return TopK(values, places if dtype is None else cast(places, as_dtype(dtype)))
+
+
+def _is_one_hot(indices: np.ndarray, depth: int, axis: int, dtype: np.dtype) -> np.ndarray:
+    classes = np.arange(depth).reshape(-1, *(1,) * (indices.ndim - axis))
+    return (np.expand_dims(indices, axis) == classes).astype(dtype)
+
+
+_one_hot = move(
+    "one_hot",
+    lambda indices, depth, axis, dtype: korder.one_hot(indices, depth, axis, dtype),
+    lambda indices, depth, axis, dtype: Aval(
+        (*indices.shape[:axis], depth, *indices.shape[axis:]), dtype
+    ),
+    inputs=("indices",),
+    kernel=korder.one_hot,
+    batch=lambda params, size: params | {"axis": params["axis"] + 1},
+    reference=_is_one_hot,
+    samples=[
+        Case(
+            ((),),
+            {"depth": 3, "axis": 1, "dtype": np.dtype(np.int32)},
+            {0: np.array([[0, 2, 3], [-1, 1, 1]])},
+        ),
+        Case(((),), {"depth": 2, "axis": 0, "dtype": np.dtype(bool)}, {0: np.array(1)}),
+    ],
+)
+
+
+def one_hot(indices: Any, depth: Any, axis: Any = -1, dtype: Any = np.float32) -> Tensor:
+    """Ones at integer `indices` along a new `axis` of size `depth`, and zeros elsewhere.
+
+    After ``tf.one_hot``: an index outside 0 .. depth - 1 gives zeros alone. Raises
+    InvalidArgumentError for indices that are no integers, and for a negative `depth`.
+    """
+    indices, count = convert(indices), as_int("one_hot", "depth", depth)
+    if indices.dtype.kind not in "iu":
+        raise InvalidArgumentError(f"one_hot: indices must be integers, got {indices.dtype}")
+    if count < 0:
+        raise InvalidArgumentError(f"one_hot: depth must not be negative, got {count}")
+    place = normalize_axis("one_hot", axis, indices._data.ndim + 1)
+    params = {"depth": count, "axis": place, "dtype": as_dtype(dtype)}
+    return apply(_one_hot, (indices,), params)

@@ -1,0 +1,334 @@
+"""From the nodes that tensors carry to a sketch: who recorded what, and whose rule serves when."""
+
+from __future__ import annotations
+
+import contextlib
+import dis
+import gc
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from .._core.conversion import is_tensor
+from .._core.levels import Late, Node, Token, find, watched_since
+from .._core.recipes import SameRecipe
+from .._core.recording import part
+from .._core.registry import OPS
+from .._core.tensor import Tensor
+from .._function.tracing import gradient
+from .._function.tracing.recorded import Recorded
+from .._reverse.sweep import NOTED_SWEEPS
+from .._reverse.variable import Variable
+from .._rules.calls import Call, Lifted, _identity_rule
+from .._rules.user_ops import _Use
+from .._tape.tape import GradientTape
+from .._transforms.forward import _no_rule
+from ..module import Module
+from .sketch import Frame, Item
+
+ELEMENTS, DEPTH = 100, 3  # larger and deeper containers are not searched for names
+
+
+def token_of(tape: GradientTape) -> Token | None:
+    """The recording of a tape, also when it has been used."""
+    return tape._token or tape._consumed
+
+
+def nodes_of(record: Any) -> Iterator[Node]:
+    """All nodes of one tensor, one for each group of tapes."""
+    while record is not None:
+        if type(record) is not Late and record.rule is not _no_rule:
+            yield record
+        record = record.next
+
+
+def live_nodes(token: Token) -> list[Node]:
+    """Everything that a tape has recorded and somebody still holds."""
+    return [
+        one
+        for one in gc.get_objects()
+        if type(one) is Node and token in one.group and one.rule is not _no_rule
+    ]
+
+
+class Names:
+    """The user's names for tensors and tapes: in the picture each has the first that is found."""
+
+    def __init__(self, spaces: Iterable[Mapping[str, Any]]):
+        self.of_node: dict[Node, tuple[str, Any]] = {}
+        self.of_token: dict[Token, str] = {}
+        for space in spaces:
+            for name, value in list(space.items()):
+                if not name.startswith("_") and name not in ("In", "Out"):
+                    self._add(name, value)
+
+    def _add(self, name: str, value: Any, depth: int = 0) -> None:
+        if isinstance(value, GradientTape):
+            token = token_of(value)
+            if token is not None:
+                self.of_token.setdefault(token, name)
+            for variable in value.watched_variables():
+                self._add(variable._name, variable)
+        elif isinstance(value, (Tensor, Variable)):
+            for node in nodes_of(value._rec):
+                self.of_node.setdefault(node, (name, value))
+        elif isinstance(value, Module):
+            for path, variable in value.named_variables.items():
+                self._add(f"{name}.{path}", variable)
+        elif isinstance(value, (list, tuple, dict)) and depth < DEPTH and len(value) <= ELEMENTS:
+            for key, one in list(value.items() if isinstance(value, dict) else enumerate(value)):
+                self._add(f"{name}[{key!r}]", one, depth + 1)
+
+
+class Reading:
+    """One walk from the roots back along their operands, for all tapes or only `wanted`."""
+
+    def __init__(self, roots: Iterable[Node], names: Names, wanted: frozenset[Token] = frozenset()):
+        self.names = names
+        self.wanted = wanted
+        self.operands: dict[Node, list[Node]] = {}
+        self.users: dict[Node, set[Token]] = {}  # of what is watched: whose operations use it
+        self.origins: dict[Node, list[Node]] = {}  # of what is watched: how it was computed
+        self._walk(roots)
+        self.nodes = sorted(self.operands, key=lambda node: node.serial)
+        self.began = self._began()
+        self.tokens = sorted(self.began, key=lambda token: self.began[token])
+        self.numbers = {token: number for number, token in enumerate(self.tokens)}
+        self.items = {node: self._item(node) for node in self.nodes}
+        self._link()
+        self.frames = self._frames()
+        self._orders()
+        self._serves()
+
+    # Walking ---------------------------------------------------------------------------------
+
+    def _walk(self, roots: Iterable[Node]) -> None:
+        pending = [_whole(node) for node in roots]
+        while pending:
+            node = pending.pop()
+            if node not in self.operands:
+                self.operands[node] = found = list(self._sources(node))
+                pending += found
+            if not pending:  # what was met as a leaf first, and later as something computed
+                for leaf, found in self.origins.items():
+                    if self.operands[leaf] != found:
+                        self.operands[leaf] = found
+                        pending += found
+
+    def _sources(self, node: Node) -> Iterator[Node]:
+        """The nodes of the operands, as the sweeps of the node's tapes find them."""
+        if node.rule is None:  # what is watched was computed, too, on tapes around
+            yield from self.origins.get(node, ())
+            return
+        group = node.group & self.wanted if self.wanted else node.group
+        seen = set()
+        for operand in node.inputs:
+            found: dict[Node, None] = {}
+            for token in sorted(group, key=id):
+                source = find(operand, token)
+                if source is None or source.rule is _no_rule:
+                    continue
+                if source.rule is None and watched_since(source, token) > node.serial:
+                    continue
+                if source.rule is None:
+                    self.users.setdefault(source, set()).add(token)
+                found[_whole(source)] = None
+            leaves = [one for one in found if one.rule is None]
+            if leaves and len(found) > len(leaves):
+                self.origins[leaves[0]] = [one for one in found if one.rule is not None]
+                found = dict.fromkeys(leaves[:1])
+            for source in found:
+                if source not in seen:
+                    seen.add(source)
+                    yield source
+
+    def _began(self) -> dict[Token, int]:
+        """The tapes of the picture, and since when they watch."""
+        began: dict[Token, int] = {}
+        for node in self.nodes:
+            for token in self._group(node):
+                since = watched_since(node, token) if node.rule is None else node.serial
+                began[token] = min(since, began.get(token, since))
+        return began
+
+    def _group(self, node: Node) -> frozenset[Token]:
+        """The tapes that count: for what is watched, those that recorded something from it."""
+        group = node.group & self.wanted if self.wanted else node.group
+        if node.rule is None:
+            alive = frozenset([token for token in group if token.alive])
+            group = frozenset(self.users.get(node, alive or group))
+        return group
+
+    # Items -----------------------------------------------------------------------------------
+
+    def _item(self, node: Node) -> Item:
+        kind, operation = ("watched", "") if node in self.origins else _made_by(node)
+        several = type(node.shape) is list
+        shape, dtype = node.shape[0] if several else (node.shape, node.dtype)
+        name, value = self.names.of_node.get(node, ("", None))
+        text = ""
+        if type(value) is Tensor and type(value._data) is np.ndarray and not value._data.shape:
+            text = f"{value._data[()]:.6g}"
+        item = Item(kind, operation, tuple(shape), str(dtype), node.serial, name=name, value=text)
+        if several:
+            item.name = ", ".join(self._part_names(node))
+        group = self._group(node).union(*map(self._group, self.origins.get(node, ())))
+        item.tapes = frozenset([self.numbers[token] for token in group])
+        return item
+
+    def _part_names(self, whole: Node) -> list[str]:
+        return [
+            name
+            for node, (name, _) in self.names.of_node.items()
+            if node.rule is part and node.inputs[0] is whole
+        ]
+
+    def _link(self) -> None:
+        for node, item in self.items.items():
+            item.operands = [self.items[source] for source in self.operands[node]]
+            if item.kind == "custom":
+                item.captured = list(self._captured(node, item))
+
+    def _captured(self, node: Node, item: Item) -> Iterator[Item]:
+        """What the decorated function itself uses besides its arguments, and a tape recorded."""
+        if type(node.saved) is not Call:
+            return
+        for tensor in _used_around(node.saved.definition.function):
+            for token in node.group:
+                source = find(tensor._rec, token)
+                known = None if source is None else self.items.get(_whole(source))
+                if known is not None and known not in item.operands and known is not item:
+                    yield known
+
+    # Orders ----------------------------------------------------------------------------------
+
+    def _sweeps(self) -> list[tuple[int, int, int, int]] | None:
+        """(begin, end, latest target, tape) of each; None if not all are known any more.
+
+        Those of a tape that stood inside a rule are left out: they are part of this rule.
+        """
+        found = []
+        for token, number in self.numbers.items():
+            noted = getattr(token, "sweeps", ())
+            if len(noted) == NOTED_SWEEPS and self._misses(number, noted):
+                return None
+            found += [(began, ended, target, number) for target, began, ended in noted]
+        found.sort()
+        kept: list[tuple[int, int, int, int]] = []
+        for sweep in found:
+            since = self.began[self.tokens[sweep[3]]]
+            if not any(other[0] < since and sweep[1] < other[1] for other in kept):
+                kept.append(sweep)
+        return kept
+
+    def _misses(self, number: int, noted: Sequence[tuple[int, int, int]]) -> bool:
+        """Whether an item may come from a sweep of a tape that is noted no more."""
+        since, first = self.began[self.tokens[number]], noted[0][1]
+        records_itself = any(
+            number in item.tapes and began < item.serial < ended
+            for item in self.items.values()
+            for _, began, ended in noted
+        )
+        return records_itself or any(
+            since < item.serial < first and number not in item.tapes for item in self.items.values()
+        )
+
+    def _orders(self) -> None:
+        """How deep each tape's gradient is: one more than the deepest sweep that it recorded."""
+        sweeps = self._sweeps()
+        if sweeps is None:
+            return
+        items = list(self.items.values())
+        serials = [item.serial for item in items]
+        deepest = {number: [(0, 0)] for number in self.numbers.values()}  # (serial, order)
+        for item in items:
+            item.order = 0
+        for began, ended, target, tape in sweeps:
+            order = 1 + max(known for serial, known in deepest[tape] if serial <= target)
+            for item in items[bisect_left(serials, began) : bisect_left(serials, ended)]:
+                item.order = order
+                for number in item.tapes:
+                    if deepest[number][-1][1] < order:
+                        deepest[number].append((item.serial, order))
+                    recorders = self.frames[tape].recorders
+                    if number != tape and self.frames[number] not in recorders:
+                        recorders.append(self.frames[number])
+        for number, frame in enumerate(self.frames):
+            frame.order = deepest[number][-1][1] + 1
+
+    def _frames(self) -> list[Frame]:
+        found: list[list[Item]] = [[] for _ in self.tokens]
+        for item in self.items.values():
+            for number in item.tapes:
+                found[number].append(item)
+        return [
+            Frame("tape", self._name(token), frozenset(items))
+            for token, items in zip(self.tokens, found, strict=True)
+        ]
+
+    def _name(self, token: Token) -> str:
+        name = self.names.of_token.get(token)
+        if name is None:
+            return "graph" if token.everything else "a tape"
+        return name if "tape" in name.lower() else f"tape {name}"
+
+    def _serves(self) -> None:
+        for item in self.items.values():
+            if item.kind == "custom":
+                frames = [self.frames[number] for number in sorted(item.tapes)]
+                item.serves = [(frame.name, frame.order) for frame in frames]
+
+
+def _whole(node: Node) -> Node:
+    """The operation behind one of several outputs."""
+    if node.rule is part and node.inputs:
+        whole: Any = node.inputs[0]
+        return whole
+    return node
+
+
+def _made_by(node: Node) -> tuple[str, str]:
+    """The kind of an item, and the name of the operation."""
+    rule, saved = node.rule, node.saved
+    if rule is None:
+        alive = any(token.alive for token in node.group)
+        return ("watched", "") if alive or not node.group else ("finished", "")
+    if rule is _identity_rule:
+        return "bypassed", saved
+    if isinstance(saved, (Call, Lifted)):
+        compiled = type(saved) is Lifted and saved.pull.__module__ == gradient.__name__
+        return "operation" if compiled else "custom", saved.definition.name
+    if isinstance(saved, _Use):
+        return "operation", saved.name
+    if type(saved) is tuple and saved and isinstance(saved[0], Recorded):
+        return "operation", saved[0].gradient.definition.name
+    place = getattr(getattr(rule, "__code__", None), "co_filename", "")
+    if place.startswith("<rule of "):
+        return "operation", place[len("<rule of ") : -1].removeprefix("scalar_")
+    for name, record in OPS.items():
+        if isinstance(record.recipes, SameRecipe) and record.recipes.recipe.rule is rule:
+            return "operation", name
+    return "operation", getattr(rule, "__name__", type(rule).__name__).strip("_")
+
+
+def _used_around(function: Any) -> Iterator[Any]:
+    """The tensors that a function's own code takes from around it, not those of its rule."""
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, CodeType):
+        return
+    used = {"LOAD_DEREF": set(), "LOAD_GLOBAL": set()}
+    for one in dis.get_instructions(code):
+        if one.opname in used:
+            used[one.opname].add(one.argval)
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        if name in used["LOAD_DEREF"]:
+            with contextlib.suppress(ValueError):  # a cell that nothing was assigned to yet
+                if is_tensor(cell.cell_contents):
+                    yield cell.cell_contents
+    for name in sorted(used["LOAD_GLOBAL"]):
+        value = function.__globals__.get(name)
+        if is_tensor(value):
+            yield value

@@ -1,0 +1,111 @@
+"""The arguments of a gradient: targets, sources, upstream gradients, checked alike everywhere."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from .. import nest
+from .._core.conversion import FLOAT32, convert, is_differentiable, is_tensor
+from .._ops.creation import zeros_like
+from ..errors import InvalidArgumentError, TapeWarning, warn
+
+
+class UnconnectedGradients(enum.Enum):
+    """What the gradient is where no path leads from the target to a source."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+def flat_targets(target: Any) -> list:
+    if target is None:
+        raise TypeError(
+            "Argument `target` should be a list or nested structure of Tensors, Variables or "
+            "CompositeTensors to be differentiated, but received None."
+        )
+    flat = nest.flatten(target)
+    for one in flat:
+        if not is_tensor(one):
+            _refuse("target", one, "; did the function leave the library?")
+    return flat
+
+
+def check_source(source: Any) -> None:
+    if not is_tensor(source):
+        _refuse("source", source, "; wrap it in constant() and watch it before it is used")
+    if not is_differentiable(source._data.dtype):
+        warn(
+            "The dtype of the source tensor must be floating (e.g. float32) when calling "
+            f"GradientTape.gradient, got {source.dtype}: its gradient is None",
+            TapeWarning,
+        )
+
+
+def _refuse(role: str, value: Any, remedy: str) -> NoReturn:
+    kind = type(value)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    words = ""
+    if value is None:
+        name = "None"
+        words = "Cannot convert the argument `type_value`: None to a TensorFlow DType. "
+    raise TypeError(
+        f"{words}{role} must be a Tensor or Variable, got {name}: {role} is {name}, not a "
+        f"Tensor{remedy}"
+    )
+
+
+def check_upstream(output_gradients: Any, targets: list) -> list:
+    """One upstream gradient per target, checked."""
+    flat = nest.flatten(output_gradients)
+    if len(flat) != len(targets):
+        raise ValueError(
+            f"{_count(len(targets), 'target')}, {_count(len(flat), 'output gradient')}: "
+            "output_gradients needs one entry for each target (wrap the values for one target "
+            "in constant())"
+        )
+    checked = []
+    for i, (gradient, target) in enumerate(zip(flat, targets, strict=True)):
+        if gradient is None:
+            raise ValueError(
+                f"output_gradients[{i}]: Attempt to convert a value (None) with an unsupported "
+                "type to a Tensor; pass ones_like(target) for the default"
+            )
+        dtype = target.dtype if is_differentiable(target.dtype) else FLOAT32
+        tensor = convert(gradient, dtype)
+        if tensor.shape not in (target.shape, ()):
+            raise InvalidArgumentError(
+                f"output_gradients[{i}] has shape {tuple(tensor.shape)}, target has shape "
+                f"{tuple(target.shape)}"
+            )
+        if tensor.dtype.kind == "c" != target.dtype.kind:
+            raise TypeError(
+                f"output_gradients[{i}] is {tensor.dtype}, but its target is {target.dtype}: pass "
+                "its real part"
+            )
+        checked.append(tensor)
+    return checked
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + "s" * (number != 1)
+
+
+def fill_zeros(sources: Sequence, results: Sequence) -> list:
+    """`results` with zeros, of the sources' shapes and dtypes, in place of None."""
+    return [
+        zeros_like(source) if result is None else result
+        for source, result in zip(sources, results, strict=True)
+    ]
+
+
+def wants_zeros(choice: Any) -> bool:
+    if choice is UnconnectedGradients.NONE:
+        return False
+    try:
+        return UnconnectedGradients(choice) is UnconnectedGradients.ZERO
+    except ValueError:
+        raise ValueError(
+            f"Unknown value for unconnected_gradients: {choice!r}: use 'none' or 'zero'"
+        ) from None

@@ -1,0 +1,314 @@
+"""The reverse sweep: from targets back to sources, along the nodes of one tape.
+
+Rules call operations, and these go through the door like any others, so a sweep is recorded
+by every tape that is active while it runs: that is all there is to higher orders.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from heapq import heappop, heappush
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from .._core.conversion import is_differentiable
+from .._core.levels import (
+    Late,
+    Node,
+    Token,
+    find,
+    is_alive,
+    late_for,
+    late_tokens,
+    next_serial,
+    state,
+    watched_since,
+)
+from .._core.recording import part
+from .._core.tensor import Tensor
+from .._ops.creation import ones_like, zeros
+from .._ops.elementwise import add
+from .._ops.reductions import reduce_sum
+from .._ops.shape import cast, repeat, reshape
+from ..errors import TapeWarning, warn
+
+new = object.__new__
+NOTED_SWEEPS = 64  # of one tape, the latest
+
+
+def differentiate(
+    token: Token,
+    targets: list,
+    upstream: Sequence | None,
+    sources: list,
+    stopped: Sequence = (),
+) -> tuple:
+    """The gradient by each source (None where unconnected), and the nodes visited."""
+    seeds, unrecorded, nodes = [], [], []
+    for i, target in enumerate(targets):
+        node = target._rec
+        if node is not None and token not in node.group:
+            node = find(node, token)
+        gradient = None if upstream is None else upstream[i]
+        if node is not None:
+            seeds.append((node, _seed(target, gradient)))
+        elif is_differentiable(target._data.dtype):
+            unrecorded.append((target, gradient))
+    for source in sources:
+        node = source._rec
+        if node is not None and token not in node.group:
+            node = find(node, token)
+        nodes.append(node)
+    constants = {find(one._rec, token) for one in stopped} if stopped else ()
+    wanted = nodes if len(nodes) == 1 else set(nodes)
+    totals, visited = _sweep(token, seeds, wanted, constants)
+    results = list(map(totals.get, nodes))
+    for target, gradient in unrecorded:
+        _add_directly(token, target, gradient, sources, results)
+    return results, visited
+
+
+def _add_directly(token: Token, target: Any, gradient: Any, sources: list, results: list) -> None:
+    """A target that was not recorded depends on itself alone: on a source that it is."""
+    places = [i for i, source in enumerate(sources) if source is target]
+    for i in places:
+        known, seed = results[i], _seed(target, gradient)
+        results[i] = seed if known is None else add(known, seed)
+    _refuse_example(target, token)
+    if not places and _is_late(target._rec, token):
+        warn(
+            "target was computed after the tape closed (or in a thread where it does not "
+            "record), so it has no gradient: compute it inside the tape's context",
+            TapeWarning,
+        )
+
+
+def _refuse_example(target: Any, token: Token) -> None:
+    """A tape around a batch has recorded what was done with the whole of it."""
+    inner = getattr(target, "physical", None)
+    while inner is not None:
+        if find(inner._rec, token) is not None:
+            raise TypeError(
+                "the gradient of an example, inside vmap, was asked of a tape outside of it, which "
+                "knows only the whole batch: enter the tape inside the function that vmap runs, "
+                "or ask for the gradient of what vmap returns"
+            )
+        inner = getattr(inner, "physical", None)
+
+
+def _is_late(record: Any, token: Token) -> bool:
+    """Whether a tensor without a node for `token` was computed from one that has one."""
+    pending, seen = [record], set()
+    while pending:
+        one = pending.pop()
+        while one is not None and one not in seen:
+            seen.add(one)
+            if type(one) is Late:
+                if token in one.late:
+                    return True
+            elif token in one.group:
+                return True
+            else:
+                pending += one.inputs
+            one = one.next
+    return False
+
+
+_ones: dict[np.dtype, np.ndarray] = {}
+
+
+def _seed(target: Any, gradient: Any) -> Tensor:
+    if gradient is None:
+        data = target._data
+        if data.shape:
+            return ones_like(target)
+        one = _ones.get(data.dtype)
+        if one is None:
+            one = _ones[data.dtype] = np.ones((), data.dtype)
+            one.flags.writeable = False
+        seed = new(Tensor)
+        seed._data = one
+        seed._rec = None
+        return seed
+    if gradient.dtype != target.dtype:
+        gradient = cast(gradient, target.dtype)
+    shape = target._data.shape
+    return repeat(gradient, shape) if gradient._data.shape != shape else gradient
+
+
+def sweep(
+    token: Token,
+    seeds: Iterable[tuple[Node, Tensor]],
+    wanted: Collection[Node | None],
+    stopped: Collection[Node | None] = (),
+    run: Callable[[Node, Any], Iterable] | None = None,
+) -> tuple[dict[Any, Any], list[Node]]:
+    """Gradients of the seeded nodes by the `wanted` ones; and all nodes that were visited.
+
+    Nodes are taken in the order of their serial numbers, latest first, so each has received
+    all of its upstream gradient when its rule runs, through `run` if that is given. `stopped`
+    nodes are taken as constants. Un-broadcasting, casting and adding up happen here and nowhere
+    else.
+    """
+    totals: dict[Any, Any] = {}
+    visited: list[Node] = []
+    owned: set[Node] | None = None
+    began = 0
+    if state.frame is None:
+        owned = set()
+    else:
+        began = next_serial()
+    latest: Any = None  # of the nodes whose rules are to run, the one with the highest serial
+    heap: list[tuple[int, Any]] = []  # the others
+    pending: Iterable[tuple[Any, Any]] = seeds
+    consumer: float = inf  # the serial number of the node whose operands are pending
+    while True:
+        for node, gradient in pending:
+            if node is None or gradient is None:
+                continue
+            if token not in node.group:
+                node = find(node, token)
+                if node is None:
+                    continue
+            ready = node.rule is not None
+            # a leaf counts for what was computed since it was watched
+            if not ready and (watched_since(node, token) if node.saved else node.serial) > consumer:
+                continue
+            data = gradient._data
+            if data.shape != node.shape:
+                gradient = fit_shape(gradient, node.shape)
+            if data.dtype is not node.dtype and data.dtype != node.dtype:
+                gradient = cast(gradient, node.dtype)
+            total = totals.get(node)
+            if total is not None:
+                totals[node] = _add_up(node, total, gradient, owned)
+                continue
+            totals[node] = gradient
+            if ready:
+                latest = _latest(latest, node, heap) if latest is not None else node
+        if latest is None:
+            if began and visited:
+                _note(token, visited[0].serial, began)
+            return totals, visited
+        node = latest
+        latest = heappop(heap)[1] if heap else None
+        dy = totals[node] if node in wanted else totals.pop(node)
+        if node in stopped:
+            pending = ()
+            continue
+        visited.append(node)
+        consumer = node.serial
+        if node.rule is part:
+            whole: Any = node.inputs[0]
+            if _is_first_part(node, whole, dy, totals):
+                latest = _latest(latest, whole, heap) if latest is not None else whole
+            pending = ()
+        else:
+            if type(dy) is list:
+                dy = _without_gaps(node, dy)
+            found = node.rule(node, dy) if run is None else run(node, dy)
+            inputs = node.inputs
+            if len(inputs) == 1 and type(found) is tuple and len(found) == 1:
+                pending = ((inputs[0], found[0]),)  # quicker than zip, and the commonest
+            else:
+                pending = zip(inputs, found, strict=True)
+
+
+_sweep = sweep
+
+
+def track() -> None:
+    """From here on tokens know that they are being swept, and rules can be watched.
+
+    Called by whatever wants to know of it, so that it costs other programs nothing.
+    """
+    global _sweep
+    _sweep = _tracked
+
+
+def _tracked(token: Token, seeds: Iterable, wanted: Collection, stopped: Collection) -> tuple:
+    before, token.sweep = token.sweep, next_serial()
+    try:
+        return sweep(token, seeds, wanted, stopped, state.run_rule)
+    finally:
+        token.sweep = before
+
+
+def _note(token: Token, target: int, began: int) -> None:
+    """Remember when a sweep that others may record took place: pictures tell orders from it."""
+    sweeps = getattr(token, "sweeps", None)
+    if sweeps is None:
+        sweeps = token.sweeps = deque(maxlen=NOTED_SWEEPS)
+    sweeps.append((target, began, next_serial()))
+
+
+def _latest(one: Node, other: Node, heap: list[tuple[int, Any]]) -> Node:
+    """The later of two nodes; the other goes to the heap."""
+    if one.serial < other.serial:
+        one, other = other, one
+    heappush(heap, (-other.serial, other))
+    return one
+
+
+def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node] | None) -> Tensor:
+    """The sum; in place once the total lives in a buffer of the sweep's own (`owned`)."""
+    if owned is None or not total._data.ndim:
+        return add(total, gradient)
+    if node in owned:
+        add.primitive.run(total._data, gradient._data, out=total._data)
+        return total
+    owned.add(node)
+    return add(total, gradient)
+
+
+def _is_first_part(node: Node, whole: Any, dy: Tensor, totals: dict) -> bool:
+    """Hand the gradient of one of several outputs to the node that made them all; whether it is
+    the first that this one receives.
+    """
+    parts = totals.get(whole)
+    first = parts is None
+    if first:
+        parts = totals[whole] = [None] * len(whole.shape)
+    known = parts[node.saved]  # there may be several parts for one output: see user_ops
+    parts[node.saved] = dy if known is None else add(known, dy)
+    return first
+
+
+def _without_gaps(node: Node, parts: list) -> list:
+    """Zeros for the outputs that nothing depends on."""
+    return [
+        zeros(*aval) if part is None else part for part, aval in zip(parts, node.shape, strict=True)
+    ]
+
+
+def fit_shape(gradient: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Undo broadcasting: sum over the axes that were repeated (or repeat what was summed)."""
+    found = gradient._data.shape
+    extra = len(found) - len(shape)
+    if extra < 0 or any(size != 1 == found[i + extra] for i, size in enumerate(shape)):
+        return repeat(gradient, shape)
+    axes = [*range(extra)]
+    axes += [i + extra for i, size in enumerate(shape) if size == 1 != found[i + extra]]
+    total = reduce_sum(gradient, axes) if axes else gradient
+    return reshape(total, shape) if total._data.shape != shape else total
+
+
+def release(visited: list[Node]) -> None:
+    """Free what the nodes of a finished tape hold, unless other tapes may ask, too."""
+    group = None
+    finished = False
+    for node in reversed(visited):
+        if node.group is not group:
+            group = node.group
+            finished = len(group) == 1 or not is_alive(group)
+        if finished:
+            for operand in node.inputs:
+                if operand is None or (operand.group is group and operand.next is None):
+                    continue
+                if node.next is None or type(node.next) is Late:
+                    # tapes other than these know the operand, and may ask
+                    node.next = late_for(late_tokens(node.next) | late_tokens(operand))
+            node.inputs, node.rule, node.saved = (), None, None

@@ -1,0 +1,294 @@
+"""Variable: a value that can be assigned, and the door through which it is read."""
+
+from __future__ import annotations
+
+import itertools
+from math import prod
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy import ndarray
+from tinygrad_cg_kernels.runtime.locks import ForkLock
+
+from .._core.conversion import Weak, as_dtype, check_dtype, check_range, convert, to_array
+from .._core.levels import state
+from .._core.tensor import ArrayLike, Tensor
+from .._ops.elementwise import add, subtract, where
+from .._ops.indexing import gather, getitem
+from .._ops.shape import identity, reshape
+
+_next_serial = itertools.count().__next__
+assigning = ForkLock()  # read, change and write are one step for other threads
+
+
+class Variable(ArrayLike):
+    """A value that programs read, differentiate by, and assign to.
+
+    Parameters
+    ----------
+    initial_value:
+        A number, nested list, array or tensor (copied), or a function that returns one.
+    trainable:
+        Whether tapes watch it by themselves (if its dtype has gradients).
+    name:
+        Shown in messages as ``'name:0'``.
+    dtype, shape:
+        What the value is converted to.
+
+    Reading it in an operation gives its value at that time as a tensor; later assignments do
+    not change what was computed. Assigning is not differentiated.
+    """
+
+    __slots__ = ("__weakref__", "_data", "_name", "_rec", "_serial", "_trainable", "resource")
+
+    def __init__(
+        self,
+        initial_value: Any = None,
+        trainable: bool | None = None,
+        validate_shape: bool = True,
+        caching_device: Any = None,
+        name: str | None = None,
+        variable_def: Any = None,
+        dtype: Any = None,
+        import_scope: Any = None,
+        constraint: Any = None,
+        synchronization: Any = None,
+        aggregation: Any = None,
+        shape: Any = None,
+    ):
+        if callable(initial_value) and not isinstance(initial_value, ArrayLike):
+            initial_value = initial_value()
+        if initial_value is None:
+            raise ValueError("Variable: `initial_value` must be given")
+        wanted = None if dtype is None else as_dtype(dtype)
+        if isinstance(initial_value, (ArrayLike, list, tuple)):
+            data = np.array(convert(initial_value, wanted)._values())
+            data = data if wanted is None else data.astype(wanted)
+        else:
+            data = to_array(initial_value, wanted)
+        if shape is not None and tuple(shape) != data.shape:
+            raise ValueError(
+                f"Variable: the initial value has shape {data.shape}, not {tuple(shape)}"
+            )
+        self._data = data
+        self._rec = None
+        self._serial = _next_serial()
+        self._name = "Variable" if name is None else name
+        self._trainable = True if trainable is None else trainable
+        self.resource = True  # see compat.v1.variable_scope(use_resource=...)
+        for listener in state.listeners:
+            listener.variable_created(self)
+
+    @property
+    def name(self) -> str:
+        return f"{self._name}:0"
+
+    @property
+    def trainable(self) -> bool:
+        return self._trainable
+
+    # Reading ---------------------------------------------------------------------------------
+
+    def _read(self) -> Tensor:
+        """The value as a tensor. Whoever listens is told first: tapes start watching here."""
+        data = self._present()
+        return Tensor(data, self._rec) if type(data) is ndarray else data._with_record(self._rec)
+
+    def _present(self) -> Any:
+        """The value in this thread; everything that reads the Variable comes here.
+
+        An array; a tensor without values where a function is being traced.
+        """
+        here = state
+        for listener in here.listeners:
+            listener.variable_read(self)
+        return here.overrides.get(id(self), self._data) if here.overrides else self._data
+
+    def _values(self) -> np.ndarray:
+        super()._values()
+        data = self._present()
+        return data if type(data) is ndarray else data._values()
+
+    def _held(self) -> Any:
+        super()._values()
+        return self._present()
+
+    def value(self) -> Tensor:
+        """The present value, as a tensor of its own."""
+        return identity(self._read())
+
+    read_value = _read_apart = value
+
+    # Assigning -------------------------------------------------------------------------------
+
+    def assign(
+        self, value: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
+    ) -> Variable:
+        """Replace the value; returns the Variable. Shape and dtype stay."""
+        return self._assign(self._fit(value))
+
+    def assign_add(
+        self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
+    ) -> Variable:
+        """Add `delta` to the value; returns the Variable."""
+        with assigning:
+            return self._assign(_combined(add, self._present(), self._fit(delta)))
+
+    def assign_sub(
+        self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
+    ) -> Variable:
+        """Subtract `delta` from the value; returns the Variable."""
+        with assigning:
+            return self._assign(_combined(subtract, self._present(), self._fit(delta)))
+
+    def _assign(self, data: Any) -> Variable:
+        for listener in state.listeners:
+            listener.variable_assigned(self)
+        if id(self) in state.overrides:  # a function that runs again: see recompute_grad
+            state.overrides[id(self)] = data if type(data) is ndarray else data._held()
+        else:
+            self._data = data  # a new array each time: what was read before stays as it was
+        return self
+
+    def _fit(self, value: Any, shape: tuple[int, ...] | None = None) -> Any:
+        """`value` as an array of this Variable's dtype and of `shape` (by default its own)."""
+        wanted = self._data.shape if shape is None else shape
+        if isinstance(value, Weak):
+            value = value.strong(self._data.dtype)
+        data: Any
+        if isinstance(value, ArrayLike):
+            data = value._held()
+            if data.dtype != self._data.dtype:
+                raise ValueError(
+                    f"Cannot assign to variable {self.name!r} of dtype {self.dtype}: the tensor "
+                    f"has dtype {data.dtype}; use cast(tensor, variable.dtype)"
+                )
+        else:
+            data = self._cast(to_array(value))
+        if data.shape != wanted:
+            raise ValueError(
+                f"Cannot assign value to variable ' {self.name}': Shape mismatch. The variable "
+                f"shape {tuple(wanted)}, and the assigned value shape {data.shape} are "
+                "incompatible."
+            )
+        return np.array(data) if type(data) is ndarray else data
+
+    def _cast(self, data: np.ndarray) -> np.ndarray:
+        """Numbers and arrays are cast where that is safe: to the same kind, or a wider one."""
+        wanted = self._data.dtype
+        check_dtype(data.dtype, "assign")
+        if data.dtype.kind in "iu" and wanted.kind in "iu":
+            check_range(data, wanted)
+        elif not np.can_cast(data.dtype, wanted, "same_kind"):
+            raise ValueError(
+                f"Cannot assign a value of dtype {data.dtype} to variable {self.name!r} of "
+                f"dtype {self.dtype}: it would lose information"
+            )
+        with np.errstate(all="ignore"):
+            return data.astype(wanted)
+
+    def _refuse_in_place(self, other: Any) -> NoReturn:
+        raise RuntimeError(
+            "Variable += value not supported. Use `variable.assign_add(value)` to modify the "
+            "variable value and `variable = variable + value` to get a new Tensor object. (The "
+            "same holds for -=, *= and the others.)"
+        )
+
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = _refuse_in_place
+
+    def __getitem__(self, key: Any) -> Tensor:
+        whole = self._read()
+        part = getitem(whole, key)
+        if type(part) is not type(whole):  # inside vmap, at an index for each example
+            return part
+        return VariableSlice(part, self, key)
+
+    def __repr__(self) -> str:
+        return (
+            f"<tg.Variable {self.name!r} shape={self.shape} dtype={self.dtype}, "
+            f"numpy={self._text()}>"
+        )
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        raise TypeError(
+            "'Variable' object does not support item assignment: use variable[index].assign(value)"
+        )
+
+    def __deepcopy__(self, memo: dict) -> Variable:
+        return _restore(np.array(self._data), self._trainable, self._name, self.resource)
+
+    def __reduce__(self) -> tuple:
+        return _restore, (np.array(self._data), self._trainable, self._name, self.resource)
+
+
+class VariableSlice(Tensor):
+    """Part of a Variable: a tensor with its present value, which can also be assigned."""
+
+    __slots__ = ("_key", "_variable", "part")
+
+    def __init__(self, part: Tensor, variable: Variable, key: Any):
+        super().__init__(part._data, part._rec)
+        self.part = part
+        self._variable = variable
+        self._key = key
+
+    def _with_record(self, record: Any) -> Tensor:
+        return self.part._with_record(record)
+
+    def _values(self) -> ndarray:
+        return self.part._values()
+
+    def _held(self) -> Any:
+        return self.part._held()
+
+    def assign(self, value: Any) -> Variable:
+        """Replace this part of the Variable; returns the whole Variable."""
+        return self._put(None, value)
+
+    def assign_add(self, delta: Any) -> Variable:
+        """Add to this part of the Variable; returns the whole Variable."""
+        return self._put(add, delta)
+
+    def assign_sub(self, delta: Any) -> Variable:
+        """Subtract from this part of the Variable; returns the whole Variable."""
+        return self._put(subtract, delta)
+
+    def _put(self, change: Any, value: Any) -> Variable:
+        variable = self._variable
+        new = variable._fit(value, self._data.shape)
+        with assigning:
+            present = variable._present()
+            if type(present) is not ndarray or type(new) is not ndarray:
+                if change is not None:
+                    new = change(getitem(_tensor(present), self._key), _tensor(new))
+                return variable._assign(_with_part(_tensor(present), self._key, _tensor(new)))
+            data = np.array(present)
+            if change is not None:
+                new = change.primitive.run(np.asarray(data[self._key]), new)
+            data[self._key] = new
+            return variable._assign(data)
+
+
+def _tensor(data: Any) -> Tensor:
+    return Tensor(data) if type(data) is ndarray else data
+
+
+def _combined(change: Any, present: Any, delta: Any) -> Any:
+    """The new value of a Variable: an array, or a tensor where a function is being traced."""
+    if type(present) is ndarray and type(delta) is ndarray:
+        return change.primitive.run(present, delta)
+    return change(_tensor(present), _tensor(delta))
+
+
+def _with_part(whole: Tensor, key: Any, part: Tensor) -> Tensor:
+    """`whole` with `part` in the place that `key` names; where it names one twice, the last."""
+    places = np.full(whole._data.shape, -1, np.int64)
+    places[key] = np.arange(prod(part._data.shape)).reshape(part._data.shape)
+    taken = gather(reshape(part, (-1,)), Tensor(np.maximum(places, 0))) if part.size else whole
+    return where(Tensor(places >= 0), taken, whole)
+
+
+def _restore(data: np.ndarray, trainable: bool, name: str, resource: bool) -> Variable:
+    variable = Variable(data, trainable, name=name)
+    variable.resource = resource
+    return variable

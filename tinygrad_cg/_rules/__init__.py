@@ -1,0 +1,1 @@
+"""Custom gradients: their definitions, calls, and what their rules return."""

@@ -1,0 +1,195 @@
+"""Calls of custom gradients: the rule in place of the operations that computed the outputs.
+
+The inner operations of a call are carried out, and recorded, like any others. Then each level
+of the stack gets the outputs anew: a tape with the call for their producer, if it watches an
+input of it (on any other tape the inner operations stand), a transformation in its own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from .._core.levels import NOTHING, Frame, Node, Token, find, late_for, late_tokens, narrow, state
+from .._core.recording import hang_parts, operands
+from .._core.tensor import Tensor
+from .._reverse.variable import Variable
+from .definition import Definition, Rule
+from .returned import gradients_of_inputs, gradients_of_variables
+
+new = object.__new__
+
+
+class Call(NamedTuple):
+    """One call of a decorated function: what its node saves."""
+
+    rule: Rule
+    definition: Definition
+    grad_fn: Callable[..., Any]
+    count: int  # of inputs: as many gradients must the rule return
+    paths: list[tuple] | None  # where each input stood in the call; None: one per argument
+    values: Sequence | None  # the inputs, if the rule wants them too
+    variables: list[Variable] | None
+
+    def pull(self, dys: Sequence[Any], targets: Sequence) -> list:
+        """The gradient of each input, then of each Variable, from those of the outputs.
+
+        `targets` have the inputs' and the Variables' shapes and dtypes, which the gradients get.
+        """
+        rules = state.rules
+        rules.append(self.definition)
+        try:
+            returned = self.rule.run(self, dys)
+        finally:
+            rules.pop()
+        if self.variables is None:
+            return gradients_of_inputs(self, returned, targets)
+        returned, others = gradients_of_variables(self, returned)
+        return gradients_of_inputs(self, returned, targets[: self.count]) + others
+
+
+class Lifted:
+    """A call as the levels below a transformation see it: `pull` takes and gives their tensors.
+
+    A target that nobody asks for is None for it. Where the output is the input, ``along`` maps
+    the input's tangent, of an accumulator with some token, to that of the output.
+    """
+
+    def __init__(
+        self,
+        definition: Definition,
+        pull: Callable[[Sequence, Sequence], list],
+        along: Callable[[Any, Token], Any] | None = None,
+    ):
+        self.definition = definition
+        self.pull = pull
+        self.along = along
+
+
+def one_output(frame: Frame, call: Call, inputs: Sequence[Tensor], y: Tensor) -> Tensor:
+    """`settle` for the commonest call: tensors only, one output, no transformation."""
+    group: Any = frame.alone
+    first = inputs[0]._rec if len(inputs) == 1 else None
+    if first is not None and first.group is group and first.next is None and not frame.natural:
+        nodes, mask = (first,), 1
+    else:
+        group, nodes, mask = _ruled(frame, inputs)
+    record = y._rec
+    result = new(Tensor)
+    result._data = y._data
+    result._rec = None
+    if record is not None and (record.group is not group or record.next is not None):
+        _keep_producer(frame, call, group, record, result)
+    data = y._data
+    if mask and data.dtype.kind in "fc":
+        following = result._rec
+        result._rec = Node(group, nodes, _custom_rule, call, data.shape, data.dtype, following)
+    return result
+
+
+def settle(
+    frame: Frame | None, call: Call | Lifted, inputs: Sequence, outputs: Sequence[Tensor]
+) -> list[Tensor]:
+    """The outputs anew, as `frame` and the levels below it are to see them.
+
+    `inputs` are those of the call and then the values of its Variables; None for a number.
+    """
+    if frame is None:
+        return list(map(copy, outputs))
+    if frame.level is None:
+        results = [output._with_record(None) for output in outputs]
+    else:
+        top, state.frame = state.frame, frame.lower
+        try:
+            results = frame.level.custom_call(call, inputs, outputs)
+        finally:
+            state.frame = top
+    group, found, mask = _ruled(frame, [tensor for tensor in inputs if tensor is not None])
+    for result, output in zip(results, outputs, strict=True):
+        record = output._rec
+        if record is not None and (record.group is not group or record.next is not None):
+            _keep_producer(frame, call, group, record, result)
+    if mask:
+        remaining = iter(found)
+        nodes = tuple([None if tensor is None else next(remaining) for tensor in inputs])
+        if len(results) > 1:
+            rule = _custom_rule if type(call) is Call else _lifted_rule
+            hang_parts(group, nodes, rule, call, results)
+        elif results:
+            _attach(results[0], call, group, nodes)
+    return results
+
+
+def _ruled(frame: Frame, inputs: Sequence[Tensor]) -> tuple:
+    """`operands`, for the tapes that a custom rule is for; no group if there are none."""
+    group, nodes, mask = operands(frame, inputs)
+    if mask and frame.natural:
+        group = frame.active(group - frame.natural)
+        mask = mask if group else 0
+    return group if mask else NOTHING, nodes, mask
+
+
+def copy(output: Tensor) -> Tensor:
+    """The same value as another tensor, so that an output is never an input itself."""
+    record = output._rec
+    return output._with_record(None if record is None else late_for(late_tokens(record)))
+
+
+def _attach(result: Tensor, call: Any, group: frozenset, nodes: tuple) -> None:
+    data = result._data
+    if data.dtype.kind in "fc":
+        rule = _custom_rule if type(call) is Call else _lifted_rule
+        result._rec = Node(group, nodes, rule, call, data.shape, data.dtype, result._rec)
+
+
+def _keep_producer(frame: Frame, call: Any, group: frozenset, record: Any, result: Tensor) -> None:
+    """The inner producer of an output stands on tapes that watch no input of the call."""
+    data = result._data
+    others = frame.active(frame.resolve((record,))[0] - group)
+    if others:
+        node = narrow(record, others)
+        following = result._rec
+        name = call.definition.name
+        result._rec = Node(others, (node,), _identity_rule, name, data.shape, data.dtype, following)
+        if not others <= frame.natural:
+            call.definition.warn_bypassed()
+    elif not group and result._rec is None:
+        result._rec = late_for(late_tokens(record))
+
+
+def _identity_rule(node: Node, dy: Tensor) -> tuple:
+    return (dy,)
+
+
+def _lifted_rule(node: Node, dy: Any) -> Sequence:
+    token = max(node.group, key=_latest_sweep)
+    targets = [one if find(one, token) else None for one in node.inputs] if token.sweep else None
+    before, state.sweep = state.sweep, token.sweep
+    try:
+        return node.saved.pull(dy if type(dy) is list else [dy], targets or node.inputs)
+    finally:
+        state.sweep = before
+
+
+def _latest_sweep(token: Token) -> int:
+    return token.sweep
+
+
+def _custom_rule(node: Node, dy: Any) -> Sequence:
+    """Run the user's rule, and check and adapt what it returns."""
+    call: Call = node.saved
+    rule, definition, grad_fn, count, _, _, variables = call
+    if type(dy) is list or variables is not None or rule.keras:
+        return call.pull(dy if type(dy) is list else (dy,), node.inputs)
+    rules = state.rules
+    rules.append(definition)
+    try:
+        returned = grad_fn(dy)
+    finally:
+        rules.pop()
+    if count == 1 and type(returned) is Tensor:  # nearly always so, and right
+        data = returned._data
+        target: Any = node.inputs[0]
+        if data.shape == target.shape and data.dtype is target.dtype:
+            return (returned,)
+    return gradients_of_inputs(call, returned, node.inputs)

@@ -1,0 +1,247 @@
+"""custom_gradient: functions that bring their own gradient rule, nested to any order.
+
+Follows ``tf.custom_gradient`` of TensorFlow 2.21 and ``keras.ops.custom_gradient`` of
+Keras 3.15. The function runs while tapes record its inner operations, for its rule may close
+over them; then its outputs get a new producer, the rule, on exactly the tapes that watch one
+of its inputs. On any other tape the inner operations stand.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import nest
+from .._core.conversion import convert, is_differentiable, is_tensor, is_weak
+from .._core.levels import Listener, remove_listener, state
+from .._core.tensor import Tensor
+from .._ops.define import as_int
+from .._reverse.sweep import track
+from .._reverse.variable import Variable
+from .calls import Call, copy, one_output, settle
+from .definition import Definition, check_result
+from .max_order import limited
+
+
+class Bind:
+    """A decorated function that is also a method when it stands in a class.
+
+    ``Bind.decorator(d)`` makes a decorator of ``d(function, args, kwargs)``; `function` is
+    bound to the instance where there is one.
+    """
+
+    def __init__(self, function: Any, decorated: Callable[[Any, tuple, dict], Any]):
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._decorated = decorated
+
+    @classmethod
+    def decorator(cls, decorated: Callable[[Any, tuple, dict], Any]) -> Callable[[Any], Bind]:
+        return lambda function: cls(function, decorated)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Bind:
+        if hasattr(self._function, "__get__"):
+            bound = self._function.__get__(instance, owner)
+            if bound is not self._function:
+                return Bind(bound, self._decorated)
+        return self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._decorated(self._function, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"<custom gradient {getattr(self, '__qualname__', self._function)!r}>"
+
+
+def custom_gradient(f: Any = None, *, max_order: int | None = None) -> Any:
+    """Decorate a function that returns its value together with its gradient rule.
+
+    Parameters
+    ----------
+    f:
+        ``f(*args, **kwargs)`` returns ``(y, grad_fn)``. `y` is a nested structure of tensors,
+        of any shapes and dtypes; ``grad_fn(*dys)`` takes the upstream gradient of each of
+        them, flattened, and returns the gradient of each input, flattened: tensors of the
+        inputs' shapes and dtypes, or None. If f uses trainable Variables that are not among
+        its arguments, ``grad_fn(*dys, variables=[...])`` returns a pair of that and the list
+        of the Variables' gradients. ``grad_fn(*inputs, upstream)`` is called Keras's way.
+    max_order:
+        The order up to which the rule is right, if not every one: a DerivativeOrderError for who
+        asks for a higher derivative.
+
+    Returns
+    -------
+    A `Bind`: calling it gives y, and gradients through y use the rule. Rules written in
+    operations can be differentiated again; a rule may itself be a custom gradient.
+
+    Inputs are all numbers, arrays and tensors among the positional arguments, and tensors
+    passed by keyword. Raises TypeError if f is no function, or at the call, if what it returns
+    is not a pair with a rule that fits; ValueError at the gradient, if the rule returns the
+    wrong number or shapes. A `CustomGradientWarning` says so when a tape bypasses the rule.
+
+    After ``tf.custom_gradient`` and ``keras.ops.custom_gradient``.
+    """
+    if max_order is not None and as_int("custom_gradient", "max_order", max_order) < 1:
+        raise ValueError(f"custom_gradient: max_order must be 1 or more, got {max_order}")
+    if f is None:
+        return functools.partial(custom_gradient, max_order=max_order)
+    if not callable(f):
+        raise TypeError(f"custom_gradient decorates a function, got {type(f).__name__} {f!r}")
+    around = running_functions()
+    definition = Definition(f, outer=around[-1] if around else None)
+    if max_order is None:
+        return Bind(f, _Decorated(definition).call)
+    return Bind(f, _Limited(definition, max_order).call)
+
+
+class _Accessed(dict, Listener):
+    """Listens while a decorated function runs: the trainable Variables that it uses, by id."""
+
+    __slots__ = ("definition",)
+
+    def variable_read(self, variable: Variable) -> None:
+        if variable.trainable and is_differentiable(variable._data.dtype):
+            self[id(variable)] = variable
+
+    variable_assigned = variable_read
+
+
+def running_functions() -> list[Definition]:
+    """The decorated functions that are running in this thread, innermost last."""
+    return [one.definition for one in state.listeners if isinstance(one, _Accessed)]
+
+
+class _Decorated:
+    """What happens at each call of one decorated function."""
+
+    def __init__(self, definition: Definition):
+        self.definition = definition
+
+    def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        definition = self.definition
+        accessed = _Accessed()
+        accessed.definition = definition
+        listeners = state.listeners
+        listeners.append(accessed)
+        try:
+            result = function(*args, **kwargs) if kwargs else function(*args)
+        finally:
+            if listeners[-1] is accessed:
+                listeners.pop()
+            else:
+                remove_listener(accessed)
+        if type(result) is not tuple or len(result) != 2 or not callable(result[1]):
+            result = check_result(definition, result)
+        y, grad_fn = result
+        single = type(y) is Tensor
+        outputs = (y,) if single else _outputs(y)
+        variables = (_own_variables(accessed, args, kwargs) or None) if accessed else None
+        rule = definition.rule(grad_fn, 1 if single else len(outputs), variables)
+        frame = state.frame
+        if frame is None:
+            results = [copy(output) for output in outputs]
+            return results[0] if single else _pack(y, results)
+        if kwargs:
+            inputs, paths = _inputs(definition, args, kwargs)
+        else:
+            inputs, paths = args, None
+            for leaf in args:
+                if type(leaf) is not Tensor:
+                    inputs, paths = _inputs(definition, args, kwargs)
+                    break
+        kept = inputs if rule.keras else None
+        if paths is not None:
+            inputs = [convert(leaf) if is_tensor(leaf) else None for leaf in inputs]
+        call = _new_call(Call, (rule, definition, grad_fn, len(inputs), paths, kept, variables))
+        if single and paths is None and variables is None and frame.level is None:
+            return one_output(frame, call, inputs, y)
+        if frame.level is not None:
+            frame.level.custom_called(call, function, args, kwargs)
+        if variables:
+            inputs = [*inputs, *[variable._read() for variable in variables]]
+        results = settle(frame, call, inputs, outputs)
+        return results[0] if single else _pack(y, results)
+
+
+class _Limited(_Decorated):
+    """The same for a rule that is right to some order only."""
+
+    def __init__(self, definition: Definition, most: int):
+        super().__init__(definition)
+        self.most = most
+        track()  # which sweep comes through what
+
+    def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        return super().call(limited(function, self.definition, self.most), args, kwargs)
+
+
+_new_call: Any = tuple.__new__
+
+
+def _outputs(structure: Any) -> list[Tensor]:
+    """The flat outputs as tensors; None is allowed among them, and left out."""
+    return [convert(leaf) for leaf in nest.flatten(structure) if leaf is not None]
+
+
+def _pack(structure: Any, results: list[Tensor]) -> Any:
+    remaining = iter(results)
+    leaves = [None if leaf is None else next(remaining) for leaf in nest.flatten(structure)]
+    return nest.pack_sequence_as(structure, leaves)
+
+
+def _own_variables(accessed: _Accessed, args: tuple, kwargs: dict) -> list[Variable]:
+    for leaf in nest.flatten((args, kwargs)):
+        accessed.pop(id(leaf), None)
+    return sorted(accessed.values(), key=lambda variable: variable._serial)
+
+
+def _inputs(
+    definition: Definition, args: tuple, kwargs: dict
+) -> tuple[Sequence, list[tuple] | None]:
+    """The inputs of a call, one for each gradient its rule must return, and their paths."""
+    values: list[Any] = []
+    paths: list[tuple] = []
+    for i, argument in enumerate(args):
+        for path, leaf in nest.flatten_paths(argument):
+            if _is_input(leaf):
+                values.append(leaf)
+                paths.append((i, path))
+    for name in definition.keyword_order(kwargs) if kwargs else ():
+        for path, leaf in nest.flatten_paths(kwargs[name]):
+            if is_tensor(leaf):
+                values.append(leaf)
+                paths.append((name, path))
+    return values, paths
+
+
+def flat_inputs(definition: Definition, args: tuple, kwargs: dict) -> Sequence:
+    """The inputs of a call, flat, in the order of the gradients that its rule returns."""
+    return _inputs(definition, args, kwargs)[0]
+
+
+def _is_input(leaf: Any) -> bool:
+    return is_tensor(leaf) or is_weak(leaf) or isinstance(leaf, np.ndarray)
+
+
+def grad_pass_through(f: Any) -> Any:
+    """Decorate a function so that gradients pass through it unchanged.
+
+    Each input must have the shape of the output that stands at its place. Variables that f
+    uses get None. After ``tf.grad_pass_through``.
+    """
+
+    def through(*args: Any, **kwargs: Any) -> Any:
+        def grad(*dys: Any, variables: Any = None) -> Any:
+            if variables is not None:
+                return dys, [None] * len(variables)
+            return dys
+
+        return f(*args, **kwargs), grad
+
+    functools.update_wrapper(through, f, updated=())
+    decorated = custom_gradient(through)
+    decorated.__wrapped__ = f
+    return decorated

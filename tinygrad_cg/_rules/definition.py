@@ -1,0 +1,274 @@
+"""Definitions of custom gradients, and how their rules want to be called."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+from .._core.levels import Late, is_alive, state
+from .._core.tensor import ArrayLike
+from ..errors import CustomGradientWarning, users_line
+
+if TYPE_CHECKING:
+    from .._reverse.variable import Variable
+    from .calls import Call
+
+
+def place_of(function: Any) -> tuple[str, int]:
+    """The file and line where `function` was written."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        code = getattr(getattr(function, "func", type(function).__call__), "__code__", None)
+    return (code.co_filename, code.co_firstlineno) if code is not None else ("<unknown>", 0)
+
+
+def _is_plain(grad_fn: Any) -> bool:
+    """Whether the code of `grad_fn` says all that there is to know of its signature."""
+    return (
+        type(grad_fn) is FunctionType
+        and grad_fn.__defaults__ is None
+        and grad_fn.__kwdefaults__ is None
+        and not hasattr(grad_fn, "__wrapped__")
+    )
+
+
+class Rule:
+    """The signature of a `grad_fn`: looked at once, for it costs more than an operation."""
+
+    __slots__ = ("fewest", "keras", "missing", "most", "takes_variables")
+
+    def __init__(self, grad_fn: Any):
+        if type(grad_fn) is FunctionType and not hasattr(grad_fn, "__wrapped__"):
+            code = grad_fn.__code__
+            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            positional = list(names[: code.co_argcount])
+            optional = len(grad_fn.__defaults__ or ())
+            keyword_only = names[code.co_argcount :]
+            required = [name for name in keyword_only if name not in (grad_fn.__kwdefaults__ or {})]
+            any_number = bool(code.co_flags & inspect.CO_VARARGS)
+            any_keyword = bool(code.co_flags & inspect.CO_VARKEYWORDS)
+        else:
+            positional, optional, required, any_number, any_keyword = [], 0, [], False, False
+            keyword_only = []
+            for name, parameter in inspect.signature(grad_fn).parameters.items():
+                if parameter.kind is parameter.KEYWORD_ONLY:
+                    keyword_only.append(name)
+                    if parameter.default is parameter.empty:
+                        required.append(name)
+                elif parameter.kind is parameter.VAR_POSITIONAL:
+                    any_number = True
+                elif parameter.kind is parameter.VAR_KEYWORD:
+                    any_keyword = True
+                else:
+                    positional.append(name)
+                    optional += parameter.default is not parameter.empty
+        self.takes_variables = (
+            any_keyword or "variables" in positional or "variables" in keyword_only
+        )
+        self.most = float("inf") if any_number else len(positional)
+        self.fewest = len(positional) - optional
+        if "variables" in positional:
+            is_optional = positional.index("variables") >= len(positional) - optional
+            self.most -= 1
+            self.fewest -= not is_optional
+        self.missing = [name for name in required if name not in ("upstream", "variables")]
+        self.keras = "upstream" in required  # grad_fn(*inputs, upstream=dys), Keras on PyTorch
+
+    def run(self, call: Call, dys: Sequence[Any]) -> Any:
+        if self.keras:
+            keywords: dict[str, Any] = {"upstream": dys[0] if len(dys) == 1 else tuple(dys)}
+            if call.variables:
+                keywords["variables"] = list(call.variables)
+            return call.grad_fn(*(call.values or ()), **keywords)
+        if call.variables:
+            return call.grad_fn(*dys, variables=list(call.variables))
+        return call.grad_fn(*dys)
+
+
+class Definition:
+    """One decorated function: its name and place, and what is known of its rule."""
+
+    role = "the rule of"
+
+    def __init__(self, function: Any, name: str | None = None, outer: Definition | None = None):
+        self.function = function
+        self.name = (
+            name
+            or getattr(function, "__name__", None)
+            or getattr(getattr(function, "func", type(function)), "__name__", "function")
+        )
+        # the code and number of outputs of the latest rule, nearly always the next one's too
+        self._known: tuple[Any, int, Any] = (None, 0, None)
+        # a rule that is decorated anew at each call of a function around it warns once
+        self._warned: set[str] = set() if outer is None else outer._warned
+        self._keywords: list[str] | None = None
+
+    # The rule --------------------------------------------------------------------------------
+
+    def rule(self, grad_fn: Any, outputs: int, variables: list[Variable] | None) -> Rule:
+        """How to call `grad_fn`; TypeError if it cannot take what it will be given."""
+        code, count, known = self._known
+        if (
+            type(grad_fn) is FunctionType
+            and grad_fn.__code__ is code
+            and count == outputs
+            and variables is None
+            and grad_fn.__defaults__ is None
+            and grad_fn.__kwdefaults__ is None
+        ):
+            return known
+        known = Rule(grad_fn)
+        if known.missing or not (known.keras or known.fewest <= outputs <= known.most):
+            self._refuse_arity(grad_fn, outputs, known)
+        if variables:
+            self._check_variables(variables, known)
+        elif _is_plain(grad_fn):
+            self._known = (grad_fn.__code__, outputs, known)
+        return known
+
+    def _refuse_arity(self, grad_fn: Any, outputs: int, rule: Rule) -> None:
+        takes = f"{rule.fewest}" if rule.fewest == rule.most else f"{rule.fewest} to {rule.most}"
+        if rule.missing:
+            takes += f" and needs keyword arguments ({', '.join(rule.missing)})"
+        gradients = "gradient" if outputs == 1 else "gradients"
+        raise TypeError(
+            f"{self.name}: grad_fn must accept {outputs} output {gradients}, one for each output "
+            f"of {self.name}, but it takes {takes} ({self.where(grad_fn)})"
+        )
+
+    def _check_variables(self, variables: list[Variable], rule: Rule) -> None:
+        if any(not variable.resource for variable in variables):
+            raise TypeError(
+                f"All variables used by `{self.name}` with @custom_gradient must be "
+                "`ResourceVariable`s. Ensure that no `variable_scope` is created with "
+                "`use_resource=False`."
+            )
+        if not rule.takes_variables:
+            raise TypeError(
+                "@tf.custom_gradient grad_fn must accept keyword argument 'variables', since "
+                f"function uses variables: {variables}. `{self.name}`: write grad_fn(*dys, "
+                "variables=None), and return (gradients of the inputs, list of gradients of the "
+                f"variables) ({self.where()})"
+            )
+
+    def keyword_order(self, kwargs: dict[str, Any]) -> list[str]:
+        """The names in `kwargs`: those of the signature in its order, then the others."""
+        if self._keywords is None:
+            self._keywords = list(inspect.signature(self.function).parameters)
+        known = [name for name in self._keywords if name in kwargs]
+        return known + [name for name in kwargs if name not in known]
+
+    def input_names(self, paths: Sequence[tuple]) -> list[str]:
+        """Names for inputs that stood at `paths`: (position or keyword, path inside it)."""
+        try:
+            parameters = list(inspect.signature(self.function).parameters.values())
+        except (TypeError, ValueError):  # a function that is not written in Python
+            parameters = []
+        names = []
+        for root, path in paths:
+            if isinstance(root, int):
+                several = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
+                first = parameters.index(several[0]) if several else len(parameters)
+                if root < first:
+                    root = parameters[root].name
+                elif several:
+                    root = f"{several[0].name}[{root - first}]"
+                else:
+                    root = f"argument {root}"
+            names.append(f"{root}{path}")
+        return names
+
+    # Words -----------------------------------------------------------------------------------
+
+    def where(self, grad_fn: Any = None) -> str:
+        """Where the rule (or else the function) was written, for messages."""
+        file, line = place_of(grad_fn if grad_fn is not None else self.function)
+        return f'File "{file}", line {line}'
+
+    def warn(self, key: str, message: str) -> None:
+        """A CustomGradientWarning at the line of the definition, once per definition and key."""
+        if state.observer is not None:
+            state.observer.noticed(self, key, message)
+            return
+        file, line = place_of(self.function)
+        key = f"{file}:{line} {self.name} {key}"
+        if key in self._warned:
+            return
+        self._warned.add(key)
+        scope = getattr(inspect.unwrap(self.function), "__globals__", {})
+        warnings.warn_explicit(
+            f"{message} ({self.where()})",
+            CustomGradientWarning,
+            file,
+            line,
+            module=scope.get("__name__"),
+        )
+
+    def warn_bypassed(self) -> None:
+        self.warn(
+            "bypassed",
+            f"the custom gradient of `{self.name}` is not used on a tape that watches none of "
+            "its arguments, only tensors that the function captured: the gradient there is that "
+            "of the function's own operations. Pass the captured tensors as arguments, or watch "
+            "an argument",
+        )
+
+    def warn_detached(self, record: Any) -> None:
+        """Values were taken out of a tensor while this rule runs: once per line."""
+        group = record.late if type(record) is Late else record.group
+        if not is_alive(group):
+            return
+        file, line, depth = users_line()
+        if state.observer is not None:
+            state.observer.detached(self, file, line)
+            return
+        key = f"detached {file}:{line}"
+        if key not in self._warned:
+            self._warned.add(key)
+            warnings.warn(
+                f"{self.role} `{self.name}` takes NumPy or Python values (numpy(), float(), "
+                "np.asarray()) from a tensor that is being recorded: derivatives do not see "
+                "them. Use tensor operations",
+                CustomGradientWarning,
+                stacklevel=depth,
+            )
+
+
+def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[..., Any]]:
+    """The pair (y, grad_fn) that a decorated function must return."""
+    if type(result) is tuple and len(result) == 2 and callable(result[1]):
+        return result
+    name = definition.name
+    if not isinstance(result, (tuple, list)):
+        kind = "a scalar Tensor" if isinstance(result, ArrayLike) else type(result).__name__
+        raise TypeError(
+            f"{name} must return (output, grad_fn), got {type(result).__name__}: "
+            f"{_habit(result)}add the rule: `return y, grad_fn` ({kind} at "
+            f"{definition.where()})"
+        )
+    if len(result) != 2:
+        words = "too many values to unpack (expected 2)"
+        if len(result) < 2:
+            words = f"not enough values to unpack (expected 2, got {len(result)})"
+        raise ValueError(
+            f"{words}: {name} must return (output, grad_fn), got {len(result)} values; several "
+            f"outputs go into one tuple, `return (y, z), grad_fn` ({definition.where()})"
+        )
+    if not callable(result[1]):
+        raise TypeError(
+            f"unsupported callable: {name} must return (output, grad_fn), and grad_fn must be "
+            f"callable, got {type(result[1]).__name__} ({definition.where()})"
+        )
+    return result[0], result[1]
+
+
+def _habit(result: Any) -> str:
+    """The words that the original has for this mistake."""
+    if result is None:
+        return "cannot unpack non-iterable NoneType object; "
+    if isinstance(result, ArrayLike):
+        return "unsupported callable; " if result.ndim else "Cannot iterate over a scalar tensor. "
+    return ""

@@ -1,0 +1,179 @@
+"""How often a custom gradient may be differentiated: ``custom_gradient(f, max_order=n)``.
+
+The function gets its inputs, and its rule the upstream gradients, as aliases that have nodes of
+their own, and so have the gradients that a rule returns, which depend on the inputs whatever they
+are made of. A sweep that comes through a gradient of order k asks for order k + 1 by the inputs;
+by an upstream gradient, in which a rule is linear, for another one of order k.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from numpy import ndarray
+
+from .. import nest
+from .._core.conversion import convert, is_differentiable, is_weak
+from .._core.levels import Listener, find, remove_listener, stack, state
+from .._core.tensor import Tensor
+from .._reverse.variable import Variable
+from ..errors import DerivativeOrderError
+from .calls import Lifted, settle
+from .definition import Definition
+
+
+def limited(function: Callable[..., Any], definition: Definition, most: int) -> Callable[..., Any]:
+    """`function`, which returns (y, grad_fn), with a rule that serves to the order `most`."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if state.frame is None:  # nobody will ask
+            return function(*args, **kwargs)
+        limit = Limit(definition, most)
+        aliases: dict[int, Tensor] = {}
+
+        def guarded(leaf: Any) -> Any:
+            if not isinstance(leaf, Tensor) or not is_differentiable(leaf._data.dtype):
+                return leaf
+            if id(leaf) not in aliases:
+                aliases[id(leaf)] = limit.guarded(leaf)
+            return aliases[id(leaf)]
+
+        inputs = nest.map_structure(guarded, (args, kwargs))
+        with limit.variables():
+            result = function(*inputs[0], **inputs[1])
+        if not isinstance(result, tuple) or len(result) != 2 or not callable(result[1]):
+            return result  # which the caller refuses
+        return result[0], limit.rule(result[1], aliases)
+
+    functools.update_wrapper(run, function)
+    return run
+
+
+class Limit(Listener):
+    """What one call of a limited function knows of the orders that were asked of it."""
+
+    def __init__(self, definition: Definition, most: int):
+        self.definition = definition
+        self.most = most
+        self.inputs: list[Tensor] = []
+        self.followers: set[Any] = set()  # of the inputs: the accumulators' tokens
+        self.reached = (0, 0)  # a sweep, and the highest order of the gradients it came through
+        self.read: dict[int, tuple[Variable, Any]] = {}
+
+    def rule(self, grad_fn: Callable[..., Any], aliases: dict[int, Tensor]) -> Callable[..., Any]:
+        """`grad_fn`, between aliases of what it is given and what it returns."""
+
+        @functools.wraps(grad_fn)
+        def ruled(*dys: Any, **keywords: Any) -> Any:
+            if "upstream" in keywords:  # Keras's way: the inputs, and the upstream gradients
+                keywords["upstream"] = nest.map_structure(self.upstream, keywords["upstream"])
+                dys = tuple([aliases.get(id(one), one) for one in dys])
+            else:
+                dys = tuple(map(self.upstream, dys))
+            with self.variables():
+                returned = grad_fn(*dys, **keywords)
+            dtype = nest.flatten(keywords.get("upstream", dys))[0].dtype
+            return nest.map_structure(lambda one: self.gradient(_tensor(one, dtype), 1), returned)
+
+        return ruled
+
+    # Aliases ---------------------------------------------------------------------------------
+
+    def guarded(self, tensor: Tensor) -> Tensor:
+        """An input of the function: a sweep that reaches it has differentiated once more."""
+        alias = self._alias(tensor, 1)
+        self.inputs.append(tensor)
+        whole: Any = alias
+        while whole is not None:  # levels below a batch know the whole of it
+            self.followers |= {one for one in _accumulators() if find(whole._rec, one) is not None}
+            whole = getattr(whole, "physical", None)
+        return alias
+
+    def upstream(self, dy: Tensor) -> Tensor:
+        """An upstream gradient: its gradient is of the order of what it was for."""
+        return self._alias(dy, 0)
+
+    def _alias(self, tensor: Tensor, more: int) -> Tensor:
+        def pull(dys: Sequence, targets: Sequence) -> list:
+            sweep, order = self.reached
+            if order and sweep == state.sweep:
+                return [self.gradient(dy, order + more) for dy in dys]
+            return list(dys)
+
+        return self._passed([tensor], pull, lambda tangent, token: tangent)
+
+    def gradient(self, value: Any, order: int) -> Any:
+        """A gradient of so high an order, which may be differentiated again, or not."""
+        if not isinstance(value, Tensor):
+            return value
+        self._check(order)
+
+        def pull(dys: Sequence, targets: Sequence) -> list:
+            if state.sweep and any(target is not None for target in targets[1:]):
+                self._check(order + 1)
+            sweep, known = self.reached
+            self.reached = state.sweep, max(order, known if sweep == state.sweep else 0)
+            return [*dys, *[None] * (len(targets) - 1)]
+
+        def along(tangent: Any, token: Any) -> Any:
+            return self.gradient(tangent, order + (token in self.followers))
+
+        return self._passed([value, *self.inputs], pull, along)
+
+    def _passed(self, inputs: list[Tensor], pull: Callable, along: Callable) -> Tensor:
+        """The first of `inputs`, as something that depends on all of them."""
+        if state.frame is None:
+            return inputs[0]
+        return settle(state.frame, Lifted(self.definition, pull, along), inputs, inputs[:1])[0]
+
+    def _check(self, order: int) -> None:
+        """Accumulators differentiate what is computed, each once more, as it is computed."""
+        order += sum(token in self.followers for token in _accumulators())
+        if order > self.most:
+            raise DerivativeOrderError(
+                f"`{self.definition.name}`: the derivative of order {order} was asked for, its "
+                f"rule is for orders up to max_order={self.most} ({self.definition.where()}). "
+                "Watch only what you differentiate by, or write a rule that is right to this "
+                "order and raise max_order"
+            )
+
+    # Variables -------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def variables(self) -> Iterator[None]:
+        """A context in which what is read from Variables are inputs, too."""
+        state.listeners.append(self)
+        before, self.read = self.read, {}
+        try:
+            yield
+        finally:
+            remove_listener(self)
+            for variable, record in self.read.values():
+                variable._rec = record
+            self.read = before
+
+    def variable_read(self, variable: Variable) -> None:
+        """A listener's call: all reads in the context have one alias's record."""
+        record = variable._rec
+        if record is None or not variable.trainable or id(variable) in self.read:
+            return
+        self.read[id(variable)] = (variable, record)
+        data = state.overrides.get(id(variable), variable._data)
+        tensor = Tensor(data, record) if type(data) is ndarray else data._with_record(record)
+        variable._rec = self.guarded(tensor)._rec
+
+
+def _tensor(value: Any, dtype: Any) -> Any:
+    """What a rule returned, as a tensor, if it is one gradient."""
+    if isinstance(value, ndarray) or is_weak(value):
+        return convert(value, dtype if is_weak(value) else None)
+    return value
+
+
+def _accumulators() -> list[Any]:
+    """The tokens of the forward accumulators that are active."""
+    tokens = [getattr(level, "_token", None) for level in stack(state.frame)]
+    return [token for token in tokens if token is not None]

@@ -1,0 +1,55 @@
+"""How custom gradients and operations are pickled, by `pickle`, `cloudpickle` and `copy`.
+
+An operation is pickled as the name that its module has for it. So is a custom gradient that its
+module holds under its own name, as Python's own functions are; any other goes by value, which
+needs cloudpickle.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import sys
+from types import ModuleType
+from typing import Any
+
+from .. import _ops as ops
+from .custom_gradient import Bind
+
+
+def _reduce(bind: Any) -> Any:
+    owner = getattr(getattr(bind, "_function", None), "__self__", None)
+    if owner is not None:  # a method: its class decorates it again
+        return getattr, (owner, bind._function.__name__)
+    caller = sys._getframe(1).f_globals.get("__name__", "")
+    if caller == "copy":  # which takes a name to mean that the object is its own copy
+        return "function"
+    # what is in __main__ is not there in the process that cloudpickle's bytes are for
+    goes_by_value = bind.__module__ == "__main__" and "cloudpickle" in caller
+    if not goes_by_value and _named(bind) is bind:
+        return getattr(bind, "__qualname__")  # noqa: B009 (update_wrapper sets it)
+    return bind.__reduce_ex__(4)
+
+
+def _named(function: Any) -> Any:
+    """What its module holds under the name of a function."""
+    found: Any = sys.modules.get(function.__module__)
+    for name in getattr(function, "__qualname__", "<unnamed>").split("."):
+        found = getattr(found, name, None)
+    return found
+
+
+def _name_operations(module: ModuleType) -> None:
+    """Let the functions that builders made of a module's records say where they are found."""
+    for name, value in vars(module).items():
+        if getattr(value, "primitive", None) is not None and _named(value) is not value:
+            value.__module__, value.__qualname__ = module.__name__, name
+
+
+def travels(decorated: type) -> None:
+    """Let the objects of a class, which decorated functions are, be pickled so."""
+    copyreg.pickle(decorated, _reduce)  # type: ignore[arg-type]
+
+
+for _kind in ops.__all__:
+    _name_operations(getattr(ops, _kind))
+travels(Bind)

@@ -1,0 +1,157 @@
+"""What a custom rule returned: counted, checked, converted (BEHAVIOUR decisions 3 and 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import nest
+from .._core.conversion import IndexedSlices, convert, is_differentiable, is_tensor, is_weak
+from .._core.tensor import Tensor
+from .._ops.shape import broadcast_to, cast
+
+if TYPE_CHECKING:
+    from .calls import Call
+
+
+_ARRAYS = (np.ndarray, IndexedSlices)
+
+
+def gradients_of_inputs(call: Call, returned: Any, targets: Sequence) -> list:
+    """One gradient (or None) for each input; ValueError if their number or shapes are wrong.
+
+    `targets` have the inputs' shapes and dtypes: their nodes, or None where nobody watches.
+    """
+    flat = nest.flatten(returned)
+    if returned is None and not call.count:
+        flat = []
+    if len(flat) != call.count:
+        _refuse_count(call, len(flat))
+    return [
+        _fit(call, gradient, target, f"{i}", None)
+        for i, (gradient, target) in enumerate(zip(flat, targets, strict=True))
+    ]
+
+
+def gradients_of_variables(call: Call, returned: Any) -> tuple[Any, list]:
+    """Split (grad_xs, grad_vars), and check the second part."""
+    used = call.variables or []
+    name, count = call.definition.name, len(used)
+    if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+        words = "Cannot iterate over a scalar tensor. " if is_tensor(returned) else ""
+        raise TypeError(
+            f"{words}`{name}` uses variables, so its grad_fn must return a pair: (gradients of "
+            f"the inputs, list of gradients of the {count} variables), got "
+            f"{_kind(returned)} ({_where(call)})"
+        )
+    inputs, flat = returned
+    if not isinstance(flat, (tuple, list)):
+        flat = [flat]
+    if len(flat) != count:
+        raise ValueError(
+            "Must return gradient for each variable from @custom_gradient grad_fn. "
+            f"`{name}` uses {count} variables ({', '.join(v.name for v in used)}), "
+            f"its grad_fn returned {len(flat)} gradients for them ({_where(call)})"
+        )
+    return inputs, [
+        _fit(call, gradient, variable, f"of variable {i}", f"the variable `{variable.name}`")
+        for i, (gradient, variable) in enumerate(zip(flat, used, strict=True))
+    ]
+
+
+def _fit(call: Call, gradient: Any, target: Any, number: str, label: str | None) -> Any:
+    """`gradient` as a tensor of the shape and dtype of `target`, which `label` names."""
+    if gradient is None or target is None:
+        return None
+    wanted, dtype = target.shape, target.dtype
+    if not is_differentiable(dtype):
+        return None
+    name = call.definition.name
+    if not (is_tensor(gradient) or is_weak(gradient) or isinstance(gradient, _ARRAYS)):
+        raise TypeError(
+            f"gradient {number} of `{name}` must be a tensor, an array, a number or None, got "
+            f"{_kind(gradient)} ({_where(call)})"
+        )
+    tensor = convert(gradient, dtype if is_weak(gradient) else None)
+    if tensor._data.shape != wanted:
+        tensor = _fit_shape(call, tensor, wanted, number, label)
+    if tensor.dtype != dtype:
+        if tensor.dtype.kind in "fc" and not np.can_cast(tensor.dtype, dtype, "safe"):
+            call.definition.warn(
+                f"dtype {number}",
+                f"gradient {number} of `{name}` is {tensor.dtype}, its input {dtype}: it is "
+                "cast, and loses precision",
+            )
+        tensor = cast(tensor, dtype)
+    return tensor
+
+
+def _fit_shape(
+    call: Call, tensor: Tensor, wanted: tuple[int, ...], number: str, label: str | None
+) -> Tensor:
+    """A scalar is repeated, with a warning; any other shape than the wanted one is an error."""
+    shape, name = tuple(tensor.shape), call.definition.name
+    label = label or f"input `{input_names(call)[int(number)]}`"
+    if shape:
+        raise ValueError(
+            f"gradient {number} of `{name}` has shape {shape}, {label} has shape "
+            f"{tuple(wanted)}{_remedy(shape, wanted)} (the rule: {_where(call)})"
+        )
+    call.definition.warn(
+        f"scalar {number}",
+        f"gradient {number} of `{name}` is a scalar, {label} has shape {tuple(wanted)}: the "
+        "scalar is used for every element",
+    )
+    return broadcast_to(tensor, wanted)
+
+
+def _remedy(shape: tuple[int, ...], wanted: tuple[int, ...]) -> str:
+    """Which axes to sum over, if that is what was forgotten."""
+    extra = len(shape) - len(wanted)
+    if extra < 0:
+        return ""
+    axes = list(range(extra))
+    for i, size in enumerate(wanted):
+        if shape[i + extra] != size:
+            if size != 1:
+                return ""
+            axes.append(i + extra)
+    keep = [axis for axis in axes if axis >= extra]
+    if not extra:
+        call = f"reduce_sum(gradient, axis={axes}, keepdims=True)"
+    elif not keep:
+        call = f"reduce_sum(gradient, axis={axes})"
+    else:
+        call = f"reshape(reduce_sum(gradient, axis={axes}), {wanted})"
+    return f"; to undo broadcasting, sum over axes {axes}: {call}"
+
+
+def _refuse_count(call: Call, returned: int) -> None:
+    names = input_names(call)
+    name, expected = call.definition.name, len(names)
+    gradients = "gradient" if returned == 1 else "gradients"
+    inputs = "input" if expected == 1 else "inputs"
+    raise ValueError(
+        f"custom_gradient function expected to return {expected} gradients, but returned "
+        f"{returned} instead. `{name}`: grad_fn returned {returned} {gradients}, {name} has "
+        f"{expected} differentiable {inputs} ({', '.join(names)}). Return one gradient, or None, "
+        f"for each number or tensor passed (the rule: {_where(call)})"
+    )
+
+
+def input_names(call: Call) -> list[str]:
+    """The names of a call's inputs, as its function's signature has them."""
+    paths = call.paths
+    return call.definition.input_names(
+        [(i, "") for i in range(call.count)] if paths is None else paths
+    )
+
+
+def _where(call: Call) -> str:
+    return call.definition.where(call.grad_fn)
+
+
+def _kind(value: Any) -> str:
+    return type(value).__name__

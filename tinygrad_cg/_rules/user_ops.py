@@ -1,0 +1,349 @@
+"""Primitives of the user's own: a kernel by name, and a gradient registered for that name.
+
+Follows ``tf.RegisterGradient`` and ``tf.NotDifferentiable``: a gradient function takes
+``(op, *grads)`` and returns the gradient of each of ``op.inputs``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from tinygrad_cg_kernels.loops.several import Pointwise
+
+from .. import nest
+from .._core.conversion import as_dtype, check_dtype, convert_operands, is_tensor, promote
+from .._core.functions import named
+from .._core.levels import Node, state
+from .._core.primitive import Primitive, apply
+from .._core.recording import part
+from .._core.registry import OPS, USER_OPS
+from .._core.tensor import Aval, Tensor
+from .._ops.define import broadcast_shapes
+from .._reverse.sweep import fit_shape
+from .calls import Call
+from .definition import Definition, Rule, place_of
+from .returned import gradients_of_inputs
+
+_gradients: dict[str, Callable[..., Any] | None] = {}
+
+
+class RegisterGradient:
+    """Decorator: ``@RegisterGradient("Name")`` registers a gradient for the primitive Name.
+
+    The function takes ``(op, *grads)``, with one upstream gradient for each output, and returns
+    the gradient of each of ``op.inputs`` (None: no gradient). ``op.inputs``, ``op.outputs``,
+    ``op.get_attr(name)``, ``op.name`` and ``op.type`` are there for it. Raises KeyError if the
+    name has a gradient already, unless `replace` is set, as in a notebook's cell that runs
+    again. It may come before the primitive is defined. After ``tf.RegisterGradient``.
+    """
+
+    def __init__(self, op_type: str, replace: bool = False):
+        if not isinstance(op_type, str):
+            raise TypeError(f"op_type must be a string, got {type(op_type).__name__}")
+        self._op_type = op_type
+        self._replace = replace
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        if not callable(function):
+            raise TypeError(f"RegisterGradient decorates a function, got {function!r}")
+        _register(self._op_type, function, self._replace)
+        return function
+
+
+def NotDifferentiable(op_type: str) -> None:
+    """Declare that the primitive of this name has no gradient: its inputs get None.
+
+    Raises KeyError if the name has a gradient already. After ``tf.NotDifferentiable``.
+    """
+    if not isinstance(op_type, str):
+        raise TypeError(f"op_type must be a string, got {type(op_type).__name__}")
+    _register(op_type, None, False)
+
+
+def _register(name: str, function: Callable[..., Any] | None, replace: bool) -> None:
+    if name in OPS:
+        raise KeyError(f"Registering two gradient with name '{name}'! The library defines it.")
+    if name in _gradients and not replace:
+        previous = _gradients[name]
+        place = "NotDifferentiable"
+        if previous is not None:
+            place = 'File "{}", line {}'.format(*place_of(previous))
+        raise KeyError(
+            f"Registering two gradient with name '{name}'! (Previous registration: {place}) "
+            "Pass replace=True to RegisterGradient where a notebook's cell runs again."
+        )
+    _gradients[name] = function
+
+
+def get_gradient_function(op_type: str) -> Callable[..., Any] | None:
+    """The gradient registered for a name (None: not differentiable); else LookupError."""
+    if op_type not in _gradients:
+        raise LookupError(
+            f"No gradient defined for operation '{op_type}' (op type: {op_type}). In general "
+            "every operation must have an associated `@tf.RegisterGradient` for correct "
+            f'autodiff: write one, or declare NotDifferentiable("{op_type}").'
+        )
+    return _gradients[op_type]
+
+
+class Operation:
+    """One use of a primitive, as its gradient function sees it."""
+
+    def __init__(self, name: str, inputs: tuple, outputs: tuple, attrs: dict[str, Any]):
+        self.type = name
+        self.name = name
+        self.inputs = inputs
+        self.outputs = outputs
+        self._attrs = attrs
+
+    def get_attr(self, name: str) -> Any:
+        """The attribute of that name; ValueError if the call had none."""
+        if name not in self._attrs:
+            raise ValueError(
+                f"Operation '{self.name}' has no attr named '{name}'; it has "
+                f"{', '.join(sorted(self._attrs)) or 'none'}"
+            )
+        return self._attrs[name]
+
+    def __repr__(self) -> str:
+        return f"<Operation {self.name!r} with {len(self.inputs)} inputs>"
+
+
+def primitive(
+    name: str,
+    kernel: Callable[..., Any] | None = None,
+    shape: Callable[..., Any] | None = None,
+    elementwise: bool = False,
+    replace: bool = False,
+) -> Any:
+    """Define an operation by its name and kernel; returns the function that applies it.
+
+    Parameters
+    ----------
+    name:
+        Unique. `RegisterGradient(name)` gives it a gradient.
+    kernel:
+        ``kernel(*arrays, **attrs)`` computes the result: an array, or a tuple of them for
+        several outputs. A NumPy function, or one compiled by numba.njit. It gets read-only
+        views, and what it returns is copied. If left out,
+        `primitive` is a decorator of the kernel.
+    shape:
+        ``shape(*avals, **attrs)`` gives the shape of the result, or a pair (shape, dtype), from
+        the inputs' `.shape` and `.dtype`, or a list of these for several outputs; the shapes of
+        what the kernel returns are checked against it.
+    elementwise:
+        The kernel is a function of numbers, which is compiled into a loop over broadcast arrays.
+        There may be one to three operands; integers are computed as float64. It returns a
+        number, or a tuple for several outputs, which are all computed in one pass: floats in the
+        dtype of the operands, integers as int64, truths as bool.
+    replace:
+        Take the place of a primitive of that name, as in a notebook's cell that runs again.
+
+    The function takes tensors (or what converts to them) by position, attributes by keyword.
+    Raises KeyError for a name in use, TypeError for a kernel that is no function, or for
+    operands and attributes that it does not take.
+    """
+    if not isinstance(name, str) or not name:
+        raise TypeError(
+            f"primitive: name must be a string, got {name!r}: write primitive(name, kernel)"
+        )
+    if kernel is None:
+        return lambda function: primitive(name, function, shape, elementwise, replace)
+    if not callable(kernel):
+        raise TypeError(f"primitive {name!r}: kernel must be callable, got {kernel!r}")
+    if name in OPS or (name in USER_OPS and not replace):
+        raise KeyError(
+            f"primitive: an operation named {name!r} is defined already; choose another name, or "
+            "pass replace=True where a notebook's cell runs again"
+        )
+    compiled: Any = _elementwise(name, kernel) if elementwise else kernel
+    if elementwise and shape is None:
+        abstract, run = _pointwise_aval(compiled), compiled
+    else:
+        abstract = _abstract(name, shape)
+        run = _checked(name, compiled, abstract if shape is not None else None)
+    made = Primitive(
+        name,
+        run,
+        ("inputs",),
+        abstract,
+        save=_save(name, Definition(kernel, name)),
+        rule=_rule,
+        kind="user",
+        doc=kernel.__doc__,
+        kernel=compiled,
+    )
+    USER_OPS[name] = made
+
+    def op(*inputs: Any, **attrs: Any) -> Any:
+        if not inputs:
+            raise TypeError(f"{name}: needs at least one input")
+        if elementwise and (attrs or len(inputs) != compiled.inputs):
+            raise TypeError(
+                f"{name}: the elementwise kernel takes {compiled.inputs} inputs by position and no "
+                f"attributes, got {len(inputs)} inputs and {', '.join(attrs) or 'no'} attributes"
+            )
+        for key, value in attrs.items():
+            if is_tensor(value):
+                raise TypeError(
+                    f"{name}: attribute {key!r} is a tensor, and would have no gradient: pass it "
+                    "by position, as an input"
+                )
+        result = apply(made, convert_operands(inputs), attrs)
+        return tuple(result) if isinstance(result, list) else result
+
+    return named(op, made)
+
+
+def _elementwise(name: str, kernel: Callable[..., Any]) -> Any:
+    if isinstance(kernel, np.ufunc):
+        raise TypeError(
+            f"primitive {name!r}: np.{kernel.__name__} works on arrays already: leave "
+            "elementwise=True out"
+        )
+    count = len(inspect.signature(getattr(kernel, "py_func", kernel)).parameters)
+    if not 1 <= count <= 3:
+        raise TypeError(
+            f"primitive {name!r}: an elementwise kernel takes 1 to 3 numbers, this one {count}"
+        )
+    return Pointwise(name, kernel, count)
+
+
+def _pointwise_aval(kernel: Pointwise) -> Callable[..., Any]:
+    def abstract(*avals: Aval) -> Any:
+        shape = broadcast_shapes(kernel.name, *[aval.shape for aval in avals])
+        dtypes = [aval.dtype for aval in avals]
+        results = kernel.result_dtypes(*dtypes)
+        if results is None:
+            return Aval(shape, kernel.one.result_dtype(*dtypes))
+        return [Aval(shape, dtype) for dtype in results]
+
+    return abstract
+
+
+def _abstract(name: str, shape: Callable[..., Any] | None) -> Callable[..., Any]:
+    """The user's shape rule, made to give an Aval, or a list of them for several outputs."""
+
+    def abstract(*avals: Aval, **attrs: Any) -> Any:
+        if shape is None:
+            raise TypeError(f"primitive {name!r} was defined without a shape rule: pass shape=")
+        result = shape(*avals, **attrs)
+        if isinstance(result, list):
+            return [_aval(one, avals) for one in result]
+        return _aval(result, avals)
+
+    return abstract
+
+
+def _aval(result: Any, avals: tuple[Aval, ...]) -> Aval:
+    """(shape, dtype), or a shape alone, whose dtype is then that in which the inputs meet."""
+    sizes = tuple(result)
+    if len(sizes) == 2 and isinstance(sizes[0], (tuple, list)):
+        return Aval(tuple(sizes[0]), as_dtype(sizes[1]))
+    return Aval(sizes, promote(*[aval.dtype for aval in avals]))
+
+
+def _checked(name: str, kernel: Any, abstract: Any) -> Callable[..., Any]:
+    def run(*arrays: np.ndarray, **attrs: Any) -> Any:
+        views = []
+        for array in arrays:
+            view = array.view()
+            view.flags.writeable = False
+            views.append(view)
+        result = kernel(*views, **attrs)
+        several = isinstance(result, (tuple, list))
+        if several and not result:
+            raise ValueError(f"{name}: the kernel returned no arrays")
+        outs = [_own(name, one, arrays) for one in (result if several else [result])]
+        if abstract is not None:
+            expected = abstract(*[Aval(one.shape, one.dtype) for one in arrays], **attrs)
+            _check_avals(name, outs, expected if isinstance(expected, list) else [expected])
+        return outs if several else outs[0]
+
+    return run
+
+
+def _own(name: str, result: Any, arrays: tuple[np.ndarray, ...]) -> np.ndarray:
+    """What a kernel returned, as an array that nobody else can write to."""
+    if isinstance(result, Tensor):
+        raise TypeError(f"{name}: the kernel works on arrays, but returned a Tensor")
+    if result is None:
+        raise TypeError(f"{name}: the kernel returned None, expected an array")
+    if isinstance(result, float):  # Python's floats have no precision of their own
+        dtype = arrays[0].dtype
+        for array in arrays[1:]:
+            dtype = promote(dtype, array.dtype)
+        return np.array(result, dtype if dtype.kind in "fc" else np.float64)
+    data = np.asarray(result)
+    return np.array(data, check_dtype(data.dtype, f"{name}: what the kernel returned"))
+
+
+def _check_avals(name: str, outs: list[np.ndarray], expected: list[Aval]) -> None:
+    found = [Aval(data.shape, data.dtype) for data in outs]
+    if [aval.shape for aval in found] != [aval.shape for aval in expected]:
+        raise ValueError(
+            f"{name}: the shape rule says {[aval.shape for aval in expected]}, the kernel returned "
+            f"arrays of shapes {[aval.shape for aval in found]}"
+        )
+
+
+# Gradients -----------------------------------------------------------------------------------
+
+
+class _Use(NamedTuple):
+    """What the node of a primitive of the user's saves."""
+
+    name: str
+    definition: Definition
+    inputs: tuple
+    attrs: dict
+    outs: list
+
+
+def _save(name: str, definition: Definition) -> Callable[..., Any]:
+    def save(inputs: tuple, attrs: dict | None, out: Any) -> _Use:
+        several = out if isinstance(out, list) else [out]
+        outs = [one._with_record(one._rec) for one in several]  # what others know of them
+        return _Use(name, definition, inputs, attrs or {}, outs)
+
+    return save
+
+
+def _rule(node: Node, dy: Any) -> list:
+    name, definition, inputs, attrs, outs = node.saved
+    function = get_gradient_function(name)
+    if function is None:
+        return [None] * len(inputs)
+    if isinstance(dy, list):
+        tensors = []
+        for i, (one, (size, dtype)) in enumerate(zip(outs, node.shape, strict=True)):
+            known = Node(node.group, (node,), part, i, size, dtype, one._rec)
+            tensors.append(one._with_record(known))
+    else:
+        tensors = [outs[0]._with_record(node)]
+    state.rules.append(definition)
+    try:
+        operation = Operation(name, inputs, tuple(tensors), attrs)
+        returned = function(operation, *(dy if isinstance(dy, list) else [dy]))
+    finally:
+        state.rules.pop()
+    if isinstance(USER_OPS[name].kernel, Pointwise):
+        returned = _unbroadcast(returned, inputs, outs[0].shape)
+    call = Call(Rule(function), definition, function, len(inputs), None, None, None)
+    return gradients_of_inputs(call, returned, node.inputs)
+
+
+def _unbroadcast(returned: Any, inputs: tuple, shape: tuple[int, ...]) -> Any:
+    """The library broadcast the operands of an elementwise kernel, so it undoes that here."""
+    flat = [returned] if isinstance(returned, Tensor) else nest.flatten(returned)
+    if len(flat) != len(inputs):
+        return returned
+    return [
+        fit_shape(gradient, tensor._data.shape)
+        if isinstance(gradient, Tensor) and gradient._data.shape == shape
+        else gradient
+        for gradient, tensor in zip(flat, inputs, strict=True)
+    ]

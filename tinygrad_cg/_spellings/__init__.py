@@ -1,0 +1,1 @@
+"""Operations under the names and parameters of other libraries."""

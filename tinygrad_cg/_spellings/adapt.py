@@ -1,0 +1,141 @@
+"""Converters that several libraries' spellings share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._core.conversion import convert
+from .._core.tensor import Tensor
+from .._ops.creation import linspace
+from .._ops.elementwise import divide, exp, floor, multiply, round_half_even, sqrt, subtract
+from .._ops.indexing import gather, getitem
+from .._ops.reductions import log_softmax, reduce_logsumexp, reduce_variance, softmax
+from .._ops.shape import cast, expand_dims, reshape
+from .._ops.sorting import argsort, sort, take_along_axis
+from ..errors import InvalidArgumentError
+
+
+def neither(x: Any, y: Any) -> bool:
+    """Whether `where` is asked for places: True without x and y, an error with one of them."""
+    if (x is None) != (y is None):
+        raise ValueError("where: x and y must both be given, or neither")
+    return x is None
+
+
+def counted(parts: list[Tensor], num: int | None) -> list[Tensor]:
+    """The parts of `unstack`, if they are as many as was said."""
+    if num is not None and num != len(parts):
+        raise InvalidArgumentError(f"unstack: num is {num}, but there are {len(parts)} slices")
+    return parts
+
+
+def arg_extremum(find: Callable, x: Any, axis: Any, keepdims: bool) -> Tensor:
+    """`argmax` or `argmin`, of the flattened tensor by default, with the folded axes back."""
+    x = convert(x)
+    found = find(x, axis)
+    if not keepdims:
+        return found
+    return reshape(found, (1,) * x.ndim) if axis is None else expand_dims(found, axis)
+
+
+def rounded(x: Any, decimals: int) -> Tensor:
+    """`x` to so many decimals, half to even."""
+    x = convert(x)
+    if not decimals:
+        return round_half_even(x)
+    if x.dtype.kind in "biu":
+        return x if decimals > 0 else cast(rounded(cast(x, np.float64), decimals), x.dtype)
+    scale = 10.0 ** abs(decimals)
+    if decimals < 0:
+        return multiply(round_half_even(divide(x, scale)), scale)
+    return divide(round_half_even(multiply(x, scale)), scale)
+
+
+def taken(x: Any, indices: Any, axis: Any) -> Tensor:
+    """`gather` along an axis, from the flattened tensor by default."""
+    return gather(reshape(x, (-1,)), indices, 0) if axis is None else gather(x, indices, axis)
+
+
+def taken_along(x: Any, indices: Any, axis: Any) -> Tensor:
+    """`take_along_axis`, from the flattened tensor if the axis is None."""
+    if axis is None:
+        return take_along_axis(reshape(x, (-1,)), indices, 0)
+    return take_along_axis(x, indices, axis)
+
+
+def sorted_along(x: Any, axis: Any) -> Tensor:
+    """`sort`, of the flattened tensor if the axis is None."""
+    return sort(reshape(x, (-1,)), 0) if axis is None else sort(x, axis)
+
+
+def order_along(x: Any, axis: Any, stable: bool) -> Tensor:
+    """`argsort`, of the flattened tensor if the axis is None."""
+    if axis is None:
+        return argsort(reshape(x, (-1,)), 0, stable=stable)
+    return argsort(x, axis, stable=stable)
+
+
+def enlarged(
+    inputs: Any,
+    kernel: Any,
+    strides: Any,
+    padding: str,
+    output_padding: Any,
+    data_format: Any,
+    dilation_rate: Any,
+) -> list[int]:
+    """The axes of space that Keras's transposed convolution makes."""
+    shape, window = convert(inputs).shape, convert(kernel).shape[:-2]
+    sizes = shape[2:] if data_format == "channels_first" else shape[1:-1]
+    given = (strides, dilation_rate, output_padding)
+    each = [one if isinstance(one, (list, tuple)) else [one] * len(window) for one in given]
+    enlarged = []
+    for size, count, step, gap, more in zip(sizes, window, *each, strict=True):
+        reach = (count - 1) * gap + 1
+        if padding.lower() == "valid":
+            rest = max(step - reach, 0) if more is None else more
+            enlarged.append((size - 1) * step + reach + rest)
+        else:
+            enlarged.append(size * step if more is None else (size - 1) * step + reach % 2 + more)
+    return enlarged
+
+
+def log_softmax_over(x: Tensor, axis: Any) -> Tensor:
+    """`log_softmax` over one axis, several, or all (None)."""
+    if axis is None or isinstance(axis, (tuple, list)):
+        return subtract(x, reduce_logsumexp(x, axis, keepdims=True))
+    return log_softmax(x, axis)
+
+
+def softmax_over(x: Tensor, axis: Any) -> Tensor:
+    """`softmax` over one axis, several, or all (None)."""
+    if axis is None or isinstance(axis, (tuple, list)):
+        return exp(log_softmax_over(x, axis))
+    return softmax(x, axis)
+
+
+def variance(x: Tensor, axis: Any, ddof: float, keepdims: bool) -> Tensor:
+    """The variance, with the sum of squares divided by so many less than there are elements."""
+    found = reduce_variance(x, axis, keepdims)
+    if not ddof:
+        return found
+    count = x.size // found.size if found.size else 0
+    with np.errstate(all="ignore"):
+        return multiply(found, float(np.float64(count) / max(count - ddof, 0)))
+
+
+def deviation(x: Tensor, axis: Any, ddof: float, keepdims: bool) -> Tensor:
+    """The root of `variance`."""
+    return sqrt(variance(x, axis, ddof, keepdims))
+
+
+def spaced(start: Any, stop: Any, num: Any, endpoint: bool, dtype: Any) -> Tensor:
+    """`linspace`, with or without its last point; rounded down to integers if these are asked."""
+    if dtype is not None and np.dtype(dtype).kind in "iu":
+        return cast(floor(spaced(start, stop, num, endpoint, np.float64)), dtype)
+    if endpoint:
+        return linspace(start, stop, num, dtype)
+    return getitem(linspace(start, stop, num + 1, dtype), slice(None, -1))

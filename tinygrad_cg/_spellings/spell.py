@@ -1,0 +1,132 @@
+"""Spellings: the operations under other libraries' names, parameters and defaults, from tables.
+
+A row of a table is ``name(parameters) = expression``, or ``name = operation`` where nothing
+but the name differs. Several names are aliases; a row goes on in lines that are indented more.
+An expression sees all operations, the converters of `adapt`, dtypes, and what the module that
+holds the table has defined before it.
+
+A function whose expression is one operation on its own parameters takes the operation's text,
+in its own parameters' names. Any other row ends with a text of its own: ``... # What it gives.``
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Container
+from typing import Any
+
+import numpy as np
+
+from .._ops import (
+    complex,
+    convolution,
+    creation,
+    decompositions,
+    einsum,
+    elementwise,
+    indexing,
+    losses,
+    padding,
+    pooling,
+    reductions,
+    scans,
+    shape,
+    sorting,
+)
+from .._ops import linear_algebra as linalg
+from .._ops import sampling as random
+from .._ops import special_functions as special
+from .._ops import trigonometry as trigonometric
+from . import adapt
+
+_MODULES = (
+    *(complex, convolution, creation, decompositions, einsum, elementwise, indexing, linalg),
+    *(losses, padding, pooling, random, reductions, scans, shape, sorting, special, trigonometric),
+)
+_OPERATIONS = {
+    name: value
+    for module in _MODULES
+    for name, value in vars(module).items()
+    if not name.startswith("_")
+}
+_DTYPES = {
+    name: np.dtype(name) for name in ("int32", "int64", "uint32", "uint64", "float32", "float64")
+}
+_SCOPE = {**_DTYPES, **vars(adapt), **_OPERATIONS}
+_NEXT_ROW = re.compile(r"\n {4}(?=\S)")
+_MENTION = re.compile(r"\b(?:x|y|low|high)\b|(?<=`)\w+(?=`)")  # of a parameter in a text
+
+
+def spell(namespace: dict[str, Any], table: str, readers: Container[str] = ()) -> None:
+    """Define the functions of a table in a module's `namespace`, and add them to `__all__`.
+
+    `readers` are functions that only turn parameters into tensors: for the text of a function
+    a parameter that is read so is the parameter.
+    """
+    scope = _SCOPE | namespace
+    targets: dict[str, str] = {}
+    texts: dict[str, str | None] = {}
+    source = []
+    for row in filter(str.strip, _NEXT_ROW.split(table)):
+        left, _, right = " ".join(row.split()).partition(" = ")
+        expression, _, text = right.partition(" # ")
+        names, bracket, parameters = left.partition("(")
+        name, *others = names.split()
+        if bracket:
+            source.append(f"def {name}({parameters}: return {expression}\n")
+            texts[name] = _document(expression, text, scope, readers)
+            targets.update(dict.fromkeys(others, name))
+        else:
+            targets.update(dict.fromkeys([name, *others], expression))
+    made: dict[str, Any] = {}
+    exec(compile("".join(source), f"<{namespace['__name__']}>", "exec"), scope, made)
+    for name, text in texts.items():
+        made[name].__doc__ = text
+    made |= {name: made.get(target) or scope[target] for name, target in targets.items()}
+    namespace.update(made, __all__=[*namespace.get("__all__", ()), *made])
+
+
+def _document(
+    expression: str, text: str, scope: dict[str, Any], readers: Container[str]
+) -> str | None:
+    """A row's own text, or that of the operation which is the whole expression, or None."""
+    text = text or _inherited(expression, scope, readers)
+    if not text:
+        return None
+    return f"{text}\n\nDefined as ``{expression}``, in terms of the library's own operations."
+
+
+def _inherited(expression: str, scope: dict[str, Any], readers: Container[str]) -> str:
+    """What an operation says of itself, if it is all that is called, on parameters alone."""
+    call = ast.parse(expression, mode="eval").body
+    name = _called(call)
+    if name not in _OPERATIONS or not isinstance(call, ast.Call):
+        return ""
+    operation = scope[name]
+    positional = [name for one in call.args for name in _parameters(one, readers)]
+    keywords = {str(one.arg): _parameters(one.value, readers)[0] for one in call.keywords}
+    given = dict(zip(inspect.signature(operation).parameters, positional, strict=False))
+    given |= keywords
+    if not all(given.values()):
+        return ""
+    return _MENTION.sub(
+        lambda found: given.get(found[0], found[0]), inspect.getdoc(operation) or ""
+    )
+
+
+def _called(call: ast.expr) -> str:
+    """The name of the function that is called; empty for anything else."""
+    return call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
+
+
+def _parameters(argument: ast.expr, readers: Container[str]) -> list[str]:
+    """The parameters that an argument stands for; an empty name where it is something else."""
+    if isinstance(argument, ast.Name):
+        return [argument.id]
+    if isinstance(argument, ast.Starred):
+        return _parameters(argument.value, readers)
+    if isinstance(argument, ast.Call) and _called(argument) in readers:
+        return [name for one in argument.args for name in _parameters(one, readers)]
+    return [""]

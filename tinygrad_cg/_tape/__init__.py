@@ -1,0 +1,1 @@
+"""Gradient tapes, graph mode, and recomputation."""

@@ -1,0 +1,173 @@
+"""Graph and gradients: everything is recorded, no tape is needed.
+
+Follows ``tf.gradients`` and ``tf.Graph`` of TensorFlow 2.21, computing at once: a Graph is a
+recording to which every operation belongs while it is the default.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from tinygrad_cg_kernels.runtime.locks import ForkLock
+
+from .. import nest
+from .._core import levels
+from .._core.conversion import is_differentiable
+from .._core.levels import State, Token, find, state, watch_tensor
+from .._reverse.arguments import check_source, check_upstream, fill_zeros, flat_targets, wants_zeros
+from .._reverse.sweep import differentiate
+from .._reverse.variable import Variable
+from .._transforms.jacobians import rows
+
+_lock = ForkLock()
+
+
+class Graph(levels.Listener):
+    """Records all operations while it is the default: ``with Graph().as_default():``.
+
+    It holds nothing itself; a tensor holds what it was computed from, for as long as the
+    tensor is there.
+    """
+
+    def __init__(self) -> None:
+        self._token = Token(everything=True)
+        self._variables: dict[str, Variable] = {}  # those of compat.v1.get_variable, by name
+
+    def __del__(self) -> None:
+        token = getattr(self, "_token", None)
+        if token is not None:
+            token.alive = False
+
+    @contextlib.contextmanager
+    def as_default(self) -> Iterator[Graph]:
+        """A context whose operations belong to this graph."""
+        self._enter()
+        try:
+            yield self
+        finally:
+            self._leave()
+
+    def _enter(self) -> None:
+        levels.push(self._token)
+        state.listeners.append(self)
+        state.graphs.append(self)
+
+    def _leave(self) -> None:
+        levels.remove(self._token)
+        levels.remove_listener(self)
+        state.graphs.remove(self)
+
+    def variable_read(self, variable: Variable) -> None:
+        """A listener's call: a Variable is about to be read."""
+        if is_differentiable(variable.dtype) and find(variable._rec, self._token) is None:
+            watch_tensor(variable, self._token)
+
+
+def default_graph() -> Graph | None:
+    """The graph that operations of this thread belong to; None in eager mode."""
+    return state.graphs[-1] if state.graphs else None
+
+
+def disable_eager_execution() -> None:
+    """Record every operation from now on, in this thread and in threads yet to start."""
+    with _lock:
+        if State.base is None:
+            State.base = Graph()
+        if state.base_graph is None:
+            state.base_graph = State.base
+            state.base_graph._enter()
+
+
+def enable_eager_execution() -> None:
+    """Undo `disable_eager_execution`, in this thread and for threads yet to start.
+
+    A thread that runs already goes on recording until it calls this itself.
+    """
+    with _lock:
+        State.base = None
+        graph, state.base_graph = state.base_graph, None
+        if graph is not None:
+            graph._leave()
+
+
+def executing_eagerly() -> bool:
+    """Whether operations are recorded only for tapes, that is no graph is the default."""
+    return default_graph() is None
+
+
+def gradients(
+    ys: Any,
+    xs: Any,
+    grad_ys: Any = None,
+    name: str = "gradients",
+    colocate_gradients_with_ops: bool = False,
+    gate_gradients: bool = False,
+    aggregation_method: Any = None,
+    stop_gradients: Any = None,
+    unconnected_gradients: Any = "none",
+) -> list:
+    """The gradients of the sum of `ys` by each of `xs`, as a list.
+
+    Parameters
+    ----------
+    ys, xs:
+        A tensor or a (nested) list of tensors.
+    grad_ys:
+        The upstream gradient of each of `ys`; ones by default, or where an entry is None.
+    stop_gradients:
+        Tensors to treat as constants.
+    unconnected_gradients:
+        "none" or "zero": what an x gets that no y depends on.
+
+    Works where every operation is recorded: inside ``with Graph().as_default():``, or after
+    ``compat.v1.disable_eager_execution()``. Elsewhere it raises RuntimeError. After
+    ``tf.gradients``.
+    """
+    graph = default_graph()
+    if graph is None:
+        raise RuntimeError(
+            "tf.gradients is not supported when eager execution is enabled. Use "
+            "tf.GradientTape instead, or run this inside `with Graph().as_default():`, or after "
+            "`compat.v1.disable_eager_execution()`."
+        )
+    zero = wants_zeros(unconnected_gradients)
+    targets, sources = flat_targets(ys), nest.flatten(xs)
+    for source in sources:
+        check_source(source)
+    stopped = [] if stop_gradients is None else nest.flatten(stop_gradients)
+    for one in stopped:
+        check_source(one)
+    upstream = None
+    if grad_ys is not None:
+        given = nest.flatten(grad_ys)
+        known = [one for one in given if one is not None]
+        kept = [target for target, one in zip(targets, given, strict=False) if one is not None]
+        if len(given) != len(targets):
+            check_upstream(given, targets)
+        checked = iter(check_upstream(known, kept))
+        upstream = [None if one is None else next(checked) for one in given]
+    results, _ = differentiate(graph._token, targets, upstream, sources, stopped)
+    return fill_zeros(sources, results) if zero else results
+
+
+def hessians(
+    ys: Any,
+    xs: Any,
+    gate_gradients: bool = False,
+    aggregation_method: Any = None,
+    name: str = "hessians",
+) -> list:
+    """The second derivatives of the sum of `ys` by each of `xs`, as a list.
+
+    Each has shape ``x.shape + x.shape``; None where ys do not depend on x. Works where
+    `gradients` does, and raises as it does. After ``tf.hessians``, whose other arguments are
+    accepted and have no effect.
+    """
+    firsts = gradients(ys, xs, name=name)
+    token = state.graphs[-1]._token
+    return [
+        None if first is None else rows(token, first, [x])[0]
+        for first, x in zip(firsts, nest.flatten(xs), strict=True)
+    ]

@@ -1,0 +1,136 @@
+"""recompute_grad: trade time for memory by running a function again on the way back."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from .. import nest
+from .._core.conversion import is_differentiable, is_tensor
+from .._core.levels import Listener, remove_listener, state
+from .._ops.shape import identity
+from .._reverse.variable import Variable
+from .._rules.custom_gradient import custom_gradient, flat_inputs
+from .._rules.definition import Definition
+from .tape import GradientTape, UnconnectedGradients
+
+
+def recompute_grad(f: Any, segments: int | None = None) -> Any:
+    """Decorate `f` so that tapes keep its inputs only, and run it again to differentiate it.
+
+    Parameters
+    ----------
+    f:
+        A function of (nested structures of) tensors; or a sequence of functions, each of the
+        previous one's result: a chain.
+    segments:
+        For a chain only: into how many stretches it is divided, each recomputed on its own.
+        The square root of its length by default, so that memory grows like that root too.
+
+    The result is differentiable at every order, by the function's arguments, tensors passed
+    by keyword, and the Variables it reads; these are given the values that they had. An
+    argument that the result does not depend on gets zeros. After ``tf.recompute_grad``, which
+    is right only where the upstream gradient does not depend on the inputs.
+    """
+    if callable(f):
+        if segments is not None:
+            raise TypeError(
+                "recompute_grad: segments= divides a chain: pass a list of functions, got one"
+            )
+        return _recomputed(f)
+    if not isinstance(f, Iterable) or not all(map(callable, f := list(f))) or not f:
+        raise TypeError(
+            f"recompute_grad needs a function or a list of functions, got {type(f).__name__}"
+        )
+    count = round(math.sqrt(len(f))) if segments is None else segments
+    if not 1 <= count <= len(f):
+        raise ValueError(f"recompute_grad: segments must be 1 to {len(f)}, got {segments}")
+    bounds = [len(f) * i // count for i in range(count + 1)]
+    parts = [_recomputed(_chain(f[start:stop])) for start, stop in itertools.pairwise(bounds)]
+    return _chain(parts)
+
+
+def _chain(functions: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+    def chain(*args: Any, **kwargs: Any) -> Any:
+        first, *others = functions
+        y = first(*args, **kwargs)
+        for function in others:
+            y = function(y)
+        return y
+
+    return chain
+
+
+class _Snapshot(Listener):
+    """Listens while the function runs: the values of the Variables it reads."""
+
+    def __init__(self) -> None:
+        self.values: dict[int, tuple[Variable, Any]] = {}
+
+    def variable_read(self, variable: Variable) -> None:
+        value = state.overrides.get(id(variable), variable._data)
+        self.values.setdefault(id(variable), (variable, value))
+
+    variable_assigned = variable_read
+
+
+def _recomputed(f: Callable[..., Any]) -> Any:
+    definition = Definition(f)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        snapshot = _Snapshot()
+        state.listeners.append(snapshot)
+        try:
+            y = f(*args, **kwargs)
+        finally:
+            remove_listener(snapshot)
+
+        def grad(*dys: Any, variables: Any = None) -> Any:
+            before = state.overrides
+            state.overrides = before | {key: value for key, (_, value) in snapshot.values.items()}
+            try:
+                return _run_again(f, definition, args, kwargs, dys, variables)
+            finally:
+                state.overrides = before
+
+        return y, grad
+
+    functools.update_wrapper(run, f, updated=())
+    decorated = custom_gradient(run)
+    decorated.__wrapped__ = f
+    return decorated
+
+
+def _run_again(
+    f: Callable[..., Any],
+    definition: Definition,
+    args: tuple,
+    kwargs: dict,
+    dys: tuple,
+    variables: Any,
+) -> Any:
+    def fresh(leaf: Any) -> Any:
+        is_plain = is_tensor(leaf) and not isinstance(leaf, Variable)
+        return identity(leaf) if is_plain and is_differentiable(leaf.dtype) else leaf
+
+    args, kwargs = nest.map_structure(fresh, (args, kwargs))
+    inputs = flat_inputs(definition, args, kwargs)
+    sources = [leaf for leaf in inputs if is_tensor(leaf) and is_differentiable(leaf.dtype)]
+    with GradientTape() as tape:
+        tape.watch(sources)
+        targets = [leaf for leaf in nest.flatten(f(*args, **kwargs)) if leaf is not None]
+    found = tape.gradient(
+        targets,
+        (sources, list(variables or ())),
+        output_gradients=dys,
+        unconnected_gradients=UnconnectedGradients.ZERO,
+    )
+    remaining = iter(found[0])
+    flat = [
+        next(remaining) if is_tensor(leaf) and is_differentiable(leaf.dtype) else None
+        for leaf in inputs
+    ]
+    return flat if variables is None else (flat, found[1])

@@ -1,0 +1,376 @@
+"""GradientTape: what is watched, and gradients of what was recorded.
+
+Follows ``tf.GradientTape`` of TensorFlow 2.21.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from .. import nest
+from .._core import levels
+from .._core.conversion import is_differentiable, is_tensor
+from .._core.levels import Token, add_level, state, watch_tensor
+from .._core.tensor import Aval, Tensor
+from .._ops.creation import zeros
+from .._reverse.arguments import (
+    UnconnectedGradients,
+    check_source,
+    check_upstream,
+    fill_zeros,
+    flat_targets,
+    wants_zeros,
+)
+from .._reverse.sweep import differentiate, release
+from .._reverse.variable import Variable
+from .._transforms.jacobians import example_rows, rows
+from ..errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
+
+_NONE = UnconnectedGradients.NONE
+
+
+class GradientTape(levels.Listener):
+    """Records operations on watched tensors, to differentiate them in reverse.
+
+    Parameters
+    ----------
+    persistent:
+        Whether `gradient` may be called more than once.
+    watch_accessed_variables:
+        Whether trainable Variables are watched as soon as they are read.
+
+    Use it as a context manager. Tapes nest to any depth: each records what is computed while
+    it is active from what it watches, gradients of inner tapes included. A tape belongs to
+    the thread that entered it. In a notebook it draws what it has recorded, see `show`.
+    """
+
+    __slots__ = ("_consumed", "_persistent", "_recording", "_token", "_watch_accessed", "_watched")
+
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True):
+        self._persistent = persistent
+        self._watch_accessed = watch_accessed_variables
+        self._token: Token | None = None
+        self._recording = False
+        self._consumed: Token | None = None  # the token of the past, when there is none any more
+        self._watched: dict[int, Variable] = {}
+
+    # What is recorded ------------------------------------------------------------------------
+
+    def __enter__(self) -> GradientTape:
+        if self._recording:
+            raise ValueError(
+                "Tape is still recording, This can happen if you try to re-enter an "
+                "already-active tape."
+            )
+        here = state
+        here.frame = add_level(here.frame, self._token or self._ready())
+        if self._watch_accessed:
+            here.listeners.append(self)
+        self._recording = True
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        if self._recording:
+            self._stop(self._token)
+
+    def _stop(self, token: Any) -> int:
+        here = state
+        frame = here.frame
+        if frame is not None and frame.top is token:
+            here.frame = frame.outer
+            place = 0
+        else:
+            place = levels.remove(token)
+        if self._watch_accessed:
+            listeners = here.listeners
+            if listeners[-1] is self:
+                listeners.pop()
+            else:
+                levels.remove_listener(self)
+        self._recording = False
+        return place
+
+    def _ready(self) -> Token:
+        self._token = token = Token()
+        if self._watched:
+            self._watched = {}
+        return token
+
+    def __del__(self) -> None:
+        try:
+            token = self._token
+        except AttributeError:  # it was called with wrong arguments
+            return
+        if token is not None:
+            token.alive = False
+            if self._recording and token in levels.stack(state.frame):
+                levels.remove(token)  # it was entered, and then forgotten
+
+    def watch(self, tensor: Any) -> None:
+        """Record what is computed from `tensor` (or Variable, or nested structure) from now on.
+
+        Raises TypeError for anything else. Integers have no gradient: they give a warning.
+        """
+        if type(tensor) is Tensor and tensor._data.dtype.kind == "f":
+            watch_tensor(tensor, self._token or self._ready())
+            return
+        flat = nest.flatten(tensor)
+        for one in flat:
+            if not is_tensor(one):
+                raise ArgumentTypeError(
+                    f"Passed in object {one!r} of type {type(one).__name__!r}, not tf.Tensor or "
+                    "tf.Variable or ExtensionType: GradientTape.watch needs a Tensor; wrap the "
+                    "value in constant() before it is used"
+                )
+        token = self._token or self._ready()
+        for one in flat:
+            if not is_differentiable(one._data.dtype):
+                warn(
+                    "The dtype of the watched tensor must be floating (e.g. tf.float32), "
+                    f"got tf.{one.dtype}",
+                    TapeWarning,
+                )
+            else:
+                self._watch(one, token)
+
+    def _watch(self, one: Any, token: Token) -> None:
+        if self._recording and type(one._data) is Aval and token not in levels.stack(state.frame):
+            warn(
+                "GradientTape.watch inside a function that is being traced: the tape is outside, "
+                "and does not see what is in there. Watch the argument before the call",
+                TapeWarning,
+            )
+        watch_tensor(one, token)
+        if isinstance(one, Variable):
+            self._watched[id(one)] = one
+
+    def variable_read(self, variable: Variable) -> None:
+        """A listener's call: a Variable is about to be read."""
+        token = self._token
+        if token is None or not variable.trainable or id(variable) in self._watched:
+            return
+        if is_differentiable(variable.dtype):
+            self._watch(variable, token)
+
+    def watched_variables(self) -> tuple[Variable, ...]:
+        """The Variables that this tape watches, in order of their construction."""
+        return tuple(sorted(self._watched.values(), key=lambda variable: variable._serial))
+
+    @contextlib.contextmanager
+    def stop_recording(self) -> Iterator[None]:
+        """A context in which this tape records nothing."""
+        token = self._token
+        if token is None:
+            raise RuntimeError("Trying to stop recording a tape which is not recording.")
+        if not self._recording:
+            raise ValueError("Tape is not recording.")
+        before = state.frame
+        was_quiet = state.frame.outer is levels.QUIET
+        place = self._stop(token)
+        token.paused = True
+        if state.frame is None:
+            state.frame = levels.QUIET
+        try:
+            yield
+        finally:
+            token.paused = False
+            if self._token is token and not self._recording:
+                levels.insert(token, place)
+                if self._watch_accessed:
+                    state.listeners.append(self)
+                self._recording = True
+                if levels.stack(state.frame) == levels.stack(before):
+                    state.frame = before
+            elif state.frame is levels.QUIET and not was_quiet:
+                state.frame = None
+
+    def reset(self) -> None:
+        """Forget everything recorded and watched, and go on recording."""
+        if not self._recording or self._token is None:
+            raise ValueError("Tape is not recording.")
+        place = levels.remove(self._token)
+        self._token.alive = False
+        self._token = None
+        levels.insert(self._ready(), place)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """A notebook's call: the picture of what this tape has recorded, see `show`."""
+        from .._pictures.picture import tape_bundle
+
+        return tape_bundle(self)
+
+    # Gradients -------------------------------------------------------------------------------
+
+    def gradient(
+        self,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+    ) -> Any:
+        """The gradient of `target` by each of `sources`, in the structure of `sources`.
+
+        Parameters
+        ----------
+        target:
+            Tensors to differentiate, nested as you like. Several, or a target that is not a
+            scalar, are summed.
+        sources:
+            Tensors or Variables to differentiate by, nested as you like.
+        output_gradients:
+            The upstream gradient of each target, of its shape or (); ones by default.
+        unconnected_gradients:
+            What a source gets that the target does not depend on: None, or zeros ("zero").
+
+        Each result has the shape and dtype of its source. Raises RuntimeError at the second
+        call unless the tape is persistent, TypeError for what is not a tensor, ValueError for
+        output gradients that do not fit.
+        """
+        token = self._token or self._refuse()
+        zero = unconnected_gradients is not _NONE and wants_zeros(unconnected_gradients)
+        targets = [target] if type(target) is Tensor else flat_targets(target)
+        flat_sources = [sources] if type(sources) is Tensor else nest.flatten(sources)
+        for source in flat_sources:
+            if type(source) is not Tensor or source._data.dtype.kind != "f":
+                check_source(source)
+        upstream = None
+        if output_gradients is not None:
+            upstream = check_upstream(output_gradients, targets)
+        if self._recording:
+            self._stop_or_warn(token)
+        results, visited = differentiate(token, targets, upstream, flat_sources)
+        if not self._persistent:
+            token.alive = False
+            self._token = None
+            self._consumed = token
+            release(visited)
+        if zero:
+            results = fill_zeros(flat_sources, results)
+        if type(sources) is Tensor:
+            return results[0]
+        return nest.pack_sequence_as(sources, results)
+
+    def _refuse(self) -> NoReturn:
+        raise RuntimeError(
+            "A non-persistent GradientTape can only be used to compute one set of "
+            "gradients (or jacobians). "
+            + (
+                "Use GradientTape(persistent=True) for more, or a second tape around this one "
+                "for a second derivative."
+                if self._consumed
+                else "This tape has recorded nothing: enter it, `with GradientTape() as tape:`."
+            )
+        )
+
+    def _stop_or_warn(self, token: Token) -> None:
+        """A gradient is asked for while the tape records."""
+        if self._persistent:
+            warn(
+                "Calling GradientTape.gradient on a persistent tape inside its context is "
+                "significantly less efficient than calling it outside the context: the "
+                "backward operations are recorded too. Do it only for higher derivatives.",
+                TapeWarning,
+            )
+        else:
+            self._stop(token)
+
+    def _consume(self, token: Token) -> None:
+        token.alive = False
+        self._token = None
+        self._consumed = token
+
+    # Jacobians -------------------------------------------------------------------------------
+
+    def jacobian(
+        self,
+        target: Any,
+        sources: Any,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Any:
+        """The Jacobian of one tensor `target` by each of `sources`, in the structure of `sources`.
+
+        Each has shape ``target.shape + source.shape``, and the dtype of its source. All rows are
+        computed in one sweep, whose rules are given tensors without values (NumPy code in a
+        rule needs ``experimental_use_pfor=False``: a sweep for each row, on a persistent tape).
+        `parallel_iterations` has no effect. Otherwise as `gradient`.
+        """
+        token = self._token or self._refuse()
+        zero = wants_zeros(unconnected_gradients)
+        (one,) = self._one("jacobian", "target", target)
+        flat_sources = nest.flatten(sources)
+        for source in flat_sources:
+            check_source(source)
+        if not experimental_use_pfor and not self._persistent:
+            raise RuntimeError(
+                "GradientTape must be created with persistent=True to compute the jacobian with "
+                "eager execution enabled and with  experimental_use_pfor set to False."
+            )
+        if self._recording:
+            self._stop_or_warn(token)
+        results = rows(token, one, flat_sources, experimental_use_pfor)
+        if not self._persistent:
+            self._consume(token)
+        if zero:
+            results = [
+                zeros((*one._data.shape, *source._data.shape), source.dtype) if row is None else row
+                for source, row in zip(flat_sources, results, strict=True)
+            ]
+        return nest.pack_sequence_as(sources, results)
+
+    def batch_jacobian(
+        self,
+        target: Any,
+        source: Any,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Tensor:
+        """For each slice of `target` along its first axis its Jacobian by that slice of `source`.
+
+        The shape is ``(batch, *target.shape[1:], *source.shape[1:])``; zeros where the target
+        does not depend on the source. Each slice of the target must depend on that slice of the
+        source only. Raises ValueError for tensors of rank 0 or 1, and where the first axes
+        differ. Otherwise as `jacobian`.
+        """
+        token = self._token or self._refuse()
+        wants_zeros(unconnected_gradients)
+        (one,) = self._one("batch_jacobian", "target", target)
+        (by,) = self._one("batch_jacobian", "source", source)
+        check_source(by)
+        for tensor in (one, by):
+            if len(tensor._data.shape) < 2:
+                raise InvalidArgumentError(
+                    f"Shape {tuple(tensor._data.shape)} must have rank at least 2: "
+                    "batch_jacobian works on a batch of vectors or more; use jacobian"
+                )
+        if one._data.shape[0] != by._data.shape[0]:
+            raise InvalidArgumentError(
+                "Need first dimension of target shape "
+                f"({tuple(one._data.shape)}) and source shape ({tuple(by._data.shape)}) to match."
+            )
+        if not experimental_use_pfor and not self._persistent:
+            raise RuntimeError(
+                "GradientTape must be created with persistent=True to compute the batch_jacobian "
+                "with eager execution enabled and with  experimental_use_pfor set to False."
+            )
+        if self._recording:
+            self._stop_or_warn(token)
+        result = example_rows(token, one, by, experimental_use_pfor)
+        if not self._persistent:
+            self._consume(token)
+        if result is None:
+            result = zeros((*one._data.shape, *by._data.shape[1:]), by.dtype)
+        return result
+
+    @staticmethod
+    def _one(name: str, role: str, value: Any) -> tuple[Any]:
+        if not is_tensor(value):
+            raise TypeError(
+                f"GradientTape.{name}: {role} must be one Tensor or Variable, got "
+                f"{type(value).__name__}"
+            )
+        return (value,)

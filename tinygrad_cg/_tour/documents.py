@@ -1,0 +1,81 @@
+"""Part one: the examples of the custom gradient documents, where NaN becomes 1.0."""
+
+import tinygrad_cg as tf
+from tinygrad_cg._tour.custom_rules import derivative, log1pexp, naive_log1pexp, softplus
+from tinygrad_cg._tour.printing import heading, number, say, table
+
+ORDERS = range(4)
+
+
+@tf.custom_gradient
+def bar(x, y):
+    """The documents' function of two arguments."""
+
+    def grad(upstream):
+        dz_dx = y
+        dz_dy = x
+        return upstream * dz_dx, upstream * dz_dy
+
+    z = x * y
+    return z, grad
+
+
+def gradient_in_graph(function, value: float):
+    """As the documents ask for it: tf.gradients, inside a Graph."""
+    with tf.Graph().as_default():
+        x = tf.constant(value)
+        return tf.gradients(function(x), x)[0]
+
+
+def orders(function, value: float) -> list[str]:
+    """The function and its derivatives at a point, each as text."""
+    return [number(derivative(function, order)(tf.constant(value))) for order in ORDERS]
+
+
+def show() -> None:
+    """Print the documents' examples."""
+    heading("1. A gradient that was NaN")
+    naive, ruled = (gradient_in_graph(f, 100.0) for f in (naive_log1pexp, log1pexp))
+    say(
+        """'The documents' are those of tf.custom_gradient and keras.ops.custom_gradient. Their
+        first example:"""
+    )
+    say(
+        f"""log(1 + exp(x)) at x = 100, float32: exp overflows, and the gradient as the chain
+        rule finds it, inf / inf, is {number(naive)}. With the documents' custom rule,
+        dy * (1 - 1 / (1 + e)), it is {number(ruled)}."""
+    )
+    rows = [
+        (f"{name}, x = {point:g}", *orders(function, point))
+        for point in (1.0, 100.0)
+        for name, function in (
+            ("as written", naive_log1pexp),
+            ("the documents' rule", log1pexp),
+            ("a rule for every order", softplus),
+        )
+    ]
+    table(("log(1 + exp(x))", *("value" if n == 0 else f"order {n}" for n in ORDERS)), rows)
+    say(
+        """Rules are differentiated in their turn, so the documents' rule, right at order 1,
+        has the old trouble at order 2: 0 * inf. The third function, softplus, has a rule
+        whose own operations cannot overflow: dy * sigmoid(x). Part 3 needs it."""
+    )
+    show_bar()
+
+
+def show_bar() -> None:
+    """Print the example with two arguments."""
+    x, y = tf.constant(2.0), tf.constant(3.0)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        tape.watch(y)
+        z = bar(x, y)
+    say("Two arguments take two gradients: z = bar(x, y), which multiplies.")
+    table(
+        ("x = 2, y = 3", "value"),
+        (
+            ("z", number(z)),
+            ("tape.gradient(z, x)", number(tape.gradient(z, x))),
+            ("tape.gradient(z, y)", number(tape.gradient(z, y))),
+        ),
+    )

@@ -1,0 +1,144 @@
+"""Part three: a real fit on unscaled data, where the naive loss fails."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tinygrad_cg._tour.custom_rules import log1pexp, naive_log1pexp, softplus
+from tinygrad_cg._tour.data import Dataset
+from tinygrad_cg._tour.logistic import (
+    Derivatives,
+    Problem,
+    Step,
+    differentiate,
+    make_loss,
+    make_problem,
+    newton,
+)
+from tinygrad_cg._tour.printing import heading, say, table
+
+
+def show(data: Dataset) -> Problem:
+    """Print the fit, and what the other two losses do; gives the problem for the timings."""
+    heading("3. Newton's method with a rule for every order")
+    problem = make_problem(data)
+    describe(data, problem)
+    show_start(problem)
+    show_fit(problem)
+    show_failures(problem)
+    return problem
+
+
+def describe(data: Dataset, problem: Problem) -> None:
+    """Print what the data are."""
+    print(f"\n{data.title}")
+    if data.note:
+        print(data.note)
+    rows = data.labels.size
+    say(
+        f"""{rows} rows, {len(data.features)} features, unscaled: the largest is
+        {np.abs(data.measurements).max():g}. Class 1 is {data.classes[1]!r}
+        ({int(data.labels.sum())} rows), class 0 is {data.classes[0]!r}. Fitted on
+        {problem.fitted.labels.size} rows, judged by the {problem.held_out.labels.size} held
+        out."""
+    )
+    if data.constant:
+        say(f"Left out, since they have one value only: {', '.join(data.constant)}.")
+
+
+def show_start(problem: Problem) -> None:
+    """Print value, gradient and Hessian of the three losses at the start."""
+    margins = np.abs(problem.fitted.inputs @ problem.start)
+    limit = np.log(np.finfo(np.float64).max)
+    say(
+        f"""The start is the plane halfway between the two classes' means. There x @ w reaches
+        {margins.max():.3g} in size, and exp overflows in float64 above {limit:.2f}. The loss
+        is mean(log(1 + exp(x @ w)) - y * (x @ w)) + ridge; with each way to write
+        log(1 + exp(z)), at the start:"""
+    )
+    rows = [
+        (name, *summary(differentiate(make_loss(problem, function), problem.start)))
+        for name, function in (
+            ("as written", naive_log1pexp),
+            ("the documents' rule", log1pexp),
+            ("softplus with its rule", softplus),
+        )
+    ]
+    table(("log(1 + exp(z))", "loss", "gradient", "Hessian"), rows)
+
+
+def summary(here: Derivatives) -> tuple[str, str, str]:
+    """A loss and its derivatives, each in a few letters."""
+    return (f"{here.value:.6g}", finiteness(here.gradient), finiteness(here.hessian))
+
+
+def finiteness(values: np.ndarray) -> str:
+    """How many of the entries are finite."""
+    bad = int(np.sum(~np.isfinite(values)))
+    return "finite" if bad == 0 else f"{bad} of {values.size} nan"
+
+
+def show_fit(problem: Problem) -> None:
+    """Fit with the stable rule, and print each step."""
+    say(
+        """Newton's method needs the Hessian. Each of its rows is one sweep of a tape around
+        the tape that gave the gradient, through softplus and then through its rule."""
+    )
+    steps, trouble = run_newton(problem, softplus)
+    if not steps:
+        say(f"It cannot begin: {trouble}.")
+        return
+    table(
+        ("step", "loss", "decrement", "taken", "accuracy", "held out"),
+        [describe_step(n, step, problem) for n, step in enumerate(steps)],
+    )
+    if trouble:
+        say(f"It stops there: {trouble}.")
+    last, held_out = steps[-1], problem.held_out
+    right = held_out.accuracy(last.weights)
+    say(
+        f"""After {len(steps) - 1} steps the loss is {last.value:.6f}. Of the rows held out,
+        {round(right * held_out.labels.size)} of {held_out.labels.size} ({right:.1%}) are on
+        the right side of the plane; the plane at the start had
+        {held_out.accuracy(problem.start):.1%}."""
+    )
+
+
+def describe_step(number: int, step: Step, problem: Problem) -> tuple[str, ...]:
+    """One line of the table of progress."""
+    return (
+        str(number),
+        f"{step.value:.6g}",
+        f"{step.decrement:.1e}",
+        f"{step.rate:.3g}" if step.rate else step.end,
+        f"{problem.fitted.accuracy(step.weights):.3f}",
+        f"{problem.held_out.accuracy(step.weights):.3f}",
+    )
+
+
+def show_failures(problem: Problem) -> None:
+    """Print what Newton's method does with the other two losses."""
+    for name, function in (
+        ("the naive loss", naive_log1pexp),
+        ("the documents' rule", log1pexp),
+    ):
+        say(f"With {name}, on the same unscaled data: {outcome(problem, function)}")
+
+
+def outcome(problem: Problem, function: Callable) -> str:
+    """How Newton's method ends with one way to write log(1 + e^x)."""
+    steps, trouble = run_newton(problem, function)
+    if trouble:
+        return f"it stops at step {len(steps)}: {trouble}."
+    return f"it comes through, to a loss of {steps[-1].value:.6f} in {len(steps) - 1} steps."
+
+
+def run_newton(problem: Problem, function: Callable) -> tuple[list[Step], str]:
+    """The steps of Newton's method, and what stopped it before its end, if anything did."""
+    steps: list[Step] = []
+    try:
+        for step in newton(make_loss(problem, function), problem.start):
+            steps.append(step)
+    except FloatingPointError as error:
+        return steps, str(error)
+    return steps, ""

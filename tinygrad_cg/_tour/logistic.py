@@ -1,0 +1,180 @@
+"""Logistic regression by Newton's method, with derivatives from tapes inside tapes."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+import tinygrad_cg as tf
+from tinygrad_cg._tour.data import Dataset
+
+RIDGE = 1e-3
+TOLERANCE = 1e-9
+SHORTEST_STEP = 1e-8
+MOST_STEPS = 60
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows to fit or to judge by, each with a last entry of 1 for the intercept."""
+
+    inputs: np.ndarray
+    labels: np.ndarray
+
+    def accuracy(self, weights: np.ndarray) -> float:
+        """The fraction of rows on the right side of the plane."""
+        return float(np.mean((self.inputs @ weights > 0) == self.labels))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The fit to make: unscaled data in two parts, where to begin, how to penalise."""
+
+    fitted: Part
+    held_out: Part
+    ridge: np.ndarray
+    start: np.ndarray
+
+
+@dataclass(frozen=True)
+class Derivatives:
+    """Value, gradient and Hessian of a loss at one point."""
+
+    value: float
+    gradient: np.ndarray
+    hessian: np.ndarray
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where Newton's method stands, and how much of the full step it takes from here."""
+
+    weights: np.ndarray
+    value: float
+    decrement: float  # what a full step would gain, if the loss were quadratic
+    rate: float
+
+    @property
+    def end(self) -> str:
+        """How the method ended, at a step from which it takes no further one."""
+        return "done" if self.decrement < TOLERANCE else "stuck"
+
+
+def make_problem(data: Dataset) -> Problem:
+    """Hold out every fourth row of each class; begin at the nearest-mean classifier.
+
+    The ridge weighs each feature with its variance, so it does not depend on the units; nor
+    does Newton's method, so the data stay as they are.
+    """
+    random = np.random.default_rng(0)
+    held_out = np.zeros(data.labels.size, dtype=bool)
+    for label in (0.0, 1.0):
+        rows = random.permutation(np.flatnonzero(data.labels == label))
+        held_out[rows[: rows.size // 4]] = True
+    inputs = np.column_stack([data.measurements, np.ones(data.labels.size)])
+    fitted = Part(inputs[~held_out], data.labels[~held_out])
+    variances = np.append(np.var(fitted.inputs[:, :-1], axis=0), 1.0)
+    return Problem(
+        fitted=fitted,
+        held_out=Part(inputs[held_out], data.labels[held_out]),
+        ridge=RIDGE * np.where(variances > 0, variances, 1.0),
+        start=nearest_mean(fitted),
+    )
+
+
+def nearest_mean(part: Part) -> np.ndarray:
+    """The plane halfway between the means of the two classes, as weights."""
+    negative, positive = (
+        part.inputs[part.labels == label, :-1].mean(axis=0) for label in (0.0, 1.0)
+    )
+    return np.append(positive - negative, (negative @ negative - positive @ positive) / 2)
+
+
+def make_loss(problem: Problem, softplus: Callable) -> Callable:
+    """The mean negative log-likelihood plus ridge, as a function of the weights.
+
+    With `softplus(x)` = log(1 + e^x); which one, is what the tour is about.
+    """
+    inputs = tf.constant(problem.fitted.inputs)
+    labels = tf.constant(problem.fitted.labels)
+    ridge = tf.constant(problem.ridge)
+
+    def loss(weights):
+        margins = tf.linalg.matvec(inputs, weights)
+        likelihood = tf.reduce_mean(softplus(margins) - labels * margins)
+        return likelihood + tf.reduce_sum(ridge * tf.square(weights)) / 2
+
+    return loss
+
+
+def differentiate(loss: Callable, weights: np.ndarray) -> Derivatives:
+    """Value, gradient and Hessian: one tape inside another, one row of the Hessian a sweep."""
+    point = tf.constant(weights)
+    with tf.GradientTape(persistent=True) as outer:
+        outer.watch(point)
+        with tf.GradientTape() as inner:
+            inner.watch(point)
+            value = loss(point)
+        gradient = inner.gradient(value, point)
+    rows = [
+        outer.gradient(gradient, point, output_gradients=tf.constant(direction))
+        for direction in np.eye(weights.size)
+    ]
+    return Derivatives(
+        value=float(value),
+        gradient=gradient.numpy(),
+        hessian=np.stack([row.numpy() for row in rows]),
+    )
+
+
+def newton(loss: Callable, weights: np.ndarray) -> Iterator[Step]:
+    """Damped Newton: yields each point, the last one where a full step would gain nothing.
+
+    Raises FloatingPointError where the loss or a derivative is not finite, or the Hessian is
+    singular in floating point.
+    """
+    for _ in range(MOST_STEPS):
+        here = differentiate(loss, weights)
+        check_finite(here)
+        direction = newton_direction(here)
+        slope = float(here.gradient @ direction)
+        converged = -slope / 2 < TOLERANCE
+        rate = 0.0 if converged else step_size(loss, here, weights, direction)
+        yield Step(weights, here.value, -slope / 2, rate)
+        if rate == 0.0:
+            return
+        weights = weights + rate * direction
+
+
+def step_size(
+    loss: Callable, here: Derivatives, weights: np.ndarray, direction: np.ndarray
+) -> float:
+    """Halve the step until the loss falls by a quarter of what its slope says; 0.0 if never."""
+    slope = float(here.gradient @ direction)
+    rate = 1.0
+    while rate > SHORTEST_STEP:
+        value = float(loss(tf.constant(weights + rate * direction)))
+        if value <= here.value + rate * slope / 4:
+            return rate
+        rate /= 2
+    return 0.0
+
+
+def newton_direction(here: Derivatives) -> np.ndarray:
+    """Solve for the full step, with each unknown in its own unit so that the pivots compare."""
+    units = 1 / np.sqrt(np.diag(here.hessian))
+    try:
+        scaled = np.linalg.solve(here.hessian * np.outer(units, units), units * here.gradient)
+    except np.linalg.LinAlgError:
+        raise FloatingPointError("the Hessian is singular in floating point") from None
+    if here.gradient @ (units * scaled) < 0:
+        raise FloatingPointError("the Hessian is not positive in floating point")
+    return -units * scaled
+
+
+def check_finite(here: Derivatives) -> None:
+    """Newton's method cannot go on from NaN or infinity: say what was not finite."""
+    parts = {"loss": here.value, "gradient": here.gradient, "Hessian": here.hessian}
+    bad = [name for name, values in parts.items() if not np.all(np.isfinite(values))]
+    if bad:
+        raise FloatingPointError(f"not finite: {', '.join(bad)}")

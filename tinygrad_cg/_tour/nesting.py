@@ -1,0 +1,213 @@
+"""Part two: custom gradients inside custom gradients, and what each order gives."""
+
+import warnings
+
+import tinygrad_cg as tf
+from tinygrad_cg._tour.custom_rules import derivative
+from tinygrad_cg._tour.printing import code, heading, number, say, table
+
+POINT = 2.0
+
+
+def cube(x):
+    """The same function without any rule: the truth to compare with."""
+    return x * x * x
+
+
+def square_of(function):
+    """h(op(x)) with h(y) = y**2: the upstream gradient then depends on x."""
+    return lambda x: tf.square(function(x))
+
+
+def make_op(factor: float):
+    """Example 1: the gradient function is itself decorated; op3 is factor * ddy."""
+
+    @tf.custom_gradient
+    def op(x):
+        @tf.custom_gradient
+        def grad_fn(dy):
+            def grad_grad_fn(ddy):
+                return factor * ddy
+
+            return 3 * x**2 * dy, grad_grad_fn
+
+        return x**3, grad_fn
+
+    return op
+
+
+def make_fused(second_order):
+    """Example 2 with one argument: second_order(x, ddy) is the rule of the first order."""
+
+    @tf.custom_gradient
+    def op(x):
+        def first_order_gradient(dy):
+            @tf.custom_gradient
+            def first_order_custom(unused_x):
+                def second_order_for_x(ddy):
+                    return second_order(x, ddy)
+
+                return 3 * x**2, second_order_for_x
+
+            return dy * first_order_custom(x)
+
+        return x**3, first_order_gradient
+
+    return op
+
+
+def make_fused_with_dy():
+    """Example 2 with two arguments, so that the inner rule returns two gradients."""
+
+    @tf.custom_gradient
+    def op(x):
+        def first_order_gradient(dy):
+            @tf.custom_gradient
+            def first_order_custom(unused_x, unused_dy):
+                def second_order_and_transpose(ddy):
+                    return 6 * x * dy * ddy, 3 * x**2 * ddy
+
+                return 3 * x**2 * dy, second_order_and_transpose
+
+            return first_order_custom(x, dy)
+
+        return x**3, first_order_gradient
+
+    return op
+
+
+def make_verbatim():
+    """Example 2 as printed: one argument, but two gradients come back."""
+    return make_fused(lambda x, ddy: (6 * x * ddy, 3 * x**2 * ddy))
+
+
+def at_point(function, order: int) -> str:
+    """The derivative at the point, as text; an error gives its type."""
+    try:
+        return number(derivative(function, order)(tf.constant(POINT)))
+    except ValueError as error:
+        return type(error).__name__
+
+
+def quietly(function, *arguments):
+    """Call, and give the result with the custom gradient warnings that came on the way."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", tf.CustomGradientWarning)
+        result = function(*arguments)
+    return result, [str(warning.message) for warning in caught]
+
+
+def gradient_by_upstream(op, upstream: float):
+    """d(gradient of op)/d(its upstream): what the rule of grad_fn really is."""
+    x, dy = tf.constant(POINT), tf.constant(upstream)
+    with tf.GradientTape() as outer:
+        outer.watch(dy)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = op(x)
+        gradient = inner.gradient(y, x, output_gradients=dy)
+    return outer.gradient(gradient, dy)
+
+
+def show() -> None:
+    """Print both nesting examples."""
+    heading("2. Rules inside rules")
+    say(
+        f"""op(x) = x**3 at x = {POINT:g}, with its true first derivative, and an inner rule
+        that can be recognised by its factor. What should each order give, and what does it
+        give? The numbers are TensorFlow's, which the documents call unintuitive."""
+    )
+    show_first()
+    show_second()
+
+
+def show_first() -> None:
+    """Print example 1: a decorated gradient function."""
+    print("\nExample 1: the gradient function is decorated")
+    code(
+        """
+        @tf.custom_gradient
+        def op(x):
+            @tf.custom_gradient
+            def grad_fn(dy):                          # op2 = 3 * x**2 * dy
+                def grad_grad_fn(ddy):                # op3 = K * ddy
+                    return K * ddy
+                return 3 * x**2 * dy, grad_grad_fn
+            return x**3, grad_fn
+        """
+    )
+    op, transposed = make_op(1000.0), make_op(12.0)
+    rows, messages = quietly(
+        lambda: [
+            (name, *(at_point(function, order) for order in (1, 2)), at_point(truth, 2))
+            for name, function, truth in (
+                ("op(x), K = 1000", op, cube),
+                ("op(x)**2, K = 1000", square_of(op), square_of(cube)),
+                ("op(x)**2, K = 12", square_of(transposed), square_of(cube)),
+            )
+        ]
+    )
+    table(("", "order 1", "order 2", "true order 2"), rows)
+    inner = 2 * 1000.0
+    say(
+        f"""op3 is the derivative of grad_fn by dy, not the second derivative of op by x.
+        By itself, op(x) has an upstream of 1 that no tape watches, so the inner rule is not
+        used and op2 is differentiated as it stands. In op(x)**2 the upstream 2 * op(x) depends
+        on x, so op3 serves: op2 with dy = 2 * op3(1) = {inner:g} gives
+        3 * 2**2 * {inner:g} = {3 * POINT**2 * inner:g}, and the path through the x in op2 is
+        lost. Even K = 12, the correct derivative by dy, loses it."""
+    )
+    watched, _ = quietly(gradient_by_upstream, op, 1.5)
+    say(
+        f"""Watch the upstream itself and op3 is seen plainly: d(gradient)/d(dy) =
+        {number(watched)}, where 3 * x**2 = {number(3 * POINT**2)} would be right."""
+    )
+    for message in messages[:1]:
+        say(f"And the library says so, once: {message}")
+
+
+def show_second() -> None:
+    """Print example 2: the gradient function wraps a decorated one."""
+    print("\nExample 2: the gradient function wraps a decorated one")
+    code(
+        """
+        @tf.custom_gradient
+        def op(x):
+            def first_order_gradient(dy):
+                @tf.custom_gradient
+                def first_order_custom(unused_x):     # as many arguments as
+                    def second_order(ddy):            # gradients returned here
+                        return 6 * x * ddy
+                    return 3 * x**2, second_order
+                return dy * first_order_custom(x)
+            return x**3, first_order_gradient
+        """
+    )
+    variants = (
+        ("one argument, 6 * x * ddy (true)", make_fused(lambda x, ddy: 6 * x * ddy)),
+        ("two arguments, true rules", make_fused_with_dy()),
+        ("one argument, 1000 * ddy (false)", make_fused(lambda x, ddy: 1000.0 * ddy)),
+        ("as printed: one argument, two gradients", make_verbatim()),
+    )
+    rows = [
+        (
+            name,
+            at_point(op, 1),
+            at_point(op, 2),
+            at_point(square_of(op), 2),
+            at_point(op, 3),
+        )
+        for name, op in variants
+    ]
+    truth = [at_point(f, n) for f, n in ((cube, 1), (cube, 2), (square_of(cube), 2), (cube, 3))]
+    table(("", "order 1", "order 2", "of op**2", "order 3"), [*rows, ("the truth", *truth)])
+    say(
+        """Here x reaches the inner rule as an argument, so the inner rule is the second
+        derivative, and dy stays outside it, to be differentiated as usual: each order is as
+        right as the rule written for it. The false rule is used faithfully, and being constant
+        in x it ends the chain with None."""
+    )
+    try:
+        derivative(make_verbatim(), 2)(tf.constant(POINT))
+    except ValueError as error:
+        say(f"The variant as printed stops at order 2: {str(error).splitlines()[0]}")

@@ -1,0 +1,1 @@
+"""Batching, forward mode, transposition, and the functional transforms."""

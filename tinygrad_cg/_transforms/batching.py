@@ -1,0 +1,370 @@
+"""vmap: a function of one example, applied to a batch of them at once.
+
+Inside, a batched tensor has the shape of one example; each operation is carried out once, for
+all of them, by the batching rule in its record. Tapes inside see examples, tapes outside what
+was done with the batches. After ``jax.vmap`` and ``tf.vectorized_map``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeGuard
+
+import numpy as np
+
+from .. import nest
+from .._core.conversion import convert, is_tensor, is_weak
+from .._core.levels import Level, push, remove, state
+from .._core.primitive import Primitive, apply
+from .._core.tensor import Aval, ExampleAval, Tensor
+from .._ops.creation import zeros
+from .._ops.define import as_int, normalize_axis
+from .._ops.elementwise import multiply
+from .._ops.indexing import getitem
+from .._ops.reductions import reduce_sum
+from .._ops.shape import repeat, reshape, stack, transpose
+from .._rules.calls import Call, Lifted, settle
+from .._rules.definition import Definition
+from ..errors import InvalidArgumentError
+
+
+class BatchTensor(Tensor):
+    """A tensor for each example of a batch: `shape` is that of one of them.
+
+    `physical` holds them all, along its first axis.
+    """
+
+    __slots__ = ("level", "physical")
+
+    def __init__(self, physical: Tensor, level: Batch, record: Any = None):
+        data = physical._data
+        super().__init__(ExampleAval(data.shape[1:], data.dtype), record)
+        self.physical = physical
+        self.level = level
+
+    def _with_record(self, record: Any) -> BatchTensor:
+        return BatchTensor(self.physical, self.level, record)
+
+
+class Batch(Level):
+    """The level of one batch of `size` examples."""
+
+    holds_values = True
+
+    def __init__(self, size: int):
+        self.size = size
+
+    def has(self, tensor: Any) -> TypeGuard[BatchTensor]:
+        return type(tensor) is BatchTensor and tensor.level is self
+
+    def physical(self, tensor: Tensor) -> Tensor:
+        """All examples' values, repeated if they are the same for all."""
+        if self.has(tensor):
+            return tensor.physical
+        return repeat(tensor, (self.size, *tensor._data.shape))
+
+    # Operations ------------------------------------------------------------------------------
+
+    def process(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
+        """Carry out an operation for all examples."""
+        if not any(map(self.has, inputs)):
+            return apply(primitive, inputs, params)
+        if primitive.kind == "elementwise":
+            operands = self._aligned(primitive, inputs, params)
+        elif primitive.batch is None:
+            return self._one_by_one(primitive, inputs, params)
+        else:
+            params = primitive.batch(params, self.size)
+            if primitive.kind == "contraction" or primitive.name == "broadcast_to":
+                operands = self._aligned(primitive, inputs, params)
+            else:
+                operands = tuple(map(self.physical, inputs))
+        out = apply(primitive, operands, params)
+        if isinstance(out, list):
+            return [BatchTensor(one, self) for one in out]
+        return BatchTensor(out, self)
+
+    def _aligned(self, primitive: Primitive, inputs: tuple, params: dict) -> tuple:
+        """Operands that broadcast: the batch axis stands before the axes of all of them."""
+        if primitive.kind == "elementwise":
+            rank = max([len(one._data.shape) for one in inputs])
+            return tuple([self._of_rank(one, rank) for one in inputs])
+        core = primitive.core if len(primitive.core) == len(inputs) else (0,) * len(inputs)
+        if primitive.name == "broadcast_to":
+            rank = len(params["shape"]) - 1
+        else:
+            rank = max(len(one._data.shape) - last for one, last in zip(inputs, core, strict=True))
+        return tuple(
+            self._of_rank(one, rank + last) for one, last in zip(inputs, core, strict=True)
+        )
+
+    def _of_rank(self, tensor: Any, rank: int) -> Tensor:
+        if not self.has(tensor):
+            return tensor
+        shape = tensor._data.shape
+        if len(shape) == rank:
+            return tensor.physical
+        return reshape(tensor.physical, (self.size, *(1,) * (rank - len(shape)), *shape))
+
+    def _one_by_one(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
+        """For a user's own operation without a batching rule."""
+        if not self.size:
+            avals = primitive.abstract(*[tensor._data for tensor in inputs], **params)
+            several = isinstance(avals, list)
+            avals = avals if several else [avals]
+            found = [zeros((0, *aval.shape), aval.dtype) for aval in avals]
+        else:
+            results = [
+                apply(primitive, tuple([self._example(tensor, i) for tensor in inputs]), params)
+                for i in range(self.size)
+            ]
+            several = isinstance(results[0], list)
+            columns = zip(*results, strict=True) if several else [results]
+            found = [stack(list(column)) for column in columns]
+        made = [BatchTensor(one, self) for one in found]
+        return made if several else made[0]
+
+    def _example(self, tensor: Any, index: int) -> Tensor:
+        return getitem(tensor.physical, index) if self.has(tensor) else tensor
+
+    # Custom gradients ------------------------------------------------------------------------
+
+    def custom_call(self, call: Call | Lifted, inputs: Sequence, outputs: Sequence) -> list:
+        """For the levels below the call is one of whole batches: its rule runs on examples.
+
+        If anything of it is batched, all of its outputs are, so that each example's upstream
+        gradient stays apart from the others'.
+        """
+        batched = [self.has(tensor) for tensor in inputs]
+        for_each = any(batched) or any(map(self.has, outputs))
+        avals = [None if one is None else Aval(one._data.shape, one._data.dtype) for one in inputs]
+
+        def pull(dys: Sequence, targets: Sequence) -> list:
+            push(self)
+            try:
+                examples = [BatchTensor(dy, self) for dy in dys] if for_each else dys
+                wanted = [
+                    None if target is None else aval
+                    for target, aval in zip(targets, avals, strict=True)
+                ]
+                gradients = call.pull(examples, wanted)
+            finally:
+                remove(self)
+            if not for_each and any(map(self.has, gradients)):
+                _refuse_captured(call.definition)
+            return [
+                None if gradient is None else self._lowered(gradient, one, for_each)
+                for gradient, one in zip(gradients, batched, strict=True)
+            ]
+
+        def along(tangent: Tensor, token: Any) -> Tensor:
+            push(self)
+            try:
+                example = BatchTensor(tangent, self) if for_each else tangent
+                moved = getattr(call, "along")(example, token)  # noqa: B009
+            finally:
+                remove(self)
+            return self.physical(moved) if for_each else moved
+
+        passes = type(call) is Lifted and call.along is not None
+        lifted = Lifted(call.definition, pull, along if passes else None)
+        lower = [one.physical if self.has(one) else one for one in inputs]
+        outer = list(map(self.physical, outputs)) if for_each else outputs
+        results = settle(state.frame, lifted, lower, outer)
+        return [BatchTensor(result, self) for result in results] if for_each else results
+
+    def _lowered(self, gradient: Tensor, batched: bool, for_each: bool) -> Tensor:
+        """The gradient by a physical input, from that of each example by its own."""
+        if batched:
+            return self.physical(gradient)
+        if self.has(gradient):
+            return reduce_sum(gradient.physical, 0)
+        return multiply(gradient, self.size) if for_each else gradient
+
+
+def _refuse_captured(definition: Definition) -> NoReturn:
+    raise TypeError(
+        f"vmap: the inputs and outputs of `{definition.name}` are the same for all examples, but "
+        "the gradient that its rule returns is not, since it captured a tensor that differs: pass "
+        f"that tensor to `{definition.name}` as an argument ({definition.where()})"
+    )
+
+
+def whole(tensor: Tensor) -> np.ndarray:
+    """The values of a tensor, for all examples of all batches that it belongs to.
+
+    Those that it has for some arguments, where a function is being traced.
+    """
+    while isinstance(tensor, BatchTensor):
+        tensor = tensor.physical
+    return tensor._example()
+
+
+# The functions -------------------------------------------------------------------------------
+
+
+def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+    """A function that applies `f` to each example of a batch, all at once.
+
+    Parameters
+    ----------
+    f:
+        A function of tensors, nested as you like, to tensors, nested as you like.
+    in_axes:
+        Which axis of each positional argument holds the examples; None for an argument that is
+        the same for all. One number for all arguments, or a tuple with an entry for each, which
+        may be nested as the argument is. Keyword arguments are batched along their first axis.
+    out_axes:
+        Where the axis of the examples goes in each result: one number, or nested as the result
+        is; None for a result that is the same for all.
+
+    An argument that is None stays None. The result has the structure of what `f` returns; what
+    does not depend on the batch is repeated, random numbers drawn inside too. Raises ValueError
+    where sizes of batches differ, or nothing is batched. After ``jax.vmap``.
+    """
+    if not callable(f):
+        raise TypeError(f"vmap: f must be a function, got {type(f).__name__}")
+
+    @functools.wraps(f)
+    def batched(*args: Any, **kwargs: Any) -> Any:
+        axes = _spread_axes("in_axes", in_axes, list(args)) + [0] * len(nest.flatten(kwargs))
+        leaves = nest.flatten((args, kwargs))
+        axes = [None if leaf is None else axis for leaf, axis in zip(leaves, axes, strict=True)]
+        tensors = [
+            leaf if axis is None else _leading(i, convert(leaf), axis, args, kwargs)
+            for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
+        ]
+        sizes = {
+            i: tensor._data.shape[0]
+            for i, (tensor, axis) in enumerate(zip(tensors, axes, strict=True))
+            if axis is not None
+        }
+        size = _size(sizes, args, kwargs)
+        level = Batch(size)
+        examples = [
+            tensor if axis is None else BatchTensor(tensor, level)
+            for tensor, axis in zip(tensors, axes, strict=True)
+        ]
+        inner_args, inner_kwargs = nest.pack_sequence_as((args, kwargs), examples)
+        push(level)
+        try:
+            result = f(*inner_args, **inner_kwargs)
+        finally:
+            remove(level)
+        places = _spread_axes("out_axes", out_axes, result)
+        flat = [
+            None if leaf is None else _outward(level, leaf, place)
+            for leaf, place in zip(nest.flatten(result), places, strict=True)
+        ]
+        return nest.pack_sequence_as(result, flat)
+
+    return batched
+
+
+def vectorized_map(
+    fn: Callable[[Any], Any],
+    elems: Any,
+    fallback_to_while_loop: bool = True,
+    warn: bool = True,
+) -> Any:
+    """`fn` of each slice of `elems` along the first axis, all at once, stacked.
+
+    `elems` are tensors, nested as you like, and `fn` gets one slice of each in that structure.
+    A first axis of size 1 broadcasts. Raises ValueError where the sizes differ. After
+    ``tf.vectorized_map``, whose two other arguments are accepted and have no effect, and which
+    draws random numbers for each slice; here they are the same for all.
+    """
+    tensors = [convert(leaf) for leaf in nest.flatten(elems)]
+    sizes = {tensor._data.shape[0] for tensor in tensors if tensor._data.ndim}
+    common = max(sizes, default=0)
+    axes = [None if one._data.shape[:1] == (1,) != (common,) else 0 for one in tensors]
+    slices = [
+        getitem(tensor, 0) if axis is None else tensor
+        for tensor, axis in zip(tensors, axes, strict=True)
+    ]
+    packed = nest.pack_sequence_as(elems, slices)
+    return vmap(fn, (nest.pack_sequence_as(elems, axes),))(packed)
+
+
+def _spread_axes(argument: str, axes: Any, structure: Any) -> list:
+    """One axis for each leaf of `structure`, from a structure that stops where it likes."""
+    if axes is None or not isinstance(axes, (list, tuple, dict)):
+        axis = None if axes is None else as_int("vmap", argument, axes)
+        return [axis] * len(nest.flatten(structure))
+    if isinstance(axes, dict) or isinstance(structure, dict):
+        if not (isinstance(axes, dict) and isinstance(structure, dict)) or set(axes) != set(
+            structure
+        ):
+            _refuse_axes(argument, axes, structure)
+        keys = sorted(structure)
+        pairs = [(axes[key], structure[key]) for key in keys]
+    else:
+        if not isinstance(structure, (list, tuple)) or len(axes) != len(structure):
+            _refuse_axes(argument, axes, structure)
+        pairs = list(zip(axes, structure, strict=True))
+    return [axis for part, below in pairs for axis in _spread_axes(argument, part, below)]
+
+
+def _refuse_axes(argument: str, axes: Any, structure: Any) -> None:
+    count = len(structure) if isinstance(structure, (list, tuple, dict)) else 1
+    raise ValueError(
+        f"vmap: {argument}={axes!r} does not have the structure of what it is for, which has "
+        f"{count} parts: give one number for all, or an entry for each"
+    )
+
+
+def _leading(place: int, tensor: Tensor, axis: int, args: tuple, kwargs: dict) -> Tensor:
+    """`tensor`, the leaf at `place` of the arguments, with the axis of its examples in front."""
+    ndim = len(tensor._data.shape)
+    if -ndim <= axis < ndim:
+        return _moved(tensor, axis % ndim, 0)
+    if place < len(nest.flatten(args)):
+        remedy = "pass in_axes=None for it"
+    else:
+        remedy = "give it to the function with functools.partial"
+    raise InvalidArgumentError(
+        f"vmap: {_leaf_name(place, args, kwargs)} has shape {tuple(tensor._data.shape)}, without "
+        f"an axis {axis} of examples: if it is the same for all, {remedy}"
+    )
+
+
+def _leaf_name(place: int, args: tuple, kwargs: dict) -> str:
+    """What to call a leaf of the arguments in a message."""
+    named = [(f"argument {i}", argument) for i, argument in enumerate(args)]
+    named += [(f"argument {key!r}", kwargs[key]) for key in sorted(kwargs)]
+    paths = [path for name, argument in named for path in nest.flatten_paths(argument, name)]
+    return paths[place][0]
+
+
+def _moved(tensor: Tensor, source: int, target: int) -> Tensor:
+    if source == target:
+        return tensor
+    order = [i for i in range(len(tensor._data.shape)) if i != source]
+    order.insert(target, source)
+    return transpose(tensor, order)
+
+
+def _size(sizes: dict[int, int], args: tuple, kwargs: dict) -> int:
+    """The number of examples; `sizes` has it for each leaf that is batched."""
+    if not sizes:
+        raise ValueError("vmap: no argument is batched: in_axes is None for all of them")
+    found = set(sizes.values())
+    if len(found) > 1:
+        text = ", ".join(f"{_leaf_name(i, args, kwargs)} has {sizes[i]}" for i in sizes)
+        raise InvalidArgumentError(f"vmap: the arguments have batches of different sizes: {text}")
+    return found.pop()
+
+
+def _outward(level: Batch, leaf: Any, axis: int | None) -> Tensor:
+    if not is_tensor(leaf) and not is_weak(leaf):
+        raise TypeError(
+            f"vmap: the function must return tensors, numbers or None, got {type(leaf).__name__}"
+        )
+    tensor = convert(leaf)
+    if axis is None:
+        if level.has(tensor):
+            raise ValueError("vmap: out_axes is None for a result that depends on the batch")
+        return tensor
+    physical = level.physical(tensor)
+    return _moved(physical, 0, normalize_axis("vmap", axis, len(physical._data.shape)))

@@ -1,0 +1,228 @@
+"""A function to differentiate: its arguments, its outputs, and what they must be."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from .. import nest
+from .._core.conversion import convert, is_differentiable, is_tensor, is_weak
+from .._core.levels import Token, push, remove, state, watch_tensor
+from .._core.tensor import Tensor
+from .._ops.creation import zeros_like
+from .._ops.define import as_int
+from .._ops.shape import cast, identity, repeat
+from .._reverse.sweep import differentiate, release
+from .._rules.definition import Definition
+from ..errors import InvalidArgumentError
+
+
+class Differentiable:
+    """What the transforms share: one function, which of its arguments count, and its name."""
+
+    def __init__(self, name: str, f: Any, argnums: Any = 0, has_aux: bool = False):
+        if not callable(f):
+            raise TypeError(f"{name}: f must be a function, got {type(f).__name__}")
+        self.name = name
+        self.f = f
+        self.single = not isinstance(argnums, (tuple, list))
+        numbers = [argnums] if self.single else list(argnums)
+        self.argnums = [as_int(name, "argnums", one) for one in numbers]
+        self.has_aux = has_aux
+        self.definition = Definition(f)
+        self.definition.role = "the differentiated function"
+
+    def sources(self, args: Sequence) -> tuple[list, list]:
+        """The arguments, those that count as tensors of their own, and these."""
+        count = len(args)
+        for number in self.argnums:
+            if not -count <= number < count:
+                raise ValueError(
+                    f"{self.name}: argnums has {number}, but {self.definition.name} was called "
+                    f"with {count} positional arguments"
+                )
+        chosen = [number % count for number in self.argnums]
+        if len(set(chosen)) < len(chosen):
+            raise ValueError(f"{self.name}: argnums names an argument twice: {self.argnums}")
+        inner = list(args)
+        for number in chosen:
+            inner[number] = nest.map_structure(
+                functools.partial(self._source, number), args[number]
+            )
+        return inner, [inner[number] for number in chosen]
+
+    def _source(self, number: int, leaf: Any) -> Tensor:
+        try:
+            tensor = convert(leaf)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"{self.name}: argument {number} of {self.definition.name}: {error}"
+            ) from None
+        if not is_differentiable(tensor.dtype):
+            raise TypeError(
+                f"{self.name}: argument {number} of {self.definition.name} has dtype "
+                f"{tensor.dtype}, which has no gradient: pass floats, or choose other arguments "
+                "with argnums="
+            )
+        return identity(tensor)
+
+    def run(self, args: Sequence, kwargs: dict) -> tuple[Any, Any]:
+        """The function's result, and its auxiliary one if it has that."""
+        state.rules.append(self.definition)
+        try:
+            result = self.f(*args, **kwargs)
+        finally:
+            state.rules.pop()
+        if not self.has_aux:
+            return result, None
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise TypeError(
+                f"{self.name}: with has_aux=True {self.definition.name} must return a pair "
+                f"(output, aux), got {type(result).__name__}"
+            )
+        return result
+
+    def record(self, args: Sequence, kwargs: dict) -> tuple[Token, list, Any, Any]:
+        """Run the function on a tape of its own: the tape's token, sources, output, aux."""
+        inner, sources = self.sources(args)
+        token = Token()
+        flat = nest.flatten(sources)
+        push(token)
+        try:
+            for source in flat:
+                watch_tensor(source, token)
+            output, aux = self.run(inner, kwargs)
+        finally:
+            remove(token)
+        return token, sources, output, aux
+
+    def tensors(self, output: Any) -> list[Tensor]:
+        """The flat output as tensors that have derivatives."""
+        flat = nest.flatten(output)
+        return [self._output(leaf) for leaf in flat]
+
+    def _output(self, leaf: Any) -> Tensor:
+        name = f"{self.name}: {self.definition.name}"
+        if leaf is None:
+            raise TypeError(f"{name} returned None: function returned None; return a Tensor")
+        if not is_tensor(leaf):
+            raise TypeError(
+                f"{name} returned {type(leaf).__name__}, not a Tensor; did the function leave the "
+                "library?"
+            )
+        tensor = convert(leaf)
+        if not is_differentiable(tensor.dtype):
+            raise TypeError(
+                f"{name} returned a tensor of dtype {tensor.dtype}, which has no derivative: "
+                "return floats"
+            )
+        return tensor
+
+    def real_tensors(self, output: Any) -> list[Tensor]:
+        """`tensors`, where complex ones are refused."""
+        tensors = self.tensors(output)
+        for tensor in tensors:
+            self._refuse_complex(tensor)
+        return tensors
+
+    def _refuse_complex(self, tensor: Tensor) -> None:
+        if tensor.dtype.kind == "c":
+            raise TypeError(
+                f"{self.name}: {self.definition.name} needs a real output, got {tensor.dtype}: "
+                "return the real part, the imaginary part or abs(), or use vjp"
+            )
+
+    def scalar(self, output: Any) -> Tensor:
+        """The output as one real number."""
+        if nest.is_nested(output):
+            raise TypeError(
+                f"{self.name}: {self.definition.name} must return one scalar, got "
+                f"{type(output).__name__} (for a pair (output, aux) pass has_aux=True)"
+            )
+        tensor = self._output(output)
+        self._refuse_complex(tensor)
+        if tensor.shape != ():
+            raise InvalidArgumentError(
+                f"{self.name}: {self.definition.name} needs a scalar output, got shape "
+                f"{tuple(tensor.shape)}; use jacobian or vjp"
+            )
+        return tensor
+
+    def packed(self, sources: list, flat: Sequence) -> Any:
+        """Results for the sources, in the structure that argnums asks for."""
+        found = nest.pack_sequence_as(sources, flat)
+        return found[0] if self.single else tuple(found)
+
+
+def filled(sources: Sequence, results: Sequence) -> list:
+    return [
+        zeros_like(source) if result is None else result
+        for source, result in zip(sources, results, strict=True)
+    ]
+
+
+def swept(token: Token, targets: list, upstream: Any, sources: list) -> list:
+    """One last sweep of a tape."""
+    results, visited = differentiate(token, targets, upstream, sources)
+    token.alive = False
+    release(visited)
+    return filled(sources, results)
+
+
+def wrapped(transform: Differentiable, run: Callable[[tuple, dict], Any]) -> Callable[..., Any]:
+    def transformed(*args: Any, **kwargs: Any) -> Any:
+        return run(args, kwargs)
+
+    functools.update_wrapper(transformed, transform.f, updated=())
+    return transformed
+
+
+def fitted(
+    transform: Differentiable, role: str, values: Any, structure: Any, tensors: Sequence[Tensor]
+) -> list[Tensor]:
+    """`values`, nested as `structure`, as tensors of the shapes and dtypes of `tensors`.
+
+    Numbers are repeated, dtypes cast; ValueError for other shapes and for another structure,
+    TypeError for complex values where real ones are needed.
+    """
+    if nest.is_nested(structure) or (nest.is_nested(values) and not isinstance(values, list)):
+        _check_structure(transform, role, values, structure)
+        flat = nest.flatten(values)
+    else:
+        flat = [values]
+    return [
+        _fit(transform, f"{role} {i}", *pair)
+        for i, pair in enumerate(zip(flat, tensors, strict=True))
+    ]
+
+
+def _check_structure(transform: Differentiable, role: str, values: Any, structure: Any) -> None:
+    try:
+        nest.assert_same_structure(structure, values, check_types=False)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{transform.name}: the {role} must be nested as what it belongs to: {error}"
+        ) from None
+
+
+def _fit(transform: Differentiable, what: str, value: Any, tensor: Tensor) -> Tensor:
+    if value is None:
+        _refuse(transform, what, "None", tensor)
+    one = convert(value, tensor.dtype if is_weak(value) or isinstance(value, list) else None)
+    if one.shape not in (tensor.shape, ()):
+        _refuse(transform, what, f"shape {tuple(one.shape)}", tensor)
+    if one.dtype.kind == "c" != tensor.dtype.kind:
+        raise TypeError(
+            f"{transform.name}: {what} is {one.dtype}, but belongs to a tensor of dtype "
+            f"{tensor.dtype}: pass its real part"
+        )
+    one = one if one.dtype == tensor.dtype else cast(one, tensor.dtype)
+    return repeat(one, tuple(tensor.shape))
+
+
+def _refuse(transform: Differentiable, what: str, got: str, tensor: Tensor) -> NoReturn:
+    raise InvalidArgumentError(
+        f"{transform.name}: {what} has {got}, but needs shape {tuple(tensor.shape)} and dtype "
+        f"{tensor.dtype}"
+    )

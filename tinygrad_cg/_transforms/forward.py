@@ -1,0 +1,269 @@
+"""Forward mode: ForwardAccumulator, and the tangent of each operation from its gradient rule.
+
+An accumulator is a level. The tangent that it has for a tensor hangs among the tensor's nodes,
+so it is found wherever the tensor's record is: residuals and Variables that are read have it.
+After ``tf.autodiff.ForwardAccumulator``, save that custom gradients are honoured: the tangent
+of a call is the transpose of its rule (BEHAVIOUR decision 7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import nest
+from .._core import levels
+from .._core.conversion import convert, is_differentiable, is_tensor, is_weak
+from .._core.levels import NOTHING, Level, Node, Token, find, is_alive, push, remove, state
+from .._core.primitive import Primitive, apply
+from .._core.tensor import Aval, Tensor
+from .._ops.creation import zeros_like
+from .._ops.elementwise import add
+from .._ops.shape import cast, repeat
+from .._reverse.arguments import UnconnectedGradients, wants_zeros
+from .._rules.calls import Call, Lifted, settle
+from ..errors import TapeWarning, warn
+from .transposition import transposed
+
+
+class ForwardAccumulator(Level):
+    """Computes Jacobian-vector products along with the operations that it sees.
+
+    Parameters
+    ----------
+    primals:
+        Tensors or Variables, nested as you like.
+    tangents:
+        The vector: a tensor for each primal, of its shape and dtype.
+
+    Use it as a context manager, and ask `jvp` for the tangent of what was computed inside.
+    Accumulators and tapes nest in any order and to any depth. A tape around an accumulator sees
+    the operations of the tangents: where the rule of a rule is not the derivative of these, an
+    accumulator around a tape, which does use it, finds another second derivative. Raises
+    ValueError where primals and tangents do not fit, and for a primal that comes twice.
+    """
+
+    def __init__(self, primals: Any, tangents: Any):
+        self._token = Token()
+        self._recording = False
+        nest.assert_same_structure(primals, tangents)
+        flat = nest.flatten(primals)
+        pairs = [
+            (primal, _tangent_for(primal, tangent))
+            for primal, tangent in zip(flat, nest.flatten(tangents), strict=True)
+        ]
+        if len({id(primal) for primal in flat}) < len(flat):
+            raise ValueError(
+                "Tensor {} was specified as a primal multiple times. This may indicate an error: "
+                "add up the tangents, and pass it once"
+            )
+        with levels.watch_lock:
+            for primal, tangent in pairs:
+                if tangent is not None:
+                    primal._rec = _without_the_past(primal._rec)
+                    self._hang(primal, tangent)
+
+    def __enter__(self) -> ForwardAccumulator:
+        if self._recording:
+            raise ValueError("Accumulator is already recording.")
+        push(self)
+        self._recording = True
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        if self._recording:
+            remove(self)
+            self._recording = False
+
+    def __del__(self) -> None:
+        token = getattr(self, "_token", None)
+        if token is not None:
+            token.alive = False
+
+    def jvp(
+        self,
+        primals: Any,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+    ) -> Any:
+        """The tangent of each of `primals`, in their structure.
+
+        None, or zeros where `unconnected_gradients` is "zero", for what does not depend on the
+        accumulator's primals, or was not computed while it was active. TypeError for what is no
+        tensor.
+        """
+        fill = wants_zeros(unconnected_gradients)
+        found = []
+        for primal in nest.flatten(primals):
+            if not is_tensor(primal):
+                raise TypeError(f"jvp: needs a Tensor or Variable, got {type(primal).__name__}")
+            tangent = self._tangent(primal)
+            found.append(zeros_like(convert(primal)) if tangent is None and fill else tangent)
+        return nest.pack_sequence_as(primals, found)
+
+    # The level -------------------------------------------------------------------------------
+
+    def _tangent(self, tensor: Any) -> Tensor | None:
+        node = find(tensor._rec, self._token)
+        return None if node is None else node.saved
+
+    def _hang(self, tensor: Any, tangent: Tensor) -> None:
+        data = tensor._data
+        group = frozenset((self._token,))
+        tensor._rec = Node(group, (), _no_rule, tangent, data.shape, data.dtype, tensor._rec)
+
+    def process(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
+        """Carry out an operation, and compute the tangent of its result."""
+        out = apply(primitive, inputs, params)
+        tangents = [self._tangent(tensor) for tensor in inputs]
+        if primitive.recipes is not None and any(one is not None for one in tangents):
+            several = isinstance(out, list)
+            outs = out if several else [out]
+            found = push_forward(primitive, inputs, params, out, tangents)
+            for one, tangent in zip(outs, found, strict=True):
+                if tangent is not None:
+                    self._hang(one, tangent)
+        return out
+
+    def custom_call(self, call: Call | Lifted, inputs: Sequence, outputs: Sequence) -> list:
+        """The tangents of the outputs, by the transpose of the rule."""
+        results = settle(state.frame, call, inputs, outputs)
+        tangents = [None if one is None else self._tangent(one) for one in inputs]
+        if type(call) is Lifted and call.along is not None:
+            first = tangents[0]
+            natural = [None if first is None else call.along(first, self._token)]
+        elif all(one is None for one in tangents):
+            natural = [self._tangent(output) for output in outputs]
+            if any(one is not None for one in natural):
+                call.definition.warn_bypassed()
+        else:
+            pairs = zip(inputs, tangents, strict=True)
+            targets = [None if way is None else one._data for one, way in pairs]
+            natural = transposed(
+                lambda dys: call.pull(dys, targets), outputs, tangents, call.definition
+            )
+        for result, tangent in zip(results, natural, strict=True):
+            if tangent is not None:
+                self._hang(result, tangent)
+        return results
+
+
+def _without_the_past(record: Any) -> Any:
+    """A tensor's records, without those that only tapes and accumulators of the past knew."""
+    while record is not None and type(record) is Node and not is_alive(record.group):
+        record = record.next
+    last: Any = record
+    while last is not None and last.next is not None:
+        if type(last.next) is Node and not is_alive(last.next.group):
+            last.next = last.next.next
+        else:
+            last = last.next
+    return record
+
+
+def _no_rule(node: Node, dy: Any) -> tuple:
+    raise AssertionError("a tangent is not differentiated in reverse")
+
+
+def _tangent_for(primal: Any, tangent: Any) -> Tensor | None:
+    """`tangent` as a tensor of the shape and dtype of `primal`; None for an integer primal."""
+    if not is_tensor(primal):
+        raise TypeError(
+            f"ForwardAccumulator: a primal must be a Tensor or Variable, got "
+            f"{type(primal).__name__}: wrap it in constant() before it is used"
+        )
+    dtype = primal._data.dtype
+    if not is_differentiable(dtype):
+        warn(
+            "The dtype of the watched primal must be floating (e.g. tf.float32), got "
+            f"tf.{dtype}: it has no tangent",
+            TapeWarning,
+        )
+        return None
+    tensor = convert(tangent, dtype if is_weak(tangent) or isinstance(tangent, list) else None)
+    if tensor._data.dtype != dtype:
+        raise ValueError(
+            f"Tensor conversion requested dtype {dtype} for Tensor with dtype "
+            f"{tensor._data.dtype}: ForwardAccumulator needs a tangent of its primal's dtype"
+        )
+    if tensor._data.shape != primal._data.shape:
+        raise ValueError(
+            f"ForwardAccumulator: a tangent has shape {tuple(tensor._data.shape)}, its primal "
+            f"{tuple(primal._data.shape)}"
+        )
+    return tensor
+
+
+# Tangents ------------------------------------------------------------------------------------
+
+
+def push_forward(
+    primitive: Primitive, inputs: tuple, params: dict, out: Any, tangents: Sequence
+) -> list[Tensor | None]:
+    """The tangent of each output of an operation, from those of its operands.
+
+    A linear operation applies itself. For an elementwise one on real numbers the derivative by
+    each operand is its gradient rule; the rest is the transpose of the rule.
+    """
+    outs = out if isinstance(out, list) else [out]
+    if not any(is_differentiable(one._data.dtype) for one in outs):
+        return [None] * len(outs)
+    by_element = primitive.kind == "elementwise" and all(
+        tensor._data.dtype.kind != "c" for tensor in (*inputs, *outs)
+    )
+    if primitive.linear and not (by_element and any(one is None for one in tangents)):
+        result = apply(primitive, tuple(map(_filled, inputs, tangents)), params)
+        return result if isinstance(result, list) else [result]
+    if by_element:
+        return [_elementwise(primitive, inputs, params, outs[0], tangents)]
+    mask = sum(1 << i for i, tangent in enumerate(tangents) if tangent is not None)
+    node = _rule_node(primitive, inputs, params, out, mask)
+    several = isinstance(out, list)
+    return transposed(
+        lambda dys: node.rule(node, dys if several else dys[0]),
+        outs,
+        tangents,
+        getattr(node.saved, "definition", None),
+    )
+
+
+def _filled(tensor: Tensor, tangent: Tensor | None) -> Tensor:
+    """Indices and conditions stay what they are."""
+    if tangent is not None:
+        return tangent
+    return zeros_like(tensor) if is_differentiable(tensor._data.dtype) else tensor
+
+
+def _rule_node(primitive: Primitive, inputs: tuple, params: dict, out: Any, mask: int) -> Any:
+    """A node that no tape knows of, to run a rule with; its residuals have the records of `out`."""
+    if not isinstance(out, list) and out._data.dtype.kind == "c":
+        mask |= 1 << len(inputs)  # as when it is recorded
+    save, rule, _ = primitive.recipes[mask]
+    targets: Any = tuple([tensor._data for tensor in inputs])
+    saved = save(inputs, params, out)
+    if isinstance(out, list):
+        avals = [Aval(one._data.shape, one._data.dtype) for one in out]
+        return Node(NOTHING, targets, rule, saved, avals, avals[0].dtype)
+    data = out._data
+    return Node(NOTHING, targets, rule, saved, data.shape, data.dtype, out._rec)
+
+
+def _elementwise(
+    primitive: Primitive, inputs: tuple, params: dict, out: Tensor, tangents: Sequence
+) -> Tensor | None:
+    total = None
+    shape, dtype = out._data.shape, out._data.dtype
+    for i, tangent in enumerate(tangents):
+        if tangent is None:
+            continue
+        node = _rule_node(primitive, inputs, params, out, 1 << i)
+        part = node.rule(node, _fitted(tangent, shape, dtype))[i]
+        if part is not None:
+            part = _fitted(part, shape, dtype)
+            total = part if total is None else add(total, part)
+    return total
+
+
+def _fitted(tensor: Tensor, shape: tuple[int, ...], dtype: np.dtype) -> Tensor:
+    return repeat(cast(tensor, dtype) if tensor._data.dtype != dtype else tensor, shape)

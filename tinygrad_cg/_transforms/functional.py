@@ -1,0 +1,173 @@
+"""Differentiation of functions: grad, vjp, jvp and their kin.
+
+Each takes a function and gives another, or runs it once; they nest in each other and in tapes
+to any depth. Arguments and results are nested as you like. After the functions of these names
+in JAX and HIPS autograd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import nest
+from .._core.levels import Token
+from .._core.tensor import Tensor
+from .._reverse.sweep import differentiate, release
+from .differentiable import Differentiable, filled, fitted, swept, wrapped
+from .forward import ForwardAccumulator
+from .transposition import Transposition, follow_rules
+
+# Reverse mode --------------------------------------------------------------------------------
+
+
+def value_and_grad(
+    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that gives ``(f(*args), gradient)``.
+
+    Parameters
+    ----------
+    f:
+        A function to a real scalar tensor; with `has_aux` to a pair (scalar, anything), and the
+        result is then ``((scalar, anything), gradient)``.
+    argnums:
+        The positional argument to differentiate by, or several of them: then the gradient is a
+        tuple. Each may be nested; the gradient has its structure, zeros where f does not depend
+        on it. Arguments may be tensors, Variables, arrays and floats.
+
+    Raises TypeError for an output that is no real tensor and for arguments that are not floats,
+    ValueError for an output that is not a scalar. After ``jax.value_and_grad``.
+    """
+    transform = Differentiable("value_and_grad", f, argnums, has_aux)
+    return wrapped(transform, lambda args, kwargs: _value_and_grad(transform, args, kwargs))
+
+
+def grad(
+    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that gives the gradient of `f`, with `has_aux` a pair (gradient, anything).
+
+    Arguments and errors are those of `value_and_grad`. After ``jax.grad``.
+    """
+    return gradient_function(Differentiable("grad", f, argnums, has_aux))
+
+
+def gradient_function(transform: Differentiable) -> Callable[..., Any]:
+    """`grad`, in whose errors the function bears the transform's name."""
+
+    def run(args: tuple, kwargs: dict) -> Any:
+        value, gradient = _value_and_grad(transform, args, kwargs)
+        return (gradient, value[1]) if transform.has_aux else gradient
+
+    return wrapped(transform, run)
+
+
+def elementwise_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
+    """A function that gives the derivative of an elementwise `f` at each element.
+
+    It is the gradient of the sum of f's result, which may have any shape. Arguments are those of
+    `value_and_grad`. After ``autograd.elementwise_grad``.
+    """
+    transform = Differentiable("elementwise_grad", f, argnums)
+
+    def run(args: tuple, kwargs: dict) -> Any:
+        token, sources, output, _ = transform.record(args, kwargs)
+        flat = nest.flatten(sources)
+        targets = transform.real_tensors(output)
+        return transform.packed(sources, swept(token, targets, None, flat))
+
+    return wrapped(transform, run)
+
+
+def _value_and_grad(transform: Differentiable, args: tuple, kwargs: dict) -> tuple:
+    token, sources, output, aux = transform.record(args, kwargs)
+    value = transform.scalar(output)
+    flat = nest.flatten(sources)
+    gradient = transform.packed(sources, swept(token, [value], None, flat))
+    return ((value, aux) if transform.has_aux else value), gradient
+
+
+def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple:
+    """``(f(*primals), pullback)``, with `has_aux` ``(output, pullback, anything)``.
+
+    ``pullback(cotangent)`` takes an upstream gradient in the structure and the shapes of the
+    output (numbers broadcast), and gives a tuple with the gradient by each of `primals`. It can
+    be called any number of times. Raises TypeError for outputs without derivatives, ValueError
+    for a cotangent that does not fit. After ``jax.vjp``.
+    """
+    transform = Differentiable("vjp", f, tuple(range(len(primals))), has_aux)
+    token, sources, output, aux = transform.record(primals, {})
+    targets, flat = transform.tensors(output), nest.flatten(sources)
+
+    def pullback(cotangent: Any) -> tuple:
+        upstream = fitted(transform, "cotangent", cotangent, output, targets)
+        results, _ = differentiate(token, targets, upstream, flat)
+        return transform.packed(sources, filled(flat, results))
+
+    return (output, pullback, aux) if has_aux else (output, pullback)
+
+
+# Forward mode --------------------------------------------------------------------------------
+
+
+def jvp(f: Callable[..., Any], primals: Sequence, tangents: Sequence, has_aux: bool = False) -> Any:
+    """``(f(*primals), tangent)``, with `has_aux` ``(output, tangent, anything)``.
+
+    `tangents` has a tangent for each of `primals`, in its structure and shapes; the tangent has
+    the structure of the output: the Jacobian times `tangents`. Errors as for `vjp`. After
+    ``jax.jvp``.
+    """
+    for role, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, (tuple, list)):
+            raise TypeError(
+                f"jvp: {role} must be a tuple with an entry for each argument of the function, got "
+                f"{type(given).__name__}: write jvp(f, (x,), (tangent,))"
+            )
+    transform = Differentiable("jvp", f, tuple(range(len(primals))), has_aux)
+    output, tangent, aux = _pushed(transform, primals, tangents)
+    return (output, tangent, aux) if has_aux else (output, tangent)
+
+
+def _pushed(transform: Differentiable, primals: Sequence, tangents: Sequence) -> tuple:
+    inner, sources = transform.sources(primals)
+    flat = nest.flatten(sources)
+    vectors = fitted(transform, "tangent", tuple(tangents), tuple(sources), flat)
+    with ForwardAccumulator(flat, vectors) as accumulator:
+        output, aux = transform.run(inner, {})
+    found = accumulator.jvp(transform.tensors(output), "zero")
+    return output, nest.pack_sequence_as(output, found), aux
+
+
+def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple:
+    """``(f(*primals), pushforward)``, with `has_aux` ``(output, pushforward, anything)``.
+
+    ``pushforward(*tangents)`` is the tangent of the output, as `jvp` gives it, without running
+    `f` again. After ``jax.linearize``.
+    """
+    transform = Differentiable("linearize", f, tuple(range(len(primals))), has_aux)
+    token, sources, output, aux = transform.record(primals, {})
+    targets, flat = transform.tensors(output), nest.flatten(sources)
+    transposition = linearized(token, targets, flat)
+
+    def pushforward(*tangents: Any) -> Any:
+        vectors = fitted(transform, "tangent", tangents, tuple(sources), flat)
+        return nest.pack_sequence_as(output, filled(targets, transposition(vectors)))
+
+    return (output, pushforward, aux) if has_aux else (output, pushforward)
+
+
+def linearized(token: Token, targets: list[Tensor], sources: list[Tensor]) -> Transposition:
+    """From tangents of `sources` to those of `targets`, by the last sweep of a tape."""
+    visited: list = []
+
+    def pull(dys: list) -> list:
+        results, visited[:] = differentiate(token, targets, dys, sources)
+        return results
+
+    transposition = Transposition(pull, targets)
+    if not follow_rules(visited):
+        transposition = Transposition(pull, targets, natural=True)
+    token.alive = False
+    release(visited)
+    return transposition

@@ -1,0 +1,65 @@
+"""ravel_tree: a nested structure of tensors as one vector, as optimizers of vectors want it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import nest
+from .._core.conversion import convert, promote
+from .._core.tensor import Tensor
+from .._ops.creation import zeros
+from .._ops.indexing import getitem
+from .._ops.shape import cast, concatenate, reshape
+from ..errors import InvalidArgumentError
+
+
+def ravel_tree(tree: Any) -> tuple[Tensor, Callable[[Any], Any]]:
+    """A vector of all numbers in `tree`, and the function that makes a tree of a vector again.
+
+    Parameters
+    ----------
+    tree:
+        A nested structure (`nest`) of tensors, Variables, arrays and numbers.
+
+    Returns
+    -------
+    A 1-D tensor of the dtype in which the leaves meet, in the order of ``nest.flatten``; and
+    ``unravel(vector)``, which gives the structure with tensors of the leaves' shapes and
+    dtypes, from a 1-D tensor or array of that size. Both can be differentiated, to any order.
+
+    For ``scipy.optimize``, whose vectors are float64 arrays: start from ``ravel_tree(params)``
+    and call ``unravel`` in the objective. Raises TypeError for leaves that are no numbers,
+    InvalidArgumentError in `unravel` for a vector of another shape.
+
+    After ``jax.flatten_util.ravel_pytree``, but `unravel` casts.
+    """
+    leaves = [convert(leaf) for leaf in nest.flatten(tree)]
+    shapes = [tuple(leaf.shape) for leaf in leaves]
+    dtypes = [leaf.dtype for leaf in leaves]
+    ends = [0]
+    for leaf in leaves:
+        ends.append(ends[-1] + leaf.size)
+
+    def unravel(vector: Any) -> Any:
+        tensor = convert(vector)
+        if tensor.shape != (ends[-1],):
+            raise InvalidArgumentError(
+                f"unravel: needs a vector of {ends[-1]} elements, got shape {tuple(tensor.shape)}"
+            )
+        parts = [
+            cast(reshape(getitem(tensor, slice(start, end)), shape), dtype)
+            for start, end, shape, dtype in zip(ends, ends[1:], shapes, dtypes, strict=False)
+        ]
+        return nest.pack_sequence_as(tree, parts)
+
+    return _joined(leaves), unravel
+
+
+def _joined(leaves: list[Tensor]) -> Tensor:
+    if not leaves:
+        return zeros(0)
+    dtype = leaves[0].dtype
+    for leaf in leaves[1:]:
+        dtype = promote(dtype, leaf.dtype)
+    return concatenate([reshape(cast(leaf, dtype), (-1,)) for leaf in leaves])

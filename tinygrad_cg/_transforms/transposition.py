@@ -1,0 +1,176 @@
+"""Transposes of gradient rules: from gradients of outputs back to tangents of outputs.
+
+A rule is linear in the upstream gradient, so the gradient of a rule is its transpose, which is
+what forward mode needs of it. Rules of the user's are checked for being linear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from .._core.conversion import is_differentiable
+from .._core.levels import Node, Token, push, quiet_frame, remove, state, watch_tensor
+from .._core.tensor import Tensor
+from .._ops.complex import conj, real
+from .._ops.elementwise import absolute, add, greater, multiply
+from .._ops.reductions import reduce_sum
+from .._ops.shape import cast
+from .._reverse.sweep import differentiate
+from .._rules.definition import Definition
+from .batching import whole
+
+
+def transposed(
+    pull: Callable[[list], Sequence],
+    outputs: Sequence[Any],
+    tangents: Sequence[Tensor | None],
+    definition: Definition | None = None,
+) -> list[Tensor | None]:
+    """The tangent of each output, from `pull`: gradients of outputs to gradients of operands.
+
+    A rule of the user's, which `definition` names, is checked for being linear, TypeError if not.
+    If it has a rule of its own, which is not its transpose, the tangent is that of its operations.
+    """
+    transposition = Transposition(pull, outputs)
+    results = transposition(tangents)
+    if definition is None or _is_transpose(pull, transposition, tangents, results):
+        return results
+    transposition = Transposition(pull, outputs, natural=True)
+    results = transposition(tangents)
+    if not _is_transpose(pull, transposition, tangents, results):
+        _refuse(definition)
+    return results
+
+
+class Transposition:
+    """The transpose of `pull`: from tangents of operands to those of `outputs`.
+
+    `pull` is linear, so the gradient of its product with the operands' tangents by what it is
+    given is its transpose, whatever that is. Can be called any number of times.
+    """
+
+    def __init__(
+        self, pull: Callable[[list], Sequence], outputs: Sequence[Any], natural: bool = False
+    ):
+        generator = np.random.default_rng(0)
+        self.dys = [_random(generator, output) for output in outputs]
+        self.token = Token(natural=natural)
+        push(self.token)
+        try:
+            for dy in self.dys:
+                watch_tensor(dy, self.token)
+            self.gradients = pull(list(self.dys))
+        finally:
+            remove(self.token)
+
+    def __del__(self) -> None:
+        self.token.alive = False
+
+    def __call__(self, tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
+        pairs = [
+            (gradient, tangent)
+            for gradient, tangent in zip(self.gradients, tangents, strict=True)
+            if gradient is not None and tangent is not None
+        ]
+        ways = [tangent for _, tangent in pairs]
+        return differentiate(self.token, [one for one, _ in pairs], ways, self.dys)[0]
+
+
+def _random(generator: np.random.Generator, aval: Any) -> Tensor:
+    """Of the shape of `aval`, and of its dtype, if that has derivatives."""
+    values = generator.standard_normal(aval.shape)
+    return Tensor(np.asarray(values, aval.dtype if is_differentiable(aval.dtype) else values.dtype))
+
+
+def follow_rules(visited: Sequence[Node]) -> bool:
+    """Whether the transpose of a sweep is to be found by the rules of the user's rules in it.
+
+    If these are not the rules' transposes, it is to be found without them. TypeError where that
+    would not be right either: a rule is not linear.
+    """
+    found = [(node, definition) for node in visited if (definition := _definition(node))]
+    if all(_transposes(node, False) for node, _ in found):
+        return True
+    for node, definition in found:
+        if not _transposes(node, True):
+            _refuse(definition)
+    return False
+
+
+def _definition(node: Node) -> Definition | None:
+    return getattr(node.saved, "definition", None)
+
+
+def _transposes(node: Any, natural: bool) -> bool:
+    """Whether the rule of `node` has the transpose that is found in one of two ways."""
+    several = type(node.shape) is list
+    generator = np.random.default_rng(2)
+    tangents = [None if one is None else _random(generator, one) for one in node.inputs]
+
+    def pull(dys: list) -> Sequence:
+        return node.rule(node, dys if several else dys[0])
+
+    before, state.frame = state.frame, quiet_frame()
+    try:
+        transposition = Transposition(pull, node.shape if several else [node], natural)
+        return _is_transpose(pull, transposition, tangents, transposition(tangents))
+    finally:
+        state.frame = before
+
+
+def _is_transpose(
+    pull: Callable[[list], Sequence],
+    transposition: Transposition,
+    tangents: Sequence,
+    results: Sequence,
+) -> bool:
+    """Whether <pull(dy), tangents> is <dy, results>, for another dy than that of `results` too."""
+    before, state.frame = state.frame, quiet_frame()
+    try:
+        dys, gradients = transposition.dys, transposition.gradients
+        others = list(map(_elsewhere, dys))
+        for upstream, found in ((dys, gradients), (others, pull(list(others)))):
+            left, size = _product(found, tangents)
+            right, more = _product(upstream, results)
+            if whole(greater(absolute(left - right), _tolerance(dys) * (size + more))).any():
+                return False
+    finally:
+        state.frame = before
+    return True
+
+
+def _refuse(definition: Definition) -> NoReturn:
+    raise TypeError(
+        f"forward mode: the rule of `{definition.name}` is not linear in its upstream gradient, so "
+        "it has no transpose, and there is no tangent: use reverse mode, or a linear rule "
+        f"({definition.where()})"
+    )
+
+
+def _elsewhere(dy: Tensor) -> Tensor:
+    """Another upstream gradient: of the other signs, large, and not a multiple of `dy`."""
+    data = dy._data
+    factors = -1000.0 * np.random.default_rng(1).uniform(0.5, 1.5, data.shape)
+    return Tensor(np.asarray(factors * data, data.dtype))
+
+
+def _tolerance(dys: list[Tensor]) -> float:
+    return 0.02 if any(dy._data.dtype.itemsize == 2 for dy in dys) else 1e-3
+
+
+def _product(ones: Sequence, others: Sequence) -> tuple[Tensor, Tensor]:
+    """The real inner product of two lists of tensors, and the sum of its terms' magnitudes."""
+    total = size = Tensor(np.zeros(()))
+    for one, other in zip(ones, others, strict=True):
+        if one is not None and other is not None:
+            terms = real(multiply(_wide(one), conj(_wide(other))))
+            total = add(total, reduce_sum(terms))
+            size = add(size, reduce_sum(absolute(terms)))
+    return total, size
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    return cast(tensor, np.complex128 if tensor._data.dtype.kind == "c" else np.float64)

@@ -1,0 +1,171 @@
+"""NumPy's functions of sorted numbers, and of the different ones among them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._core.tensor import Tensor
+from .._ops.define import normalize_axes
+from .._ops.elementwise import add, divide, equal, isfinite, isnan, multiply, subtract, where
+from .._ops.indexing import getitem
+from .._ops.shape import cast, reshape, split_at
+from .._ops.sorting import sort
+from ..errors import InvalidArgumentError
+from ._manipulation import moveaxis, unique
+from ._readers import _array, _real
+
+__all__ = [
+    "dsplit",
+    "hsplit",
+    "median",
+    "partition",
+    "percentile",
+    "quantile",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "vsplit",
+]
+
+
+class UniqueAllResult(NamedTuple):
+    """The different elements, where each stands first, which each element is, how many."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCountsResult(NamedTuple):
+    """The different elements, and how many there are of each."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverseResult(NamedTuple):
+    """The different elements, and which of them each element is."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def unique_all(x: Any) -> UniqueAllResult:
+    """The different elements of `x`, and all that there is to say of them; see `unique`."""
+    return UniqueAllResult(*unique(x, True, True, True))
+
+
+def unique_counts(x: Any) -> UniqueCountsResult:
+    """The different elements of `x`, and how many there are of each; see `unique`."""
+    return UniqueCountsResult(*unique(x, return_counts=True))
+
+
+def unique_inverse(x: Any) -> UniqueInverseResult:
+    """The different elements of `x`, and which of them each element is; see `unique`."""
+    return UniqueInverseResult(*unique(x, return_inverse=True))
+
+
+# Quantiles -----------------------------------------------------------------------------------
+
+
+def quantile(
+    a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+) -> Tensor:
+    """The `q`-th quantiles of the elements over axes, straight lines between neighbours.
+
+    `q`, of any shape, is between 0 and 1; its axes come first in the result. NaN where an
+    element is. It has gradients by `a` and by `q`; elements that tie are told apart by their
+    places. Raises ValueError for a `q` outside, and for other methods than "linear".
+    """
+    if method != "linear":
+        raise ValueError(f"quantile: method must be 'linear' on tensors, got {method!r}")
+    x, shares = _real(a), cast(_array(q), np.float64)
+    limits = np.asarray(shares)
+    if not ((limits >= 0) & (limits <= 1)).all():
+        raise ValueError("quantile: q must be between 0 and 1 (percentile: between 0 and 100)")
+    axes = normalize_axes("quantile", axis, x.ndim)
+    rows = _rows(x, axes)
+    found = cast(_between(sort(rows), multiply(shares, rows.shape[-1] - 1)), x.dtype)
+    found = moveaxis(found, list(range(-shares.ndim, 0)), list(range(shares.ndim)))
+    if not keepdims:
+        return found
+    kept = [1 if i in axes else size for i, size in enumerate(x.shape)]
+    return reshape(found, (*shares.shape, *kept))
+
+
+def _rows(x: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """`x` with the folded axes as one, the last."""
+    rest = [size for i, size in enumerate(x.shape) if i not in axes]
+    count = int(np.prod([x.shape[i] for i in axes], dtype=np.int64))
+    if not count:
+        raise InvalidArgumentError("quantile: of no elements there is none")
+    last = list(range(x.ndim - len(axes), x.ndim))
+    return reshape(moveaxis(x, axes, last), (*rest, count))
+
+
+def _between(rows: Tensor, places: Tensor) -> Tensor:
+    """The numbers at `places`, which may lie between two, of sorted rows."""
+    last = rows.shape[-1] - 1
+    index = np.floor(np.asarray(places)).astype(np.int64)
+    low = getitem(rows, (Ellipsis, index))
+    high = getitem(rows, (Ellipsis, np.minimum(index + 1, last)))
+    share = subtract(places, index.astype(places.dtype))
+    apart = subtract(high, low)
+    near = isfinite(apart)
+    inside = add(low, multiply(share, where(near, apart, 0)))
+    both = add(multiply(subtract(1, share), low), multiply(share, high))
+    found = where(near, inside, where(equal(share, 0), low, both))
+    largest = getitem(rows, (Ellipsis, -1))
+    spoiled = reshape(isnan(largest), (*largest.shape, *[1] * places.ndim))
+    return where(spoiled, np.nan, found)
+
+
+def percentile(
+    a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+) -> Tensor:
+    """The `q`-th percentiles, with `q` between 0 and 100; see `quantile`."""
+    return quantile(a, divide(_array(q), 100), axis, method=method, keepdims=keepdims)
+
+
+def median(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+    """The middle element over axes, or the mean of the two; see `quantile`."""
+    return quantile(a, 0.5, axis, keepdims=keepdims)
+
+
+def partition(a: Any, kth: Any, axis: Any = -1) -> Tensor:
+    """`a` sorted along `axis`, or flattened first: one of the orders that a partition may have.
+
+    Whatever `kth` is, the smaller elements stand before it and the larger behind.
+    """
+    x = _array(a)
+    return sort(reshape(x, (-1,)) if axis is None else x, -1 if axis is None else axis)
+
+
+# Splitting -----------------------------------------------------------------------------------
+
+
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
+    """The parts of `ary` along its second axis, or its only one; see `split`."""
+    x = _array(ary)
+    if not x.ndim:
+        raise InvalidArgumentError("hsplit: needs at least 1 dimension")
+    return split_at(x, indices_or_sections, min(x.ndim - 1, 1))
+
+
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
+    """The parts of `ary` along its first axis; see `split`."""
+    x = _array(ary)
+    if x.ndim < 2:
+        raise InvalidArgumentError("vsplit: needs at least 2 dimensions")
+    return split_at(x, indices_or_sections, 0)
+
+
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
+    """The parts of `ary` along its third axis; see `split`."""
+    x = _array(ary)
+    if x.ndim < 3:
+        raise InvalidArgumentError("dsplit: needs at least 3 dimensions")
+    return split_at(x, indices_or_sections, 2)

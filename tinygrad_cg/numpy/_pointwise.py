@@ -1,0 +1,383 @@
+"""NumPy's elementwise functions that are made of several operations.
+
+Where a formula has branches, each is right where it is chosen, at every order, and finite where
+it is not, so that no 0 * inf comes back through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import log, pi
+from typing import Any
+
+import numpy as np
+
+from .._core.conversion import convert, convert_operands, promote
+from .._core.tensor import Tensor
+from .._ops.complex import imag, real
+from .._ops.creation import full_like, zeros_like
+from .._ops.elementwise import (
+    absolute,
+    add,
+    ceil,
+    divide,
+    equal,
+    floor,
+    floor_divide,
+    greater,
+    isfinite,
+    isinf,
+    isnan,
+    less,
+    less_equal,
+    logaddexp,
+    logical_and,
+    logical_or,
+    maximum,
+    minimum,
+    multiply,
+    not_equal,
+    power,
+    remainder,
+    subtract,
+    where,
+)
+from .._ops.indexing import getitem
+from .._ops.shape import broadcast_to, cast, identity, stack
+from .._ops.trigonometry import arctan2
+from ..errors import InvalidArgumentError
+from ._readers import _array, _pair, _real
+
+__all__ = [
+    "angle",
+    "choose",
+    "copysign",
+    "deg2rad",
+    "degrees",
+    "divmod",
+    "fabs",
+    "fix",
+    "float_power",
+    "fmax",
+    "fmin",
+    "fmod",
+    "heaviside",
+    "isclose",
+    "iscomplex",
+    "isneginf",
+    "isposinf",
+    "isreal",
+    "ldexp",
+    "logaddexp2",
+    "modf",
+    "nan_to_num",
+    "piecewise",
+    "rad2deg",
+    "radians",
+    "select",
+    "signbit",
+    "trunc",
+    "unwrap",
+]
+
+
+def _reals(x1: Any, x2: Any) -> tuple[Tensor, ...]:
+    """Two operands as NumPy reads them, in floating point of one dtype."""
+    tensors = convert_operands(_pair(x1, x2))
+    dtype = promote(*[tensor.dtype for tensor in tensors])
+    return tuple([cast(one, np.float64 if dtype.kind in "biu" else dtype) for one in tensors])
+
+
+# Angles --------------------------------------------------------------------------------------
+
+
+def degrees(x: Any, /) -> Tensor:
+    """Angles in radians as degrees; the shape of `x`, integers as float64."""
+    return multiply(_real(x), 180 / pi)
+
+
+def radians(x: Any, /) -> Tensor:
+    """Angles in degrees as radians; the shape of `x`, integers as float64."""
+    return multiply(_real(x), pi / 180)
+
+
+rad2deg, deg2rad = degrees, radians
+
+
+def angle(z: Any, deg: bool = False) -> Tensor:
+    """The angle of complex numbers in the plane, in radians, or in degrees if asked."""
+    z = _real(z)
+    found = arctan2(imag(z), real(z))
+    return degrees(found) if deg else found
+
+
+def unwrap(
+    p: Any, discont: float | None = None, axis: int = -1, *, period: float = 2 * pi
+) -> Tensor:
+    """`p` with whole periods added where neighbours along `axis` are more than half of one apart.
+
+    What is added has no gradient. Arguments as for ``np.unwrap``.
+    """
+    x = _real(p)
+    values = np.asarray(x)
+    return add(x, np.unwrap(values, discont, axis, period=period) - values)
+
+
+# Logarithms of sums --------------------------------------------------------------------------
+
+
+def logaddexp2(x1: Any, x2: Any, /) -> Tensor:
+    """``log2(2**x1 + 2**x2)`` without overflow; the operands broadcast."""
+    x, y = _reals(x1, x2)
+    return divide(logaddexp(multiply(x, log(2)), multiply(y, log(2))), log(2))
+
+
+# Signs, and parts of numbers -----------------------------------------------------------------
+
+
+def signbit(x: Any, /) -> Tensor:
+    """Whether `x` is negative, -0.0 included. The sign of a NaN is not looked at."""
+    x = _array(x)
+    if x.dtype.kind not in "f":
+        return less(x, 0)
+    return logical_or(less(x, 0), less(divide(1, where(equal(x, 0), x, 1)), 0))
+
+
+def _sign_of(x: Tensor) -> Tensor:
+    """1 or -1, of the dtype of `x`, that of a zero included."""
+    return where(signbit(x), full_like(x, -1), full_like(x, 1))
+
+
+def copysign(x1: Any, x2: Any, /) -> Tensor:
+    """The size of `x1` with the sign of `x2`, in floating point; the operands broadcast."""
+    x, y = _reals(x1, x2)
+    return multiply(multiply(x, _sign_of(x)), _sign_of(y))
+
+
+def fabs(x: Any, /) -> Tensor:
+    """The absolute value of a real `x`, in floating point."""
+    x = _real(x)
+    if x.dtype.kind == "c":
+        raise TypeError("fabs: needs real numbers, got complex ones: use absolute")
+    return absolute(x)
+
+
+def heaviside(x1: Any, x2: Any, /) -> Tensor:
+    """0 where `x1` is negative, 1 where it is positive, `x2` where it is 0; NaN where it is."""
+    x, y = _reals(x1, x2)
+    step = where(less(x, 0), zeros_like(x), full_like(x, 1))
+    return where(isnan(x), np.nan, where(equal(x, 0), y, step))
+
+
+def trunc(x: Any, /) -> Tensor:
+    """`x` rounded towards zero. It has no gradient."""
+    x = _array(x)
+    return x if x.dtype.kind in "biu" else where(less(x, 0), ceil(x), floor(x))
+
+
+def fix(x: Any, /) -> Tensor:
+    """`x` rounded towards zero. It has no gradient."""
+    return trunc(x)
+
+
+def modf(x: Any, /) -> tuple[Tensor, Tensor]:
+    """The fractions of `x`, with its sign, and its integers. The integers have no gradient."""
+    x = _real(x)
+    whole = trunc(x)
+    infinite = isinf(x)
+    return subtract(where(infinite, 0, x), where(infinite, 0, whole)), whole
+
+
+def divmod(x1: Any, x2: Any, /) -> tuple[Tensor, Tensor]:
+    """``(x1 // x2, x1 % x2)``; the operands broadcast."""
+    x, y = _pair(x1, x2)
+    return floor_divide(x, y), remainder(x, y)
+
+
+def fmod(x1: Any, x2: Any, /) -> Tensor:
+    """What `x1` leaves when divided by `x2`, with the sign of `x1`; the operands broadcast."""
+    tensors = convert_operands(_pair(x1, x2))
+    dtype = promote(*[tensor.dtype for tensor in tensors])
+    x, y = (cast(tensor, dtype) for tensor in tensors)
+    if dtype.kind in "biu":  # no -x, which may not fit
+        rest = remainder(x, y)
+        across = logical_and(not_equal(rest, 0), not_equal(less(x, 0), less(y, 0)))
+        return where(across, subtract(rest, y), rest)
+    sign = _sign_of(x)
+    return multiply(remainder(multiply(x, sign), multiply(y, _sign_of(y))), sign)
+
+
+def float_power(x1: Any, x2: Any, /) -> Tensor:
+    """``x1 ** x2`` in float64, or complex128; the operands broadcast."""
+    x, y = convert_operands(_pair(x1, x2))
+    wide = np.complex128 if "c" in (x.dtype.kind, y.dtype.kind) else np.float64
+    return power(cast(x, wide), cast(y, wide))
+
+
+def ldexp(x1: Any, x2: Any, /) -> Tensor:
+    """``x1 * 2**x2`` for integers `x2`; the operands broadcast."""
+    x, exponent = _real(x1), _array(x2)
+    if exponent.dtype.kind not in "biu":
+        raise TypeError(f"ldexp: the exponent must be integers, got {exponent.dtype}")
+    half = floor_divide(exponent, 2)  # two factors: 2**x2 alone may overflow
+    two = full_like(x, 2)
+    return multiply(multiply(x, power(two, half)), power(two, subtract(exponent, half)))
+
+
+# Larger and smaller, NaN left out ------------------------------------------------------------
+
+
+def fmax(x1: Any, x2: Any, /) -> Tensor:
+    """The larger of both, and the other where one is NaN; the first has the gradient of a tie."""
+    x, y = convert_operands(_pair(x1, x2))
+    return where(isnan(x), y, where(isnan(y), x, maximum(x, y)))
+
+
+def fmin(x1: Any, x2: Any, /) -> Tensor:
+    """The smaller of both, and the other where one is NaN; the first has the gradient of a tie."""
+    x, y = convert_operands(_pair(x1, x2))
+    return where(isnan(x), y, where(isnan(y), x, minimum(x, y)))
+
+
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Tensor:
+    """`x` with numbers for NaN and infinities, by default 0 and the largest of its dtype.
+
+    What was replaced has no gradient. Raises ValueError for ``copy=False``.
+    """
+    x = _array(x)
+    if not copy:
+        raise ValueError("nan_to_num: tensors are immutable, copy must be True")
+    if x.dtype.kind not in "fc":
+        return identity(x)
+    if x.dtype.kind == "c":
+        parts = [nan_to_num(part, copy, nan, posinf, neginf) for part in (real(x), imag(x))]
+        return add(parts[0], multiply(parts[1], 1j))
+    limits = np.finfo(x.dtype)
+    high, low = (limits.max if posinf is None else posinf), neginf
+    x = where(isnan(x), nan, x)
+    x = where(equal(x, np.inf), high, x)
+    return where(equal(x, -np.inf), limits.min if low is None else low, x)
+
+
+# Questions -----------------------------------------------------------------------------------
+
+
+def isposinf(x: Any) -> Tensor:
+    """Whether `x` is positive and infinite."""
+    return logical_and(isinf(_array(x)), greater(x, 0))
+
+
+def isneginf(x: Any) -> Tensor:
+    """Whether `x` is negative and infinite."""
+    return logical_and(isinf(_array(x)), less(x, 0))
+
+
+def iscomplex(x: Any) -> Tensor:
+    """Whether the imaginary part of `x` is not 0."""
+    return not_equal(imag(_array(x)), 0)
+
+
+def isreal(x: Any) -> Tensor:
+    """Whether the imaginary part of `x` is 0."""
+    return equal(imag(_array(x)), 0)
+
+
+def isclose(
+    a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Tensor:
+    """Whether ``|a - b| <= atol + rtol |b|``, or they are one infinity, or both NaN if asked."""
+    x, y = convert_operands(_pair(a, b))
+    finite = logical_and(isfinite(x), isfinite(y))
+    near = less_equal(
+        absolute(subtract(where(finite, x, 0), where(finite, y, 0))),
+        add(atol, multiply(rtol, absolute(where(finite, y, 0)))),
+    )
+    found = where(finite, near, equal(x, y))
+    return logical_or(found, logical_and(isnan(x), isnan(y))) if equal_nan else found
+
+
+# Choices -------------------------------------------------------------------------------------
+
+
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
+    """From the first of `choicelist` whose condition holds, else `default`; all broadcast.
+
+    Gradients as for `where`. Raises InvalidArgumentError unless both lists have one length.
+    """
+    conditions, choices = list(condlist), list(choicelist)
+    if len(conditions) != len(choices) or not conditions:
+        raise InvalidArgumentError(
+            f"select: needs a choice for each condition, got {len(conditions)} conditions and "
+            f"{len(choices)} choices"
+        )
+    result = default
+    for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
+        result = where(_array(condition), *_pair(choice, result))
+    return convert(result)
+
+
+def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Tensor:
+    """For each element the entry of ``choices[a]`` at its place; all broadcast.
+
+    `a` are integers. `mode` says what those outside do: "raise" (IndexError), "wrap" or "clip".
+    """
+    index, options = _array(a), [_array(choice) for choice in choices]
+    count = len(options)
+    if mode == "wrap":
+        index = remainder(index, count)
+    elif mode == "clip":
+        index = maximum(minimum(index, count - 1), 0)
+    shape = np.broadcast_shapes(*[tuple(one.shape) for one in (index, *options)])
+    rows = stack([broadcast_to(option, shape) for option in options])
+    places = np.ogrid[tuple([slice(size) for size in shape])]
+    return getitem(rows, (broadcast_to(index, shape), *places))
+
+
+def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Tensor:
+    """Each function of `funclist` (or number) where its condition holds; else the one more, or 0.
+
+    A function gets the elements of `x` for which its condition holds, in one dimension, and
+    `args` and `kw`. Where several hold the last counts. The shape and dtype are those of `x`.
+    """
+    x = _array(x)
+    conditions = _conditions(condlist, x)
+    functions = list(funclist)
+    if len(functions) == len(conditions) + 1:
+        covered = np.any(conditions, axis=0)
+        conditions = [*conditions, ~covered]
+    elif len(functions) != len(conditions):
+        raise InvalidArgumentError(
+            f"piecewise: {len(conditions)} conditions need as many functions, or one more, got "
+            f"{len(functions)}"
+        )
+    result = zeros_like(x)
+    for condition, function in zip(conditions, functions, strict=True):
+        result = _put(result, condition, _piece(x, condition, function, args, kw))
+    return result
+
+
+def _conditions(condlist: Any, x: Tensor) -> list[np.ndarray]:
+    single = np.ndim(condlist) == 0 or (
+        not isinstance(condlist[0], (list, np.ndarray, Tensor)) and x.ndim != 0
+    )
+    listed = [condlist] if single else condlist
+    return [np.broadcast_to(np.asarray(one, bool), tuple(x.shape)) for one in listed]
+
+
+def _piece(x: Tensor, condition: np.ndarray, function: Any, args: tuple, kw: dict) -> Any:
+    if not isinstance(function, Callable):
+        return function
+    return function(getitem(x, condition), *args, **kw)
+
+
+def _put(x: Tensor, mask: np.ndarray, values: Any) -> Tensor:
+    """`x` with `values`, in order, where `mask` holds."""
+    values = cast(convert(values), x.dtype)
+    if not values.ndim:
+        return where(mask, values, x)
+    if not values.shape[0]:
+        return x
+    order = np.where(mask, np.cumsum(mask).reshape(mask.shape) - 1, 0)
+    return where(mask, getitem(values, (order,)), x)

@@ -1,0 +1,220 @@
+"""NumPy's products of vectors, matrices and polynomials."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.conversion import convert_operands
+from .._core.tensor import Tensor
+from .._ops.complex import conj
+from .._ops.creation import zeros
+from .._ops.define import normalize_axis
+from .._ops.elementwise import add, multiply, subtract
+from .._ops.indexing import getitem
+from .._ops.linear_algebra import matvec, tensordot
+from .._ops.reductions import reduce_any, reduce_sum
+from .._ops.shape import broadcast_to, cast, concatenate, expand_dims, reshape, stack
+from ..errors import InvalidArgumentError
+from ._joining import atleast_1d
+from ._manipulation import flip, moveaxis
+from ._readers import _array, _pair
+
+__all__ = [
+    "convolve",
+    "correlate",
+    "cross",
+    "dot",
+    "inner",
+    "kron",
+    "outer",
+    "polyadd",
+    "polyder",
+    "polyint",
+    "polymul",
+    "polysub",
+    "polyval",
+    "vdot",
+    "vecdot",
+    "vecmat",
+]
+
+
+def _tensors(a: Any, b: Any) -> tuple[Tensor, ...]:
+    return convert_operands(_pair(a, b))
+
+
+def dot(a: Any, b: Any) -> Tensor:
+    """The sum of products over the last axis of `a` and the second last (or only) one of `b`."""
+    x, y = _tensors(a, b)
+    if not x.ndim or not y.ndim:
+        return multiply(x, y)
+    return tensordot(x, y, ([-1], [max(y.ndim - 2, 0)]))
+
+
+def inner(a: Any, b: Any, /) -> Tensor:
+    """The sum of products over the last axes of `a` and `b`."""
+    x, y = _tensors(a, b)
+    return tensordot(x, y, ([-1], [-1])) if x.ndim and y.ndim else multiply(x, y)
+
+
+def vdot(a: Any, b: Any, /) -> Tensor:
+    """The sum of products of all elements, those of a complex `a` conjugated."""
+    x, y = _tensors(a, b)
+    return dot(conj(reshape(x, (-1,))), reshape(y, (-1,)))
+
+
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+    """The sums of products along `axis`, a complex `x1` conjugated; the other axes broadcast."""
+    x, y = (moveaxis(one, axis, -1) for one in _tensors(x1, x2))
+    if x.shape[-1] != y.shape[-1]:
+        raise InvalidArgumentError(
+            f"vecdot: shapes {tuple(x.shape)} and {tuple(y.shape)} differ along the folded axis"
+        )
+    fold = reduce_any if x.dtype == y.dtype == bool else reduce_sum
+    return fold(multiply(conj(x), y), -1)
+
+
+def vecmat(x1: Any, x2: Any, /) -> Tensor:
+    """A vector (..., m), conjugated if complex, times a matrix (..., m, n): shape (..., n)."""
+    x, y = _tensors(x1, x2)
+    return matvec(y, conj(x), transpose_x=True)
+
+
+def outer(a: Any, b: Any) -> Tensor:
+    """The products of each element of `a` with each of `b`, both flattened: a matrix."""
+    x, y = (reshape(one, (-1,)) for one in _tensors(a, b))
+    return multiply(expand_dims(x, 1), y)
+
+
+def kron(a: Any, b: Any) -> Tensor:
+    """The Kronecker product: `b` times each element of `a`, as blocks."""
+    x, y = _tensors(a, b)
+    rank = max(x.ndim, y.ndim)
+    x, y = (reshape(one, (*[1] * (rank - one.ndim), *one.shape)) for one in (x, y))
+    left = [size for pair in zip(x.shape, [1] * rank, strict=True) for size in pair]
+    right = [size for pair in zip([1] * rank, y.shape, strict=True) for size in pair]
+    products = multiply(reshape(x, left), reshape(y, right))
+    return reshape(products, [m * n for m, n in zip(x.shape, y.shape, strict=True)])
+
+
+def cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None
+) -> Tensor:
+    """The cross products of vectors of 3 elements along the given axes; the others broadcast."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x, y = _tensors(a, b)
+    x, y = moveaxis(x, axisa, -1), moveaxis(y, axisb, -1)
+    if x.shape[-1] != 3 or y.shape[-1] != 3:
+        raise InvalidArgumentError(
+            f"cross: vectors must have 3 elements, got {x.shape[-1]} and {y.shape[-1]}"
+        )
+    (x0, x1, x2), (y0, y1, y2) = ([getitem(one, (Ellipsis, i)) for i in range(3)] for one in (x, y))
+    parts = [
+        subtract(multiply(x1, y2), multiply(x2, y1)),
+        subtract(multiply(x2, y0), multiply(x0, y2)),
+        subtract(multiply(x0, y1), multiply(x1, y0)),
+    ]
+    return stack(parts, normalize_axis("cross", axisc, parts[0].ndim + 1))
+
+
+# Sliding products ----------------------------------------------------------------------------
+
+
+def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
+    """The convolution of two 1-D tensors, whole ("full"), "same" (the longer) or "valid"."""
+    x, y = _tensors(a, v)
+    if x.ndim > 1 or y.ndim > 1:
+        raise InvalidArgumentError("convolve: needs 1-D operands")
+    x, y = atleast_1d(x), atleast_1d(y)
+    if not x.shape[0] or not y.shape[0]:
+        raise InvalidArgumentError("convolve: operands must not be empty")
+    if y.shape[0] > x.shape[0]:
+        x, y = y, x
+    return _slid(x, flip(y), mode)
+
+
+def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
+    """The cross-correlation of two 1-D tensors; `mode` as for `convolve`."""
+    x, y = _tensors(a, v)
+    if x.ndim > 1 or y.ndim > 1:
+        raise InvalidArgumentError("correlate: needs 1-D operands")
+    x, y = atleast_1d(x), atleast_1d(y)
+    if not x.shape[0] or not y.shape[0]:
+        raise InvalidArgumentError("correlate: operands must not be empty")
+    if y.shape[0] > x.shape[0]:
+        return flip(_slid(conj(y), x, mode))
+    return _slid(x, conj(y), mode)
+
+
+def _slid(x: Tensor, y: Tensor, mode: str) -> Tensor:
+    """The sums of products of `y` with all pieces of the longer `x`, beyond its ends as asked."""
+    n, m = x.shape[0], y.shape[0]
+    before = {"valid": 0, "same": m // 2, "full": m - 1}.get(mode)
+    if before is None:
+        raise InvalidArgumentError(f"mode must be 'full', 'same' or 'valid', got {mode!r}")
+    after = {"valid": 0, "same": m - 1 - m // 2, "full": m - 1}[mode]
+    wide = concatenate([zeros(before, x.dtype), x, zeros(after, x.dtype)])
+    pieces = np.arange(n + before + after - m + 1)[:, None] + np.arange(m)
+    return matvec(getitem(wide, (pieces,)), y)
+
+
+# Polynomials, the highest power first ---------------------------------------------------------
+
+
+def polyval(p: Any, x: Any) -> Tensor:
+    """The polynomial of coefficients `p`, the highest power first, at `x`; by Horner's rule."""
+    coefficients, points = _tensors(p, x)
+    value = multiply(points, 0)
+    for i in range(coefficients.shape[0]):
+        value = add(multiply(value, points), getitem(coefficients, i))
+    return value
+
+
+def polymul(a1: Any, a2: Any) -> Tensor:
+    """The coefficients of the product of two polynomials."""
+    return convolve(_trimmed(a1), _trimmed(a2))
+
+
+def _trimmed(p: Any) -> Tensor:
+    """Coefficients without zeros in front."""
+    x = atleast_1d(_array(p))
+    used = np.flatnonzero(np.asarray(x))
+    return getitem(x, slice(int(used[0]) if used.size else -1, None))
+
+
+def polyadd(a1: Any, a2: Any) -> Tensor:
+    """The coefficients of the sum of two polynomials."""
+    return add(*_of_one_length(a1, a2))
+
+
+def polysub(a1: Any, a2: Any) -> Tensor:
+    """The coefficients of the difference of two polynomials."""
+    return subtract(*_of_one_length(a1, a2))
+
+
+def _of_one_length(a1: Any, a2: Any) -> list[Tensor]:
+    tensors = [atleast_1d(one) for one in _tensors(a1, a2)]
+    size = max(one.shape[0] for one in tensors)
+    return [concatenate([zeros(size - one.shape[0], one.dtype), one]) for one in tensors]
+
+
+def polyder(p: Any, m: int = 1) -> Tensor:
+    """The coefficients of the `m`-th derivative of a polynomial."""
+    x = _array(p)
+    for _ in range(m):
+        degree = x.shape[0] - 1
+        x = multiply(getitem(x, slice(None, -1)), np.arange(degree, 0, -1).astype(x.dtype))
+    return x
+
+
+def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
+    """The coefficients of the `m`-th integral of a polynomial, with the constants `k` (0)."""
+    x = _array(p)
+    constants = broadcast_to(_array(0.0 if k is None else k), (m,))
+    for i in range(m):
+        divided = x / np.arange(x.shape[0], 0, -1)
+        x = concatenate([divided, cast(getitem(constants, slice(i, i + 1)), divided.dtype)])
+    return x

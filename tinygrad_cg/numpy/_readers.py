@@ -1,0 +1,132 @@
+"""How NumPy reads arguments: Python's floats are float64, lists are arrays; and dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._core.conversion import any_tensor, convert, is_tensor
+from .._core.tensor import Tensor
+from .._ops.creation import constant
+from .._ops.einsum import from_lists
+from .._ops.indexing import gather
+from .._ops.shape import cast, concatenate, reshape
+
+_KINDS = "biufc"
+
+
+def _read(x: Any) -> Any:
+    """Lists as arrays; what is an array, a tensor or a single number stays."""
+    if isinstance(x, (list, tuple)):
+        return convert(x) if any_tensor(x) else np.asarray(x)
+    return x
+
+
+def _array(x: Any) -> Tensor:
+    """A tensor, with the dtype that NumPy gives numbers and lists."""
+    return x if isinstance(x, Tensor) else convert(x if is_tensor(x) else np.asarray(_read(x)))
+
+
+def _pair(x1: Any, x2: Any) -> tuple[Any, Any]:
+    """Two operands as NumPy reads them side by side."""
+    x1, x2 = _read(x1), _read(x2)
+    return _beside(x1, x2), _beside(x2, x1)
+
+
+def _beside(x: Any, other: Any) -> Any:
+    """A Python number gives way to an array of its own kind or a higher one."""
+    if not isinstance(x, (bool, int, float, complex)) or isinstance(x, np.generic):
+        return x
+    found = np.asarray(x)
+    if not hasattr(other, "dtype"):
+        return found
+    kind = other.dtype.kind
+    return x if _KINDS.index(kind) >= _KINDS.index(found.dtype.kind) or kind == "f" else found
+
+
+def _bounded(a: Any, low: Any, high: Any) -> tuple:
+    """What `clip` takes; a limit that is a Python number as NumPy reads it beside `a`."""
+    a = _array(a)
+    return a, *[None if limit is None else _beside(_read(limit), a) for limit in (low, high)]
+
+
+def _as(x: Tensor, dtype: Any) -> Tensor:
+    return x if dtype is None else cast(x, np.dtype(dtype))
+
+
+def _real(x: Any) -> Tensor:
+    """Integers and booleans as float64."""
+    x = _array(x)
+    return cast(x, np.float64) if x.dtype.kind in "biu" else x
+
+
+def _summed(x: Any) -> Tensor:
+    """Integers of less than 64 bits as such of 64, for their sum."""
+    x = _array(x)
+    if x.dtype.kind not in "biu":
+        return x
+    return cast(x, np.uint64 if x.dtype.kind == "u" else np.int64)
+
+
+def _flat(arrays: Any, axis: Any) -> tuple[list[Tensor], Any]:
+    """The arrays to join and the axis; flattened where it is None."""
+    tensors = [_array(array) for array in arrays]
+    if axis is None:
+        return [reshape(tensor, (-1,)) for tensor in tensors], 0
+    return tensors, axis
+
+
+def _places(condition: Any) -> tuple[Tensor, ...]:
+    """The coordinates of what is true, one tensor for each axis."""
+    return tuple([constant(one) for one in np.nonzero(convert(condition)._values())])
+
+
+def _ranks(a: Any, v: Any, side: Any, sorter: Any) -> Tensor:
+    return constant(np.searchsorted(_plain(_array(a)), _plain(_array(v)), side, _plain(sorter)))
+
+
+def _plain(x: Any) -> Any:
+    return np.asarray(x) if is_tensor(x) else x
+
+
+def _kind(dtype: Any, default: Any = None) -> Any:
+    """A dtype as NumPy reads it: Python's float is float64."""
+    return default if dtype is None else np.dtype(dtype)
+
+
+def _terms(operands: tuple) -> list:
+    """What `einsum` takes, from subscripts and operands or from operands and lists of labels."""
+    subscripts, *arrays = from_lists(operands)
+    return [subscripts, *map(_array, arrays)]
+
+
+def _is_stable(kind: Any, stable: Any) -> bool:
+    if kind is not None and stable is not None:
+        raise ValueError("argsort: kind and stable exclude each other: give one of them")
+    return bool(stable) or kind in ("stable", "mergesort")
+
+
+def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
+    bounds = (0, start) if stop is None else (start, stop)
+    first, last = map(_plain, bounds)
+    return constant(np.arange(first, last, _plain(step), dtype=dtype))
+
+
+def _spacing(start: Any, stop: Any, dtype: Any) -> Any:
+    return _kind(dtype, np.result_type(_plain(start), _plain(stop), 1.0))
+
+
+def _rearranged(move: Callable[..., np.ndarray], *tensors: Tensor) -> Tensor:
+    """What `move`, a function of NumPy that only moves elements, makes of tensors of one dtype.
+
+    It is asked for the places of the elements, which are then gathered in one operation.
+    """
+    places, first = [], 0
+    for tensor in tensors:
+        count = tensor.shape.num_elements()
+        places.append(np.arange(first, first + count).reshape(tensor.shape))
+        first += count
+    flat = [reshape(tensor, (-1,)) for tensor in tensors]
+    return gather(flat[0] if len(flat) == 1 else concatenate(flat), move(*places), 0)

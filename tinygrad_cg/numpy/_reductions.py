@@ -1,0 +1,486 @@
+"""NumPy's functions that fold a tensor along axes, or compare neighbours along one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._core.conversion import IndexedSlices, convert
+from .._core.tensor import Tensor
+from .._ops.complex import conj, real
+from .._ops.creation import constant, linspace
+from .._ops.define import normalize_axes, normalize_axis
+from .._ops.elementwise import (
+    add,
+    divide,
+    equal,
+    isnan,
+    logical_not,
+    multiply,
+    not_equal,
+    sqrt,
+    subtract,
+    where,
+)
+from .._ops.indexing import getitem
+from .._ops.linear_algebra import matmul
+from .._ops.reductions import reduce_max, reduce_mean, reduce_min, reduce_prod, reduce_sum
+from .._ops.scans import cumprod, cumsum
+from .._ops.shape import (
+    broadcast_to,
+    cast,
+    concatenate,
+    expand_dims,
+    reshape,
+    squeeze,
+    stack,
+    transpose,
+)
+from ..errors import InvalidArgumentError
+from ._manipulation import diagonal, moveaxis
+from ._readers import _array, _as, _real, _summed
+
+__all__ = [
+    "apply_along_axis",
+    "apply_over_axes",
+    "average",
+    "bincount",
+    "corrcoef",
+    "cov",
+    "cumulative_prod",
+    "cumulative_sum",
+    "diff",
+    "gradient",
+    "histogram",
+    "histogram_bin_edges",
+    "interp",
+    "nancumprod",
+    "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nanstd",
+    "nansum",
+    "nanvar",
+    "ptp",
+    "trapezoid",
+]
+
+
+def ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+    """The largest less the smallest element over axes. Elements that tie share the gradient."""
+    x = _array(a)
+    return subtract(reduce_max(x, axis, keepdims), reduce_min(x, axis, keepdims))
+
+
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
+) -> Any:
+    """The mean of elements over axes, weighted if `weights` are given.
+
+    The weights have the shape of `a`, or that of its folded axes, in the order of `axis`. With
+    `returned` a pair: the mean, and the sums of the weights.
+    """
+    x = _real(a)
+    if weights is None:
+        mean = reduce_mean(x, axis, keepdims)
+        total = constant(np.full(mean.shape, x.size / max(mean.size, 1), x.dtype))
+        return (mean, total) if returned else mean
+    shares = _weights(x, axis, _array(weights))
+    total = reduce_sum(shares, axis, keepdims)
+    mean = divide(reduce_sum(multiply(x, shares), axis, keepdims), total)
+    return (mean, broadcast_to(total, tuple(mean.shape))) if returned else mean
+
+
+def _weights(x: Tensor, axis: Any, weights: Tensor) -> Tensor:
+    """`weights` along the axes of `x` that they belong to."""
+    if weights.shape == x.shape:
+        return weights
+    axes = [
+        normalize_axis("average", i, x.ndim) for i in np.atleast_1d([] if axis is None else axis)
+    ]
+    if tuple(weights.shape) != tuple(x.shape[i] for i in axes):
+        raise InvalidArgumentError(
+            f"average: weights of shape {tuple(weights.shape)} fit neither the shape "
+            f"{tuple(x.shape)} nor its axes {axis}"
+        )
+    order = np.argsort(axes)
+    weights = moveaxis(weights, order.tolist(), list(range(len(axes))))
+    sizes = [size if i in axes else 1 for i, size in enumerate(x.shape)]
+    return broadcast_to(reshape(weights, sizes), tuple(x.shape))
+
+
+# Without NaN ---------------------------------------------------------------------------------
+
+
+def nansum(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
+    """The sum of elements over axes, NaN left out."""
+    x = _summed(a)
+    x = x if dtype is None else cast(x, np.dtype(dtype))
+    return reduce_sum(where(isnan(x), 0, x), axis, keepdims)
+
+
+def nanprod(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
+    """The product of elements over axes, NaN left out."""
+    x = _summed(a)
+    x = x if dtype is None else cast(x, np.dtype(dtype))
+    return reduce_prod(where(isnan(x), 1, x), axis, keepdims)
+
+
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
+    """The mean of elements over axes, NaN left out; NaN where nothing is left."""
+    x = _as(_real(a), dtype)
+    if x.dtype == np.float16:  # it may hold neither the sum nor the count
+        return cast(nanmean(x, axis, np.float32, keepdims=keepdims), x.dtype)
+    return divide(nansum(x, axis, keepdims=keepdims), _count(x, axis, keepdims))
+
+
+def _count(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
+    """How many elements are no NaN, in the real dtype of `x`."""
+    return reduce_sum(cast(logical_not(isnan(x)), real(x).dtype), axis, keepdims)
+
+
+def nanvar(
+    a: Any, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False
+) -> Tensor:
+    """The variance of elements over axes, NaN left out; divided by their number less `ddof`."""
+    x = _as(_real(a), dtype)
+    if x.dtype == np.float16:
+        return cast(nanvar(x, axis, np.float32, ddof=ddof, keepdims=keepdims), x.dtype)
+    missing = isnan(x)
+    apart = where(missing, 0, subtract(x, nanmean(x, axis, keepdims=True)))
+    total = reduce_sum(real(multiply(apart, conj(apart))), axis, keepdims)
+    left = subtract(_count(x, axis, keepdims), ddof)
+    return divide(total, where(left > 0, left, np.nan))
+
+
+def nanstd(
+    a: Any, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False
+) -> Tensor:
+    """The standard deviation of elements over axes: the square root of `nanvar`."""
+    x = _as(_real(a), dtype)
+    if x.dtype == np.float16:
+        return cast(nanstd(x, axis, np.float32, ddof=ddof, keepdims=keepdims), x.dtype)
+    return sqrt(nanvar(x, axis, ddof=ddof, keepdims=keepdims))
+
+
+def nanmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+    """The largest element over axes, NaN left out; NaN where nothing is left."""
+    return _nan_extremum(reduce_max, -np.inf, _array(a), axis, keepdims)
+
+
+def nanmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+    """The smallest element over axes, NaN left out; NaN where nothing is left."""
+    return _nan_extremum(reduce_min, np.inf, _array(a), axis, keepdims)
+
+
+def _nan_extremum(fold: Callable, end: float, x: Tensor, axis: Any, keepdims: bool) -> Tensor:
+    if x.dtype.kind != "f":
+        return fold(x, axis, keepdims)
+    missing = isnan(x)
+    found = fold(where(missing, end, x), axis, keepdims)
+    nothing = equal(_count(x, axis, keepdims), 0)
+    return where(nothing, np.nan, found)
+
+
+# Running sums --------------------------------------------------------------------------------
+
+
+def cumulative_sum(
+    x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
+) -> Tensor:
+    """The sums of all elements up to each along `axis`, with a 0 in front if asked.
+
+    `axis` must be given for more than one dimension, as the array API has it.
+    """
+    return _cumulative(cumsum, 0, x, axis, dtype, include_initial)
+
+
+def cumulative_prod(
+    x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
+) -> Tensor:
+    """The products of all elements up to each along `axis`, with a 1 in front if asked.
+
+    `axis` must be given for more than one dimension, as the array API has it.
+    """
+    return _cumulative(cumprod, 1, x, axis, dtype, include_initial)
+
+
+def _cumulative(
+    scan: Callable, start: int, x: Any, axis: Any, dtype: Any, include_initial: bool
+) -> Tensor:
+    x = _summed(x)
+    x = x if dtype is None else cast(x, np.dtype(dtype))
+    if axis is None and x.ndim != 1:
+        raise ValueError("cumulative_sum and cumulative_prod need an axis, except in 1-D")
+    place = normalize_axis("cumulative_sum", 0 if axis is None else axis, x.ndim)
+    found = scan(x, place)
+    if not include_initial:
+        return found
+    first = np.full((*x.shape[:place], 1, *x.shape[place + 1 :]), start, x.dtype)
+    return concatenate([first, found], place)
+
+
+def nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
+    """The sums of all elements up to each along `axis`, or of `a` flattened; NaN left out."""
+    x = _summed(a)
+    x = x if dtype is None else cast(x, np.dtype(dtype))
+    return cumsum(where(isnan(x), 0, x), axis)
+
+
+def nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
+    """The products of all elements up to each along `axis`, or of `a` flattened; NaN left out."""
+    x = _summed(a)
+    x = x if dtype is None else cast(x, np.dtype(dtype))
+    return cumprod(where(isnan(x), 1, x), axis)
+
+
+# Neighbours ----------------------------------------------------------------------------------
+
+
+def _part(x: Tensor, axis: int, start: Any, stop: Any) -> Tensor:
+    return getitem(x, (*[slice(None)] * axis, slice(start, stop)))
+
+
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+    """The `n`-th differences of neighbours along `axis`, after what is prepended and appended.
+
+    Raises ValueError for a negative `n`, InvalidArgumentError for a scalar `a`.
+    """
+    x = _array(a)
+    if n < 0:
+        raise ValueError(f"diff: n must not be negative, got {n}")
+    place = normalize_axis("diff", axis, x.ndim)
+    if not n:
+        return x
+    x = (
+        concatenate([_edge(prepend, x, place), x, _edge(append, x, place)], place)
+        if (prepend is not None or append is not None)
+        else x
+    )
+    apart = not_equal if x.dtype.kind == "b" else subtract
+    for _ in range(n):
+        x = apart(_part(x, place, 1, None), _part(x, place, None, -1))
+    return x
+
+
+def _edge(values: Any, x: Tensor, axis: int) -> Tensor:
+    """What is put before or after `x`: nothing, a number for each row, or rows."""
+    if values is None:
+        return _part(x, axis, 0, 0)
+    edge = _array(values)
+    if edge.ndim:
+        return edge
+    return broadcast_to(edge, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
+    """The integral of samples `y` along `axis`, at `x` or in steps `dx`: the trapezoidal rule."""
+    y = _real(y)
+    place = normalize_axis("trapezoid", axis, y.ndim)
+    if x is None:
+        steps = dx
+    else:
+        points = _array(x)
+        steps = diff(points, axis=0 if points.ndim == 1 else place)
+        if points.ndim == 1:
+            steps = reshape(steps, (-1, *[1] * (y.ndim - place - 1)))
+    pairs = add(_part(y, place, 1, None), _part(y, place, None, -1))
+    return reduce_sum(divide(multiply(pairs, steps), 2), place)
+
+
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Central differences of samples `f` along each axis, or those of `axis`: a tuple for several.
+
+    `varargs` are the spacing: one number, or for each axis a number or the places of the
+    samples. At the ends the differences are one-sided, of first or second order
+    (`edge_order`). After ``np.gradient``: A. Quarteroni et al., Numerical Mathematics, 10.10.
+    """
+    x = _real(f)
+    axes = normalize_axes("gradient", axis, x.ndim)
+    if len(axes) > 1 and axis is not None:  # in their own order
+        axes = tuple([normalize_axis("gradient", i, x.ndim) for i in axis])
+    spacings = varargs * len(axes) if len(varargs) == 1 and not np.ndim(varargs[0]) else varargs
+    if varargs and len(spacings) != len(axes):
+        raise TypeError(f"gradient: {len(varargs)} spacings for {len(axes)} axes")
+    if edge_order not in (1, 2):
+        raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order}")
+    results = [
+        _slope(x, place, spacing, edge_order)
+        for place, spacing in zip(axes, spacings or [1.0] * len(axes), strict=True)
+    ]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _slope(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
+    """The derivative along one axis, of parabolas through three neighbours."""
+    size = x.shape[axis]
+    if size < edge_order + 1:
+        raise InvalidArgumentError(
+            f"gradient: axis {axis} has {size} samples, but {edge_order + 1} are needed"
+        )
+    x = moveaxis(x, axis, -1)
+    places = _array(spacing)
+    if places.ndim:
+        steps = diff(cast(places, x.dtype))
+    else:
+        steps = broadcast_to(cast(places, x.dtype), (size - 1,))
+    secants = divide(diff(x), steps)  # between neighbours
+    left, right = _part(steps, 0, None, -1), _part(steps, 0, 1, None)
+    share = divide(left, add(left, right))
+    before, after = _part(secants, x.ndim - 1, None, -1), _part(secants, x.ndim - 1, 1, None)
+    inside = add(multiply(before, subtract(1, share)), multiply(after, share))
+    first, last = (_part(secants, x.ndim - 1, *ends) for ends in ((0, 1), (-1, None)))
+    if edge_order == 2:
+        # twice the secant less the slope at its other end: exact for parabolas
+        first = subtract(multiply(first, 2), _part(inside, x.ndim - 1, 0, 1))
+        last = subtract(multiply(last, 2), _part(inside, x.ndim - 1, -1, None))
+    return moveaxis(concatenate([first, inside, last], -1), -1, axis)
+
+
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Tensor:
+    """Straight lines through the points (`xp`, `fp`), at `x`: of the shape of `x`.
+
+    `xp` must increase; beyond its ends `fp` goes on as `left` and `right`, by default as its
+    own ends. It has gradients by `x`, `xp` and `fp`; at a point that of the line to the right.
+    Raises ValueError for a `period`, which is not supported.
+    """
+    if period is not None:
+        raise ValueError("interp: period is not supported on tensors: wrap x and xp first")
+    points, places, values = map(_real, (x, xp, fp))
+    if places.ndim != 1 or places.shape != values.shape or not places.shape[0]:
+        raise InvalidArgumentError("interp: xp and fp must be 1-D, of one size, and not empty")
+    found = np.searchsorted(np.asarray(places), np.asarray(points), "right") - 1
+    last = places.shape[0] - 1
+    index = np.clip(found, 0, max(last - 1, 0))
+    low, high = getitem(places, (index,)), getitem(places, (np.minimum(index + 1, last),))
+    start, end = getitem(values, (index,)), getitem(values, (np.minimum(index + 1, last),))
+    width = where(equal(high, low), 1, subtract(high, low))
+    inside = add(start, multiply(divide(subtract(points, low), width), subtract(end, start)))
+    before, after = getitem(values, 0), getitem(values, -1)
+    beyond = np.asarray(points) >= np.asarray(places)[-1]
+    at_end = np.asarray(points) == np.asarray(places)[-1]
+    inside = where(found < 0, before if left is None else left, inside)
+    outside = where(at_end, after, after if right is None else right)
+    return where(beyond, outside, inside)
+
+
+# One slice at a time -------------------------------------------------------------------------
+
+
+def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """`func1d` of each 1-D slice of `arr` along `axis`, which its results take the place of."""
+    x = _array(arr)
+    place = normalize_axis("apply_along_axis", axis, x.ndim)
+    rows = moveaxis(x, place, -1)
+    outer = tuple(rows.shape[:-1])
+    found = [convert(func1d(getitem(rows, key), *args, **kwargs)) for key in np.ndindex(outer)]
+    if not found:
+        raise InvalidArgumentError("apply_along_axis: there is no slice to apply func1d to")
+    shape = tuple(found[0].shape)
+    result = reshape(stack(found), (*outer, *shape))
+    count = len(shape)
+    return moveaxis(result, list(range(-count, 0)), list(range(place, place + count)))
+
+
+def apply_over_axes(func: Callable, a: Any, axes: Any) -> Tensor:
+    """``func(a, axis)`` for one axis after the other; each keeps its rank or drops the axis."""
+    x = _array(a)
+    for axis in np.atleast_1d(axes).tolist():
+        place = normalize_axis("apply_over_axes", axis, x.ndim)
+        found = convert(func(x, place))
+        x = expand_dims(found, place) if found.ndim < x.ndim else found
+    return x
+
+
+def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None) -> Tensor:
+    """The covariance matrix of variables in the rows of `m` (and `y`), observed in the columns.
+
+    The sums are divided by the number of observations less `ddof`: by default 1, with `bias` 0.
+    """
+    x = _observed(m, rowvar)
+    if y is not None:
+        x = concatenate([x, _observed(y, rowvar or np.shape(y)[:1] == (1,))])  # as NumPy does
+    apart = subtract(x, reduce_mean(x, 1, keepdims=True))
+    taken = (0 if bias else 1) if ddof is None else ddof
+    product = matmul(apart, apart, adjoint_y=True)
+    return squeeze(divide(product, float(max(x.shape[1] - taken, 0))))
+
+
+def _observed(m: Any, rowvar: bool) -> Tensor:
+    x = _real(m)
+    if x.ndim > 2:
+        raise InvalidArgumentError(f"cov: needs 1 or 2 dimensions, got {x.ndim}")
+    if x.ndim < 2:
+        return reshape(x, (1, -1))
+    return x if rowvar else transpose(x)
+
+
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Tensor:
+    """The matrix of the correlations of variables; arguments as for `cov`."""
+    products = cov(x, y, rowvar)
+    if not products.ndim:
+        return divide(products, products)
+    size = sqrt(real(diagonal(products)))
+    return divide(divide(products, expand_dims(size, 1)), size)
+
+
+# Counting ------------------------------------------------------------------------------------
+
+
+def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Tensor:
+    """How often each of 0, 1, 2, ... stands in the integers `x`; or the sums of `weights` there."""
+    places = np.asarray(x)
+    if weights is None:
+        return constant(np.bincount(places, minlength=minlength))
+    shares = _real(weights)
+    if shares.shape != places.shape:
+        raise InvalidArgumentError("bincount: x and weights must have one shape")
+    size = max(minlength, int(places.max(initial=-1)) + 1)
+    return IndexedSlices(shares, places, (size,)).dense()
+
+
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Tensor:
+    """The edges of `bins` bins: evenly spaced from the smallest to the largest element of `a`.
+
+    `range` gives the first and last edge instead, and a sequence as `bins` all of them. Raises
+    TypeError for the names of NumPy's estimators.
+    """
+    if isinstance(bins, str):
+        raise TypeError("histogram: the estimators of bins are not supported on tensors")
+    edges = _array(bins)
+    if edges.ndim:
+        return edges
+    x = _real(a)
+    low, high = (reduce_min(x), reduce_max(x)) if range is None else map(_real, range)
+    if float(low) == float(high):
+        low, high = subtract(low, 0.5), add(high, 0.5)
+    return linspace(low, high, int(edges) + 1, np.result_type(low.dtype, high.dtype))
+
+
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[Tensor, Tensor]:
+    """How many elements of `a` lie in each bin, and the edges of the bins.
+
+    The counts have no gradient; the edges, the sums of `weights` and the widths of a `density`
+    have theirs. Bins as for `histogram_bin_edges`.
+    """
+    edges = histogram_bin_edges(a, bins, range, weights)
+    numbers, limits = np.asarray(_array(a)).ravel(), np.asarray(edges)
+    if np.any(np.diff(limits) < 0):
+        raise ValueError("histogram: the edges of bins must increase")
+    place = np.searchsorted(limits, numbers, "right") - 1
+    count = len(limits) - 1
+    place[numbers == limits[-1]] = count - 1
+    inside = (place >= 0) & (place < count)
+    shares = None if weights is None else getitem(reshape(_array(weights), (-1,)), (inside,))
+    found = bincount(place[inside], shares, count)
+    if density:
+        found = divide(found, multiply(diff(edges), reduce_sum(found)))
+    return found, edges
