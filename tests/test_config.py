@@ -1,9 +1,9 @@
 """Threads and the cache as users set them."""
 
 import pytest
-from tinygrad_cg_kernels.runtime import generated, threads
 
 import tinygrad_cg as tf
+from tinygrad_cg_kernels.runtime import generated, threads
 
 
 @pytest.fixture(autouse=True)

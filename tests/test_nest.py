@@ -1,4 +1,4 @@
-"""Nested structures, after `tf.nest` (BEHAVIOUR 1.4, decision 10)."""
+"""Nested structures, after `tf.nest` (docs/behaviour.md 1.4, decision 10)."""
 
 import collections
 

@@ -1,4 +1,4 @@
-"""Foreign and faulty values as operands (BAD_INPUT: conversion of foreign arrays, dtypes).
+"""Foreign and faulty values as operands (docs/behaviour.md 4.4).
 
 After each error the next gradient is right.
 """
@@ -99,7 +99,7 @@ def test_longdouble_converted_by_the_user():
     ids=["None", "str", "dict", "set", "object", "function"],
 )
 def test_operands_of_no_numbers(use, other, kind):
-    """BAD_INPUT: None operand: TypeError unsupported operand Tensor and NoneType."""
+    """4.4: None operand: TypeError unsupported operand Tensor and NoneType."""
     with pytest.raises(TypeError, match=r"not supported|unsupported") as caught:
         use(tf.constant(1.0), other)
     assert "Tensor" in str(caught.value)
@@ -132,14 +132,14 @@ def test_equality_with_what_is_no_number_does_not_fail():
 )
 @pytest.mark.parametrize("use", [tf.constant, tf.Variable, lambda value: tf.ones(2) + value])
 def test_ragged_lists(use, value):
-    """BAD_INPUT: ragged nested list: ValueError inhomogeneous shape."""
+    """4.4: ragged nested list: ValueError inhomogeneous shape."""
     with pytest.raises(ValueError, match="inhomogeneous shape"):
         use(value)
 
 
 @pytest.mark.parametrize("dtype", [">f4", ">f8", ">i4"])
 def test_big_endian(dtype):
-    """BAD_INPUT: convert to native order."""
+    """4.4: convert to native order."""
     array = np.array([1, 2], dtype=dtype)
     x = tf.constant(array)
     assert x.dtype.isnative
@@ -171,7 +171,7 @@ def test_big_endian(dtype):
     ],
 )
 def test_layouts(array):
-    """BAD_INPUT: negative-stride and transposed (Fortran) inputs; read-only and unaligned."""
+    """4.4: negative-stride and transposed (Fortran) inputs; read-only and unaligned."""
     x = tf.constant(array)
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -204,7 +204,7 @@ def test_foreign_containers(foreign, dtype):
 
 
 def test_masked_arrays_would_lose_their_mask():
-    """Law 2: no wrong number in silence."""
+    """5.1: no wrong number in silence."""
     masked = np.ma.masked_array([1.0, 2.0], mask=[True, False])
     with pytest.raises(TypeError, match="mask"):
         tf.constant(masked)
@@ -217,7 +217,7 @@ def test_masked_arrays_would_lose_their_mask():
 )
 @pytest.mark.parametrize("name", ["concat", "stack"])
 def test_iterables_to_concatenate(make, name):
-    """BAD_INPUT: generator to concatenate: any iterable is accepted."""
+    """4.4: generator to concatenate: any iterable is accepted."""
     a, b = tf.constant([1.0, 2.0]), tf.constant([3.0, 4.0])
     with tf.GradientTape() as tape:
         tape.watch([a, b])
@@ -241,14 +241,14 @@ def test_iterables_to_concatenate(make, name):
     ids=str,
 )
 def test_integers_that_do_not_fit(dtype, other):
-    """Law 2: a weak integer that its tensor's dtype cannot hold is no other number."""
+    """5.1: a weak integer that its tensor's dtype cannot hold is no other number."""
     t = tf.constant(np.array([1, 2], dtype))
     with pytest.raises((OverflowError, ValueError)):
         _ = t + other
 
 
 def test_default_float():
-    """BAD_INPUT: python float input gives the documented default float dtype."""
+    """4.6: python float input gives the documented default float dtype."""
     assert tf.exp(1.0).dtype == tf.float32
     assert tf.exp([1.0, 2.0]).dtype == tf.float32
     assert tf.reduce_sum([1.0, 2.0]).dtype == tf.float32
@@ -256,7 +256,7 @@ def test_default_float():
 
 @pytest.mark.parametrize("exponent", [-1, [-1, 2], np.int32(-2), tf.constant(-1)], ids=str)
 def test_integer_to_a_negative_power(exponent):
-    """BAD_INPUT: int ** negative int: ValueError."""
+    """4.6: int ** negative int: ValueError."""
     with pytest.raises(ValueError, match="negative integer power"):
         _ = tf.constant([2, 3]) ** exponent
 
@@ -268,7 +268,7 @@ def test_float_to_a_negative_power():
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8", "str", "U", "O", "longdouble", "M8[D]"])
 def test_dtypes_that_do_not_exist_here(dtype):
-    """DESIGN, Facts: bfloat16 is a clear TypeError, as are others that hold no numbers."""
+    """4.4: bfloat16 is a clear TypeError, as are others that hold no numbers."""
     with pytest.raises(TypeError, match=r"dtype|longdouble|datetime64"):
         tf.constant([1.0], dtype=dtype)
     with pytest.raises(TypeError, match=r"dtype|longdouble|datetime64"):

@@ -1,4 +1,4 @@
-"""Values of pandas as operands (BAD_INPUT: pandas Series, DataFrame, object array)."""
+"""Values of pandas as operands (docs/behaviour.md 4.4)."""
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ import tinygrad_cg as tf
     ids=["Series", "indexed Series", "float32 Series", "DataFrame", "mixed DataFrame"],
 )
 def test_conversion(foreign, dtype):
-    """BAD_INPUT: pandas Series ok, DataFrame ok as 2-D."""
+    """4.4: pandas Series ok, DataFrame ok as 2-D."""
     tensor = tf.constant(foreign)
     assert tensor.dtype == dtype
     assert tensor.shape == foreign.shape
@@ -39,7 +39,7 @@ def test_series_as_an_operand(left):
 
 
 def test_mutated_afterwards():
-    """BAD_INPUT: what is recorded is a copy."""
+    """4.4: what is recorded is a copy."""
     series = pd.Series([3.0, 4.0])
     x = tf.constant([1.0, 2.0], dtype=tf.float64)
     with tf.GradientTape() as tape:
@@ -51,6 +51,6 @@ def test_mutated_afterwards():
 
 @pytest.mark.parametrize("use", [tf.constant, lambda series: tf.ones(2) * series])
 def test_series_of_objects(use):
-    """BAD_INPUT: object array: TypeError with the remedy."""
+    """4.4: object array: TypeError with the remedy."""
     with pytest.raises(TypeError, match=r"dtype=object; call \.astype\(float\)"):
         use(pd.Series([1.0, None], dtype=object))

@@ -1,4 +1,4 @@
-"""Shapes and indices that do not fit, and those that are empty (BAD_INPUT).
+"""Shapes and indices that do not fit, and those that are empty (docs/behaviour.md 4.5).
 
 After each error the next gradient is right.
 """
@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tests.support.orders import assert_next_gradient_is_right, numbers
 
 
 def gradient(function, x):
@@ -51,7 +52,7 @@ def refused(error, words, function, x):
     ids=repr,
 )
 def test_bad_index(index, words):
-    """BAD_INPUT: out of bounds, float index, mask of wrong length: IndexError, at once."""
+    """4.5: out of bounds, float index, mask of wrong length: IndexError, at once."""
     refused(IndexError, words, lambda x: x[index], [1.0, 2.0])
 
 
@@ -105,7 +106,7 @@ def test_good_index(index, expected):
     ],
 )
 def test_broadcast_error(name, function):
-    """BAD_INPUT: (2,)+(3,): ValueError with op name and both shapes."""
+    """4.5: (2,)+(3,): ValueError with op name and both shapes."""
     message = refused(ValueError, name, function, [1.0, 2.0])
     assert "(2,)" in message
     assert "(3" in message
@@ -131,7 +132,7 @@ def test_float_bounds_of_a_slice():
 
 @pytest.mark.parametrize("shape", [(3,), (2, 2), (-1, 3), (), (0,)], ids=str)
 def test_bad_reshape(shape):
-    """BAD_INPUT: reshape (2,) to (3,): ValueError both sizes."""
+    """4.5: reshape (2,) to (3,): ValueError both sizes."""
     message = refused(ValueError, "reshape", lambda x: tf.reshape(x, shape), [1.0, 2.0])
     assert str(shape) in message
     assert "(2,)" in message
@@ -139,7 +140,7 @@ def test_bad_reshape(shape):
 
 @pytest.mark.parametrize("shape", [(-1, -1), (-2,), (-1, -2)], ids=str)
 def test_bad_sizes(shape):
-    """BAD_INPUT: reshape with two -1: ValueError."""
+    """4.5: reshape with two -1: ValueError."""
     refused(ValueError, "-", lambda x: tf.reshape(x, shape), [1.0, 2.0])
 
 
@@ -177,7 +178,7 @@ def test_gather_out_of_bounds(index):
 
 
 class TestEmpty:
-    """BAD_INPUT: zero-size inputs."""
+    """4.5: zero-size inputs."""
 
     def test_sum(self):
         value, slope = gradient(tf.reduce_sum, np.zeros((0,), np.float32))
@@ -224,7 +225,7 @@ class TestEmpty:
 
 
 class TestZeroDimensional:
-    """BAD_INPUT: 0-d array: ok, result 0-d."""
+    """4.5: 0-d array: ok, result 0-d."""
 
     @pytest.mark.parametrize("value", [2.0, np.float64(2.0), np.array(2.0)], ids=repr)
     def test_operations(self, value):
@@ -237,3 +238,52 @@ class TestZeroDimensional:
         for reduce in (tf.reduce_sum, tf.reduce_mean, tf.reduce_max):
             result, slope = gradient(reduce, 2.0)
             assert (result.shape, slope.shape, result, slope) == ((), (), 2.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(lambda x: tf.constant(1.5, dtype=tf.int32), id="float as int"),
+        pytest.param(lambda x: list(x[0]), id="iterate a scalar"),
+        pytest.param(lambda x: len(x[0]), id="length of a scalar"),
+        pytest.param(lambda x: float(x), id="float of a vector"),
+        pytest.param(lambda x: bool(x), id="truth of a vector"),
+        pytest.param(lambda x: x.__setitem__(0, 5.0), id="item assignment"),
+        pytest.param(lambda x: hash(x), id="hash"),
+        pytest.param(lambda x: {x: 1}, id="key of a dict"),
+        pytest.param(lambda x: x.__iadd__(None), id="augmented by None"),
+        pytest.param(lambda x: x @ tf.ones((3, 3)), id="matmul"),
+        pytest.param(lambda x: tf.reshape(x, (1.5,)), id="reshape by a float"),
+        pytest.param(lambda x: tf.reshape(x, None), id="reshape by None"),
+        pytest.param(lambda x: tf.reduce_sum(x, axis="0"), id="axis of text"),
+        pytest.param(lambda x: tf.reduce_sum(x, axis=(0, 0)), id="axis twice"),
+        pytest.param(lambda x: tf.cast(x, "nope"), id="cast"),
+        pytest.param(lambda x: tf.gather(x, 0.5), id="gather by a float"),
+        pytest.param(lambda x: tf.concat([x, tf.constant(1.0)], 0), id="concat a scalar"),
+        pytest.param(lambda x: tf.stack([x, x[0]]), id="stack two ranks"),
+        pytest.param(lambda x: tf.convert_to_tensor([x, None]), id="list with None"),
+        pytest.param(lambda x: tf.convert_to_tensor([x, x[0]]), id="list of two ranks"),
+        pytest.param(lambda x: np.add(x, "text"), id="NumPy function of text"),
+        pytest.param(lambda x: np.add(x, np.ones(3)), id="NumPy broadcast"),
+        pytest.param(lambda x: np.linalg.svd(x), id="NumPy function not recorded"),
+    ],
+)
+def test_faulty_uses_of_tensors_under_a_tape(program):
+    """4.4 and 4.5, rows on conversion, indexing and shapes: the tape goes on rightly."""
+    x = tf.constant([3.0, 4.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        before = x * x
+        with pytest.raises((TypeError, ValueError, IndexError, AttributeError)):
+            program(x)
+        y = before + x
+    assert numbers(tape.gradient(y, x)) == [7.0, 9.0]
+    assert_next_gradient_is_right()
+
+
+@pytest.mark.parametrize("index", [2**70, -(2**70), np.array([0.0])], ids=repr)
+def test_more_indices_that_are_none(index):
+    """4.5, float index and out of bounds: IndexError."""
+    with pytest.raises(IndexError):
+        _ = tf.constant([1.0, 2.0])[index]
+    assert_next_gradient_is_right()

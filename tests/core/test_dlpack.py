@@ -76,7 +76,7 @@ def test_variables_hand_out_the_present_value():
 
 @pytest.mark.parametrize("wrap", [lambda array: array, Old], ids=["1.0", "before"])
 def test_what_may_be_written_is_copied(wrap):
-    """Law 6, BAD_INPUT: a mutated operand must not change a gradient."""
+    """docs/behaviour.md 5.2 and 4.4: a mutated operand must not change a gradient."""
     array = np.array([1.0, 2.0])
     x = tf.numpy.from_dlpack(wrap(array))
     with tf.GradientTape() as tape:

@@ -1,4 +1,4 @@
-"""Decision 2 and BEHAVIOUR 2.2: gradients, the ways to record without a tape, stop_gradient."""
+"""docs/behaviour.md 2.2 and decision 2: gradients, recording without a tape, stop_gradient."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tests.support.orders import assert_next_gradient_is_right, gradient, numbers
+from tests.support.orders import assert_next_gradient_is_right, gradient, numbers, run_in_a_thread
 
 
 def naive_log1pexp(x):
@@ -105,7 +105,7 @@ def test_enabling_eager_execution_ends_it():
 
 
 def test_an_exception_in_the_graph_ends_it():
-    """Decision 2, and one door's point 6: state survives exceptions."""
+    """Decision 2 and 6.6: state survives exceptions."""
     with pytest.raises(OSError, match="inside"), tf.Graph().as_default():
         raise OSError("inside")
     x = tf.constant(2.0)
@@ -305,3 +305,45 @@ def test_stop_gradient_inside_a_rule_cuts_the_second_order():
         slope = inner.gradient(y, x)
     assert float(slope) == 12.0
     assert outer.gradient(slope, x) is None
+
+
+def test_non_scalar_gradients_with_stop_gradients_and_zero():
+    """2.2: [1, 1] with stop_gradients, [3, 1] without; unconnected 'zero' gives [[0, 0]]."""
+    with tf.Graph().as_default():
+        a = tf.constant([0.0, 0.0])
+        b = 2.0 * a
+        ys = a + b
+        assert numbers(tf.gradients(ys, [a, b], stop_gradients=[a, b])) == [[1.0, 1.0]] * 2
+        assert numbers(tf.gradients(ys, [a, b])) == [[3.0, 3.0], [1.0, 1.0]]
+        with pytest.raises(TypeError):
+            tf.gradients(None, a)
+        with pytest.raises(ValueError, match="has shape"):
+            tf.gradients(ys, a, grad_ys=tf.ones(3))
+        assert numbers(tf.gradients(ys, [a])) == [[3.0, 3.0]]
+    assert_next_gradient_is_right()
+
+
+def test_graph_entered_twice_keeps_listening():
+    graph, v = tf.Graph(), tf.Variable(3.0)
+    with graph.as_default():
+        with graph.as_default():
+            pass
+        y = v * v
+        assert tf.gradients(y, v)[0].numpy() == 6.0
+
+
+def test_graph_leaves_no_trace_on_constants():
+    with tf.Graph().as_default():
+        tf.gradients(tf.constant(2.0) * 1.2345, [])
+    assert (tf.constant(2.0) * 1.2345)._rec is None
+
+
+def test_each_thread_enables_eager_execution_for_itself():
+    tf.compat.v1.disable_eager_execution()
+    try:
+        run_in_a_thread(tf.compat.v1.enable_eager_execution)
+        assert not tf.executing_eagerly()
+    finally:
+        tf.compat.v1.enable_eager_execution()
+    assert tf.executing_eagerly()
+    assert run_in_a_thread(tf.executing_eagerly)

@@ -1,4 +1,4 @@
-"""The stack of levels and the record behind it (DESIGN, 'One door', points 1, 2 and 6).
+"""The stack of levels and the record behind it (docs/behaviour.md 6.1, 6.2 and 6.6).
 
 Tapes in tapes, producers per tape, long chains, memory, and a state that survives errors.
 """

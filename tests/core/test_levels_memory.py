@@ -1,4 +1,4 @@
-"""Long chains and memory (DESIGN, 'One door', point 1)."""
+"""Long chains and memory (docs/behaviour.md 6.1)."""
 
 import contextlib
 import gc
@@ -234,3 +234,32 @@ class TestMemory:
         assert tape.gradient(y, x).numpy() == 2.0
         del y
         assert freed[1]() is None
+
+
+def test_nothing_is_kept_while_a_tape_pauses():
+    """A mark for lateness is no record: nothing hangs from what a pause computes."""
+    x = tf.constant(3.0)
+    with tf.GradientTape() as first:
+        first.watch(x)
+    late = x * 2.0
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        with tape.stop_recording():
+            for _ in range(5):
+                late = late * 1.5
+                assert not hasattr(late._rec, "inputs")
+    assert tape.gradient(x * 1.0 if False else x, x).numpy() == 1.0
+
+
+def test_marks_of_tapes_that_are_gone_do_not_pile_up():
+    x, total = tf.constant(2.0), tf.constant(0.0)
+    with tf.GradientTape() as outer:
+        w = tf.constant(1.0)
+        outer.watch(w)
+        for _ in range(50):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = x * x
+            tape.gradient(y, x)
+            total = total + y
+    assert len(getattr(total._rec, "late", ())) <= 1

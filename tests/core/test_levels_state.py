@@ -1,12 +1,18 @@
-"""State is per thread and survives errors (DESIGN, 'One door', point 6)."""
+"""State is per thread and survives errors (docs/behaviour.md 6.6)."""
 
 import contextlib
+import os
 import threading
 
 import pytest
 
 import tinygrad_cg as tf
-from tests.support.orders import assert_clean_state
+from tests.support.orders import (
+    assert_clean_state,
+    assert_next_gradient_is_right,
+    numbers,
+)
+from tinygrad_cg._core.levels import state
 
 
 class TestStateSurvives:
@@ -133,7 +139,7 @@ class TestStateSurvives:
         assert_clean_state()
 
     def test_endless_recursion(self):
-        """BAD_INPUT: custom fn recursing without end: RecursionError, state restored."""
+        """4.1: custom fn recursing without end: RecursionError, state restored."""
 
         @tf.custom_gradient
         def endless(x):
@@ -218,3 +224,93 @@ class TestStateSurvives:
         assert done
         assert tape.gradient(y, x).numpy() == 6.0
         assert_clean_state()
+
+
+def test_an_exception_in_two_tapes():
+    """2.1, exception in `with`: both are popped, both gradients work."""
+    x = tf.constant(3.0)
+    outer, inner = tf.GradientTape(), tf.GradientTape()
+    found = []
+
+    def program():
+        with outer, inner:
+            outer.watch(x)
+            inner.watch(x)
+            found.append(x * x)
+            raise OSError("inside")
+
+    with pytest.raises(OSError, match="inside"):
+        program()
+    later = x * x * x
+    assert numbers([tape.gradient(found[0], x) for tape in (outer, inner)]) == [6.0, 6.0]
+    assert later.numpy() == 27.0
+    assert_next_gradient_is_right()
+
+
+def test_leaving_a_tape_on_another_thread():
+    """2.1, threads: a tape is left where it was entered; elsewhere it is not recording."""
+    x = tf.constant(3.0)
+    errors = []
+    tape = tf.GradientTape()
+
+    def leave():
+        try:
+            tape.__exit__(None, None, None)
+        except ValueError as error:
+            errors.append(str(error))
+
+    with tape:
+        tape.watch(x)
+        thread = threading.Thread(target=leave)
+        thread.start()
+        thread.join()
+        y = x * x
+    assert numbers(tape.gradient(y, x)) == 6.0
+    assert [text.partition(" At")[0] for text in errors] == ["Tape is not recording."]
+    assert_next_gradient_is_right()
+
+
+def test_a_tape_that_is_forgotten_leaves_the_stack():
+    tf.GradientTape(watch_accessed_variables=False).__enter__()
+    assert state.frame is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("action", ["watch", "draw"])
+def test_forked_child_waits_for_no_lock(action):
+    """Another thread may hold a lock at the fork; in the child nobody will ever free it."""
+    stop = threading.Event()
+
+    def act():
+        if action == "draw":
+            tf.random.uniform([2])
+            return
+        with tf.GradientTape() as tape:
+            tape.watch(tf.constant(1.0))
+
+    def keep_acting():
+        while not stop.is_set():
+            act()
+
+    thread = threading.Thread(target=keep_acting)
+    thread.start()
+    try:
+        for _ in range(10):
+            child = os.fork()
+            if not child:
+                act()
+                os._exit(0)
+            for _ in range(500):
+                done, status = os.waitpid(child, os.WNOHANG)
+                if done:
+                    break
+                stop.wait(0.01)
+            else:
+                os.kill(child, 9)
+                os.waitpid(child, 0)
+                pytest.fail("the child hangs")
+            assert status == 0
+    finally:
+        stop.set()
+        thread.join()

@@ -1,4 +1,4 @@
-"""The listeners of Variables (DESIGN, 'One door', point 5; BEHAVIOUR 1.7).
+"""The listeners of Variables (docs/behaviour.md 6.5 and 1.7).
 
 Reading and assigning tells tapes and running custom gradients, innermost first.
 """

@@ -1,4 +1,4 @@
-"""GradientTape: one gradient, many gradients, entering and leaving (BEHAVIOUR 2.1).
+"""GradientTape: one gradient, many gradients, entering and leaving (docs/behaviour.md 2.1).
 
 Numbers are the original's, measured on TensorFlow 2.21.
 """
@@ -8,6 +8,7 @@ import warnings
 import pytest
 
 import tinygrad_cg as tf
+from tests.support.orders import run_in_a_thread
 
 
 def values(gradients):
@@ -271,7 +272,7 @@ def test_nested_tapes_over_a_variable():
 
 
 def test_inner_gradient_after_the_outer_context():
-    """2.1: None; BAD_INPUT: with the warning that the target came too late."""
+    """2.1: None; 4.2: with the warning that the target came too late."""
     x = tf.constant(3.0)
     with tf.GradientTape() as outer:
         outer.watch(x)
@@ -317,3 +318,27 @@ def test_variable_versions():
         v.assign(5.0)
     assert tape.gradient(y, v).numpy() == 4.0
     assert v.numpy() == 5.0
+
+
+def test_leaving_and_asking_in_another_thread():
+    x = tf.constant(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = x * x
+
+        def ask():
+            try:
+                tape.gradient(y, x)
+            except ValueError as error:
+                return str(error)
+            return None
+
+        assert "not in this thread" in run_in_a_thread(ask)
+    assert tape.gradient(y, x).numpy() == 6.0
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_tape_that_was_never_entered_says_so(persistent):
+    tape = tf.GradientTape(persistent=persistent)
+    with pytest.raises(RuntimeError, match="enter it"):
+        tape.gradient(tf.constant(1.0), tf.constant(1.0))

@@ -1,4 +1,4 @@
-"""Gradients over complex values: the original's conjugate convention (BEHAVIOUR 2.1)."""
+"""Gradients over complex values: the original's conjugate convention (docs/behaviour.md 2.1)."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Gradients at ties, at edges and of what has none (BEHAVIOUR 2.1, decisions 14 and 16)."""
+"""Gradients at ties, at edges and of what has none (docs/behaviour.md 2.1, decisions 14 and 16)."""
 
 import math
 from typing import Any
@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tests.support.orders import gradient
 
 
 def gradient_at(function, *points, dtype=None) -> Any:
@@ -85,7 +86,7 @@ def test_value_of_the_gradient(function, point, expected, dtype):
 
 @pytest.mark.parametrize("function", ["maximum", "minimum"])
 def test_binary_tie_goes_to_the_first(function):
-    """Decision 14; BAD_INPUT, d maximum tie (binary)."""
+    """Decision 14; 4.6, d maximum tie (binary)."""
     assert gradient_at(getattr(tf, function), 2.0, 2.0) == [1.0, 0.0]
 
 
@@ -204,3 +205,38 @@ class TestStopGradient:
             loss = tf.reduce_sum(y * y)
         assert y.numpy().tolist() == [0.0, 2.0]
         assert tape.gradient(loss, x).numpy().tolist() == [0.0, 4.0]
+
+
+def test_sign_gives_zeros():
+    """2.1, non-diff ops: zeros and not None, of the input's shape, at 0 too."""
+    assert gradient(tf.sign, tf.constant([-2.0, 0.0, 3.0])) == [[0.0, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    "compare",
+    [tf.equal, tf.not_equal, tf.less, tf.less_equal, tf.greater, tf.greater_equal],
+    ids=lambda compare: compare.__name__,
+)
+@pytest.mark.filterwarnings("ignore::tinygrad_cg.errors.TapeWarning")
+def test_comparisons_have_no_gradient(compare):
+    """2.1, non-diff ops: each comparison, alone and cast to floats."""
+    x, y = tf.constant([1.0, 2.0]), tf.constant([2.0, 2.0])
+    assert gradient(compare, x, y) == [None, None]
+    assert gradient(lambda x, y: tf.cast(compare(x, y), tf.float32), x, y) == [None, None]
+    both = gradient(lambda x, y: x * tf.cast(compare(x, y), tf.float32), x, y)
+    assert both[0] == compare(x, y).numpy().astype(float).tolist()
+    assert both[1] is None
+
+
+@pytest.mark.parametrize("make", [tf.Variable, tf.constant])
+def test_gradient_of_gather_sums_repeated_rows(make):
+    """2.1, gather: slices [[1, 1]]*3 at [0, 0, 2], here dense, also beside another path."""
+    table = make([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    dense = [[2.0, 2.0], [0.0, 0.0], [1.0, 1.0]]
+    rows = [0, 0, 2]
+    for function, more in (
+        (lambda table: tf.gather(table, rows), 0.0),
+        (lambda table: tf.reduce_sum(tf.gather(table, rows)) + tf.reduce_sum(table), 1.0),
+    ):
+        slope = gradient(function, table)[0]
+        assert slope == (np.array(dense) + more).tolist()

@@ -1,6 +1,6 @@
 """What a tape is asked for: targets, sources, unconnected ones, upstream gradients.
 
-BEHAVIOUR 2.1, with numbers of TensorFlow 2.21, and BAD_INPUT where it says otherwise.
+docs/behaviour.md 2.1, with numbers of TensorFlow 2.21, and 4.2 where it says otherwise.
 """
 
 import collections
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tests.support.orders import assert_next_gradient_is_right, numbers
 
 Pair = collections.namedtuple("Pair", "first second")
 
@@ -104,7 +105,7 @@ class TestVariableAsTarget:
         assert values(tape.gradient(z, [v, w])) == [None, 3.0]
 
     def test_assigned_from_itself(self):
-        """BAD_INPUT: v.assign(v*2) under the tape; y=v*v gives 12."""
+        """4.3: v.assign(v*2) under the tape; y=v*v gives 12."""
         v = tf.Variable(3.0)
         with tf.GradientTape() as tape:
             v.assign(v * 2.0)
@@ -260,7 +261,7 @@ class TestOutputGradients:
         assert gradient.dtype == tf.float32
 
     def test_another_float_is_cast(self, program):
-        """BAD_INPUT: cotangent float64 for float32."""
+        """4.2: cotangent float64 for float32."""
         tape, x, y, _ = program
         upstream = tf.constant([10.0, 100.0], dtype=tf.float64)
         gradient = tape.gradient(y, x, output_gradients=upstream)
@@ -292,7 +293,7 @@ class TestOutputGradients:
         "shape", [(3,), (1,), (2, 1), (1, 2), (0,)], ids=lambda shape: f"shape {shape}"
     )
     def test_wrong_shape(self, program, shape):
-        """BAD_INPUT: cotangent of wrong shape; also an InvalidArgumentError (decision 12)."""
+        """4.2: cotangent of wrong shape; also an InvalidArgumentError (decision 12)."""
         tape, x, y, _ = program
         with pytest.raises(ValueError, match=r"output_gradients\[0\] has shape") as caught:
             tape.gradient(y, x, output_gradients=tf.ones(shape))
@@ -306,7 +307,7 @@ class TestOutputGradients:
             tape.gradient([y, z], x, output_gradients=[tf.ones(2), tf.ones(3)])
 
     def test_too_few(self, program):
-        """BAD_INPUT: 2 targets, 1 output gradient."""
+        """4.2: 2 targets, 1 output gradient."""
         tape, x, y, z = program
         with pytest.raises(ValueError, match="2 targets, 1 output gradient"):
             tape.gradient([y, z], x, output_gradients=[tf.ones(2)])
@@ -332,7 +333,7 @@ class TestOutputGradients:
 
 
 class TestRefused:
-    """2.1 and BAD_INPUT: arguments of gradient() that are no tensors."""
+    """2.1 and 4.2: arguments of gradient() that are no tensors."""
 
     def refuses(self, error, words, target, sources):
         tape, x = recorded(2.0)
@@ -380,3 +381,71 @@ class TestRefused:
     def test_source_is_a_number(self):
         words = "source must be a Tensor or Variable, got float"
         self.refuses(TypeError, words, lambda x, y: y, lambda x, y: [x, 3.0])
+
+
+def upstream(*upstreams, targets=1):
+    """The gradient at x = [1, 2] of y = x*x, and of z = 3x, with these output_gradients."""
+    x = tf.constant([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y, z = x * x, 3.0 * x
+    return numbers(tape.gradient([y, z][:targets], x, output_gradients=list(upstreams)))
+
+
+def test_numbers_in_a_list_of_upstreams():
+    """2.1: one entry for each target, a number is broadcast: [2, 4] for 1.0, [4, 8] for 2.0."""
+    assert upstream(1.0) == [2.0, 4.0]
+    assert upstream(2.0) == [4.0, 8.0]
+    assert upstream(1.0, 1.0, targets=2) == [5.0, 7.0]
+    assert upstream(tf.ones(2), 0.0, targets=2) == [2.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("upstreams", "targets", "words"),
+    [
+        ((1.0, 2.0), 1, "1 target, 2 output gradients"),
+        ((tf.ones(2), tf.ones(2), tf.ones(2)), 2, "2 targets, 3 output gradients"),
+        ((tf.ones(2),), 2, "2 targets, 1 output gradient"),
+        ((), 1, "1 target, 0 output gradients"),
+    ],
+    ids=["2 for 1", "3 for 2", "1 for 2", "0 for 1"],
+)
+def test_wrong_number_of_upstreams(upstreams, targets, words):
+    """4.2, both directions: the original ignores what is too much ([2, 4] for 2 for 1)
+    and takes ones for what is missing ([5, 7] for 1 for 2)."""
+    with pytest.raises(ValueError, match=words):
+        upstream(*upstreams, targets=targets)
+    assert_next_gradient_is_right()
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["text", object(), np.array(["a", "b"]), np.array([1.0, None], object), [[1.0], [1.0, 2.0]]],
+    ids=["str", "object", "strings", "object array", "ragged"],
+)
+def test_upstreams_that_are_no_numbers(given):
+    """4.2, other cotangents: an error at once."""
+    with pytest.raises((TypeError, ValueError)):
+        upstream(given)
+    assert_next_gradient_is_right()
+
+
+@pytest.mark.parametrize("given", [np.array([10, 100]), tf.constant([10, 100]), [True, True]])
+def test_upstreams_of_integers_are_cast(given):
+    """4.2: cast to the target's dtype."""
+    x = tf.constant([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = x * x
+    slope = tape.gradient(y, x, output_gradients=np.asarray(given))
+    assert slope.dtype == tf.float32
+    assert numbers(slope) == (np.asarray(given) * [2.0, 4.0]).tolist()
+
+
+def test_what_has_no_gradient_is_not_called_late():
+    x = tf.constant([1.0, -1.0])
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = x * x
+    for detached in (tf.stop_gradient(y), tf.cast(y > 0, tf.float32)):
+        assert tape.gradient(detached, x) is None

@@ -1,4 +1,4 @@
-"""What a tape watches, and when (BEHAVIOUR 2.1; BAD_INPUT, rows on watching)."""
+"""What a tape watches, and when (docs/behaviour.md 2.1 and 4.2)."""
 
 import threading
 import warnings
@@ -62,7 +62,7 @@ def test_watched_intermediate_keeps_its_history():
 
 
 def test_watch_after_exit():
-    """BAD_INPUT, watch after close: accepted; the tape may be entered again."""
+    """4.2, watch after close: accepted; the tape may be entered again."""
     x = tf.constant(3.0)
     tape = tf.GradientTape()
     with tape:
@@ -100,7 +100,7 @@ def test_watching_is_local_to_the_tape():
 )
 @pytest.mark.parametrize("nested", [False, True])
 def test_watch_of_what_is_no_tensor(thing, kind, nested):
-    """2.1 and BAD_INPUT: the original's ValueError, which is a TypeError too (decision 12)."""
+    """2.1 and 4.2: the original's ValueError, which is a TypeError too (decision 12)."""
     x = tf.constant(3.0)
     with tf.GradientTape() as tape:
         with pytest.raises(TypeError, match="watch needs a Tensor") as caught:
@@ -115,7 +115,7 @@ def test_watch_of_what_is_no_tensor(thing, kind, nested):
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint8", "bool"])
 def test_watch_of_integers(dtype):
-    """BAD_INPUT, watch(int tensor): the original's warning; its gradient is None."""
+    """4.2, watch(int tensor): the original's warning; its gradient is None."""
     n, x = tf.constant(np.ones((), dtype)), tf.constant(3.0)
     with tf.GradientTape() as tape:
         words = "The dtype of the watched tensor must be floating .*got .*" + dtype
@@ -129,7 +129,7 @@ def test_watch_of_integers(dtype):
 
 
 def test_integer_target():
-    """BAD_INPUT: an integer-valued target gives None."""
+    """4.2: an integer-valued target gives None."""
     x = tf.constant(3.0)
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -297,3 +297,17 @@ class TestWarningsNameTheLine:
             with pytest.warns(tf.errors.TapeWarning) as caught:
                 tape.gradient(y, x)
         assert self.only_warning(caught).filename == __file__
+
+
+def test_watching_late_does_not_reach_back_though_another_tape_watched():
+    a, b = tf.constant(2.0), tf.constant(5.0)
+    with tf.GradientTape() as first, tf.GradientTape(persistent=True) as second:
+        first.watch(a)
+        second.watch(b)
+        y = a * b
+        second.watch(a)
+        z = y * a
+    assert second.gradient(y, a) is None
+    assert second.gradient(z, a).numpy() == 10.0
+    assert second.gradient(z, b).numpy() == 4.0
+    assert first.gradient(z, a).numpy() == 20.0

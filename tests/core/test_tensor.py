@@ -1,4 +1,4 @@
-"""How values become tensors, and what tensors tell of themselves (BEHAVIOUR 2.4, 0.1, 0.18)."""
+"""Conversion to tensors, and their attributes (docs/behaviour.md 2.4, decisions 1 and 18)."""
 
 import copy
 import operator
@@ -262,7 +262,7 @@ class TestPythonProtocols:
     """2.4: what Python does with a tensor."""
 
     def test_unhashable(self):
-        """BAD_INPUT: tensor as dict key: TypeError that names `.ref()`."""
+        """4.5: tensor as dict key: TypeError that names `.ref()`."""
         t = tf.constant(1.0)
         with pytest.raises(TypeError, match=r"unhashable.*\.ref\(\)"):
             hash(t)
@@ -322,14 +322,14 @@ class TestPythonProtocols:
         assert f"{tf.constant(1.25)}" == "1.25"
 
     def test_item_assignment(self):
-        """BAD_INPUT: a TypeError that names the functional way."""
+        """4.5: a TypeError that names the functional way."""
         t = tf.constant([1.0, 2.0])
         with pytest.raises(TypeError, match=r"does not support item assignment.*where"):
             t[0] = 5.0
         assert t.numpy().tolist() == [1.0, 2.0]
 
     def test_augmented_assignment_rebinds(self):
-        """BAD_INPUT: b+=1 after exp(b) was recorded: the gradient is that of the old value."""
+        """4.5: b+=1 after exp(b) was recorded: the gradient is that of the old value."""
         x = tf.constant([0.0, 0.0])
         with tf.GradientTape() as tape:
             tape.watch(x)
@@ -342,7 +342,7 @@ class TestPythonProtocols:
         assert tape.gradient(y, x).numpy().tolist() == [1.0, 1.0]
 
     def test_copies(self):
-        """BAD_INPUT: deepcopy of result; pickle of array."""
+        """4.4: deepcopy of result; pickle of array."""
         x = tf.constant([1.0, 2.0])
         with tf.GradientTape() as tape:
             tape.watch(x)
@@ -390,3 +390,8 @@ class TestPythonProtocols:
     def test_matmul(self):
         a = tf.constant([[1.0, 2.0], [3.0, 4.0]])
         assert (a @ a).numpy().tolist() == [[7.0, 10.0], [15.0, 22.0]]
+
+
+def test_truth_of_several_elements():
+    with pytest.raises(ValueError, match="where"):
+        bool(tf.constant([1.0, 2.0]))

@@ -1,4 +1,4 @@
-"""Tensors and NumPy: views, foreign arrays, recorded functions (decisions 15 and 16)."""
+"""NumPy and Tensors: views, copies, recorded functions (docs/behaviour.md 0.15, 0.16)."""
 
 import math
 import warnings
@@ -10,7 +10,7 @@ import tinygrad_cg as tf
 
 
 def test_numpy_gives_a_read_only_view():
-    """DESIGN, Law 6: the library's own buffers are handed out read-only."""
+    """5.2: the library's own buffers are handed out read-only."""
     t = tf.constant([1.0, 2.0])
     view = t.numpy()
     assert isinstance(view, np.ndarray)
@@ -33,7 +33,7 @@ def test_asarray():
 
 
 def test_foreign_arrays_are_copied():
-    """BAD_INPUT: numpy input mutated after recording: the gradient must be [2, 4]."""
+    """4.4: numpy input mutated after recording: the gradient must be [2, 4]."""
     array = np.array([1.0, 2.0])
     x = tf.constant(array)
     with tf.GradientTape() as tape:
@@ -54,7 +54,7 @@ def test_foreign_arrays_are_copied():
     ids=["x*a", "a*x", "multiply"],
 )
 def test_operands_mutated_before_the_gradient(product):
-    """BAD_INPUT: copy on recording, also of an operand that is no tensor yet."""
+    """4.4: copy on recording, also of an operand that is no tensor yet."""
     array = np.array([3.0, 4.0])
     x = tf.constant([1.0, 2.0], dtype=tf.float64)
     with tf.GradientTape() as tape:
@@ -65,7 +65,7 @@ def test_operands_mutated_before_the_gradient(product):
 
 
 def test_variable_and_upstream_are_copied():
-    """Law 6: whatever retains a foreign array copies it."""
+    """5.2: whatever retains a foreign array copies it."""
     array = np.array([1.0, 2.0], np.float32)
     v = tf.Variable(array)
     w = tf.Variable([0.0, 0.0])
@@ -80,7 +80,7 @@ def test_variable_and_upstream_are_copied():
 
 
 def test_views_outlive_their_tensor():
-    """Law 6: a buffer is reused only when no view refers to it."""
+    """5.2: a buffer is reused only when no view refers to it."""
     view = (tf.constant([1.0, 2.0]) * 3.0).numpy()
     for _ in range(20):
         _ = tf.constant([5.0, 6.0]) * 7.0
@@ -141,7 +141,7 @@ class TestRecordedFunctions:
         ids=["mean", "sum", "norm", "reshape"],
     )
     def test_other_functions(self, function, expected):
-        """BAD_INPUT: np.mean and np.linalg.norm of traced values."""
+        """4.4: np.mean and np.linalg.norm of traced values."""
         x = tf.constant([3.0, 4.0])
         with tf.GradientTape() as tape:
             tape.watch(x)
@@ -150,7 +150,7 @@ class TestRecordedFunctions:
         np.testing.assert_allclose(tape.gradient(y, x).numpy(), expected, rtol=1e-6)
 
     def test_functions_that_are_not_recorded_are_refused(self):
-        """Law 2: no gradient is lost in silence."""
+        """5.1: no gradient is lost in silence."""
         x = tf.constant([[3.0, 4.0]])
         with tf.GradientTape() as tape:
             tape.watch(x)
@@ -162,7 +162,7 @@ class TestRecordedFunctions:
         assert tape.gradient(y, x).numpy().tolist() == [[6.0, 8.0]]
 
     def test_array_on_the_left(self):
-        """BAD_INPUT: np ndarray * traced is recorded."""
+        """4.4: np ndarray * traced is recorded."""
         x = tf.constant([1.0, 2.0])
         with tf.GradientTape() as tape:
             tape.watch(x)
@@ -198,7 +198,7 @@ class TestDetaching:
         ids=["float", "int", "math.sin", "asarray", "numpy", "format", "repr"],
     )
     def test_silent_in_plain_code(self, take):
-        """BAD_INPUT: float(x)/np.asarray(x)/math.sin of a traced value: allowed, silent."""
+        """4.4: float(x)/np.asarray(x)/math.sin of a traced value: allowed, silent."""
         x = tf.constant(3.0)
         with tf.GradientTape() as tape:
             tape.watch(x)
@@ -266,14 +266,34 @@ class TestFloatingPoint:
 
     @pytest.mark.parametrize("operation", ["//", "%"])
     def test_integer_division_by_zero(self, operation):
-        """BAD_INPUT: int division by zero 1//0 gives 0 with NumPy's RuntimeWarning."""
+        """4.6: int division by zero 1//0 gives 0 with NumPy's RuntimeWarning."""
         one, zero = tf.constant([1, 2]), tf.constant([0, 2])
         with pytest.warns(RuntimeWarning, match="divide by zero"):
             result = one // zero if operation == "//" else one % zero
         assert result.numpy().tolist() == ([0, 1] if operation == "//" else [0, 0])
 
     def test_integers_wrap(self):
-        """BAD_INPUT: uint8 250+10 gives 4."""
+        """4.6: uint8 250+10 gives 4."""
         a = tf.constant(np.array([250], np.uint8))
         assert (a + tf.constant(np.array([10], np.uint8))).numpy().tolist() == [4]
         assert (a + 10).numpy().tolist() == [4]
+
+
+@pytest.mark.parametrize("digits", [None, 0, 1, 2, -1])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_round_keeps_so_many_digits(digits, dtype):
+    values = np.array([1.235, -0.25, 27.5, 0.35, np.inf, 115.0], dtype)
+    found = round(tf.constant(values), digits)
+    np.testing.assert_allclose(found.numpy(), np.round(values, digits or 0), rtol=1e-6)
+    assert found.dtype == dtype
+
+
+def test_round_of_integers_and_of_variables():
+    assert round(tf.constant([14, 25, -36]), -1).numpy().tolist() == [10, 20, -40]
+    assert round(tf.constant([14, 25]), 3).numpy().tolist() == [14, 25]
+    assert round(tf.Variable(2.125, dtype=tf.float64), 2).numpy() == 2.12
+
+
+def test_round_refuses_digits_that_are_no_number():
+    with pytest.raises(TypeError, match="round: ndigits must be an integer, got float"):
+        round(tf.constant(1.5), 1.0)

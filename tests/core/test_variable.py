@@ -1,11 +1,15 @@
-"""Variables (BEHAVIOUR 2.4; BAD_INPUT, rows on Variables)."""
+"""Variables (docs/behaviour.md 2.4 and 4.3)."""
 
+import copy
 import operator
+import pickle
+import threading
 
 import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tests.support.orders import assert_next_gradient_is_right, numbers
 
 
 def doubled_gradient(v):
@@ -216,7 +220,7 @@ class TestAssigning:
         ids=repr,
     )
     def test_numbers_and_arrays_are_cast_if_that_is_safe(self, initial, value, expected):
-        """BAD_INPUT: assign of another dtype."""
+        """4.3: assign of another dtype."""
         v = tf.Variable(initial)
         dtype = v.dtype
         v.assign(value)
@@ -238,7 +242,7 @@ class TestAssigning:
     )
     @pytest.mark.parametrize("method", ["assign", "assign_add", "assign_sub"])
     def test_another_dtype(self, method, initial, value):
-        """BAD_INPUT: assign of another dtype: ValueError, and the Variable is as it was."""
+        """4.3: assign of another dtype: ValueError, and the Variable is as it was."""
         v = tf.Variable(initial)
         with pytest.raises(ValueError, match="dtype"):
             getattr(v, method)(value)
@@ -247,7 +251,7 @@ class TestAssigning:
     @pytest.mark.parametrize("value", [[1.0], [1.0, 2.0, 3.0], 5.0, [[1.0, 2.0]]], ids=repr)
     @pytest.mark.parametrize("method", ["assign", "assign_add", "assign_sub"])
     def test_another_shape(self, method, value):
-        """2.4, and BAD_INPUT: assign of another shape: ValueError, both shapes."""
+        """2.4, and 4.3: assign of another shape: ValueError, both shapes."""
         v = tf.Variable([1.0, 2.0], name="w")
         with pytest.raises(ValueError, match=r"(?i)shape") as caught:
             getattr(v, method)(value)
@@ -267,7 +271,7 @@ class TestAssigning:
         assert doubled_gradient(v) == 6.0
 
     def test_between_use_and_gradient(self):
-        """BAD_INPUT: 6 at 3, the gradient at the recorded value."""
+        """4.3: 6 at 3, the gradient at the recorded value."""
         v = tf.Variable(3.0)
         with tf.GradientTape() as tape:
             y = v * v
@@ -281,7 +285,7 @@ class TestAssigning:
         assert tape.gradient(y, w).numpy().tolist() == [6.0]
 
     def test_is_not_differentiated(self):
-        """BAD_INPUT: v.assign(v*2) under the tape; y=v*v gives 12."""
+        """4.3: v.assign(v*2) under the tape; y=v*v gives 12."""
         v = tf.Variable(3.0)
         with tf.GradientTape() as tape:
             v.assign(v * 2.0)
@@ -311,3 +315,109 @@ class TestAssigning:
             v.assign_sub(0.25 * tape.gradient(loss, v))
         np.testing.assert_allclose(v.numpy(), [0.0, 0.0], atol=1e-6)
         assert v.dtype == tf.float32
+
+
+@pytest.mark.parametrize(
+    ("initial", "value"),
+    [
+        (1, 2**40),
+        (1, -(2**40)),
+        ([1, 1], [1, 2**40]),
+        ([1, 1], np.array([1, 2**40])),
+        (1, np.int64(2**40)),
+        (np.uint8(1), 300),
+        (np.uint8(1), -1),
+        (np.int8(1), 128),
+        (np.array([1], np.uint8), np.array([300])),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("method", ["assign", "assign_add", "assign_sub"])
+def test_integers_that_a_variable_cannot_hold(method, initial, value):
+    """4.3, assign of another dtype: cast if that is safe, else ValueError; 5.1.
+
+    The original wraps round: 2**40 becomes 0.
+    """
+    v = tf.Variable(initial)
+    with pytest.raises((ValueError, OverflowError)):
+        getattr(v, method)(value)
+    np.testing.assert_array_equal(v.numpy(), initial)
+    assert_next_gradient_is_right()
+
+
+def test_integers_that_fit_are_assigned():
+    """4.4: an array of wider integers is safe where its values fit."""
+    v = tf.Variable([1, 1])
+    assert v.assign(np.array([2**31 - 1, -(2**31)])).numpy().tolist() == [2**31 - 1, -(2**31)]
+    w = tf.Variable(np.array([1, 2], np.uint8))
+    assert w.assign([255, 0]).numpy().tolist() == [255, 0]
+    assert w.assign(np.array([7, 8])).numpy().tolist() == [7, 8]
+    assert w.assign_add([1, 1]).numpy().tolist() == [8, 9]
+    assert tf.Variable(np.int64(1)).assign(2**40).numpy() == 2**40
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(lambda v: tf.Variable("text"), id="made of text"),
+        pytest.param(lambda v: tf.Variable(None), id="made of nothing"),
+        pytest.param(lambda v: tf.Variable([[1.0], [1.0, 2.0]]), id="ragged"),
+        pytest.param(lambda v: tf.Variable([1.0, 2.0], shape=(3,)), id="another shape"),
+        pytest.param(lambda v: tf.Variable(1.0, dtype="text"), id="no dtype"),
+        pytest.param(lambda v: v.assign([1.0, 2.0, 3.0]), id="assign shape"),
+        pytest.param(lambda v: v.assign(tf.constant([1, 2])), id="assign dtype"),
+        pytest.param(lambda v: v.assign([[1.0], [1.0, 2.0]]), id="assign ragged"),
+        pytest.param(lambda v: v.assign(np.array([1.0, None], object)), id="assign objects"),
+        pytest.param(lambda v: v.assign(np.array(["1", "2"])), id="assign strings"),
+        pytest.param(lambda v: v[5].assign(1.0), id="element out of bounds"),
+        pytest.param(lambda v: v[0].assign([1.0, 2.0]), id="element shape"),
+        pytest.param(lambda v: v[0].assign(None), id="element None"),
+        pytest.param(lambda v: v[0].assign(1j), id="element complex"),
+        pytest.param(lambda v: v * None, id="operand"),
+        pytest.param(lambda v: v + tf.ones(3), id="broadcast"),
+        pytest.param(lambda v: v[1.0], id="index"),
+        pytest.param(lambda v: hash(v), id="hash"),
+        pytest.param(lambda v: float(v), id="float of a vector"),
+    ],
+)
+def test_faulty_uses_of_variables_under_a_tape(program):
+    """4.3, rows on Variables: the Variable, its tape and the next one are as they were."""
+    v = tf.Variable([3.0, 4.0])
+    with tf.GradientTape() as tape:
+        before = v * v
+        with pytest.raises((TypeError, ValueError, IndexError)):
+            program(v)
+        y = before + v
+    assert numbers(tape.gradient(y, v)) == [7.0, 9.0]
+    assert v.numpy().tolist() == [3.0, 4.0]
+    assert_next_gradient_is_right()
+
+
+def test_adding_from_several_threads_loses_nothing():
+    v = tf.Variable(0.0)
+
+    def add():
+        for _ in range(500):
+            v.assign_add(1.0)
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert float(v) == 2000.0
+
+
+def test_copies_keep_what_a_variable_is():
+    with tf.compat.v1.variable_scope("scope", use_resource=False):
+        v = tf.compat.v1.get_variable("v", initializer=1.0)
+    for copied in (copy.deepcopy(v), pickle.loads(pickle.dumps(v))):
+        assert (copied.name, copied.resource, float(copied)) == ("scope/v:0", False, 1.0)
+    with tf.GradientTape():
+        part = tf.Variable([1.0, 2.0, 3.0])[0:2]
+        assert pickle.loads(pickle.dumps(part)).numpy().tolist() == [1.0, 2.0]
+
+
+def test_item_assignment_names_the_way():
+    with pytest.raises(TypeError, match=r"variable\[index\].assign"):
+        tf.Variable([1.0, 2.0])[0] = 5.0

@@ -9,7 +9,7 @@ import tinygrad_cg as tf
 from tests.support.composites import FAKE, POINT, TRUE
 from tests.support.orders import gradient_function, tangent_function
 
-unfused = functools.partial(tf.function, jit_compile=False)  # fused: test_function_fused
+unfused = functools.partial(tf.function, jit_compile=False)  # fused: function/test_fused
 ALL = TRUE | FAKE
 WAY = tf.constant([0.3, -1.2, 0.8], dtype="float64")
 POINTS = tf.constant(np.stack([POINT, POINT[::-1], 0.5 * POINT]))

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
-from tinygrad_cg_kernels.runtime import memory
 
 import tinygrad_cg as tf
 from tests.support import op_cases
@@ -27,6 +26,7 @@ from tinygrad_cg._function.codegen import buffers
 from tinygrad_cg._function.codegen.buffers import KEPT, LINE, SMALL, Scratch, Span, offsets
 from tinygrad_cg._function.codegen.executable import build
 from tinygrad_cg._function.graph.values import FuncGraph
+from tinygrad_cg_kernels.runtime import memory
 
 FLOAT64 = np.dtype(np.float64)
 RNG = np.random.default_rng(3)
@@ -297,7 +297,7 @@ def test_arrays_between_small_and_large_are_freed_after_their_last_use():
 
 
 def test_a_value_and_its_gradient_are_one_kernel_without_temporaries():
-    """Issue 5: the rule of log1pexp, one pass that reads x and writes the gradient."""
+    """The rule of log1pexp, one pass that reads x and writes the gradient."""
 
     @tf.custom_gradient
     def log1pexp(x):

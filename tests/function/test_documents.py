@@ -10,7 +10,7 @@ from tests.project import test_documents as documents
 from tests.rules import test_nested as nested
 from tests.support.orders import custom_gradient_warnings, derivative
 
-unfused = functools.partial(tf.function, jit_compile=False)  # fused: test_function_fused
+unfused = functools.partial(tf.function, jit_compile=False)  # fused: function/test_fused
 
 ignore_bypass = pytest.mark.filterwarnings("ignore::tinygrad_cg.CustomGradientWarning")
 
@@ -121,7 +121,7 @@ def test_verbatim_example_two_has_the_wrong_count(way):
 
 @WAYS
 def test_a_rule_that_is_bypassed_is_said(way):
-    """BEHAVIOUR decision 5."""
+    """docs/behaviour.md, decision 5."""
     with custom_gradient_warnings() as texts:
         way(nested.example_one(1000.0), 2.0, 2)
     assert any("grad_fn" in text for text in texts)

@@ -558,3 +558,10 @@ def test_copies_and_pickles():
     assert copy.deepcopy(f) is f
     with pytest.raises(TypeError, match="pickle its python_function"):
         pickle.dumps(f)
+
+
+@pytest.mark.parametrize("jit", [True, False])
+def test_programs_refuse_input_as_operations_do(jit):
+    program = tf.function(lambda x: tf.reduce_min(x, 0) * 2.0, jit_compile=jit)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="min of an empty axis"):
+        program(tf.zeros((0, 2)))

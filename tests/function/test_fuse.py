@@ -7,7 +7,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import given as drawn
 from hypothesis import strategies as st
-from tinygrad_cg_kernels.runtime import memory, threads
 
 from tests.support import op_cases
 from tests.support.graph_cases import (
@@ -30,6 +29,7 @@ from tests.support.graph_cases import (
 from tinygrad_cg._core.registry import OPS
 from tinygrad_cg._function.codegen.executable import build
 from tinygrad_cg._function.graph.values import FuncGraph, operation
+from tinygrad_cg_kernels.runtime import memory, threads
 
 RNG = np.random.default_rng(7)
 

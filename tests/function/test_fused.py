@@ -7,7 +7,6 @@ import inspect
 
 import numpy as np
 import pytest
-from tinygrad_cg_kernels.runtime import generated
 
 import tinygrad_cg as tf
 from tests.function.test_spellings import COMPOSITES
@@ -16,6 +15,7 @@ from tests.rules import test_nested as nested
 from tests.support.composites import FAKE, POINT, TRUE
 from tests.support.op_cases import examples, generator, is_elementwise, names
 from tinygrad_cg._core.registry import OPS
+from tinygrad_cg_kernels.runtime import generated
 
 pytestmark = pytest.mark.filterwarnings("ignore::tinygrad_cg.CustomGradientWarning")
 
@@ -190,7 +190,7 @@ def test_composite_functions(start):
 
 @pytest.mark.parametrize("start", range(2))
 def test_composite_functions_of_matrices(start):
-    """The second gradients are in test_function_spellings: these take long to compile."""
+    """The second gradients are in test_spellings: these take long to compile."""
     x = tf.constant(np.random.default_rng(5).normal(size=(4, 3)))
 
     def derivatives(function):

@@ -7,15 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tinygrad_cg_kernels.runtime import generated
 
 from tests.support.graph_cases import arrays_for, assert_same, chain, log1pexp
 from tinygrad_cg._function.codegen.executable import build
+from tinygrad_cg_kernels.runtime import generated
 
-TESTS = Path(__file__).parents[1]
-SCRIPT = f"""
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = """
 import sys
-sys.path.insert(0, {str(TESTS)!r})
 from tests.support.graph_cases import *
 from tinygrad_cg._function.codegen.executable import build
 graph = log1pexp(40)
@@ -36,7 +35,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def _process() -> subprocess.Popen:
-    paths = [str(TESTS.parent), str(TESTS.parent / "kernels")]
+    paths = [str(ROOT), str(ROOT / "kernels")]
     code = f"import sys; sys.path[:0] = {paths!r}\n{SCRIPT}"
     return subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

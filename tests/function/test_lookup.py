@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tinygrad_cg_kernels.runtime import threads
 
 import tinygrad_cg as tf
 from tests.support.graph_cases import FLOAT64, apply, assert_same, given, number, total
 from tinygrad_cg._function.codegen.executable import build
 from tinygrad_cg._function.graph.values import FuncGraph, Value, constant
+from tinygrad_cg_kernels.runtime import threads
 
 RNG = np.random.default_rng(3)
 

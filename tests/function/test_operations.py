@@ -8,7 +8,7 @@ import pytest
 import tinygrad_cg as tf
 from tests.support.op_cases import examples, first_gradients, generator, names, second_gradients
 
-unfused = functools.partial(tf.function, jit_compile=False)  # fused: test_function_fused
+unfused = functools.partial(tf.function, jit_compile=False)  # fused: function/test_fused
 
 EXAMPLES = [
     pytest.param(example, id=f"{name}-{i}")

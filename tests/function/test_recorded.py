@@ -10,7 +10,7 @@ import tinygrad_cg as tf
 from tests.function.test_gradients import doubled_rule, orders, same
 from tinygrad_cg._function.tracing.function import Function
 
-unfused = functools.partial(tf.function, jit_compile=False)  # fused: test_function_fused
+unfused = functools.partial(tf.function, jit_compile=False)  # fused: function/test_fused
 
 X = np.array([0.5, -1.0, 2.0])
 

@@ -16,7 +16,7 @@ from tests.spellings import test_tensorflow as test_spellings_tensorflow
 from tests.support.spelling_cases import IMAGES
 from tinygrad_cg.keras import ops
 
-unfused = functools.partial(tf.function, jit_compile=False)  # fused: test_function_fused
+unfused = functools.partial(tf.function, jit_compile=False)  # fused: function/test_fused
 
 NAMES = IMAGES | {"tf": tf, "ops": ops, "np": np, "numpy": numpy}
 CALLS = [

@@ -9,13 +9,13 @@ import numba
 import numpy as np
 import pytest
 from llvmlite import binding
+
+from tests.support.accuracy import DTYPES, FUNCTIONS
+from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.inner import LOOPS, bind
 from tinygrad_cg_kernels.loops.interleave import COUNT
 from tinygrad_cg_kernels.loops.several import Pointwise
 from tinygrad_cg_kernels.runtime.compile import FLAGS, array_type, jitable
-
-from tests.support.accuracy import DTYPES, FUNCTIONS
-from tinygrad_cg_kernels import elementary
 
 pytestmark = pytest.mark.skipif(
     platform.machine().lower() not in ("x86_64", "amd64")

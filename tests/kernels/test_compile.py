@@ -12,13 +12,13 @@ import numba
 import numpy as np
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
+
+from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import generated
 
-from tinygrad_cg_kernels import elementary
-
-KERNELS = Path(build.__file__).parent.parent
+KERNELS = Path(build.__file__).parents[2]
 
 PROGRAM = """
 import numpy as np
@@ -136,7 +136,8 @@ def test_no_writable_folder_is_no_error(tmp_path):
     blocked.write_text("not a folder")
     program = (
         "import numpy as np\n"
-        "from tinygrad_cg_kernels import elementary\nfrom tinygrad_cg_kernels.runtime import compile as build\n"
+        "from tinygrad_cg_kernels import elementary\n"
+        "from tinygrad_cg_kernels.runtime import compile as build\n"
         "from tinygrad_cg_kernels.loops.engine import Elementwise\n"
         "assert build.cache_folder() is None\n"
         "print(Elementwise('add', elementary.add, 2)(np.ones(()), np.ones(())))\n"
@@ -148,7 +149,12 @@ def test_no_writable_folder_is_no_error(tmp_path):
 def test_importing_compiles_nothing_and_writes_nothing(tmp_path):
     program = (
         "import tinygrad_cg_kernels\n"
-        "from tinygrad_cg_kernels.loops import engine\nfrom tinygrad_cg_kernels.reduce import reduction\nfrom tinygrad_cg_kernels.move import gather\nfrom tinygrad_cg_kernels.linear import matmul\nfrom tinygrad_cg_kernels.runtime import threads\nfrom tinygrad_cg_kernels import elementary\n"
+        "from tinygrad_cg_kernels.loops import engine\n"
+        "from tinygrad_cg_kernels.reduce import reduction\n"
+        "from tinygrad_cg_kernels.move import gather\n"
+        "from tinygrad_cg_kernels.linear import matmul\n"
+        "from tinygrad_cg_kernels.runtime import threads\n"
+        "from tinygrad_cg_kernels import elementary\n"
         "from tinygrad_cg_kernels.loops.engine import Elementwise\n"
         "add = Elementwise('add', elementary.add, 2)\n"
         "print(add.dispatchers, reduction.sum.dispatchers)\n"

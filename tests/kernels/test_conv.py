@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
+
 from tinygrad_cg_kernels.linear.conv import BLOCK_ROWS, Geometry, conv, conv_filter, conv_input
 from tinygrad_cg_kernels.linear.pool import (
     Window,

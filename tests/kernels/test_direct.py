@@ -6,13 +6,13 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from tinygrad_cg_kernels.loops.engine import Elementwise
-from tinygrad_cg_kernels.runtime import objects
 
 import tinygrad_cg as tf
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops import direct
+from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.reduce import reduction
+from tinygrad_cg_kernels.runtime import objects
 
 pytestmark = pytest.mark.skipif(not objects.supported, reason="objects are not looked at here")
 

@@ -8,11 +8,11 @@ from functools import cache
 
 import numpy as np
 import pytest
-from tinygrad_cg_kernels.loops.engine import Elementwise
 
 from tests.support import special_references as special
 from tests.support.special_references import each
 from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.loops.engine import Elementwise
 
 REALS = "fd"
 FLOATS = "efd"

@@ -13,15 +13,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from tinygrad_cg_kernels.loops.engine import Elementwise
-from tinygrad_cg_kernels.runtime import memory
-from tinygrad_cg_kernels.runtime.memory import LINE, PAGE, empty
 
 import tinygrad_cg as tf
 from tests.support import op_cases
 from tests.test_layers import KERNELS, ROOT
 from tinygrad_cg._core.registry import OPS
 from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.loops.engine import Elementwise
+from tinygrad_cg_kernels.runtime import memory
+from tinygrad_cg_kernels.runtime.memory import LINE, PAGE, empty
 
 FLOAT64 = np.dtype(np.float64)
 SHAPE = (300, 300)  # what two threads share, in loops that take whole arrays

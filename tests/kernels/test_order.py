@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from tinygrad_cg_kernels.move.order import add_along_axis, argsort, one_hot, sort, take_along_axis
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from tinygrad_cg_kernels.linear import matmul, product
 from tinygrad_cg_kernels.runtime import threads
 

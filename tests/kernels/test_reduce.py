@@ -4,9 +4,9 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from tinygrad_cg_kernels.runtime import threads
 
 from tinygrad_cg_kernels.reduce import reduction, search, softmax
+from tinygrad_cg_kernels.runtime import threads
 
 SHAPE = (3, 4, 2, 5)
 AXES = [axes for count in range(5) for axes in combinations(range(4), count)]

@@ -1,12 +1,12 @@
-"""lgamma, digamma and polygamma where `tests.support.accuracy` does not look: below 0, and by order."""
+"""lgamma, digamma and polygamma below 0 and by order: what `tests.support.accuracy` leaves out."""
 
 import mpmath
 import numpy as np
 import pytest
-from tinygrad_cg_kernels.loops.engine import Elementwise
 
 from tests.support.special_references import polygamma
 from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.loops.engine import Elementwise
 
 lgamma = Elementwise("lgamma", elementary.lgamma, 1, "float")
 digamma = Elementwise("digamma", elementary.digamma, 1, "float")

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tinygrad_cg_kernels.loops.engine import Elementwise
-from tinygrad_cg_kernels.runtime import objects, threads
 
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops import ranges
+from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.reduce import moments, reduction, scan, softmax
+from tinygrad_cg_kernels.runtime import objects, threads
 
 exp = Elementwise("exp", elementary.exp, 1, "float")
 multiply = Elementwise("multiply", elementary.multiply, 2)
 LARGE = np.random.default_rng(0).normal(size=threads.THRESHOLD * 3 + 5)
 MATRIX = np.random.default_rng(1).normal(size=(500, 700))
-KERNELS = Path(threads.__file__).parent.parent
+KERNELS = Path(threads.__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)

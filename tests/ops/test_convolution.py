@@ -175,3 +175,13 @@ def test_dtypes_promote():
 def test_what_does_not_fit_is_refused(call, message):
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         call()
+
+
+def test_gradient_of_a_convolution_in_groups_of_no_images():
+    x, filters = tf.zeros((0, 4, 4, 2)), tf.ones((2, 2, 1, 4))
+    with tf.GradientTape() as tape:
+        tape.watch([x, filters])
+        y = tf.nn.conv2d(x, filters, 1, "SAME")
+    found = tape.gradient(y, [x, filters])
+    assert [tuple(one.shape) for one in found] == [(0, 4, 4, 2), (2, 2, 1, 4)]
+    assert not found[1].numpy().any()

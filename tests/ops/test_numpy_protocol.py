@@ -62,7 +62,7 @@ def test_the_command_prints_it(capsys, table):
     ids=lambda value: value if isinstance(value, str) else "call",
 )
 def test_what_is_refused_names_the_function(call, words):
-    """Law 2: no gradient is lost in silence, and the error says where to go."""
+    """docs/behaviour.md 5.1: no gradient is lost in silence, and the error says where to go."""
     x = tf.constant([1.0, 2.0])
     with tf.GradientTape() as tape:
         tape.watch(x)

@@ -47,6 +47,6 @@ def test_the_changelog_has_a_place_for_what_comes():
 
 
 def test_the_data_name_their_source_and_licence():
-    note = (ROOT / "tinygrad_cg/tour/data/breast_cancer.txt").read_text(encoding="utf-8")
+    note = (ROOT / "tinygrad_cg/_tour/data/breast_cancer.txt").read_text(encoding="utf-8")
     assert "UCI Machine Learning" in note
     assert "CC BY 4.0" in note

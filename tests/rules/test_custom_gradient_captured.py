@@ -1,9 +1,14 @@
-"""BEHAVIOUR 1.8, decisions 5, 15 and 20: Tensors that a function takes from around it."""
+"""docs/behaviour.md 1.8, decisions 5, 15 and 20: Tensors that a function takes from around it."""
 
 import pytest
 
 import tinygrad_cg as tf
-from tests.support.orders import custom_gradient_warnings, derivative, gradient, numbers
+from tests.support.orders import (
+    custom_gradient_warnings,
+    derivative,
+    gradient,
+    numbers,
+)
 
 
 def test_captured_tensor_with_a_watched_argument_gets_none():
@@ -228,3 +233,23 @@ def test_two_definitions_of_one_name_inside_a_function_warn_each():
     with custom_gradient_warnings() as texts:
         assert [differentiate() for _ in range(2)] == [6.0, 6.0]
     assert len([text for text in texts if "lambda" in text]) == 2
+
+
+def test_three_tapes_that_watch_differently():
+    """Decision 20: y = f(x) w at x=3, w=2, with f(x) = x w and the rule 100 dy."""
+    w, x = tf.constant(2.0), tf.constant(3.0)
+
+    @tf.custom_gradient
+    def f(x):
+        return x * w, lambda dy: dy * 100.0
+
+    with tf.GradientTape() as a, tf.GradientTape() as b, tf.GradientTape() as c:
+        a.watch(w)
+        b.watch(x)
+        c.watch([x, w])
+        with pytest.warns(tf.CustomGradientWarning, match="`f` is not used on a tape"):
+            y = f(x)
+        z = y * w
+    assert numbers(a.gradient(z, [w, x])) == [12.0, None]
+    assert numbers(b.gradient(z, [w, x])) == [None, 200.0]
+    assert numbers(c.gradient(z, [w, x])) == [6.0, 200.0]

@@ -1,4 +1,4 @@
-"""BEHAVIOUR 1.0 and 1.1: what custom_gradient promises."""
+"""docs/behaviour.md 1.0 and 1.1: what custom_gradient promises."""
 
 import gc
 import math
@@ -321,7 +321,7 @@ def test_exception_in_the_rule_is_reported_again_by_a_non_persistent_tape():
 
 
 def test_recursion_without_end_restores_the_recording_state():
-    """BAD_INPUT: RecursionError, and the next gradient is right."""
+    """4.1: RecursionError, and the next gradient is right."""
 
     @tf.custom_gradient
     def endless(x):
@@ -387,7 +387,7 @@ def test_tape_entered_and_left_inside_the_function():
 
 
 def test_upstreams_that_a_rule_keeps_do_not_change():
-    """Law 6: accumulation never writes into what somebody holds."""
+    """5.2: accumulation never writes into what somebody holds."""
     kept = []
 
     @tf.custom_gradient

@@ -1,13 +1,16 @@
-"""BEHAVIOUR 1.9 and decision 11: how custom_gradient is applied."""
+"""docs/behaviour.md 1.9 and decision 11: how custom_gradient is applied."""
 
 import functools
+import gc
 import inspect
+import weakref
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tests.support.orders import assert_next_gradient_is_right, gradient, numbers
+from tests.support.orders import assert_next_gradient_is_right, gradient, numbers, slope
 
 
 def double(x):
@@ -243,3 +246,222 @@ def test_attributes_of_the_function_do_not_disturb():
     decorated = tf.custom_gradient(f)
     assert decorated.note == "kept"
     assert gradient(decorated, tf.constant(1.0)) == [10.0]
+
+
+def test_rule_that_is_a_bound_method():
+    class Doubling:
+        def rule(self, dy):
+            return 2.0 * dy
+
+        def __call__(self, x):
+            return x * 1.0, self.rule
+
+    assert slope(tf.custom_gradient(Doubling()), tf.constant(3.0)).numpy() == 2.0
+
+
+def test_rule_of_the_same_code_with_other_defaults_is_looked_at_again():
+    @tf.custom_gradient
+    def f(x, optional):
+        def rule(dy, more):
+            return dy, None
+
+        rule.__defaults__ = (0.0,) if optional else None
+        return x * 1.0, rule
+
+    x = tf.constant(1.0)
+    assert slope(lambda x: f(x, True), x).numpy() == 1.0
+    with pytest.raises(TypeError, match="must accept 1 output gradient"):
+        f(x, False)
+
+
+class Kinds:
+    """Rules of each kind that a class can hold: 10 dy, 20 dy, 30 dy, 40 dy."""
+
+    def method(self, dy):
+        return dy * 10.0
+
+    @classmethod
+    def of_class(cls, dy):
+        return dy * 20.0
+
+    @staticmethod
+    def static(dy):
+        return dy * 30.0
+
+    def __call__(self, dy):
+        return dy * 40.0
+
+    def several(self, *dys):
+        return dys[0] * 50.0
+
+    def with_default(self, dy, scale=60.0):
+        return dy * scale
+
+    def with_variables(self, dy, variables=None):
+        return dy * 70.0, [dy * 77.0] * len(variables or ())
+
+    def upstream(self, *inputs, upstream):
+        return upstream * 80.0
+
+    def two(self, dy, more):
+        return dy * 90.0 + more
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        pytest.param(Kinds().method, 10.0, id="bound method"),
+        pytest.param(Kinds.of_class, 20.0, id="class method"),
+        pytest.param(Kinds.static, 30.0, id="static method"),
+        pytest.param(Kinds(), 40.0, id="instance"),
+        pytest.param(Kinds().__call__, 40.0, id="bound __call__"),
+        pytest.param(Kinds().several, 50.0, id="bound, any number"),
+        pytest.param(Kinds().with_default, 60.0, id="bound, default"),
+        pytest.param(functools.partial(lambda k, dy: dy * k, 5.0), 5.0, id="partial"),
+        pytest.param(functools.partial(Kinds().two, more=1.0), 91.0, id="partial of a method"),
+        pytest.param(np.negative, -1.0, id="NumPy function"),
+        pytest.param(abs, 1.0, id="builtin"),
+        pytest.param(tf.identity, 1.0, id="function of the library"),
+    ],
+)
+@pytest.mark.parametrize("order", ["plain", "by keyword", "in a chain"])
+def test_a_rule_may_be_any_callable(rule, expected, order):
+    """1.3: grad_fn is whatever is callable with one upstream for each output (decision 11)."""
+
+    @tf.custom_gradient
+    def f(x):
+        return x * 2.0, rule
+
+    call = {
+        "plain": f,
+        "by keyword": lambda x: f(x=x),
+        "in a chain": lambda x: f(x * 1.0) * 1.0,
+    }[order]
+    assert gradient(call, tf.constant(1.0)) == [expected]
+
+
+def test_bound_rule_with_a_captured_variable():
+    """1.7: `variables` of a method."""
+    v = tf.Variable(3.0)
+
+    @tf.custom_gradient
+    def f(x):
+        return x * v, Kinds().with_variables
+
+    x = tf.constant(2.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    assert numbers(tape.gradient(y, [x, v])) == [70.0, 77.0]
+
+
+def test_bound_rule_without_variables():
+    """1.7: refused when called forward."""
+    v = tf.Variable(3.0)
+
+    @tf.custom_gradient
+    def f(x):
+        return x * v, Kinds().method
+
+    with pytest.raises(TypeError, match=r"grad_fn must accept.*keyword argument 'variables'"):
+        f(tf.constant(2.0))
+    assert_next_gradient_is_right()
+
+
+def test_bound_rule_with_a_required_upstream():
+    """Section 3, rule 1."""
+
+    @tf.keras.ops.custom_gradient
+    def f(x):
+        return x * 2.0, Kinds().upstream
+
+    assert gradient(f, tf.constant(1.0)) == [80.0]
+
+
+@pytest.mark.parametrize("rule", [Kinds().method, Kinds.of_class, Kinds(), Kinds().__call__])
+def test_bound_rule_that_cannot_take_the_upstreams(rule):
+    """Decision 11: two outputs, one upstream: refused when called forward."""
+
+    @tf.custom_gradient
+    def my_fn(x):
+        return (x * 2.0, x * 3.0), rule
+
+    with pytest.raises(TypeError, match="my_fn: grad_fn must accept 2 output gradients"):
+        my_fn(tf.constant(1.0))
+    assert_next_gradient_is_right()
+
+
+def decorated(rule):
+    @functools.wraps(rule)
+    def wrapper(*args, **kwargs):
+        return rule(*args, **kwargs)
+
+    return wrapper
+
+
+class Residual:
+    """Something a rule holds, that can be watched as it goes."""
+
+    factor = 10.0
+
+    def __call__(self, dy):
+        return dy * self.factor
+
+
+def times_factor(residual, dy):
+    return dy * residual.factor
+
+
+@pytest.mark.parametrize(
+    "hold",
+    [
+        pytest.param(lambda residual: lambda dy: dy * residual.factor, id="closure"),
+        pytest.param(lambda residual: functools.partial(times_factor, residual), id="partial"),
+        pytest.param(lambda residual: residual, id="instance"),
+        pytest.param(lambda residual: decorated(lambda dy: dy * residual.factor), id="wrapped"),
+    ],
+)
+@pytest.mark.parametrize("recording", [False, True])
+def test_memory_of_a_rule_of_any_kind_is_freed(hold, recording):
+    """1.1: after gradient(), or at once without a tape; the definition keeps no rule."""
+    held = []
+
+    @tf.custom_gradient
+    def f(x):
+        residual = Residual()
+        held.append(weakref.ref(residual))
+        return x * 2.0, hold(residual)
+
+    gc.collect()
+    gc.disable()
+    try:
+        x = tf.constant(1.0)
+        assert gradient(f, x) == [10.0] if recording else float(f(x)) == 2.0
+        assert held[0]() is None
+    finally:
+        gc.enable()
+
+
+def test_each_call_may_bring_a_rule_of_its_own():
+    """1.0: the rule is that of the call, though one wrapper stands around all of them."""
+
+    def positional(dy):
+        return dy * 3.0
+
+    def by_name(*inputs, upstream):
+        return upstream * inputs[0] * 5.0
+
+    def wrong(dy, more):
+        return dy
+
+    @tf.custom_gradient
+    def f(x, rule):
+        return x * 2.0, decorated(rule)
+
+    x = tf.constant(7.0)
+    assert gradient(lambda x: f(x, positional), x) == [3.0]
+    assert gradient(lambda x: f(x, by_name), x) == [35.0]
+    with pytest.raises(TypeError, match="grad_fn must accept 1 output gradient"):
+        f(x, wrong)
+    assert gradient(lambda x: f(x, positional), x) == [3.0]
+    assert_next_gradient_is_right()

@@ -1,4 +1,4 @@
-"""BEHAVIOUR 1.5 and decision 4: positional arguments that are not float Tensors."""
+"""docs/behaviour.md 1.5 and decision 4: positional arguments that are not float Tensors."""
 
 import numpy as np
 import pytest
@@ -172,7 +172,7 @@ def test_dtypes_pass_through(dtype):
 
 
 def test_numpy_input_may_change_between_forward_and_gradient():
-    """BAD_INPUT: a NumPy input that is mutated after recording; the true gradient is [2, 4]."""
+    """4.1: a NumPy input that is mutated after recording; the true gradient is [2, 4]."""
 
     @tf.custom_gradient
     def times(x, array):
@@ -186,3 +186,37 @@ def test_numpy_input_may_change_between_forward_and_gradient():
         y = times(x, array)
     array[:] = 200.0
     assert numbers(tape.gradient(y, x)) == [2.0, 4.0]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+def test_dtypes_pass_through_a_product(dtype):
+    """1.5: a rule dy*5 for x*x at [1, 2] gives [5, 5] of the input's dtype."""
+
+    @tf.custom_gradient
+    def f(x):
+        return x * x, lambda dy: dy * 5
+
+    x = tf.constant([1, 2], dtype=dtype)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    slope = tape.gradient(y, x)
+    assert (y.dtype, slope.dtype) == (dtype, dtype)
+    assert numbers(slope) == [5, 5]
+
+
+@pytest.mark.filterwarnings("ignore::tinygrad_cg.errors.TapeWarning")
+def test_integer_input_of_a_float_function():
+    """1.5 and decision 3: the original hands 5.0 through; ours is None, zeros if asked for."""
+
+    @tf.custom_gradient
+    def f(count):
+        return tf.cast(count, tf.float32) * 2.0, lambda dy: dy * 5.0
+
+    count = tf.constant(3)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(count)
+        y = f(count)
+    assert tape.gradient(y, count) is None
+    zero = tape.gradient(y, count, unconnected_gradients="zero")
+    assert (zero.dtype, int(zero)) == (tf.int32, 0)

@@ -1,4 +1,4 @@
-"""BEHAVIOUR 1.6 and decision 4: tensors by keyword are inputs, everything else is static."""
+"""docs/behaviour.md 1.6 and decision 4: keyword tensors are inputs, all else is static."""
 
 import inspect
 

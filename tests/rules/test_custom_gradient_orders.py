@@ -1,9 +1,11 @@
-"""BEHAVIOUR 1.14: plain rules at higher orders."""
+"""docs/behaviour.md 1.14: plain rules at higher orders."""
+
+import math
 
 import pytest
 
 import tinygrad_cg as tf
-from tests.support.orders import derivative, numbers
+from tests.support.orders import assert_next_gradient_is_right, derivative, numbers
 
 
 @tf.custom_gradient
@@ -179,3 +181,146 @@ def test_jacobian_of_a_custom_gradient_by_rows():
     rows = [tape.gradient(y, x, output_gradients=tf.constant(unit)) for unit in units]
     assert numbers(rows) == [[10.0, 0.0], [0.0, 20.0]]
     assert upstreams == units
+
+
+@tf.custom_gradient
+def log1pexp(x):
+    e = tf.exp(x)
+    return tf.math.log(1 + e), lambda dy: dy * (1 - 1 / (1 + e))
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "is_nan"),
+    [
+        (88.72, "float32", False),
+        (88.73, "float32", True),
+        (709.78, "float64", False),
+        (709.79, "float64", True),
+    ],
+)
+def test_threshold_of_the_documents_rule(value, dtype, is_nan):
+    """1.1: stable at first order, nan at orders 2 and 3 above 88.72 (709.78 in float64)."""
+    assert derivative(log1pexp, value, 1, dtype) == 1.0
+    for order in (2, 3):
+        slope = derivative(log1pexp, value, order, dtype)
+        assert math.isnan(slope) == is_nan
+
+
+@tf.custom_gradient
+def cube_by_power(x):
+    return x**3, lambda dy: 3 * x**2 * dy
+
+
+@tf.custom_gradient
+def fake(x):
+    return x**3, lambda dy: 100 * dy
+
+
+def example_one(factor):
+    @tf.custom_gradient
+    def op(x):
+        @tf.custom_gradient
+        def grad_fn(dy):
+            return 3 * x**2 * dy, lambda ddy: factor * ddy
+
+        return x**3, grad_fn
+
+    return op
+
+
+K7, K5, K12, K1000 = (example_one(factor) for factor in (7.0, 5.0, 12.0, 1000.0))
+
+
+def assert_orders(function, value, expected):
+    found = [derivative(function, value, order) for order in range(len(expected))]
+    assert [slope is None for slope in found] == [slope is None for slope in expected], found
+    for slope, truth in zip(found, expected, strict=True):
+        assert slope == (truth if truth is None else pytest.approx(truth, rel=2e-5, abs=1e-6))
+    assert_next_gradient_is_right()
+
+
+@pytest.mark.filterwarnings("ignore::tinygrad_cg.CustomGradientWarning")
+@pytest.mark.parametrize(
+    ("function", "value", "expected"),
+    [
+        pytest.param(lambda x: K7(x) * 2.0, 2.0, [16.0, 24.0, 24.0], id="2 op"),
+        pytest.param(lambda x: K7(x) + K7(x), 2.0, [16.0, 24.0, 24.0], id="op + op"),
+        pytest.param(lambda x: K7(x) ** 3, 2.0, [512.0, 2304.0, 4032.0], id="op**3"),
+        pytest.param(lambda x: K7(x) * x, 2.0, [16.0, 32.0, 19.0], id="op x"),
+        pytest.param(lambda x: K7(x * x), 2.0, [64.0, 192.0, 480.0], id="op(x*x)"),
+        pytest.param(
+            lambda x: K7(K5(x)), 1.5, [38.443359, 230.66016, 683.4375], id="op(op), K=7, 5"
+        ),
+        pytest.param(
+            lambda x: K1000(x) * K1000(x), 2.0, [64.0, 192.0, 24000.0, 24000.0], id="op op"
+        ),
+        pytest.param(
+            lambda x: tf.square(K1000(x)), 2.0, [64.0, 192.0, 24000.0, 24000.0], id="square(op)"
+        ),
+        pytest.param(
+            lambda x: tf.square(K12(x)), 2.0, [64.0, 192.0, 288.0, 288.0], id="square, K=12"
+        ),
+        pytest.param(
+            lambda x: tf.sin(K1000(x)),
+            2.0,
+            [0.98935825, -1.7460004, -11872.299, 1746000.4],
+            id="sin(op)",
+        ),
+        pytest.param(
+            lambda x: tf.sin(K12(x)),
+            2.0,
+            [0.98935825, -1.7460004, -142.46759, 251.42406],
+            id="sin(op), K=12",
+        ),
+        pytest.param(
+            lambda x: K12(x) ** 3, 2.0, [512.0, 2304.0, 6912.0, 10368.0], id="op**3, K=12"
+        ),
+        pytest.param(
+            lambda x: K1000(x) ** 2, 2.0, [64.0, 192.0, 24000.0, 0.0], id="op**2, third order"
+        ),
+        pytest.param(
+            lambda x: K12(x) ** 2, 2.0, [64.0, 192.0, 288.0, 0.0], id="op**2, K=12, third order"
+        ),
+    ],
+)
+def test_example_one_further(function, value, expected):
+    """1.12: compositions and third orders of the first nesting."""
+    assert_orders(function, value, expected)
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        pytest.param(lambda x: fake(x * x), [64.0, 400.0, 200.0, None], id="fake(x*x)"),
+        pytest.param(lambda x: fake(fake(x)), [512.0, 10000.0, None, None], id="fake(fake)"),
+        pytest.param(lambda x: fake(x) * x, [16.0, 208.0, 200.0, None], id="fake x"),
+        pytest.param(
+            lambda x: cube_by_power(fake(x)), [512.0, 19200.0, 480000.0, 6000000.0], id="cube(fake)"
+        ),
+    ],
+)
+def test_plain_rules_composed(function, expected):
+    """1.14: a rule without x, before and after others."""
+    assert_orders(function, 2.0, expected)
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        pytest.param(lambda x: x**2, [2.25, 3.0, 2.0, 0.0], id="x**2"),
+        pytest.param(lambda x: x**1, [1.5, 1.0, 0.0], id="x**1"),
+        pytest.param(lambda x: x**0, [1.0, 0.0, 0.0], id="x**0"),
+        pytest.param(lambda x: x**3, [3.375, 6.75, 9.0, 6.0, 0.0], id="x**3"),
+        pytest.param(tf.nn.relu, [1.5, 1.0, 0.0, 0.0], id="relu"),
+        pytest.param(
+            lambda x: tf.reduce_prod(tf.stack([x, x])), [2.25, 3.0, 2.0, 0.0], id="reduce_prod"
+        ),
+        pytest.param(tf.square, [2.25, 3.0, 2.0, None], id="square"),
+        pytest.param(lambda x: x * x, [2.25, 3.0, 2.0, None], id="x*x"),
+        pytest.param(tf.abs, [1.5, 1.0, 0.0, None], id="abs"),
+        pytest.param(lambda x: tf.maximum(x, 0.0), [1.5, 1.0, None], id="maximum"),
+    ],
+)
+def test_zero_or_none_at_higher_orders(function, expected):
+    """1.0: which derivatives that vanish are zeros, and which are None, at 1.5."""
+    assert_orders(function, 1.5, expected)

@@ -1,4 +1,4 @@
-"""BEHAVIOUR 1.2 and 1.3, decision 3: what a rule and its function may return."""
+"""docs/behaviour.md 1.2 and 1.3, decision 3: what a rule and its function may return."""
 
 import collections
 import re
@@ -67,7 +67,7 @@ def test_one_input_takes_a_bare_gradient(returned):
     ],
 )
 def test_wrong_count_for_two_inputs(returned, count):
-    """1.2 and BAD_INPUT: a ValueError at gradient() that names the function and its inputs."""
+    """1.2 and 4.1: a ValueError at gradient() that names the function and its inputs."""
     a, b = tf.constant(2.0), tf.constant(3.0)
     words = f"expected to return 2 gradients, but returned {count} instead"
     with pytest.raises(ValueError, match=words) as caught:
@@ -127,7 +127,7 @@ def test_python_and_numpy_numbers_become_tensors(value):
 
 
 def test_numpy_array_is_accepted_and_constant_at_higher_orders():
-    """BAD_INPUT."""
+    """4.1."""
     function = one_input(lambda dy: np.array([5.0, 6.0], np.float32))
     x = tf.constant([1.0, 2.0])
     with tf.GradientTape() as outer:
@@ -142,7 +142,7 @@ def test_numpy_array_is_accepted_and_constant_at_higher_orders():
 
 
 def test_returned_numpy_array_is_not_aliased():
-    """Law 6: what the rule returned may change afterwards."""
+    """5.2: what the rule returned may change afterwards."""
     kept = np.array([5.0, 6.0], np.float32)
     x = tf.constant([1.0, 2.0])
     with tf.GradientTape() as tape:
@@ -187,7 +187,7 @@ def test_indexed_slices_are_accepted():
     ],
 )
 def test_wrong_shape(value, returned, shape):
-    """Decision 3 and BAD_INPUT: the function, argument, both shapes, and where the rule is."""
+    """Decision 3 and 4.1: the function, argument, both shapes, and where the rule is."""
     x = tf.constant(value)
     words = f"gradient 0 of `my_fn` has shape {shape}, input `a` has shape {tuple(x.shape)}"
     with pytest.raises(ValueError, match=re.escape(words)) as caught:
@@ -265,7 +265,7 @@ def test_lossy_dtype_is_cast_with_a_warning():
 @pytest.mark.filterwarnings("ignore::tinygrad_cg.CustomGradientWarning")
 @pytest.mark.parametrize("second_path", [False, True])
 def test_dtype_is_cast_before_accumulating(second_path):
-    """BAD_INPUT: the result must not depend on whether a second path exists."""
+    """4.1: the result must not depend on whether a second path exists."""
     function = one_input(lambda dy: tf.constant([1.0 + 2.0**-30, 1.0], dtype=tf.float64))
     x = tf.constant([1.0, 2.0])
     with tf.GradientTape() as tape:
@@ -317,7 +317,7 @@ def returning(result):
 )
 @pytest.mark.parametrize("recording", [False, True])
 def test_malformed_result_of_the_function(value, result, words, recording):
-    """1.3 and BAD_INPUT: refused when called forward, tape or not, naming the function."""
+    """1.3 and 4.1: refused when called forward, tape or not, naming the function."""
     x = tf.constant(value)
     my_fn = returning(result)
     call = (lambda: gradient(my_fn, x)) if recording else (lambda: my_fn(x))
@@ -377,7 +377,7 @@ def test_variable_as_output_is_read_and_not_counted_as_used():
 
 
 def test_input_as_output_gets_the_rule():
-    """1.3 and BAD_INPUT: an output that aliases the input."""
+    """1.3 and 4.1: an output that aliases the input."""
     function = returning(lambda x: (x, lambda dy: dy * 5.0))
     x = tf.constant([1.0, 2.0])
     assert function(x) is not x
@@ -430,3 +430,63 @@ def test_silu_without_a_sum_is_told_the_axis():
     with pytest.raises(ValueError, match=words):
         gradient_of_beta(silu_with(lambda dbeta: dbeta))
     assert_next_gradient_is_right()
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        pytest.param(lambda dy: "text", id="str"),
+        pytest.param(lambda dy: object(), id="object"),
+        pytest.param(lambda dy: {1.0}, id="set"),
+        pytest.param(lambda dy: (entry for entry in [dy]), id="generator"),
+        pytest.param(lambda dy: abs, id="function"),
+        pytest.param(lambda dy: np.array([1.0, None], object), id="object array"),
+        pytest.param(lambda dy: np.array(["a", "b"]), id="string array"),
+        pytest.param(lambda dy: np.ones(2, np.longdouble), id="longdouble"),
+    ],
+)
+def test_what_is_no_gradient(returned):
+    """1.2, other returns: a TypeError at gradient(), whatever else leads to the input."""
+
+    @tf.custom_gradient
+    def my_fn(x):
+        return x * 2.0, returned
+
+    for function in (my_fn, lambda x: my_fn(x) + x, lambda x: my_fn(x * 3.0)):
+        with pytest.raises(TypeError):
+            gradient(function, tf.constant([1.0, 2.0]))
+        assert_next_gradient_is_right()
+
+
+@pytest.mark.parametrize(
+    ("returned", "count"),
+    [([1.0, 2.0], 2), ([[1.0, 2.0]], 2), ([[1.0], [2.0], []], 2), ([[]], 0), ((1, (2, 3)), 3)],
+)
+def test_a_list_of_numbers_is_several_gradients(returned, count):
+    """1.2: flattened, also where the input is a vector of as many elements."""
+
+    @tf.custom_gradient
+    def my_fn(x):
+        return x * 2.0, lambda dy: returned
+
+    words = f"expected to return 1 gradients, but returned {count} instead."
+    with pytest.raises(ValueError, match=words):
+        gradient(my_fn, tf.constant([1.0, 2.0]))
+    assert_next_gradient_is_right()
+
+
+def test_variable_and_narrower_dtypes_as_gradients():
+    """1.2 and decision 3: whatever holds numbers becomes a Tensor of the input's dtype."""
+    for value in (tf.Variable([5.0, 6.0]), np.array([5, 6]), tf.constant([5, 6], tf.int64)):
+
+        @tf.custom_gradient
+        def f(x, value=value):
+            return x * 2.0, lambda dy: value
+
+        x = tf.constant([1.0, 2.0])
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        slope = tape.gradient(y, x)
+        assert isinstance(slope, tf.Tensor)
+        assert (slope.dtype, numbers(slope)) == (tf.float32, [5.0, 6.0])

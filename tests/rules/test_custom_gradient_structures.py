@@ -1,4 +1,4 @@
-"""BEHAVIOUR 1.4: structures of inputs and outputs, and the upstreams a rule gets."""
+"""docs/behaviour.md 1.4: structures of inputs and outputs, and the upstreams a rule gets."""
 
 import collections
 
@@ -202,7 +202,7 @@ def test_one_element_output_gives_one_upstream(wrap):
 )
 @pytest.mark.parametrize("recording", [False, True])
 def test_rule_that_cannot_take_the_upstreams(rule, outputs, recording):
-    """Decision 11 and BAD_INPUT: TypeError when the function is called forward."""
+    """Decision 11 and 4.1: TypeError when the function is called forward."""
 
     @tf.custom_gradient
     def my_fn(x):

@@ -1,4 +1,4 @@
-"""BEHAVIOUR 1.7 and decision 19: Variables used by a custom gradient."""
+"""docs/behaviour.md 1.7 and decision 19: Variables used by a custom gradient."""
 
 import re
 
@@ -396,7 +396,7 @@ def test_second_order_with_a_captured_variable():
 
 
 def test_variable_assigned_between_forward_and_gradient():
-    """BAD_INPUT: the gradient is at the recorded value when the rule closed over a read."""
+    """4.1: the gradient is at the recorded value when the rule closed over a read."""
     v = tf.Variable(3.0)
 
     @tf.custom_gradient
@@ -462,3 +462,110 @@ def test_get_variable_inside_the_function():
     assert float(y) == 6.0
     assert float(tape.gradient(y, x)) == 3.0
     assert len(seen) == 1
+
+
+def test_numbers_taken_from_a_variable_are_read_through_its_door():
+    v = tf.Variable(2.0)
+
+    @tf.custom_gradient
+    def f(x):
+        return x * float(v), lambda dy: dy
+
+    with pytest.raises(TypeError, match="grad_fn must accept keyword argument 'variables'"):
+        f(tf.constant(1.0))
+
+
+def test_rule_of_a_branch_that_captures_a_variable():
+    """1.7: `variables` is passed only at the calls that read one."""
+    v = tf.Variable(2.0)
+
+    @tf.custom_gradient
+    def f(x, captures):
+        def grad(dy, variables=None):
+            slopes = (dy * 10.0, None)
+            return (slopes, [dy * 77.0]) if variables else slopes
+
+        return x * v if captures else x * 2.0, grad
+
+    for captures, expected in ((True, 77.0), (False, None), (True, 77.0)):
+        x = tf.constant(1.0)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x, captures)
+        assert numbers(tape.gradient(y, [x, v])) == [10.0, expected]
+
+
+def test_second_order_of_a_square_with_a_captured_variable():
+    """1.7 at second order: y = (x v**3)**2 at x=2, v=3."""
+    v, x = tf.Variable(3.0), tf.constant(2.0)
+
+    @tf.custom_gradient
+    def f(x):
+        def grad(dy, variables=None):
+            return dy * v**3, [3.0 * dy * x * v**2]
+
+        return x * v**3, grad
+
+    with tf.GradientTape(persistent=True) as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = f(x) ** 2
+        gx, gv = inner.gradient(y, [x, v])
+    assert numbers([y, gx, gv]) == [2916.0, 2916.0, 5832.0]
+    assert numbers(outer.gradient(gx, [x, v])) == [1458.0, 5832.0]
+    assert numbers(outer.gradient(gv, [x, v])) == [5832.0, 9720.0]
+
+
+def test_one_variable_as_two_arguments():
+    """1.7: both gradients, summed."""
+    v = tf.Variable(3.0)
+
+    @tf.custom_gradient
+    def f(a, b):
+        return a * b, lambda dy: (dy * 10.0, dy * 100.0)
+
+    with tf.GradientTape() as tape:
+        y = f(v, v)
+    assert numbers(tape.gradient(y, v)) == 110.0
+
+
+def test_tape_and_custom_gradient_inside_a_function_with_a_variable():
+    """1.7 and 1.14: a tape of the function's own around another custom gradient."""
+    v = tf.Variable(2.0)
+
+    @tf.custom_gradient
+    def inner(x):
+        return x * v, lambda dy, variables=None: (dy * 3.0, [dy * 4.0])
+
+    @tf.custom_gradient
+    def outer(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = inner(x)
+        slope = tape.gradient(y, x)
+        return y * slope, lambda dy, variables=None: (dy * 5.0, [dy * 6.0])
+
+    x = tf.constant(1.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = outer(x)
+    assert numbers([y, tape.gradient(y, [x, v])]) == [6.0, [5.0, 6.0]]
+
+
+def test_rule_that_reads_a_variable_of_its_own():
+    """1.7: a Variable read in the rule only is no input, but has a second-order gradient."""
+    v, x = tf.Variable(2.0), tf.constant(1.0)
+
+    @tf.custom_gradient
+    def f(x):
+        return x * 2.0, lambda dy: dy * v
+
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = f(x)
+        slope = inner.gradient(y, x)
+    assert numbers(slope) == 2.0
+    assert numbers(outer.gradient(slope, [x, v])) == [None, 1.0]

@@ -1,4 +1,4 @@
-"""BEHAVIOUR 1.11: forward by a function, backward as identity."""
+"""docs/behaviour.md 1.11: forward by a function, backward as identity."""
 
 import pytest
 

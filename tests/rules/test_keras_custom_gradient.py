@@ -1,4 +1,4 @@
-"""BEHAVIOUR section 3: keras.ops.custom_gradient with all three upstream conventions."""
+"""docs/behaviour.md 3: keras.ops.custom_gradient with all three upstream conventions."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ FORMS = [optional_upstream, positional_upstream, required_upstream]
 
 
 def test_it_is_reachable_by_each_name():
-    """Section 3, and issue 2: as attribute after `import tinygrad_cg` too."""
+    """Section 3: as attribute after `import tinygrad_cg` too."""
     assert tf.keras.ops.custom_gradient is ops.custom_gradient
     assert tf.keras.ops is ops
 

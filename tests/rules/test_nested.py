@@ -1,4 +1,4 @@
-"""BEHAVIOUR 1.12 and 1.13: custom gradients inside custom gradients.
+"""docs/behaviour.md 1.12 and 1.13: custom gradients inside custom gradients.
 
 The numbers are those of the original: they follow the rules as written, and the tables of
 the section say where that is not the true derivative. All at x = 2 with op(x) = x**3.

@@ -1,11 +1,18 @@
-"""BEHAVIOUR 1.10 and decision 9: forgetting intermediates and computing them again."""
+"""docs/behaviour.md 1.10 and decision 9: forgetting intermediates and computing them again."""
 
 import math
+import warnings
 
 import pytest
 
 import tinygrad_cg as tf
-from tests.support.orders import assert_next_gradient_is_right, derivative, gradient, numbers
+from tests.support.orders import (
+    assert_next_gradient_is_right,
+    derivative,
+    gradient,
+    numbers,
+    run_in_a_thread,
+)
 
 
 def test_forward_runs_again_on_the_way_back():
@@ -159,7 +166,7 @@ def test_custom_gradient_inside_is_used():
 
 
 def test_error_on_the_way_back_leaves_the_state_sound():
-    """BAD_INPUT: after any error the next gradient is right."""
+    """4.1: after any error the next gradient is right."""
     runs = []
 
     @tf.recompute_grad
@@ -176,7 +183,7 @@ def test_error_on_the_way_back_leaves_the_state_sound():
 
 
 def test_variable_assigned_before_the_way_back():
-    """BAD_INPUT: the gradient is at the recorded value, and the assigned value stays."""
+    """4.1: the gradient is at the recorded value, and the assigned value stays."""
     v = tf.Variable(3.0)
     f = tf.recompute_grad(lambda x: v * v * x)
     x = tf.constant(1.0)
@@ -236,3 +243,36 @@ def test_segments_are_for_chains():
     for wrong in (3, [tf.sin, 3], []):
         with pytest.raises(TypeError, match="needs a function or a list of functions"):
             tf.recompute_grad(wrong)
+
+
+def test_recomputing_uses_the_values_of_then_in_this_thread_only():
+    v, seen = tf.Variable(2.0), []
+
+    def f(x):
+        if seen:
+            seen.append(run_in_a_thread(lambda: float(v)))
+        seen.append(float(v))
+        return x * float(v)
+
+    x = tf.constant(1.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.recompute_grad(f)(x)
+    v.assign(5.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tf.CustomGradientWarning)
+        assert tape.gradient(y, x).numpy() == 2.0
+    assert seen == [2.0, 5.0, 2.0]
+    assert float(v) == 5.0
+
+
+def test_recompute_grad_with_a_variable_and_two_outputs():
+    """1.10: z = (v x y) (x + y) at x=3, y=4, v=2."""
+    v = tf.Variable(2.0)
+    f = tf.recompute_grad(lambda x, y: (v * x * y, x + y))
+    x, y = tf.constant(3.0), tf.constant(4.0)
+    with tf.GradientTape() as tape:
+        tape.watch([x, y])
+        product, total = f(x, y)
+        z = product * total
+    assert numbers(tape.gradient(z, [x, y, v])) == [80.0, 66.0, 84.0]

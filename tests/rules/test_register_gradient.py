@@ -1,5 +1,6 @@
-"""Issue 2, item 7: primitives by name, with kernels and registered gradients of one's own."""
+"""Primitives by name, with kernels and registered gradients of one's own (docs/behaviour.md)."""
 
+import math
 from typing import Any
 
 import numba
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tests.support.orders import assert_next_gradient_is_right, derivative, gradient, numbers
+from tests.support.orders import assert_next_gradient_is_right, derivative, gradient, numbers, slope
 
 
 def numpy_cube(x):
@@ -446,7 +447,7 @@ def test_exception_in_the_kernel_or_the_rule():
 
 
 def test_kernel_result_is_not_aliased():
-    """Law 6: a kernel may keep what it returned, and a Tensor is immutable all the same."""
+    """5.2: a kernel may keep what it returned, and a Tensor is immutable all the same."""
     kept = np.zeros(2)
 
     def overwrite(x):
@@ -504,7 +505,7 @@ def test_shape_rule(rule):
 
 
 def test_kernel_that_breaks_its_shape_rule():
-    """Law 2: a clear error and no wrong shape."""
+    """5.1: a clear error and no wrong shape."""
     op = tf.primitive("BreaksItsShape", kernel=lambda x: x[:1], shape=lambda x: x.shape)
     with pytest.raises(ValueError, match=r"(?s)BreaksItsShape.*\(1,\)"):
         op(tf.constant([1.0, 2.0]))
@@ -525,3 +526,57 @@ def test_kernel_that_writes_into_its_operand_is_stopped():
     same = tf.primitive("ReturnsItsOperand", kernel=lambda x: x)(x)
     assert same is not x
     assert numbers(same) == [1.0, 2.0]
+
+
+def test_integers_reach_an_elementwise_kernel_as_floats():
+    gauss = tf.primitive("ReviewGauss", lambda x: math.exp(-x * x), elementwise=True)
+    np.testing.assert_allclose(gauss([0, 1, 2]).numpy(), np.exp([-0.0, -1.0, -4.0]))
+
+
+def test_a_cell_that_runs_again():
+    for factor in (2.0, 3.0):
+        op = tf.primitive("ReviewAgain", lambda x, f=factor: x * f, replace=True)
+
+        @tf.RegisterGradient("ReviewAgain", replace=True)
+        def rule(op, dy, f=factor):
+            return dy * f
+
+        assert slope(op, tf.constant(1.0)).numpy() == factor
+    with pytest.raises(KeyError, match="replace=True"):
+        tf.primitive("ReviewAgain", np.sin)
+
+
+def test_what_primitives_refuse():
+    with pytest.raises(TypeError, match="name must be a string"):
+        tf.primitive(np.sin)
+    with pytest.raises(TypeError, match="leave elementwise=True out"):
+        tf.primitive("ReviewUfunc", np.tanh, elementwise=True)
+    double = tf.primitive("ReviewDouble", lambda x: 2 * x, elementwise=True)
+    with pytest.raises(TypeError, match="ReviewDouble: the elementwise kernel takes 1 inputs"):
+        double(1.0, 2.0)
+    with pytest.raises(TypeError, match="no attributes"):
+        double(1.0, n=3)
+    scaled = tf.primitive("ReviewScaled", lambda x, factor: x * factor)
+    with pytest.raises(TypeError, match="attribute 'factor' is a tensor"):
+        scaled(tf.constant(1.0), factor=tf.constant(2.0))
+    empty = tf.primitive("ReviewEmpty", lambda x: ())
+    with pytest.raises(ValueError, match="returned no arrays"):
+        empty(tf.constant(1.0))
+    missing = tf.primitive("ReviewMissing", lambda x: math.nonsense(x), elementwise=True)
+    with pytest.raises(TypeError, match=r"ReviewMissing: no kernel .*nonsense"):
+        missing(1.0)
+    typo = tf.primitive("ReviewTypo", lambda x: x.shape[0], elementwise=True)
+    with pytest.raises(TypeError, match=r"ReviewTypo: no kernel .*Unknown attribute 'shape'"):
+        typo(1.0)
+
+
+def test_shape_rules_hold_for_elementwise_kernels_and_several_outputs():
+    wrong = tf.primitive("ReviewShape", lambda x: 2 * x, shape=lambda x: (99,), elementwise=True)
+    with pytest.raises(ValueError, match="shape rule"):
+        wrong([1.0, 2.0])
+    pair = tf.primitive("ReviewPair", lambda x: (x, x[:1]), shape=lambda x: [x.shape, (1,)])
+    assert [part.shape for part in pair([1.0, 2.0])] == [(2,), (1,)]
+    assert [aval.shape for aval in pair.primitive.abstract(tf.constant([1.0])._data)] == [
+        (1,),
+        (1,),
+    ]

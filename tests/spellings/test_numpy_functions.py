@@ -476,7 +476,7 @@ def inner_names(code):
 
 
 def test_every_function_is_tried():
-    """All that the two namespaces add to the table of names in `test_spellings_numpy`."""
+    """All that the two namespaces add to the table of names in `test_numpy`."""
     from tinygrad_cg.numpy import _joining as joining
     from tinygrad_cg.numpy import _manipulation as moving
     from tinygrad_cg.numpy import _ordering as ordering

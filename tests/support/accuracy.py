@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 import mpmath
 import numpy as np
-from tinygrad_cg_kernels.loops.engine import Elementwise
 
 from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.loops.engine import Elementwise
 
 INF = float("inf")
 DTYPES = (np.dtype("float64"), np.dtype("float32"))
@@ -135,7 +135,7 @@ FUNCTIONS = {
     "erf": Function(mpmath.erf, places=(0.75, -0.75, 3.9, 5.9)),
     "erfc": Function(mpmath.erfc, high=27.3, places=(0.5, 0.75, -5.9, 9.2, 10.05, 26.5)),
     "erfinv": Function(mpmath.erfinv, (4.0, 1.0), low=-1.0, high=1.0, places=NEAR_ONE),
-    # Below 0 they are right to a few ulps of 1: see test_kernel_special.py.
+    # Below 0 they are right to a few ulps of 1: see kernels/test_special.py.
     "lgamma": Function(mpmath.loggamma, (6.0, 1.0), low=0.0, places=(1.46, 2.0, 2.5, 8.5)),
     "digamma": Function(mpmath.digamma, (4.0, 1.0), low=0.0, places=(1.4616321449683623, 2, 10)),
 }

@@ -1,11 +1,14 @@
-"""What the behaviour tests share: derivatives of any order, and plain numbers of a result."""
+"""Derivatives of any order, plain numbers of a result, and what must hold after an error."""
 
 import contextlib
 import gc
+import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
+
+import pytest
 
 import tinygrad_cg as tf
 from tinygrad_cg._core.levels import state
@@ -48,6 +51,41 @@ def second_gradient(function: Callable[..., Any], x: Any) -> Any:
             y = function(x)
         first = inner.gradient(y, x)
     return outer.gradient(first, x)
+
+
+def slope(function: Callable[..., Any], x: Any) -> Any:
+    """Return the gradient of function(x) by x, as a Tensor."""
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = function(x)
+    return tape.gradient(y, x)
+
+
+def slope_of_sum(function: Callable[..., Any], at: float = 3.0) -> Any:
+    """Return the derivative of the sum of a function's elements, as an array."""
+    gradient = slope(lambda x: tf.reduce_sum(function(x)), tf.constant(at))
+    return None if gradient is None else gradient.numpy()
+
+
+def run_in_a_thread(function: Callable[[], Any]) -> Any:
+    """Return the result of a function that runs in another thread."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(function()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def assert_raises(
+    error: type[Exception],
+    words: str,
+    function: Callable[..., Any],
+    *arguments: Any,
+    **keywords: Any,
+) -> None:
+    """Call a function, which has to raise an error with these words."""
+    with pytest.raises(error, match=words):
+        function(*arguments, **keywords)
 
 
 def assert_nothing_is_kept_alive(function: Callable[..., Any], value: Any) -> None:

@@ -82,7 +82,7 @@ def test_second_derivatives_agree(name):
 
 @pytest.mark.parametrize("name", FAKE)
 def test_second_derivatives_of_fake_rules_agree(name):
-    """Decision 7: an accumulator around a tape has what a tape around a tape has."""
+    """docs/behaviour.md, decision 7: forward over reverse agrees with reverse over reverse."""
     f, x = FAKE[name], tf.constant(POINT)
     assert_close(forward_over_reverse(f, x), reverse_over_reverse(f, x))
 

@@ -1,4 +1,4 @@
-"""vmap and vectorized_map (DESIGN, 'One door', point 3): a batch is a loop, but for its speed."""
+"""vmap and vectorized_map (docs/behaviour.md 6.3): a batch is a loop, but for its speed."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import tinygrad_cg as tf
 from tests.support.op_cases import examples, names
-from tests.support.orders import assert_clean_state, numbers
+from tests.support.orders import assert_clean_state, numbers, slope
 from tinygrad_cg._core.levels import state
 from tinygrad_cg._core.registry import OPS
 from tinygrad_cg._transforms.batching import vmap
@@ -539,3 +539,16 @@ class TestAUsersOperation:
             return ds * c - dc * s
 
         TestCustomGradients().agree(lambda w, x: polar(x * w)[0] * polar(w)[1], X)
+
+
+def test_a_rule_serves_tapes_outside_a_batch_too():
+
+    @tf.custom_gradient
+    def tripled(x):
+        return x * 1.0, lambda dy: 3.0 * dy
+
+    w, rows = tf.constant([1.0, 2.0]), tf.constant([[1.0, 1.0], [2.0, 2.0]])
+    found = slope(lambda w: tf.reduce_sum(tf.vmap(lambda row: tripled(w) * row)(rows)), w)
+    assert found.numpy().tolist() == [9.0, 9.0]
+    found = slope(lambda w: tf.reduce_sum(tf.vmap(lambda row: tripled(w * row))(rows)), w)
+    assert found.numpy().tolist() == [9.0, 9.0]

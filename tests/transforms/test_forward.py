@@ -1,4 +1,4 @@
-"""ForwardAccumulator: BEHAVIOUR 2.3, 1.15 under decision 7, with the numbers of TensorFlow 2.21."""
+"""ForwardAccumulator: docs/behaviour.md 2.3, 1.15 and decision 7; numbers of TensorFlow 2.21."""
 
 import gc
 

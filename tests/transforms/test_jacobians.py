@@ -1,4 +1,4 @@
-"""Jacobians on a tape, `hessians` and compute_gradient: BEHAVIOUR 1.14, 2.1 and 2.2 by number."""
+"""Jacobians on a tape, `hessians`, compute_gradient (docs/behaviour.md 1.14, 2.1, 2.2)."""
 
 import numpy as np
 import pytest

@@ -444,7 +444,7 @@ class TestLeaks:
 
     @pytest.mark.parametrize("take", [float, np.asarray, lambda x: x.numpy(), lambda x: x.item()])
     def test_values_that_leave_the_library_warn_once_a_line(self, take):
-        """Decision 15."""
+        """docs/behaviour.md, decision 15."""
 
         def f(x):
             return sum(x * float(take(x)) for _ in range(3))

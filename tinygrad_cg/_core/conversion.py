@@ -1,6 +1,6 @@
 """Foreign values become tensors here: Python numbers, nested lists, NumPy and other arrays.
 
-Promotion follows BEHAVIOUR decision 1. Python and NumPy *scalars* are weak, they take the
+Promotion follows docs/behaviour.md, decision 1. Python and NumPy *scalars* are weak, they take the
 dtype of the tensor they meet; arrays are not.
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from tinygrad_cg_kernels.runtime.dtypes import promote
 from tinygrad_cg_kernels.runtime.errstate import cast, quietly
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from tinygrad_cg_kernels.loops.direct import refuse
 from tinygrad_cg_kernels.runtime import objects
 

@@ -12,10 +12,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from tinygrad_cg_kernels.loops.direct import refuse
-from tinygrad_cg_kernels.loops.engine import Elementwise
 
 from tinygrad_cg_kernels import elementary as kmath
+from tinygrad_cg_kernels.loops.direct import refuse
+from tinygrad_cg_kernels.loops.engine import Elementwise
 
 from .levels import Level, add_level, state
 from .recording import late_record

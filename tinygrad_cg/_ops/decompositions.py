@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from tinygrad_cg_kernels.runtime.dtypes import computing
 from tinygrad_cg_kernels.runtime.errstate import cast as cast_array
 

@@ -6,7 +6,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from tinygrad_cg_kernels.linear import matmul
+
+from tinygrad_cg_kernels.linear import matmul as kmatmul
 
 from .._core.conversion import convert, convert_operands, is_tensor, promote
 from .._core.primitive import Primitive, apply, register
@@ -35,8 +36,8 @@ def _right_gradient(dy: Tensor, x: Tensor, shape: tuple[int, ...]) -> Tensor:
 def _run_matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if y.ndim == 2 < x.ndim and x.flags.c_contiguous:  # one product in place of many
         rows = x.reshape(prod(x.shape[:-1]), x.shape[-1])
-        return matmul.matmul(rows, y).reshape(*x.shape[:-1], y.shape[1])
-    return matmul.matmul(x, y)
+        return kmatmul.matmul(rows, y).reshape(*x.shape[:-1], y.shape[1])
+    return kmatmul.matmul(x, y)
 
 
 _matmul = register(
@@ -50,7 +51,7 @@ _matmul = register(
             lambda dy, x, shape: _right_gradient(dy, x, shape),
         ),
         kind="contraction",
-        kernel=matmul.matmul,
+        kernel=kmatmul.matmul,
         batch=lambda params, size: params,
         core=(2, 2),
         reference=np.matmul,
@@ -66,8 +67,8 @@ def _matvec_aval(x: Aval, y: Aval) -> Aval:
 
 def _run_matvec(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if x.ndim == 2 <= y.ndim:  # one matrix, many vectors: one product
-        return matmul.matmul(y, x.T)
-    return matmul.matmul(x, y[..., None])[..., 0]
+        return kmatmul.matmul(y, x.T)
+    return kmatmul.matmul(x, y[..., None])[..., 0]
 
 
 _matvec = register(
@@ -81,7 +82,7 @@ _matvec = register(
             lambda dy, x: apply(_matvec, (swap_last(x), dy), {}),
         ),
         kind="contraction",
-        kernel=matmul.matmul,
+        kernel=kmatmul.matmul,
         batch=lambda params, size: params,
         core=(2, 1),
         reference=lambda x, y: np.matmul(x, y[..., None])[..., 0],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from tinygrad_cg_kernels.linear import pool as kpool
 from tinygrad_cg_kernels.linear.pool import Window
 

@@ -1,7 +1,7 @@
 """NumPy's functions on tensors: ``__array_ufunc__`` and ``__array_function__`` (NEP 13, NEP 18).
 
-What NumPy computes on a tensor is recorded and gives tensors (BEHAVIOUR decision 15). What this
-library cannot record is refused by name: nothing leaves the record in the middle of an
+What NumPy computes on a tensor is recorded and gives tensors (docs/behaviour.md, decision 15). What
+this library cannot record is refused by name: nothing leaves the record in the middle of an
 expression. `ufuncs` and `functions` say what stands for what; ``tinygrad_cg.numpy`` adds to them,
 and is loaded when what is there already does not do.
 """

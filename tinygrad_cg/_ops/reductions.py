@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from tinygrad_cg_kernels.runtime import errstate
-from tinygrad_cg_kernels.runtime.dtypes import computing
 
 from tinygrad_cg_kernels.reduce import moments, search
 from tinygrad_cg_kernels.reduce import reduction as kreduce
 from tinygrad_cg_kernels.reduce import softmax as ksoftmax
+from tinygrad_cg_kernels.runtime import errstate
+from tinygrad_cg_kernels.runtime.dtypes import computing
 
 from .._core.conversion import convert, promote
 from .._core.levels import state

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+
 from tinygrad_cg_kernels.linear.conv import Geometry
 from tinygrad_cg_kernels.linear.pool import Window
 

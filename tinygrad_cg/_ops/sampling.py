@@ -9,6 +9,7 @@ import os
 from typing import Any
 
 import numpy as np
+
 from tinygrad_cg_kernels.runtime.errstate import cast as cast_array
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 

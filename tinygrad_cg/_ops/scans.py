@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from tinygrad_cg_kernels.runtime import errstate
 
 from tinygrad_cg_kernels.reduce import scan as kscan
+from tinygrad_cg_kernels.runtime import errstate
 
 from .._core.conversion import convert, promote
 from .._core.primitive import Primitive, apply, register

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numpy import ndarray
+
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
 from .._core.conversion import Weak, as_dtype, check_dtype, check_range, convert, to_array

@@ -1,4 +1,4 @@
-"""What a custom rule returned: counted, checked, converted (BEHAVIOUR decisions 3 and 12)."""
+"""What a custom rule returned: counted, checked, converted (docs/behaviour.md 0.3, 0.12)."""
 
 from __future__ import annotations
 

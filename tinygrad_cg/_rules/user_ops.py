@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from tinygrad_cg_kernels.loops.several import Pointwise
 
 from .. import nest

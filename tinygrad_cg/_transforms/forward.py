@@ -3,7 +3,7 @@
 An accumulator is a level. The tangent that it has for a tensor hangs among the tensor's nodes,
 so it is found wherever the tensor's record is: residuals and Variables that are read have it.
 After ``tf.autodiff.ForwardAccumulator``, save that custom gradients are honoured: the tangent
-of a call is the transpose of its rule (BEHAVIOUR decision 7).
+of a call is the transpose of its rule (docs/behaviour.md, decision 7).
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
+
 from tinygrad_cg_kernels.runtime.memory import LINE
 
 SMALL = 2**17

@@ -13,6 +13,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+
 from tinygrad_cg_kernels.runtime import memory
 
 from ..fusion.fuse import Fusion, Kernel

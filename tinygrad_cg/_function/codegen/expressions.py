@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from tinygrad_cg_kernels.elementary import comparison
 
 from tinygrad_cg_kernels import elementary as kmath
+from tinygrad_cg_kernels.elementary import comparison
+from tinygrad_cg_kernels.runtime import generated
 
 from ..fusion.nodes import CAST, COPY, ApplyNode, ReduceNode
 from .statements import Code, Expression, modules, render
@@ -33,17 +34,6 @@ SYMBOLS: dict[Any, str] = {
 def type_name(dtype: np.dtype) -> str:
     """Return a dtype as generated code writes it."""
     return f"np.{'bool_' if dtype.kind == 'b' else dtype.name}"
-
-
-def imports(names: set[str]) -> str:
-    """Return the statements that import modules, by their full names."""
-    packages: dict[str, list[str]] = {}
-    for name in sorted(names):
-        package, _, module = name.rpartition(".")
-        packages.setdefault(package, []).append(module)
-    return "\n".join(
-        f"from {package} import {', '.join(names)}" for package, names in sorted(packages.items())
-    )
 
 
 def call(function: Callable, operands: Sequence[Any]) -> Expression:
@@ -94,7 +84,7 @@ def scalar(function: Callable, operands: Sequence[Any], operand: np.dtype, resul
 
 def scalar_function(names: Sequence[str], code: Code, result: str) -> str:
     """Return the source of a module with ``rule(*names)``, a scalar function for kernels."""
-    head = f"import numpy as np\n\n{imports(modules(code))}\n"
+    head = f"import numpy as np\n\n{generated.import_lines(modules(code))}\n"
     head += "from tinygrad_cg_kernels.runtime.compile import inlined, jitable\n\n\n@jitable"
     lines = [head, f"def rule({', '.join(names)}):", "    inlined()", *render(code)]
     return "\n".join([*lines, f"    return {result}", ""])

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy import empty
+
 from tinygrad_cg_kernels.runtime import generated, memory, threads
 
 from ..fusion.fuse import Fusion, Kernel

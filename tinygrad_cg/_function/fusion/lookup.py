@@ -16,10 +16,10 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from tinygrad_cg_kernels.move.gather import checked_positions
-from tinygrad_cg_kernels.runtime.dtypes import BOOL, INT64
 
 from tinygrad_cg_kernels import elementary as kmath
+from tinygrad_cg_kernels.move.gather import checked_positions
+from tinygrad_cg_kernels.runtime.dtypes import BOOL, INT64
 
 from ..graph.fingerprint import frozen
 from ..graph.values import Value

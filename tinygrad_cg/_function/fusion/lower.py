@@ -14,12 +14,12 @@ from math import prod
 from operator import itemgetter
 
 import numpy as np
-from tinygrad_cg_kernels.loops.engine import Elementwise
-from tinygrad_cg_kernels.runtime.compile import is_ours
-from tinygrad_cg_kernels.runtime.dtypes import BOOL
 
 from tinygrad_cg_kernels import elementary as kmath
+from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.reduce import softmax as ksoftmax
+from tinygrad_cg_kernels.runtime.compile import is_ours
+from tinygrad_cg_kernels.runtime.dtypes import BOOL
 
 from ..._core.primitive import runner
 from ..graph.values import FuncGraph, OutputItem, Value

@@ -1,0 +1,189 @@
+"""Scalar functions, for use inside compiled loops: one name for each, whatever module defines it.
+
+A stub's Python body is its NumPy meaning; compiled code takes a version by type (`by_type`).
+"""
+
+import warnings
+
+import numpy as np
+
+from tinygrad_cg_kernels.elementary.arithmetic import (
+    absolute,
+    add,
+    ceil,
+    clip,
+    conj,
+    divide,
+    floor,
+    floor_divide,
+    imag,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    power,
+    real,
+    relu,
+    remainder,
+    round,
+    sign,
+    sqrt,
+    square,
+    subtract,
+    where,
+)
+from tinygrad_cg_kernels.elementary.comparison import (
+    equal,
+    greater,
+    greater_equal,
+    isfinite,
+    isinf,
+    isnan,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    not_equal,
+)
+from tinygrad_cg_kernels.elementary.exponential import (
+    exp,
+    exp2,
+    expm1,
+)
+from tinygrad_cg_kernels.elementary.hyperbolic import (
+    cosh,
+    log_sigmoid,
+    logaddexp,
+    sigmoid,
+    sinh,
+    softplus,
+    tanh,
+)
+from tinygrad_cg_kernels.elementary.inverse import (
+    arccos,
+    arccosh,
+    arcsin,
+    arcsinh,
+    arctan,
+    arctan2,
+    arctanh,
+)
+from tinygrad_cg_kernels.elementary.logarithm import (
+    GUARDED_LOGS,
+    log,
+    log1p,
+    log2,
+    log10,
+)
+from tinygrad_cg_kernels.elementary.powers import (
+    cbrt,
+    hypot,
+    ordinary,
+    power_ordinary,
+    rsqrt,
+    xlogy,
+)
+from tinygrad_cg_kernels.elementary.special import digamma, erf, erfc, erfinv, lgamma, polygamma
+from tinygrad_cg_kernels.elementary.trigonometric import GUARDED_TURNS, cos, sin, tan
+
+__all__ = [
+    "CHECKS",
+    "GUARDED",
+    "GUARDED_PAIRS",
+    "absolute",
+    "add",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctan2",
+    "arctanh",
+    "cbrt",
+    "ceil",
+    "clip",
+    "conj",
+    "cos",
+    "cosh",
+    "digamma",
+    "divide",
+    "equal",
+    "erf",
+    "erfc",
+    "erfinv",
+    "exp",
+    "exp2",
+    "expm1",
+    "floor",
+    "floor_divide",
+    "greater",
+    "greater_equal",
+    "hypot",
+    "imag",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "less",
+    "less_equal",
+    "lgamma",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "log_sigmoid",
+    "logaddexp",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negative",
+    "not_equal",
+    "polygamma",
+    "power",
+    "real",
+    "relu",
+    "remainder",
+    "round",
+    "rsqrt",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sinh",
+    "softplus",
+    "sqrt",
+    "square",
+    "subtract",
+    "tan",
+    "tanh",
+    "where",
+    "xlogy",
+]
+
+# --- what integers may not be given ---------------------------------------------------
+
+
+def _check_power(name: str, x: np.ndarray, y: np.ndarray) -> None:
+    if y.dtype.kind == "i" and (y < 0).any():
+        raise ValueError(f"{name}: integers to negative integer powers are not allowed")
+
+
+def _check_divisor(name: str, x: np.ndarray, y: np.ndarray) -> None:
+    if not y.all():
+        message = f"divide by zero encountered in {name}"
+        warnings.warn(message, RuntimeWarning, stacklevel=4)
+
+
+CHECKS = {power: _check_power, floor_divide: _check_divisor, remainder: _check_divisor}
+"""What is looked at, of integer operands only, before the loop runs: (name, *operands)."""
+
+GUARDED = GUARDED_TURNS | GUARDED_LOGS
+"""Functions right everywhere that are faster where a test holds: (test, fast version).
+A loop takes the fast version for each block of elements that all pass the test."""
+
+GUARDED_PAIRS = {power: (ordinary, power_ordinary)}
+"""The same as GUARDED for functions of two floats."""

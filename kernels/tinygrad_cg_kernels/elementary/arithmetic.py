@@ -1,0 +1,391 @@
+"""Arithmetic, rounding and order of two numbers, and the parts of complex ones."""
+
+import cmath
+import math
+
+import numpy as np
+from numba import types
+
+from tinygrad_cg_kernels.elementary.powers import power32, power64
+from tinygrad_cg_kernels.runtime.compile import (
+    by_type,
+    float_absolute,
+    float_ceil,
+    float_copysign,
+    float_floor,
+    float_maximum,
+    float_minimum,
+    float_remainder,
+    float_round,
+    jitable,
+    like,
+)
+
+NAN, INF = np.nan, np.inf
+
+# --- arithmetic -----------------------------------------------------------------------
+
+
+@jitable
+def add(x, y):
+    """x + y."""
+    return x + y
+
+
+@jitable
+def subtract(x, y):
+    """x - y."""
+    return x - y
+
+
+@jitable
+def multiply(x, y):
+    """x * y."""
+    return x * y
+
+
+@jitable
+def _divide_plain(x, y):
+    return x / y
+
+
+@jitable
+def _divide_complex(x, y):
+    """Smith's method, as NumPy: Numba's own complex division raises where y is zero."""
+    across, up = abs(y.real), abs(y.imag)
+    if across >= up:
+        if across == 0:
+            return like(complex(x.real / across, x.imag / across), x)
+        ratio = y.imag / y.real
+        size = y.real + y.imag * ratio
+        real = (x.real + x.imag * ratio) / size
+        return like(complex(real, (x.imag - x.real * ratio) / size), x)
+    ratio = y.real / y.imag
+    size = y.imag + y.real * ratio
+    real = (x.real * ratio + x.imag) / size
+    return like(complex(real, (x.imag * ratio - x.real) / size), x)
+
+
+def divide(x, y):
+    """x / y."""
+    return np.divide(x, y)
+
+
+by_type(divide, {types.Complex: _divide_complex, types.Float: _divide_plain})
+
+
+@jitable
+def negative(x):
+    """-x."""
+    return -x
+
+
+@jitable
+def square(x):
+    """x * x."""
+    return x * x
+
+
+@jitable
+def _sqrt_real(x):
+    return math.sqrt(x)
+
+
+@jitable
+def _sqrt_complex(x):
+    return cmath.sqrt(x)
+
+
+def sqrt(x):
+    """Square root; nan below zero."""
+    return np.sqrt(x)
+
+
+by_type(sqrt, {types.Float: _sqrt_real, types.Complex: _sqrt_complex})
+
+
+@jitable
+def _power_complex(x, y):
+    return x**y
+
+
+@jitable
+def _power_integer(x, y):
+    result = like(1, x)
+    while y > 0:
+        if y & 1:
+            result = like(result * x, x)
+        x = like(x * x, x)
+        y = like(y >> 1, y)
+    return result
+
+
+def power(x, y):
+    """x to the power y. A negative integer power of an integer is the caller's to refuse."""
+    return np.power(x, y)
+
+
+by_type(
+    power,
+    {
+        types.Integer: _power_integer,
+        types.float64: power64,
+        types.float32: power32,
+        types.Complex: _power_complex,
+    },
+)
+
+
+@jitable
+def _floor_divide_integer(x, y):
+    if y == 0:
+        return like(0, x)
+    if y == -1:  # the smallest integer has no opposite: it wraps, as in NumPy
+        return like(-x, x)
+    return like(x // y, x)
+
+
+@jitable
+def _floor_divide_float(x, y):
+    if y == 0:
+        return x / y
+    remaining = float_remainder(x, y)
+    quotient = (x - remaining) / y
+    if remaining != 0 and (y < 0) != (remaining < 0):
+        quotient -= like(1, x)
+    if quotient == 0:
+        return float_copysign(like(0, x), x / y)
+    floor_quotient = float_floor(quotient)
+    if quotient - floor_quotient > like(0.5, x):
+        floor_quotient += like(1, x)
+    return floor_quotient
+
+
+def floor_divide(x, y):
+    """The largest integer not above x / y; 0 for an integer divided by zero."""
+    return np.floor_divide(x, y)
+
+
+by_type(floor_divide, {types.Integer: _floor_divide_integer, types.Float: _floor_divide_float})
+
+
+@jitable
+def _remainder_integer(x, y):
+    if y == 0:
+        return like(0, x)
+    return like(x % y, x)
+
+
+@jitable
+def _remainder_float(x, y):
+    if y == 0:
+        return like(NAN, x)
+    remaining = float_remainder(x, y)
+    if remaining == 0:
+        return float_copysign(like(0, x), y)
+    if (y < 0) != (remaining < 0):
+        remaining += y
+    return remaining
+
+
+def remainder(x, y):
+    """x - y * floor(x / y), with the sign of y; 0 for an integer divided by zero."""
+    return np.remainder(x, y)
+
+
+by_type(remainder, {types.Integer: _remainder_integer, types.Float: _remainder_float})
+
+# --- rounding and order ---------------------------------------------------------------
+
+
+@jitable
+def _same(x):
+    return x
+
+
+def round(x):
+    """The nearest integer, halves to even."""
+    return np.rint(x)
+
+
+def floor(x):
+    """The largest integer not above x."""
+    return np.floor(x)
+
+
+def ceil(x):
+    """The smallest integer not below x."""
+    return np.ceil(x)
+
+
+_WHOLE = {types.Integer: _same, types.Boolean: _same}
+by_type(round, {types.Float: jitable(lambda x: float_round(x)), **_WHOLE})
+by_type(floor, {types.Float: jitable(lambda x: float_floor(x)), **_WHOLE})
+by_type(ceil, {types.Float: jitable(lambda x: float_ceil(x)), **_WHOLE})
+
+
+def absolute(x):
+    """The magnitude of x."""
+    return np.abs(x)
+
+
+@jitable
+def _absolute_float(x):
+    return float_absolute(x)
+
+
+@jitable
+def _absolute_integer(x):
+    return -x if x < 0 else x
+
+
+@jitable
+def _absolute_complex(x):
+    return math.hypot(x.real, x.imag)
+
+
+by_type(
+    absolute,
+    {
+        types.Float: _absolute_float,
+        types.Integer: _absolute_integer,
+        types.Boolean: _same,
+        types.Complex: _absolute_complex,
+    },
+)
+
+
+@jitable
+def _sign_real(x):
+    one, zero = like(1, x), like(0, x)
+    return one if x > zero else (-one if x < zero else (zero if x == zero else x))
+
+
+@jitable
+def _sign_integer(x):
+    return like(1, x) if x > 0 else like(-1 if x < 0 else 0, x)
+
+
+@jitable
+def _sign_complex(x):
+    size = math.hypot(x.real, x.imag)
+    return x if size == 0 else like(complex(x.real / size, x.imag / size), x)
+
+
+def sign(x):
+    """-1, 0 or 1; nan for nan; x / |x| for a complex x."""
+    return np.sign(x)
+
+
+by_type(sign, {types.Float: _sign_real, types.Integer: _sign_integer, types.Complex: _sign_complex})
+
+
+@jitable
+def _relu_real(x):
+    zero = like(0, x)
+    return zero if x <= zero else x
+
+
+def relu(x):
+    """x where it is positive (or nan), else zero."""
+    return np.maximum(x, np.zeros((), np.result_type(x)))
+
+
+by_type(relu, {types.Number: _relu_real, types.Boolean: _relu_real})
+
+
+@jitable
+def _maximum_float(x, y):
+    return float_maximum(x, y)
+
+
+@jitable
+def _maximum_whole(x, y):
+    return x if x >= y else y
+
+
+@jitable
+def _minimum_float(x, y):
+    return float_minimum(x, y)
+
+
+@jitable
+def _minimum_whole(x, y):
+    return x if x <= y else y
+
+
+def maximum(x, y):
+    """The larger of two; nan if either is nan."""
+    return np.maximum(x, y)
+
+
+def minimum(x, y):
+    """The smaller of two; nan if either is nan."""
+    return np.minimum(x, y)
+
+
+by_type(
+    maximum,
+    {types.Float: _maximum_float, types.Integer: _maximum_whole, types.Boolean: _maximum_whole},
+)
+by_type(
+    minimum,
+    {types.Float: _minimum_float, types.Integer: _minimum_whole, types.Boolean: _minimum_whole},
+)
+
+
+@jitable
+def clip(x, low, high):
+    """x held between low and high; high wins where they cross."""
+    return minimum(maximum(x, low), high)
+
+
+@jitable
+def where(condition, x, y):
+    """x where the condition holds, else y."""
+    return x if condition else y
+
+
+# --- complex parts --------------------------------------------------------------------
+
+
+@jitable
+def _conj_complex(x):
+    return x.conjugate()
+
+
+@jitable
+def _real_complex(x):
+    return x.real
+
+
+@jitable
+def _imag_complex(x):
+    return x.imag
+
+
+@jitable
+def _zero(x):
+    return like(0, x)
+
+
+def conj(x):
+    """The complex conjugate; x itself where it is real."""
+    return np.conj(x)
+
+
+def real(x):
+    """The real part."""
+    return np.real(x)
+
+
+def imag(x):
+    """The imaginary part; zero for a real x."""
+    return np.imag(x)
+
+
+_REAL = {types.Float: _same, types.Integer: _same, types.Boolean: _same}
+_NO_PART = {types.Float: _zero, types.Integer: _zero, types.Boolean: _zero}
+by_type(conj, {types.Complex: _conj_complex, **_REAL})
+by_type(real, {types.Complex: _real_complex, **_REAL})
+by_type(imag, {types.Complex: _imag_complex, **_NO_PART})

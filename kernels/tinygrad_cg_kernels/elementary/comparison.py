@@ -1,0 +1,134 @@
+"""Comparisons, logic, and tests for infinities and nan."""
+
+import numpy as np
+from numba import types
+
+from tinygrad_cg_kernels.runtime.compile import by_type, float_absolute, jitable
+
+INF = np.inf
+
+
+@jitable
+def equal(x, y):
+    """x == y."""
+    return x == y
+
+
+@jitable
+def not_equal(x, y):
+    """x != y."""
+    return x != y
+
+
+@jitable
+def less(x, y):
+    """x < y."""
+    return x < y
+
+
+@jitable
+def less_equal(x, y):
+    """x <= y."""
+    return x <= y
+
+
+@jitable
+def greater(x, y):
+    """x > y."""
+    return x > y
+
+
+@jitable
+def greater_equal(x, y):
+    """x >= y."""
+    return x >= y
+
+
+@jitable
+def logical_and(x, y):
+    """Both hold."""
+    return x & y
+
+
+@jitable
+def logical_or(x, y):
+    """Either holds."""
+    return x | y
+
+
+@jitable
+def logical_xor(x, y):
+    """Exactly one holds."""
+    return x ^ y
+
+
+@jitable
+def logical_not(x):
+    """It does not hold."""
+    return not x
+
+
+@jitable
+def isnan(x):
+    """Not equal to itself."""
+    return x != x
+
+
+@jitable
+def _isfinite_float(x):
+    return float_absolute(x) < INF
+
+
+@jitable
+def _isfinite_complex(x):
+    return float_absolute(x.real) < INF and float_absolute(x.imag) < INF
+
+
+@jitable
+def _isinf_float(x):
+    return float_absolute(x) == INF
+
+
+@jitable
+def _isinf_complex(x):
+    return float_absolute(x.real) == INF or float_absolute(x.imag) == INF
+
+
+@jitable
+def _always(x):
+    return True
+
+
+@jitable
+def _never(x):
+    return False
+
+
+def isfinite(x):
+    """Neither infinite nor nan."""
+    return np.isfinite(x)
+
+
+def isinf(x):
+    """Infinite."""
+    return np.isinf(x)
+
+
+by_type(
+    isfinite,
+    {
+        types.Float: _isfinite_float,
+        types.Complex: _isfinite_complex,
+        types.Integer: _always,
+        types.Boolean: _always,
+    },
+)
+by_type(
+    isinf,
+    {
+        types.Float: _isinf_float,
+        types.Complex: _isinf_complex,
+        types.Integer: _never,
+        types.Boolean: _never,
+    },
+)

@@ -1,0 +1,521 @@
+"""erf, erfc, erfinv, lgamma, digamma and polygamma, in arithmetic that LLVM vectorises.
+
+Only polygamma, whose sums have as many terms as it takes, is left to scalar code. Coefficients
+are minimax fits by Remez's exchange in 50 digits; ERF_32 and ERFC_BITS_32 were rounded one
+after the other from the lowest, the rest fitted anew. Where float32 needs more digits on the
+way than it has, it takes them from float64.
+"""
+
+import math
+
+import numpy as np
+from numba import types
+
+from tinygrad_cg_kernels.elementary.exponential import (
+    LN2_HI,
+    LN2_LO,
+    LOG2E,
+    SHIFT,
+    SHIFT_32,
+    SHIFT_BITS,
+    SHIFT_BITS_32,
+)
+from tinygrad_cg_kernels.elementary.inverse import log_brief
+from tinygrad_cg_kernels.elementary.logarithm import (
+    INF,
+    NAN,
+    log64,
+)
+from tinygrad_cg_kernels.elementary.trigonometric import sin_or_cos
+from tinygrad_cg_kernels.runtime.compile import (
+    bits,
+    by_type,
+    float_absolute,
+    float_copysign,
+    float_floor,
+    float_fma,
+    float_round,
+    from_bits,
+    inlined,
+    jitable,
+    outside,
+    polynomial,
+)
+
+F = np.float32
+ZERO32, ONE32 = F(0), F(1)
+
+
+@jitable
+def _nearest64(x):
+    """The whole number nearest x, as a float and as an integer."""
+    shifted = x + SHIFT
+    return shifted - SHIFT, bits(shifted) - SHIFT_BITS
+
+
+@jitable
+def _nearest32(x):
+    shifted = x + SHIFT_32
+    return shifted - SHIFT_32, np.int32(bits(shifted) - SHIFT_BITS_32)
+
+
+@jitable
+def _power64(n):
+    """2**n, a normal number."""
+    return from_bits((n + 1023) << 52)
+
+
+@jitable
+def _power32(n):
+    return from_bits(np.int32(np.int32(n + np.int32(127)) << np.int32(23)))
+
+
+# --- erf, erfc --------------------------------------------------------------------------
+# erf is x times a polynomial in x**2 near 0, and 1 - 2**-b farther out, where the bits b that
+# 1 - erf is less than 1 are a polynomial in x.
+
+# erf(x)/x - 1 in x**2, |x| <= 1; for float32 |x| <= 3/4.
+ERF = (
+    *(0.12837916709551256, -0.3761263890318355, 0.11283791670945253),
+    *(-0.026866170643276215, 0.0052239776074234625, -0.0008548325989696735),
+    *(0.00012055295320494279, -1.4924744663335474e-05, 1.6447517677871792e-06),
+    *(-1.620917591174817e-07, 1.3722976265922403e-08, -7.801188874094099e-10),
+)
+ERF_32 = (
+    *(0.12837916612625122, -0.376126229763031, 0.11283428221940994),
+    *(-0.026836968958377838, 0.005118820816278458, -0.0006779939285479486),
+)
+# -log2(erfc(x)) at 1 in two parts, and what it is more at x, divided by x - 1, in x - 1, for
+# 1 <= x <= 5.95; for float32 at 3/4, and up to 3.95. Beyond, erf rounds to 1.
+BITS_AT_1, BITS_AT_1_LOW = 2.6684166967815997, -5.504279256272575e-17
+BITS_AT_34, BITS_AT_34_LOW = F(1.7916357517242432), F(-1.3300451406905722e-08)
+ERFC_BITS = (
+    *(3.807225345853552, 1.2163466576898168, 0.0599599899526201, -0.014475749107719243),
+    *(0.002853503471957952, -0.0003423549128572083, -3.799543309824017e-05),
+    *(3.9354799836085435e-05, -1.4116387436251447e-05, 3.2446033818764514e-06),
+    *(-4.227499347750455e-07, -1.391480248939905e-08, 2.0724667022110056e-08),
+    *(-4.7625539263769446e-09, 5.399038281447991e-10, -2.5953797816404032e-11),
+)
+ERFC_BITS_32 = (
+    *(3.211256265640259, 1.1654947996139526, 0.07626131922006607),
+    *(-0.018227823078632355, 0.0032490768935531378, -0.0003092970000579953),
+)
+# (2**f - 1) / f, |f| <= 1/2.
+EXP2 = (
+    *(0.6931471805599453, 0.24022650695910097, 0.05550410866482166),
+    *(0.00961812910760688, 0.001333355814639542, 0.00015403530441752034),
+    *(1.5252733853790777e-05, 1.3215442578721577e-06, 1.0178051534652986e-07),
+    *(7.072587674460732e-09, 4.4567022105781606e-10),
+)
+EXP2_BRIEF = (
+    *(0.6931471805816517, 0.24022650921054578, 0.055504107274343704),
+    *(0.009618056861547158, 0.0013333669349438215, 0.00015461390776848883),
+    1.5252800713760628e-05,
+)
+EXP2_32 = (
+    *(0.6931471880345832, 0.24022651091192532, 0.055503570595448526),
+    *(0.009618029987681631, 0.0013390892029603546, 0.00015469939157882243),
+)
+# (e**r - 1 - r) / r**2, |r| <= log(2) / 2.
+EXP_TAIL = (
+    *(0.5000000000000001, 0.16666666666666644, 0.04166666666662411),
+    *(0.008333333333356324, 0.0013888888917242609, 0.00019841269784441889),
+    *(2.4801521233872096e-05, 2.755735560259632e-06, 2.7620123600193455e-07),
+    2.5068188044261604e-08,
+)
+# (1 + 2 x) exp(x**2) erfc(x) in (x - 3) / (x + 3), 3/4 <= x <= 28, after Shepherd and Laframboise
+# (1981).
+ERFCX = (
+    *(1.2530080582697296, -0.13562110612458173, -0.04756229435344321),
+    *(0.12964515870283388, -0.11927366341584696, 0.06830802734111421),
+    *(-0.023770514903424356, 0.002529391865841515, 0.0018886901364129813),
+    *(-0.0007798327260369063, -0.00010515789991522868, 0.000125101657518837),
+    *(4.9395251641567605e-06, -2.0106898987044563e-05, -6.989620952546162e-07),
+    *(3.479707802134288e-06, 2.9186884027814763e-07, -6.123887801183991e-07),
+    *(-6.741890322593815e-08, 8.314894954490433e-08),
+)
+ERFCX_LOW = 2.6599543606771002e-17  # what rounding took from the first
+# (x + 3) exp(x**2) erfc(x) in the same, 0 <= x <= 11.
+ERFCX_BRIEF = (
+    *(1.0740069070983338, -0.8833944539507771, 0.5902283560165261),
+    *(-0.31046722138311655, 0.11952779337184762, -0.026827820695500392),
+    *(-0.001212919778451443, 0.0030375323575792773, -0.0005445267367389489),
+    *(-0.0002855585931280602, 9.48225159155811e-05, 3.6786717369021055e-05),
+    -1.1681597271297869e-06,
+)
+
+
+@jitable
+def _erf64(x):
+    inlined()
+    size = float_absolute(x)
+    near = size + size * polynomial(size * size, ERF)
+    u = (5.95 if size > 5.95 else size) - 1.0
+    more = polynomial(u, ERFC_BITS)
+    n, whole = _nearest64(u * more + BITS_AT_1)
+    f = ((n - BITS_AT_1) - u * more) - BITS_AT_1_LOW
+    power = _power64(-whole)
+    far = 1.0 - (power + power * (f * polynomial(f, EXP2)))
+    return float_copysign(far if size > 1.0 else near, x)
+
+
+@jitable
+def _erf32(x):
+    inlined()
+    size = float_absolute(x)
+    near = size + size * polynomial(size * size, ERF_32)
+    u = (F(3.95) if size > F(3.95) else size) - F(0.75)
+    more = polynomial(u, ERFC_BITS_32)
+    n, whole = _nearest32(u * more + BITS_AT_34)
+    f = ((n - BITS_AT_34) - u * more) - BITS_AT_34_LOW
+    power = _power32(np.int32(-whole))
+    far = ONE32 - (power + power * (f * polynomial(f, EXP2_32)))
+    return float_copysign(far if size > F(0.75) else near, x)
+
+
+@jitable
+def _erfc64(x):
+    """1 - erf(x) near 0; farther out exp(-x**2) erfcx(x) / (1 + 2 x), errors carried along."""
+    inlined()
+    size = float_absolute(x)
+    head = 1.0 - x
+    near = head + (((1.0 - head) - x) - x * polynomial(x * x, ERF))
+    a = 28.0 if size > 28.0 else size
+    t = (a - 3.0) / (a + 3.0)
+    rest = t * polynomial(t, ERFCX[1:])
+    over = ERFCX[0] + rest
+    over_low = (rest - (over - ERFCX[0])) + ERFCX_LOW
+    under = 1.0 + 2.0 * a
+    under_low = 1.0 - (under - 2.0 * a)
+    inverse = 1.0 / under
+    quotient = over * inverse
+    lost = float_fma(-quotient, under, over) + (over_low - quotient * under_low)
+    square = a * a
+    n, whole = _nearest64(-square * LOG2E)
+    nearly = float_fma(-n, LN2_HI, -square)
+    low = float_fma(-n, LN2_LO, -float_fma(a, a, -square))
+    r = nearly + low
+    low -= r - nearly
+    grown = r + (low + (r * r) * polynomial(r, EXP_TAIL))
+    far = quotient + (quotient * grown + lost * inverse * (1.0 + grown))
+    half = whole >> 1
+    far = far * _power64(half) * _power64(whole - half)
+    far = 2.0 - far if x < 0.0 else far
+    return near if size < 0.75 else far
+
+
+@jitable
+def _erfc32(x):
+    inlined()
+    size = float_absolute(np.float64(x))
+    a = 11.0 if size > 11.0 else size
+    inverse = 1.0 / (a + 3.0)
+    missing = (a * a) * LOG2E
+    n, whole = _nearest64(missing)
+    f = n - missing
+    power = _power64(-whole) * (1.0 + f * polynomial(f, EXP2_BRIEF))
+    value = polynomial((a - 3.0) * inverse, ERFCX_BRIEF) * inverse * power
+    return F(2.0 - value if x < ZERO32 else value)
+
+
+def erf(x):
+    """The error function: 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
+    return np.vectorize(math.erf)(x)
+
+
+def erfc(x):
+    """1 - erf(x), without cancellation."""
+    return np.vectorize(math.erfc)(x)
+
+
+by_type(erf, {types.float64: _erf64, types.float32: _erf32})
+by_type(erfc, {types.float64: _erfc64, types.float32: _erfc32})
+
+# --- erfinv -----------------------------------------------------------------------------
+# x times a function of w = -log(1 - x**2), as Giles (2010): polynomials in w where it is small,
+# in its square root elsewhere.
+
+# erfinv(x)/x in w - 5/2, w <= 5.
+ERFINV_NEAR = (
+    *(1.501409351110792, 0.24664027674416708, -0.004177317724382917),
+    *(-0.0012527079078118299, 0.00021825026433949758, -4.996079596125982e-06),
+    *(-3.41661958510344e-06, 4.787252142598107e-07, 1.3416789020376846e-08),
+    *(-1.0861165270693286e-08, 9.07314684090626e-10, 1.196050923874988e-10),
+    *(-3.110793232301847e-11, 9.121801257790631e-13, 5.371738316724537e-13),
+    *(-7.625227299458528e-14, -3.176770637753723e-15, 1.9124726248731954e-15),
+    *(-1.013842775810736e-16, -2.793307518330739e-17, 2.5376898020240836e-18),
+    2.032915390949625e-19,
+)
+# The same in sqrt(w) - 2.9375, 5 <= w <= 13.69.
+ERFINV_MIDDLE = (
+    *(2.770410946900615, 1.0003991786017232, 0.011021012563204521),
+    *(-0.009211424728007036, 0.0068851879518029594, -0.0041231333756632715),
+    *(0.0015135612301423963, 2.279365304034425e-05, -0.0004057996971841507),
+    *(0.00022840127398357764, -2.470076863753718e-05, -4.0945868327718636e-05),
+    *(2.596011840358626e-05, -3.5985932324202547e-06, -3.8598518397516405e-06),
+    *(2.5753934393590445e-06, -3.6237614420547694e-07, -3.3817587633407376e-07),
+    *(1.6838552754373664e-07, -1.4874228094119942e-08),
+)
+# The same in sqrt(w) - 4.875, up to the last number below 1.
+ERFINV_FAR = (
+    *(4.7236171149637975, 1.0103244465623917, -5.055681952830506e-05),
+    *(-0.00025628873482982077, 8.94292613802529e-05, -2.3429530801719722e-05),
+    *(5.5079802935213064e-06, -1.268334682195679e-06, 3.3147577368528435e-07),
+    *(-1.209674015303116e-07, 6.034402508356696e-08, -3.236243151864791e-08),
+    *(1.578910561396964e-08, -6.475057548954527e-09, 2.1321646081367888e-09),
+    *(-4.86125859010619e-10, -2.4638187237245173e-11, 9.025277418418741e-11),
+    *(-3.409756960060395e-11, 3.719424975442317e-12),
+)
+# To the digits of a float32: in w - 5/2, w <= 5, and in sqrt(w) - 3.125 beyond.
+ERFINV_BRIEF = (
+    *(1.5014093517108147, 0.2466402758219098, -0.004177324813226352),
+    *(-0.0012527050467800208, 0.00021826382499420875, -4.99856082179733e-06),
+    *(-3.4261499159360616e-06, 4.796093393827362e-07, 1.6485647008470405e-08),
+    *(-1.1006249038353416e-08, 4.350080117757004e-10, 1.3171993445038843e-10),
+)
+ERFINV_FAR_BRIEF = (
+    *(2.958320147215174, 1.0037186754036136, 0.007048112358448771),
+    *(-0.005300579620953758, 0.0037915767266871784, -0.002522725928542798),
+    *(0.0012740226682465923, -0.0003221618340840172, -0.00011871836332146907),
+    *(0.0001329032283092695, -2.882943595418081e-05, -3.904358705730187e-06),
+)
+
+
+@jitable
+def _erfinv64(x):
+    inlined()
+    size = float_absolute(x)
+    w = -log64((1.0 - size) * (1.0 + size))
+    root = math.sqrt(w)
+    near = polynomial(w - 2.5, ERFINV_NEAR)
+    middle = polynomial(root - 2.9375, ERFINV_MIDDLE)
+    far = polynomial(root - 4.875, ERFINV_FAR)
+    value = x * (near if w < 5.0 else (middle if root < 3.7 else far))
+    value = value if size < 1.0 else x * INF
+    return value if size <= 1.0 else NAN
+
+
+@jitable
+def _erfinv32(x):
+    inlined()
+    wide = np.float64(x)
+    size = float_absolute(wide)
+    w = -log_brief((1.0 - size) * (1.0 + size))
+    near = polynomial(w - 2.5, ERFINV_BRIEF)
+    far = polynomial(math.sqrt(w) - 3.125, ERFINV_FAR_BRIEF)
+    value = wide * (near if w < 5.0 else far)
+    value = value if size < 1.0 else wide * INF
+    return F(value if size <= 1.0 else NAN)
+
+
+def erfinv(x):
+    """The number whose erf is x; nan beyond -1 and 1, which give infinities."""
+    return outside(_erfinv64)(x)
+
+
+by_type(erfinv, {types.float64: _erfinv64, types.float32: _erfinv32})
+
+# --- lgamma -----------------------------------------------------------------------------
+
+PI, PI_LOW = 3.141592653589793, 1.2246467991473532e-16
+# log(gamma(2 + d)) / d, |d| <= 1/2.
+LGAMMA = (
+    *(0.42278433509846713, 0.3224670334241133, -0.06735230105319577),
+    *(0.020580808427765943, -0.00738555102892498, 0.0028905103318425363),
+    *(-0.001192753901333091, 0.0005096694950992465, -0.00022315497224514546),
+    *(9.945794424218403e-05, -4.49237717885517e-05, 2.0503544431529583e-05),
+    *(-9.456080615485205e-06, 4.393515465622563e-06, -1.9748200949788922e-06),
+    *(8.99920760064286e-07, -5.806203158763999e-07, 2.976826059940412e-07),
+)
+# Stirling's series: B(2k) / (2k (2k - 1)) in x**-2, times 1 / x.
+STIRLING = (
+    *(1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400),
+)
+STIRLING_HALF = 0.4189385332046727  # (log(2 pi) - 1) / 2
+
+
+@jitable
+def _sin_cos_turn(x):
+    """sin(pi x) and cos(pi x), x >= 0."""
+    inlined()
+    quarters = float_round(2.0 * x)
+    offset = x - 0.5 * quarters
+    high = offset * PI
+    low = float_fma(offset, PI, -high) + offset * PI_LOW
+    quadrant = np.int64(quarters - 4.0 * float_floor(0.25 * quarters))
+    return sin_or_cos(quadrant, high, low), sin_or_cos(quadrant + 1, high, low)
+
+
+@jitable
+def _lgamma_positive(x):
+    """Below 8.5, gamma(x) is a product times gamma of a number near 2; above, Stirling's."""
+    inlined()
+    y, product = x, 1.0
+    for _ in range(6):
+        y, product = (y - 1.0, product * (y - 1.0)) if y > 2.5 else (y, product)
+    tiny, small, large = x < 0.5, x < 1.5, x >= 8.5
+    d = x if tiny else (x - 1.0 if small else y - 2.0)
+    product = x * (1.0 + x) if tiny else (x if small or large else product)
+    logarithm = log64(product)
+    low = d * polynomial(d, LGAMMA) + (-logarithm if small else logarithm)
+    inverse = 1.0 / x
+    series = inverse * polynomial(inverse * inverse, STIRLING)
+    high = (x - 0.5) * (logarithm - 1.0) + (STIRLING_HALF + series)
+    high = high if x < INF else x
+    return high if large else low
+
+
+@jitable
+def _lgamma64(x):
+    """Below 0 by reflection: gamma(x) gamma(-x) = -pi / (x sin(pi x))."""
+    inlined()
+    size = float_absolute(x)
+    positive = _lgamma_positive(size)
+    sine, _ = _sin_cos_turn(size)
+    negative = -log64(size * float_absolute(sine) / PI) - positive
+    negative = positive if size < 1e-20 else negative
+    negative = INF if size == float_floor(size) else negative
+    return positive if x > 0.0 or x != x else negative
+
+
+@jitable
+def _lgamma32(x):
+    inlined()
+    return F(_lgamma64(np.float64(x)))
+
+
+def lgamma(x):
+    """log(|gamma(x)|); infinite at 0 and the negative integers."""
+    return np.vectorize(math.lgamma)(x)
+
+
+by_type(lgamma, {types.float64: _lgamma64, types.float32: _lgamma32})
+
+# --- digamma ----------------------------------------------------------------------------
+
+# digamma(x) / (x - root) in x - 3/2, 1 <= x <= 2, and two parts of its root there.
+DIGAMMA = (
+    *(0.951055876031833, -0.4236274212814606, 0.24054248424077396),
+    *(-0.14840492305388958, 0.09498872445497479, -0.06192213327472756),
+    *(0.04076083381068782, -0.026975796690315936, 0.017907252484862714),
+    *(-0.011908219433937455, 0.007926943962993718, -0.005279946131193548),
+    *(0.0035190126610428747, -0.0023454213851051495, 0.0015565962760627856),
+    *(-0.0010368407651053274, 0.0007234480480340845, -0.0004847303044716711),
+    *(0.00022700316012803576, -0.00014698381212934687, 0.00025986991376586124),
+    -0.00017655474818135863,
+)
+ROOT, ROOT_LOW = 1.4616321449683622, 9.549995429965697e-17
+# B(2k) / (2k) in x**-2.
+DIGAMMA_SERIES = (
+    *(1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160),
+)
+
+
+@jitable
+def _digamma_positive(x):
+    """Below 10, a sum of inverses and digamma of a number from 1 to 2; above, asymptotic."""
+    inlined()
+    small = x < 1.0
+    y = x + 1.0 if small else x
+    over, under = (-1.0, x) if small else (0.0, 1.0)
+    for _ in range(8):
+        less = y - 1.0
+        y, over, under = (less, over * less + under, under * less) if y > 2.0 else (y, over, under)
+    low = ((y - ROOT) - ROOT_LOW) * polynomial(y - 1.5, DIGAMMA) + over / under
+    inverse = 1.0 / x
+    square = inverse * inverse
+    high = log64(x) - (0.5 * inverse + square * polynomial(square, DIGAMMA_SERIES))
+    return high if x >= 10.0 else low
+
+
+@jitable
+def _digamma64(x):
+    """Below 0 by reflection: digamma(x) = digamma(-x) - 1 / x - pi / tan(pi x)."""
+    inlined()
+    size = float_absolute(x)
+    positive = _digamma_positive(size)
+    sine, cosine = _sin_cos_turn(size)
+    negative = positive + (1.0 / size + PI * (cosine / sine))
+    negative = NAN if size == float_floor(size) else negative
+    value = positive if x > 0.0 or x != x else negative
+    return -1.0 / x if size < 1e-20 else value
+
+
+@jitable
+def _digamma32(x):
+    inlined()
+    return F(_digamma64(np.float64(x)))
+
+
+def digamma(x):
+    """The derivative of lgamma; -inf at 0, inf at -0, nan at the negative integers."""
+    return outside(_digamma64)(x)
+
+
+by_type(digamma, {types.float64: _digamma64, types.float32: _digamma32})
+
+# --- polygamma --------------------------------------------------------------------------
+
+# B(2k) / (2k)!: the factors of the Euler-Maclaurin sum.
+EULER_MACLAURIN = (
+    *(1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000),
+    *(1 / 74724249600, -3617 / 10670622842880000, 43867 / 5109094217170944000),
+)
+
+
+@jitable
+def _term(n, x):
+    """n! / x**(n + 1), factor by factor, or it would overflow before the result does."""
+    value = 1.0 / x
+    for k in range(1, np.int64(n) + 1):
+        value *= k / x
+    return value
+
+
+@jitable
+def _sum_of_terms(n, x):
+    """n! zeta(n + 1, x): the terms of x, x + 1, ..., the last by Euler and Maclaurin, x > 0."""
+    total, limit = 0.0, 11.0 + n
+    while x < limit:
+        total += _term(n, x)
+        x += 1.0
+    term, inverse = _term(n, x), 1.0 / (x * x)
+    total += term * (x / n + 0.5)
+    factor = (n + 1.0) * term / x
+    for k in range(len(EULER_MACLAURIN)):
+        total += EULER_MACLAURIN[k] * factor
+        factor *= (n + 2 * k + 2.0) * (n + 2 * k + 3.0) * inverse
+    return total
+
+
+@jitable
+def _polygamma64(n, x):
+    """(-1)**(n + 1) n! zeta(n + 1, x); below 0 that of its fraction, and from the other side."""
+    if not (0.0 <= n <= 170.0 and n == float_floor(n)) or x != x or x == -INF:
+        return NAN
+    if n == 0.0:
+        return _digamma64(x)
+    sign = 1.0 if n % 2.0 == 1.0 else -1.0
+    if x > 0.0:
+        return sign * (_sum_of_terms(n, x) if x < INF else 0.0)
+    fraction = x - float_floor(x)
+    if fraction == 0.0:  # a pole: of one sign on both sides for odd n
+        return INF if sign > 0.0 else (-1.0 / x if x == 0.0 else NAN)
+    beyond = _sum_of_terms(n, (float_floor(x) + 1.0) - x) - _sum_of_terms(n, 1.0 - x)
+    return sign * (_sum_of_terms(n, fraction) + sign * beyond)
+
+
+@jitable
+def _polygamma32(n, x):
+    return F(_polygamma64(np.float64(n), np.float64(x)))
+
+
+def polygamma(n, x):
+    """The n-th derivative of digamma for whole n from 0 to 170, nan for others.
+
+    At 0 and the negative integers infinite for odd n, else nan (digamma(0) is -inf).
+    """
+    return outside(_polygamma64)(n, x)
+
+
+by_type(polygamma, {types.float64: _polygamma64, types.float32: _polygamma32})

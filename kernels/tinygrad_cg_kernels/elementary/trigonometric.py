@@ -1,0 +1,465 @@
+"""sin, cos and tan, in arithmetic that LLVM vectorises, right for arguments of every size.
+
+The argument is reduced by quarter turns, then a polynomial serves. One that is near is reduced
+by subtracting pi / 2 in three parts (Cody and Waite); any other by multiplying with those bits
+of 2 / pi that matter for it (Payne and Hanek, 1983). Coefficients are minimax fits of
+(sin(x)/x - 1) / x**2, (cos(x) - 1 + x**2/2) / x**4 and (tan(x)/x - 1) / x**2 in x**2 for
+|x| <= pi / 4, by Remez's exchange in 50 digits; for float32 rounded one after the other from
+the lowest, the rest fitted anew.
+"""
+
+import cmath
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from tinygrad_cg_kernels.elementary.exponential import (
+    SHIFT,
+    SHIFT_32,
+)
+from tinygrad_cg_kernels.elementary.logarithm import (
+    nowhere,
+)
+from tinygrad_cg_kernels.runtime.compile import (
+    bits,
+    by_type,
+    float_absolute,
+    float_fma,
+    from_bits,
+    inlined,
+    jitable,
+    like,
+    polynomial,
+)
+
+F = np.float32
+ZERO32, HALF32, ONE32 = F(0), F(0.5), F(1)
+
+# --- quarter turns --------------------------------------------------------------------
+
+TWO_OVER_PI = 0.6366197723675814
+PIO2_1, PIO2_2, PIO2_3 = 1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33
+TWO_OVER_PI_32 = F(0.6366197723675814)
+PIO2_1_32, PIO2_2_32 = F(1.5707963705062866), F(-4.371395334601402e-08)
+PIO2_3_32 = F(2.5633440682570896e-12)
+NEAR = 1.0e9
+NEAR_32 = F(8192.0)
+
+TWO_OVER_PI_WORDS = np.array(
+    [
+        *(0x00000000, 0x00000000, 0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0),
+        *(0xDB629599, 0x3C439041, 0xFE5163AB, 0xDEBBC561, 0xB7246E3A, 0x424DD2E0),
+        *(0x06492EEA, 0x09D1921C, 0xFE1DEB1C, 0xB129A73E, 0xE88235F5, 0x2EBB4484),
+        *(0xE99C7026, 0xB45F7E41, 0x3991D639, 0x835339F4, 0x9C845F8B, 0xBDF9283B),
+        *(0x1FF897FF, 0xDE05980F, 0xEF2F118B, 0x5A0A6D1F, 0x6D367ECF, 0x27CB09B7),
+        *(0x4F463F66, 0x9E5FEA2D, 0x7527BAC7, 0xEBE5F17B, 0x3D0739F7, 0x8A5292EA),
+        *(0x6BFB5FB1, 0x1F8D5D08, 0x56033046, 0xFC7B6BAB, 0xF0CFBC20),
+    ],
+    np.int64,
+)
+"""The bits of 2 / pi, 32 at a time, after 64 that are 0."""
+LEAD = 64
+WORD = 0xFFFFFFFF
+TWO_52, TWO_52_BITS = 4503599627370496.0, 0x4330000000000000
+IMPLICIT_BIT, IMPLICIT_BIT_32 = 1 << 52, 1 << 23
+MANTISSA, MANTISSA_32 = IMPLICIT_BIT - 1, IMPLICIT_BIT_32 - 1
+FARTHEST_LEFT = -30  # the exponents of far arguments' last bits are larger
+
+
+@jitable
+def _near64(x):
+    return float_absolute(x) <= NEAR
+
+
+@jitable
+def _near32(x):
+    return float_absolute(x) <= NEAR_32
+
+
+@jitable
+def _near_turns64(x):
+    """The quadrant of x, and its offset there in two parts, for |x| <= NEAR."""
+    inlined()
+    shifted = x * TWO_OVER_PI + SHIFT
+    n = shifted - SHIFT
+    first = float_fma(-n, PIO2_1, x)  # exact: it is below 1, and a multiple of 2**-52
+    second = n * PIO2_2
+    second_lost = float_fma(n, PIO2_2, -second)
+    high = first - second
+    back = high - first
+    lost = (first - (high - back)) - (second + back)
+    return bits(shifted), high, float_fma(-n, PIO2_3, lost - second_lost)
+
+
+@jitable
+def _near_turns32(x):
+    """The second part of pi / 2 is so short that n times it is exact, and so is `lost`."""
+    inlined()
+    shifted = x * TWO_OVER_PI_32 + SHIFT_32
+    n = shifted - SHIFT_32
+    first = float_fma(-n, PIO2_1_32, x)
+    high = float_fma(-n, PIO2_2_32, first)
+    lost = float_fma(-n, PIO2_2_32, first - high)
+    return bits(shifted), high, float_fma(-n, PIO2_3_32, lost)
+
+
+@jitable
+def _word(k, shift, j):
+    """32 bits of 2 / pi from bit 32 * (k + j) + shift on."""
+    above, below = TWO_OVER_PI_WORDS[np.uintp(k + j)], TWO_OVER_PI_WORDS[np.uintp(k + j + 1)]
+    return (((above << 32) | below) >> (32 - shift)) & WORD
+
+
+@jitable
+def _upper(x):
+    """The upper 32 of 64 bits."""
+    return (x >> 32) & WORD
+
+
+@jitable
+def _whole(word):
+    """A word of 32 bits as a float64."""
+    return from_bits(word | TWO_52_BITS) - TWO_52
+
+
+@jitable
+def _far_turns64(x):
+    """The quadrant of x, and its offset there in two parts, for |x| > NEAR.
+
+    x is a whole number m times 2**e. m is multiplied with 192 bits of 2 / pi, from the one
+    that stands for two turns times 2**-e on, without what overflows: whole circles.
+    """
+    inlined()
+    pattern = bits(x) & 0x7FFFFFFFFFFFFFFF
+    exponent = (pattern >> 52) - 1075
+    position = LEAD - 2 + (exponent if exponent > FARTHEST_LEFT else FARTHEST_LEFT)
+    k, shift = position >> 5, position & 31
+    m = (pattern & MANTISSA) | IMPLICIT_BIT
+    low, high = m & WORD, m >> 32
+    w0, w1, w2 = _word(k, shift, 0), _word(k, shift, 1), _word(k, shift, 2)
+    w3, w4, w5 = _word(k, shift, 3), _word(k, shift, 4), _word(k, shift, 5)
+    one = w5 * low
+    two = w4 * low
+    total = (two & WORD) + w5 * high + _upper(one)
+    three = w3 * low
+    total = (three & WORD) + w4 * high + _upper(two) + _upper(total)
+    p2 = total & WORD
+    four = w2 * low
+    total = (four & WORD) + w3 * high + _upper(three) + _upper(total)
+    p3 = total & WORD
+    five = w1 * low
+    total = (five & WORD) + w2 * high + _upper(four) + _upper(total)
+    p4 = total & WORD
+    p5 = (w0 * low + w1 * high + _upper(five) + _upper(total)) & WORD
+    quadrant = (p5 + 0x20000000) >> 30
+    f3 = ((p5 << 2) | (p4 >> 30)) & WORD
+    f2 = ((p4 << 2) | (p3 >> 30)) & WORD
+    f1 = ((p3 << 2) | (p2 >> 30)) & WORD
+    negative = f3 >= 0x80000000
+    flip = WORD if negative else 0
+    a = _whole(f3 ^ flip) * 2.0**-32
+    b = _whole(f2 ^ flip) * 2.0**-64
+    c = _whole(f1 ^ flip) * 2.0**-96 + _whole(((p2 << 2) & WORD) ^ flip) * 2.0**-128
+    first = a + b
+    turn = first + c
+    rest = (b - (first - a)) + (c - (turn - first))
+    turn, rest = (-turn, -rest) if negative != (x < 0.0) else (turn, rest)
+    offset = turn * PIO2_1
+    low_offset = float_fma(turn, PIO2_1, -offset) + (turn * PIO2_2 + rest * PIO2_1)
+    return (-quadrant if x < 0.0 else quadrant), offset + (x - x), low_offset
+
+
+@jitable
+def _far_turns32(x):
+    inlined()
+    pattern = np.int64(bits(x)) & 0x7FFFFFFF
+    exponent = (pattern >> 23) - 150
+    position = LEAD - 2 + (exponent if exponent > FARTHEST_LEFT else FARTHEST_LEFT)
+    k, shift = position >> 5, position & 31
+    m = (pattern & MANTISSA_32) | IMPLICIT_BIT_32
+    one = _word(k, shift, 2) * m
+    two = _word(k, shift, 1) * m + _upper(one)
+    p1 = two & WORD
+    p2 = (_word(k, shift, 0) * m + _upper(two)) & WORD
+    quadrant = (p2 + 0x20000000) >> 30
+    f1 = ((p2 << 2) | (p1 >> 30)) & WORD
+    f0 = (p1 << 2) & WORD
+    turn = (_whole(f1) + _whole(f0) * 2.0**-32) * 2.0**-32
+    turn = turn - 1.0 if f1 >= 0x80000000 else turn
+    turn = -turn if x < ZERO32 else turn
+    offset = turn * PIO2_1
+    high = F(offset)
+    signed = -quadrant if x < ZERO32 else quadrant
+    return np.int32(signed), high + (x - x), F(offset - np.float64(high))
+
+
+@jitable
+def _turns64(x):
+    inlined()
+    quadrant, high, low = _near_turns64(x)
+    far_quadrant, far_high, far_low = _far_turns64(x)
+    near = _near64(x)
+    high, low = (high, low) if near else (far_high, far_low)
+    return (quadrant if near else far_quadrant), high, low
+
+
+@jitable
+def _turns32(x):
+    inlined()
+    quadrant, high, low = _near_turns32(x)
+    far_quadrant, far_high, far_low = _far_turns32(x)
+    near = _near32(x)
+    high, low = (high, low) if near else (far_high, far_low)
+    return (quadrant if near else far_quadrant), high, low
+
+
+# --- sin, cos, tan of a quadrant's offset -----------------------------------------------
+
+SIN = (
+    *(-0.16666666666666632, 0.008333333333322472, -0.0001984126982983567),
+    *(2.755731369718563e-06, -2.5050758428029038e-08, 1.589679043844926e-10),
+)
+COS = (
+    *(0.0416666666666666, -0.001388888888887446, 2.4801587289656836e-05),
+    *(-2.7557314395198466e-07, 2.087572830389829e-09, -1.1359875274005708e-11),
+)
+TAN = (
+    *(0.33333333333332693, 0.13333333333425318, 0.05396825392180701),
+    *(0.021869489720217565, 0.008863217663989575, 0.0035923020778675613),
+    *(0.001454681919227736, 0.0005953736780456798, 0.00022149806240610956),
+    *(0.00013828787685252254, -2.8801280765089208e-05, 9.161407472643791e-05),
+    *(-4.601485052342423e-05, 2.1130646271350084e-05),
+)
+SIN_32 = (-0.16666655242443085, 0.008332191035151482, -0.00019518569752108306)
+COS_32 = (0.04166664555668831, -0.00138873013202101, 2.4430661142105237e-05)
+TAN_32 = (
+    *(0.3333335220813751, 0.13332583010196686, 0.05406865105032921),
+    *(0.021238617599010468, 0.010945496149361134, -4.609583629644476e-05),
+    0.004441775381565094,
+)
+
+
+@jitable
+def _sin_parts64(x, y):
+    """Two parts of sin(x + y), |x| <= pi / 4: the first is x, the second much smaller."""
+    inlined()
+    z = x * x
+    r = polynomial(z, SIN)
+    return x, (x * z) * r + (y - (0.5 * z) * y)
+
+
+@jitable
+def _sin_parts32(x, y):
+    inlined()
+    z = x * x
+    r = polynomial(z, SIN_32)
+    return x, (x * z) * r + (y - (HALF32 * z) * y)
+
+
+@jitable
+def _cos_parts64(x, y):
+    """Two parts of cos(x + y): the first is 1 - x**2 / 2, rounded."""
+    inlined()
+    z = x * x
+    r = polynomial(z, COS)
+    half = 0.5 * z
+    head = 1.0 - half
+    return head, ((1.0 - head) - half) + ((z * z) * r - x * y)
+
+
+@jitable
+def _cos_parts32(x, y):
+    inlined()
+    z = x * x
+    r = polynomial(z, COS_32)
+    half = HALF32 * z
+    head = ONE32 - half
+    return head, ((ONE32 - head) - half) + ((z * z) * r - x * y)
+
+
+@jitable
+def _tan_tail64(x, y):
+    """What tan(x + y), |x| <= pi / 4, is more than x."""
+    inlined()
+    z = x * x
+    increase = (x * z) * polynomial(z, TAN)
+    tangent = x + increase
+    return increase + (y + (tangent * tangent) * y)
+
+
+@jitable
+def _tan_tail32(x, y):
+    """The derivative, of which few digits matter, is about 1 + 3/2 x**2."""
+    inlined()
+    z = x * x
+    r = polynomial(z, TAN_32)
+    cube = x * z
+    lost = float_fma(x, float_fma(x, x, -z), float_fma(x, z, -cube))
+    return float_fma(cube, r, float_fma(lost, r, float_fma(F(1.5) * z, y, y)))
+
+
+def _sin_parts(x, y) -> Any:
+    """By type, what is above."""
+
+
+def _cos_parts(x, y) -> Any:
+    """By type, what is above."""
+
+
+def _tan_tail(x, y) -> Any:
+    """By type, what is above."""
+
+
+by_type(_sin_parts, {types.float64: _sin_parts64, types.float32: _sin_parts32})
+by_type(_cos_parts, {types.float64: _cos_parts64, types.float32: _cos_parts32})
+by_type(_tan_tail, {types.float64: _tan_tail64, types.float32: _tan_tail32})
+
+
+@jitable
+def sin_or_cos(quadrant, x, y):
+    """sin of x + y, |x| <= pi / 4, moved on by quarter turns."""
+    inlined()
+    sin_head, sin_tail = _sin_parts(x, y)
+    cos_head, cos_tail = _cos_parts(x, y)
+    odd = quadrant & like(1, quadrant) != like(0, quadrant)
+    value = (cos_head if odd else sin_head) + (cos_tail if odd else sin_tail)
+    return value if quadrant & like(2, quadrant) == like(0, quadrant) else -value
+
+
+@jitable
+def _tangent(quadrant, x, y):
+    """tan of x + y, |x| <= pi / 4, or of a quarter turn more: -1 / tan."""
+    inlined()
+    tail = _tan_tail(x, y)
+    value = x + tail
+    lost = tail - (value - x)
+    inverse = like(-1, x) / value
+    missing = float_fma(inverse, value, like(1, x)) + inverse * lost
+    odd = quadrant & like(1, quadrant) != like(0, quadrant)
+    return inverse + inverse * missing if odd else value
+
+
+# --- sin, cos, tan ----------------------------------------------------------------------
+
+
+def _near_turns(x) -> Any:
+    """By type, the quadrant and offset of an x that is near."""
+
+
+def _turns(x) -> Any:
+    """By type, the quadrant and offset of any x."""
+
+
+by_type(_near_turns, {types.float64: _near_turns64, types.float32: _near_turns32})
+by_type(_turns, {types.float64: _turns64, types.float32: _turns32})
+
+
+@jitable
+def _sin_near(x):
+    inlined()
+    quadrant, high, low = _near_turns(x)
+    value = sin_or_cos(quadrant, high, low)
+    return x if x == like(0, x) else value
+
+
+@jitable
+def _sin_real(x):
+    inlined()
+    quadrant, high, low = _turns(x)
+    value = sin_or_cos(quadrant, high, low)
+    return x if x == like(0, x) else value
+
+
+@jitable
+def _cos_near(x):
+    inlined()
+    quadrant, high, low = _near_turns(x)
+    return sin_or_cos(like(quadrant + like(1, quadrant), quadrant), high, low)
+
+
+@jitable
+def _cos_real(x):
+    inlined()
+    quadrant, high, low = _turns(x)
+    return sin_or_cos(like(quadrant + like(1, quadrant), quadrant), high, low)
+
+
+@jitable
+def _tan_near(x):
+    inlined()
+    quadrant, high, low = _near_turns(x)
+    value = _tangent(quadrant, high, low)
+    return x if x == like(0, x) else value
+
+
+@jitable
+def _tan_real(x):
+    inlined()
+    quadrant, high, low = _turns(x)
+    value = _tangent(quadrant, high, low)
+    return x if x == like(0, x) else value
+
+
+def near(x):
+    """Whether `sin_near`, `cos_near` and `tan_near` serve x."""
+    return np.abs(x) <= NEAR_32
+
+
+def sin_near(x):
+    """sin of an x that is `near`, at less than half the cost."""
+    return np.sin(x)
+
+
+def cos_near(x):
+    """cos of an x that is `near`, at less than half the cost."""
+    return np.cos(x)
+
+
+def tan_near(x):
+    """tan of an x that is `near`, at less than half the cost."""
+    return np.tan(x)
+
+
+@jitable
+def _sin_complex(x):
+    return cmath.sin(x)
+
+
+@jitable
+def _cos_complex(x):
+    return cmath.cos(x)
+
+
+@jitable
+def _tan_complex(x):
+    return cmath.tan(x)
+
+
+by_type(near, {types.float64: _near64, types.float32: _near32, types.Complex: nowhere})
+by_type(sin_near, {types.Float: _sin_near, types.Complex: _sin_complex})
+by_type(cos_near, {types.Float: _cos_near, types.Complex: _cos_complex})
+by_type(tan_near, {types.Float: _tan_near, types.Complex: _tan_complex})
+
+
+def sin(x):
+    """Sine of x in radians."""
+    return np.sin(x)
+
+
+def cos(x):
+    """Cosine of x in radians."""
+    return np.cos(x)
+
+
+def tan(x):
+    """Tangent of x in radians."""
+    return np.tan(x)
+
+
+by_type(sin, {types.Float: _sin_real, types.Complex: _sin_complex})
+by_type(cos, {types.Float: _cos_real, types.Complex: _cos_complex})
+by_type(tan, {types.Float: _tan_real, types.Complex: _tan_complex})
+
+GUARDED_TURNS = {sin: (near, sin_near), cos: (near, cos_near), tan: (near, tan_near)}
+"""See `math.GUARDED`."""

@@ -1,0 +1,31 @@
+"""Matrix products, through NumPy's BLAS, or kernels of our own where these are quicker."""
+
+import numpy as np
+
+from tinygrad_cg_kernels.linear import product as kernels
+from tinygrad_cg_kernels.runtime.dtypes import computing, native, promote
+from tinygrad_cg_kernels.runtime.errstate import cast, quietly
+
+
+def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Matrix product as `np.matmul`: batches broadcast, a vector is a row or a column.
+
+    float16 is multiplied in float32. Integers wrap as NumPy's do. Floating point never warns.
+    Raises ValueError for shapes that do not fit, TypeError for dtypes that are not supported.
+    """
+    if not x.ndim or not y.ndim:
+        raise ValueError(f"matmul: shapes {x.shape} and {y.shape}: operands need a dimension")
+    dtype = promote(native("matmul", x.dtype), native("matmul", y.dtype))
+    loop = computing(dtype)
+    x, y = cast(x, loop), cast(y, loop)
+    shape = x.shape
+    if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous:
+        x = x.reshape(-1, shape[-1]) if x.size else x  # one product instead of many
+    try:
+        product = kernels.multiply(x, y) if kernels.serves(x, y) else quietly(np.matmul, x, y)
+    except ValueError:
+        shapes = f"{shape} and {y.shape}"
+        raise ValueError(f"matmul: shapes {shapes} do not fit together") from None
+    if x.ndim < len(shape):
+        product = product.reshape(*shape[:-1], y.shape[-1])
+    return cast(np.ascontiguousarray(product), dtype).reshape(np.shape(product))

@@ -1,0 +1,215 @@
+"""Pooling of images: the largest element under a window, its place, and the mean.
+
+Images are (..., height, width, channels). What lies outside an image is left out: of a mean, too.
+The inner loops run over channels, in vectors.
+"""
+
+from collections.abc import Callable
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+
+from tinygrad_cg_kernels.elementary import maximum
+from tinygrad_cg_kernels.linear.conv import Geometry, Pair
+from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime.dtypes import FLOAT64, INT64, computing, native
+from tinygrad_cg_kernels.runtime.entries import ByDtype
+from tinygrad_cg_kernels.runtime.errstate import cast
+
+
+class Window(NamedTuple):
+    """A window, and how it moves; each entry for the height, then for the width."""
+
+    size: Pair
+    strides: Pair
+    padding: tuple[Pair, Pair] = ((0, 0), (0, 0))
+
+    def output_size(self, size: Pair) -> Pair:
+        """How many windows fit; ValueError if none does, or if one would hold nothing."""
+        if min(size) < 1 or any(
+            max(pads) >= count for pads, count in zip(self.padding, self.size, strict=True)
+        ):
+            raise ValueError(
+                f"images of {tuple(size)} with padding {self.padding}: padding must be less than "
+                f"the window, {self.size}, and images not empty, else a window may hold nothing"
+            )
+        return Geometry(self.strides, self.padding).output_size(size, self.size)
+
+
+# `plan` is (images, height, width, channels, rows, columns, *window, *strides, top, left).
+
+
+@build.jitable
+def _bounds(place, stride, before, window, size):
+    """The part of a window that lies within the image, along one axis."""
+    first = place * stride - before
+    return max(first, 0), min(first + window, size)
+
+
+def _max_windows(images, out, plan):
+    build.wide_vectors()
+    count, height, width, channels, rows, columns = plan[:6]
+    tall, broad, down, across, top, left = plan[6:]
+    run = np.uintp(channels)
+    for k in range(count * rows * columns):
+        line = k // columns
+        start, stop = _bounds(line % rows, down, top, tall, height)
+        first, last = _bounds(k % columns, across, left, broad, width)
+        target, base = np.uintp(k * channels), line // rows * height
+        origin = np.uintp(((base + start) * width + first) * channels)
+        for c in range(run):
+            out[target + c] = images[origin + c]
+        for y in range(start, stop):
+            for x in range(first, last):
+                source = np.uintp(((base + y) * width + x) * channels)
+                for c in range(run):
+                    out[target + c] = maximum(out[target + c], images[source + c])
+
+
+def _place_windows(images, best, out, plan):
+    build.wide_vectors()
+    count, height, width, channels, rows, columns = plan[:6]
+    tall, broad, down, across, top, left = plan[6:]
+    run = np.uintp(channels)
+    for k in range(count * rows * columns):
+        line = k // columns
+        start, stop = _bounds(line % rows, down, top, tall, height)
+        first, last = _bounds(k % columns, across, left, broad, width)
+        target, base = np.uintp(k * channels), line // rows * height
+        origin = np.uintp(((base + start) * width + first) * channels)
+        for c in range(run):
+            best[c] = images[origin + c]
+            out[target + c] = start * width + first
+        for y in range(start, stop):
+            for x in range(first, last):
+                source = np.uintp(((base + y) * width + x) * channels)
+                place = y * width + x
+                for c in range(run):
+                    value, known = images[source + c], best[c]
+                    better = (value > known) | ((value != value) & (known == known))
+                    best[c] = value if better else known
+                    out[target + c] = place if better else out[target + c]
+
+
+def _sum_windows(images, out, plan):
+    build.wide_vectors()
+    count, height, width, channels, rows, columns = plan[:6]
+    tall, broad, down, across, top, left = plan[6:]
+    run = np.uintp(channels)
+    for k in range(count * rows * columns):
+        line = k // columns
+        start, stop = _bounds(line % rows, down, top, tall, height)
+        first, last = _bounds(k % columns, across, left, broad, width)
+        target, base = np.uintp(k * channels), line // rows * height
+        for y in range(start, stop):
+            for x in range(first, last):
+                source = np.uintp(((base + y) * width + x) * channels)
+                for c in range(run):
+                    out[target + c] += images[source + c]
+        number = build.like((stop - start) * (last - first), out[target])
+        for c in range(run):
+            out[target + c] /= number
+
+
+def _spread_windows(upstream, out, plan):
+    build.wide_vectors()
+    count, height, width, channels, rows, columns = plan[:6]
+    tall, broad, down, across, top, left = plan[6:]
+    run = np.uintp(channels)
+    for k in range(count * rows * columns):
+        line = k // columns
+        start, stop = _bounds(line % rows, down, top, tall, height)
+        first, last = _bounds(k % columns, across, left, broad, width)
+        source, base = np.uintp(k * channels), line // rows * height
+        number = build.like((stop - start) * (last - first), upstream[source])
+        for y in range(start, stop):
+            for x in range(first, last):
+                target = np.uintp(((base + y) * width + x) * channels)
+                for c in range(run):
+                    out[target + c] += upstream[source + c] / number
+
+
+_PLAN = types.UniTuple(types.intp, 12)
+
+
+def _arrays(*dtypes: np.dtype | None) -> Callable[[np.dtype], tuple]:
+    """The types of vectors of these dtypes, None for the kernel's own, and of a plan."""
+    return lambda own: (*(build.array_type(dtype or own, 1) for dtype in dtypes), _PLAN)
+
+
+_max = ByDtype(_max_windows, "max_windows", _arrays(None, None))
+_place = ByDtype(_place_windows, "place_windows", _arrays(None, None, INT64))
+_sum = ByDtype(_sum_windows, "sum_windows", _arrays(None, None))
+_spread = ByDtype(_spread_windows, "spread_windows", _arrays(None, None))
+
+
+def _plan(shape: tuple[int, ...], out: Pair, window: Window) -> tuple[int, ...]:
+    (top, _), (left, _) = window.padding
+    return (prod(shape[:-3]), *shape[-3:], *out, *window.size, *window.strides, top, left)
+
+
+def _flat(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    return np.ascontiguousarray(cast(array, dtype)).reshape(-1)
+
+
+def _ordered(name: str, images: np.ndarray) -> np.dtype:
+    dtype = native(name, images.dtype)
+    if dtype.kind == "c":
+        raise TypeError(f"{name}: complex numbers have no order: use abs, real or imag first")
+    return dtype
+
+
+def max_pool(images: np.ndarray, window: Window) -> np.ndarray:
+    """The largest element under each window, channel by channel; NaN if there is one."""
+    dtype = _ordered("max_pool", images)
+    out = window.output_size((images.shape[-3], images.shape[-2]))
+    result = np.empty((*images.shape[:-3], *out, images.shape[-1]), computing(dtype))
+    if result.size:
+        flat = _flat(images, result.dtype)
+        _max(result.dtype, flat, result.reshape(-1), _plan(images.shape, out, window))
+    return cast(result, dtype)
+
+
+def max_pool_places(images: np.ndarray, window: Window) -> np.ndarray:
+    """Where `max_pool` finds its elements: row * width + column, int64; the first of equals."""
+    dtype = computing(_ordered("max_pool_places", images))
+    out = window.output_size((images.shape[-3], images.shape[-2]))
+    result = np.empty((*images.shape[:-3], *out, images.shape[-1]), INT64)
+    if result.size:
+        best = np.empty(images.shape[-1], dtype)
+        plan = _plan(images.shape, out, window)
+        _place(dtype, _flat(images, dtype), best, result.reshape(-1), plan)
+    return result
+
+
+def mean_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype itself; float64 for integers and bool."""
+    dtype = native("mean_pool", dtype)
+    return FLOAT64 if dtype.kind in "biu" else dtype
+
+
+def mean_pool(images: np.ndarray, window: Window) -> np.ndarray:
+    """The mean of what lies under each window, channel by channel; see `mean_dtype`."""
+    dtype = mean_dtype(images.dtype)
+    out = window.output_size((images.shape[-3], images.shape[-2]))
+    result = np.zeros((*images.shape[:-3], *out, images.shape[-1]), computing(dtype))
+    if result.size:
+        flat = _flat(images, result.dtype)
+        _sum(result.dtype, flat, result.reshape(-1), _plan(images.shape, out, window))
+    return cast(result, dtype)
+
+
+def mean_pool_adjoint(upstream: np.ndarray, window: Window, size: Pair) -> np.ndarray:
+    """The transpose of `mean_pool` on images of `size`."""
+    dtype = mean_dtype(upstream.dtype)
+    shape = *upstream.shape[:-3], *size, upstream.shape[-1]
+    result = np.zeros(shape, computing(dtype))
+    out = window.output_size(size)
+    if out != (upstream.shape[-3], upstream.shape[-2]):
+        raise ValueError(f"mean_pool_adjoint: {window} on {size} gives {out}, not {upstream.shape}")
+    if upstream.size:
+        flat = _flat(upstream, result.dtype)
+        _spread(result.dtype, flat, result.reshape(-1), _plan(shape, out, window))
+    return cast(result, dtype)

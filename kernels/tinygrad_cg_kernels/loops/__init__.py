@@ -1,0 +1,1 @@
+"""Elementwise loops: one engine for contiguous, scalar, strided and in-place operands."""

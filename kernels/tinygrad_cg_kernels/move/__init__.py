@@ -1,0 +1,1 @@
+"""Copies by index: gather, scatter, sort."""

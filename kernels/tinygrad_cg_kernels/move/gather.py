@@ -1,0 +1,180 @@
+"""Gather, and its transposes: scatter-add along an axis and at an index."""
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime.dtypes import INT64, computing, native
+from tinygrad_cg_kernels.runtime.memory import empty
+
+
+def checked_positions(name: str, indices: np.ndarray, size: int) -> np.ndarray:
+    """Indices as int64 from 0 to size - 1; IndexError for any outside -size .. size - 1."""
+    if indices.dtype.kind not in "iu":
+        raise IndexError(f"{name}: indices must be integers, got {indices.dtype}")
+    if indices.size:
+        low, high = int(indices.min()), int(indices.max())
+        if low < -size or high >= size:
+            worst = high if high >= size else low
+            raise IndexError(f"{name}: index {worst} is out of bounds for size {size}")
+        indices = indices.astype(INT64, copy=False)
+        if low < 0:
+            indices = np.where(indices < 0, indices + size, indices)
+    return np.ascontiguousarray(indices, dtype=INT64).reshape(indices.shape)
+
+
+def checked_axis(name: str, axis: int, rank: int) -> int:
+    if not -rank <= axis < rank:
+        raise ValueError(f"{name}: axis {axis} is out of range for rank {rank}")
+    return axis % rank
+
+
+def _batch(name: str, shape: tuple[int, ...], indices: np.ndarray, axis: int, count: int) -> None:
+    """Refuse `count` shared axes that are not there, or not before the axis to look up in."""
+    if not 0 <= count <= min(axis, indices.ndim) or shape[:count] != indices.shape[:count]:
+        raise ValueError(
+            f"{name}: shapes {shape} and {indices.shape} do not share {count} axes before {axis}"
+        )
+
+
+def gather(x: np.ndarray, indices: np.ndarray, axis: int = 0, batch_dims: int = 0) -> np.ndarray:
+    """The slices of `x` at `indices` along `axis`, in whose place come the indices' axes.
+
+    The first `batch_dims` axes of `x` and `indices` are gone through together. Negative indices
+    count from the end; one out of bounds is an IndexError.
+    """
+    axis = checked_axis("gather", axis, x.ndim)
+    native("gather", x.dtype)
+    _batch("gather", x.shape, indices, axis, batch_dims)
+    positions = checked_positions("gather", indices, x.shape[axis])
+    shape = x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis + 1 :]
+    if batch_dims:
+        batch = prod(x.shape[:batch_dims])
+        before, after = prod(x.shape[batch_dims:axis]), prod(x.shape[axis + 1 :])
+        blocks = x.reshape(batch, before, x.shape[axis], after)
+        places = positions.reshape(batch, 1, prod(indices.shape[batch_dims:]), 1)
+        return (
+            np.take_along_axis(blocks, places, 2)
+            .reshape(shape)
+            .astype(x.dtype.newbyteorder("="), copy=False)
+        )
+    out = empty(shape, x.dtype.newbyteorder("="))
+    if out.size:
+        np.take(x, positions, axis=axis, out=out, mode="clip")
+    return out
+
+
+def _scatter(indices, values, out):
+    # Serial and in order, so that repeated indices always add up to the same bits.
+    for a in range(np.uintp(values.shape[0])):
+        for k in range(np.uintp(indices.size)):
+            target = np.uintp(indices[k])
+            for b in range(np.uintp(values.shape[2])):
+                out[a, target, b] += values[a, k, b]
+
+
+class _Scatter:
+    """The compiled scatter kernel, one entry for each dtype."""
+
+    def __init__(self) -> None:
+        self.name = "scatter_add"
+        self.dispatcher = build.kernel(_scatter, self.name, nogil=True)
+        self._entries: dict[np.dtype, Callable] = {}
+
+    def __call__(self, indices: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
+        enter = self._entries.get(out.dtype)
+        if enter is None:
+            array = build.array_type(out.dtype, 3)
+            enter = build.entry(self.dispatcher, build.array_type(INT64, 1), array, array)
+            self._entries[out.dtype] = enter
+        enter(indices, values, out)
+
+
+_run = _Scatter()
+
+
+def _added(shape, dtype, middle, positions, values) -> np.ndarray:
+    """zeros(shape), seen as (before, middle, after), with values added at flat positions."""
+    before, size, after = middle
+    loop = computing(native("scatter_add", dtype))
+    out = np.zeros(shape, loop)
+    if values.size:
+        values = np.ascontiguousarray(values, dtype=loop).reshape(before, positions.size, after)
+        _run(positions.reshape(-1), values, out.reshape(before, size, after))
+    return out.astype(dtype, copy=False)
+
+
+def scatter_add(
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    indices: np.ndarray,
+    values: np.ndarray,
+    axis: int = 0,
+    batch_dims: int = 0,
+) -> np.ndarray:
+    """zeros(shape) with `values` added at `indices` along `axis`: the transpose of `gather`.
+
+    Repeated indices add up, in order.
+    """
+    axis = checked_axis("scatter_add", axis, len(shape))
+    _batch("scatter_add", shape, indices, axis, batch_dims)
+    expected = shape[:axis] + indices.shape[batch_dims:] + shape[axis + 1 :]
+    if values.shape != expected:
+        raise ValueError(f"scatter_add: values have shape {values.shape}, not {expected}")
+    size = shape[axis]
+    positions = checked_positions("scatter_add", indices, size)
+    middle = (prod(shape[:axis]), size, prod(shape[axis + 1 :]))
+    if batch_dims:
+        batch, before = prod(shape[:batch_dims]), prod(shape[batch_dims:axis])
+        starts = np.arange(batch * before).reshape(batch, before, 1) * size
+        positions = starts + positions.reshape(batch, 1, prod(indices.shape[batch_dims:]))
+        middle = (1, middle[0] * size, middle[2])
+    return _added(shape, dtype, middle, positions, values)
+
+
+def index_add(
+    shape: tuple[int, ...], dtype: np.dtype, key: tuple[Any, ...], values: np.ndarray
+) -> np.ndarray:
+    """zeros(shape) with `values` added at `key`: the transpose of ``x[key]``.
+
+    `key` is what NumPy takes; a position that it names several times adds up, in order.
+    """
+    rank = _looked_up(key, len(shape))
+    if rank > len(shape):
+        raise IndexError(f"index_add: {rank} indices for shape {shape}")
+    if not any(isinstance(part, np.ndarray) for part in key):
+        out = np.zeros(shape, dtype)
+        out[key] = values
+        return out
+    positions = _flat_positions(shape[:rank], key)
+    expected = positions.shape + shape[rank:]
+    if values.shape != expected:
+        raise ValueError(f"index_add: values have shape {values.shape}, not {expected}")
+    middle = (1, prod(shape[:rank]), prod(shape[rank:]))
+    return _added(shape, dtype, middle, positions, values)
+
+
+def _looked_up(key: tuple[Any, ...], ndim: int) -> int:
+    """How many of the first axes a key says something about; the others stay whole, and last."""
+    if any(part is Ellipsis for part in key):
+        return ndim
+    rank = 0
+    for part in key:
+        if isinstance(part, np.ndarray) and part.dtype.kind == "b":
+            rank += part.ndim
+        elif part is not None:
+            rank += 1
+    return rank
+
+
+def _flat_positions(shape: tuple[int, ...], key: tuple[Any, ...]) -> np.ndarray:
+    """Where in an array of `shape` the elements at `key` stand, counted in row-major order."""
+    total = np.broadcast_to(np.zeros((), INT64), shape)[key]
+    for axis, size in enumerate(shape):
+        after = shape[axis + 1 :]
+        along = np.arange(size).reshape(size, *(1,) * len(after))
+        total = total + np.broadcast_to(along, shape)[key] * prod(after)
+    return total

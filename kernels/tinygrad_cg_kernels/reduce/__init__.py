@@ -1,0 +1,1 @@
+"""Reductions and what rests on them: sums, moments, softmax, scans, searches."""

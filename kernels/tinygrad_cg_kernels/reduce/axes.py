@@ -1,0 +1,137 @@
+"""Axes brought into an order in which an array can be folded without copying it.
+
+The axes of an array are seen in the order of their steps in memory, whatever their order in
+its shape, and merged where they follow one another; then the innermost run of reduced axes
+is folded, as rows (if nothing is inside it) or as columns, and so on until none is left. Only
+an array whose innermost axis has gaps, or of more runs than a core can step through, is
+copied.
+"""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
+
+from tinygrad_cg_kernels.reduce.combine import column_sizes
+from tinygrad_cg_kernels.runtime.threads import BLOCK, THRESHOLD
+
+
+class Run(NamedTuple):
+    """Neighbouring axes that are stepped through as one; the step is in bytes."""
+
+    size: int
+    step: int
+    reduced: bool
+
+
+class Plan(NamedTuple):
+    """How an array of some shape and steps is reduced over some axes."""
+
+    form: str
+    """"rows", "columns"; "none" if no axis has more than one element; "empty"."""
+    shape: tuple[int, ...]
+    """The result's shape."""
+    sizes: tuple[int, ...] = ()
+    """What the core is told (see `folds`), and how many units it is to do."""
+    units: int = 0
+    view: tuple[tuple[int, ...], tuple[slice, ...]] | None = None
+    """The order of axes, and then the index, that bring the array into the order of memory."""
+    copied: bool = False
+    """Whether that view has to be copied."""
+    partial: tuple[int, ...] | None = None
+    """The shape of the core's result, if that is not yet the whole, and what to reduce there."""
+    rest: tuple[int, ...] = ()
+    back: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    """The result's sizes in the order of memory, and the order of axes that is asked for."""
+
+
+@lru_cache(maxsize=4096)
+def plan(
+    shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool, itemsize: int, *strides: int
+) -> Plan:
+    """The plan for an array of these strides; without any, for a contiguous one."""
+    result = tuple(
+        1 if axis in axes else size
+        for axis, size in enumerate(shape)
+        if keepdims or axis not in axes
+    )
+    if not prod(shape):
+        return Plan("empty", result)
+    strides = strides or _contiguous(shape, itemsize)
+    order = sorted(range(len(shape)), key=lambda axis: (-abs(strides[axis]), axis))
+    steps = [abs(step) if i in axes else step for i, step in enumerate(strides)]
+    runs = [Run(shape[i], steps[i], i in axes) for i in order]
+    if all(run.size == 1 or not run.reduced for run in runs):
+        return Plan("none", result)
+    found, copied = _first_stage(runs, itemsize), False
+    if found is None:
+        close = _contiguous(tuple(run.size for run in runs), itemsize)
+        runs = [run._replace(step=step) for run, step in zip(runs, close, strict=True)]
+        found, copied = _first_stage(runs, itemsize), True
+        assert found is not None
+    view, back = None, None
+    if order != sorted(order) or steps != list(strides):
+        flips = tuple(slice(None, None, 1 if steps[i] == strides[i] else -1) for i in order)
+        view = (tuple(order), flips)
+    kept = [i for i in order if i not in axes]
+    if kept != sorted(kept):
+        back = (tuple(shape[i] for i in kept), tuple(kept.index(i) for i in sorted(kept)))
+    return found._replace(shape=result, view=view, copied=copied, back=back)
+
+
+def _contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    return tuple(itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def _merged(runs: Iterable[Run], alike: bool) -> list[Run]:
+    """Runs that follow one another as one; with `alike` only both kept or both reduced."""
+    merged: list[Run] = []
+    for run in runs:
+        if run.size == 1:
+            continue
+        last = merged[-1] if merged else None
+        if last and last.step == run.size * run.step and (last.reduced == run.reduced or not alike):
+            run = Run(last.size * run.size, run.step, run.reduced)
+            merged.pop()
+        merged.append(run)
+    return merged
+
+
+def _first_stage(runs: list[Run], itemsize: int) -> Plan | None:
+    """How the innermost run of reduced axes is folded; None if no core steps through that."""
+    *outer, inner = _merged(runs, alike=True)
+    folded = inner
+    if not inner.reduced:  # the order of runs is free, if only kept ones stay in theirs
+        folded = outer.pop(max(k for k, run in enumerate(outer) if run.reduced))
+    lead = _merged(outer, alike=False)
+    if len(lead) > 1 or (inner.step != itemsize and (not inner.reduced or inner.step <= 0)):
+        return None
+    count, step = (lead[0].size, lead[0].step) if lead else (1, 0)
+    parts = [(run.size, run.reduced) for run in outer]
+    if folded is inner:
+        return _rows(inner, count, step, parts)
+    return _columns(folded, inner, count, step, parts)
+
+
+Parts = list[tuple[int, bool]]
+
+
+def _rows(inner: Run, count: int, step: int, parts: Parts) -> Plan:
+    length = inner.size
+    block = length if length < THRESHOLD else BLOCK
+    blocks = -(-length // block)
+    parts = parts + ([(blocks, True)] if blocks > 1 else [])
+    return _stage("rows", parts, (length, step, blocks, block, inner.step), count * blocks)
+
+
+def _columns(folded: Run, inner: Run, count: int, step: int, parts: Parts) -> Plan:
+    sizes = column_sizes(folded.size, inner.size, step, folded.step)
+    bands, strips = sizes[5], sizes[7]
+    parts = parts + ([(bands, True)] if bands > 1 else [])
+    return _stage("columns", [*parts, (inner.size, False)], sizes, count * bands * strips)
+
+
+def _stage(form: str, parts: Parts, sizes: tuple[int, ...], units: int) -> Plan:
+    rest = tuple(axis for axis, (_, reduced) in enumerate(parts) if reduced)
+    partial = tuple(size for size, _ in parts) if rest else None
+    return Plan(form, (), sizes, units, partial=partial, rest=rest)

@@ -1,0 +1,107 @@
+"""Variance and Euclidean norm over any axes: sums of squares about a centre.
+
+A row is read once: its mean and then its squares, while it is in the cache. Columns, and rows so
+long that threads share one, take two passes.
+"""
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+
+from tinygrad_cg_kernels.loops.ranges import SPLIT, Compound, Ranged
+from tinygrad_cg_kernels.reduce import reduction as reductions
+from tinygrad_cg_kernels.reduce.combine import SPAN, rows_core, sum_row
+from tinygrad_cg_kernels.reduce.sums import Sums, about
+from tinygrad_cg_kernels.runtime.compile import jitable, like, span
+from tinygrad_cg_kernels.runtime.dtypes import computing, real_float
+from tinygrad_cg_kernels.runtime.errstate import cast, quietly
+
+
+@jitable
+def _squared_distance(x, centre):
+    return (x - centre) * (x - centre)
+
+
+_squares = Sums("squares", _squared_distance)
+
+
+@jitable
+def _squares_of_row(row, centre):
+    total = like(0, centre)
+    for first in range(0, row.size, SPAN):
+        part = span(row, first * row.itemsize, min(SPAN, row.size - first))
+        total += about(_squared_distance, part, centre, like(0, centre))
+    return total
+
+
+@jitable
+def _variance_of_row(row):
+    count = like(row.size, row[0])
+    return _squares_of_row(row, sum_row(row) / count) / count
+
+
+@jitable
+def _norm_of_row(row):
+    return np.sqrt(_squares_of_row(row, like(0, row[0])))
+
+
+def _variance(x: np.ndarray) -> np.ndarray:
+    count = np.array(x.shape[1], x.dtype)
+    mean = quietly(np.divide, reductions.sum(x, (1,), True), count)
+    return quietly(np.divide, _squares(x, mean, 1, x.dtype), count)
+
+
+def _norm(x: np.ndarray) -> np.ndarray:
+    centre = np.zeros((x.shape[0], 1, x.shape[2]), x.dtype)
+    return quietly(np.sqrt, _squares(x, centre, 1, x.dtype))
+
+
+class Moment(Compound):
+    """A function of the sum of squares about a centre.
+
+    Called with an array, the axes (distinct, not negative) and `keepdims`. Integers and bool
+    become float64; float16 is computed in float32. `empty` is the value over an empty axis.
+    """
+
+    def __init__(self, name: str, row: Callable, function: Callable, empty: float) -> None:
+        rows = Ranged(f"{name}_rows", rows_core, 2, 5, (row,), reductions.BLOCK)
+        self.name, self.kernels = name, {"row": rows, **_squares.kernels}
+        self._function, self._empty = function, empty
+
+    def result_dtype(self, dtype: np.dtype) -> np.dtype:
+        """The dtype itself; float64 for integers and bool."""
+        return real_float(self.name, dtype)
+
+    def __call__(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool = False) -> np.ndarray:
+        """Reduce `x` over `axes`."""
+        result = self.result_dtype(x.dtype)
+        kept = [axis for axis in range(x.ndim) if axis not in axes]
+        sizes = [x.shape[axis] for axis in kept]
+        shape = tuple(
+            [1 if axis in axes else size for axis, size in enumerate(x.shape)]
+            if keepdims
+            else sizes
+        )
+        if not x.size:
+            return np.full(shape, self._empty, result)
+        first = min(axes, default=0)
+        if sorted(axes) != list(range(first, first + len(axes))):
+            x, first = x.transpose(*kept, *axes), len(kept)
+            axes = tuple(range(first, x.ndim))
+        before, after = prod(x.shape[:first]), prod(x.shape[first + len(axes) :])
+        x = np.require(x, computing(result), ("C", "A")).reshape(before, -1, after)
+        if after == 1 and x.shape[1] < SPLIT:
+            return cast(self._of_rows(x).reshape(shape), result)
+        return cast(self._function(x).reshape(shape), result)
+
+    def _of_rows(self, x: np.ndarray) -> np.ndarray:
+        count, length, _ = x.shape
+        out = np.empty(count, x.dtype)
+        sizes = (length, length * x.itemsize, 1, length, x.itemsize)
+        self.kernels["row"]((x, out), sizes, count, x.size)
+        return out
+
+
+variance = Moment("variance", _variance_of_row, _variance, np.nan)
+norm = Moment("norm", _norm_of_row, _norm, 0.0)

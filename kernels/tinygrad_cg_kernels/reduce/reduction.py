@@ -1,0 +1,163 @@
+"""Reductions over any axes: sum, prod, max, min, any, all.
+
+How an array is folded, and in which order, is planned in `axes`; the loops are in `folds`.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numba.core.errors import NumbaError
+from numpy import empty
+
+from tinygrad_cg_kernels.loops import direct
+from tinygrad_cg_kernels.loops.ranges import Compound, Ranged
+from tinygrad_cg_kernels.reduce import combine
+from tinygrad_cg_kernels.reduce.axes import Plan, plan
+from tinygrad_cg_kernels.runtime import threads
+from tinygrad_cg_kernels.runtime.dtypes import BOOL, INT64, computing, native, no_kernel, real_float
+from tinygrad_cg_kernels.runtime.errstate import cast
+from tinygrad_cg_kernels.runtime.objects import PLAIN
+
+BLOCK = 4 * threads.BLOCK  # elements: a sum takes only a microsecond for `threads.BLOCK`
+READY = 4096  # shapes whose plans are kept ready
+
+
+class Reduction(Compound):
+    """A reduction made into array kernels.
+
+    They are made of the total of a row, that of four rows at once (or None), and the totals of the
+    columns of some rows (see `folds`).
+
+    Called with an array, the axes (distinct, not negative) and `keepdims`; the result is a
+    fresh C-contiguous array. Integers keep their dtype; bool sums to int64; float16 is
+    accumulated in float32. The one element of `direct` is the direct kernel for all axes that
+    served last (see `direct`): who calls it must be ready for None.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        row: Callable,
+        four: Callable | None,
+        rows: Callable,
+        identity: float | None,
+        kind: str = "number",
+    ) -> None:
+        self.name, self.identity, self.kind = name, identity, kind
+        self.kernels = {
+            "rows": Ranged(f"{name}_rows", combine.rows_core, 2, 5, (row, four), BLOCK),
+            "columns": Ranged(f"{name}_columns", combine.columns_core, 2, 8, (rows,)),
+        }
+        self._ready: dict[tuple, Callable[[np.ndarray], np.ndarray]] = {}
+        self._copied: set[np.dtype] = set()  # dtypes without a kernel, whose scalars are results
+        self._direct = direct.Directs(name, partial(direct.total, row), 1)
+        self.direct = self._direct.latest
+
+    @property
+    def dispatchers(self) -> dict[str, Any]:
+        """The Numba dispatchers in use so far."""
+        return super().dispatchers | self._direct.dispatchers
+
+    def result_dtype(self, dtype: np.dtype) -> np.dtype:
+        """The dtype of the result."""
+        dtype = native(self.name, dtype)
+        if self.kind == "logical":
+            return BOOL
+        if self.kind == "float":
+            return real_float(self.name, dtype)
+        return INT64 if self.kind == "number" and dtype == BOOL else dtype
+
+    def __call__(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool = False) -> np.ndarray:
+        """Reduce `x` over `axes`."""
+        if len(axes) == x.ndim and not keepdims:
+            got = self.direct[0](x)
+            if got is None and x.size <= direct.MOST and self.result_dtype(x.dtype) is x.dtype:
+                got = self._whole(x)
+            if got is not None:
+                return got
+        ready = self._ready.get((x.shape, axes, keepdims, x.dtype))
+        if ready is not None and x.flags.num & PLAIN == PLAIN:
+            return ready(x)
+        return self._slow(x, axes, keepdims)
+
+    def _whole(self, x: np.ndarray) -> np.ndarray | None:
+        """All elements by a direct kernel, if `x` is for one."""
+        if computing(x.dtype) is not x.dtype or x.dtype in self._copied:
+            return None
+        try:
+            return self._direct((x,), (x.dtype,))
+        except NumbaError as error:
+            if not x.ndim:  # there is nothing to fold: any dtype will do
+                self._copied.add(x.dtype)
+                return None
+            raise TypeError(no_kernel(self.name, x.dtype)) from error
+
+    def _slow(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool) -> np.ndarray:
+        result = self.result_dtype(x.dtype)
+        truths = self.kind == "logical" and x.dtype.kind != "c"  # which numbers have as they are
+        loop = computing(native(self.name, x.dtype) if truths else result)
+        if x.dtype != loop or not x.flags.aligned:
+            x = np.array(x, loop)
+        elif result is loop and x.flags.c_contiguous and x.size:
+            found = plan(x.shape, axes, keepdims, x.itemsize)
+            if len(self._ready) >= READY:
+                self._ready.clear()
+            ready = self._made_ready(found, x.size, result)
+            self._ready[x.shape, axes, keepdims, x.dtype] = ready
+            return ready(x)
+        found = plan(x.shape, axes, keepdims, x.itemsize, *x.strides)
+        if found.form == "empty":
+            return self._empty(found.shape, result)
+        if found.form == "none":
+            return np.array(x, result, order="C").reshape(found.shape)
+        return cast(self._reduce(x, found, computing(result)), result)
+
+    def _made_ready(self, found: Plan, size: int, dtype: np.dtype) -> Callable:
+        """What reduces contiguous arrays of one shape and dtype, which is the result's too."""
+        shape = found.shape
+        if found.form == "none":
+            return lambda x: x.reshape(shape).copy()
+        if found.partial is not None:
+            return lambda x: self._reduce(x, found, dtype)
+        run = self.kernels[found.form].bound((dtype, dtype), found.sizes, found.units, size)
+
+        def reduce(x: np.ndarray) -> np.ndarray:
+            out = empty(shape, dtype)
+            run(x, out)
+            return out
+
+        return reduce
+
+    def _reduce(self, x: np.ndarray, found: Plan, dtype: np.dtype) -> np.ndarray:
+        """Carry out a plan, and what remains after its first stage."""
+        if found.view is not None:
+            order, flips = found.view
+            x = x.transpose(order)[flips]
+        if found.copied:
+            x = np.ascontiguousarray(x)
+        out = empty(found.partial or found.shape, dtype)
+        self.kernels[found.form]((x, out), found.sizes, found.units, x.size)
+        if found.partial is not None:
+            out = self._reduce(out, plan(out.shape, found.rest, False, out.itemsize), dtype)
+        if found.back is not None:
+            sizes, order = found.back
+            out = np.ascontiguousarray(out.reshape(sizes).transpose(order))
+        return out.reshape(found.shape)
+
+    def _empty(self, shape: tuple[int, ...], result: np.dtype) -> np.ndarray:
+        out = np.empty(shape, result)
+        if out.size:
+            if self.identity is None:
+                raise ValueError(f"{self.name} of an empty axis has no identity")
+            out[...] = self.identity
+        return out
+
+
+sum = Reduction("sum", combine.sum_row, combine.sum_four, combine.sum_rows, 0)
+prod = Reduction("prod", combine.prod_row, combine.prod_four, combine.prod_rows, 1)
+max = Reduction("max", combine.max_row, None, combine.max_rows, None, "order")
+min = Reduction("min", combine.min_row, None, combine.min_rows, None, "order")
+any = Reduction("any", combine.any_row, None, combine.any_rows, 0, "logical")
+all = Reduction("all", combine.all_row, None, combine.all_rows, 1, "logical")

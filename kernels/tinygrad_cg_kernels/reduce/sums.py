@@ -1,0 +1,138 @@
+"""Sums of a function of two values over one axis: dot products of rows, squares about a mean."""
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+from numpy import empty
+
+from tinygrad_cg_kernels.loops.ranges import SPLIT, Compound, Ranged
+from tinygrad_cg_kernels.reduce import reduction as reductions
+from tinygrad_cg_kernels.reduce.combine import SPAN, add, column_sizes
+from tinygrad_cg_kernels.runtime import threads
+from tinygrad_cg_kernels.runtime.compile import jitable, like, span, vectorised
+
+
+@jitable
+def _paired(term, x, y, zero):
+    vectorised()
+    total = zero
+    for i in range(np.uintp(x.size)):
+        total = add(total, term(x[i], y[i]))
+    return total
+
+
+@jitable
+def about(term, x, value, zero):
+    """The sum of a function of each element of a row and of a value."""
+    vectorised()
+    total = zero
+    for i in range(np.uintp(x.size)):
+        total = add(total, term(x[i], value))
+    return total
+
+
+@jitable
+def rows_core(term, unused, first, count, sizes, x, y, out):
+    """Units are rows, or blocks of long rows.
+
+    Sizes: length of a row, blocks in a row, length of a block, whether the second operand has
+    as many elements as the first (or one for each row).
+    """
+    length, blocks, block, alike = sizes[0], sizes[1], sizes[2], sizes[3] != 0
+    zero = like(0, term(x[0], y[0]))
+    for unit in range(first, first + count):
+        row, start = unit // blocks, unit % blocks * block
+        begin, end = row * length + start, row * length + min(start + block, length)
+        value = span(y, row * y.itemsize, 1)[0] if not alike else y[0]
+        total = zero
+        for at in range(begin, end, SPAN):
+            part = span(x, at * x.itemsize, min(SPAN, end - at))
+            if alike:
+                total += _paired(term, part, span(y, at * y.itemsize, part.size), zero)
+            else:
+                total += about(term, part, value, zero)
+        out[np.uintp(unit)] = total
+
+
+@jitable
+def _add_one(term, total, x, y):
+    vectorised()
+    for k in range(np.uintp(total.size)):
+        total[k] += term(x[k], y[k])
+
+
+@jitable
+def _add_four(term, total, x, offset, step, y, offset_y, step_y):
+    vectorised()
+    n = total.size
+    a, p = span(x, offset, n), span(y, offset_y, n)
+    b, q = span(x, offset + step, n), span(y, offset_y + step_y, n)
+    c, r = span(x, offset + 2 * step, n), span(y, offset_y + 2 * step_y, n)
+    d, s = span(x, offset + 3 * step, n), span(y, offset_y + 3 * step_y, n)
+    for k in range(np.uintp(n)):
+        left = term(a[k], p[k]) + term(b[k], q[k])
+        total[k] += left + (term(c[k], r[k]) + term(d[k], s[k]))
+
+
+@jitable
+def columns_core(term, unused, first, count, sizes, x, y, out):
+    """Units are strips of bands of rows: see `column_sizes`.
+
+    Further sizes: the steps of the second operand, from one matrix and one row to the next.
+    """
+    length, after, outer_step, step = sizes[0], sizes[1], sizes[2], sizes[3]
+    band, bands, strip, strips = sizes[4], sizes[5], sizes[6], sizes[7]
+    outer_step_y, step_y = sizes[8], sizes[9]
+    for unit in range(first, first + count):
+        left = unit % strips * strip
+        line = unit // strips
+        outer, top = line // bands, line % bands * band
+        at = outer * outer_step + top * step + left * x.itemsize
+        at_y = outer * outer_step_y + top * step_y + left * y.itemsize
+        width, height = min(strip, after - left), min(band, length - top)
+        total = span(out, (line * after + left) * out.itemsize, width)
+        total[:] = 0
+        done = 0
+        while done + 4 <= height:
+            _add_four(term, total, x, at + done * step, step, y, at_y + done * step_y, step_y)
+            done += 4
+        while done < height:
+            a, b = span(x, at + done * step, width), span(y, at_y + done * step_y, width)
+            _add_one(term, total, a, b)
+            done += 1
+
+
+class Sums(Compound):
+    """The sum over one axis of a function of two values."""
+
+    def __init__(self, name: str, term: Callable) -> None:
+        self.name = name
+        self.kernels = {
+            "rows": Ranged(f"{name}_rows", rows_core, 3, 4, (term,)),
+            "columns": Ranged(f"{name}_columns", columns_core, 3, 10, (term,)),
+        }
+
+    def __call__(self, x: np.ndarray, y: np.ndarray, axis: int, result: np.dtype) -> np.ndarray:
+        """Sums of dtype `result`, with `axis` kept as 1.
+
+        Operands are contiguous and not empty; `y` is of the shape of `x`, or 1 along `axis`.
+        """
+        length, before = x.shape[axis], prod(x.shape[:axis])
+        after = prod(x.shape[axis + 1 :])
+        shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+        alike = y.shape == x.shape
+        if after == 1:
+            block = length if length < SPLIT else threads.BLOCK
+            blocks = -(-length // block)
+            out = empty((before, blocks, 1), result)
+            sizes = (length, blocks, block, int(alike))
+            self.kernels["rows"]((x, y, out), sizes, before * blocks, x.size)
+        else:
+            row, row_y = after * x.itemsize, after * y.itemsize
+            sizes = column_sizes(length, after, length * row, row)
+            blocks, strips = sizes[5], sizes[7]
+            sizes += (length * row_y, row_y) if alike else (row_y, 0)
+            out = empty((before, blocks, after), result)
+            self.kernels["columns"]((x, y, out), sizes, before * blocks * strips, x.size)
+        return (out if blocks == 1 else reductions.sum(out, (1,))).reshape(shape)

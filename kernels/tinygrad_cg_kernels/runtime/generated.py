@@ -1,0 +1,287 @@
+"""Generated source text -> compiled kernels, kept as readable files in the cache folder.
+
+A file is named by the hash of its text, the STAMP, the flags, Numba's version and the processor:
+all that its compiled code depends on. It is a module that can be imported by its name, since code
+from Numba's disk cache looks its module up by that name in the next process.
+"""
+
+import contextlib
+import hashlib
+import importlib.util
+import linecache
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import llvmlite.binding as llvm
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime.compile import jitable, make_array, populate_array
+from tinygrad_cg_kernels.runtime.locks import ForkLock
+
+PREFIX = build.GENERATED
+LIMIT = 256 * 2**20
+"""Bytes of generated files and their compiled code, by default: the oldest go first."""
+
+_lock = ForkLock()
+_modules: dict[str, ModuleType] = {}
+_made: dict[Any, Any] = {}
+
+
+# --- files ------------------------------------------------------------------------------
+
+
+def _name(source: str) -> str:
+    parts = (source, build.STAMP, repr(sorted(map(str, build.FLAGS.items()))), numba.__version__)
+    machine = (llvm.get_host_cpu_name(), sys.version)
+    return PREFIX + hashlib.sha256("\0".join((*parts, *machine)).encode()).hexdigest()[:24]
+
+
+def folder() -> Path | None:
+    """Where generated files are kept; None if no folder can be written."""
+    base = build.cache_folder()
+    return None if base is None else base / "generated"
+
+
+def load(source: str) -> ModuleType:
+    """The module that a text is, from this process or from its file, which is made if need be."""
+    name = _name(source)
+    with _lock:
+        found = _modules.get(name)
+        if found is None:
+            found = _modules[name] = _loaded(name, source)
+    return found
+
+
+def _loaded(name: str, source: str) -> ModuleType:
+    path = _written(name, source)
+    spec = importlib.util.spec_from_loader(name, None, origin=str(path))
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    file = str(path) if path is not None else f"<{name}>"
+    module.__file__ = file
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    sys.modules[name] = module
+    exec(compile(source, file, "exec"), module.__dict__)
+    return module
+
+
+def _written(name: str, source: str) -> Path | None:
+    """The file of a text. It is made under another name first: other processes see it whole."""
+    base = folder()
+    if base is None:
+        return None
+    path = base / f"{name}.py"
+    with contextlib.suppress(OSError):
+        if path.exists():
+            with contextlib.suppress(OSError):
+                os.utime(_used(path))
+            return path
+        base.mkdir(parents=True, exist_ok=True)
+        _prune(base)
+        handle, temporary = tempfile.mkstemp(dir=base, suffix=".tmp")
+        with os.fdopen(handle, "w") as file:
+            file.write(source)
+        os.replace(temporary, path)
+        _used(path).touch()
+        return path
+    return None
+
+
+def _used(path: Path) -> Path:
+    """The file whose time says when a text was last used: Numba's cache goes by that of `path`."""
+    return path.with_suffix(".used")
+
+
+def _limit() -> int:
+    chosen = os.environ.get("TINYGRAD_CG_CACHE_LIMIT") or LIMIT
+    try:
+        return int(chosen)
+    except ValueError:
+        raise ValueError(f"TINYGRAD_CG_CACHE_LIMIT={chosen!r} is not a number of bytes") from None
+
+
+def _families(base: Path) -> dict[str, list[Path]]:
+    """By generated file, all that belongs to it: the text and what Numba compiled of it."""
+    families: dict[str, list[Path]] = {}
+    parent = base.parent
+    for path in [*base.glob(f"{PREFIX}*"), *parent.glob(f"*/{PREFIX}*"), *base.glob("*.tmp")]:
+        families.setdefault(path.name.partition(".")[0], []).append(path)
+    return families
+
+
+def _prune(base: Path) -> None:
+    """Delete what was not used for longest, until all is within the limit."""
+    sizes: list[tuple[float, int, list[Path]]] = []
+    for paths in _families(base).values():
+        with contextlib.suppress(OSError):
+            stats = [path.stat() for path in paths]
+            newest = max(stat.st_mtime for stat in stats)
+            sizes.append((newest, sum(stat.st_size for stat in stats), paths))
+    total, limit = sum(size for _, size, _ in sizes), _limit()
+    for _, size, paths in sorted(sizes, key=lambda one: one[0]):
+        if total <= limit:
+            break
+        total -= size
+        _delete(paths)
+
+
+def _delete(paths: list[Path]) -> None:
+    for path in paths:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def clear_cache() -> None:
+    """Delete all generated files and their compiled code. What is in use stays in use."""
+    with _lock:
+        _modules.clear()
+        _made.clear()
+    base = folder()
+    if base is not None:
+        for paths in _families(base).values():
+            _delete(paths)
+
+
+def import_lines(modules: Iterable[str]) -> str:
+    """Return the lines that import kernels' modules, which a text knows by their last names."""
+    parts = [name.rpartition(".")[::2] for name in sorted(modules)]
+    return "\n".join([f"from {package} import {module}" for package, module in parts])
+
+
+# --- entries ----------------------------------------------------------------------------
+
+
+def function(source: str, name: str, arguments: list[tuple[np.dtype, int]]) -> tuple[Callable, Any]:
+    """The compiled entry of a text's function of arrays, and then of an array of int64 sizes.
+
+    `arguments` are dtypes and ranks. The arrays may have any strides: the function looks.
+    """
+
+    def make() -> tuple[Callable, Any]:
+        dispatcher = build.kernel(template, name, nogil=True)
+        kinds = [build.array_type(dtype, rank, "A" if rank else "C") for dtype, rank in arguments]
+        sizes = build.array_type(np.dtype(np.int64), 1)
+        return build.entry(dispatcher, *kinds, sizes), dispatcher
+
+    template = getattr(load(source), name)
+    return _made_once(template, (name, *arguments), make)
+
+
+def block(source: str, name: str) -> tuple[int, Any]:
+    """The address of a text's block function, for the thread splitter, and its owner."""
+    template = getattr(load(source), name)
+    return _made_once(template, name, lambda: build.block_address(template, name))
+
+
+def _made_once(template: Any, key: Any, make: Callable[[], Any]) -> Any:
+    """What `make` gives, for all programs that have a text in common."""
+    if (template, key) not in _made:
+        _made[template, key] = make()
+    return _made[template, key]
+
+
+# --- what generated code calls ------------------------------------------------------------
+
+outlined = build._attribute(build.WIDE, "noinline")
+"""Called in a function, keeps its code out of its callers."""
+
+
+@intrinsic
+def apart(typingctx):
+    """Called in a function: its array arguments do not overlap wherever one is written.
+
+    LLVM checks at run time otherwise, and gives up where there are many arrays.
+    """
+
+    def generate(context, builder, signature, arguments):
+        for argument in builder.function.args:
+            if isinstance(argument.type, ir.PointerType):
+                argument.add_attribute("noalias")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@intrinsic
+def section(typingctx, array, start, count):
+    """`count` elements from the one at `start` on, of an array whose elements follow one another.
+
+    It neither checks bounds nor keeps the memory alive.
+    """
+    result = types.Array(array.dtype, 1, "C")
+
+    def generate(context, builder, signature, arguments):
+        source = make_array(signature.args[0])(context, builder, arguments[0])
+        view = make_array(signature.return_type)(context, builder)
+        data = builder.gep(source.data, [arguments[1]])
+        populate_array(view, data, [arguments[2]], [source.itemsize], source.itemsize, None)
+        return view._getvalue()
+
+    return result(array, types.intp, types.intp), generate
+
+
+@intrinsic
+def plain(typingctx, array):
+    """Whether an array is aligned, and its elements follow one another in row-major order."""
+
+    def generate(context, builder, signature, arguments):
+        kind = signature.args[0]
+        source = make_array(kind)(context, builder, arguments[0])
+        word = source.itemsize.type
+        alignment = context.get_abi_alignment(context.get_data_type(kind.dtype))
+        skew = builder.and_(builder.ptrtoint(source.data, word), word(alignment - 1))
+        result = builder.icmp_signed("==", skew, word(0))
+        step = source.itemsize
+        for axis in reversed(range(kind.ndim)):
+            size = builder.extract_value(source.shape, axis)
+            stride = builder.extract_value(source.strides, axis)
+            follows = builder.or_(
+                builder.icmp_signed("==", stride, step),
+                builder.icmp_signed("<=", size, word(1)),
+            )
+            result = builder.and_(result, follows)
+            step = builder.mul(step, size)
+        return result
+
+    return types.boolean(array), generate
+
+
+@intrinsic
+def pointer(typingctx, address):
+    """An address as a pointer."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
+
+    return types.voidptr(types.intp), generate
+
+
+@intrinsic
+def number(typingctx, address):
+    """A pointer as a number."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.ptrtoint(arguments[0], context.get_value_type(types.intp))
+
+    return types.intp(types.voidptr), generate
+
+
+@jitable
+def gather_columns(total, part, first):
+    """Add a block's columns to the total, or begin it with those of the first block."""
+    if first == 0:
+        for j in range(np.uintp(part.size)):
+            total[j] = part[j]
+    else:
+        for j in range(np.uintp(part.size)):
+            total[j] = total[j] + part[j]
