@@ -6,6 +6,7 @@ Keras's in ``tinygrad_cg.keras.ops``.
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from . import (
 )
 from ._core.conversion import IndexedSlices, is_tensor
 from ._core.tensor import Tensor, TensorShape
+from ._ops import protocol as _numpy_dispatch
 from ._ops.creation import constant, convert_to_tensor
 from ._reverse.variable import Variable
 from ._rules import pickling as _pickling  # noqa: F401 (registers how custom gradients travel)
@@ -319,6 +321,7 @@ __all__ = [
 ]
 
 newaxis = None
+_numpy_dispatch.loaders.append(partial(import_module, f"{__name__}.numpy"))
 
 # What is loaded when it is first asked for, so that importing the library stays quick: modules,
 # and what is found in one.
@@ -351,6 +354,16 @@ if TYPE_CHECKING:
     from ._transforms.ravel import ravel_tree
     from .debugging import debug_nans
     from .module import Module
+
+
+def _draw(tape: GradientTape) -> dict[str, str]:
+    """Return what a notebook shows for a tape."""
+    from ._pictures.picture import tape_bundle
+
+    return tape_bundle(tape)
+
+
+GradientTape._draw = staticmethod(_draw)
 
 
 def __getattr__(name: str) -> Any:
