@@ -10,18 +10,20 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from math import prod
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
 from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.loops.engine import Elementwise
-from tinygrad_cg_kernels.reduce import softmax as ksoftmax
 from tinygrad_cg_kernels.runtime.compile import is_ours
 from tinygrad_cg_kernels.runtime.dtypes import BOOL
 
 from ..._core.primitive import runner
+from ..._core.registry import OPS
 from ..graph.values import FuncGraph, OutputItem, Value
 from .domains import pattern
 from .lookup import COLUMNS, Lookups
@@ -195,22 +197,6 @@ def _cast(value: Value, x: FusionNode) -> FusionNode | None:
     return cast(x, value.dtype)
 
 
-def _scalar_power(value: Value, x: FusionNode) -> FusionNode | None:
-    """Small powers by multiplications, which are as exact and vectorise."""
-    exponent = value.params["exponent"]
-    if exponent == 1:
-        return x
-    if exponent == 2:
-        return apply(kmath.square, x)
-    if exponent == 3:
-        return apply(kmath.multiply, apply(kmath.square, x), x)
-    if exponent == 4:
-        return apply(kmath.square, apply(kmath.square, x))
-    if exponent == -1:
-        return apply(kmath.divide, literal(1, x.dtype), x)
-    return apply(kmath.power, x, literal(exponent, x.dtype), dtype=x.dtype)
-
-
 # Shapes --------------------------------------------------------------------------------------
 
 
@@ -311,10 +297,10 @@ def _sum(x: FusionNode, axes: tuple[int, ...], keepdims: bool) -> FusionNode:
 
 
 def _exp(value: Value, x: FusionNode) -> FusionNode | None:
-    return _power(x) or _elementwise(value, x)
+    return _softmax_of(x) or _elementwise(value, x)
 
 
-def _power(y: FusionNode) -> FusionNode | None:
+def _softmax_of(y: FusionNode) -> FusionNode | None:
     """exp(y) of a log_softmax: what has been summed for it, over the sum."""
     if not _applies(y, kmath.subtract) or not _applies(y.operands[1], kmath.log):
         return None
@@ -332,78 +318,58 @@ def _applies(node: FusionNode, function: Callable) -> bool:
     return isinstance(node, ApplyNode) and node.function is function
 
 
-def _mean(value: Value, x: FusionNode) -> FusionNode | None:
-    axes = value.params["axis"]
-    if x.dtype.kind != "f" or pattern(x.shape, axes) not in ("", "k", "r", "kr", "rk"):
+# Composite operations ------------------------------------------------------------------------
+
+
+class _OnNodes:
+    """Operations on nodes by name, for decompositions: see `_ops.composition`."""
+
+    def number(self, value: float, like: FusionNode) -> FusionNode:
+        return literal(value, like.dtype)
+
+    def count(self, value: int, like: FusionNode) -> FusionNode:
+        return literal(SizeNumber(value), like.dtype)
+
+    def sum(self, x: FusionNode, axis: tuple[int, ...], keepdims: bool) -> FusionNode:
+        return _sum(x, axis, keepdims)
+
+    def max(self, x: FusionNode, axis: tuple[int, ...], keepdims: bool) -> FusionNode:
+        return reduce("max", x, axis, keepdims)
+
+    def reshape(self, x: FusionNode, shape: tuple[int, ...]) -> FusionNode:
+        return view(x, shape)
+
+    def identity(self, x: FusionNode) -> FusionNode:
+        return x
+
+    def exp(self, x: FusionNode) -> FusionNode:
+        return _softmax_of(x) or apply(kmath.exp, x)
+
+    def __getattr__(self, name: str) -> Callable[..., FusionNode]:
+        kernel: Any = OPS[name].kernel
+        return partial(apply, kernel.function)
+
+
+NODES: Any = _OnNodes()
+
+
+def _composite(value: Value, *operands: FusionNode) -> FusionNode | None:
+    """Return the node of an operation by its decomposition, along whole rows or elementwise.
+
+    Sums and means may also be over the first axes, or the last of several.
+    """
+    primitive: Any = value.primitive
+    x = operands[-1]
+    if not x.dtype.kind == "f" == value.dtype.kind or operands[0].shape != x.shape:
         return None
-    total = reduce("sum", x, axes, value.params["keepdims"])
-    count = literal(SizeNumber(prod(x.shape[axis] for axis in axes)), x.dtype)
-    return view(apply(kmath.divide, total, count, dtype=x.dtype), value.shape)
-
-
-def _exp_total(x: FusionNode, axes: tuple[int, ...]) -> tuple[FusionNode, FusionNode, FusionNode]:
-    """The largest of each row, exp(x - that), and its sum, as the kernels of `softmax`."""
-    shift = apply(ksoftmax.finite, reduce("max", x, axes, True))
-    powers = apply(kmath.exp, apply(kmath.subtract, x, shift))
-    return shift, powers, reduce("sum", powers, axes, True)
-
-
-def _is_by_rows(value: Value, x: FusionNode, axes: tuple[int, ...]) -> bool:
-    return x.dtype.kind == "f" == value.dtype.kind and pattern(x.shape, axes) in ("r", "kr")
-
-
-def _logsumexp(value: Value, x: FusionNode) -> FusionNode | None:
-    axes = value.params["axis"]
-    if not _is_by_rows(value, x, axes):
-        return None
-    shift, _, total = _exp_total(x, axes)
-    return view(apply(kmath.add, shift, apply(kmath.log, total)), value.shape)
-
-
-def _log_softmax(value: Value, x: FusionNode) -> FusionNode | None:
-    axes = (value.params["axis"],)
-    if not _is_by_rows(value, x, axes):
-        return None
-    _, powers, total = _exp_total(x, axes)
-    return apply(kmath.subtract, powers.operands[0], apply(kmath.log, total))
-
-
-def _softmax(value: Value, x: FusionNode) -> FusionNode | None:
-    axes = (value.params["axis"],)
-    if not _is_by_rows(value, x, axes):
-        return None
-    _, powers, total = _exp_total(x, axes)
-    return apply(kmath.multiply, powers, apply(kmath.divide, literal(1, x.dtype), total))
-
-
-def _softmax_pull(value: Value, g: FusionNode, y: FusionNode) -> FusionNode | None:
-    axes = (value.params["axis"],)
-    if not _is_by_rows(value, y, axes) or g.shape != y.shape:
-        return None
-    g, y = cast(g, value.dtype), cast(y, value.dtype)
-    total = reduce("sum", apply(kmath.multiply, g, y), axes, True)
-    return apply(kmath.multiply, y, apply(kmath.subtract, g, total))
-
-
-def _log_softmax_pull(value: Value, g: FusionNode, y: FusionNode) -> FusionNode | None:
-    axes = (value.params["axis"],)
-    if not _is_by_rows(value, y, axes) or g.shape != y.shape:
-        return None
-    g, y = cast(g, value.dtype), cast(y, value.dtype)
-    total = _sum(g, axes, True)
-    power = _power(y) or apply(kmath.exp, y)
-    return apply(kmath.subtract, g, apply(kmath.multiply, power, total))
-
-
-def _variance(value: Value, x: FusionNode) -> FusionNode | None:
-    axes = value.params["axis"]
-    if not _is_by_rows(value, x, axes):
-        return None
-    count = literal(SizeNumber(prod(x.shape[axis] for axis in axes)), x.dtype)
-    mean = apply(kmath.divide, reduce("sum", x, axes, True), count, dtype=x.dtype)
-    squares = apply(kmath.square, apply(kmath.subtract, x, mean))
-    total = reduce("sum", squares, axes, value.params["keepdims"])
-    return view(apply(kmath.divide, total, count, dtype=x.dtype), value.shape)
+    axes = value.params.get("axis")
+    if axes is not None:
+        runs = pattern(x.shape, axes if isinstance(axes, tuple) else (axes,))
+        if runs not in (("", "k", "r", "kr", "rk") if primitive.name == "mean" else ("r", "kr")):
+            return None
+    operands = tuple([cast(one, value.dtype) for one in operands])
+    found = primitive.decomposition(NODES, *operands, **value.params)
+    return None if found is None else view(found, value.shape)
 
 
 # Products ------------------------------------------------------------------------------------
@@ -446,6 +412,17 @@ def _product_by_rows(
     return view(total, value.shape)
 
 
+COMPOSITE = [
+    "log_softmax",
+    "log_softmax_pull",
+    "logsumexp",
+    "mean",
+    "scalar_power",
+    "softmax",
+    "softmax_pull",
+    "variance",
+]
+
 RULES: dict[str, Callable[..., FusionNode | None]] = {
     "broadcast_to": _broadcast,
     "cast": _cast,
@@ -454,17 +431,10 @@ RULES: dict[str, Callable[..., FusionNode | None]] = {
     "getitem": _getitem,
     "getitem_adjoint": _getitem_adjoint,
     "identity": _view,
-    "log_softmax": _log_softmax,
-    "log_softmax_pull": _log_softmax_pull,
-    "logsumexp": _logsumexp,
-    "mean": _mean,
     "reshape": _view,
-    "scalar_power": _scalar_power,
-    "softmax": _softmax,
-    "softmax_pull": _softmax_pull,
     "squeeze": _view,
     "stop_gradient": _view,
     "transpose": _transpose,
-    "variance": _variance,
+    **dict.fromkeys(COMPOSITE, _composite),
     **dict.fromkeys(("all", "any", "max", "min", "prod", "sum"), _reduction),
 }

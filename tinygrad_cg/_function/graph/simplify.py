@@ -215,12 +215,18 @@ def _broadcast_to(value: Value) -> Value | None:
     return None
 
 
+class _OnValues:
+    """Operations on values by name, for decompositions: see `_ops.composition`."""
+
+    def __getattr__(self, name: str) -> Callable[..., Value]:
+        return lambda *operands, **params: operation(OPS[name], operands, params)
+
+
 def _scalar_power(value: Value) -> Value | None:
-    exponent, operand = value.params["exponent"], value.inputs[0]
-    if exponent == 1:
-        return operand
-    if exponent == 2:
-        return operation(OPS["square"], [operand], {})
+    primitive: Any = value.primitive
+    exponent = value.params["exponent"]
+    if exponent in (1, 2):  # one operation instead, which others may have in common
+        return primitive.decomposition(_OnValues(), value.inputs[0], exponent=exponent)
     if exponent == 0:
         one = constant(np.ones((), value.dtype))
         return operation(OPS["broadcast_to"], [one], {"shape": tuple(value.shape)})
