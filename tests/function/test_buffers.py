@@ -21,7 +21,7 @@ from tests.support.graph_cases import (
     perceptron,
     random_graph,
 )
-from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg._function.codegen import buffers
 from tinygrad_cg._function.codegen.buffers import KEPT, LINE, SMALL, Scratch, Span, offsets
 from tinygrad_cg._function.codegen.executable import build

@@ -26,7 +26,7 @@ from tests.support.graph_cases import (
     rosenbrock,
     total,
 )
-from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg._function.codegen.executable import build
 from tinygrad_cg._function.graph.values import FuncGraph, operation
 from tinygrad_cg_kernels.runtime import memory, threads

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg._core.tensor import Aval
 from tinygrad_cg._function.graph.fingerprint import fingerprint, frozen
 from tinygrad_cg._function.graph.interpret import interpreter

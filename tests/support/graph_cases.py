@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg._core.tensor import Aval
 from tinygrad_cg._function.graph.interpret import interpreter
 from tinygrad_cg._function.graph.values import FuncGraph, OutputItem, Value, constant, operation

@@ -7,6 +7,7 @@ operands. Code for another target, of LLVM say, is another table of emitters.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from tinygrad_cg_kernels import elementary as kmath
 from ..fusion.domains import ELEMENT, ROW, Access
 from ..fusion.lower import importable
 from ..fusion.nodes import (
+    CAST,
+    COPY,
     ApplyNode,
     FusionNode,
     LiteralNode,
@@ -28,7 +31,7 @@ from ..fusion.nodes import (
     TransposeNode,
     base,
 )
-from .expressions import applied, call, number_text, typed
+from .expressions import call, number_text, scalar, type_name, typed
 from .statements import Expression, Name
 
 COLUMNS, LEFT = Name("columns"), Name("left")
@@ -177,3 +180,49 @@ _LOADED = Emitter()
 def emitter(node: FusionNode) -> Emitter:
     """Return the emitter of a node's kind."""
     return EMITTERS.get(type(node), _LOADED)
+
+
+def applied(node: ApplyNode, operands: Sequence[Any]) -> Any:
+    """Return the value of a scalar function of operands."""
+    if node.function == COPY:
+        return Expression("{}", operands[0])
+    if node.function == CAST:
+        if node.dtype.kind == "b":
+            return Expression("{} != 0", operands[0])
+        return Expression(f"{type_name(node.dtype)}({{}})", operands[0])
+    return scalar(node.function, operands, node.operands[0].dtype, node.dtype)
+
+
+# Reductions ----------------------------------------------------------------------------------
+
+_OPERATORS = {"sum": "+", "prod": "*", "any": "|", "all": "&"}
+_REASSOCIATING = {"sum": "reassociating_add", "prod": "reassociating_multiply"}
+_EXTREMA = {"max": kmath.maximum, "min": kmath.minimum}
+
+
+def identity(node: ReduceNode) -> str:
+    """Return the number that a reduction starts from."""
+    name, dtype = node.name, node.dtype
+    if name in _EXTREMA:
+        low = name == "max"
+        if dtype.kind == "f":
+            return number_text(-np.inf if low else np.inf, dtype)
+        if dtype.kind == "b":
+            return repr(not low)
+        limits = np.iinfo(dtype)
+        return number_text(limits.min if low else limits.max, dtype)
+    return number_text(name in ("prod", "all"), dtype)
+
+
+def combine(node: ReduceNode, total: Any, value: Any) -> Any:
+    """Return a total with one more value, in exactly this order."""
+    if node.name in _EXTREMA:
+        return call(_EXTREMA[node.name], (total, value))
+    return typed(Expression(f"{{}} {_OPERATORS[node.name]} {{}}", total, value), node.dtype)
+
+
+def combine_any_order(node: ReduceNode, total: Any, value: Any) -> Any:
+    """Return a total with one more value, in any order, so that LLVM vectorises the loop."""
+    if node.dtype.kind == "f" and node.name in _REASSOCIATING:
+        return Expression(f"{_REASSOCIATING[node.name]}({{}}, {{}})", total, value)
+    return combine(node, total, value)

@@ -1,4 +1,4 @@
-"""Values of nodes as expressions, with the dtypes of the operations run one by one."""
+"""Scalar functions and numbers as expressions, with the dtypes of the operations run one by one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.elementary import comparison
 from tinygrad_cg_kernels.runtime import generated
 
-from ..fusion.nodes import CAST, COPY, ApplyNode, ReduceNode
 from .statements import Code, Expression, modules, render
 
 SYMBOLS: dict[Any, str] = {
@@ -64,17 +63,6 @@ def number_text(value: Any, dtype: np.dtype) -> str:
     return str(typed(text, dtype))
 
 
-def applied(node: ApplyNode, operands: Sequence[Any]) -> Any:
-    """Return the value of a scalar function of operands."""
-    if node.function == COPY:
-        return Expression("{}", operands[0])
-    if node.function == CAST:
-        if node.dtype.kind == "b":
-            return Expression("{} != 0", operands[0])
-        return Expression(f"{type_name(node.dtype)}({{}})", operands[0])
-    return scalar(node.function, operands, node.operands[0].dtype, node.dtype)
-
-
 def scalar(function: Callable, operands: Sequence[Any], operand: np.dtype, result: np.dtype) -> Any:
     """Return a scalar function's value, by the dtypes of its first operand and of the result."""
     if function in SYMBOLS and operand.kind == "f":
@@ -88,38 +76,3 @@ def scalar_function(names: Sequence[str], code: Code, result: str) -> str:
     head += "from tinygrad_cg_kernels.runtime.compile import inlined, jitable\n\n\n@jitable"
     lines = [head, f"def rule({', '.join(names)}):", "    inlined()", *render(code)]
     return "\n".join([*lines, f"    return {result}", ""])
-
-
-# Reductions ----------------------------------------------------------------------------------
-
-_OPERATORS = {"sum": "+", "prod": "*", "any": "|", "all": "&"}
-_REASSOCIATING = {"sum": "reassociating_add", "prod": "reassociating_multiply"}
-_EXTREMA = {"max": kmath.maximum, "min": kmath.minimum}
-
-
-def identity(node: ReduceNode) -> str:
-    """Return the number that a reduction starts from."""
-    name, dtype = node.name, node.dtype
-    if name in _EXTREMA:
-        low = name == "max"
-        if dtype.kind == "f":
-            return number_text(-np.inf if low else np.inf, dtype)
-        if dtype.kind == "b":
-            return repr(not low)
-        limits = np.iinfo(dtype)
-        return number_text(limits.min if low else limits.max, dtype)
-    return number_text(name in ("prod", "all"), dtype)
-
-
-def combine(node: ReduceNode, total: Any, value: Any) -> Any:
-    """Return a total with one more value, in exactly this order."""
-    if node.name in _EXTREMA:
-        return call(_EXTREMA[node.name], (total, value))
-    return typed(Expression(f"{{}} {_OPERATORS[node.name]} {{}}", total, value), node.dtype)
-
-
-def combine_any_order(node: ReduceNode, total: Any, value: Any) -> Any:
-    """Return a total with one more value, in any order, so that LLVM vectorises the loop."""
-    if node.dtype.kind == "f" and node.name in _REASSOCIATING:
-        return Expression(f"{_REASSOCIATING[node.name]}({{}}, {{}})", total, value)
-    return combine(node, total, value)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.registry import OPS
+from ..._core.primitive import OPS
 from .fingerprint import frozen
 from .values import FuncGraph, OutputItem, Value, constant, in_order, operation
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from ..._core.conversion import FLOAT32, FLOAT64, Weak, is_tensor
 from ..._core.levels import state
-from ..._core.primitive import Primitive
-from ..._core.registry import OPS
+from ..._core.primitive import OPS, Primitive
 from ..._core.tensor import ArrayLike, Tensor
 from ..._ops import comparison, elementwise, operators
 from ..._ops.shape import cast

@@ -17,8 +17,7 @@ import numpy as np
 
 from ..._core.conversion import convert
 from ..._core.levels import Level, Listener, add_level, state
-from ..._core.primitive import Primitive
-from ..._core.registry import OPS
+from ..._core.primitive import OPS, Primitive
 from ..._core.tensor import Aval, Tensor
 from ..._ops.sampling import draw as draw_numbers
 from ..._reverse.variable import Variable, VariableSlice
