@@ -21,8 +21,7 @@ from ..fusion.nodes import (
     TransposeNode,
     base,
 )
-from .emission import COLUMNS
-from .expressions import identity
+from .emission import COLUMNS, identity
 from .loop import INDEX, START, TURN, LoopCode, RowCode
 from .scope import BlockScope
 from .statements import Code, Expression, Name, Statement, Suite, render

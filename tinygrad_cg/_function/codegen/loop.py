@@ -7,8 +7,8 @@ from typing import Any
 
 from ..fusion.domains import ELEMENT, ROW, Access
 from ..fusion.nodes import FusionNode, LiteralNode, ReduceNode, TransposeNode
-from .emission import LEFT, emitter
-from .expressions import call, combine, combine_any_order, identity
+from .emission import LEFT, combine, combine_any_order, emitter, identity
+from .expressions import call
 from .scope import BlockScope
 from .statements import Code, Expression, Name, Statement, Suite, reads, render
 

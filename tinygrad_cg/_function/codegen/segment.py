@@ -14,7 +14,8 @@ from tinygrad_cg_kernels.runtime import generated, threads
 
 from ..fusion.nodes import TILE, ArrayNode, FusionNode, HostNode
 from .blocks import Block
-from .expressions import combine, identity, type_name
+from .emission import combine, identity
+from .expressions import type_name
 from .scalars import Scalars, Sizes, in_parts
 from .scope import NodeNames
 from .statements import Code, Expression, Name, Statement, Suite, modules, render
