@@ -20,7 +20,7 @@ from ..._rules.calls import Lifted
 from ..._rules.definition import Definition
 from ..graph.partition import cut
 from ..graph.simplify import simplify
-from ..graph.values import Graph
+from ..graph.values import FuncGraph
 from .compiled import Outputs, Program, arrays_of, wrapped
 from .trace import Trace
 
@@ -182,7 +182,7 @@ class _Parts:
         ends = [value for value in grads if value is not None] + [value for _, value in late]
         if len(trace.draws) > early.draws:  # the last of them, so that all are drawn
             ends.append(trace.draws[-1])
-        joint = simplify(Graph([*inputs, *late_inputs], [*kept, *ends]), literals)
+        joint = simplify(FuncGraph([*inputs, *late_inputs], [*kept, *ends]), literals)
         kept, ends = list(joint.outputs[: len(kept)]), list(joint.outputs[len(kept) :])
         residuals, backward = cut(inputs, kept, late_inputs, ends)
         self.count = len(early.outputs)
