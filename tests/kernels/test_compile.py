@@ -245,7 +245,6 @@ def test_a_numba_without_entry_points_serves_through_the_dispatcher():
     assert dispatcher.compiled == (1,)
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize("left", [b"", b"\x80\x05damaged"], ids=["emptied", "cut"])
 @pytest.mark.parametrize("kind", ["nbi", "nbc"])
 def test_damaged_files_in_the_cache_are_made_anew(compiled, tmp_path, kind, left):
