@@ -11,7 +11,7 @@ from ..._core.tensor import Tensor
 from ..._reverse.variable import Variable
 from ..graph.simplify import simplify
 from ..graph.values import FuncGraph, Value
-from .trace import Trace
+from .trace import FunctionTrace
 
 new = object.__new__
 
@@ -75,7 +75,9 @@ class Program:
     after these the last random numbers, so that they are drawn.
     """
 
-    def __init__(self, trace: Trace, outputs: Sequence[Value], assigned: Sequence, build: Build):
+    def __init__(
+        self, trace: FunctionTrace, outputs: Sequence[Value], assigned: Sequence, build: Build
+    ):
         captured, literals = trace.captured()
         self.captures: list[Tensor] = [tensor for tensor, _ in captured]
         self.reads: list[Variable] = [variable for variable, _ in trace.reads.values()]

@@ -22,8 +22,8 @@ from ..graph.interpret import interpreter
 from ..graph.values import FuncGraph
 from .compiled import Build
 from .concrete import concrete
-from .signature import Call, Statics, TensorSpec, check_signature
-from .traced import Traced
+from .signature import FunctionCall, Statics, TensorSpec, check_signature
+from .specialization import Specialization
 
 _LARGEST = 64  # programs that one function keeps
 _STREAK = 5  # calls in a row that needed a new program: worth a warning
@@ -55,7 +55,7 @@ class Function(Generic[P, Y]):
         self._name = getattr(python, "__name__", type(python).__name__)
         self._statics = statics
         self._signature = signature
-        self._programs: OrderedDict[Any, Traced] = OrderedDict()
+        self._programs: OrderedDict[Any, Specialization] = OrderedDict()
         self._lock = ForkLock()
         self._enters: tuple[Callable[[tuple], Any], ...] = ()  # short ways into programs
         self._records: tuple[Callable[[Any, tuple], Any], ...] = ()  # the same, under tapes
@@ -91,7 +91,7 @@ class Function(Generic[P, Y]):
             args, kwargs = check_signature(self._signature, args, kwargs), {}
         if frame is not None and (frame.level is not None or frame.natural):
             return self.python_function(*args, **kwargs)  # each operation in that level's way
-        call = Call(args, kwargs, self._statics)
+        call = FunctionCall(args, kwargs, self._statics)
         traced = self._find(call)
         result = traced.call(call)
         if frame is None:
@@ -100,7 +100,7 @@ class Function(Generic[P, Y]):
             self._records = _first(traced.enter_recorded(call), self._records)
         return result
 
-    def _find(self, call: Call) -> Traced:
+    def _find(self, call: FunctionCall) -> Specialization:
         """The program for this signature, traced if there is none yet."""
         with self._lock:
             traced = self._programs.get(call.key)
@@ -127,8 +127,8 @@ class Function(Generic[P, Y]):
                 FunctionWarning,
             )
 
-    def _trace(self, call: Call) -> Traced:
-        traced = Traced(self.python_function, self._name, self._derived, call, self._build)
+    def _trace(self, call: FunctionCall) -> Specialization:
+        traced = Specialization(self.python_function, self._name, self._derived, call, self._build)
         if not traced.trace(may_create=not self._has_created):
             self._has_created = True
             traced.trace(may_create=False)
@@ -150,12 +150,12 @@ class Function(Generic[P, Y]):
         """
         if not args and not kwargs and self._signature is not None:
             args = self._signature
-        return concrete(self, args, kwargs, self._traced)
+        return concrete(self, self._statics, args, kwargs, self._traced)
 
-    def _traced(self, args: tuple, kwargs: dict) -> Traced:
+    def _traced(self, args: tuple, kwargs: dict) -> Specialization:
         if self._signature is not None:
             args, kwargs = check_signature(self._signature, args, kwargs), {}
-        return self._find(Call(args, kwargs, self._statics))
+        return self._find(FunctionCall(args, kwargs, self._statics))
 
     def graph(self, *args: Any, **kwargs: Any) -> FuncGraph:
         """The graph of the program for these arguments; print it to read it."""

@@ -94,7 +94,7 @@ def _listed(values: Any) -> list:
     return list(values) if isinstance(values, (list, tuple, set)) else [values]
 
 
-class Call:
+class FunctionCall:
     """One call of a function: `key` is its signature, `leaves` what the program is given.
 
     These are tensors, and Python's floats.
@@ -147,9 +147,9 @@ class Call:
             return type(value), tuple(names), *[self._key(value[name]) for name in names]
         return type(value), *[self._key(one) for one in value]
 
-    def without_leaves(self) -> Call:
+    def without_leaves(self) -> FunctionCall:
         """The call without its tensors, which need not be kept: only their places are known."""
-        found: Any = object.__new__(Call)
+        found: Any = object.__new__(FunctionCall)
         found.statics, found.key, found.leaves = self.statics, self.key, []
         empty = [_Leaf()] * len(self.leaves)
         found.args, found.kwargs = self.filled(empty)

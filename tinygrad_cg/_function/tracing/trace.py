@@ -32,7 +32,7 @@ class TraceTensor(Tensor):
 
     __slots__ = ("level", "value")
 
-    def __init__(self, value: Value, level: Trace, record: Any = None):
+    def __init__(self, value: Value, level: FunctionTrace, record: Any = None):
         super().__init__(Aval(value.aval.shape, value.aval.dtype), record)
         self.value = value
         self.level = level
@@ -56,7 +56,7 @@ class TraceTensor(Tensor):
         return str(self) if not spec else format(self._values(), spec)
 
 
-def refuse_value(what: str, level: Trace) -> NoReturn:
+def refuse_value(what: str, level: FunctionTrace) -> NoReturn:
     """The error for a value that is asked for while there is none."""
     file, line, _ = users_line()
     text = linecache.getline(file, line).strip()
@@ -69,7 +69,7 @@ def refuse_value(what: str, level: Trace) -> NoReturn:
     )
 
 
-class Trace(Level, Listener):
+class FunctionTrace(Level, Listener):
     """The level of one run of Python: what it meets becomes inputs and constants of a graph."""
 
     holds_values = True
