@@ -72,7 +72,7 @@ class _Trace(Level):
 
 
 def _source(rule: Callable, names: tuple[str, ...], dtype: np.dtype) -> str | None:
-    """The text of `rule` as a function of scalars; None if one kernel is not to be had by it."""
+    """Return the text of `rule` as a function of scalars; None if it is not elementwise."""
     trace = _Trace()
     operands = [trace.named(name, Aval((), dtype)) for name in names]
     around = state.frame

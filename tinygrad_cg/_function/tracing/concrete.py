@@ -32,7 +32,7 @@ class ConcreteFunction:
 
     @property
     def graph(self) -> FuncGraph:
-        """What is computed."""
+        """The graph of what is computed."""
         return self._traced.program.graph
 
     @property
@@ -104,7 +104,7 @@ def concrete(
     kwargs: dict,
     find: Callable[[tuple, dict], Traced],
 ) -> ConcreteFunction | AnySize:
-    """A concrete function for tensors and specifications."""
+    """Return a concrete function for tensors and specifications."""
     if any(
         isinstance(one, TensorSpec) and not one.is_known for one in nest.flatten((args, kwargs))
     ):
@@ -114,7 +114,7 @@ def concrete(
 
 
 def _example(leaf: Any) -> Any:
-    """A tensor that a specification describes."""
+    """Return a tensor that a specification describes; any other leaf as it is."""
     return Tensor(np.zeros(leaf.shape or (), leaf.dtype)) if isinstance(leaf, TensorSpec) else leaf
 
 

@@ -101,7 +101,7 @@ class Function(Generic[P, Y]):
         return result
 
     def _find(self, call: FunctionCall) -> Specialization:
-        """The program for this signature, traced if there is none yet."""
+        """Return the program for this signature, traced if there is none yet."""
         with self._lock:
             traced = self._programs.get(call.key)
             if traced is not None:
@@ -135,7 +135,7 @@ class Function(Generic[P, Y]):
         return traced
 
     def _derived(self, python: Callable[..., Any]) -> Function:
-        """A function that belongs to this one: its gradient."""
+        """Return a function that belongs to this one: its gradient."""
         made = Function(python, Statics(python, None, None), None, self._build, relaxed=True)
         made._name = f"the gradient of {self._name}"
         return made
@@ -143,7 +143,7 @@ class Function(Generic[P, Y]):
     # What there is to see --------------------------------------------------------------------
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Any:
-        """The program for these arguments, which may be `TensorSpec`s, as a callable.
+        """Return the program for these arguments, which may be `TensorSpec`s, as a callable.
 
         Without arguments: that of `input_signature`. Where sizes are not known: a callable for
         all sizes, which has a program for each, with the same kernels.
@@ -158,11 +158,11 @@ class Function(Generic[P, Y]):
         return self._find(FunctionCall(args, kwargs, self._statics))
 
     def graph(self, *args: Any, **kwargs: Any) -> FuncGraph:
-        """The graph of the program for these arguments; print it to read it."""
+        """Return the graph of the program for these arguments; print it to read it."""
         return self.get_concrete_function(*args, **kwargs).graph
 
     def kernels(self, *args: Any, **kwargs: Any) -> list[str]:
-        """The source texts of the kernels of the program for these arguments."""
+        """Return the source texts of the kernels of the program for these arguments."""
         return self.get_concrete_function(*args, **kwargs).kernels
 
     @property
@@ -171,7 +171,7 @@ class Function(Generic[P, Y]):
         return len(self._programs)
 
     def experimental_get_tracing_count(self) -> int:
-        """How many programs it keeps; the name that the original has."""
+        """Return how many programs it keeps; the name that the original has."""
         return self.cache_size
 
     def clear(self) -> None:
@@ -187,13 +187,13 @@ class Function(Generic[P, Y]):
         self: Function[Concatenate[Any, Q], Y], instance: Any, owner: Any = None
     ) -> Method[Q, Y]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        """As a method: programs are those of the instance."""
+        """Return the function as a method: programs are those of the instance."""
         if instance is None or not hasattr(self.python_function, "__get__"):
             return self
         return Method(instance, self, owner)
 
     def _of(self, instance: Any, owner: Any) -> Function:
-        """The function whose first argument is `instance`; it does not keep the instance alive."""
+        """Return the function with `instance`, not kept alive by it, as its first argument."""
         key = id(instance)
         known = self._bound.get(key)
         if known is not None:
@@ -223,7 +223,7 @@ def _call_method(reference: Callable, python: Any, owner: Any, *args: Any, **kwa
 
 
 def _fused_unless_long(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
-    """The default: what nobody would wait for is not compiled."""
+    """Return a program; one that would compile for minutes runs operation by operation."""
     count = sum(value.primitive is not None for value in graph.values())
     if count <= _LONG:
         return fused(graph)
@@ -244,7 +244,7 @@ _BUILDS: dict[bool | None, Build] = {
 
 
 def _first(way: Any, ways: tuple) -> tuple:
-    """`ways` with this one, if it is one, before the others."""
+    """Return `ways` with `way`, unless it is None, before the others."""
     return ways if way is None else (way, *[one for one in ways if one is not way][: _WAYS - 1])
 
 
@@ -312,7 +312,7 @@ def function(
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
 ) -> Any:
-    """A function of tensors as a program: Python runs once for each signature, kernels ever after.
+    """Compile a function of tensors: Python runs once for each signature, kernels ever after.
 
     Parameters
     ----------

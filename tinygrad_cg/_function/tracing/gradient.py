@@ -49,7 +49,7 @@ class Gradient:
     def sweep(
         self, leaves: Sequence, upstream: Callable[[list], Sequence], draws: Sequence = ()
     ) -> list:
-        """Run the Python function on a tape of its own: gradients by the wanted inputs.
+        """Return gradients by the wanted inputs: run the Python function on a tape of its own.
 
         ``upstream(outputs)`` gives the upstream gradients of those outputs that have any.
         """
@@ -81,14 +81,14 @@ class Gradient:
         return found
 
     def _pullback(self, *args: Any) -> list:
-        """Leaves of a call, upstream gradients, and random numbers drawn: all by position."""
+        """Return gradients; `args` are leaves of a call, upstream gradients, and numbers drawn."""
         first, second = len(self.traced.avals), len(self.traced.avals) + sum(self.differentiable)
         return self.sweep(args[:first], lambda outputs: args[first:second], args[second:])
 
     # A call ----------------------------------------------------------------------------------
 
     def run(self, inputs: Sequence, count: int, deep: bool) -> tuple[list[Tensor], Lifted]:
-        """The outputs without records, and the call as tapes see it.
+        """Return the outputs without records, and the call as tapes see it.
 
         `inputs` are the program's, the first `count` of them leaves of the call. If it is `deep`,
         with several tapes, the sweep will be recorded too, and needs no residuals.
@@ -109,7 +109,7 @@ class Gradient:
         return outputs, Lifted(self.definition, lambda dys, targets: self.pull(call, dys))
 
     def pull(self, call: tuple, dys: Sequence) -> list:
-        """The gradient of each input of a call of `run`, from those of the outputs."""
+        """Return the gradient of each input of a call of `run`, from those of the outputs."""
         inputs, count, saved, draws, snapshot = call
         pairs = zip(dys, self.differentiable, strict=True)
         upstream = [dy for dy, flag in pairs if flag]
@@ -217,7 +217,7 @@ class ForwardBackward:
         return self._backward.run
 
     def forward(self, leaves: Sequence, snapshot: dict) -> tuple[list[Tensor], list, list[Tensor]]:
-        """Outputs, what the backward program needs, and the random numbers drawn."""
+        """Return the outputs, the residuals, and the random numbers drawn."""
         inputs = [*leaves, *self.captures]
         for variable in self.reads:
             known = snapshot.get(id(variable))
@@ -229,7 +229,7 @@ class ForwardBackward:
         return outputs, results[self.kept :], list(map(wrapped, draws))
 
     def backward(self, inputs: Sequence, saved: list, dys: Sequence[Tensor]) -> list | None:
-        """The gradients; None if somebody records them, or they have no values yet."""
+        """Return the gradients; None if somebody records them, or they have no values yet."""
         late = [variable._read() for variable in self.late_reads]
         frame = state.frame
         tensors = [one for one in inputs if isinstance(one, Tensor)]

@@ -47,7 +47,7 @@ class Recorded:
         )
 
     def pull(self, node: Node, saved: tuple, dys: Sequence) -> Sequence:
-        """The gradient of each input of the program."""
+        """Return the gradient of each input of the program."""
         _, leaves, residuals, reads = saved
         if residuals is None or state.frame is not None:
             program = self.program
@@ -67,7 +67,7 @@ class Recorded:
 
 
 def _tapes(node: Node) -> frozenset:
-    """The tapes that know of an operand."""
+    """Return the tapes that know of an operand."""
     group = node.group
     for operand in node.inputs:
         if operand is not None and operand.group is not group:

@@ -1,4 +1,4 @@
-"""Calls of one signature of a function: the program for all tapes, gradients, and short ways."""
+"""Calls of one signature of a function: the program, its gradients for tapes, and entries."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Specialization(Traced):
         self._recorded_entries: dict[tuple[Gradient, bool], Callable[[Any, tuple], Any] | None] = {}
 
     def enter(self, call: FunctionCall) -> Callable[[tuple], Any] | None:
-        """The shortest way, for calls of this form, if the program returns something."""
+        """Return the entry for calls of this form, if the program returns something."""
         if self._enter is None and self.program.count and takes(call):
             pack = None if self.structure is OutputMark else self._pack()
             self._enter = entry(call, self.program, pack)
         return self._enter
 
     def enter_recorded(self, call: FunctionCall) -> Callable[[Any, tuple], Any] | None:
-        """The short way for calls that tapes record as they did the latest."""
+        """Return the entry for calls that tapes record as they did the latest."""
         key = self.latest
         if key is None or not takes(call):
             return None
@@ -95,7 +95,7 @@ class Specialization(Traced):
         return settle(frame, lifted, of_tensors, outputs)
 
     def packed(self, outputs: Sequence[Tensor]) -> Any:
-        """The outputs in the structure of the function's result."""
+        """Return the outputs in the structure of the function's result."""
         structure = self.structure
         if structure is OutputMark:
             return outputs[0]
@@ -104,7 +104,7 @@ class Specialization(Traced):
         return nest.pack_sequence_as(structure, flat)
 
     def _pack(self) -> Callable[[list], Any]:
-        """`packed`, or something simpler for the simplest structures."""
+        """Return `packed`, or something simpler for the simplest structures."""
         kind = type(self.structure)
         if kind in (tuple, list) and all(one is OutputMark for one in self.structure):
             return kind

@@ -46,7 +46,7 @@ class Traced:
         self.structure: Any = None
 
     def arguments(self, trace: FunctionTrace) -> list:
-        """The leaves of the call as a trace has them."""
+        """Return the leaves of the call as a trace has them."""
         made = []
         for aval, weak in self.avals:
             tensor = trace.argument(aval)
@@ -54,13 +54,13 @@ class Traced:
         return made
 
     def run(self, leaves: Sequence) -> list[Tensor]:
-        """FunctionCall the Python function with other leaves: its outputs as tensors, flat."""
+        """Call the Python function with other leaves, and return its outputs as tensors, flat."""
         args, kwargs = self.call_made_of.filled(leaves)
         result = self.python(*args, **kwargs)
         return [convert(leaf) for leaf in nest.flatten(result) if _is_output(self.name, leaf)]
 
     def trace(self, may_create: bool) -> bool:
-        """Make the program; whether it can be used: it made no Variables."""
+        """Make the program, and return whether it can be used: it made no Variables."""
         trace = FunctionTrace(self.name, may_create)
         with trace.active():
             args, kwargs = self.call_made_of.filled(self.arguments(trace))
@@ -83,7 +83,7 @@ class Traced:
 
 
 def _leaf_aval(leaf: Any) -> tuple[Aval, np.dtype | None]:
-    """The shape and dtype of an argument; for a float also the dtype of a tensor made of it."""
+    """Return the aval of an argument; for a float also the dtype of a tensor made of it."""
     if isinstance(leaf, Tensor):
         return Aval(tuple(leaf._data.shape), leaf._data.dtype), None
     return Aval((), FLOAT64), leaf.dtype if isinstance(leaf, np.floating) else FLOAT32
