@@ -52,7 +52,8 @@ class _Trace(Level):
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Tensor:
         function = getattr(primitive.kernel, "function", None)
-        if primitive.kind != "elementwise" or params or function in _GUARDED:
+        elementwise = primitive.kind == "elementwise" and not params
+        if function is None or not elementwise or function in _GUARDED:
             raise _NotElementwise
         aval = primitive.abstract(*[Aval(one._data.shape, one._data.dtype) for one in inputs])
         texts = [self.text(one) for one in inputs]
