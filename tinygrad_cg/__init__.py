@@ -356,6 +356,16 @@ if TYPE_CHECKING:
     from .module import Module
 
 
+def _draw(tape: GradientTape) -> dict[str, str]:
+    """Return what a notebook shows for a tape."""
+    from ._pictures.picture import tape_bundle
+
+    return tape_bundle(tape)
+
+
+GradientTape._draw = staticmethod(_draw)
+
+
 def __getattr__(name: str) -> Any:
     home = _LATER.get(name)
     if home is None:

@@ -1,13 +1,18 @@
 """Exceptions and warnings of the library, and how warnings find the user's line.
 
 Where the originals raise a class of their own, ours is also the built-in class that a
-Python programmer would expect, so that either ``except`` clause works.
+Python programmer would expect, so that either ``except`` clause works. What a message says of a
+gradient rule is in attributes, too.
 """
+
+from __future__ import annotations
 
 import os
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +38,21 @@ def __dir__() -> list[str]:
 _OURS = (str(Path(__file__).parent) + os.sep, "<tinygrad_cg", "<rule of ")
 
 
+class WithFields:
+    """Base of exceptions and warnings that carry what their message says.
+
+    Keyword arguments become attributes. ``function`` is the name of the function or operation,
+    ``line`` the file and line that the message names.
+    """
+
+    function: str = ""
+    line: tuple[str, int] | None = None
+
+    def __init__(self, *args: Any, **fields: Any):
+        super().__init__(*args)
+        vars(self).update(fields)
+
+
 class InvalidArgumentError(ValueError):
     """Operands whose shapes, dtypes or values do not fit the operation."""
 
@@ -45,20 +65,61 @@ class ArgumentTypeError(TypeError, ValueError):
     """An argument of the wrong type, for which the original raises ValueError."""
 
 
-class NonFiniteError(InvalidArgumentError, FloatingPointError):
+class NonFiniteError(WithFields, InvalidArgumentError, FloatingPointError):
     """A NaN or an infinity, where somebody watches for them (see `debugging`)."""
 
+    order: int | None = None
+    """How many derivatives had been taken."""
 
-class DerivativeOrderError(LookupError):
+
+class DerivativeOrderError(WithFields, LookupError):
     """A derivative of a higher order than what the user declared, or vouches for."""
 
+    order: int = 0
+    """The order that was asked for."""
+    max_order: int = 0
 
-class GradientError(AssertionError):
+
+class GradientCountError(WithFields, ValueError):
+    """A gradient rule returned another number of gradients than its function has inputs."""
+
+    expected: int = 0
+    returned: int = 0
+    names: Sequence[str] = ()
+    """The inputs."""
+
+
+class GradientShapeError(WithFields, ValueError):
+    """A gradient rule returned a gradient of another shape than that of its input."""
+
+    index: int | None = None
+    """Which gradient; None for that of a Variable."""
+    label: str = ""
+    """What it is the gradient of: "input `x`"."""
+    expected: tuple[int, ...] = ()
+    returned: tuple[int, ...] = ()
+    axes: Sequence[int] = ()
+    """Axes to sum over, where broadcasting was not undone."""
+    remedy: str = ""
+    """A call that does this with ``gradient``."""
+
+
+class NotLinearError(WithFields, TypeError):
+    """A gradient rule is not linear in its upstream gradient, and was asked for its transpose."""
+
+
+class GradientError(WithFields, AssertionError):
     """A gradient rule does not give the derivative; the message is the report."""
 
+    report: Any = None
+    """The `GradientReport` of `check_gradients`."""
 
-class CustomGradientWarning(UserWarning):
+
+class CustomGradientWarning(WithFields, UserWarning):
     """A custom rule was not used, or what it returned had to be adapted."""
+
+    kind: str = ""
+    """"bypassed" (not used), "scalar" or "dtype" (adapted), or "detached" (it took values)."""
 
 
 class TapeWarning(UserWarning):

@@ -25,7 +25,7 @@ def caught(function, *args, **options):
         function(*args)
     assert isinstance(error.value, (FloatingPointError, tf.errors.InvalidArgumentError))
     assert_clean_state()
-    assert state.run_rule is None
+    assert state.observers == ()
     return str(error.value)
 
 

@@ -12,8 +12,8 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support.pictures import decorated, find, frame, nested, wrapped
-from tinygrad_cg._pictures.folding import fold
-from tinygrad_cg._pictures.layout import Layout
+from tinygrad_cg._pictures.collapse import collapse_repeats
+from tinygrad_cg._pictures.layout import LayeredLayout
 from tinygrad_cg._pictures.sketch import Item
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -91,7 +91,7 @@ def test_operations_side_by_side_are_no_chain():
     items = [Item("operation", name, (), "float32", i) for i, name in enumerate("abcexeee")]
     for i in (5, 6, 7):
         items[i].operands = [items[i - 5]]
-    kept, frames = fold(items)
+    kept, frames = collapse_repeats(items)
     assert kept == items
     assert frames == []
 
@@ -100,7 +100,7 @@ def test_what_does_not_repeat_stays():
     items = [Item("operation", name, (), "float32", i) for i, name in enumerate("abcabdabe")]
     for before, after in pairwise(items):
         after.operands = [before]
-    kept, frames = fold(items)
+    kept, frames = collapse_repeats(items)
     assert kept == items
     assert frames == []
 
@@ -224,7 +224,9 @@ def test_any_record_can_be_drawn(seed):
     for fold_it in (False, True):
         picture = tf.show(pool, fold=fold_it, names={"outermost": tapes[0]})
         assert frame(picture, "tape outermost").items
-        layout = Layout(picture._sketch, lambda item: (60.0, 30.0), lambda frame: (80.0, 20.0))
+        layout = LayeredLayout(
+            picture._sketch, lambda item: (60.0, 30.0), lambda frame: (80.0, 20.0)
+        )
         for item, around in picture._sketch.home.items():
             if around is not None:
                 assert lies_in(layout.boxes[item], layout.boxes[around])

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from .problem import Problem, Product, complex_product, moved, product, total
+from .._core.kinds import is_floating
+from ..errors import NotLinearError
+from .problem import CheckedFunction, Product, complex_product, moved, product, total
 from .recorder import Recorder
-from .reference import LINEARITY, Reference
+from .reference import LINEARITY, ReferenceValue
 from .verdicts import (
     FAILED,
     INCONCLUSIVE,
@@ -22,8 +24,8 @@ from .verdicts import (
     TRUE,
     WRONG,
     Accuracy,
+    DerivativeRow,
     Judge,
-    Row,
     decide,
     noise_of,
 )
@@ -44,16 +46,16 @@ class Property:
 class Orders:
     """Compares the derivatives that rules give with references, order by order."""
 
-    def __init__(self, problem: Problem, order: int, modes: Sequence[str], full: bool):
+    def __init__(self, problem: CheckedFunction, order: int, modes: Sequence[str], full: bool):
         self.problem = problem
         self.order = order
         self.modes = modes
         self.full = full
-        self.rows: list[Row] = []
+        self.rows: list[DerivativeRow] = []
         self.recorders: dict[tuple[int, str], Recorder] = {}
         self.errors: dict[tuple[int, str, str], Exception] = {}
         self.properties: list[Property] = []
-        self.inaccurate: list[Row] = []
+        self.inaccurate: list[DerivativeRow] = []
         self._linear = True
 
     def run(self) -> None:
@@ -152,7 +154,7 @@ class Orders:
             outputs = problem.outputs(moved(self._base, ways, step))
             return complex_product(problem.weights, outputs), 0.0
 
-        of_reals = all(one.dtype.kind == "f" for one in (*self._base, *problem.values))
+        of_reals = all(is_floating(one.dtype) for one in (*self._base, *problem.values))
         allowed = order == 1 and of_reals and self._accuracy.precision < 1e-12
         scale = problem.scales[place]
         rough, exact = problem.rough, complex_line if allowed else None
@@ -196,7 +198,7 @@ class Orders:
         native: list,
         wide: list,
         again: Callable[[int], float],
-    ) -> Row:
+    ) -> DerivativeRow:
         way = self.problem.last[place]
         with np.errstate(all="ignore"):
             own, value = product(way, native[place]), product(way, wide[place])
@@ -212,7 +214,7 @@ class Orders:
         own: Product,
         value: Product,
         again: Callable[[int], float],
-    ) -> Row:
+    ) -> DerivativeRow:
         """The row for a value in the arguments' precision, and in that of the comparison."""
         shown, detail = value.value, ""
         if not math.isfinite(value.value or 0.0):
@@ -225,7 +227,7 @@ class Orders:
             if not math.isfinite(own.value or 0.0) and verdict == TRUE:
                 verdict, shown = self._overflow(reference), own.value
                 detail = f"in {self.problem.point[place].dtype}; finite in float64"
-        row = Row(
+        row = DerivativeRow(
             order,
             self.problem.sources[place].name,
             path,
@@ -242,12 +244,12 @@ class Orders:
             self.inaccurate.append(row)
         return row
 
-    def _non_finite(self, reference: Reference) -> str:
+    def _non_finite(self, reference: ReferenceValue) -> str:
         size = max(abs(reference.value), reference.size)
         known = math.isfinite(reference.value) and reference.error <= 1e-3 * size
         return self._overflow(reference) if known else INCONCLUSIVE
 
-    def _overflow(self, reference: Reference) -> str:
+    def _overflow(self, reference: ReferenceValue) -> str:
         """For a value that is not finite: whether it must be, in the dtypes of the sources."""
         largest = min(float(np.finfo(one.dtype).max) for one in self.problem.point)
         return INCONCLUSIVE if abs(reference.value) > 0.1 * largest else NOT_FINITE
@@ -260,7 +262,9 @@ class Orders:
             return
         own, value = map(self._along_upstream, self._joint)
         exact = self._with_upstream(order)
-        reference = Reference(exact.value or 0.0, 1e-12 * exact.size, LINEARITY, size=exact.size)
+        reference = ReferenceValue(
+            exact.value or 0.0, 1e-12 * exact.size, LINEARITY, size=exact.size
+        )
         number, shown = value.value or 0.0, value.value
         if not math.isfinite(number):
             verdict = NOT_FINITE if math.isfinite(reference.value) else INCONCLUSIVE
@@ -274,7 +278,7 @@ class Orders:
         if verdict == TRUE and not math.isfinite(own.value or 0.0):
             verdict, shown = self._overflow(reference), own.value
         found = (shown, reference.value, reference.error, LINEARITY, verdict)
-        self.rows.append(Row(order, "dy", "upstream", "reverse", *found))
+        self.rows.append(DerivativeRow(order, "dy", "upstream", "reverse", *found))
 
     def _along_upstream(self, gradients: list) -> Product:
         """The derivative by the weights, along the direction for these."""
@@ -330,7 +334,7 @@ class Orders:
     def _forward_failed(self, order: int, error: Exception) -> None:
         self.errors[order, "x", "forward"] = error
         verdict = FAILED
-        if "not linear" in str(error):  # or so much rounded that it looks so
+        if isinstance(error, NotLinearError):  # or so much rounded that it looks so
             verdict = INCONCLUSIVE if self._linear else NOT_LINEAR
         for source in self.problem.sources:
             words = f"{type(error).__name__}: {error}"
@@ -424,7 +428,7 @@ class Orders:
             if abs(expected - got) > allowed:
                 self._linear = False
                 found = (got, expected, 0.0, LINEARITY, NOT_LINEAR)
-                self.rows.append(Row(1, source.name, "upstream", "reverse", *found))
+                self.rows.append(DerivativeRow(1, source.name, "upstream", "reverse", *found))
         words = "" if self._linear else "two upstreams' gradients do not add up to that of the sum"
         self.properties.append(Property("linear in the upstream", self._linear, words))
 
@@ -466,7 +470,7 @@ class Orders:
         if any("reverse" in key for key in self.errors):
             return
         notices = [notice for one in self.recorders.values() for notice in one.notices]
-        adapted = [one.message for one in notices if one.key.startswith(("scalar", "dtype"))]
+        adapted = [one.message for one in notices if one.kind in ("scalar", "dtype")]
         detail = adapted[0] if adapted else ""
         self.properties.append(Property("shapes and dtypes fit", None if adapted else True, detail))
 
@@ -493,7 +497,7 @@ class Orders:
             if pairs:
                 self.properties.append(Property(name, not apart, words))
 
-    def _differ(self, row: Row, other: Row) -> bool:
+    def _differ(self, row: DerivativeRow, other: DerivativeRow) -> bool:
         if row.verdict == other.verdict == TRUE:
             return False
         one, two = row.value or 0.0, other.value or 0.0
@@ -502,9 +506,9 @@ class Orders:
 
 def _without_number(
     order: int, argument: str, path: str, mode: str, verdict: str, detail: str
-) -> Row:
+) -> DerivativeRow:
     nothing = math.nan
-    return Row(order, argument, path, mode, None, nothing, nothing, "", verdict, detail)
+    return DerivativeRow(order, argument, path, mode, None, nothing, nothing, "", verdict, detail)
 
 
 def _alike(ones: Sequence, others: Sequence) -> bool:

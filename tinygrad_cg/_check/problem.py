@@ -16,12 +16,14 @@ import numpy as np
 
 from .. import nest
 from .._core.conversion import convert, is_differentiable, is_tensor, is_weak
+from .._core.kinds import is_complex
 from .._core.levels import Level, Listener, push, remove, remove_listener, state
 from .._core.tensor import Tensor
 from .._ops.complex import conj, real
 from .._ops.elementwise import add, multiply, square
 from .._ops.reductions import reduce_sum
 from .._ops.shape import cast
+from .._reverse.observer import Observer
 from .._reverse.variable import Variable
 from .._rules.definition import Definition
 from .._tape.tape import GradientTape
@@ -31,7 +33,7 @@ from .recorder import Rough
 Point = list[np.ndarray]  # the value of each source
 
 
-class Source(NamedTuple):
+class Primal(NamedTuple):
     """What is differentiated by: a leaf of the arguments, or a Variable that f `captured`."""
 
     name: str
@@ -57,21 +59,23 @@ class Product(NamedTuple):
         return Product(sum(values) if values else None, size, rounding)
 
 
-class Silent:
+class Silent(Observer):
     """Takes what rules would warn of, and forgets it."""
 
-    def noticed(self, definition: Definition, key: str, message: str) -> None:
-        """A rule's return was adapted, or it was not used."""
+    def notice(self, definition: Definition, kind: str, message: str) -> bool:
+        """Take the warning."""
+        return True
 
-    def detached(self, definition: Definition, file: str, line: int) -> None:
-        """A rule took values out of a tensor that is being recorded."""
+    def detach(self, definition: Definition, file: str, line: int) -> bool:
+        """Take the warning."""
+        return True
 
 
 @contextlib.contextmanager
 def watched_by(observer: Any, level: Any = None) -> Iterator[None]:
     """Rules tell `observer` instead of warning, and nothing but `level` and later ones records."""
-    before = state.observer, state.frame
-    state.observer, state.frame = observer, None
+    before = state.observers, state.frame
+    state.observers, state.frame = (observer,), None
     if level is not None:
         push(level)
     try:
@@ -81,7 +85,7 @@ def watched_by(observer: Any, level: Any = None) -> Iterator[None]:
     finally:
         if level is not None:
             remove(level)
-        state.observer, state.frame = before
+        state.observers, state.frame = before
 
 
 class _Used(dict, Listener):
@@ -92,7 +96,7 @@ class _Used(dict, Listener):
             self[id(variable)] = variable
 
 
-class Problem:
+class CheckedFunction:
     """A function at a point: its sources, fixed weights and directions, and its derivatives."""
 
     def __init__(self, f: Callable[..., Any], args: Sequence, kwargs: dict, seed: int, order: int):
@@ -122,7 +126,7 @@ class Problem:
 
     # The sources -----------------------------------------------------------------------------
 
-    def _argument_sources(self, args: Sequence, kwargs: dict) -> list[Source]:
+    def _argument_sources(self, args: Sequence, kwargs: dict) -> list[Primal]:
         roots = [(i, value) for i, value in enumerate(args)]
         paths = [(root, path) for root, value in roots for path, _ in nest.flatten_paths(value)]
         names = [*self.definition.input_names(paths)]
@@ -133,15 +137,15 @@ class Problem:
             if isinstance(leaf, Variable):
                 if is_differentiable(leaf._data.dtype):
                     self.places.append(place)
-                    sources.append(Source(name, np.array(leaf._data), leaf))
+                    sources.append(Primal(name, np.array(leaf._data), leaf))
             elif is_tensor(leaf) or is_weak(leaf) or isinstance(leaf, np.ndarray):
                 array = np.array(convert(leaf)._values())
                 if is_differentiable(array.dtype):
                     self.places.append(place)
-                    sources.append(Source(name, array, None))
+                    sources.append(Primal(name, array, None))
         return sources
 
-    def _captured_variables(self) -> list[Source]:
+    def _captured_variables(self) -> list[Primal]:
         """The Variables that the function reads, which it was not given."""
         used = _Used()
         state.listeners.append(used)
@@ -153,7 +157,7 @@ class Problem:
         for source in self.sources:
             used.pop(id(source.variable), None)
         variables = sorted(used.values(), key=lambda variable: variable._serial)
-        return [Source(one.name, np.array(one._data), one, True) for one in variables]
+        return [Primal(one.name, np.array(one._data), one, True) for one in variables]
 
     def _nested(self, tensors: Sequence) -> tuple[list, dict]:
         leaves = list(self.leaves)
@@ -349,7 +353,7 @@ def inner(ways: Sequence, tensors: Sequence) -> Tensor:
         if isinstance(way, np.ndarray):
             way = Tensor(np.asarray(way, tensor.dtype))
         term = multiply(conj(way), tensor)
-        term = reduce_sum(real(term) if term.dtype.kind == "c" else term)
+        term = reduce_sum(real(term) if is_complex(term.dtype) else term)
         if total is not None and total.dtype != term.dtype:
             term, total = cast(term, np.float64), cast(total, np.float64)
         total = term if total is None else add(total, term)
@@ -380,7 +384,7 @@ def product(way: np.ndarray, gradient: Any) -> Product:
 
 def complex_product(weights: Sequence, outputs: Sequence) -> complex | None:
     """The product of real weights and complex outputs; None if these are not all complex."""
-    if any(one.dtype.kind != "c" for one in outputs):
+    if any(not is_complex(one.dtype) for one in outputs):
         return None
     pairs = zip(weights, outputs, strict=True)
     return complex(sum(np.sum(weight * one) for weight, one in pairs))
@@ -397,7 +401,7 @@ def moved(point: Point, ways: Sequence, step: complex) -> Point:
 
 
 def _wide(dtype: np.dtype) -> np.dtype:
-    return np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
+    return np.dtype(np.complex128 if is_complex(dtype) else np.float64)
 
 
 def _widened(value: np.ndarray) -> np.ndarray:
@@ -412,7 +416,7 @@ def _signed(generator: Any, like: np.ndarray) -> np.ndarray:
     """Numbers between 1/2 and 3/2 in size, of both signs; complex ones for complex `like`."""
     sizes = generator.uniform(0.5, 1.5, like.shape)
     signs = generator.choice((-1.0, 1.0), like.shape)
-    if like.dtype.kind == "c":
+    if is_complex(like.dtype):
         signs = np.exp(2j * np.pi * generator.uniform(size=like.shape))
     return np.asarray(sizes * signs)
 

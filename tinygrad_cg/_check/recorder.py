@@ -15,9 +15,11 @@ import numpy as np
 
 from .. import nest
 from .._core.conversion import is_tensor
+from .._core.kinds import is_inexact
 from .._core.levels import Late, Level, Node, Token, find, state
 from .._core.primitive import apply
 from .._core.tensor import Tensor
+from .._reverse.observer import Observer
 from .._rules.calls import settle
 from .._rules.custom_gradient import running_functions
 from .._rules.definition import Definition, place_of
@@ -30,7 +32,7 @@ EXACT = (  # what computes nothing that must be rounded; rules compare with resu
 CUTS = ("stop_gradient", "round", "floor", "ceil", "sign")  # they end a derivative
 
 
-class Place(NamedTuple):
+class SourceLine(NamedTuple):
     """A line of a file."""
 
     file: str
@@ -45,7 +47,7 @@ class Cut(NamedTuple):
 
     what: str
     definition: Definition | None
-    place: Place
+    place: SourceLine
     order: int
 
 
@@ -53,7 +55,7 @@ class Notice(NamedTuple):
     """What a rule would have warned of."""
 
     definition: Definition
-    key: str
+    kind: str
     message: str
 
 
@@ -64,7 +66,7 @@ class Bad(NamedTuple):
     operation: str
     operands: tuple[str, ...]
     definition: Definition | None
-    place: Place
+    place: SourceLine
 
 
 @dataclass
@@ -116,7 +118,7 @@ class Seen:
         return inner is not None and place_of(inner) == place_of(self.function)
 
 
-class Recorder(Level):
+class Recorder(Level, Observer):
     """Sees one pass, and keeps what matters for the diagnosis."""
 
     def __init__(self, names: Sequence[str], hunting: bool = False):
@@ -140,7 +142,7 @@ class Recorder(Level):
             if primitive.name in CUTS:
                 self._cut(primitive.name)
             for one in outs:
-                if one.dtype.kind in "fc":
+                if is_inexact(one.dtype):
                     self.coarsest = max(self.coarsest, float(np.finfo(one.dtype).eps))
         if self.hunting and len(self.bad) < 8:
             self._hunt(primitive, inputs, outs)
@@ -190,13 +192,15 @@ class Recorder(Level):
 
     # What rules tell -------------------------------------------------------------------------
 
-    def noticed(self, definition: Definition, key: str, message: str) -> None:
-        """A rule's return was adapted, or it was not used."""
-        self.notices.append(Notice(definition, key, message))
+    def notice(self, definition: Definition, kind: str, message: str) -> bool:
+        """Keep what a rule would have warned of."""
+        self.notices.append(Notice(definition, kind, message))
+        return True
 
-    def detached(self, definition: Definition, file: str, line: int) -> None:
-        """A rule, or the function, took values out of a tensor that is being recorded."""
-        self._cut("NumPy", definition, Place(file, line))
+    def detach(self, definition: Definition, file: str, line: int) -> bool:
+        """Keep where a rule, or the function, took values out of a tensor that is recorded."""
+        self._cut("NumPy", definition, SourceLine(file, line))
+        return True
 
     def _cut(self, what: str, definition: Definition | None = None, place: Any = None) -> None:
         if running_functions():
@@ -205,7 +209,7 @@ class Recorder(Level):
         order = 1 if running is None else running.order + 1
         if definition is None:
             definition = None if running is None else running.definition
-        place = place or Place(*users_line()[:2])
+        place = place or SourceLine(*users_line()[:2])
         cut = Cut(what, definition, place, order)
         if all((one.what, one.place) != (what, place) for one in self.cuts):
             self.cuts.append(cut)
@@ -218,10 +222,10 @@ class Recorder(Level):
         return None
 
     def _hunt(self, primitive: Any, inputs: tuple, outs: list) -> None:
-        arrays = [one._data for one in outs if one.dtype.kind in "fc"]
+        arrays = [one._data for one in outs if is_inexact(one.dtype)]
         if all(bool(np.isfinite(array).all()) for array in arrays):
             return
-        operands = [one._data for one in inputs if one.dtype.kind in "fc"]
+        operands = [one._data for one in inputs if is_inexact(one.dtype)]
         is_nan = any(bool(np.isnan(array).any()) for array in arrays)
         if is_nan and any(bool(np.isnan(array).any()) for array in operands):
             return
@@ -234,7 +238,7 @@ class Recorder(Level):
                 primitive.name,
                 tuple(_example(array, is_nan) for array in operands),
                 None if running is None else running.definition,
-                Place(*users_line()[:2]),
+                SourceLine(*users_line()[:2]),
             )
         )
 
@@ -251,7 +255,7 @@ class Rough(Level):
         exact = primitive.kind == "move" or primitive.name in EXACT
         for one in out if isinstance(out, list) else [out]:
             data = one._data
-            if data.dtype.kind in "fc" and type(data) is np.ndarray and not exact:
+            if is_inexact(data.dtype) and type(data) is np.ndarray and not exact:
                 with np.errstate(all="ignore"):
                     noise = self.generator.uniform(-1.0, 1.0, data.shape) * np.finfo(data.dtype).eps
                     one._data = np.asarray(data * (1.0 + noise), data.dtype)

@@ -20,7 +20,7 @@ Line = Callable[[float], tuple[float, float]]
 """A function of the step: its value, and the size of the terms that were added up to it."""
 
 
-class Reference(NamedTuple):
+class ReferenceValue(NamedTuple):
     """A derivative, how far it may be off, where it comes from, and whether there is a kink."""
 
     value: float
@@ -63,11 +63,11 @@ class Ladder:
         self.noises.append(2 * self.precision * size / step)
         self.bends.append((right + left - 2 * self.middle) / step)
 
-    def best(self) -> Reference:
+    def best(self) -> ReferenceValue:
         """The extrapolation with the smallest error."""
         value, error, _ = self._best()
         size = self.size / self.scale
-        return Reference(value, error, DIFFERENCES, self.has_kink(), size)
+        return ReferenceValue(value, error, DIFFERENCES, self.has_kink(), size)
 
     def converged(self, rounding: float) -> bool:
         """Whether the steps were small enough to show a derivative, of an oscillation say.
@@ -138,7 +138,7 @@ class Ladder:
 
 def by_complex_step(
     line: Callable[[complex], tuple[complex, float]], ladder: Ladder
-) -> Reference | None:
+) -> ReferenceValue | None:
     """The derivative from one value beside the real axis; None where differences disagree.
 
     `line` takes a complex step, and may raise anything: the function is not for complex numbers.
@@ -159,4 +159,4 @@ def by_complex_step(
     if not apart <= 1e-3 * max(abs(derivative), abs(coarse)) + 10 * ladder.noises[0]:
         return None
     error = 1e-11 * abs(derivative) + 1e-15 * size
-    return Reference(derivative, error, COMPLEX_STEP, False, size)
+    return ReferenceValue(derivative, error, COMPLEX_STEP, False, size)

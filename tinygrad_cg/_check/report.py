@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..errors import GradientError
 from .orders import Property
-from .verdicts import FAILED, INCONCLUSIVE, KINK, Row
+from .verdicts import FAILED, INCONCLUSIVE, KINK, DerivativeRow
 
 HEADINGS = ("order", "by", "path", "mode", "value", "reference", "error", "relative", "verdict")
 PATHS = {"both": "f(x)**2"}
@@ -36,7 +36,7 @@ class RuleReport:
     name: str
     place: str
     order: int
-    rows: list[Row]
+    rows: list[DerivativeRow]
     properties: list[Property]
 
     @property
@@ -56,7 +56,7 @@ class GradientReport:
 
     name: str
     order: int
-    rows: list[Row] = field(default_factory=list)
+    rows: list[DerivativeRow] = field(default_factory=list)
     properties: list[Property] = field(default_factory=list)
     rules: list[RuleReport] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
@@ -78,7 +78,7 @@ class GradientReport:
     def raise_if_wrong(self) -> GradientReport:
         """The report itself; a `GradientError`, which shows it, if anything is false."""
         if not self.ok:
-            raise GradientError(f"\n{self}")
+            raise GradientError(f"\n{self}", function=self.name, report=self)
         return self
 
     def summary(self) -> str:
@@ -135,7 +135,7 @@ def number(value: float | None) -> str:
     return "NaN" if math.isnan(value) else f"{value + 0.0:.6g}"
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: DerivativeRow) -> tuple[str, ...]:
     value, error, relative = number(row.value), "-", "-"
     if row.verdict == FAILED:
         value = "-"
@@ -152,7 +152,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def _errors(row: Row) -> tuple[str, str]:
+def _errors(row: DerivativeRow) -> tuple[str, str]:
     """The absolute and the relative error; bounds for what is right but for rounding."""
     size = max(abs(row.reference), abs(row.value or 0.0))
     if not row.false and row.error <= 1e-6 * (size or 1.0):

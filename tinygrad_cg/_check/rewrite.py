@@ -13,7 +13,7 @@ Tree = ast.Module
 Function = ast.FunctionDef
 
 
-class Source:
+class SourceCode:
     """The source of a function, as a tree; None where it cannot be had."""
 
     def __init__(self, tree: Tree, first: int):
@@ -21,7 +21,7 @@ class Source:
         self.first = first  # the line of the file that is the tree's first
 
     @classmethod
-    def of(cls, function: Any) -> Source | None:
+    def of(cls, function: Any) -> SourceCode | None:
         function = inspect.unwrap(getattr(function, "_function", function))
         try:
             lines, first = inspect.getsourcelines(function)
@@ -93,7 +93,7 @@ def returns(function: Function) -> list[ast.Return]:
 
 def plain_rule(function: Any, inner: str) -> str | None:
     """`function`, where the gradient function `inner` has no rule of its own."""
-    source = Source.of(function)
+    source = SourceCode.of(function)
     target = source.function(inner) if source else None
     if source is None or target is None:
         return None
@@ -128,7 +128,7 @@ class Returned:
 
 def fewer_gradients(function: Any, inner: str, count: int) -> str | None:
     """`function`, where the rule of `inner` returns only the first `count` gradients."""
-    source = Source.of(function)
+    source = SourceCode.of(function)
     found = _returned(source, inner)
     if source is None or not found or any(len(one.gradients) <= count for one in found):
         return None
@@ -139,7 +139,7 @@ def fewer_gradients(function: Any, inner: str, count: int) -> str | None:
 
 def wrapped_gradient(function: Any, name: str, place: int, call: str) -> str | None:
     """`function`, where gradient number `place` of `name` is put into `call` (of "gradient")."""
-    source = Source.of(function)
+    source = SourceCode.of(function)
     found = _returned(source, name)
     if source is None or not found or any(len(one.gradients) <= place for one in found):
         return None
@@ -154,7 +154,7 @@ def wrapped_gradient(function: Any, name: str, place: int, call: str) -> str | N
 
 def with_argument(function: Any, name: str, captured: str) -> str | None:
     """`function`, where `name` takes what it captured as an argument more."""
-    source = Source.of(function)
+    source = SourceCode.of(function)
     target = source.function(name) if source else None
     rule = _rule_of(source, name)
     if source is None or target is None or rule is None:
@@ -173,7 +173,7 @@ def with_argument(function: Any, name: str, captured: str) -> str | None:
 
 def attached(function: Any, line: int) -> str | None:
     """`function`, where a line no longer takes values out of tensors."""
-    source = Source.of(function)
+    source = SourceCode.of(function)
     if source is None:
         return None
     before = source.text()
@@ -206,7 +206,7 @@ class Attach(ast.NodeTransformer):
 
 def stable(function: Any) -> str | None:
     """`function` with sigmoid and softplus in place of what overflows."""
-    source = Source.of(function)
+    source = SourceCode.of(function)
     if source is None:
         return None
     before = source.text()
@@ -306,7 +306,7 @@ def _is_decorator(node: ast.AST) -> bool:
     return "custom_gradient" in ast.unparse(node)
 
 
-def _rule_of(source: Source | None, name: str) -> ast.FunctionDef | ast.Lambda | None:
+def _rule_of(source: SourceCode | None, name: str) -> ast.FunctionDef | ast.Lambda | None:
     """The gradient function that the function `name` returns."""
     target = source.function(name) if source else None
     if target is None:
@@ -324,7 +324,7 @@ def _rule_of(source: Source | None, name: str) -> ast.FunctionDef | ast.Lambda |
     return None
 
 
-def _returned(source: Source | None, name: str) -> list[Returned]:
+def _returned(source: SourceCode | None, name: str) -> list[Returned]:
     """What the rule of the function `name` returns, wherever it does."""
     rule = _rule_of(source, name)
     if rule is None:

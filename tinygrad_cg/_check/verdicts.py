@@ -10,7 +10,7 @@ from math import isfinite
 from typing import NamedTuple
 
 from .problem import Product
-from .reference import LEVELS, Ladder, Line, Reference, by_complex_step
+from .reference import LEVELS, Ladder, Line, ReferenceValue, by_complex_step
 
 TRUE = "true"
 WRONG = "not a derivative"
@@ -26,7 +26,7 @@ FALSE = (WRONG, DETACHED, NOT_FINITE, NOT_LINEAR, FAILED)
 
 
 @dataclass
-class Row:
+class DerivativeRow:
     """One derivative: what the rules gave, the reference, and the verdict.
 
     `path` is "x" (what the gradient depends on directly), "upstream" (its dependence on the
@@ -72,7 +72,7 @@ class Accuracy(NamedTuple):
         return max(1e-6, 300 * self.precision)
 
 
-def agrees(value: float, reference: Reference, accuracy: Accuracy, floor: float) -> bool:
+def agrees(value: float, reference: ReferenceValue, accuracy: Accuracy, floor: float) -> bool:
     """Whether a value is the reference but for rounding, and this is sharp enough to say so."""
     found, error = reference.value, reference.error
     size = max(abs(value), abs(found))
@@ -80,7 +80,7 @@ def agrees(value: float, reference: Reference, accuracy: Accuracy, floor: float)
     return close and error <= 1e-3 * max(size, 0.01 * reference.size)
 
 
-def decide(value: float, reference: Reference, accuracy: Accuracy, floor: float) -> str | None:
+def decide(value: float, reference: ReferenceValue, accuracy: Accuracy, floor: float) -> str | None:
     """A verdict, or None for a difference that must be looked at closely."""
     found, error = reference.value, reference.error
     if not (isfinite(found) and isfinite(error)):
@@ -114,13 +114,13 @@ class Judge:
         self.accuracy = accuracy
         self.rough = rough
         self.ladder = Ladder(line, scale, accuracy.precision)
-        self.exact: Reference | None = None
+        self.exact: ReferenceValue | None = None
         if isfinite(self.ladder.middle):
             self.ladder.refine()
             if complex_line is not None:
                 self.exact = by_complex_step(complex_line, self.ladder)
 
-    def verdict(self, value: Product, again: Callable[[], float]) -> tuple[str, Reference]:
+    def verdict(self, value: Product, again: Callable[[], float]) -> tuple[str, ReferenceValue]:
         """The verdict on a value, which `again` computes anew."""
         number = value.value or 0.0
         floor = 16 * max(self.accuracy.precision * value.size, value.rounding)
@@ -132,11 +132,11 @@ class Judge:
             return found, reference
         return self._accuse(number, floor, again)
 
-    def refined(self, number: float = 0.0, floor: float = 0.0) -> Reference:
+    def refined(self, number: float = 0.0, floor: float = 0.0) -> ReferenceValue:
         """As many levels as it takes to say that the value is right, or all of them."""
         ladder = self.ladder
         if not isfinite(ladder.middle):
-            return Reference(float("nan"), float("inf"))
+            return ReferenceValue(float("nan"), float("inf"))
         while len(ladder.rows) < LEVELS:
             if len(ladder.rows) > 1 and not ladder.may_have_kink():
                 reference = ladder.best()
@@ -152,7 +152,7 @@ class Judge:
 
     def _accuse(
         self, number: float, floor: float, again: Callable[[], float]
-    ) -> tuple[str, Reference]:
+    ) -> tuple[str, ReferenceValue]:
         """Nothing is called wrong before its noise is measured and another reference agrees."""
         noise = 3 * noise_of(number, again, self.rough)
         ladder = self.ladder

@@ -58,6 +58,11 @@ def is_real_number(dtype: np.dtype) -> bool:
     return dtype.kind in "iuf"
 
 
+def rank(dtype: np.dtype) -> int:
+    """Return where its class stands in the order bool, signed, unsigned, floating, complex."""
+    return "biufc".index(dtype.kind)
+
+
 def is_differentiable(dtype: np.dtype) -> bool:
     """Return True for dtypes by which gradients flow: floating-point numbers."""
     return dtype.kind in "fc"

@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -37,18 +36,17 @@ class Token:
     ``alive`` turns False when the tape is gone, ``paused`` is True while it does not record
     on purpose, ``everything`` marks a graph: it records operations on unwatched tensors too.
     For a ``natural`` one custom gradients are the operations inside, and their rules nothing.
-    While a sweep of it runs, and sweeps are tracked, ``sweep`` is that sweep's number, else 0.
-    ``sweeps``, once there are any, says when other tapes could record a sweep of this one: the
-    serial numbers of the latest target, of the beginning and of the end.
+    ``asks`` says that rules which it recorded ask which sweep runs them, ``notes`` are the sweeps
+    that it recorded, if any (see `observer`).
     """
 
-    __slots__ = ("alive", "everything", "natural", "paused", "sweep", "sweeps")
-    sweeps: deque[tuple[int, int, int]]
+    __slots__ = ("alive", "asks", "everything", "natural", "notes", "paused")
 
     def __init__(self, everything: bool = False, natural: bool = False):
         self.alive = True
         self.paused = False
-        self.sweep = 0
+        self.asks = False
+        self.notes: Any = None
         self.everything = everything
         self.natural = natural
 
@@ -230,9 +228,9 @@ class State(threading.local):
         self.graphs: list[Any] = []  # the default graphs, innermost last
         self.rules: list[Any] = []  # the definitions whose rules are running, innermost last
         self.overrides: dict[int, Any] = {}  # values that Variables have in this thread alone
-        self.sweep = 0  # the number of the sweep whose lifted rule runs (see calls)
-        self.run_rule: Any = None  # what runs the rules of nodes, where somebody watches them run
-        self.observer: Any = None  # is told what a rule would warn of, in the warning's place
+        self.sweep: Any = None  # the innermost sweep that runs, where anybody may ask for it
+        self.observers: tuple[Any, ...] = ()  # are told of passes (see observer)
+        self.tangents = 0  # how many are being computed, one inside the other, while observed
         self.draws: Any = None  # what gives random numbers here, in the generator's place
         self.base_graph = base = State.base
         if base is not None:

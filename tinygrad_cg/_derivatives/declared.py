@@ -9,7 +9,7 @@ import numpy as np
 from .._core.conversion import convert, is_tensor, is_weak
 from .._core.levels import Late, Token, stack, state
 from .._core.tensor import Tensor
-from .._rules.definition import Definition
+from .._rules.definition import Definition, place_of
 from ..errors import DerivativeOrderError
 
 
@@ -64,5 +64,9 @@ def refuse_order(definition: Definition, last: int) -> NoReturn:
     raise DerivativeOrderError(
         f"`{definition.name}`: the derivative of order {last + 1} was asked for, and {declared} "
         f"({definition.where()}). Declare the next one, or pass beyond='differentiate' to go on "
-        "with the operations of the last one"
+        "with the operations of the last one",
+        function=definition.name,
+        line=place_of(definition.function),
+        order=last + 1,
+        max_order=last,
     )

@@ -13,6 +13,7 @@ import numpy as np
 from tinygrad_cg_kernels import elementary as kmath
 
 from .._core.conversion import convert
+from .._core.kinds import is_complex
 from .._core.tensor import Tensor
 from .comparison import ANY
 from .define import public, unary
@@ -55,4 +56,4 @@ _conj = unary(
 def conj(x: Any) -> Tensor:
     """The complex conjugate; a real tensor is its own."""
     x = convert(x)
-    return _conj(x) if x.dtype.kind == "c" else x
+    return _conj(x) if is_complex(x.dtype) else x

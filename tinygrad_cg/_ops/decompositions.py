@@ -15,6 +15,7 @@ from tinygrad_cg_kernels.runtime.dtypes import computing
 from tinygrad_cg_kernels.runtime.errstate import cast as cast_array
 
 from .._core.conversion import convert, convert_operands, promote
+from .._core.kinds import is_complex, is_exact
 from .._core.primitive import Primitive, apply, register
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError, MatrixError
@@ -31,7 +32,7 @@ _POSITIVE = np.stack([_MATRIX @ _MATRIX.T, np.eye(3) + 0.1 * _MATRIX.T @ _MATRIX
 def _result_dtype(*dtypes: np.dtype) -> np.dtype:
     """Integers give float64."""
     dtype = dtypes[0] if len(dtypes) == 1 else promote(*dtypes)
-    return np.dtype(np.float64) if dtype.kind in "biu" else dtype
+    return np.dtype(np.float64) if is_exact(dtype) else dtype
 
 
 def _by_lapack(name: str, function: Callable[..., Any]) -> Callable[..., np.ndarray]:
@@ -159,7 +160,7 @@ def _square(name: str, x: Any) -> Tensor:
 
 def _real_matrices(name: str, x: Any) -> Tensor:
     x = _square(name, x)
-    if x.dtype.kind == "c":
+    if is_complex(x.dtype):
         raise TypeError(f"{name}: complex matrices are not supported yet")
     return x
 

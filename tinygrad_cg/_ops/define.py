@@ -14,6 +14,7 @@ from tinygrad_cg_kernels.loops.engine import Elementwise
 
 from .._core.conversion import convert, is_tensor
 from .._core.functions import binary_op, named, unary_op
+from .._core.kinds import is_bool
 from .._core.levels import state
 from .._core.primitive import Primitive, apply_one, register
 from .._core.recording import record_one
@@ -117,7 +118,7 @@ def _refuse_bool(kernel: Elementwise, remedy: str) -> None:
     settle = kernel._loop_dtypes
 
     def checked(dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
-        if all(dtype.kind == "b" for dtype in dtypes):
+        if all(is_bool(dtype) for dtype in dtypes):
             raise TypeError(
                 f"{kernel.name}: is not for bool: use {remedy}, or cast to a number's dtype first"
             )

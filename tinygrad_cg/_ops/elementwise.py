@@ -11,7 +11,16 @@ from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.reduce import softmax as ksoftmax
 
 from .._core.conversion import convert, convert_operands
-from .._core.kinds import INEXACT, NUMBERS, REAL, REAL_NUMBERS, is_exact, is_native_float
+from .._core.kinds import (
+    INEXACT,
+    NUMBERS,
+    REAL,
+    REAL_NUMBERS,
+    is_complex,
+    is_exact,
+    is_inexact,
+    is_native_float,
+)
 from .._core.primitive import Primitive, apply, register
 from .._core.tensor import Aval, Tensor
 from .comparison import (
@@ -124,7 +133,7 @@ def _power_by_base(dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 def _power_by_exponent(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
     """out log(x), and 0 where x has no real logarithm (0**y is flat for y > 0)."""
-    has_log = not_equal(x, 0) if x.dtype.kind == "c" else greater(x, 0)
+    has_log = not_equal(x, 0) if is_complex(x.dtype) else greater(x, 0)
     return multiply(dy, multiply(out, where(has_log, log(where(has_log, x, 1)), 0)))
 
 
@@ -186,7 +195,7 @@ def power(x: Any, y: Any) -> Tensor:
     """``x ** y``. The gradient of ``x**0`` is 0 everywhere, that of ``0**y`` by y is 0."""
     if type(y) in (int, float):
         x = convert(x)
-        if x._data.dtype.kind in "fc":
+        if is_inexact(x._data.dtype):
             return apply(_scalar_power, (x,), {"exponent": y})
     return _general_power(x, y)
 
@@ -426,7 +435,7 @@ relu = unary(
 
 
 def _absolute_rule(dy: Tensor, x: Tensor) -> Tensor:
-    if x.dtype.kind != "c":
+    if not is_complex(x.dtype):
         return multiply(dy, sign(x))
     size = absolute(x)
     return multiply(dy, divide(x, where(equal(size, 0), 1, size)))
@@ -447,7 +456,7 @@ absolute = unary(
 
 def _sign_rule(dy: Tensor, x: Tensor) -> Tensor:
     """Flat where x is real; x/|x| of a complex x turns with it (and is no analytic function)."""
-    if x.dtype.kind != "c":
+    if not is_complex(x.dtype):
         return zeros_like(dy)
     from .complex import conj, real
 

@@ -12,6 +12,7 @@ from tinygrad_cg_kernels.move import gather as kmove
 
 from .._core import conversion
 from .._core.conversion import convert, is_tensor
+from .._core.kinds import is_bool, is_integer
 from .._core.primitive import apply
 from .._core.registry import OPS
 from .._core.tensor import Aval, Tensor
@@ -29,7 +30,7 @@ def _batched_key(key: tuple, size: int) -> tuple:
     places = [i for i, part in enumerate(key) if isinstance(part, (int, np.ndarray))]
     if not arrays or places[-1] - places[0] < len(places):
         return (slice(None), *key)
-    rank = max(1 if part.dtype.kind == "b" else part.ndim for part in arrays)
+    rank = max(1 if is_bool(part.dtype) else part.ndim for part in arrays)
     return (np.arange(size).reshape(size, *(1,) * rank), *key)
 
 
@@ -122,9 +123,9 @@ def _looked_up(x: Tensor, parts: tuple) -> Tensor:
 
 def _is_of_integers(part: Any) -> bool:
     if _has_no_value(part):
-        return part.dtype.kind in "iu"
+        return is_integer(part.dtype)
     index = _index_part(part)
-    return type(index) is int or (isinstance(index, np.ndarray) and index.dtype.kind in "iu")
+    return type(index) is int or (isinstance(index, np.ndarray) and is_integer(index.dtype))
 
 
 def _are_all(indices: list[Tensor], shape: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
@@ -145,9 +146,9 @@ def _index_part(part: Any) -> Any:
         return np.array(part)
     if is_tensor(part) or isinstance(part, (np.ndarray, np.generic, list, range)):
         array = np.array(part)
-        if array.dtype.kind in "iu":
+        if is_integer(array.dtype):
             return int(array) if not array.ndim else array
-        if array.dtype.kind == "b":
+        if is_bool(array.dtype):
             return array
         if not array.size:
             return array.astype(np.int64)
@@ -242,7 +243,7 @@ def gather(x: Any, indices: Any, axis: Any = 0, batch_dims: int = 0) -> Tensor:
     With `batch_dims` the first axes of `x` and `indices` are gone through together.
     """
     x, indices = convert(x), convert(indices)
-    if indices.dtype.kind not in "iu":
+    if not is_integer(indices.dtype):
         raise InvalidArgumentError(f"gather: indices must be integers, got {indices.dtype}")
     shared = as_int("gather", "batch_dims", batch_dims)
     place = max(normalize_axis("gather", axis, x._data.ndim), shared)

@@ -10,6 +10,7 @@ import numpy as np
 from tinygrad_cg_kernels.linear import matmul as kmatmul
 
 from .._core.conversion import convert, convert_operands, is_tensor, promote
+from .._core.kinds import is_complex, is_exact
 from .._core.primitive import Primitive, apply, register
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
@@ -157,7 +158,7 @@ def norm(x: Any, order: Any = "euclidean", axis: Any = None, keepdims: bool = Fa
     InvalidArgumentError for other orders.
     """
     x = convert(x)
-    if x.dtype.kind in "biu":
+    if is_exact(x.dtype):
         x = cast(x, np.float64)
     if order in ("euclidean", "fro") or (order == 2 and not isinstance(axis, (tuple, list))):
         return _euclidean(x, axis, keepdims)
@@ -175,7 +176,7 @@ def norm(x: Any, order: Any = "euclidean", axis: Any = None, keepdims: bool = Fa
 
 def _euclidean(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
     """No sizes of elements: their second derivatives are not those of their squares at 0."""
-    if x.dtype.kind != "c":
+    if not is_complex(x.dtype):
         return euclidean_norm(x, axis, keepdims)
     axes = (0, *[i + 1 for i in normalize_axes("norm", axis, x._data.ndim)])
     found = euclidean_norm(stack([real(x), imag(x)], 0), axes, keepdims)
@@ -190,7 +191,7 @@ def reduce_euclidean_norm(x: Any, axis: Any = None, keepdims: bool = False) -> T
     """
     x = convert(x)
     found = norm(x, "euclidean", axis, keepdims)
-    return cast(found, x.dtype) if x.dtype.kind == "c" else found
+    return cast(found, x.dtype) if is_complex(x.dtype) else found
 
 
 def _folded_axes(axes: Any, rank_x: int, rank_y: int) -> tuple[list[int], list[int]]:

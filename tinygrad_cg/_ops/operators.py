@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._core.conversion import convert, is_tensor
+from .._core.kinds import is_bool
 from .._core.registry import OPS
 from .._core.tensor import ArrayLike, Tensor
 from ..errors import InvalidArgumentError
@@ -29,7 +30,7 @@ def _not_equal(self: Any, other: Any) -> Any:
 
 
 def _invert(x: Any) -> Tensor:
-    if x.dtype.kind != "b":
+    if not is_bool(x.dtype):
         raise TypeError(f"~ needs a boolean tensor, got {x.dtype}")
     return comparison.logical_not(x)
 
@@ -47,7 +48,7 @@ def _round(x: Any, digits: Any = None) -> Tensor:
 def _logical(symbol: str, op: Callable) -> Callable:
     def logical(x: Any, y: Any) -> Tensor:
         for operand in (x, y):
-            if is_tensor(operand) and operand.dtype.kind != "b":
+            if is_tensor(operand) and not is_bool(operand.dtype):
                 raise TypeError(f"{symbol} needs boolean tensors, got {operand.dtype}")
         return op(x, y)
 

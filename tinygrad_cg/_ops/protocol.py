@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .._core.conversion import convert, is_tensor
+from .._core.kinds import is_exact, is_unsigned
 from .._core.tensor import Tensor
 from ..nest import map_structure
 from . import reductions, scans, shape
@@ -118,8 +119,8 @@ def _folding(name: str, ufunc: Any, inputs: tuple, options: dict) -> tuple[Tenso
     given = dict(zip(("axis", "dtype"), inputs[1:], strict=False)) | options
     axis, keepdims = given.pop("axis", 0), bool(given.pop("keepdims", False))
     x, dtype = convert(inputs[0]), _only_dtype(name, given)
-    if dtype is None and ufunc in (np.add, np.multiply) and x.dtype.kind in "biu":
-        dtype = np.result_type(np.uint64 if x.dtype.kind == "u" else np.int64)
+    if dtype is None and ufunc in (np.add, np.multiply) and is_exact(x.dtype):
+        dtype = np.result_type(np.uint64 if is_unsigned(x.dtype) else np.int64)
     return (x if dtype is None else shape.cast(x, dtype)), axis, keepdims
 
 

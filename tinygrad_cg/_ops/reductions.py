@@ -13,7 +13,16 @@ from tinygrad_cg_kernels.runtime import errstate
 from tinygrad_cg_kernels.runtime.dtypes import computing
 
 from .._core.conversion import convert, promote
-from .._core.kinds import NUMBERS, REAL, is_native_float
+from .._core.kinds import (
+    NUMBERS,
+    REAL,
+    is_bool,
+    is_complex,
+    is_inexact,
+    is_integer,
+    is_native_float,
+    is_unsigned,
+)
 from .._core.levels import state
 from .._core.primitive import Primitive, apply, register
 from .._core.tensor import Aval, Tensor
@@ -65,14 +74,14 @@ reduce_sum = reduction(
 
 
 def _run_mean(x: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarray:
-    if x.dtype.kind == "b":
+    if is_bool(x.dtype):
         raise TypeError("mean: needs numbers, got bool; cast them to a float dtype first")
-    wanted = {"i": np.dtype(np.int64), "u": np.dtype(np.uint64)}.get(x.dtype.kind)
-    # a mean may fit where the sum does not
-    wide = errstate.cast(x, computing(x.dtype) if wanted is None else wanted)
-    total = kreduce.sum(wide, axis, keepdims)
+    wanted = computing(x.dtype)
+    if is_integer(x.dtype):  # a mean may fit where the sum does not
+        wanted = np.dtype(np.uint64 if is_unsigned(x.dtype) else np.int64)
+    total = kreduce.sum(errstate.cast(x, wanted), axis, keepdims)
     count = _count(x.shape, axis)
-    if x.dtype.kind in "fc":
+    if is_inexact(x.dtype):
         return errstate.cast(errstate.quietly(np.divide, total, count, total), x.dtype)
     quotient = total // max(count, 1)
     inexact = (total < 0) & (quotient * count != total)  # towards zero, as the original
@@ -261,7 +270,7 @@ def reduce_variance(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     become float64. Raises InvalidArgumentError for an axis that `x` does not have.
     """
     x = convert(x)
-    if x.dtype.kind != "c":
+    if not is_complex(x.dtype):
         return _variance(x, axis, keepdims)
     return add(_variance(real(x), axis, keepdims), _variance(imag(x), axis, keepdims))
 

@@ -12,6 +12,7 @@ import numpy as np
 from .._core import conversion
 from .._core.conversion import as_dtype, convert, convert_operands
 from .._core.functions import unary_op
+from .._core.kinds import is_bool, is_complex
 from .._core.levels import state
 from .._core.primitive import Primitive, apply, apply_one, register
 from .._core.tensor import Aval, Tensor
@@ -66,7 +67,7 @@ _cast = move(
 
 
 def _cast_array(x: Any, dtype: np.dtype) -> np.ndarray:
-    if x.dtype.kind == "c" and dtype.kind not in "cb":
+    if is_complex(x.dtype) and not is_complex(dtype) and not is_bool(dtype):
         x = x.real
     with np.errstate(all="ignore"):
         return x.astype(dtype)

@@ -9,6 +9,7 @@ import numpy as np
 from tinygrad_cg_kernels.move import order as korder
 
 from .._core.conversion import as_dtype, convert
+from .._core.kinds import is_integer
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
@@ -68,7 +69,7 @@ def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> Tensor:
     """
     x, indices = convert(x), convert(indices)
     place = normalize_axis("take_along_axis", axis, x._data.ndim)
-    if indices.dtype.kind not in "iu":
+    if not is_integer(indices.dtype):
         raise InvalidArgumentError(
             f"take_along_axis: indices must be integers, not {indices.dtype}"
         )
@@ -197,7 +198,7 @@ def one_hot(indices: Any, depth: Any, axis: Any = -1, dtype: Any = np.float32) -
     InvalidArgumentError for indices that are no integers, and for a negative `depth`.
     """
     indices, count = convert(indices), as_int("one_hot", "depth", depth)
-    if indices.dtype.kind not in "iu":
+    if not is_integer(indices.dtype):
         raise InvalidArgumentError(f"one_hot: indices must be integers, got {indices.dtype}")
     if count < 0:
         raise InvalidArgumentError(f"one_hot: depth must not be negative, got {count}")

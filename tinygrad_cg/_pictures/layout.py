@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .sketch import Frame, Item, Sketch
+from .sketch import Item, Region, Sketch
 
 GAP = 26.0  # between neighbours of a layer
 LAYER = 34.0  # between layers
@@ -57,7 +57,7 @@ class Area:
     bottoms: list[float]
 
 
-class Layout:
+class LayeredLayout:
     """Boxes ``(x, y, width, height)`` of items and frames, and the points of each edge.
 
     ``size(item)`` gives the width and height that an item needs, ``heading(frame)`` the width
@@ -68,15 +68,15 @@ class Layout:
         self,
         sketch: Sketch,
         size: Callable[[Item], tuple[float, float]],
-        heading: Callable[[Frame], tuple[float, float]],
+        heading: Callable[[Region], tuple[float, float]],
     ):
         self.sketch = sketch
         self.size = size
         self.heading = heading
         self.edges = sketch.edges()
-        self.areas: dict[Frame | None, Area] = {}
+        self.areas: dict[Region | None, Area] = {}
         self.chains = {item: self._chain(item) for item in sketch.items}
-        self.inside: dict[Frame | None, set[Item]] = defaultdict(set)
+        self.inside: dict[Region | None, set[Item]] = defaultdict(set)
         for item, chain in self.chains.items():
             for frame in chain:
                 self.inside[frame].add(item)
@@ -89,11 +89,11 @@ class Layout:
         self.paths = [(*edge, self._path(edge[0], edge[1])) for edge in self.edges]
         self._spread_arrows()
 
-    def _chain(self, item: Item) -> list[Frame | None]:
+    def _chain(self, item: Item) -> list[Region | None]:
         """The frames around an item, from the outermost, which is None, to the innermost."""
         return [None, *reversed(list(self.sketch.around(item)))]
 
-    def _child(self, frame: Frame | None, item: Item) -> Any:
+    def _child(self, frame: Region | None, item: Item) -> Any:
         """What of `frame` an item inside it is, or is in."""
         chain = self.chains[item]
         place = chain.index(frame) + 1
@@ -101,7 +101,7 @@ class Layout:
 
     # One frame ---------------------------------------------------------------------------------
 
-    def _area(self, frame: Frame | None) -> Area:
+    def _area(self, frame: Region | None) -> Area:
         inside = self.inside[frame]
         boxes: dict[Any, Vertex] = {}
         for item in self.sketch.items:
@@ -126,14 +126,14 @@ class Layout:
         return self._measure(frame, layers, boxes, entries, exits, bends)
 
     def _box(self, child: Any) -> Vertex:
-        if isinstance(child, Frame):
+        if isinstance(child, Region):
             area = self.areas[child]
             return Vertex(child, area.width, area.height)
         width, height = self.size(child)
         return Vertex(child, width, height)
 
     def _lines(
-        self, frame: Frame | None, inside: set[Item], boxes: dict[Any, Vertex]
+        self, frame: Region | None, inside: set[Item], boxes: dict[Any, Vertex]
     ) -> tuple[dict[Item, list], dict[Item, Vertex], dict[Item, Vertex]]:
         """For each item the ends that its lines have here: (vertex, key, start, offset)."""
         entries: dict[Item, Vertex] = {}
@@ -158,13 +158,13 @@ class Layout:
 
     def _offset(self, child: Any, source: Item, leaving: bool) -> float:
         """How far right of a box's middle the line of `source` crosses its border."""
-        if not isinstance(child, Frame):
+        if not isinstance(child, Region):
             return 0.0
         area = self.areas[child]
         port = (area.exits if leaving else area.entries)[source]
         return port.x - area.width / 2
 
-    def _measure(self, frame: Frame | None, layers, boxes, entries, exits, bends) -> Area:
+    def _measure(self, frame: Region | None, layers, boxes, entries, exits, bends) -> Area:
         title, head = self.heading(frame) if frame is not None else (0.0, 0.0)
         left = min(vertex.x - vertex.width / 2 for layer in layers for vertex in layer)
         right = max(vertex.x + vertex.width / 2 for layer in layers for vertex in layer)
@@ -191,14 +191,14 @@ class Layout:
 
     # All together ------------------------------------------------------------------------------
 
-    def _absolute(self, frame: Frame | None, left: float, top: float) -> None:
+    def _absolute(self, frame: Region | None, left: float, top: float) -> None:
         area = self.areas[frame]
         if frame is not None:
             self.boxes[frame] = (left, top, area.width, area.height)
         for child, box in area.boxes.items():
             x, y = left + box.x - box.width / 2, top + box.y
             self.boxes[child] = (x, y, box.width, box.height)
-            if isinstance(child, Frame):
+            if isinstance(child, Region):
                 self._absolute(child, x, y)
 
     def _path(self, source: Item, target: Item) -> list[Point]:
@@ -218,14 +218,14 @@ class Layout:
         points.append((x + width / 2, y))
         return points
 
-    def _corner(self, frame: Frame | None) -> Point:
+    def _corner(self, frame: Region | None) -> Point:
         return self.boxes[frame][:2] if frame is not None else (0.0, 0.0)
 
-    def _port(self, frame: Frame | None, port: Vertex) -> Point:
+    def _port(self, frame: Region | None, port: Vertex) -> Point:
         left, top = self._corner(frame)
         return left + port.x, top + port.y
 
-    def _inner(self, frame: Frame | None, source: Item, key: Any) -> list[Point]:
+    def _inner(self, frame: Region | None, source: Item, key: Any) -> list[Point]:
         """Where a line bends inside one frame: straight past each layer."""
         area = self.areas[frame]
         left, top = self._corner(frame)

@@ -17,8 +17,8 @@ from .._core.conversion import is_tensor
 from .._core.levels import Node, Token
 from .._tape.tape import GradientTape
 from ..errors import ArgumentTypeError
-from . import folding, text
-from .reading import Names, Reading, live_nodes, nodes_of, token_of
+from . import collapse, text
+from .reading import Reading, UserNames, live_nodes, nodes_of, token_of
 from .sketch import Sketch
 from .svg import svg
 
@@ -96,7 +96,7 @@ def show(*what: Any, names: Mapping[str, Any] | None = None, fold: bool | None =
         and tapes. With tapes among them only what these recorded is drawn. Tapes alone: all
         that they recorded of the tensors that have names.
     names:
-        Names for tensors and tapes: ``{"x": x, "outer": outer}``. By default those of the
+        UserNames for tensors and tapes: ``{"x": x, "outer": outer}``. By default those of the
         caller's variables.
     fold:
         Whether repetitions are drawn once, with their number. By default large pictures are.
@@ -112,19 +112,19 @@ def show(*what: Any, names: Mapping[str, Any] | None = None, fold: bool | None =
     """
     if names is None:
         return _picture(what, _callers_names(sys._getframe(1)), fold)
-    return _picture(what, Names([_checked_names(names)]), fold)
+    return _picture(what, UserNames([_checked_names(names)]), fold)
 
 
 def tape_bundle(tape: GradientTape) -> dict[str, str]:
     """What a notebook shows for a tape: its picture, or plain words if there is none."""
     main = sys.modules.get("__main__")
     try:
-        return _picture((tape,), Names([vars(main) if main else {}]), None)._repr_mimebundle_()
+        return _picture((tape,), UserNames([vars(main) if main else {}]), None)._repr_mimebundle_()
     except ValueError as error:
         return {"text/plain": f"{tape!r}\n{error}"}
 
 
-def _picture(what: tuple, names: Names, folded: bool | None) -> Picture:
+def _picture(what: tuple, names: UserNames, folded: bool | None) -> Picture:
     tapes, tensors = [], []
     for one in nest.flatten(what):
         if isinstance(one, GradientTape):
@@ -151,10 +151,10 @@ def _picture(what: tuple, names: Names, folded: bool | None) -> Picture:
     reading = Reading(roots, names, wanted)
     items, frames = list(reading.items.values()), reading.frames
     if folded or (folded is None and len(items) > FOLD_FROM):
-        items, repeats = folding.fold(items)
+        items, repeats = collapse.collapse_repeats(items)
         frames = [*frames, *repeats]
     title = ", ".join(item.name for item in items[-1:] if item.name) or "a record"
-    return Picture(Sketch(folding.shorten(items, frames, MOST), frames), title)
+    return Picture(Sketch(collapse.shorten(items, frames, MOST), frames), title)
 
 
 def _roots(tensors: Iterable[Any], wanted: frozenset[Token]) -> Iterator[Node]:
@@ -169,17 +169,17 @@ def _is_freed(node: Node) -> bool:
     return node.rule is None and not any(token.alive for token in node.group)
 
 
-def _all(names: Names, wanted: frozenset[Token]) -> list[Node]:
+def _all(names: UserNames, wanted: frozenset[Token]) -> list[Node]:
     """What tapes recorded of the tensors that have names; of all that live, if none has."""
     known = [node for node in names.of_node if node.group & wanted and node.rule is not None]
     if known:
         return known
-    return [node for token in wanted for node in live_nodes(token) if not _is_freed(node)]
+    return [node for node in live_nodes(wanted) if not _is_freed(node)]
 
 
-def _callers_names(frame: Any) -> Names:
+def _callers_names(frame: Any) -> UserNames:
     here = frame.f_locals
-    names = Names([here, frame.f_globals])
+    names = UserNames([here, frame.f_globals])
     if frame.f_code.co_flags & CO_OPTIMIZED and type(here) is dict and getrefcount(here) == 3:
         here.clear()  # before Python 3.13 the frame keeps this copy of its variables alive
     return names

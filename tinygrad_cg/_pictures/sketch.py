@@ -69,7 +69,7 @@ def _listed(words: list[str]) -> str:
 
 
 @dataclass(eq=False)
-class Frame:
+class Region:
     """A region: what one tape recorded ("tape"), or what is repeated ("repeat").
 
     `recorders` are the tapes that recorded its gradient, and so lie around it; `extent` is all
@@ -81,9 +81,9 @@ class Frame:
     items: frozenset[Item] = field(repr=False)
     order: int | None = None
     count: int = 1
-    recorders: list[Frame] = field(default_factory=list, repr=False)
+    recorders: list[Region] = field(default_factory=list, repr=False)
     extent: frozenset[Item] = field(default=frozenset(), repr=False)
-    parent: Frame | None = field(default=None, repr=False)
+    parent: Region | None = field(default=None, repr=False)
 
     @property
     def title(self) -> str:
@@ -99,10 +99,10 @@ class Frame:
 class Sketch:
     """Items, operands first, and the frames around them, outer before inner."""
 
-    def __init__(self, items: list[Item], frames: list[Frame]):
+    def __init__(self, items: list[Item], frames: list[Region]):
         self.items = items
         self.frames = nested(frozenset(items), frames)
-        self.home: dict[Item, Frame | None] = dict.fromkeys(items)
+        self.home: dict[Item, Region | None] = dict.fromkeys(items)
         for frame in self.frames:
             for item in frame.extent:
                 if self.home[item] is frame.parent:
@@ -110,18 +110,18 @@ class Sketch:
         used = {frame for item in items for frame in self.around(item)}
         self.frames = [frame for frame in self.frames if frame in used or frame.kind == "tape"]
 
-    def around(self, item: Item) -> Iterable[Frame]:
+    def around(self, item: Item) -> Iterable[Region]:
         """The frames that an item stands in, innermost first."""
         frame = self.home[item]
         while frame is not None:
             yield frame
             frame = frame.parent
 
-    def tapes(self, item: Item) -> list[Frame]:
+    def tapes(self, item: Item) -> list[Region]:
         """The tapes that recorded an item, or watch it."""
         return [frame for frame in self.frames if frame.kind == "tape" and item in frame.items]
 
-    def badges(self, item: Item) -> list[Frame]:
+    def badges(self, item: Item) -> list[Region]:
         """The tapes that recorded an item which is drawn outside of them."""
         around = set(self.around(item))
         return [frame for frame in self.tapes(item) if frame not in around]
@@ -141,7 +141,7 @@ class Sketch:
         return list(dict.fromkeys(found))
 
 
-def nested(present: frozenset[Item], frames: list[Frame]) -> list[Frame]:
+def nested(present: frozenset[Item], frames: list[Region]) -> list[Region]:
     """The frames that hold something, each after its parent: the smallest that it fits into.
 
     A tape lies inside those that recorded its gradient, with all that it holds.

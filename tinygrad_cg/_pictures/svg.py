@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 from itertools import pairwise
 
-from .layout import Layout, Point
-from .sketch import Frame, Item, Sketch
+from .layout import LayeredLayout, Point
+from .sketch import Item, Region, Sketch
 
 FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 TITLE, DETAIL = 13.0, 11.0  # font sizes
@@ -48,7 +48,7 @@ class _Drawing:
         self.title = title
         tapes = [frame for frame in sketch.frames if frame.kind == "tape"]
         self.colours = {frame: COLOURS[i % len(COLOURS)] for i, frame in enumerate(tapes)}
-        self.layout = Layout(sketch, self._size, self._heading)
+        self.layout = LayeredLayout(sketch, self._size, self._heading)
 
     def _size(self, item: Item) -> tuple[float, float]:
         lines = self._lines(item)
@@ -63,7 +63,7 @@ class _Drawing:
         lines = zip(texts, (TITLE, DETAIL, DETAIL), (True, False, False), strict=True)
         return [line for line in lines if line[0]]
 
-    def _heading(self, frame: Frame) -> tuple[float, float]:
+    def _heading(self, frame: Region) -> tuple[float, float]:
         if frame.kind == "repeat":
             return text_width(frame.title, TITLE, True) + 8, 14.0
         words = f"{frame.title}  {frame.detail}"
@@ -88,7 +88,7 @@ class _Drawing:
             + f'\n<g transform="translate(0 {layout.height:.0f})">\n{legend}\n</g>\n</svg>\n'
         )
 
-    def _frame(self, frame: Frame) -> str:
+    def _frame(self, frame: Region) -> str:
         x, y, width, height = self.layout.boxes[frame]
         style = 'fill="#ffffff" fill-opacity="0.5" stroke="#5b6770" stroke-dasharray="6 4"'
         if frame.kind == "tape":
@@ -99,7 +99,7 @@ class _Drawing:
             f"{style}/>"
         )
 
-    def _title(self, frame: Frame) -> str:
+    def _title(self, frame: Region) -> str:
         x, y, width, _ = self.layout.boxes[frame]
         halo = (
             f'font-size="{TITLE}" paint-order="stroke" stroke="#ffffff" '

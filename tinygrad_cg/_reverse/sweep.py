@@ -6,7 +6,6 @@ by every tape that is active while it runs: that is all there is to higher order
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heappop, heappush
 from math import inf
@@ -23,7 +22,6 @@ from .._core.levels import (
     is_alive,
     late_for,
     late_tokens,
-    next_serial,
     state,
     watched_since,
 )
@@ -34,9 +32,9 @@ from .._ops.elementwise import add
 from .._ops.reductions import reduce_sum
 from .._ops.shape import cast, repeat, reshape
 from ..errors import TapeWarning, warn
+from .observer import run_sweep
 
 new = object.__new__
-NOTED_SWEEPS = 64  # of one tape, the latest
 
 
 def differentiate(
@@ -45,8 +43,13 @@ def differentiate(
     upstream: Sequence | None,
     sources: list,
     stopped: Sequence = (),
+    transposes: bool = False,
 ) -> tuple:
-    """The gradient by each source (None where unconnected), and the nodes visited."""
+    """Return the gradient by each source (None where unconnected), and the nodes visited.
+
+    Nodes of `stopped` tensors are taken as constants. `transposes` says that this is no further
+    derivative, but the transpose of a rule.
+    """
     seeds, unrecorded, nodes = [], [], []
     for i, target in enumerate(targets):
         node = target._rec
@@ -64,7 +67,10 @@ def differentiate(
         nodes.append(node)
     constants = {find(one._rec, token) for one in stopped} if stopped else ()
     wanted = nodes if len(nodes) == 1 else set(nodes)
-    totals, visited = _sweep(token, seeds, wanted, constants)
+    if state.frame is None and not token.asks:
+        totals, visited = sweep(token, seeds, wanted, constants)
+    else:
+        totals, visited = run_sweep(sweep, token, seeds, wanted, constants, transposes)
     results = list(map(totals.get, nodes))
     for target, gradient in unrecorded:
         _add_directly(token, target, gradient, sources, results)
@@ -155,12 +161,7 @@ def sweep(
     """
     totals: dict[Any, Any] = {}
     visited: list[Node] = []
-    owned: set[Node] | None = None
-    began = 0
-    if state.frame is None:
-        owned = set()
-    else:
-        began = next_serial()
+    owned: set[Node] | None = set() if state.frame is None else None
     latest: Any = None  # of the nodes whose rules are to run, the one with the highest serial
     heap: list[tuple[int, Any]] = []  # the others
     pending: Iterable[tuple[Any, Any]] = seeds
@@ -190,8 +191,6 @@ def sweep(
             if ready:
                 latest = _latest(latest, node, heap) if latest is not None else node
         if latest is None:
-            if began and visited:
-                _note(token, visited[0].serial, began)
             return totals, visited
         node = latest
         latest = heappop(heap)[1] if heap else None
@@ -215,34 +214,6 @@ def sweep(
                 pending = ((inputs[0], found[0]),)  # quicker than zip, and the commonest
             else:
                 pending = zip(inputs, found, strict=True)
-
-
-_sweep = sweep
-
-
-def track() -> None:
-    """From here on tokens know that they are being swept, and rules can be watched.
-
-    Called by whatever wants to know of it, so that it costs other programs nothing.
-    """
-    global _sweep
-    _sweep = _tracked
-
-
-def _tracked(token: Token, seeds: Iterable, wanted: Collection, stopped: Collection) -> tuple:
-    before, token.sweep = token.sweep, next_serial()
-    try:
-        return sweep(token, seeds, wanted, stopped, state.run_rule)
-    finally:
-        token.sweep = before
-
-
-def _note(token: Token, target: int, began: int) -> None:
-    """Remember when a sweep that others may record took place: pictures tell orders from it."""
-    sweeps = getattr(token, "sweeps", None)
-    if sweeps is None:
-        sweeps = token.sweeps = deque(maxlen=NOTED_SWEEPS)
-    sweeps.append((target, began, next_serial()))
 
 
 def _latest(one: Node, other: Node, heap: list[tuple[int, Any]]) -> Node:

@@ -110,6 +110,9 @@ def settle(
         if record is not None and (record.group is not group or record.next is not None):
             _keep_producer(frame, call, group, record, result)
     if mask:
+        if type(call) is not Call:
+            for token in group:
+                token.asks = True
         remaining = iter(found)
         nodes = tuple([None if tensor is None else next(remaining) for tensor in inputs])
         if len(results) > 1:
@@ -162,17 +165,16 @@ def _identity_rule(node: Node, dy: Tensor) -> tuple:
 
 
 def _lifted_rule(node: Node, dy: Any) -> Sequence:
-    token = max(node.group, key=_latest_sweep)
-    targets = [one if find(one, token) else None for one in node.inputs] if token.sweep else None
-    before, state.sweep = state.sweep, token.sweep
+    dys = dy if type(dy) is list else [dy]
+    sweep = state.sweep
+    if sweep is not None and sweep.token in node.group:
+        targets = [one if find(one, sweep.token) else None for one in node.inputs]
+        return node.saved.pull(dys, targets)
+    state.sweep = None  # no sweep asks, all targets count
     try:
-        return node.saved.pull(dy if type(dy) is list else [dy], targets or node.inputs)
+        return node.saved.pull(dys, node.inputs)
     finally:
-        state.sweep = before
-
-
-def _latest_sweep(token: Token) -> int:
-    return token.sweep
+        state.sweep = sweep
 
 
 def _custom_rule(node: Node, dy: Any) -> Sequence:

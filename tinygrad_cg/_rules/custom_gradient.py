@@ -19,7 +19,6 @@ from .._core.conversion import convert, is_differentiable, is_tensor, is_weak
 from .._core.levels import Listener, remove_listener, state
 from .._core.tensor import Tensor
 from .._ops.define import as_int
-from .._reverse.sweep import track
 from .._reverse.variable import Variable
 from .calls import Call, copy, one_output, settle
 from .definition import Definition, check_result
@@ -183,7 +182,6 @@ class _Limited(_Decorated):
     def __init__(self, definition: Definition, most: int):
         super().__init__(definition)
         self.most = most
-        track()  # which sweep comes through what
 
     def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
         return super().call(limited(function, self.definition, self.most), args, kwargs)

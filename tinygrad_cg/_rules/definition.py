@@ -188,19 +188,23 @@ class Definition:
         file, line = place_of(grad_fn if grad_fn is not None else self.function)
         return f'File "{file}", line {line}'
 
-    def warn(self, key: str, message: str) -> None:
-        """A CustomGradientWarning at the line of the definition, once per definition and key."""
-        if state.observer is not None:
-            state.observer.noticed(self, key, message)
+    def warn(self, kind: str, message: str, number: str = "") -> None:
+        """Warn at the line of the definition, once for each kind and number of a gradient.
+
+        `kind` is that of the `CustomGradientWarning`.
+        """
+        if any(observer.notice(self, kind, message) for observer in state.observers):
             return
         file, line = place_of(self.function)
-        key = f"{file}:{line} {self.name} {key}"
+        key = f"{file}:{line} {self.name} {kind} {number}"
         if key in self._warned:
             return
         self._warned.add(key)
         scope = getattr(inspect.unwrap(self.function), "__globals__", {})
         warnings.warn_explicit(
-            f"{message} ({self.where()})",
+            CustomGradientWarning(
+                f"{message} ({self.where()})", kind=kind, function=self.name, line=(file, line)
+            ),
             CustomGradientWarning,
             file,
             line,
@@ -222,19 +226,18 @@ class Definition:
         if not is_alive(group):
             return
         file, line, depth = users_line()
-        if state.observer is not None:
-            state.observer.detached(self, file, line)
+        if any(observer.detach(self, file, line) for observer in state.observers):
             return
         key = f"detached {file}:{line}"
         if key not in self._warned:
             self._warned.add(key)
-            warnings.warn(
+            message = (
                 f"{self.role} `{self.name}` takes NumPy or Python values (numpy(), float(), "
                 "np.asarray()) from a tensor that is being recorded: derivatives do not see "
-                "them. Use tensor operations",
-                CustomGradientWarning,
-                stacklevel=depth,
+                "them. Use tensor operations"
             )
+            fields = {"kind": "detached", "function": self.name, "line": (file, line)}
+            warnings.warn(CustomGradientWarning(message, **fields), stacklevel=depth)
 
 
 def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[..., Any]]:

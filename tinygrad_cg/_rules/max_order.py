@@ -22,7 +22,7 @@ from .._core.tensor import Tensor
 from .._reverse.variable import Variable
 from ..errors import DerivativeOrderError
 from .calls import Lifted, settle
-from .definition import Definition
+from .definition import Definition, place_of
 
 
 def limited(function: Callable[..., Any], definition: Definition, most: int) -> Callable[..., Any]:
@@ -60,7 +60,7 @@ class Limit(Listener):
         self.most = most
         self.inputs: list[Tensor] = []
         self.followers: set[Any] = set()  # of the inputs: the accumulators' tokens
-        self.reached = (0, 0)  # a sweep, and the highest order of the gradients it came through
+        self.reached: tuple[Any, int] = (None, 0)  # a sweep, and the highest order it came through
         self.read: dict[int, tuple[Variable, Any]] = {}
 
     def rule(self, grad_fn: Callable[..., Any], aliases: dict[int, Tensor]) -> Callable[..., Any]:
@@ -99,7 +99,7 @@ class Limit(Listener):
     def _alias(self, tensor: Tensor, more: int) -> Tensor:
         def pull(dys: Sequence, targets: Sequence) -> list:
             sweep, order = self.reached
-            if order and sweep == state.sweep:
+            if order and sweep is state.sweep:
                 return [self.gradient(dy, order + more) for dy in dys]
             return list(dys)
 
@@ -112,10 +112,10 @@ class Limit(Listener):
         self._check(order)
 
         def pull(dys: Sequence, targets: Sequence) -> list:
-            if state.sweep and any(target is not None for target in targets[1:]):
+            if state.sweep is not None and any(target is not None for target in targets[1:]):
                 self._check(order + 1)
             sweep, known = self.reached
-            self.reached = state.sweep, max(order, known if sweep == state.sweep else 0)
+            self.reached = state.sweep, max(order, known if sweep is state.sweep else 0)
             return [*dys, *[None] * (len(targets) - 1)]
 
         def along(tangent: Any, token: Any) -> Any:
@@ -137,7 +137,11 @@ class Limit(Listener):
                 f"`{self.definition.name}`: the derivative of order {order} was asked for, its "
                 f"rule is for orders up to max_order={self.most} ({self.definition.where()}). "
                 "Watch only what you differentiate by, or write a rule that is right to this "
-                "order and raise max_order"
+                "order and raise max_order",
+                function=self.definition.name,
+                line=place_of(self.definition.function),
+                order=order,
+                max_order=self.most,
             )
 
     # Variables -------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._core.conversion import convert
+from .._core.kinds import is_integer
 from .._core.tensor import Tensor
 from .._ops.creation import linspace
 from .._ops.elementwise import exp, floor, multiply, sqrt, subtract
@@ -121,7 +122,7 @@ def deviation(x: Tensor, axis: Any, ddof: float, keepdims: bool) -> Tensor:
 
 def spaced(start: Any, stop: Any, num: Any, endpoint: bool, dtype: Any) -> Tensor:
     """`linspace`, with or without its last point; rounded down to integers if these are asked."""
-    if dtype is not None and np.dtype(dtype).kind in "iu":
+    if dtype is not None and is_integer(np.dtype(dtype)):
         return cast(floor(spaced(start, stop, num, endpoint, np.float64)), dtype)
     if endpoint:
         return linspace(start, stop, num, dtype)

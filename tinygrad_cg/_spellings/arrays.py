@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._core.conversion import FLOAT64, convert, is_tensor
+from .._core.kinds import is_integer
 from .._core.tensor import Tensor
 from .._ops.creation import constant
 from .._ops.elementwise import where as _where
@@ -33,7 +34,7 @@ def _sizes(x: Any) -> Tensor:
 
 def _spacing(start: Any, stop: Any) -> np.dtype | None:
     """Integers are spaced in float64."""
-    return FLOAT64 if {convert(end).dtype.kind for end in (start, stop)} <= {*"iu"} else None
+    return FLOAT64 if all(is_integer(convert(end).dtype) for end in (start, stop)) else None
 
 
 def _descending(direction: str) -> bool:

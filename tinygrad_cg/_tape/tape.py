@@ -6,8 +6,8 @@ Follows ``tf.GradientTape`` of TensorFlow 2.21.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, NoReturn
 
 from .. import nest
 from .._core import levels
@@ -47,6 +47,8 @@ class GradientTape(levels.Listener):
     """
 
     __slots__ = ("_consumed", "_persistent", "_recording", "_token", "_watch_accessed", "_watched")
+
+    _draw: ClassVar[Callable[[Any], dict[str, str]]]  # set by the package, which knows pictures
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True):
         self._persistent = persistent
@@ -196,10 +198,8 @@ class GradientTape(levels.Listener):
         levels.insert(self._ready(), place)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """A notebook's call: the picture of what this tape has recorded, see `show`."""
-        from .._pictures.picture import tape_bundle
-
-        return tape_bundle(self)
+        """Return the picture of what this tape has recorded, for a notebook; see `show`."""
+        return GradientTape._draw(self)
 
     # Gradients -------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ import numpy as np
 from .. import nest
 from .._core import levels
 from .._core.conversion import convert, is_differentiable, is_tensor, is_weak
+from .._core.kinds import is_complex
 from .._core.levels import NOTHING, Level, Node, Token, find, is_alive, push, remove, state
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
@@ -23,6 +24,7 @@ from .._ops.creation import zeros_like
 from .._ops.elementwise import add
 from .._ops.shape import cast, repeat
 from .._reverse.arguments import UnconnectedGradients, wants_zeros
+from .._reverse.observer import run_tangents
 from .._rules.calls import Call, Lifted, settle
 from ..errors import TapeWarning, warn
 from .transposition import transposed
@@ -120,7 +122,10 @@ class ForwardAccumulator(Level):
         if primitive.recipes is not None and any(one is not None for one in tangents):
             several = isinstance(out, list)
             outs = out if several else [out]
-            found = push_forward(primitive, inputs, params, out, tangents)
+            if state.observers:
+                found = run_tangents(push_forward, primitive, inputs, params, out, tangents)
+            else:
+                found = push_forward(primitive, inputs, params, out, tangents)
             for one, tangent in zip(outs, found, strict=True):
                 if tangent is not None:
                     self._hang(one, tangent)
@@ -140,8 +145,8 @@ class ForwardAccumulator(Level):
         else:
             pairs = zip(inputs, tangents, strict=True)
             targets = [None if way is None else one._data for one, way in pairs]
-            natural = transposed(
-                lambda dys: call.pull(dys, targets), outputs, tangents, call.definition
+            natural = run_tangents(
+                transposed, lambda dys: call.pull(dys, targets), outputs, tangents, call.definition
             )
         for result, tangent in zip(results, natural, strict=True):
             if tangent is not None:
@@ -210,7 +215,7 @@ def push_forward(
     if not any(is_differentiable(one._data.dtype) for one in outs):
         return [None] * len(outs)
     by_element = primitive.kind == "elementwise" and all(
-        tensor._data.dtype.kind != "c" for tensor in (*inputs, *outs)
+        not is_complex(tensor._data.dtype) for tensor in (*inputs, *outs)
     )
     if primitive.linear and not (by_element and any(one is None for one in tangents)):
         result = apply(primitive, tuple(map(_filled, inputs, tangents)), params)
@@ -237,7 +242,7 @@ def _filled(tensor: Tensor, tangent: Tensor | None) -> Tensor:
 
 def _rule_node(primitive: Primitive, inputs: tuple, params: dict, out: Any, mask: int) -> Any:
     """A node that no tape knows of, to run a rule with; its residuals have the records of `out`."""
-    if not isinstance(out, list) and out._data.dtype.kind == "c":
+    if not isinstance(out, list) and is_complex(out._data.dtype):
         mask |= 1 << len(inputs)  # as when it is recorded
     save, rule, _ = primitive.recipes[mask]
     targets: Any = tuple([tensor._data for tensor in inputs])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._core.conversion import any_tensor, convert, convert_operands, is_tensor
+from .._core.kinds import is_bool, is_exact, is_unsigned
 from .._core.tensor import Tensor
 from .._ops.creation import constant
 from .._ops.shape import cast
@@ -54,7 +55,7 @@ def dtype(x: Any) -> str:
 def _real(x: Any) -> Tensor:
     """Integers and booleans as float32."""
     x = convert(x)
-    return cast(x, float32) if x.dtype.kind in "biu" else x
+    return cast(x, float32) if is_exact(x.dtype) else x
 
 
 def _reals(x1: Any, x2: Any) -> list[Tensor]:
@@ -65,9 +66,15 @@ def _reals(x1: Any, x2: Any) -> list[Tensor]:
 def _summed(x: Any) -> Tensor:
     """Integers of less than 32 bits as such of 32, for their sum."""
     x = convert(x)
-    if x.dtype.kind not in "biu" or x.dtype.itemsize >= 4:
+    if not is_exact(x.dtype) or x.dtype.itemsize >= 4:
         return x
-    return cast(x, uint32 if x.dtype.kind == "u" else int32)
+    return cast(x, uint32 if is_unsigned(x.dtype) else int32)
+
+
+def _counted(x: Any) -> Tensor:
+    """Booleans as int32."""
+    x = convert(x)
+    return cast(x, int32) if is_bool(x.dtype) else x
 
 
 def _places(condition: Any) -> list[Tensor]:
@@ -193,7 +200,7 @@ _TABLE = """
         = split_at(x, indices_or_sections, axis)
         # The parts of `x` along `axis` between indices, or a number of equal ones.
     solve(a, b) = solve(a, b)
-    square(x) = square(_summed(x) if convert(x).dtype.kind == "b" else x)
+    square(x) = square(_counted(x))
         # x * x; booleans are int32 first.
     squeeze(x, axis=None) = squeeze(x, axis)
     stack(x, axis=0) = stack(x, axis)

@@ -15,14 +15,14 @@ class Repeat(NamedTuple):
     count: int
 
 
-def fold(sequence: Sequence[Hashable]) -> list:
-    """The sequence with its repeats folded, and those inside of them."""
+def collapse_repeats(sequence: Sequence[Hashable]) -> list:
+    """The sequence with its repeats collapsed, and those inside of them."""
     items = list(sequence)
     while True:
-        folded = _once(items)
-        if len(folded) == len(items):
-            return folded
-        items = folded
+        collapsed = _once(items)
+        if len(collapsed) == len(items):
+            return collapsed
+        items = collapsed
 
 
 def _once(items: list) -> list:
@@ -32,7 +32,7 @@ def _once(items: list) -> list:
     while i < len(items):
         period, count = _repeat(items, i, following)
         if count > 1:
-            found.append(Repeat(tuple(fold(items[i : i + period])), count))
+            found.append(Repeat(tuple(collapse_repeats(items[i : i + period])), count))
         else:
             found.append(items[i])
         i += period * count

@@ -1,84 +1,33 @@
 """Watching a pass: a level below all others, which sees what is really computed.
 
-Tapes, accumulators and batches are above it and work as always, so it meets the operations that
-are left of them, and the sweep tells it which rule runs. What an operation is part of, and where
-the user wrote it, stands in Python's own stack. Nothing of this is there while nobody watches.
+Tapes, accumulators and batches are above it and work as always, so it sees the operations that
+are left of them. The sweep tells it which rule runs, forward mode which tangents are computed.
+Nothing of this is there while nobody watches.
 """
 
 from __future__ import annotations
 
-import sys
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
-from operator import attrgetter
+from functools import lru_cache
+from math import inf
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._core import levels
-from .._core.levels import Level, Node, Token, find, next_serial, stack, state
-from .._core.primitive import Primitive, _process, apply
+from .._core.kinds import is_inexact
+from .._core.levels import Level, Node, find, next_serial, stack, state
+from .._core.primitive import Primitive, apply
 from .._core.recording import part
 from .._core.tensor import Tensor
 from .._function.tracing.trace import Trace as FunctionTrace
-from .._reverse.sweep import sweep, track
+from .._reverse.observer import Observer, Sweep, order_of
 from .._rules.calls import Call, settle
-from .._transforms.forward import ForwardAccumulator, push_forward
-from .._transforms.transposition import Transposition, transposed
-from ..errors import is_ours
+from ..errors import users_line
 
 Line = tuple[str, int]
-
-_SWEEP = sweep.__code__
-_PUSH = push_forward.__code__
-_TRANSPOSED, _CUSTOM = transposed.__code__, ForwardAccumulator.custom_call.__code__
-_TRANSPOSING = Transposition.__call__.__code__
-_ENTRIES = (_process.__code__, settle.__code__)  # where a level is handed what it is to do
-
-
-class Place(NamedTuple):
-    """Where the program is."""
-
-    line: Line  # the innermost line of the user's
-    asked: Line | None  # that which asked for the innermost sweep
-    adding: bool  # whether the sweep itself computes, between rules
-    tangents: int  # how many accumulators' tangents are being computed, one inside the other
-    transposing: bool
-    tokens: frozenset[Any] | None  # of the tapes that can see a tangent; None for all else
-
-
-def place() -> Place:
-    """Where the program is, by its stack."""
-    line = asked = None
-    adding = transposing = False
-    sweeps = tangents = 0
-    frame, entered = sys._getframe(1), None
-    while frame is not None:
-        code = frame.f_code
-        if code in _ENTRIES:
-            entered = entered if tangents else frame
-        elif not is_ours(code.co_filename):
-            here = code.co_filename, frame.f_lineno
-            line = line or here
-            if sweeps and asked is None:
-                asked = here
-        elif code is _SWEEP:
-            sweeps += 1
-            adding = adding or line is None
-        elif code is _PUSH:
-            tangents += 1
-        elif code is _TRANSPOSED:
-            back = frame.f_back
-            tangents += back is not None and back.f_code is _CUSTOM
-        elif code is _TRANSPOSING:
-            transposing = True
-        frame = frame.f_back
-    tokens = None
-    if tangents and entered is not None:
-        tokens = frozenset(stack(entered.f_locals["frame"]))
-    return Place(line or ("<unknown>", 0), asked, adding, tangents, transposing, tokens)
 
 
 class Running(NamedTuple):
@@ -112,7 +61,7 @@ class Site(NamedTuple):
     asked: Line | None
 
 
-class Watcher(Level):
+class Watcher(Level, Observer):
     """The level of one watch. A subclass says what it does with what it `sees`.
 
     Of what was seen longer ago than `remembered` operations, lines and orders are forgotten.
@@ -121,10 +70,11 @@ class Watcher(Level):
     remembered = 100_000
 
     def __init__(self) -> None:
-        self._serials: list[int] = []  # of what was seen; with its order, line and tapes
-        self._orders: list[tuple[int, Line, frozenset | None]] = []
-        self._reached: dict[int, tuple[int, int]] = {}  # by serial: in which sweep, which order
-        self._sweep = 0
+        self._serials: list[int] = []  # of what was seen, with its order and line
+        self._orders: list[tuple[int, Line]] = []
+        self._ends: list[float] = []  # the serials at which the tangents ended that it is part of
+        self._reached: dict[int, int] = {}  # by serial: which order, in the latest sweep
+        self._sweep: Sweep | None = None
         self._running: list[Running] = []
         self._latest: Running | None = None
 
@@ -143,9 +93,8 @@ class Watcher(Level):
                 f"{self._name()} inside a function that is being traced: there are no values "
                 "yet. Enter it around the call, where the function then runs operation by operation"
             )
-        track()
         levels.insert(self, len(found))
-        state.run_rule = _run_rule
+        state.observers = (*state.observers, self)
         return self
 
     def __exit__(self, *exception: Any) -> None:
@@ -155,8 +104,7 @@ class Watcher(Level):
                 "the contexts, where it was entered"
             )
         levels.remove(self)
-        if not any(isinstance(level, Watcher) for level in stack(state.frame)):
-            state.run_rule = None
+        state.observers = tuple([one for one in state.observers if one is not self])
 
     def _name(self) -> str:
         return f"debugging.{type(self).__name__}"
@@ -183,22 +131,16 @@ class Watcher(Level):
             self._seen("call", call.definition.name, inputs, results, None, serial)
         return results
 
-    def run(self, call: Callable[[Node, Any], Any], node: Node, dy: Any) -> Sequence:
+    # The observer ----------------------------------------------------------------------------
+
+    def run_rule(self, call: Callable[[Node, Any], Any], node: Node, dy: Any) -> Sequence:
         """Run the rule of a node in a sweep."""
-        where = place()
-        known, recorded = self._of(node)
-        token = max(node.group, key=attrgetter("sweep"))
-        if token.sweep != self._sweep and not self._running:
-            self._sweep = token.sweep
-            self._reached.clear()
-        sweep, order = self._reached.pop(node.serial, (0, 0))
-        order = max(known + (not where.transposing), order * (sweep == token.sweep))
-        self._reach(node, token, order)
-        if self._running:
-            order = self._running[0].order
+        known, recorded = self._origin(node)
+        # a sweep inside a rule is part of it
+        order = self._running[0].order if self._running else self._reach(node, known)
         definition = getattr(node.saved, "definition", None)
         name = _rule_name(node) if definition is None else definition.name
-        self._running.append(Running(name, order, recorded, where.tangents))
+        self._running.append(Running(name, order, recorded, state.tangents))
         serial, start = next_serial(), perf_counter()
         try:
             found = list(call(node, dy))
@@ -211,42 +153,55 @@ class Watcher(Level):
             self._latest = self._running.pop()
         return found
 
-    def _reach(self, node: Node, token: Token, order: int) -> None:
-        """The rules of a node's operands will be of the order of its own, at least."""
+    def _reach(self, node: Node, known: int) -> int:
+        """Return the order of a node's rule; those of its operands will be of this order, too."""
+        sweep: Any = state.sweep
+        if sweep is not self._sweep:
+            self._sweep = sweep
+            self._reached.clear()
+        order = max(known + (not sweep.transposes), self._reached.pop(node.serial, 0))
         for one in node.inputs:
-            operand = find(one, token)
+            operand = find(one, sweep.token)
             if operand is not None and operand.rule is part:
                 operand = operand.inputs[0]
             if operand is not None and operand.rule is not None:
-                sweep, known = self._reached.get(operand.serial, (0, 0))
-                known = max(known, order) if sweep == token.sweep else order
-                self._reached[operand.serial] = token.sweep, known
+                self._reached[operand.serial] = max(self._reached.get(operand.serial, 0), order)
+        return order
 
-    def _of(self, node: Node) -> tuple[int, Line | None]:
-        """The order and the user's line of what a node was recorded for."""
+    def end_tangents(self, began: int) -> None:
+        """What was seen since then is of tangents: nodes that come later are none of its."""
+        ended = next_serial()
+        for i in range(bisect_right(self._serials, began), len(self._serials)):
+            self._ends[i] = min(self._ends[i], ended)
+
+    def _origin(self, node: Node) -> tuple[int, Line | None]:
+        """Return the order and the user's line of what a node was recorded for."""
         for i in range(bisect_right(self._serials, node.serial) - 1, -1, -1):
-            order, line, tokens = self._orders[i]
-            if tokens is None or not tokens.isdisjoint(node.group):
-                return order, line
-        return 0, None
+            if self._ends[i] > node.serial:
+                return self._orders[i]
+        return order_of(node) or 0, None
 
     def _seen(self, kind: str, name: str, ins: Sequence, outs: Sequence, took: Any, serial: int):
         inputs = [one for one in ins if one is not None]
-        where = place()
+        line = users_line()[:2]
+        sweep = state.sweep
+        asked = None if sweep is None else sweep.asked
         running = self._running[-1] if self._running else None
-        way, order = "forward", where.tangents
+        way, order = "forward", state.tangents
         if self._running:
             outermost = self._running[0]
-            way, order = "backward", outermost.order + where.tangents - outermost.tangents
-        elif where.adding and self._latest is not None:
+            way, order = "backward", outermost.order + state.tangents - outermost.tangents
+        elif asked is not None and self._latest is not None:  # between rules
             way, order, running = "backward", self._latest.order, None
-        if where.tangents or where.transposing:
+        if state.tangents or (sweep is not None and sweep.transposes):
             way = "tangent"
         if kind != "rule":  # nodes are of what the rule computes
             self._serials.append(serial)
-            self._orders.append((order, where.line, where.tokens))
+            self._orders.append((order, line))
+            self._ends.append(inf)
             if len(self._serials) > 2 * self.remembered:
-                del self._serials[: self.remembered], self._orders[: self.remembered]
+                for seen in (self._serials, self._orders, self._ends):
+                    del seen[: self.remembered]
 
         def site() -> Site:
             return Site(
@@ -257,21 +212,12 @@ class Watcher(Level):
                 running.name if running else "",
                 tuple(map(_type, inputs)),
                 tuple(map(_type, outs)),
-                where.line,
+                line,
                 running.recorded if running else None,
-                where.asked,
+                asked,
             )
 
         self.sees(site, inputs, outs, took)
-
-
-def _run_rule(node: Node, dy: Any) -> Any:
-    """Run the rule of a node for all watchers of this thread."""
-    call: Any = node.rule
-    for level in stack(state.frame):
-        if isinstance(level, Watcher):
-            call = partial(level.run, call)
-    return call(node, dy)
 
 
 def _unmark(tensors: Sequence[Tensor]) -> None:
@@ -311,4 +257,4 @@ def _text(dtype: np.dtype, shape: tuple[int, ...]) -> str:
 def values(tensor: Any) -> np.ndarray | None:
     """The values of a tensor of floats, None for any other."""
     data = tensor._data
-    return data if isinstance(data, np.ndarray) and data.dtype.kind in "fc" else None
+    return data if isinstance(data, np.ndarray) and is_inexact(data.dtype) else None

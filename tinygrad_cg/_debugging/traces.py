@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .folding import Repeat, fold
-from .table import Row, html, text
+from .repeats import Repeat, collapse_repeats
+from .table import TableRow, html, text
 from .watcher import Line, Site, Watcher, values
 
 
@@ -72,7 +72,7 @@ class Event(NamedTuple):
         return not (self.nans or self.infs)
 
 
-class Trace(Watcher):
+class PassTrace(Watcher):
     """What was computed while it was active. Made by `trace`."""
 
     limit = 100  # rows that are shown; in longer tables the middle is left out
@@ -106,14 +106,14 @@ class Trace(Watcher):
     def __iter__(self) -> Iterator[Event]:
         return iter(self.events)
 
-    def rows(self) -> list[Row]:
-        """The rows of the table: repeats are folded."""
+    def rows(self) -> list[TableRow]:
+        """The rows of the table: repeats are collapsed."""
         sites = list(self._sites)
         numbers = {site: i for i, site in enumerate(sites)}
-        found: list[Row] = []
+        found: list[TableRow] = []
         remaining = iter(self.events)
-        for item in fold([numbers[event.site] for event in self.events]):
-            rows = [Row(sites[number], mark, []) for number, mark in _flat(item)]
+        for item in collapse_repeats([numbers[event.site] for event in self.events]):
+            rows = [TableRow(sites[number], mark, []) for number, mark in _flat(item)]
             _fill(item, rows, 0, remaining)
             found += rows
         return found
@@ -150,7 +150,7 @@ def measure(outputs: Sequence) -> tuple[float | None, int, int]:
 
 
 def _flat(item: Any) -> list[tuple[int, str]]:
-    """The sites of a folded item, each with the mark of the repeats that it is in."""
+    """The sites of a collapsed item, each with the mark of the repeats that it is in."""
     if not isinstance(item, Repeat):
         return [(item, "")]
     found = [one for part in item.part for one in _flat(part)]
@@ -160,7 +160,7 @@ def _flat(item: Any) -> list[tuple[int, str]]:
     return [(site, sign + mark) for sign, (site, mark) in zip(marks, found, strict=True)]
 
 
-def _fill(item: Any, rows: list[Row], first: int, remaining: Iterator[Event]) -> int:
+def _fill(item: Any, rows: list[TableRow], first: int, remaining: Iterator[Event]) -> int:
     """Hand the events of an item to its rows, from the `first` on; returns the row after them."""
     if not isinstance(item, Repeat):
         rows[first].events.append(next(remaining))
@@ -173,7 +173,7 @@ def _fill(item: Any, rows: list[Row], first: int, remaining: Iterator[Event]) ->
     return after
 
 
-def trace() -> Trace:
+def trace() -> PassTrace:
     """A context that writes down what is computed inside: ``with tf.debugging.trace() as t:``.
 
     Operations of the program, of the gradient rules in sweeps, and of tangents all have a row:
@@ -181,9 +181,9 @@ def trace() -> Trace:
     taken, the rule it is part of, dtypes and shapes, the norm of the result, the time in
     microseconds, what is not finite, and the line of yours. Custom gradients have a row for each
     call and each run of their rule, too. ``print(t)`` is the table, which a notebook shows as
-    HTML; repeats are folded. `t.events` has all of it, `t.first_nonfinite` what to look at.
+    HTML; repeats are collapsed. `t.events` has all of it, `t.first_nonfinite` what to look at.
 
     It may stand anywhere: around tapes, inside them, around a call of `gradient` only. A
     `function` called inside runs operation by operation. Raises ValueError inside one.
     """
-    return Trace()
+    return PassTrace()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .sketch import Frame, Item
+from .sketch import Item, Region
 
 LONGEST = 64  # items in the body of a loop
 FEWEST = 3  # times that are worth folding
@@ -16,14 +16,14 @@ OPERANDS = 8  # an item with more of them is never folded
 PASSES = 4  # loops in loops
 
 
-def fold(items: list[Item]) -> tuple[list[Item], list[Frame]]:
+def collapse_repeats(items: list[Item]) -> tuple[list[Item], list[Region]]:
     """The items with each run of repetitions replaced by its first, and frames for the bodies.
 
     A run is found where labels repeat and each operand either stands at the same place in the
     body, or is the same one every time. Its first repetition may take its operands elsewhere.
     """
     groups = [[item] for item in _in_sequence(items)]
-    frames: list[Frame] = []
+    frames: list[Region] = []
     for _ in range(PASSES):
         runs = _runs(groups)
         if not runs:
@@ -112,7 +112,7 @@ def _stretches(
 
 
 def _merge(
-    groups: list[list[Item]], runs: list[tuple[int, int, int]], frames: list[Frame]
+    groups: list[list[Item]], runs: list[tuple[int, int, int]], frames: list[Region]
 ) -> list[list[Item]]:
     merged, end = [], 0
     first: dict[Item, Item] = {}  # by the item of a later repetition
@@ -131,7 +131,7 @@ def _merge(
         if len(inside) == 1:
             inside[0].count *= times
         else:
-            frames.append(Frame("repeat", "", frozenset(inside), count=times))
+            frames.append(Region("repeat", "", frozenset(inside), count=times))
         merged.append(inside)
     merged += groups[end:]
     for group in merged:
@@ -155,7 +155,7 @@ def _mapped(item: Item, others: list[Item], first: dict[Item, Item]) -> list[Ite
     return list(mapped)
 
 
-def shorten(items: list[Item], frames: list[Frame], most: int) -> list[Item]:
+def shorten(items: list[Item], frames: list[Region], most: int) -> list[Item]:
     """About `most` items at most: one stands for the earliest operations."""
     if len(items) <= most:
         return items
@@ -178,6 +178,6 @@ def shorten(items: list[Item], frames: list[Frame], most: int) -> list[Item]:
     return [*kept, rest, *late]
 
 
-def _times(item: Item, frames: list[Frame]) -> int:
+def _times(item: Item, frames: list[Region]) -> int:
     """How many operations an item stands for."""
     return item.count * prod(frame.count for frame in frames if item in frame.items)

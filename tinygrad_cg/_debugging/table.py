@@ -15,7 +15,7 @@ HEADERS += ("norm", "us", "not finite", "line")
 _NUMBERS = ("order", "norm", "us")
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """Events of one site in a trace: one, or one for each repeat of what `mark` holds together."""
 
     site: Site
@@ -83,14 +83,14 @@ def source(line: Line) -> str:
     return linecache.getline(*line).strip()
 
 
-def _shown(rows: list[Row], limit: int) -> tuple[list[Row], int, list[Row]]:
+def _shown(rows: list[TableRow], limit: int) -> tuple[list[TableRow], int, list[TableRow]]:
     """The first rows, how many are left out, and the last ones."""
     if len(rows) <= limit:
         return rows, 0, []
     return rows[: limit - limit // 2], len(rows) - limit, rows[-(limit // 2) :]
 
 
-def text(rows: list[Row], summary: str, limit: int) -> str:
+def text(rows: list[TableRow], summary: str, limit: int) -> str:
     """The table in plain text."""
     first, left_out, last = _shown(rows, limit)
     cells = [HEADERS, *[row.cells() for row in (*first, *last)]]
@@ -109,7 +109,7 @@ def _line(cells: Sequence[str], widths: list[int]) -> str:
     return "  ".join(aligned).rstrip()
 
 
-def html(rows: list[Row], summary: str, limit: int) -> str:
+def html(rows: list[TableRow], summary: str, limit: int) -> str:
     """The table in HTML; rows that are not finite stand out, and lines have their text."""
     first, left_out, last = _shown(rows, limit)
     body = [_html_row(row) for row in first]
@@ -123,7 +123,7 @@ def html(rows: list[Row], summary: str, limit: int) -> str:
     )
 
 
-def _html_row(row: Row) -> str:
+def _html_row(row: TableRow) -> str:
     style = "" if row.finite else ' style="color: #b00020; font-weight: bold"'
     cells = list(map(escape, row.cells()))
     cells[-1] += f" <code>{escape(source(row.written()))}</code>"
