@@ -113,8 +113,8 @@ class ArrayLike:
     """What Tensors and Variables share: the views that Python and NumPy have of a value."""
 
     __slots__ = ()
-    __array_priority__ = 1000.0
-    __pandas_priority__ = 5000
+    __array_priority__: float = 1000.0
+    __pandas_priority__: int = 5000
     _data: Any
     _rec: Any
 
@@ -382,13 +382,13 @@ class Tensor(ArrayLike):
         text = self._text() if isinstance(self._data, Aval) else str(self._data)
         return f"tg.Tensor({text}, shape={self.shape}, dtype={self.dtype})"
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (np.array(self._values()),)  # the value travels, the record stays
 
     def __copy__(self) -> Tensor:
         return self
 
-    def __deepcopy__(self, memo: dict) -> Tensor:
+    def __deepcopy__(self, memo: Any) -> Tensor:
         return self  # immutable: the copy is the tensor, and its gradient flows
 
 
