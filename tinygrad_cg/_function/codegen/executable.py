@@ -249,8 +249,10 @@ class Executable:
 def _names(fusion: Fusion) -> dict[FusionNode, str]:
     names = {}
     for k, node in enumerate(fusion.nodes):
-        is_given = isinstance(node, ArrayNode) and node.constant is None
-        names[node] = f"x{node.source}" if is_given else f"v{k}"
+        if isinstance(node, ArrayNode) and node.constant is None:
+            names[node] = f"x{node.source}"
+        else:
+            names[node] = f"v{k}"
     return names
 
 

@@ -51,7 +51,7 @@ class _Trace(Level):
         return tensor
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Tensor:
-        function = getattr(primitive.kernel, "function", None)
+        function: Any = getattr(primitive.kernel, "function", None)
         if primitive.kind != "elementwise" or params or function in _GUARDED:
             raise _NotElementwise
         aval = primitive.abstract(*[Aval(one._data.shape, one._data.dtype) for one in inputs])

@@ -298,12 +298,15 @@ class TransposeNode(FusionNode):
     """Each matrix of `rows` by `columns`, counted in the result, from its transpose."""
 
     __slots__ = ("_columns", "rows")
-    label = "turn"
     is_fused = shares_domain = True
 
     def __init__(self, shape: tuple[int, ...], operand: FusionNode, rows: int, columns: int):
         super().__init__(shape, operand.dtype, (operand,))
         self.rows, self._columns = rows, columns
+
+    @property
+    def label(self) -> str:
+        return "turn"
 
     @property
     def columns(self) -> int:
