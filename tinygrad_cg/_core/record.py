@@ -404,13 +404,19 @@ class _Attach(dict):
         return found
 
 
-def fuse_rule(name: str, rule: Callable, parameters: tuple[str, ...]) -> Callable:
-    """Return what runs a gradient function of elementwise operations: the compiler, if any."""
+RuleCompiler = Callable[[str, Callable, tuple[str, ...]], Callable]
+
+
+def _keep_rule(name: str, rule: Callable, parameters: tuple[str, ...]) -> Callable:
+    """Return the gradient function of an elementwise operation as it is."""
     return rule
 
 
-def set_rule_compiler(fuse: Callable[[str, Callable, tuple[str, ...]], Callable]) -> None:
-    """Have `fuse` take the place of `fuse_rule`: the core does not know the compiler."""
+fuse_rule: RuleCompiler = _keep_rule
+
+
+def set_rule_compiler(fuse: RuleCompiler) -> None:
+    """Have `fuse` return what runs gradient functions: the core does not know the compiler."""
     global fuse_rule
     fuse_rule = fuse
 

@@ -222,7 +222,7 @@ def push_forward(
     if by_element:
         return [_elementwise(primitive, inputs, params, outs[0], tangents)]
     mask = sum(1 << i for i, tangent in enumerate(tangents) if tangent is not None)
-    node = loose_node(primitive, inputs, params, out, mask)
+    node: Any = loose_node(primitive, inputs, params, out, mask)
     several = isinstance(out, list)
     return transposed(
         lambda dys: node.rule(node, dys if several else dys[0]),
@@ -247,7 +247,7 @@ def _elementwise(
     for i, tangent in enumerate(tangents):
         if tangent is None:
             continue
-        node = loose_node(primitive, inputs, params, out, 1 << i)
+        node: Any = loose_node(primitive, inputs, params, out, 1 << i)
         part = node.rule(node, _fitted(tangent, shape, dtype))[i]
         if part is not None:
             part = _fitted(part, shape, dtype)
