@@ -36,17 +36,17 @@ class Token:
     ``alive`` turns False when the tape is gone, ``paused`` is True while it does not record
     on purpose, ``everything`` marks a graph: it records operations on unwatched tensors too.
     For a ``natural`` one custom gradients are the operations inside, and their rules nothing.
-    ``asks`` says that rules which it recorded ask which sweep runs them, ``notes`` are the sweeps
+    ``asks`` says that rules which it recorded ask which sweep runs them, ``noted`` are the sweeps
     that it recorded, if any (see `observer`).
     """
 
-    __slots__ = ("alive", "asks", "everything", "natural", "notes", "paused")
+    __slots__ = ("alive", "asks", "everything", "natural", "noted", "paused")
 
     def __init__(self, everything: bool = False, natural: bool = False):
         self.alive = True
         self.paused = False
         self.asks = False
-        self.notes: Any = None
+        self.noted: Any = None
         self.everything = everything
         self.natural = natural
 
