@@ -22,7 +22,17 @@ ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "kernels"
 LIBRARY = ROOT / "tinygrad_cg"
 NAMESPACES = (
-    *("", ".arrays", ".math", ".linalg", ".nn", ".random", ".dtypes", ".numpy", ".numpy.random"),
+    *(
+        "",
+        "._spellings.arrays",
+        ".math",
+        ".linalg",
+        ".nn",
+        ".random",
+        ".dtypes",
+        ".numpy",
+        ".numpy.random",
+    ),
     *(".keras.ops", ".keras.random"),
 )
 NOT_OPERATIONS = {  # rules, and questions whose answer is no tensor

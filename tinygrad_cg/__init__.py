@@ -6,6 +6,7 @@ Keras's in ``tinygrad_cg.keras.ops``.
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from . import (
 )
 from ._core.conversion import IndexedSlices, is_tensor
 from ._core.tensor import Tensor, TensorShape
+from ._ops import protocol as _numpy_dispatch
 from ._ops.creation import constant, convert_to_tensor
 from ._reverse.variable import Variable
 from ._rules import pickling as _pickling  # noqa: F401 (registers how custom gradients travel)
@@ -319,6 +321,7 @@ __all__ = [
 ]
 
 newaxis = None
+_numpy_dispatch.loaders.append(partial(import_module, f"{__name__}.numpy"))
 
 # What is loaded when it is first asked for, so that importing the library stays quick: modules,
 # and what is found in one.

@@ -12,3 +12,7 @@ __all__ = [
     "enable_check_numerics",
     "trace",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

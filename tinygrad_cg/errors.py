@@ -16,6 +16,25 @@ from typing import Any
 
 import numpy as np
 
+__all__ = [
+    "ArgumentTypeError",
+    "CustomGradientWarning",
+    "DerivativeOrderError",
+    "FunctionWarning",
+    "GradientError",
+    "InaccessibleTensorError",
+    "InvalidArgumentError",
+    "MatrixError",
+    "NonFiniteError",
+    "OperatorNotAllowedInGraphError",
+    "TapeWarning",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 _OURS = (str(Path(__file__).parent) + os.sep, "<tinygrad_cg", "<rule of ")
 
 

@@ -21,6 +21,10 @@ from .errors import InvalidArgumentError, TapeWarning, warn
 __all__ = ["SGD", "Adam", "Optimizer"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class Optimizer:
     """What optimizers share: the learning rate, the count of steps, clipping, weight decay.
 

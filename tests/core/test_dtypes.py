@@ -11,7 +11,7 @@ from tests.support.orders import assert_next_gradient_is_right, assert_raises
 
 @pytest.mark.parametrize("array", [np.array([1, 2**40]), np.array(2**40), np.array([300, 1])])
 def test_arrays_of_integers_that_do_not_fit(array):
-    """5.1: a dtype that is asked for and cannot hold the values is an error, not 0."""
+    """docs/behaviour.md 5.1: a dtype that cannot hold the values is an error, not 0."""
     dtype = "uint8" if array.max() == 300 else "int32"
     for make in (tf.constant, tf.convert_to_tensor, tf.Variable):
         with pytest.raises((ValueError, OverflowError)):

@@ -1,4 +1,4 @@
-"""The texts of errors of tapes and tensors, word for word (decision 12).
+"""The texts of errors of tapes and tensors, word for word (docs/behaviour.md, decision 12).
 
 Each id names its section. After each error the next gradient is right.
 """

@@ -1,4 +1,4 @@
-"""Decision 16: floating point never warns, and what is too large is infinite."""
+"""docs/behaviour.md, decision 16: floating point never warns, and what is too large is infinite."""
 
 import threading
 

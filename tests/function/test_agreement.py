@@ -1,15 +1,13 @@
 """Compiled functions in each transformation, and each transformation compiled, as eagerly."""
 
-import functools
-
 import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tests.support.compiled import unfused
 from tests.support.composites import FAKE, POINT, TRUE
 from tests.support.orders import gradient_function, tangent_function
 
-unfused = functools.partial(tf.function, jit_compile=False)  # fused: function/test_fused
 ALL = TRUE | FAKE
 WAY = tf.constant([0.3, -1.2, 0.8], dtype="float64")
 POINTS = tf.constant(np.stack([POINT, POINT[::-1], 0.5 * POINT]))

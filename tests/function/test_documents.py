@@ -1,16 +1,13 @@
 """The examples of the documents compiled: tapes around the program, and tapes inside it."""
 
-import functools
-
 import numpy as np
 import pytest
 
 import tinygrad_cg as tf
 from tests.project import test_documents as documents
 from tests.rules import test_nested as nested
+from tests.support.compiled import unfused
 from tests.support.orders import custom_gradient_warnings, derivative
-
-unfused = functools.partial(tf.function, jit_compile=False)  # fused: function/test_fused
 
 ignore_bypass = pytest.mark.filterwarnings("ignore::tinygrad_cg.CustomGradientWarning")
 

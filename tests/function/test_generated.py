@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.caches import link_kernels
 from tests.support.graph_cases import arrays_for, assert_same, chain, log1pexp
 from tinygrad_cg._function.codegen.executable import build
 from tinygrad_cg_kernels.runtime import generated
@@ -15,6 +16,7 @@ from tinygrad_cg_kernels.runtime import generated
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = """
 import sys
+from tests.support.caches import link_kernels
 from tests.support.graph_cases import *
 from tinygrad_cg._function.codegen.executable import build
 graph = log1pexp(40)
@@ -26,8 +28,16 @@ print(sum(one.stats.cache_hits[key] for one in program.dispatchers for key in on
 """
 
 
+@pytest.fixture(scope="module")
+def kernels():
+    """All that the graphs need of the library's own kernels is compiled."""
+    for graph in (log1pexp(40), log1pexp(70_000), chain(40), log1pexp(40, np.float32)):
+        assert_same(build(graph), graph, arrays_for(graph, np.random.default_rng(0)))
+
+
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, kernels):
+    link_kernels(tmp_path)
     monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(generated, "_modules", {})
     monkeypatch.setattr(generated, "_made", {})

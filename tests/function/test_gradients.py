@@ -1,58 +1,18 @@
 """Gradients of compiled functions: tapes, transformations and rules, outside and inside."""
 
-import functools
 import warnings
 
 import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tests.support.compiled import orders, same, unfused
 from tests.support.orders import custom_gradient_warnings
+from tests.support.rules import doubled_rule, log1pexp
 from tinygrad_cg._function.tracing.function import Function
-
-unfused = functools.partial(tf.function, jit_compile=False)  # fused: function/test_fused
 
 X = np.array([0.5, -1.0, 2.0])
 W = np.random.default_rng(0).normal(size=(3, 4))
-
-
-def same(found, expected, rtol=1e-10):
-    tf.nest.assert_same_structure(found, expected)
-    for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
-        assert (one is None) == (other is None)
-        if one is not None:
-            assert one.dtype == other.dtype
-            np.testing.assert_allclose(one, other, rtol=rtol, atol=1e-12)
-
-
-def orders(function, x, count=3):
-    """The value and the derivatives of the sum of a function, by nested tapes."""
-    if not count:
-        return [function(x)]
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        found = orders(function, x, count - 1)
-    return [*found, None if found[-1] is None else tape.gradient(found[-1], x)]
-
-
-@tf.custom_gradient
-def log1pexp(x):
-    e = tf.exp(x)
-
-    def grad(upstream):
-        return upstream * (1 - 1 / (1 + e))
-
-    return tf.math.log(1 + e), grad
-
-
-@tf.custom_gradient
-def doubled_rule(x):
-    """Its rule is twice the derivative, so that nobody can differentiate the graph instead."""
-
-    def grad(dy):
-        return 2.0 * dy * tf.cos(x)
-
-    return tf.sin(x), grad
 
 
 def chain(x):

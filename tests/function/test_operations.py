@@ -1,14 +1,11 @@
 """Every registered operation, eagerly and compiled: values, first and second gradients."""
 
-import functools
-
 import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tests.support.compiled import unfused
 from tests.support.op_cases import examples, first_gradients, generator, names, second_gradients
-
-unfused = functools.partial(tf.function, jit_compile=False)  # fused: function/test_fused
 
 EXAMPLES = [
     pytest.param(example, id=f"{name}-{i}")

@@ -1,16 +1,14 @@
 """The short ways under tapes: calls of many forms, which must be what the general way gives."""
 
-import functools
 import warnings
 
 import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tests.function.test_gradients import doubled_rule, orders, same
+from tests.support.compiled import orders, same, unfused
+from tests.support.rules import doubled_rule
 from tinygrad_cg._function.tracing.function import Function
-
-unfused = functools.partial(tf.function, jit_compile=False)  # fused: function/test_fused
 
 X = np.array([0.5, -1.0, 2.0])
 

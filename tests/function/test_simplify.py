@@ -1,5 +1,6 @@
 """Graphs: printing, identities that keep every bit, fingerprints, and cutting in two."""
 
+import os
 import subprocess
 import sys
 
@@ -178,7 +179,7 @@ def test_a_fingerprint_is_the_same_in_every_process():
             capture_output=True,
             text=True,
             check=True,
-            env={"PYTHONPATH": ":".join(sys.path), "PYTHONHASHSEED": seed},
+            env={**os.environ, "PYTHONPATH": ":".join(sys.path), "PYTHONHASHSEED": seed},
         ).stdout
         for seed in ("1", "2")
     ]

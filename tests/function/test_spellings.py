@@ -1,6 +1,5 @@
 """Every call of the spelling tables, and composite functions of tensors, compiled."""
 
-import functools
 import inspect
 import warnings
 
@@ -13,10 +12,9 @@ import tinygrad_cg.numpy as tnp
 from tests.spellings import test_keras as test_spellings_keras
 from tests.spellings import test_numpy as test_spellings_numpy
 from tests.spellings import test_tensorflow as test_spellings_tensorflow
+from tests.support.compiled import unfused
 from tests.support.spelling_cases import IMAGES
 from tinygrad_cg.keras import ops
-
-unfused = functools.partial(tf.function, jit_compile=False)  # fused: function/test_fused
 
 NAMES = IMAGES | {"tf": tf, "ops": ops, "np": np, "numpy": numpy}
 CALLS = [

@@ -1,6 +1,7 @@
 """The disk cache, in processes of its own, and what kernels are made of."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -89,6 +90,14 @@ assert abs(reduction.sum(x, (0,)) - x.sum()) < 1e-13
 dispatchers = [*exp.dispatchers.values(), *reduction.sum.dispatchers.values()]
 print(sum(sum(one.stats.cache_misses.values()) for one in dispatchers))
 """
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """A cache folder with what SMALL needs."""
+    folder = tmp_path_factory.mktemp("compiled")
+    assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(folder)) != "0"
+    return folder
 
 
 def test_several_processes_start_at_once_on_an_empty_cache(tmp_path):
@@ -235,9 +244,10 @@ def test_a_numba_without_entry_points_serves_through_the_dispatcher():
 
 @pytest.mark.parametrize("left", [b"", b"\x80\x05damaged"], ids=["emptied", "cut"])
 @pytest.mark.parametrize("kind", ["nbi", "nbc"])
-def test_damaged_files_in_the_cache_are_made_anew(tmp_path, kind, left):
+def test_damaged_files_in_the_cache_are_made_anew(compiled, tmp_path, kind, left):
     """A full disk or a crash may leave them."""
-    run(SMALL, TINYGRAD_CG_CACHE_DIR=str(tmp_path))
+    shutil.copytree(compiled, tmp_path, dirs_exist_ok=True)
+    assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(tmp_path)) == "0"
     for path in tmp_path.rglob(f"*.{kind}"):
         path.write_bytes(left)
     assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(tmp_path)) != "0"

@@ -9,8 +9,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tests.support import special_references as special
-from tests.support.special_references import each
+from tests.support import references as special
+from tests.support.references import each
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.engine import Elementwise
 

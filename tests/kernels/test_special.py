@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from tests.support.special_references import polygamma
+from tests.support.references import polygamma
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.engine import Elementwise
 

@@ -21,12 +21,7 @@ LARGE = np.random.default_rng(0).normal(size=threads.THRESHOLD * 3 + 5)
 MATRIX = np.random.default_rng(1).normal(size=(500, 700))
 KERNELS = Path(threads.__file__).parents[2]
 
-
-@pytest.fixture(autouse=True)
-def restored():
-    before = threads.get_num_threads()
-    yield
-    threads.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("restore_threads")
 
 
 def results():

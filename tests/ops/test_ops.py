@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import tinygrad_cg as tf
 from tests.support.op_cases import (
+    Decomposed,
     Example,
     elementwise_example,
     examples,
@@ -19,11 +20,14 @@ from tests.support.op_cases import (
     numeric_gradients,
     second_gradients,
 )
+from tests.support.references import reference
+from tinygrad_cg._core.kinds import INEXACT, is_one_of
 from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._ops.composition import ARRAYS
 from tinygrad_cg._transforms.batching import vmap
 
 ALL = names()
-WITH_REFERENCE = [name for name in ALL if OPS[name].reference is not None]
+WITH_REFERENCE = [name for name in ALL if reference(OPS[name]) is not None]
 ELEMENTWISE = [name for name in ALL if is_elementwise(OPS[name])]
 DIFFERENTIABLE = [name for name in ALL if OPS[name].recipes is not None]
 CONSTANT = [name for name in ALL if OPS[name].recipes is None]
@@ -40,43 +44,19 @@ def assert_same(actual, expected, rtol):
         assert_allclose(actual, expected, rtol=rtol, atol=rtol * float(scale))
 
 
-# What a record refuses, with a TypeError; all others take operands of every dtype.
-REFUSED = {
-    "b": {
-        *("conv", "conv_filter", "conv_input", "floor_divide", "mean", "negative", "power"),
-        *("remainder", "sign", "subtract"),
-    },
-    "c": {
-        *("argmax", "argmin", "ceil", "clip", "floor", "floor_divide", "greater"),
-        *("greater_equal", "less", "less_equal", "log_softmax", "logsumexp", "max", "max_pool"),
-        *(
-            "max_pool_places",
-            "maximum",
-            "min",
-            "minimum",
-            "relu",
-            "remainder",
-            "round",
-            "sigmoid",
-            "softplus",
-        ),
-        *("arctan2", "digamma", "erf", "erfc", "erfinv", "lgamma", "polygamma"),
-        *("cbrt", "hypot", "log_sigmoid", "logaddexp", "xlogy"),
-        *("euclidean_norm", "log_softmax_pull", "softmax", "softmax_pull", "variance"),
-    },
-}
 OF_COMPLEX = [
-    name for name in DIFFERENTIABLE if is_elementwise(OPS[name]) and name not in REFUSED["c"]
+    name
+    for name in DIFFERENTIABLE
+    if is_elementwise(OPS[name]) and is_one_of(np.dtype(complex), OPS[name].dtypes)
 ]
-FLOATS_ALONE = {"scalar_power"}  # `power` calls it for these, and itself takes all others
+FLOATS_ALONE = {name for name in ALL if OPS[name].dtypes == INEXACT}  # another takes the rest
 
 
 def refuses(example: Example, dtype) -> bool:
-    """Whether the record refuses operands of this dtype, as it must if it is in the table."""
-    name, kind = example.primitive.name, np.dtype(dtype).kind
-    if name not in REFUSED.get(kind, ()):
+    """Return True if the record does not take this dtype; the operation must say so then."""
+    if is_one_of(np.dtype(dtype), example.primitive.dtypes):
         return False
-    if name in ("max", "min") and not example.params["axis"]:
+    if example.params.get("axis") == () and example.primitive.name in ("max", "min"):
         return False  # nothing is compared
     with pytest.raises(TypeError):
         example.run(*example.cast(dtype))
@@ -99,7 +79,7 @@ def test_a_record_is_complete(name):
     assert record.name == name
     assert examples(name)
     assert all(np.isfinite(operand).all() for one in examples(name) for operand in one.operands)
-    assert record.reference is not None or record.linear, "only adjoints go without reference"
+    assert reference(record) is not None or record.linear, "only adjoints go without reference"
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
@@ -272,6 +252,44 @@ def test_complex_derivatives_are_finite_differences(name, dtype):
             assert_allclose(actual, numeric, rtol=rtol, atol=rtol)
 
 
+# Decompositions ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", [name for name in ALL if OPS[name].decomposition])
+def test_a_decomposition_is_the_operation(name, dtype):
+    """On arrays and on tensors, with the gradients of both orders."""
+    record = OPS[name]
+    for example in examples(name):
+        operands = example.cast(dtype)
+        expected = example.run(*operands)
+        found = record.decomposition(ARRAYS, *operands, **example.params)
+        assert found.dtype == expected.dtype
+        assert_same(found, expected, TOLERANCES[dtype])
+
+        parts = Decomposed(*example)
+        weights, directions = with_weights(example)
+        pairs = zip(
+            first_gradients(parts, example.operands, weights)
+            + second_gradients(parts, example.operands, weights, directions),
+            first_gradients(example, example.operands, weights)
+            + second_gradients(example, example.operands, weights, directions),
+            strict=True,
+        )
+        for actual, wanted in pairs:
+            assert_allclose(actual, wanted, rtol=1e-11, atol=1e-11)
+
+
+# Errors --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if OPS[name].errors])
+def test_errors_say_what_is_wrong(name):
+    for wrong in OPS[name].errors:
+        with pytest.raises(wrong.error, match=wrong.words):
+            OPS[name].function(*wrong.operands, **wrong.params)
+
+
 # Layouts and edges ---------------------------------------------------------------------------
 
 
@@ -351,7 +369,7 @@ def test_elementwise_shapes(name, shapes):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("name", [name for name in ELEMENTWISE if OPS[name].reference])
+@pytest.mark.parametrize("name", [name for name in ELEMENTWISE if reference(OPS[name])])
 def test_nan_and_infinity(name, dtype):
     record = OPS[name]
     values = SPECIAL.astype(dtype)
@@ -364,7 +382,7 @@ def test_nan_and_infinity(name, dtype):
 
 
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("name", [name for name in REDUCTIONS if OPS[name].reference])
+@pytest.mark.parametrize("name", [name for name in REDUCTIONS if reference(OPS[name])])
 def test_nan_and_infinity_in_reductions(name, special):
     for example in examples(name):
         (operand,) = example.operands
@@ -375,7 +393,7 @@ def test_nan_and_infinity_in_reductions(name, special):
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 3)], ids=str)
-@pytest.mark.parametrize("name", [name for name in REDUCTIONS if OPS[name].reference])
+@pytest.mark.parametrize("name", [name for name in REDUCTIONS if reference(OPS[name])])
 def test_empty_reductions(name, shape):
     for example in examples(name):
         empty = np.zeros(shape)

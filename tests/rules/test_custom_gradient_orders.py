@@ -6,22 +6,12 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support.orders import assert_next_gradient_is_right, derivative, numbers
-
-
-@tf.custom_gradient
-def cube(x):
-    return x * x * x, lambda dy: 3 * x * x * dy
+from tests.support.rules import cube, cube_by_products, exponential, log1pexp
 
 
 @tf.custom_gradient
 def fake_cube(x):
     return x * x * x, lambda dy: 100 * dy
-
-
-@tf.custom_gradient
-def exponential(x):
-    y = tf.exp(x)
-    return y, lambda dy: dy * y
 
 
 @tf.custom_gradient
@@ -33,13 +23,13 @@ def exponential_by_intermediate(x):
 @pytest.mark.parametrize(
     ("function", "order", "expected"),
     [
-        pytest.param(cube, 1, 12.0, id="cube 1"),
-        pytest.param(cube, 2, 12.0, id="cube 2"),
-        pytest.param(cube, 3, 6.0, id="cube 3"),
-        pytest.param(lambda x: cube(x) ** 2, 1, 192.0, id="cube squared 1"),
-        pytest.param(lambda x: cube(x) ** 2, 2, 480.0, id="cube squared 2"),
-        pytest.param(lambda x: tf.sin(cube(x)), 1, -1.7460004, id="sin cube 1"),
-        pytest.param(lambda x: tf.sin(cube(x)), 2, -144.21359, id="sin cube 2"),
+        pytest.param(cube_by_products, 1, 12.0, id="cube 1"),
+        pytest.param(cube_by_products, 2, 12.0, id="cube 2"),
+        pytest.param(cube_by_products, 3, 6.0, id="cube 3"),
+        pytest.param(lambda x: cube_by_products(x) ** 2, 1, 192.0, id="cube squared 1"),
+        pytest.param(lambda x: cube_by_products(x) ** 2, 2, 480.0, id="cube squared 2"),
+        pytest.param(lambda x: tf.sin(cube_by_products(x)), 1, -1.7460004, id="sin cube 1"),
+        pytest.param(lambda x: tf.sin(cube_by_products(x)), 2, -144.21359, id="sin cube 2"),
         pytest.param(fake_cube, 1, 100.0, id="fake 1"),
         pytest.param(lambda x: fake_cube(x) ** 2, 1, 1600.0, id="fake squared 1"),
         pytest.param(lambda x: fake_cube(x) ** 2, 2, 20000.0, id="fake squared 2"),
@@ -74,7 +64,7 @@ def test_custom_inside_custom_uses_the_outermost_rule_only():
 
     @tf.custom_gradient
     def outer(x):
-        return cube(x) * 2.0, lambda dy: 100.0 * dy
+        return cube_by_products(x) * 2.0, lambda dy: 100.0 * dy
 
     assert derivative(outer, 2.0, 0) == 16.0
     assert derivative(outer, 2.0, 1) == 100.0
@@ -128,7 +118,7 @@ def test_hessian_vector_product_by_output_gradients():
         outer.watch(x)
         with tf.GradientTape() as inner:
             inner.watch(x)
-            y = cube(x)
+            y = cube_by_products(x)
         slope = inner.gradient(y, x)
     product = outer.gradient(slope, x, output_gradients=tf.constant([10.0, 100.0]))
     assert numbers(product) == [60.0, 1200.0]
@@ -153,7 +143,7 @@ def test_hessian_over_a_custom_gradient_by_rows():
     """1.14: sum(x^3)*x0 at [1, 2]: 9, [12, 12], [[12, 12], [12, 12]]."""
 
     def function(x):
-        return tf.reduce_sum(cube(x)) * x[0]
+        return tf.reduce_sum(cube_by_products(x)) * x[0]
 
     value, slopes, rows = hessian_rows(function, tf.constant([1.0, 2.0]))
     assert value == 9.0
@@ -183,12 +173,6 @@ def test_jacobian_of_a_custom_gradient_by_rows():
     assert upstreams == units
 
 
-@tf.custom_gradient
-def log1pexp(x):
-    e = tf.exp(x)
-    return tf.math.log(1 + e), lambda dy: dy * (1 - 1 / (1 + e))
-
-
 @pytest.mark.parametrize(
     ("value", "dtype", "is_nan"),
     [
@@ -204,11 +188,6 @@ def test_threshold_of_the_documents_rule(value, dtype, is_nan):
     for order in (2, 3):
         slope = derivative(log1pexp, value, order, dtype)
         assert math.isnan(slope) == is_nan
-
-
-@tf.custom_gradient
-def cube_by_power(x):
-    return x**3, lambda dy: 3 * x**2 * dy
 
 
 @tf.custom_gradient
@@ -295,7 +274,7 @@ def test_example_one_further(function, value, expected):
         pytest.param(lambda x: fake(fake(x)), [512.0, 10000.0, None, None], id="fake(fake)"),
         pytest.param(lambda x: fake(x) * x, [16.0, 208.0, 200.0, None], id="fake x"),
         pytest.param(
-            lambda x: cube_by_power(fake(x)), [512.0, 19200.0, 480000.0, 6000000.0], id="cube(fake)"
+            lambda x: cube(fake(x)), [512.0, 19200.0, 480000.0, 6000000.0], id="cube(fake)"
         ),
     ],
 )

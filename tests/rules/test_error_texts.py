@@ -1,4 +1,4 @@
-"""The texts of errors in custom gradients, word for word (decision 12).
+"""The texts of errors in custom gradients, word for word (decision 12) (docs/behaviour.md).
 
 Each id names its section. After each error the next gradient is right.
 """

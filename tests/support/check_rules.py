@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tinygrad_cg as tf
+from tests.support.rules import cube, exponential, log1pexp, with_a_tape
 
 VECTOR = np.array([0.5, -1.5, 2.0])
 MATRIX = np.array([[0.5, -1.0, 0.3], [0.2, 0.8, -0.6]])
@@ -33,13 +34,8 @@ class Case(NamedTuple):
 
 
 @tf.custom_gradient
-def log1pexp(x):
-    e = tf.exp(x)
-
-    def grad(dy):
-        return dy * (1 - 1 / (1 + e))
-
-    return tf.math.log(1 + e), grad
+def bar(x, y):
+    return x * y, lambda dy: (dy * y, dy * x)
 
 
 @tf.custom_gradient
@@ -48,22 +44,6 @@ def softplus(x):
         return dy * tf.sigmoid(x)
 
     return tf.maximum(x, 0.0) + tf.math.log1p(tf.exp(-tf.abs(x))), grad
-
-
-@tf.custom_gradient
-def bar(x, y):
-    return x * y, lambda dy: (dy * y, dy * x)
-
-
-@tf.custom_gradient
-def cube(x):
-    return x**3, lambda dy: 3 * x**2 * dy
-
-
-@tf.custom_gradient
-def exponential(x):
-    y = tf.exp(x)
-    return y, lambda dy: dy * y
 
 
 @tf.custom_gradient
@@ -127,17 +107,6 @@ def scaled(x):
         return dy * variables[0], [tf.reduce_sum(dy * x)]
 
     return scale * x, grad
-
-
-@tf.custom_gradient
-def with_a_tape(x):
-    def grad(dy):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = tf.sin(x * x)
-        return dy * tape.gradient(y, x)
-
-    return tf.sin(x * x), grad
 
 
 @tf.custom_gradient

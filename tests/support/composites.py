@@ -10,21 +10,12 @@ from typing import Any
 import numpy as np
 
 import tinygrad_cg as tf
+from tests.support.rules import log1pexp, product, with_a_tape
 from tinygrad_cg.keras import ops
 
 POINT = np.array([0.4, -0.7, 1.1])
 MATRIX = np.array([[0.5, -1.0, 0.3], [0.2, 0.8, -0.6], [1.0, 0.1, 0.4], [-0.3, 0.7, 0.9]])
 weight = tf.Variable([0.5, -1.5, 2.0], dtype="float64", name="composite_weight")
-
-
-@tf.custom_gradient
-def log1pexp(x):
-    e = tf.exp(x)
-
-    def grad(dy):
-        return dy * (1 - 1 / (1 + e))
-
-    return tf.math.log(1 + e), grad
 
 
 def nested(third: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,19 +56,6 @@ true_fused = fused(lambda x, dy, ddy: 6.0 * x * dy * ddy)
 fake_fused = fused(lambda x, dy, ddy: 1000.0 * dy * ddy)
 
 
-@tf.custom_gradient
-def with_a_tape(x):
-    """Its rule is the derivative that a tape inside finds."""
-
-    def grad(dy):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = tf.sin(x * x)
-        return dy * tape.gradient(y, x)
-
-    return tf.sin(x * x), grad
-
-
 @tf.recompute_grad
 def recomputed(x):
     return tf.tanh(x) * log1pexp(x)
@@ -108,11 +86,6 @@ def keras_way(x):
 def sine_and_cosine(x):
     s, c = tf.sin(x), tf.cos(x)
     return {"sin": s, "cos": c}, lambda dc, ds: ds * tf.cos(x) - dc * tf.sin(x)
-
-
-@tf.custom_gradient
-def product(x, y):
-    return x * y, lambda dy: (dy * y, dy * x)
 
 
 @tf.custom_gradient

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tinygrad_cg as tf
+from tests.support.references import reference
+from tinygrad_cg._core.kinds import is_complex, is_floating, is_inexact
 from tinygrad_cg._core.primitive import Primitive
 from tinygrad_cg._core.registry import OPS
 from tinygrad_cg._core.tensor import Aval
-from tinygrad_cg._ops import complex as complex_ops
-from tinygrad_cg._ops import define, elementwise, shape
-from tinygrad_cg._ops import special_functions as special
-from tinygrad_cg._ops import trigonometry as trigonometric
+from tinygrad_cg._ops import define
+from tinygrad_cg._ops.composition import TENSORS
 
 ELEMENTWISE_SHAPES = {
     1: [((2, 3),)],
@@ -23,14 +23,6 @@ ELEMENTWISE_SHAPES = {
     3: [((2, 3), (2, 3), (2, 3)), ((2, 3), (3,), (2, 1)), ((4,), (4,), ())],
 }
 CLOSE = 0.05  # random operands keep this distance from the points that a record avoids
-
-# The functions that users call, of the primitives whose function adds nothing but speed.
-PUBLIC = {
-    function.primitive.name: function
-    for module in (elementwise, shape, complex_ops, special, trigonometric)
-    for function in vars(module).values()
-    if getattr(function, "primitive", None) is not None
-}
 
 
 class Example(NamedTuple):
@@ -49,31 +41,40 @@ class Example(NamedTuple):
         """The value by the record's NumPy function, which may warn."""
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            return np.asarray(self.primitive.reference(*operands, **self.params))
+            return np.asarray(reference(self.primitive)(*operands, **self.params))
 
     def call(self, *tensors: Any) -> Any:
         """The value as a user computes it."""
-        if self.primitive.name in PUBLIC:
-            return PUBLIC[self.primitive.name](*tensors, **self.params)
+        function = self.primitive.function
+        if getattr(function, "primitive", None) is self.primitive:  # with the same parameters
+            return function(*tensors, **self.params)
         return self.primitive(*map(tf.convert_to_tensor, tensors), **self.params)
 
     def cast(self, dtype: Any) -> tuple[np.ndarray, ...]:
         """The operands in another dtype; those that are fixed take other floats alone."""
-        floats = np.dtype(dtype).kind in "fc"
+        floats = is_inexact(np.dtype(dtype))
         return tuple(
             operand
             if operand.dtype == bool
-            or (i in self.fixed and not (floats and operand.dtype.kind == "f"))
+            or (i in self.fixed and not (floats and is_floating(operand.dtype)))
             else operand.astype(dtype)
             for i, operand in enumerate(self.operands)
         )
 
     def real(self) -> list[int]:
         """The positions of the operands to differentiate by."""
-        return [i for i, operand in enumerate(self.operands) if operand.dtype.kind in "fc"]
+        return [i for i, operand in enumerate(self.operands) if is_inexact(operand.dtype)]
 
     def avals(self, *operands: np.ndarray) -> list[Aval]:
         return [Aval(operand.shape, operand.dtype) for operand in operands]
+
+
+class Decomposed(Example):
+    """A call of the operations that an operation is made of."""
+
+    def call(self, *tensors: Any) -> Any:
+        decomposition = self.primitive.decomposition
+        return decomposition(TENSORS, *map(tf.convert_to_tensor, tensors), **self.params)
 
 
 def generator(primitive: Primitive) -> np.random.Generator:
@@ -187,7 +188,7 @@ def numeric_gradients(function: Any, operands: tuple, positions: list[int], step
     gradients = []
     for i in positions:
         gradient = np.zeros(operands[i].shape, operands[i].dtype)
-        units = (1, 1j) if gradient.dtype.kind == "c" else (1,)
+        units = (1, 1j) if is_complex(gradient.dtype) else (1,)
         for index in np.ndindex(gradient.shape):
             for unit in units:
                 ends = []

@@ -118,6 +118,13 @@ def numbers(structure: Any) -> Any:
     return structure.numpy().tolist()
 
 
+def values(gradients: Any) -> Any:
+    """Return Python numbers and lists in the structure of the gradients; None stays None."""
+    return tf.nest.map_structure(
+        lambda gradient: None if gradient is None else gradient.numpy().tolist(), gradients
+    )
+
+
 def assert_next_gradient_is_right() -> None:
     """The gradient after an error: nothing of the failed call may be left behind."""
     assert gradient(lambda x: x * x * x, tf.constant(2.0)) == [12.0]

@@ -8,6 +8,9 @@ import ast
 import numpy as np
 import pytest
 
+import tinygrad_cg as tf
+from tinygrad_cg._spellings import stubs
+
 
 def rows(table):
     """Each row as (call, results)."""
@@ -16,7 +19,9 @@ def rows(table):
 
 def assert_gives(call, results, names):
     """The call gives the values, of the dtype and shape, that the row says."""
-    found = eval(call, names | {"np": np})
+    names = names | {"np": np}
+    found = eval(call, names)
+    assert_annotated(eval(call.partition("(")[0], names), found)
     parts = [part.rpartition(" ") for part in results.split("; ")]
     several = found if len(parts) > 1 or isinstance(found, list) else [found]
     for one, (values, _, dtype) in zip(several, parts, strict=True):
@@ -27,6 +32,18 @@ def assert_gives(call, results, names):
             assert one.dtype == dtype
             assert one.shape == np.shape(expected)
             assert np.asarray(one).tolist() == approximately(expected)
+
+
+def assert_annotated(function, found):
+    """The type of a result is the one that the function, or else its stub, has for it."""
+    annotated = getattr(function, "__annotations__", {}).get("return", "Tensor")
+    if annotated in ("Any", "Tensor | Any"):  # of a table, where nothing is said it is a Tensor
+        assert tf.is_tensor(found) or annotated != "Any" or stubs.is_written(function)
+        return
+    kind, _, element = annotated.removeprefix("np.").partition("[")
+    assert type(found).__name__ == kind, (function, annotated)
+    if element.startswith("Tensor"):
+        assert all(map(tf.is_tensor, found))
 
 
 def approximately(expected):

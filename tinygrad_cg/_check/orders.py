@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.kinds import is_floating
 from ..errors import NotLinearError
 from .problem import CheckedFunction, Product, complex_product, moved, product, total
 from .recorder import Recorder
@@ -153,7 +154,7 @@ class Orders:
             outputs = problem.outputs(moved(self._base, ways, step))
             return complex_product(problem.weights, outputs), 0.0
 
-        of_reals = all(one.dtype.kind == "f" for one in (*self._base, *problem.values))
+        of_reals = all(is_floating(one.dtype) for one in (*self._base, *problem.values))
         allowed = order == 1 and of_reals and self._accuracy.precision < 1e-12
         scale = problem.scales[place]
         rough, exact = problem.rough, complex_line if allowed else None

@@ -16,6 +16,7 @@ import numpy as np
 
 from .. import nest
 from .._core.conversion import convert, is_differentiable, is_tensor, is_weak
+from .._core.kinds import is_complex
 from .._core.levels import Level, Listener, push, remove, remove_listener, state
 from .._core.tensor import Tensor
 from .._ops.complex import conj, real
@@ -352,7 +353,7 @@ def inner(ways: Sequence, tensors: Sequence) -> Tensor:
         if isinstance(way, np.ndarray):
             way = Tensor(np.asarray(way, tensor.dtype))
         term = multiply(conj(way), tensor)
-        term = reduce_sum(real(term) if term.dtype.kind == "c" else term)
+        term = reduce_sum(real(term) if is_complex(term.dtype) else term)
         if total is not None and total.dtype != term.dtype:
             term, total = cast(term, np.float64), cast(total, np.float64)
         total = term if total is None else add(total, term)
@@ -383,7 +384,7 @@ def product(way: np.ndarray, gradient: Any) -> Product:
 
 def complex_product(weights: Sequence, outputs: Sequence) -> complex | None:
     """The product of real weights and complex outputs; None if these are not all complex."""
-    if any(one.dtype.kind != "c" for one in outputs):
+    if any(not is_complex(one.dtype) for one in outputs):
         return None
     pairs = zip(weights, outputs, strict=True)
     return complex(sum(np.sum(weight * one) for weight, one in pairs))
@@ -400,7 +401,7 @@ def moved(point: Point, ways: Sequence, step: complex) -> Point:
 
 
 def _wide(dtype: np.dtype) -> np.dtype:
-    return np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
+    return np.dtype(np.complex128 if is_complex(dtype) else np.float64)
 
 
 def _widened(value: np.ndarray) -> np.ndarray:
@@ -415,7 +416,7 @@ def _signed(generator: Any, like: np.ndarray) -> np.ndarray:
     """Numbers between 1/2 and 3/2 in size, of both signs; complex ones for complex `like`."""
     sizes = generator.uniform(0.5, 1.5, like.shape)
     signs = generator.choice((-1.0, 1.0), like.shape)
-    if like.dtype.kind == "c":
+    if is_complex(like.dtype):
         signs = np.exp(2j * np.pi * generator.uniform(size=like.shape))
     return np.asarray(sizes * signs)
 

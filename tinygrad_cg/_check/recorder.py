@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import nest
 from .._core.conversion import is_tensor
+from .._core.kinds import is_inexact
 from .._core.levels import Late, Level, Node, Token, find, state
 from .._core.primitive import apply
 from .._core.tensor import Tensor
@@ -141,7 +142,7 @@ class Recorder(Level, Observer):
             if primitive.name in CUTS:
                 self._cut(primitive.name)
             for one in outs:
-                if one.dtype.kind in "fc":
+                if is_inexact(one.dtype):
                     self.coarsest = max(self.coarsest, float(np.finfo(one.dtype).eps))
         if self.hunting and len(self.bad) < 8:
             self._hunt(primitive, inputs, outs)
@@ -221,10 +222,10 @@ class Recorder(Level, Observer):
         return None
 
     def _hunt(self, primitive: Any, inputs: tuple, outs: list) -> None:
-        arrays = [one._data for one in outs if one.dtype.kind in "fc"]
+        arrays = [one._data for one in outs if is_inexact(one.dtype)]
         if all(bool(np.isfinite(array).all()) for array in arrays):
             return
-        operands = [one._data for one in inputs if one.dtype.kind in "fc"]
+        operands = [one._data for one in inputs if is_inexact(one.dtype)]
         is_nan = any(bool(np.isnan(array).any()) for array in arrays)
         if is_nan and any(bool(np.isnan(array).any()) for array in operands):
             return
@@ -254,7 +255,7 @@ class Rough(Level):
         exact = primitive.kind == "move" or primitive.name in EXACT
         for one in out if isinstance(out, list) else [out]:
             data = one._data
-            if data.dtype.kind in "fc" and type(data) is np.ndarray and not exact:
+            if is_inexact(data.dtype) and type(data) is np.ndarray and not exact:
                 with np.errstate(all="ignore"):
                     noise = self.generator.uniform(-1.0, 1.0, data.shape) * np.finfo(data.dtype).eps
                     one._data = np.asarray(data * (1.0 + noise), data.dtype)

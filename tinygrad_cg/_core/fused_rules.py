@@ -87,8 +87,8 @@ def _source(rule: Callable, names: tuple[str, ...], dtype: np.dtype) -> str | No
     if len(trace.lines) < 2 or type(result) is not Tensor or id(result) not in trace.names:
         return None
     lines = [*trace.lines, f"return {trace.text(result)}"]
-    modules = ", ".join(sorted(trace.modules))
-    head = f"import numpy as np\n\nfrom tinygrad_cg_kernels import {modules}\n"
+    modules = [name.rpartition(".") for name in sorted(trace.modules)]
+    head = "import numpy as np\n\n" + "".join(f"from {a} import {b}\n" for a, _, b in modules)
     head += "from tinygrad_cg_kernels.runtime.compile import inlined, jitable\n\n\n@jitable\n"
     return "\n    ".join([f"{head}def rule({', '.join(names)}):", "inlined()", *lines]) + "\n"
 

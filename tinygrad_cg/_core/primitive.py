@@ -13,6 +13,7 @@ from typing import Any
 from numpy import ndarray
 
 from ..errors import InvalidArgumentError
+from .kinds import EVERY
 from .levels import Frame, state
 from .recipes import Recipe, Recipes, SameRecipe
 from .recording import mark_outputs, record, record_one
@@ -50,9 +51,23 @@ class Primitive:
     core:
         How many of the last axes of each operand the operation works on, where its other axes
         broadcast: (2, 1) for a matrix times a vector, zeros by default.
-    reference, samples:
-        The NumPy function it must equal, and arguments to compare them on.
+    ufunc:
+        The universal function of NumPy that it stands for: on tensors NumPy calls it instead.
+    decomposition:
+        ``decomposition(ops, *operands, **params)`` computes the same by other operations:
+        ``ops.exp(x)`` is the operation of that name, on whatever the operands are. None for
+        parameters or dtypes without one. See `decompose`.
+    dtypes, ulps:
+        The classes of dtypes it takes (predicates of `kinds`), and how far, in units of the last
+        place, a result may be off in float64 and float32; None where nobody counts them.
+    spellings:
+        Where else the public function stands with nothing but another name: "math.acos".
+    samples, errors:
+        Arguments to test it on, and calls that it must refuse.
     """
+
+    function: Any = None
+    """The public function; None for an operation that no user calls by itself."""
 
     def __init__(
         self,
@@ -72,8 +87,13 @@ class Primitive:
         batch: Callable[[dict, int], dict] | None = None,
         core: tuple[int, ...] = (),
         doc: str | None = None,
-        reference: Callable[..., Any] | None = None,
+        ufunc: Any = None,
+        decomposition: Callable[..., Any] | None = None,
+        dtypes: tuple[Callable[[Any], bool], ...] = EVERY,
+        ulps: tuple[float, float] | None = None,
+        spellings: tuple[str, ...] = (),
         samples: Any = None,
+        errors: tuple = (),
     ):
         self.name = name
         self.run = run
@@ -88,8 +108,13 @@ class Primitive:
         self.batch = batch
         self.core = core or (0,) * len(self.inputs)
         self.doc = doc
-        self.reference = reference
+        self.ufunc = ufunc
+        self.decomposition = decomposition
+        self.dtypes = dtypes
+        self.ulps = ulps
+        self.spellings = spellings
         self.samples = samples
+        self.errors = errors
         self.recipes: Any = None
         if vjp is not None:
             self.recipes = Recipes(self)

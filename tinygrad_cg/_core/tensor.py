@@ -1,19 +1,24 @@
 """Tensor: an immutable array that can carry a record of how it was computed.
 
 Arithmetic operators and array methods are installed on it from one table, in
-``tinygrad_cg/ops/operators.py``.
+``tinygrad_cg/_ops/operators.py``.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy import ndarray
 
 from .levels import state
+
+if TYPE_CHECKING:  # what _ops/operators.py puts on the class, from its table
+    from .tensor_methods import TensorMethods
+else:
+    TensorMethods = object
 
 
 class TensorShape(tuple):
@@ -109,7 +114,7 @@ class Reference:
         return f"<Reference wrapping {self._object!r}>"
 
 
-class ArrayLike:
+class ArrayLike(TensorMethods):
     """What Tensors and Variables share: the views that Python and NumPy have of a value."""
 
     __slots__ = ()
@@ -117,51 +122,6 @@ class ArrayLike:
     __pandas_priority__ = 5000
     _data: Any
     _rec: Any
-
-    if TYPE_CHECKING:  # ops/operators.py puts these here, from its table
-        T: Tensor
-        mT: Tensor
-        __add__: Callable[[Any], Tensor]
-        __radd__: Callable[[Any], Tensor]
-        __sub__: Callable[[Any], Tensor]
-        __rsub__: Callable[[Any], Tensor]
-        __mul__: Callable[[Any], Tensor]
-        __rmul__: Callable[[Any], Tensor]
-        __truediv__: Callable[[Any], Tensor]
-        __rtruediv__: Callable[[Any], Tensor]
-        __floordiv__: Callable[[Any], Tensor]
-        __rfloordiv__: Callable[[Any], Tensor]
-        __mod__: Callable[[Any], Tensor]
-        __rmod__: Callable[[Any], Tensor]
-        __pow__: Callable[[Any], Tensor]
-        __rpow__: Callable[[Any], Tensor]
-        __matmul__: Callable[[Any], Tensor]
-        __rmatmul__: Callable[[Any], Tensor]
-        __and__: Callable[[Any], Tensor]
-        __rand__: Callable[[Any], Tensor]
-        __or__: Callable[[Any], Tensor]
-        __ror__: Callable[[Any], Tensor]
-        __xor__: Callable[[Any], Tensor]
-        __rxor__: Callable[[Any], Tensor]
-        __lt__: Callable[[Any], Tensor]
-        __le__: Callable[[Any], Tensor]
-        __gt__: Callable[[Any], Tensor]
-        __ge__: Callable[[Any], Tensor]
-        __neg__: Callable[[], Tensor]
-        __pos__: Callable[[], Tensor]
-        __abs__: Callable[[], Tensor]
-        __invert__: Callable[[], Tensor]
-        __getitem__: Callable[[Any], Tensor]
-        astype: Callable[..., Tensor]
-        reshape: Callable[..., Tensor]
-        transpose: Callable[..., Tensor]
-        sum: Callable[..., Tensor]
-        mean: Callable[..., Tensor]
-        prod: Callable[..., Tensor]
-        max: Callable[..., Tensor]
-        min: Callable[..., Tensor]
-        any: Callable[..., Tensor]
-        all: Callable[..., Tensor]
 
     def _read(self) -> Tensor:
         """The value as a tensor."""
@@ -316,7 +276,7 @@ class ArrayLike:
             raise TypeError("Scalar tensor has no `len()`: its shape is ().")
         return self._data.shape[0]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Tensor]:
         if not self._data.ndim:
             raise TypeError("Cannot iterate over a scalar tensor.")
         return (self[i] for i in range(self._data.shape[0]))

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from .._core.kinds import is_floating, is_real_number
 from .._core.levels import stack, state
 from .._core.registry import OPS
 from ..errors import NonFiniteError
@@ -127,9 +128,9 @@ def _where(label: str, line: Line) -> str:
 
 def _range(array: Any) -> str:
     """What values an array has, in a few words."""
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "iuf":
+    if not isinstance(array, np.ndarray) or not is_real_number(array.dtype):
         return "not real numbers"
-    finite = array[np.isfinite(array)] if array.dtype.kind == "f" else array
+    finite = array[np.isfinite(array)] if is_floating(array.dtype) else array
     if not finite.size:
         return "no finite number"
     low, high = finite.min(), finite.max()

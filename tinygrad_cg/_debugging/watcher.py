@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core import levels
+from .._core.kinds import is_inexact
 from .._core.levels import Level, Node, find, next_serial, stack, state
 from .._core.primitive import Primitive, apply
 from .._core.recording import part
@@ -256,4 +257,4 @@ def _text(dtype: np.dtype, shape: tuple[int, ...]) -> str:
 def values(tensor: Any) -> np.ndarray | None:
     """The values of a tensor of floats, None for any other."""
     data = tensor._data
-    return data if isinstance(data, np.ndarray) and data.dtype.kind in "fc" else None
+    return data if isinstance(data, np.ndarray) and is_inexact(data.dtype) else None

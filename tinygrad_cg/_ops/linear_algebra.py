@@ -10,11 +10,12 @@ import numpy as np
 from tinygrad_cg_kernels.linear import matmul as kmatmul
 
 from .._core.conversion import convert, convert_operands, is_tensor, promote
+from .._core.kinds import is_complex, is_exact
 from .._core.primitive import Primitive, apply, register
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .complex import conj, imag, real
-from .define import Case, as_int, as_shape, broadcast_shapes, normalize_axes, normalize_axis
+from .define import Case, as_int, as_shape, broadcast_shapes, normalize_axes, normalize_axis, public
 from .elementwise import absolute, multiply, power
 from .reductions import euclidean_norm, reduce_max, reduce_sum
 from .shape import cast, expand_dims, reshape, squeeze, stack, swap_last, transpose
@@ -54,7 +55,7 @@ _matmul = register(
         kernel=kmatmul.matmul,
         batch=lambda params, size: params,
         core=(2, 2),
-        reference=np.matmul,
+        ufunc=np.matmul,
         samples=[Case(((2, 3), (3, 2))), Case(((2, 2, 3), (3, 1))), Case(((1, 3), (2, 3, 2)))],
     )
 )
@@ -85,12 +86,12 @@ _matvec = register(
         kernel=kmatmul.matmul,
         batch=lambda params, size: params,
         core=(2, 1),
-        reference=lambda x, y: np.matmul(x, y[..., None])[..., 0],
         samples=[Case(((2, 3), (3,))), Case(((2, 2, 3), (3,))), Case(((2, 3), (4, 3)))],
     )
 )
 
 
+@public(_matmul)
 def matmul(
     x: Any,
     y: Any,
@@ -157,7 +158,7 @@ def norm(x: Any, order: Any = "euclidean", axis: Any = None, keepdims: bool = Fa
     InvalidArgumentError for other orders.
     """
     x = convert(x)
-    if x.dtype.kind in "biu":
+    if is_exact(x.dtype):
         x = cast(x, np.float64)
     if order in ("euclidean", "fro") or (order == 2 and not isinstance(axis, (tuple, list))):
         return _euclidean(x, axis, keepdims)
@@ -175,7 +176,7 @@ def norm(x: Any, order: Any = "euclidean", axis: Any = None, keepdims: bool = Fa
 
 def _euclidean(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
     """No sizes of elements: their second derivatives are not those of their squares at 0."""
-    if x.dtype.kind != "c":
+    if not is_complex(x.dtype):
         return euclidean_norm(x, axis, keepdims)
     axes = (0, *[i + 1 for i in normalize_axes("norm", axis, x._data.ndim)])
     found = euclidean_norm(stack([real(x), imag(x)], 0), axes, keepdims)
@@ -190,7 +191,7 @@ def reduce_euclidean_norm(x: Any, axis: Any = None, keepdims: bool = False) -> T
     """
     x = convert(x)
     found = norm(x, "euclidean", axis, keepdims)
-    return cast(found, x.dtype) if x.dtype.kind == "c" else found
+    return cast(found, x.dtype) if is_complex(x.dtype) else found
 
 
 def _folded_axes(axes: Any, rank_x: int, rank_y: int) -> tuple[list[int], list[int]]:

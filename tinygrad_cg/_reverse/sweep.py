@@ -239,7 +239,7 @@ def _is_first_part(node: Node, whole: Any, dy: Tensor, totals: dict) -> bool:
     """Hand the gradient of one of several outputs to the node that made them all; whether it is
     the first that this one receives.
     """
-    parts = totals.get(whole)
+    parts: Any = totals.get(whole)
     first = parts is None
     if first:
         parts = totals[whole] = [None] * len(whole.shape)

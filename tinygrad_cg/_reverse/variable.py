@@ -12,6 +12,7 @@ from numpy import ndarray
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
 from .._core.conversion import Weak, as_dtype, check_dtype, check_range, convert, to_array
+from .._core.kinds import is_integer
 from .._core.levels import state
 from .._core.tensor import ArrayLike, Tensor
 from .._ops.elementwise import add, subtract, where
@@ -178,7 +179,7 @@ class Variable(ArrayLike):
         """Numbers and arrays are cast where that is safe: to the same kind, or a wider one."""
         wanted = self._data.dtype
         check_dtype(data.dtype, "assign")
-        if data.dtype.kind in "iu" and wanted.kind in "iu":
+        if is_integer(data.dtype) and is_integer(wanted):
             check_range(data, wanted)
         elif not np.can_cast(data.dtype, wanted, "same_kind"):
             raise ValueError(

@@ -107,7 +107,7 @@ def gradients(
     aggregation_method: Any = None,
     stop_gradients: Any = None,
     unconnected_gradients: Any = "none",
-) -> list:
+) -> list[Any]:
     """The gradients of the sum of `ys` by each of `xs`, as a list.
 
     Parameters
@@ -158,7 +158,7 @@ def hessians(
     gate_gradients: bool = False,
     aggregation_method: Any = None,
     name: str = "hessians",
-) -> list:
+) -> list[Any]:
     """The second derivatives of the sum of `ys` by each of `xs`, as a list.
 
     Each has shape ``x.shape + x.shape``; None where ys do not depend on x. Works where

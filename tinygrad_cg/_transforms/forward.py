@@ -16,6 +16,7 @@ import numpy as np
 from .. import nest
 from .._core import levels
 from .._core.conversion import convert, is_differentiable, is_tensor, is_weak
+from .._core.kinds import is_complex
 from .._core.levels import NOTHING, Level, Node, Token, find, is_alive, push, remove, state
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
@@ -214,7 +215,7 @@ def push_forward(
     if not any(is_differentiable(one._data.dtype) for one in outs):
         return [None] * len(outs)
     by_element = primitive.kind == "elementwise" and all(
-        tensor._data.dtype.kind != "c" for tensor in (*inputs, *outs)
+        not is_complex(tensor._data.dtype) for tensor in (*inputs, *outs)
     )
     if primitive.linear and not (by_element and any(one is None for one in tangents)):
         result = apply(primitive, tuple(map(_filled, inputs, tangents)), params)
@@ -241,7 +242,7 @@ def _filled(tensor: Tensor, tangent: Tensor | None) -> Tensor:
 
 def _rule_node(primitive: Primitive, inputs: tuple, params: dict, out: Any, mask: int) -> Any:
     """A node that no tape knows of, to run a rule with; its residuals have the records of `out`."""
-    if not isinstance(out, list) and out._data.dtype.kind == "c":
+    if not isinstance(out, list) and is_complex(out._data.dtype):
         mask |= 1 << len(inputs)  # as when it is recorded
     save, rule, _ = primitive.recipes[mask]
     targets: Any = tuple([tensor._data for tensor in inputs])

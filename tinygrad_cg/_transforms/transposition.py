@@ -12,10 +12,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .._core.conversion import is_differentiable
+from .._core.kinds import is_complex
 from .._core.levels import Node, Token, push, quiet_frame, remove, state, watch_tensor
 from .._core.tensor import Tensor
+from .._ops.comparison import greater
 from .._ops.complex import conj, real
-from .._ops.elementwise import absolute, add, greater, multiply
+from .._ops.elementwise import absolute, add, multiply
 from .._ops.reductions import reduce_sum
 from .._ops.shape import cast
 from .._reverse.sweep import differentiate
@@ -177,4 +179,4 @@ def _product(ones: Sequence, others: Sequence) -> tuple[Tensor, Tensor]:
 
 
 def _wide(tensor: Tensor) -> Tensor:
-    return cast(tensor, np.complex128 if tensor._data.dtype.kind == "c" else np.float64)
+    return cast(tensor, np.complex128 if is_complex(tensor._data.dtype) else np.float64)

@@ -7,6 +7,10 @@ from .._function.codegen import buffers
 __all__ = ["clear_cache"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def clear_cache() -> None:
     """Delete the source and the compiled code of all programs that `function` has fused.
 

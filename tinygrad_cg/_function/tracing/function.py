@@ -10,7 +10,7 @@ import functools
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
@@ -30,8 +30,12 @@ _STREAK = 5  # calls in a row that needed a new program: worth a warning
 _WAYS = 4  # short ways that a call tries: those of the latest forms
 _LONG = 1000  # operations of a program that takes minutes to compile
 
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+Y = TypeVar("Y")
 
-class Function:
+
+class Function(Generic[P, Y]):
     """A function that is traced at its first call with each signature, and compiled.
 
     Made by `function`, which says what it takes. `python_function` is what it was made of.
@@ -64,7 +68,7 @@ class Function:
 
     # Calls -----------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Y:
         if not kwargs:  # as one of the last times: nearly always so
             frame = state.frame
             if frame is None:
@@ -176,6 +180,12 @@ class Function:
             self._programs.clear()
             self._enters = self._records = ()
 
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> Function[P, Y]: ...
+    @overload
+    def __get__(
+        self: Function[Concatenate[Any, Q], Y], instance: Any, owner: Any = None
+    ) -> Method[Q, Y]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """As a method: programs are those of the instance."""
         if instance is None or not hasattr(self.python_function, "__get__"):
@@ -238,7 +248,7 @@ def _first(way: Any, ways: tuple) -> tuple:
     return ways if way is None else (way, *[one for one in ways if one is not way][: _WAYS - 1])
 
 
-class Method:
+class Method(Generic[P, Y]):
     """A `Function` of a class, with the instance it is to work on."""
 
     __slots__ = ("__self__", "_function", "_owner")
@@ -248,7 +258,7 @@ class Method:
         self._function = function
         self._owner = owner
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Y:
         return self._function._of(self.__self__, self._owner)(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -258,6 +268,34 @@ class Method:
         return f"<bound {self._function!r} of {self.__self__!r}>"
 
 
+@overload
+def function(
+    func: Callable[P, Y],
+    input_signature: Sequence[Any] | None = None,
+    autograph: bool = True,
+    jit_compile: bool | None = None,
+    reduce_retracing: bool = False,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+) -> Function[P, Y]: ...
+@overload
+def function(
+    func: None = None,
+    input_signature: Sequence[Any] | None = None,
+    autograph: bool = True,
+    jit_compile: bool | None = None,
+    reduce_retracing: bool = False,
+    experimental_implements: Any = None,
+    experimental_autograph_options: Any = None,
+    experimental_attributes: Any = None,
+    experimental_relax_shapes: Any = None,
+    experimental_compile: Any = None,
+    experimental_follow_type_hints: Any = None,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+) -> Callable[[Callable[P, Y]], Function[P, Y]]: ...
 def function(
     func: Any = None,
     input_signature: Sequence[Any] | None = None,

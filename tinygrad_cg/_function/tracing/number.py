@@ -16,7 +16,7 @@ from ..._core.levels import state
 from ..._core.primitive import Primitive
 from ..._core.registry import OPS
 from ..._core.tensor import ArrayLike, Tensor
-from ..._ops import elementwise, operators
+from ..._ops import comparison, elementwise, operators
 from ..._ops.shape import cast
 from ..graph.values import Value, constant, operation
 from .trace import TraceTensor, refuse_value
@@ -108,12 +108,12 @@ _TWO = {
     "pow": elementwise.power,
 }
 _COMPARE = {
-    "lt": elementwise.less,
-    "le": elementwise.less_equal,
-    "gt": elementwise.greater,
-    "ge": elementwise.greater_equal,
-    "eq": elementwise.equal,
-    "ne": elementwise.not_equal,
+    "lt": comparison.less,
+    "le": comparison.less_equal,
+    "gt": comparison.greater,
+    "ge": comparison.greater_equal,
+    "eq": comparison.equal,
+    "ne": comparison.not_equal,
 }
 for _name, _op in (_TWO | _COMPARE).items():
     _primitive = "power" if _name == "pow" else _op.primitive.name

@@ -9,16 +9,9 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tests.support.orders import assert_next_gradient_is_right, numbers
+from tests.support.orders import assert_next_gradient_is_right, numbers, values
 
 Pair = collections.namedtuple("Pair", "first second")
-
-
-def values(gradients):
-    """Gradients as Python numbers and lists, None kept."""
-    return tf.nest.map_structure(
-        lambda gradient: None if gradient is None else gradient.numpy().tolist(), gradients
-    )
 
 
 def recorded(*numbers):

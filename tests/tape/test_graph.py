@@ -7,16 +7,11 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support.orders import assert_next_gradient_is_right, gradient, numbers, run_in_a_thread
+from tests.support.rules import log1pexp
 
 
 def naive_log1pexp(x):
     return tf.math.log(1 + tf.exp(x))
-
-
-@tf.custom_gradient
-def log1pexp(x):
-    e = tf.exp(x)
-    return tf.math.log(1 + e), lambda dy: dy * (1 - 1 / (1 + e))
 
 
 @pytest.fixture

@@ -7,13 +7,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-
-
-def values(gradients):
-    """Gradients as Python numbers and lists, None kept."""
-    return tf.nest.map_structure(
-        lambda gradient: None if gradient is None else gradient.numpy().tolist(), gradients
-    )
+from tests.support.orders import values
 
 
 def names(tape):

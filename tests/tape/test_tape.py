@@ -8,14 +8,7 @@ import warnings
 import pytest
 
 import tinygrad_cg as tf
-from tests.support.orders import run_in_a_thread
-
-
-def values(gradients):
-    """Gradients as Python numbers and lists, None kept."""
-    return tf.nest.map_structure(
-        lambda gradient: None if gradient is None else gradient.numpy().tolist(), gradients
-    )
+from tests.support.orders import run_in_a_thread, values
 
 
 def test_first_gradient():
