@@ -7,7 +7,7 @@ gradient, and the tapes' nodes of what goes in and comes out.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -131,6 +131,7 @@ class Recorder(Level, Observer):
         self.bad: list[Bad] = []
         self.coarsest = 0.0  # the precision of the least precise result that depends on sources
         self._by_definition: dict[int, Seen] = {}
+        self._rules: list[Any] = []  # definitions of the rules that run, None for operations
 
     # The level -------------------------------------------------------------------------------
 
@@ -190,7 +191,23 @@ class Recorder(Level, Observer):
         if captured and not goes_in:
             seen.bypassed = True
 
-    # What rules tell -------------------------------------------------------------------------
+    # The observer ----------------------------------------------------------------------------
+
+    def run_rule(self, call: Callable[[Node, Any], Any], node: Node, dy: Any) -> Any:
+        """Run the rule of a node in a sweep."""
+        self._rules.append(getattr(node.saved, "definition", None))
+        try:
+            return call(node, dy)
+        finally:
+            self._rules.pop()
+
+    def begin_tangents(self, definition: Any) -> None:
+        """Learn which rule is transposed."""
+        self._rules.append(definition)
+
+    def end_tangents(self, began: int) -> None:
+        """Forget it."""
+        self._rules.pop()
 
     def notice(self, definition: Definition, kind: str, message: str) -> bool:
         """Keep what a rule would have warned of."""
@@ -215,8 +232,8 @@ class Recorder(Level, Observer):
             self.cuts.append(cut)
 
     def _running(self) -> Seen | None:
-        """The custom gradient whose rule is running."""
-        for definition in reversed(state.rules):
+        """Return the custom gradient whose rule is running."""
+        for definition in reversed(self._rules):
             if id(definition) in self._by_definition:
                 return self._by_definition[id(definition)]
         return None

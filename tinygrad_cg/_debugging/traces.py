@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .repeats import Repeat, collapse_repeats
 from .table import TableRow, html, text
-from .watcher import Line, Site, Watcher, values
+from .watcher import Site, Watcher, values
 
 
 class Event(NamedTuple):
@@ -27,45 +28,16 @@ class Event(NamedTuple):
     infs: int
     seconds: float | None
 
-    @property
-    def kind(self) -> str:
-        return self.site.kind
-
-    @property
-    def name(self) -> str:
-        return self.site.name
-
-    @property
-    def way(self) -> str:
-        return self.site.way
-
-    @property
-    def order(self) -> int:
-        return self.site.order
-
-    @property
-    def rule(self) -> str:
-        return self.site.rule
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return self.site.inputs
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return self.site.outputs
-
-    @property
-    def line(self) -> Line:
-        return self.site.line
-
-    @property
-    def recorded(self) -> Line | None:
-        return self.site.recorded
-
-    @property
-    def asked(self) -> Line | None:
-        return self.site.asked
+    kind = property(attrgetter("site.kind"))
+    name = property(attrgetter("site.name"))
+    way = property(attrgetter("site.way"))
+    order = property(attrgetter("site.order"))
+    rule = property(attrgetter("site.rule"))
+    inputs = property(attrgetter("site.inputs"))
+    outputs = property(attrgetter("site.outputs"))
+    line = property(attrgetter("site.line"))
+    recorded = property(attrgetter("site.recorded"))
+    asked = property(attrgetter("site.asked"))
 
     @property
     def finite(self) -> bool:

@@ -148,8 +148,14 @@ class Observer:
         """Run the rule of a node in a sweep: ``call(node, dy)``."""
         return call(node, dy)
 
+    def begin_tangents(self, definition: Any) -> None:
+        """Learn that tangents of one operation or call are computed now.
+
+        `definition` is that of a call, whose rule is transposed, or None.
+        """
+
     def end_tangents(self, began: int) -> None:
-        """Tangents of one operation or call have been computed, from the serial `began` on."""
+        """Learn that tangents have been computed, from the serial number `began` on."""
 
     def notice(self, definition: Any, kind: str, message: str) -> bool:
         """Return whether a rule's warning was taken, and is not to be shown."""
@@ -169,10 +175,12 @@ def _run_observed(node: Node, dy: Any) -> Any:
     return call(node, dy)
 
 
-def run_tangents(compute: Callable[..., Any], *args: Any) -> Any:
-    """Return ``compute(*args)``, tangents of one operation or call, where there are observers."""
+def run_tangents(definition: Any, compute: Callable[..., Any], *args: Any) -> Any:
+    """Return ``compute(*args)``, tangents of an operation or of a call, and tell observers."""
     state.tangents += 1
     began = next_serial()
+    for observer in state.observers:
+        observer.begin_tangents(definition)
     try:
         return compute(*args)
     finally:
