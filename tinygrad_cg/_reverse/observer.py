@@ -13,7 +13,8 @@ from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Any
 
-from .._core.levels import Node, Token, next_serial, stack, state
+from .._core.levels import Token, next_serial, stack, state
+from .._core.record import Node
 from ..errors import users_line
 
 NOTED = 64  # sweeps that one tape remembers, the latest ones
