@@ -66,6 +66,25 @@ def digamma(x: float) -> float:
     return polygamma(0, x)
 
 
+def sinc(x: float) -> float:
+    return float(mpmath.sincpi(x)) if math.isfinite(x) else math.nan
+
+
+def sinc_derivative(n: float, x: float) -> float:
+    """By the recurrence of the derivatives, with more digits than it loses."""
+    if not 0 <= n <= 170 or n != math.floor(n) or not math.isfinite(x):
+        return math.nan
+    if x == 0:
+        return 0.0 if n % 2 else (-1) ** (n // 2) * math.pi**n / (n + 1)
+    lost = n * max(0.0, 16 - math.log2(abs(x)))
+    with mpmath.workprec(200 + int(lost)):
+        u = mpmath.pi * x
+        value = mpmath.sin(u) / u
+        for k in range(1, int(n) + 1):
+            value = (mpmath.sin(u + k * mpmath.pi / 2) - k * value) / u
+        return float(value * mpmath.pi ** int(n))
+
+
 # Elementwise ---------------------------------------------------------------------------------
 
 
@@ -239,6 +258,8 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "lgamma": each(lgamma),
     "digamma": each(digamma),
     "polygamma": each(polygamma),
+    "sinc": each(sinc),
+    "sinc_derivative": each(sinc_derivative),
     "sum": _over(np.sum),
     "mean": _over(np.mean),
     "prod": _over(np.prod),
