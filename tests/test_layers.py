@@ -15,8 +15,7 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 import tinygrad_cg  # noqa: F401  (fills the registry)
-from tinygrad_cg._core.primitive import Primitive
-from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._core.primitive import OPS, Primitive
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "kernels"

@@ -29,6 +29,7 @@ from . import (
 )
 from ._core.conversion import IndexedSlices, is_tensor
 from ._core.tensor import Tensor, TensorShape
+from ._function.codegen import fused_rules as _fused_rules  # noqa: F401 (for gradient functions)
 from ._ops import protocol as _numpy_dispatch
 from ._ops.creation import constant, convert_to_tensor
 from ._reverse.variable import Variable

@@ -14,7 +14,7 @@ from tests.project import test_documents as documents
 from tests.rules import test_nested as nested
 from tests.support.composites import FAKE, POINT, TRUE
 from tests.support.op_cases import examples, generator, is_elementwise, names
-from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg_kernels.runtime import generated
 
 pytestmark = pytest.mark.filterwarnings("ignore::tinygrad_cg.CustomGradientWarning")
@@ -52,7 +52,7 @@ def limit(tolerance, dtype):
 def of_example(example):
     """An operation, and if it has gradients the first ones, and those of their sines' sum."""
     tensors = [tf.constant(operand) for operand in example.operands]
-    if example.primitive.recipes is None or not example.real():
+    if example.primitive.rules is None or not example.real():
         return example.call, tensors
     result = example.run(*example.operands)
     rng = generator(example.primitive)

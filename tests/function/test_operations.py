@@ -52,7 +52,7 @@ def test_value(example):
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_gradients(example):
-    if example.primitive.recipes is None or not example.real():
+    if example.primitive.rules is None or not example.real():
         return
     rng = generator(example.primitive)
     result = example.run(*example.operands)
@@ -71,7 +71,7 @@ def test_gradients(example):
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_tapes_inside(example):
-    if example.primitive.recipes is None or not example.real():
+    if example.primitive.rules is None or not example.real():
         return
     rng = generator(example.primitive)
     result = example.run(*example.operands)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg._core.tensor import Aval
 from tinygrad_cg._function.graph.fingerprint import fingerprint, frozen
 from tinygrad_cg._function.graph.interpret import interpreter
 from tinygrad_cg._function.graph.partition import cut
 from tinygrad_cg._function.graph.simplify import simplify
-from tinygrad_cg._function.graph.values import Graph, Value, constant, in_order, operation
+from tinygrad_cg._function.graph.values import FuncGraph, Value, constant, in_order, operation
 
 SPECIAL = np.array([[0.0, -0.0, 1.5], [np.inf, -np.inf, np.nan]])
 
@@ -220,7 +220,7 @@ def test_a_deep_graph_needs_no_deep_stack():
     y = x
     for _ in range(20_000):
         y = made("sin", y)
-    graph = simplify(Graph([x], [y]))
+    graph = simplify(FuncGraph([x], [y]))
     assert len(in_order(graph.outputs)) == 20_001
     assert interpreter(graph)([np.ones(2)])[0].shape == (2,)
 
@@ -236,9 +236,9 @@ def test_cutting():
     assert len(backward.inputs) == 3
     rng = np.random.default_rng(0)
     arrays = {one: rng.normal(size=(3, 3)) for one in (x, w, dy)}
-    known = interpreter(Graph([x, w], residuals))([arrays[x], arrays[w]])
+    known = interpreter(FuncGraph([x, w], residuals))([arrays[x], arrays[w]])
     found = interpreter(backward)([*known, arrays[dy]])
-    whole = interpreter(Graph([x, w, dy], [end]))([arrays[x], arrays[w], arrays[dy]])
+    whole = interpreter(FuncGraph([x, w, dy], [end]))([arrays[x], arrays[w], arrays[dy]])
     np.testing.assert_array_equal(found[0], whole[0])
     out_residuals, _ = cut([x, w], [cheap], [dy], [end])
     assert cheap in out_residuals

@@ -17,7 +17,7 @@ import pytest
 import tinygrad_cg as tf
 from tests.support import op_cases
 from tests.test_layers import KERNELS, ROOT
-from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.runtime import memory

@@ -24,15 +24,15 @@ from tests.support.op_cases import (
 )
 from tests.support.references import reference
 from tinygrad_cg._core.kinds import INEXACT, is_one_of
-from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg._ops.composition import ARRAYS
 from tinygrad_cg._transforms.batching import vmap
 
 ALL = names()
 WITH_REFERENCE = [name for name in ALL if reference(OPS[name]) is not None]
 ELEMENTWISE = [name for name in ALL if is_elementwise(OPS[name])]
-DIFFERENTIABLE = [name for name in ALL if OPS[name].recipes is not None]
-CONSTANT = [name for name in ALL if OPS[name].recipes is None]
+DIFFERENTIABLE = [name for name in ALL if OPS[name].rules is not None]
+CONSTANT = [name for name in ALL if OPS[name].rules is None]
 REDUCTIONS = [name for name in ALL if OPS[name].kind == "reduction"]
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 700.0, -800.0])
 TOLERANCES = {"float16": 2e-3, "float32": 2e-6, "float64": 1e-14}
@@ -465,7 +465,7 @@ def test_batches_are_loops(name):
 # Forward mode --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if OPS[name].recipes is not None])
+@pytest.mark.parametrize("name", [name for name in ALL if OPS[name].rules is not None])
 def test_forward_mode_is_the_adjoint_of_reverse_mode(name):
     """<weights, tangent> = <gradient, direction>; and again for the gradient's own tangent."""
     for example in examples(name):

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tinygrad_cg._core import fused_rules
-from tinygrad_cg._core.fused_rules import FusedRule
-from tinygrad_cg._core.levels import Late, state
-from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._core.levels import state
+from tinygrad_cg._core.primitive import OPS
+from tinygrad_cg._core.record import Expired
+from tinygrad_cg._function.codegen import fused_rules
+from tinygrad_cg._function.codegen.fused_rules import FusedRule
 from tinygrad_cg._ops.define import Real
 
 
@@ -41,7 +42,7 @@ def draw(primitive, names, dtype):
 @pytest.mark.parametrize(("primitive", "rule", "names"), list(rules()))
 def test_the_kernel_of_a_rule_is_the_rule(primitive, rule, names, dtype):
     operands = draw(primitive, names, dtype)
-    expected, fused = rule(*operands), FusedRule(primitive.name, rule, names)
+    expected, fused = rule(*operands), FusedRule(primitive.name, rule, names).function
     for _ in range(2):  # by the kernel, and then by the quick way
         got = fused(*operands)
         assert got.dtype == expected.dtype
@@ -65,9 +66,16 @@ def gradient(f, x):
     return tape.gradient(y, x)
 
 
+@pytest.mark.parametrize("name", ["add", "multiply", "exp", "sin", "log", "negative"])
+def test_a_rule_that_cannot_fuse_is_called_bare(name):
+    primitive = OPS[name]
+    called = primitive.rules[2 ** len(primitive.inputs) - 1].rule.__globals__
+    assert [called[f"f{i}"] for i in range(len(primitive.vjp))] == list(primitive.vjp)
+
+
 def test_a_sweep_that_nobody_records_runs_kernels():
     x = tf.constant([0.3, -2.0])
-    rule = next(f for f in _functions("tanh") if isinstance(f, FusedRule))
+    rule = next(f.fused for f in _functions("tanh") if hasattr(f, "fused"))
     rule.kernels.clear()
     gradient(tf.tanh, x)
     assert rule.kernels[np.dtype(np.float32)] is not None
@@ -75,12 +83,12 @@ def test_a_sweep_that_nobody_records_runs_kernels():
 
 def _functions(name):
     """What the recipe of an operation with one operand calls."""
-    return list(OPS[name].recipes[1].rule.__globals__.values())
+    return list(OPS[name].rules[1].rule.__globals__.values())
 
 
 def test_a_sweep_that_somebody_records_runs_operations():
     x = tf.constant(0.3, tf.float64)
-    rule = next(f for f in _functions("softplus") if isinstance(f, FusedRule))
+    rule = next(f.fused for f in _functions("softplus") if hasattr(f, "fused"))
     rule.kernels.clear()
     with tf.GradientTape() as outer:
         outer.watch(x)
@@ -100,7 +108,7 @@ def test_special_values(name, value):
     with np.errstate(all="ignore"):
         values = {"x": x, "out": OPS[name].run(x), "dy": np.array([1.0, 2.0])}
     operands = [tf.constant(values[one]) for one in names]
-    got, expected = FusedRule(name, rule, names)(*operands), rule(*operands)
+    got, expected = FusedRule(name, rule, names).function(*operands), rule(*operands)
     np.testing.assert_allclose(got, expected, rtol=1e-14)
 
 
@@ -125,7 +133,7 @@ def test_results_are_marked_as_late():
         tape.watch(x)
         y = tf.tanh(x)
     first = tape.gradient(y, x)
-    assert type(first._rec) is Late
+    assert type(first._rec) is Expired
     with pytest.warns(tf.errors.TapeWarning, match="after the tape closed"):
         assert tape.gradient(first, x) is None
 
@@ -142,3 +150,10 @@ def test_a_trace_that_fails_leaves_no_level():
     assert state.frame is None
     assert fused_rules._source(folded, ("dy", "x"), np.dtype(np.float64)) is None
     assert state.frame is None
+
+
+def test_a_trace_restores_the_frame_around_it():
+    with tf.GradientTape():
+        inside = state.frame
+        fused_rules._source(OPS["tanh"].vjp[0], ("dy", "out"), np.dtype(np.float64))
+        assert state.frame is inside

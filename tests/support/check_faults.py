@@ -17,9 +17,9 @@ from tests.support.op_cases import (
     is_elementwise,
     second_gradients,
 )
-from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._core.primitive import OPS
 
-NAMES = [name for name in OPS if OPS[name].recipes is not None]
+NAMES = [name for name in OPS if OPS[name].rules is not None]
 
 
 class Fault(NamedTuple):

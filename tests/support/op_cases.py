@@ -11,8 +11,7 @@ import numpy as np
 import tinygrad_cg as tf
 from tests.support.references import reference
 from tinygrad_cg._core.kinds import is_complex, is_floating, is_inexact
-from tinygrad_cg._core.primitive import Primitive
-from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._core.primitive import OPS, Primitive
 from tinygrad_cg._core.tensor import Aval
 from tinygrad_cg._ops import define
 from tinygrad_cg._ops.composition import TENSORS
@@ -119,7 +118,7 @@ def elementwise_example(
     operands = []
     for domain, sizes, rule in zip(domains, shapes, rules, strict=True):
         operand = _draw(rng, domain, sizes)
-        if rule is None and primitive.recipes is not None:  # a condition
+        if rule is None and primitive.rules is not None:  # a condition
             operand = operand > (domain.low + domain.high) / 2
         operands.append(operand)
     chosen = choices[0] if params is None else params

@@ -8,7 +8,7 @@ import tinygrad_cg as tf
 from tests.support.op_cases import examples, names
 from tests.support.orders import assert_clean_state, numbers, slope
 from tinygrad_cg._core.levels import state
-from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg._transforms.batching import vmap
 from tinygrad_cg.autodiff import ForwardAccumulator
 

@@ -16,8 +16,9 @@ import numpy as np
 from .. import nest
 from .._core.conversion import is_tensor
 from .._core.kinds import is_inexact
-from .._core.levels import Late, Level, Node, Token, find, state
+from .._core.levels import Level, Token, state
 from .._core.primitive import apply
+from .._core.record import Expired, Node, find
 from .._core.tensor import Tensor
 from .._reverse.observer import Observer
 from .._rules.calls import settle
@@ -294,7 +295,7 @@ def _example(array: np.ndarray, of_nan: bool) -> str:
 def _is_recorded(tensor: Any) -> bool:
     record = tensor._rec
     while record is not None:
-        if type(record) is not Late:
+        if type(record) is not Expired:
             return True
         record = record.next
     return False
@@ -304,7 +305,7 @@ def _tokens(tensor: Any) -> set[Token]:
     found: set[Token] = set()
     record = tensor._rec
     while record is not None:
-        if type(record) is not Late:
+        if type(record) is not Expired:
             found |= {token for token in record.group if token.alive}
         record = record.next
     return found

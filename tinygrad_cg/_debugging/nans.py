@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.kinds import is_floating, is_real_number
 from .._core.levels import stack, state
-from .._core.registry import OPS
+from .._core.primitive import OPS
 from ..errors import NonFiniteError
 from .table import source
 from .watcher import Line, Site, Watcher, values

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._core.conversion import convert, is_differentiable
-from .._core.primitive import Primitive, apply_one
+from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
 from ..errors import NonFiniteError
 
@@ -48,7 +48,7 @@ def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor
     x = convert(tensor)
     if not is_differentiable(x.dtype):
         raise TypeError(f"check_numerics: tensor must be floats, got {x.dtype}")
-    return apply_one(_check, x, {"message": str(message)})
+    return apply(_check, (x,), {"message": str(message)})
 
 
 def assert_all_finite(x: Any, message: str, name: str | None = None) -> Tensor:

@@ -18,9 +18,9 @@ import numpy as np
 
 from .._core import levels
 from .._core.kinds import is_inexact
-from .._core.levels import Level, Node, find, next_serial, stack, state
+from .._core.levels import Level, next_serial, stack, state
 from .._core.primitive import Primitive, apply
-from .._core.recording import part
+from .._core.record import Node, find, part
 from .._core.tensor import Tensor
 from .._function.tracing.trace import Trace as FunctionTrace
 from .._reverse.observer import Observer, Sweep, order_of

@@ -11,8 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._core.conversion import number_array
-from .._core.primitive import Primitive, apply
-from .._core.registry import OPS
+from .._core.primitive import OPS, Primitive, apply
 from .._core.tensor import Tensor
 
 

@@ -9,17 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.loops.direct import refuse
 from tinygrad_cg_kernels.loops.engine import Elementwise
+from tinygrad_cg_kernels.runtime import objects
 
 from .._core.conversion import convert, is_tensor
-from .._core.functions import binary_op, named, unary_op
 from .._core.kinds import is_bool
-from .._core.levels import state
-from .._core.primitive import Primitive, apply_one, register
-from .._core.recording import record_one
+from .._core.primitive import (
+    Primitive,
+    apply,
+    binary_function,
+    no_kernel,
+    public_function,
+    register,
+)
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
+
+_sample = np.zeros(1)
+objects.register(Tensor, Tensor(_sample), _sample)  # kernels take and make tensors, few elements
 
 
 @dataclass(frozen=True)
@@ -132,7 +139,7 @@ def unary(name: str, function: Any, kind: str = "float", vjp: Any = None, **reco
     record["doc"] += "\n\nElementwise; the result has the shape of `x`, a tensor or what converts."
     rules = None if vjp is None else (vjp,)
     primitive = elementwise(name, function, ("x",), kind, rules, **record)
-    return public(primitive)(unary_op(primitive))
+    return public(primitive)(public_function(primitive))
 
 
 def binary(name: str, function: Any, kind: str = "same", vjp: Any = None, **record: Any) -> Any:
@@ -146,7 +153,7 @@ def binary(name: str, function: Any, kind: str = "same", vjp: Any = None, **reco
         *record.get("errors", ()),
     )
     primitive = elementwise(name, function, ("x", "y"), kind, vjp, **record)
-    return public(primitive)(binary_op(primitive))
+    return public(primitive)(binary_function(primitive))
 
 
 def reduction(
@@ -183,28 +190,26 @@ def reduction(
         )
     )
 
-    direct = [refuse] if run else getattr(kernel, "direct", [refuse])
-
-    def op(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-        if axis is None and keepdims is False:
-            frame = state.frame
-            if frame is None or frame.level is None:
-                out = direct[0](x)
-                if type(out) is Tensor:
-                    if x._rec is not None or (frame is not None and frame.everything):
-                        record_one(frame, primitive, x, _WHOLE[x._data.ndim], out)
-                    return out
-        if type(x) is not Tensor:
-            x = convert(x)
-        ndim = x._data.ndim
-        axes = _ALL_AXES[ndim] if axis is None else normalize_axes(name, axis, ndim)
-        return apply_one(primitive, x, {"axis": axes, "keepdims": bool(keepdims)})
-
     primitive.doc = (
         f"{doc}\n\n`axis` is one axis, several, or None for all; `keepdims` keeps them, with size "
         "1. Raises InvalidArgumentError for an axis that `x` does not have."
     )
-    return public(primitive)(named(op, primitive))
+
+    def by_axes(x: Any, axis: Any, keepdims: bool) -> Tensor:
+        if type(x) is not Tensor:
+            x = convert(x)
+        ndim = x._data.ndim
+        axes = _ALL_AXES[ndim] if axis is None else normalize_axes(name, axis, ndim)
+        return apply(primitive, (x,), {"axis": axes, "keepdims": bool(keepdims)})
+
+    function = public_function(
+        primitive,
+        "x, axis=None, keepdims=False",
+        whole=("axis is None and keepdims is False", _WHOLE),
+        kernel=None if run is None else no_kernel,
+        otherwise=by_axes,
+    )
+    return public(primitive)(function)
 
 
 def folded_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:

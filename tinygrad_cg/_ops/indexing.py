@@ -13,8 +13,7 @@ from tinygrad_cg_kernels.move import gather as kmove
 from .._core import conversion
 from .._core.conversion import convert, is_tensor
 from .._core.kinds import is_bool, is_integer
-from .._core.primitive import apply
-from .._core.registry import OPS
+from .._core.primitive import OPS, apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .define import Case, as_int, move, normalize_axis

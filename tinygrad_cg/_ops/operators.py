@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.conversion import convert, is_tensor
 from .._core.kinds import is_bool
-from .._core.registry import OPS
+from .._core.primitive import OPS
 from .._core.tensor import ArrayLike, Tensor
 from ..errors import InvalidArgumentError
 from . import comparison, elementwise, indexing, protocol, reductions, shape

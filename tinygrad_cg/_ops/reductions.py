@@ -183,7 +183,7 @@ reduce_all = reduction(
 )
 
 
-def _by_parts(ops: Operations, x: Any, axis: Any) -> tuple[Any, Any, Any]:
+def _by_parts(ops: Operations, x: Any, axis: Any) -> tuple[Any, Any, Any, Any]:
     """The largest element over axes, exp(x - that), and the sum of this: none overflows.
 
     The largest is kept finite, so that infinities come out as limits. It has no gradient.

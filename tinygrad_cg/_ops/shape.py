@@ -11,10 +11,9 @@ import numpy as np
 
 from .._core import conversion
 from .._core.conversion import as_dtype, convert, convert_operands
-from .._core.functions import unary_op
 from .._core.kinds import is_bool, is_complex
 from .._core.levels import state
-from .._core.primitive import Primitive, apply, apply_one, register
+from .._core.primitive import Primitive, apply, public_function, register
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .define import (
@@ -41,7 +40,7 @@ def _same(name: str, **record: Any) -> Any:
         samples=[Case(((2, 3),))],
         **record,
     )
-    return public(primitive)(unary_op(primitive))
+    return public(primitive)(public_function(primitive))
 
 
 identity = _same(
@@ -273,7 +272,7 @@ def repeat(x: Tensor, shape: tuple[int, ...]) -> Tensor:
         return x
     if x._rec is None and state.frame is None and type(data) is np.ndarray:
         return Tensor(_repeat(data, shape))
-    return apply_one(_broadcast_to, x, {"shape": shape})
+    return apply(_broadcast_to, (x,), {"shape": shape})
 
 
 # Joining -------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ from typing import Any
 
 from .. import nest
 from .._core.conversion import is_tensor
-from .._core.levels import Node, Token
+from .._core.levels import Token
+from .._core.record import Node
 from .._tape.tape import GradientTape
 from ..errors import ArgumentTypeError
 from . import collapse, text

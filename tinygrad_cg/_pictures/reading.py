@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from .._core.conversion import is_tensor
-from .._core.levels import Late, Node, Token, find, watched_since
-from .._core.recipes import SameRecipe
-from .._core.recording import part
-from .._core.registry import OPS
+from .._core.levels import Token
+from .._core.primitive import OPS
+from .._core.record import Expired, Node, SameRule, find, part, watched_since
 from .._core.tensor import Tensor
 from .._function.tracing import gradient
 from .._function.tracing.recorded import Recorded
@@ -39,7 +38,7 @@ def token_of(tape: GradientTape) -> Token | None:
 def nodes_of(record: Any) -> Iterator[Node]:
     """All nodes of one tensor, one for each group of tapes."""
     while record is not None:
-        if type(record) is not Late and record.rule is not _no_rule:
+        if type(record) is not Expired and record.rule is not _no_rule:
             yield record
         record = record.next
 
@@ -273,7 +272,7 @@ def _made_by(node: Node) -> tuple[str, str]:
     if place.startswith("<rule of "):
         return "operation", place[len("<rule of ") : -1].removeprefix("scalar_")
     for name, record in OPS.items():
-        if isinstance(record.recipes, SameRecipe) and record.recipes.recipe.rule is rule:
+        if isinstance(record.rules, SameRule) and record.rules.rule.rule is rule:
             return "operation", name
     return "operation", getattr(rule, "__name__", type(rule).__name__).strip("_")
 

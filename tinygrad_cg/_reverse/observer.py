@@ -14,7 +14,8 @@ from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .._core.levels import Node, Token, next_serial, stack, state
+from .._core.levels import Token, next_serial, stack, state
+from .._core.record import Node
 from ..errors import users_line
 
 if TYPE_CHECKING:

@@ -14,18 +14,17 @@ from typing import Any
 import numpy as np
 
 from .._core.conversion import is_differentiable
-from .._core.levels import (
-    Late,
+from .._core.levels import Token, is_alive, state
+from .._core.record import (
+    Expired,
     Node,
-    Token,
+    expired,
     find,
-    is_alive,
-    late_for,
-    late_tokens,
-    state,
+    find_tokens,
+    new_tensor,
+    part,
     watched_since,
 )
-from .._core.recording import part
 from .._core.tensor import Tensor
 from .._ops.creation import ones_like, zeros
 from .._ops.elementwise import add
@@ -34,7 +33,7 @@ from .._ops.shape import cast, repeat, reshape
 from ..errors import TapeWarning, warn
 from .observer import run_sweep
 
-new = object.__new__
+FEW = 1000  # elements, for which memory of their own costs less than a look at what they share
 
 
 def differentiate(
@@ -112,8 +111,8 @@ def _is_late(record: Any, token: Token) -> bool:
         one = pending.pop()
         while one is not None and one not in seen:
             seen.add(one)
-            if type(one) is Late:
-                if token in one.late:
+            if type(one) is Expired:
+                if token in one.tokens:
                     return True
             elif token in one.group:
                 return True
@@ -123,20 +122,21 @@ def _is_late(record: Any, token: Token) -> bool:
     return False
 
 
-_ones: dict[np.dtype, np.ndarray] = {}
+_ones: dict[tuple[tuple[int, ...], np.dtype], np.ndarray] = {}  # of one element, read-only
 
 
 def _seed(target: Any, gradient: Any) -> Tensor:
     if gradient is None:
         data = target._data
-        if data.shape:
-            return ones_like(target)
-        one = _ones.get(data.dtype)
-        if one is None:
-            one = _ones[data.dtype] = np.ones((), data.dtype)
-            one.flags.writeable = False
-        seed = new(Tensor)
-        seed._data = one
+        key = data.shape, data.dtype
+        ones = _ones.get(key)
+        if ones is None:
+            if data.shape not in ((), (1,)):
+                return ones_like(target)
+            ones = _ones[key] = np.ones(*key)
+            ones.flags.writeable = False
+        seed = new_tensor()
+        seed._data = ones
         seed._rec = None
         return seed
     if gradient.dtype != target.dtype:
@@ -189,7 +189,13 @@ def sweep(
                 continue
             totals[node] = gradient
             if ready:
-                latest = _latest(latest, node, heap) if latest is not None else node
+                if latest is None:
+                    latest = node
+                elif latest.serial < node.serial:
+                    heappush(heap, (-latest.serial, latest))
+                    latest = node
+                else:
+                    heappush(heap, (-node.serial, node))
         if latest is None:
             return totals, visited
         node = latest
@@ -226,7 +232,7 @@ def _latest(one: Node, other: Node, heap: list[tuple[int, Any]]) -> Node:
 
 def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node] | None) -> Tensor:
     """The sum; in place once the total lives in a buffer of the sweep's own (`owned`)."""
-    if owned is None or not total._data.ndim:
+    if owned is None or total._data.size <= FEW:
         return add(total, gradient)
     if node in owned:
         add.primitive.run(total._data, gradient._data, out=total._data)
@@ -267,9 +273,19 @@ def fit_shape(gradient: Tensor, shape: tuple[int, ...]) -> Tensor:
     return reshape(total, shape) if total._data.shape != shape else total
 
 
+def forget_marks(gradients: Iterable[Tensor | None]) -> None:
+    """Take marks for finished tapes alone off gradients that nobody recorded."""
+    for gradient in gradients:
+        if gradient is not None:
+            known = gradient._rec
+            if type(known) is Expired and not is_alive(known.tokens):
+                gradient._rec = None
+
+
 def release(visited: list[Node]) -> None:
     """Free what the nodes of a finished tape hold, unless other tapes may ask, too."""
-    group = None
+    group: Any = None
+    gone: Any = None  # another group of which no tape may ask any more
     finished = False
     for node in reversed(visited):
         if node.group is not group:
@@ -277,9 +293,16 @@ def release(visited: list[Node]) -> None:
             finished = len(group) == 1 or not is_alive(group)
         if finished:
             for operand in node.inputs:
-                if operand is None or (operand.group is group and operand.next is None):
+                if operand is None:
                     continue
-                if node.next is None or type(node.next) is Late:
+                if operand.next is None:
+                    known = operand.group
+                    if known is group or known is gone:
+                        continue
+                    if not is_alive(known):
+                        gone = known
+                        continue
+                if node.next is None or type(node.next) is Expired:
                     # tapes other than these know the operand, and may ask
-                    node.next = late_for(late_tokens(node.next) | late_tokens(operand))
+                    node.next = expired(find_tokens(node.next) | find_tokens(operand))
             node.inputs, node.rule, node.saved = (), None, None

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from .._core.levels import Late, is_alive, state
+from .._core.levels import is_alive, state
+from .._core.record import Expired
 from .._core.tensor import ArrayLike
 from ..errors import CustomGradientWarning, users_line
 
@@ -222,7 +223,7 @@ class Definition:
 
     def warn_detached(self, record: Any) -> None:
         """Values were taken out of a tensor while this rule runs: once per line."""
-        group = record.late if type(record) is Late else record.group
+        group = record.tokens if type(record) is Expired else record.group
         if not is_alive(group):
             return
         file, line, depth = users_line()

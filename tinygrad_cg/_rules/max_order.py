@@ -17,7 +17,8 @@ from numpy import ndarray
 
 from .. import nest
 from .._core.conversion import convert, is_differentiable, is_weak
-from .._core.levels import Listener, find, remove_listener, stack, state
+from .._core.levels import Listener, remove_listener, stack, state
+from .._core.record import find
 from .._core.tensor import Tensor
 from .._reverse.variable import Variable
 from ..errors import DerivativeOrderError

@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _ops as ops
-from .._core.primitive import Primitive
-from .._core.registry import OPS
+from .._core.primitive import OPS, Primitive
 from . import adapt
 
 _MODULES = [getattr(ops, name) for name in ops.__all__ if name not in ("operators", "protocol")]

@@ -15,7 +15,8 @@ from tinygrad_cg_kernels.runtime.locks import ForkLock
 from .. import nest
 from .._core import levels
 from .._core.conversion import is_differentiable
-from .._core.levels import State, Token, find, state, watch_tensor
+from .._core.levels import State, Token, state
+from .._core.record import find, watch_tensor
 from .._reverse.arguments import check_source, check_upstream, fill_zeros, flat_targets, wants_zeros
 from .._reverse.sweep import differentiate
 from .._reverse.variable import Variable

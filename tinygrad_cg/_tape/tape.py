@@ -12,7 +12,8 @@ from typing import Any, ClassVar, NoReturn
 from .. import nest
 from .._core import levels
 from .._core.conversion import is_differentiable, is_tensor
-from .._core.levels import Token, add_level, state, watch_tensor
+from .._core.levels import Token, add_level, state
+from .._core.record import watch_tensor
 from .._core.tensor import Aval, Tensor
 from .._ops.creation import zeros
 from .._reverse.arguments import (
@@ -23,7 +24,7 @@ from .._reverse.arguments import (
     flat_targets,
     wants_zeros,
 )
-from .._reverse.sweep import differentiate, release
+from .._reverse.sweep import differentiate, forget_marks, release
 from .._reverse.variable import Variable
 from .._transforms.jacobians import example_rows, rows
 from ..errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
@@ -246,6 +247,7 @@ class GradientTape(levels.Listener):
             self._token = None
             self._consumed = token
             release(visited)
+            forget_marks(results)
         if zero:
             results = fill_zeros(flat_sources, results)
         if type(sources) is Tensor:

@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 from .. import nest
 from .._core.conversion import convert, is_differentiable, is_tensor, is_weak
 from .._core.kinds import is_complex
-from .._core.levels import Token, push, remove, state, watch_tensor
+from .._core.levels import Token, push, remove, state
+from .._core.record import watch_tensor
 from .._core.tensor import Tensor
 from .._ops.creation import zeros_like
 from .._ops.define import as_int

@@ -13,7 +13,8 @@ import numpy as np
 
 from .._core.conversion import is_differentiable
 from .._core.kinds import is_complex
-from .._core.levels import Node, Token, push, quiet_frame, remove, state, watch_tensor
+from .._core.levels import Token, push, quiet_frame, remove, state
+from .._core.record import Node, watch_tensor
 from .._core.tensor import Tensor
 from .._ops.comparison import greater
 from .._ops.complex import conj, real

@@ -50,7 +50,7 @@ class Scratch:
 
     def __init__(self, spans: Sequence[Span]):
         self._spans = spans
-        self._places, self.size = places(spans)
+        self._offsets, self.size = offsets(spans)
         self._spare: deque[tuple[np.ndarray, ...]] = deque(maxlen=1)
         self.give = self._spare.append
         _known.add(self)
@@ -64,7 +64,7 @@ class Scratch:
 
     def _made(self) -> tuple[np.ndarray, ...]:
         memory = np.empty(self.size + LINE, np.uint8)
-        pairs = zip(self._spans, self._places, strict=True)
+        pairs = zip(self._spans, self._offsets, strict=True)
         start = -memory.ctypes.data % LINE  # the first whole line
         return tuple(np.ndarray(one.shape, one.dtype, memory, start + at) for one, at in pairs)
 
@@ -82,7 +82,7 @@ def clear() -> None:
         scratch.clear()
 
 
-def places(spans: Sequence[Span]) -> tuple[list[int], int]:
+def offsets(spans: Sequence[Span]) -> tuple[list[int], int]:
     """Where each array begins in a common piece of memory, in bytes, and the size of that.
 
     Those that are used at the same time do not overlap. In the order of their first use each

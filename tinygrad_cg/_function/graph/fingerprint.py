@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .values import Graph, Part, Value
+from .values import FuncGraph, OutputItem, Value
 
 
 def frozen(value: Any) -> Any:
@@ -33,7 +33,7 @@ def frozen(value: Any) -> Any:
     return type(value).__name__, value
 
 
-def fingerprint(graph: Graph) -> str:
+def fingerprint(graph: FuncGraph) -> str:
     """A hash of what a graph computes: names, parameters, shapes, dtypes and single numbers.
 
     It is the same in all processes. Inputs and larger constants count by shape and dtype alone.
@@ -53,7 +53,7 @@ def _described(value: Value, places: dict[Value, int]) -> str:
     if value.array is not None:
         text = value.array.tobytes().hex() if not value.array.ndim else "constant"
         return f"{text} {_aval(value.aval)}"
-    if isinstance(value, Part):
+    if isinstance(value, OutputItem):
         return f"part {value.index} {operands}"
     assert value.primitive is not None
     return f"{value.primitive.name} {operands} {frozen(value.params)!r} {_aval(value.aval)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .simplify import simplify
-from .values import Graph, Value, in_order
+from .values import FuncGraph, Value, in_order
 
 # Computed again on the way back, rather than kept: it costs less than memory does.
 _CHEAP = frozenset(
@@ -15,7 +15,7 @@ _CHEAP = frozenset(
 
 def cut(
     inputs: Sequence[Value], kept: Sequence[Value], late: Sequence[Value], ends: Sequence[Value]
-) -> tuple[list[Value], Graph]:
+) -> tuple[list[Value], FuncGraph]:
     """The residuals, and a graph from these and the `late` inputs to `ends`.
 
     A residual depends on `inputs` alone. It is an input, one of the values in `kept`, which are
@@ -34,7 +34,7 @@ def cut(
             if operand not in seen:
                 seen.add(operand)
                 pending.append(operand)
-    graph = Graph([*residuals.values(), *late], ends)
+    graph = FuncGraph([*residuals.values(), *late], ends)
     return list(residuals), simplify(graph, residuals)
 
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.registry import OPS
+from ..._core.primitive import OPS
 from .fingerprint import frozen
-from .values import Graph, Part, Value, constant, in_order, operation
+from .values import FuncGraph, OutputItem, Value, constant, in_order, operation
 
 _LARGEST_FOLDED = 1024  # elements
 
 
-def simplify(graph: Graph, known: Mapping[Value, Value] | None = None) -> Graph:
+def simplify(graph: FuncGraph, known: Mapping[Value, Value] | None = None) -> FuncGraph:
     """An equivalent graph with the inputs of `graph`; `known` replaces some of its values."""
     built = dict(known or {})
     builder = _Builder()
@@ -29,7 +29,7 @@ def simplify(graph: Graph, known: Mapping[Value, Value] | None = None) -> Graph:
     for value in in_order(graph.outputs):
         if value not in built:
             built[value] = builder.build(value, [built[operand] for operand in value.inputs])
-    return Graph(graph.inputs, [built[output] for output in graph.outputs])
+    return FuncGraph(graph.inputs, [built[output] for output in graph.outputs])
 
 
 class _Builder:
@@ -54,9 +54,9 @@ class _Builder:
     def _build(self, value: Value, operands: list[Value]) -> Value:
         if value.array is not None:
             return self._once(("constant", frozen(value.array)), value)
-        if isinstance(value, Part):
+        if isinstance(value, OutputItem):
             whole = operands[0]
-            return self._once(("part", whole, value.index), Part(whole, value.index))
+            return self._once(("part", whole, value.index), OutputItem(whole, value.index))
         primitive = value.primitive
         if primitive is None:  # an input
             return value
@@ -215,12 +215,18 @@ def _broadcast_to(value: Value) -> Value | None:
     return None
 
 
+class _OnValues:
+    """Operations on values by name, for decompositions: see `_ops.composition`."""
+
+    def __getattr__(self, name: str) -> Callable[..., Value]:
+        return lambda *operands, **params: operation(OPS[name], operands, params)
+
+
 def _scalar_power(value: Value) -> Value | None:
-    exponent, operand = value.params["exponent"], value.inputs[0]
-    if exponent == 1:
-        return operand
-    if exponent == 2:
-        return operation(OPS["square"], [operand], {})
+    primitive: Any = value.primitive
+    exponent = value.params["exponent"]
+    if exponent in (1, 2):  # one operation instead, which others may have in common
+        return primitive.decomposition(_OnValues(), value.inputs[0], exponent=exponent)
     if exponent == 0:
         one = constant(np.ones((), value.dtype))
         return operation(OPS["broadcast_to"], [one], {"shape": tuple(value.shape)})

@@ -20,7 +20,7 @@ class Value:
     """One array of a graph: an input, a constant, or an output of an operation.
 
     `primitive` is None for inputs and constants; `array` is a constant's value. An operation
-    with several outputs is one value whose `aval` is a list, and a `Part` for each output.
+    with several outputs is one value whose `aval` is a list, and a `OutputItem` for each output.
     """
 
     __slots__ = ("array", "aval", "inputs", "params", "primitive")
@@ -52,7 +52,7 @@ class Value:
         return self.aval.dtype
 
 
-class Part(Value):
+class OutputItem(Value):
     """One output of an operation that has several; its only input is that operation."""
 
     __slots__ = ("index",)
@@ -72,7 +72,7 @@ def operation(primitive: Primitive, inputs: Sequence[Value], params: Mapping[str
     return Value(aval, primitive, inputs, params)
 
 
-class Graph:
+class FuncGraph:
     """A function from the arrays of `inputs` to those of `outputs`."""
 
     def __init__(self, inputs: Sequence[Value], outputs: Sequence[Value]):
@@ -110,7 +110,7 @@ def in_order(outputs: Iterable[Value]) -> list[Value]:
     return order
 
 
-def _lines(graph: Graph) -> list[str]:
+def _lines(graph: FuncGraph) -> list[str]:
     """One line a value: ``%3 = multiply(%1, %2)  float64(4, 3)``."""
     names: dict[Value, str] = {value: f"x{i}" for i, value in enumerate(graph.inputs)}
     numbers = count()
@@ -123,7 +123,7 @@ def _lines(graph: Graph) -> list[str]:
             continue
         operands = [names[operand] for operand in value.inputs]
         names[value] = name = f"%{next(numbers)}"
-        if isinstance(value, Part):
+        if isinstance(value, OutputItem):
             lines.append(f"{name} = {operands[0]}[{value.index}]  {_type(value.aval)}")
             continue
         assert value.primitive is not None

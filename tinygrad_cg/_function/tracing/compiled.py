@@ -10,12 +10,12 @@ import numpy as np
 from ..._core.tensor import Tensor
 from ..._reverse.variable import Variable
 from ..graph.simplify import simplify
-from ..graph.values import Graph, Value
+from ..graph.values import FuncGraph, Value
 from .trace import Trace
 
 new = object.__new__
 
-Build = Callable[[Graph], Callable[[Sequence[np.ndarray]], list[np.ndarray]]]
+Build = Callable[[FuncGraph], Callable[[Sequence[np.ndarray]], list[np.ndarray]]]
 """What makes a program of a graph: `interpreter`, or `program.build`, which fuses."""
 
 
@@ -38,7 +38,7 @@ class Outputs:
                 self.steps.append((1, value.array))
             else:
                 self.steps.append((2, computed.setdefault(value, len(computed))))
-        self.graph = Graph(inputs, list(computed))
+        self.graph = FuncGraph(inputs, list(computed))
         direct = [place for kind, place in self.steps if kind == 2]
         self.direct = direct == list(range(len(computed))) and len(direct) == len(self.steps)
         self._run: Callable[[Sequence[np.ndarray]], list[np.ndarray]] | None = None
@@ -85,7 +85,7 @@ class Program:
         inputs = [*trace.arguments, *[value for _, value in captured]]
         inputs += [value for _, value in trace.reads.values()]
         kept = [*outputs, *[value for _, value in assigned], *trace.draws[-1:]]
-        self.graph = simplify(Graph(inputs, kept), literals)
+        self.graph = simplify(FuncGraph(inputs, kept), literals)
         self.avals = [value.aval for value in self.graph.outputs[: self.count]]
         self.outputs = Outputs(self.graph.inputs, self.graph.outputs, build)
 

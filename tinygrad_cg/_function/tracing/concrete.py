@@ -10,7 +10,7 @@ import numpy as np
 from ... import nest
 from ..._core.tensor import ArrayLike, Tensor
 from ...errors import ArgumentTypeError
-from ..graph.values import Graph
+from ..graph.values import FuncGraph
 from .signature import Call, TensorSpec, check_signature
 from .traced import Traced
 
@@ -35,7 +35,7 @@ class ConcreteFunction:
         return self._function(*args, **kwargs)
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> FuncGraph:
         """What is computed."""
         return self._traced.program.graph
 
@@ -88,7 +88,7 @@ class AnySize:
         )
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> FuncGraph:
         """There are several: ValueError."""
         self._refuse()
 

@@ -19,7 +19,7 @@ from ..._core.levels import state
 from ...errors import FunctionWarning, warn
 from ..codegen.executable import build as fused
 from ..graph.interpret import interpreter
-from ..graph.values import Graph
+from ..graph.values import FuncGraph
 from .compiled import Build
 from .concrete import concrete
 from .signature import Call, Statics, TensorSpec, check_signature
@@ -157,7 +157,7 @@ class Function(Generic[P, Y]):
             args, kwargs = check_signature(self._signature, args, kwargs), {}
         return self._find(Call(args, kwargs, self._statics))
 
-    def graph(self, *args: Any, **kwargs: Any) -> Graph:
+    def graph(self, *args: Any, **kwargs: Any) -> FuncGraph:
         """The graph of the program for these arguments; print it to read it."""
         return self.get_concrete_function(*args, **kwargs).graph
 
@@ -222,7 +222,7 @@ def _call_method(reference: Callable, python: Any, owner: Any, *args: Any, **kwa
     return python.__get__(reference(), owner)(*args, **kwargs)
 
 
-def _fused_unless_long(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
+def _fused_unless_long(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
     """The default: what nobody would wait for is not compiled."""
     count = sum(value.primitive is not None for value in graph.values())
     if count <= _LONG:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..._core.conversion import is_differentiable
-from ..._core.levels import Token, push, remove, state, watch_tensor
-from ..._core.recording import mark_outputs, operands
+from ..._core.levels import Token, push, remove, state
+from ..._core.record import find_operands, mark_expired, watch_tensor
 from ..._core.tensor import Tensor
 from ..._ops.shape import identity
 from ..._reverse.sweep import differentiate, release
@@ -20,7 +20,7 @@ from ..._rules.calls import Lifted
 from ..._rules.definition import Definition
 from ..graph.partition import cut
 from ..graph.simplify import simplify
-from ..graph.values import Graph
+from ..graph.values import FuncGraph
 from .compiled import Outputs, Program, arrays_of, wrapped
 from .trace import Trace
 
@@ -182,7 +182,7 @@ class _Parts:
         ends = [value for value in grads if value is not None] + [value for _, value in late]
         if len(trace.draws) > early.draws:  # the last of them, so that all are drawn
             ends.append(trace.draws[-1])
-        joint = simplify(Graph([*inputs, *late_inputs], [*kept, *ends]), literals)
+        joint = simplify(FuncGraph([*inputs, *late_inputs], [*kept, *ends]), literals)
         kept, ends = list(joint.outputs[: len(kept)]), list(joint.outputs[len(kept) :])
         residuals, backward = cut(inputs, kept, late_inputs, ends)
         self.count = len(early.outputs)
@@ -234,14 +234,14 @@ class _Parts:
         frame = state.frame
         tensors = [one for one in inputs if isinstance(one, Tensor)]
         tensors += [*dys, *late, *self.captures]
-        if frame is not None and (frame.level is not None or operands(frame, tensors)[2]):
+        if frame is not None and (frame.level is not None or find_operands(frame, tensors)[2]):
             return None
         results = self._backward.run([*saved, *arrays_of(dys), *arrays_of(late)])
         remaining = iter(results)
         found = [wrapped(next(remaining)) if flag else None for flag in self.connected]
         for variable in self.late_assigned:
             variable._assign(next(remaining))
-        mark_outputs(tensors, [one for one in found if one is not None])
+        mark_expired(tensors, [one for one in found if one is not None])
         return found
 
 

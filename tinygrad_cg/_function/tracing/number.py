@@ -13,10 +13,9 @@ import numpy as np
 
 from ..._core.conversion import FLOAT32, FLOAT64, Weak, is_tensor
 from ..._core.levels import state
-from ..._core.primitive import Primitive
-from ..._core.registry import OPS
+from ..._core.primitive import OPS, Primitive
 from ..._core.tensor import ArrayLike, Tensor
-from ..._ops import comparison, elementwise, operators
+from ..._ops import comparison, elementwise, protocol
 from ..._ops.shape import cast
 from ..graph.values import Value, constant, operation
 from .trace import TraceTensor, refuse_value
@@ -57,7 +56,7 @@ class TraceNumber(Weak):
     __hash__: Any = None
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        op = operators._UFUNCS.get(ufunc)
+        op = protocol.ufuncs.get(ufunc)
         primitive = getattr(op, "primitive", None)
         if any(is_tensor(one) for one in inputs) and op is not None and method == "__call__":
             return op(*inputs)

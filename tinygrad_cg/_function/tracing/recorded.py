@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..._core.levels import Late, Node, state
-from ..._core.recording import hang_parts
+from ..._core.levels import state
+from ..._core.record import Expired, Node, attach, attach_all
 from .compiled import wrapped
 from .entry import Code
 from .gradient import Gradient
@@ -64,7 +64,7 @@ class Recorded:
             inputs = [*leaves, *program.captures, *reads]
             return self.gradient.pull((inputs, len(leaves), residuals, [], snapshot), dys)
         results = self.parts.backward_run([*residuals, *[dys[i]._data for i in self.upstream]])
-        late = Late(_tapes(node))  # as any operation on what tapes have recorded
+        late = Expired(_tapes(node))  # as any operation on what tapes have recorded
         gradients: list[Any] = [None] * len(node.inputs)
         for place, array in zip(self.places, results, strict=True):
             gradients[place] = gradient = wrapped(array)
@@ -94,7 +94,7 @@ class _Code(Code):
         self.recorded = recorded
         self.wanted = recorded.gradient.wanted
         self.nodes: list[str] = []
-        self.names |= {"Node": Node, "hang_parts": hang_parts, "rule": _rule, "self": recorded}
+        self.names |= {"attach": attach, "attach_all": attach_all, "rule": _rule, "self": recorded}
 
     def _number(self, i: int) -> None:
         super()._number(i)
@@ -152,11 +152,9 @@ class _Code(Code):
         nodes = f"({_tuple(self.nodes)})"
         if self.program.count > 1:
             outputs = ", ".join(f"t{i}" for i in range(self.program.count))
-            lines.append(f"hang_parts(group, {nodes}, rule, saved, [{outputs}])")
+            lines.append(f"attach_all(group, {nodes}, rule, saved, [{outputs}])")
         elif self.recorded.upstream:
-            shape, dtype = self.program.avals[0]
-            self.names |= {"shape": tuple(shape), "dtype": dtype}
-            lines.append(f"t0._rec = Node(group, {nodes}, rule, saved, shape, dtype)")
+            lines.append(f"attach(t0, group, {nodes}, rule, saved)")
         return [*lines, self.result()]
 
 

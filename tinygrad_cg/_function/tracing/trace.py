@@ -17,15 +17,14 @@ import numpy as np
 
 from ..._core.conversion import convert
 from ..._core.levels import Level, Listener, add_level, state
-from ..._core.primitive import Primitive
-from ..._core.registry import OPS
+from ..._core.primitive import OPS, Primitive
 from ..._core.tensor import Aval, Tensor
 from ..._ops.sampling import draw as draw_numbers
 from ..._reverse.variable import Variable, VariableSlice
 from ..._tape.graph_mode import Graph as DefaultGraph
 from ...errors import InaccessibleTensorError, OperatorNotAllowedInGraphError, users_line
 from ..graph.interpret import interpreter
-from ..graph.values import Graph, Part, Value, constant, operation
+from ..graph.values import FuncGraph, OutputItem, Value, constant, operation
 
 
 class TraceTensor(Tensor):
@@ -139,7 +138,7 @@ class Trace(Level, Listener):
 
     def _tensors(self, made: Value) -> Any:
         if isinstance(made.aval, list):
-            return [TraceTensor(Part(made, i), self) for i in range(len(made.aval))]
+            return [TraceTensor(OutputItem(made, i), self) for i in range(len(made.aval))]
         return TraceTensor(made, self)
 
     def custom_call(self, call: Any, inputs: Any, outputs: Sequence) -> list:
@@ -159,7 +158,7 @@ class Trace(Level, Listener):
         known = {one: _sample(generator, one) for one in (*self.arguments, *self.draws)}
         known |= {one: tensor._data for tensor, one in self.met.values()}
         known |= {one: variable._data for variable, one in self.reads.values()}
-        return interpreter(Graph(list(known), [value]))(list(known.values()))[0]
+        return interpreter(FuncGraph(list(known), [value]))(list(known.values()))[0]
 
     # Variables -------------------------------------------------------------------------------
 

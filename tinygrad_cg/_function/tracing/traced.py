@@ -9,8 +9,8 @@ import numpy as np
 
 from ... import nest
 from ..._core.conversion import FLOAT32, FLOAT64, convert, is_tensor, is_weak
-from ..._core.levels import find, forget_dead, state
-from ..._core.recording import mark_outputs, operands
+from ..._core.levels import state
+from ..._core.record import find, find_operands, forget_dead, mark_expired
 from ..._core.tensor import Aval, Tensor
 from ..._reverse.variable import assigning
 from ..._rules.calls import settle
@@ -117,14 +117,14 @@ class Traced:
         inputs = program.inputs(call.leaves)
         tensors = [one for one in inputs if isinstance(one, Tensor)]
         if frame is not None:
-            group, nodes, mask = operands(frame, tensors)
+            group, nodes, mask = find_operands(frame, tensors)
             if mask and program.count:
                 if not _alike(group, tensors):  # to each tape its own rules
                     return self.python(*call.args, **call.kwargs)
                 return self.packed(self._recorded(frame, inputs, nodes, len(call.leaves), group))
         outputs = program.run(inputs)
         if any(tensor._rec is not None for tensor in tensors):
-            mark_outputs(tensors, outputs)
+            mark_expired(tensors, outputs)
         return self.packed(outputs)
 
     def _recorded(self, frame: Any, inputs: list, nodes: tuple, count: int, group: Any) -> list:

@@ -1,8 +1,8 @@
 """The gradient functions of operations as one kernel each, for sweeps that nobody records.
 
 Where no level is active, a gradient function made of several elementwise operations runs as one
-kernel. It is generated from the function, traced once for each dtype, never written beside it; a
-function that has anything else in it stays as it is.
+kernel. It is generated from the function, traced when the operation's rule is compiled, never
+written beside it; a function that has anything else in it stays as it is.
 """
 
 from __future__ import annotations
@@ -16,10 +16,14 @@ import numpy as np
 from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.loops.direct import refuse
 from tinygrad_cg_kernels.loops.engine import Elementwise
+from tinygrad_cg_kernels.runtime import generated
 
-from .levels import Level, add_level, state
-from .recording import late_record
-from .tensor import Aval, Tensor
+from ..._core.levels import Level, add_level, state
+from ..._core.primitive import unrecorded_function
+from ..._core.record import mark_expired, set_rule_compiler
+from ..._core.tensor import Aval, Tensor
+from .expressions import number_text, scalar, scalar_function
+from .statements import Code, Name, Statement
 
 MOST_OPERANDS = 3
 
@@ -36,8 +40,7 @@ class _Trace(Level):
     """Writes down the scalar expression of what is done with tensors that have no values."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.modules: set[str] = set()
+        self.code: Code = []
         self.names: dict[int, str] = {}
         self.tensors: list[Tensor] = []  # keeps those alive whose names are known
 
@@ -48,22 +51,17 @@ class _Trace(Level):
         return tensor
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Tensor:
-        from .._function.codegen.expressions import applied
-
         function = getattr(primitive.kernel, "function", None)
         if primitive.kind != "elementwise" or params or function in _GUARDED:
             raise _NotElementwise
         aval = primitive.abstract(*[Aval(one._data.shape, one._data.dtype) for one in inputs])
         texts = [self.text(one) for one in inputs]
-        text = applied(function, texts, inputs[0]._data.dtype, aval.dtype)
-        self.modules.add(function.__module__)
-        name = f"t{len(self.lines)}"
-        self.lines.append(f"{name} = {text}")
+        value = scalar(function, texts, inputs[0]._data.dtype, aval.dtype)
+        name = Name(f"t{len(self.code)}")
+        self.code.append(Statement(name, value))
         return self.named(name, aval)
 
     def text(self, tensor: Any) -> str:
-        from .._function.codegen.expressions import number_text
-
         known = self.names.get(id(tensor))
         if known is not None:
             return known
@@ -77,60 +75,47 @@ def _source(rule: Callable, names: tuple[str, ...], dtype: np.dtype) -> str | No
     """The text of `rule` as a function of scalars; None if one kernel is not to be had by it."""
     trace = _Trace()
     operands = [trace.named(name, Aval((), dtype)) for name in names]
+    around = state.frame
     state.frame = add_level(None, trace)
     try:
         result = rule(*operands)
     except _NotElementwise:
         return None
     finally:
-        state.frame = None
-    if len(trace.lines) < 2 or type(result) is not Tensor or id(result) not in trace.names:
+        state.frame = around
+    if len(trace.code) < 2 or type(result) is not Tensor or id(result) not in trace.names:
         return None
-    lines = [*trace.lines, f"return {trace.text(result)}"]
-    modules = [name.rpartition(".") for name in sorted(trace.modules)]
-    head = "import numpy as np\n\n" + "".join(f"from {a} import {b}\n" for a, _, b in modules)
-    head += "from tinygrad_cg_kernels.runtime.compile import inlined, jitable\n\n\n@jitable\n"
-    return "\n    ".join([f"{head}def rule({', '.join(names)}):", "inlined()", *lines]) + "\n"
+    return scalar_function(names, trace.code, trace.text(result))
 
 
 class FusedRule:
-    """A gradient function of an operation, called like it, which runs as one kernel if it can."""
+    """A gradient function of an operation: its `function` runs as one kernel where it can."""
 
     def __init__(self, name: str, rule: Callable, names: tuple[str, ...]):
         self.name, self.rule, self.names = name, rule, names
-        self.direct: list[Callable] = [refuse]
         self.kernels: dict[np.dtype, Elementwise | None] = {}
+        self.latest: list[Callable] = [refuse]  # the kernel that takes operands as they are
+        self.function: Any = unrecorded_function(len(names), self.latest, self._general)
+        self.function.fused = self
 
-    def __call__(self, *operands: Tensor) -> Tensor:
-        if state.frame is None:
-            out = self.direct[0](*operands)
-            if type(out) is not Tensor:
-                out = self._long_way(operands)
-            if out is not None:
-                for operand in operands:
-                    if operand._rec is not None:
-                        out._rec = late_record(operand._rec)
-                        break
-                return out
-        return self.rule(*operands)
-
-    def _long_way(self, operands: tuple[Tensor, ...]) -> Tensor | None:
-        """The result by the kernel for the operands' dtype; None if there is none."""
+    def _general(self, *operands: Tensor) -> Tensor:
+        """Return the result by the kernel for the operands' dtype, or else by the operations."""
         dtype = operands[0]._data.dtype
+        if state.frame is not None:
+            return self.rule(*operands)
         for operand in operands:
             data = operand._data
             if type(data) is not np.ndarray or data.dtype is not dtype:
-                return None
+                return self.rule(*operands)
         kernel = self.kernels[dtype] if dtype in self.kernels else self._kernel(dtype)
         if kernel is None:
-            return None
+            return self.rule(*operands)
         out = Tensor(kernel(*[operand._data for operand in operands]))
-        self.direct[0] = kernel.direct[0]
+        mark_expired(operands, out)
+        self.latest[0] = kernel.direct[0]
         return out
 
     def _kernel(self, dtype: np.dtype) -> Elementwise | None:
-        from tinygrad_cg_kernels.runtime import generated
-
         exact = dtype.kind == "f" and dtype.itemsize >= 4
         source = _source(self.rule, self.names, dtype) if exact else None
         kernel = None
@@ -142,8 +127,16 @@ class FusedRule:
 
 
 @cache
-def fused(name: str, rule: Callable, names: tuple[str, ...]) -> Callable:
-    """`rule`, or what runs it as one kernel, if its operands let that be tried."""
+def fuse(name: str, rule: Callable, names: tuple[str, ...]) -> Callable:
+    """Return what runs `rule` as one kernel, or the rule itself where that is no gain or no way.
+
+    What a rule consists of is the same for all real dtypes.
+    """
     if len(names) > MOST_OPERANDS or "dy" not in names:
         return rule
-    return FusedRule(name, rule, names)
+    if _source(rule, names, np.dtype(np.float64)) is None:
+        return rule
+    return FusedRule(name, rule, names).function
+
+
+set_rule_compiler(fuse)
