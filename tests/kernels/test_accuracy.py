@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.accuracy import DTYPES, NAMES, worst
-from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._core.primitive import OPS
 
 SAMPLES = 6000
 

@@ -11,7 +11,7 @@ import pytest
 from llvmlite import binding
 
 from tests.support.accuracy import DTYPES, NAMES
-from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.inner import LOOPS, bind
 from tinygrad_cg_kernels.loops.interleave import COUNT

@@ -20,7 +20,7 @@ import mpmath
 import numpy as np
 
 from tests.support.references import exact_function
-from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._core.primitive import OPS
 
 INF = float("inf")
 DTYPES = (np.dtype("float64"), np.dtype("float32"))

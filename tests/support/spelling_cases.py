@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg._spellings import stubs
 
 

@@ -22,8 +22,7 @@ from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.runtime.compile import is_ours
 from tinygrad_cg_kernels.runtime.dtypes import BOOL
 
-from ..._core.primitive import runner
-from ..._core.registry import OPS
+from ..._core.primitive import OPS, runner
 from ..graph.values import FuncGraph, OutputItem, Value
 from .domains import pattern
 from .lookup import COLUMNS, Lookups
