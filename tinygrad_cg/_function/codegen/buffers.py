@@ -20,7 +20,7 @@ from tinygrad_cg_kernels.runtime.memory import LINE
 
 SMALL = 2**17
 """Bytes of an array that is kept between calls, at most. To make and to free one takes 0.25 us
-whatever its size: beyond, that is nothing beside what is done with it."""
+whatever its size: beyond, that is nothing compared with what is done with it."""
 KEPT = 2**20
 """Bytes that a program keeps at most."""
 
@@ -86,7 +86,7 @@ def offsets(spans: Sequence[Span]) -> tuple[list[int], int]:
     """Return where arrays begin in a common piece of memory, in bytes, and the size of that.
 
     Those that are used at the same time do not overlap. In the order of their first use each
-    takes the smallest place that is free and large enough, or the largest, which then grows.
+    takes the smallest piece that is free and large enough, or the largest, which then grows.
     """
     sizes: list[int] = []
     chosen: dict[int, int] = {}
