@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tinygrad_cg._core.annotations import Axes, Shape, TensorLike
 from tinygrad_cg._core.conversion import is_tensor as is_tensor
 from tinygrad_cg._core.tensor import Tensor
 from tinygrad_cg._ops.decompositions import (
@@ -15,7 +16,6 @@ from tinygrad_cg._ops.decompositions import (
 )
 from tinygrad_cg._ops.sorting import TopK
 from tinygrad_cg._rules.custom_gradient import custom_gradient as custom_gradient
-from tinygrad_cg._spellings.annotations import Axes, Shape, TensorLike
 
 __all__: list[str]
 
@@ -409,6 +409,9 @@ def sign(x: TensorLike) -> Tensor:
 
 def sin(x: TensorLike) -> Tensor:
     """The sine of x, in radians."""
+
+def sinc(x: TensorLike) -> Tensor:
+    """sin(pi x) / (pi x), and 1 at 0; NaN for infinities."""
 
 def sinh(x: TensorLike) -> Tensor:
     """The hyperbolic sine of x."""

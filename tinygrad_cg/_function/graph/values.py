@@ -76,8 +76,8 @@ class FuncGraph:
     """A function from the arrays of `inputs` to those of `outputs`."""
 
     def __init__(self, inputs: Sequence[Value], outputs: Sequence[Value]):
-        self.inputs = tuple(inputs)
-        self.outputs = tuple(outputs)
+        self.inputs: tuple[Value, ...] = tuple(inputs)
+        self.outputs: tuple[Value, ...] = tuple(outputs)
 
     def values(self) -> list[Value]:
         """Return all values that the outputs depend on, operands first."""

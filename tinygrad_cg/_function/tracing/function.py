@@ -214,7 +214,7 @@ class Function(Generic[P, Y]):
     def __reduce__(self) -> Any:
         raise TypeError(f"{self!r} cannot be pickled: pickle its python_function")
 
-    def __deepcopy__(self, memo: dict) -> Function:
+    def __deepcopy__(self, memo: Any) -> Function[P, Y]:
         return self
 
 
@@ -253,7 +253,7 @@ class Method(Generic[P, Y]):
 
     __slots__ = ("__self__", "_function", "_owner")
 
-    def __init__(self, instance: Any, function: Function, owner: Any):
+    def __init__(self, instance: Any, function: Function[..., Y], owner: Any):
         self.__self__ = instance
         self._function = function
         self._owner = owner

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..._core.levels import state
-from ..._core.record import Expired, Node
+from ..._core.record import Node, new_mark
 from .compiled import wrapped
 from .gradient import Gradient
 
@@ -58,7 +58,7 @@ class Recorded:
             inputs = [*leaves, *program.captures, *reads]
             return self.gradient.pull((inputs, len(leaves), residuals, [], snapshot), dys)
         results = self.parts.backward_run([*residuals, *[dys[i]._data for i in self.upstream]])
-        mark = Expired(_tapes(node))  # as any operation on what tapes have recorded
+        mark = new_mark((_tapes(node),))  # as any operation on what tapes have recorded
         gradients: list[Any] = [None] * len(node.inputs)
         for position, array in zip(self.positions, results, strict=True):
             gradients[position] = gradient = wrapped(array)

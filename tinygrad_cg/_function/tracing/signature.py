@@ -24,8 +24,8 @@ class TensorSpec:
     """
 
     def __init__(self, shape: Any, dtype: Any = np.float32, name: str | None = None):
-        self.shape = None if shape is None else tuple(shape)
-        self.dtype = as_dtype(dtype)
+        self.shape: tuple[Any, ...] | None = None if shape is None else tuple(shape)
+        self.dtype: np.dtype = as_dtype(dtype)
         self.name = name
 
     @classmethod
