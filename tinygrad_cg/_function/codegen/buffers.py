@@ -36,7 +36,7 @@ class Span(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Its bytes, to a whole number of lines."""
+        """Its bytes, up to the end of a line of memory."""
         return -(-prod(self.shape) * self.dtype.itemsize // LINE) * LINE
 
 
@@ -65,7 +65,7 @@ class Scratch:
     def _made(self) -> tuple[np.ndarray, ...]:
         memory = np.empty(self.size + LINE, np.uint8)
         pairs = zip(self._spans, self._offsets, strict=True)
-        start = -memory.ctypes.data % LINE  # the first whole line
+        start = -memory.ctypes.data % LINE  # of the first complete line
         return tuple(np.ndarray(one.shape, one.dtype, memory, start + at) for one, at in pairs)
 
     def clear(self) -> None:

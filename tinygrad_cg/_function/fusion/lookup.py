@@ -40,7 +40,7 @@ from .nodes import (
 )
 
 COLUMNS = 32
-"""Elements in a row at least that is looked up as a whole: a loop over fewer takes longer than to
+"""Elements in a row at least that is looked up together: a loop over fewer takes longer than to
 copy them."""
 INT32, UINT64 = np.dtype(np.int32), np.dtype(np.uint64)
 
