@@ -1,4 +1,4 @@
-"""Segments: the kernels and scalars between two operations on whole arrays, as one module.
+"""Segments: the kernels and scalars between two operations on arrays, as one module.
 
 A small segment is one compiled function, `run`, which goes over the blocks of each kernel in order.
 In a large one each kernel has a function that the thread splitter calls, block by block, and `run`
@@ -157,7 +157,7 @@ class Segment:
         return render(in_parts(code, scalars, self._once))
 
     def _run(self) -> str:
-        """Return the whole segment as one function; a large one without its kernels."""
+        """Return the segment as one function; a large one without its kernels."""
         code: Code = []
         scalars = Scalars(self.sizes, self._array)
         for k, block in enumerate(() if self.large else self.blocks):
@@ -281,5 +281,5 @@ def _call(
     """Return the call of a block function, whose parameters stand in this order."""
     works = [Name(prefix + name) for name in (*block.scratch.values(), *block.transposes.values())]
     arguments = [first, last, width, *offsets, *arrays, *sums, *works, *scalars]
-    places = ", ".join(["{}"] * len(arguments))
-    return Statement(Name("parts"), Expression(f"{block.name}({places})", *arguments))
+    slots = ", ".join(["{}"] * len(arguments))
+    return Statement(Name("parts"), Expression(f"{block.name}({slots})", *arguments))
