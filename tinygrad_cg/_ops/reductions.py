@@ -28,9 +28,9 @@ from .._core.primitive import Primitive, apply, register
 from .._core.tensor import Aval, Tensor
 from .comparison import equal
 from .complex import imag, real
-from .composition import Operations
+from .composition import TENSORS, Operations
 from .creation import ones
-from .define import Case, as_int, folded_shape, normalize_axis, reduction
+from .define import Case, as_int, folded_shape, normalize_axes, normalize_axis, reduction
 from .elementwise import add, divide, exp, multiply, negative, power, sqrt, subtract, where
 from .indexing import getitem
 from .shape import cast, concatenate, repeat, reshape, stack, transpose
@@ -440,19 +440,25 @@ def _arg(primitive: Primitive, x: Any, axis: Any) -> Tensor:
 
 
 def log_softmax(x: Any, axis: Any = -1) -> Tensor:
-    """``x - logsumexp(x)`` along `axis`, without overflow; the shape is that of `x`.
+    """``x - logsumexp(x)`` over one axis, several, or all (None), without overflow.
 
-    Integers become float64. Raises InvalidArgumentError for an axis that `x` does not have.
+    The shape is that of `x`. Integers become float64. Raises InvalidArgumentError for an axis that
+    `x` does not have.
     """
     return _normalised(_log_softmax, x, axis)
 
 
 def softmax(x: Any, axis: Any = -1) -> Tensor:
-    """``exp(x) / sum(exp(x))`` along `axis`, without overflow; as `log_softmax` otherwise."""
+    """``exp(x) / sum(exp(x))`` over axes, without overflow; as `log_softmax` otherwise."""
     return _normalised(_softmax, x, axis)
 
 
-def _normalised(primitive: Primitive, x: Any, axis: Any) -> Tensor:
+def _normalised(primitive: Any, x: Any, axis: Any) -> Tensor:
     x = convert(x)
+    if axis is None or isinstance(axis, (tuple, list)):  # the kernels go along one axis
+        axes = normalize_axes(primitive.name, axis, x._data.ndim)
+        if 0 in x._data.shape:
+            return exp(x)  # which is empty, and of the dtype of the result
+        return primitive.decomposition(TENSORS, x, axis=axes)
     place = normalize_axis(primitive.name, as_int(primitive.name, "axis", axis), x._data.ndim)
     return apply(primitive, (x,), {"axis": place})
