@@ -75,6 +75,7 @@ def whole(example: Example, dtype) -> Example:
     return whole._replace(operands=whole.cast(dtype))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", ALL)
 def test_a_record_is_complete(name):
     record = OPS[name]

@@ -44,7 +44,7 @@ _conj = unary(
     kmath.conj,
     doc="The complex conjugate of x.",
     kind="same",
-    vjp=lambda dy: conj(dy),
+    vjp=lambda dy: conj(dy),  # pyright: ignore[reportGeneralTypeIssues]
     analytic=False,
     ufunc=np.conj,
     spellings=("keras.ops.conj", "keras.ops.conjugate", "numpy.conj", "numpy.conjugate"),

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.tensor import ArrayLike, Tensor
+from .._core.tensor import Tensor
 
 PACKAGE = str(__package__).partition(".")[0]
 MODULES = (
@@ -33,7 +33,7 @@ _SCOPE = {  # what the text of a stub may mention -> the module it is imported f
     "Any": "typing",
     "NamedTuple": "typing",
     "DTypeLike": "numpy.typing",
-    **dict.fromkeys(("Axes", "Shape", "TensorLike"), f"{__package__}.annotations"),
+    **dict.fromkeys(("Axes", "Shape", "TensorLike"), f"{PACKAGE}._core.annotations"),
     "Tensor": Tensor.__module__,
 }
 _BUILTINS = {"bool", "complex", "float", "int", "list", "str", "tuple"}
@@ -72,22 +72,6 @@ def module_stub(module: ModuleType) -> str:
     return _text(module, imports, [*values, "", *functions])
 
 
-def methods_stub() -> str:
-    """Return the text of the stub that declares the operators and methods of Tensors."""
-    lines = ["class TensorMethods:"]
-    for name, value in sorted(vars(ArrayLike).items()):
-        function = value.fget if isinstance(value, property) else value
-        if not isinstance(function, FunctionType) or is_written(function, f"ArrayLike.{name}"):
-            continue
-        if isinstance(value, property):
-            lines += ["    @property", f"    def {name}(self) -> Tensor: ..."]
-            continue
-        _, *parameters = inspect.signature(function).parameters.values()
-        own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        lines += [f"    {line}".rstrip() for line in _function(name, function, [own, *parameters])]
-    return _text(ModuleType("methods"), {}, lines)
-
-
 def _home(name: str, value: Any) -> str | None:
     """Return the module that a public name is imported from; None for what is declared here."""
     if isinstance(value, ModuleType):
@@ -120,7 +104,7 @@ def _declared(name: str, value: Any) -> list[str]:
 
 def _function(name: str, function: Any, parameters: list[inspect.Parameter]) -> list[str]:
     """Return the lines that declare a function, with the first paragraph of its docstring."""
-    written = name.startswith("__array_") or is_written(function, name)
+    written = is_written(function, name)
     result = function.__annotations__.get("return", "Any")
     result = f"-> {'Tensor' if result == 'Any' and not written else result}:"
     texts = list(_parameters(parameters))
@@ -151,8 +135,7 @@ def _parameters(parameters: list[inspect.Parameter]) -> Iterator[str]:
         if parameter.default is not parameter.empty:
             simple = parameter.default is None or isinstance(parameter.default, int | float | str)
             default = " = " + (repr(parameter.default).replace("'", '"') if simple else "...")
-        kind = "" if parameter.name == "self" else f": {_type(parameter)}"
-        yield f"{stars}{parameter.name}{kind}{default}"
+        yield f"{stars}{parameter.name}: {_type(parameter)}{default}"
         previous = parameter.kind
     if previous is inspect.Parameter.POSITIONAL_ONLY:
         yield "/"
@@ -241,8 +224,7 @@ def stubs() -> dict[Path, str]:
     for name in MODULES:
         module = import_module(f"{PACKAGE}.{name}")
         found[Path(str(module.__file__)).with_suffix(".pyi")] = module_stub(module)
-    methods = Path(str(sys.modules[Tensor.__module__].__file__)).with_name("tensor_methods.pyi")
-    return found | {methods: methods_stub()}
+    return found
 
 
 if __name__ == "__main__":

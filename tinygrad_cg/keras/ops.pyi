@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tinygrad_cg._core.annotations import Axes, Shape, TensorLike
 from tinygrad_cg._core.conversion import is_tensor as is_tensor
 from tinygrad_cg._core.tensor import Tensor
 from tinygrad_cg._ops.decompositions import (
@@ -15,7 +16,6 @@ from tinygrad_cg._ops.decompositions import (
 )
 from tinygrad_cg._ops.sorting import TopK
 from tinygrad_cg._rules.custom_gradient import custom_gradient as custom_gradient
-from tinygrad_cg._spellings.annotations import Axes, Shape, TensorLike
 
 __all__: list[str]
 
