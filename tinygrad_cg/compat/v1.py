@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from .._rules.custom_gradient import custom_gradient
-from .._tape.graph_mode import (
+from .._reverse.graph_mode import (
     Graph,
     disable_eager_execution,
     enable_eager_execution,
     executing_eagerly,
     gradients,
 )
-from .._tape.variable_scope import AUTO_REUSE, get_variable, get_variable_scope, variable_scope
+from .._reverse.variable_scope import AUTO_REUSE, get_variable, get_variable_scope, variable_scope
+from .._rules.custom_gradient import custom_gradient
 from ..math import (
     abs,
     add,
