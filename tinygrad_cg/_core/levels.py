@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from functools import partial
 from typing import Any
 
 NOTHING: frozenset[Token] = frozenset()
@@ -26,15 +27,12 @@ class Token:
     that it recorded, if any (see `observer`).
     """
 
-    __slots__ = ("alive", "asks", "everything", "natural", "notes", "paused")
-
-    def __init__(self, everything: bool = False, natural: bool = False):
-        self.alive = True
-        self.paused = False
-        self.asks = False
-        self.notes: Any = None
-        self.everything = everything
-        self.natural = natural
+    alive = True
+    asks = False
+    everything = False
+    natural = False
+    notes: Any = None
+    paused = False
 
 
 class Level:
@@ -82,25 +80,16 @@ class Frame:
         *("natural", "outer", "selected", "shortcuts", "top"),
     )
 
-    def __init__(
-        self,
-        top: Token | Level | None,
-        outer: Frame | None,
-        group: frozenset[Token],
-        everything: frozenset[Token],
-        level: Level | None,
-        lower: Frame | None,
-        natural: frozenset[Token] = NOTHING,
-    ):
-        self.natural = natural
-        self.top = top
-        self.outer = outer
-        self.group = group
-        self.everything = everything
-        self.level = level
-        self.lower = lower
-        self.alone = None if everything else group
-        self.selected = self.shortcuts = _NO_GROUPS
+    top: Token | Level | None
+    outer: Frame | None
+    group: frozenset[Token]
+    everything: frozenset[Token]
+    level: Level | None
+    lower: Frame | None
+    natural: frozenset[Token]
+    alone: frozenset[Token] | None
+    selected: dict[frozenset[Token], frozenset[Token]]
+    shortcuts: dict[frozenset[Token], frozenset[Token]]
 
     def active(self, group: frozenset[Token]) -> frozenset[Token]:
         """Return those of `group` that record here; equal sets are one object: `is` is enough."""
@@ -118,6 +107,26 @@ class Frame:
     def shortcut(self, group: frozenset[Token]) -> frozenset[Token] | None:
         """Return `active`, where that is all an operation needs to know; else None."""
         return self.active(group) if self.alone is not None else None
+
+
+_new_frame = partial(object.__new__, Frame)
+
+
+def _make_frame(
+    top: Token | Level | None,
+    outer: Frame | None,
+    group: frozenset[Token],
+    everything: frozenset[Token],
+    level: Level | None,
+    lower: Frame | None,
+    natural: frozenset[Token] = NOTHING,
+) -> Frame:
+    frame = _new_frame()
+    frame.top, frame.outer, frame.group, frame.everything = top, outer, group, everything
+    frame.level, frame.lower, frame.natural = level, lower, natural
+    frame.alone = None if everything else group
+    frame.selected = frame.shortcuts = _NO_GROUPS
+    return frame
 
 
 class State(threading.local):
@@ -142,21 +151,23 @@ class State(threading.local):
             self.graphs.append(base)
 
 
-QUIET = Frame(None, None, NOTHING, NOTHING, None, None)
+QUIET = _make_frame(None, None, NOTHING, NOTHING, None, None)
 """Nothing records, on purpose: no marks are made."""
 
 
 def add_level(frame: Frame | None, level: Any) -> Frame:
     if type(level) is not Token:
-        return Frame(level, frame, NOTHING, NOTHING, level, frame)
+        return _make_frame(level, frame, NOTHING, NOTHING, level, frame)
     group = frozenset((level,))
     everything = group if level.everything else NOTHING
     natural = group if level.natural else NOTHING
     if frame is None or frame is QUIET:
-        return Frame(level, frame, group, everything, None, None, natural)
+        return _make_frame(level, frame, group, everything, None, None, natural)
     everything |= frame.everything
     natural |= frame.natural
-    return Frame(level, frame, frame.group | group, everything, frame.level, frame.lower, natural)
+    return _make_frame(
+        level, frame, frame.group | group, everything, frame.level, frame.lower, natural
+    )
 
 
 def quiet_frame() -> Frame:

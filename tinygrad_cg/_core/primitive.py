@@ -17,7 +17,7 @@ from ..errors import InvalidArgumentError
 from .conversion import convert, convert_operands
 from .kinds import EVERY
 from .levels import Frame, state
-from .record import CompiledRules, Expired, Rule, SameRule, new_tensor, record
+from .record import CompiledRules, Expired, Rule, SameRule, new_mark, new_tensor, record
 from .tensor import Tensor, refuse_leaks
 
 OPS: dict[str, Primitive] = {}  # every primitive by name, in order of definition
@@ -226,7 +226,7 @@ _MARK = """{records}
                         return out
                 elif frame is None:
                     known = {first}
-                    out._rec = known if type(known) is Expired else Expired(known.group)
+                    out._rec = known if type(known) is Expired else new_mark((known.group,))
                     return out"""
 _RECORD = """
                 else:
@@ -300,6 +300,7 @@ def _template(
         "Expired": Expired,
         "Tensor": Tensor,
         "as_tensors": as_tensors,
+        "new_mark": new_mark,
         "record": record,
         "state": state,
     }

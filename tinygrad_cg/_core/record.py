@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,45 +37,53 @@ class Node:
 
     __slots__ = ("dtype", "group", "inputs", "next", "rule", "saved", "serial", "shape")
 
-    def __init__(
-        self,
-        group: frozenset[Token],
-        inputs: tuple[Node | None, ...],
-        rule: Callable[[Node, Any], Iterable] | None,
-        saved: Any,
-        shape: Any,
-        dtype: np.dtype,
-        following: Node | Expired | None = None,
-    ):
-        self.group = group
-        self.inputs = inputs
-        self.rule = rule
-        self.saved = saved
-        self.shape = shape
-        self.dtype = dtype
-        self.next: Node | Expired | None = following
-        self.serial = next_serial()
+    group: frozenset[Token]
+    inputs: tuple[Node | None, ...]
+    rule: Callable[[Node, Any], Iterable] | None
+    saved: Any
+    shape: Any
+    dtype: np.dtype
+    next: Node | Expired | None
+    serial: int
 
 
 new_node = partial(object.__new__, Node)
+
+
+def make_node(
+    group: frozenset[Token],
+    inputs: tuple[Any, ...],
+    rule: Callable[[Node, Any], Iterable] | None,
+    saved: Any,
+    shape: Any,
+    dtype: np.dtype,
+    following: Node | Expired | None = None,
+) -> Node:
+    """Return a node (a function makes one faster than a class that Python initialises)."""
+    node = new_node()
+    node.group, node.inputs, node.rule, node.saved = group, inputs, rule, saved
+    node.shape, node.dtype, node.next, node.serial = shape, dtype, following, next_serial()
+    return node
 
 
 class _NoTapes(frozenset):
     """No tapes: an object of its own, so that it `is` never the group of a frame."""
 
 
-class Expired:
+class Expired(tuple):
     """Marks a tensor that was computed from recorded ones when their `tokens` recorded no more.
 
     It stands where a node would, records nothing, and lets a tape say why it has no gradient.
+    A tuple of `tokens` alone is what Python makes most quickly; see `new_mark`.
     """
 
-    __slots__ = ("tokens",)
+    __slots__ = ()
     group: frozenset[Token] = _NoTapes()
     next = None
+    tokens: frozenset[Token] = property(itemgetter(0))  # type: ignore[assignment]
 
-    def __init__(self, tokens: frozenset[Token]):
-        self.tokens = tokens
+
+new_mark: Callable[[tuple[frozenset[Token]]], Expired] = partial(tuple.__new__, Expired)
 
 
 # Reading records -----------------------------------------------------------------------------
@@ -176,7 +185,7 @@ def watch_tensor(tensor: Any, token: Token) -> None:
         else:
             group = frozenset((token,))
         data = tensor._data
-        tensor._rec = Node(group, (), None, None, data.shape, data.dtype)
+        tensor._rec = make_node(group, (), None, None, data.shape, data.dtype)
 
 
 def _with_leaf(record: Any, token: Token) -> Node:
@@ -200,7 +209,7 @@ def _with_leaf(record: Any, token: Token) -> Node:
         if last.next is None or type(last.next) is Expired:
             break
         last = last.next
-    last.next = Node(frozenset((token,)), (), None, None, last.shape, last.dtype, last.next)
+    last.next = make_node(frozenset((token,)), (), None, None, last.shape, last.dtype, last.next)
     return record
 
 
@@ -235,7 +244,7 @@ def find_tokens(record: Node | Expired | None) -> frozenset[Token]:
 def expired(tokens: Iterable[Token]) -> Expired | None:
     """Return a mark for those of `tokens` that may still ask, and do not pause on purpose."""
     asking = frozenset([token for token in tokens if token.alive and not token.paused])
-    return Expired(asking) if asking else None
+    return new_mark((asking,)) if asking else None
 
 
 def mark_expired(inputs: Iterable[Tensor], out: Any) -> None:
@@ -268,7 +277,7 @@ def attach_all(group: Any, inputs: tuple, rule: Any, saved: Any, outs: Sequence[
     if not outs:
         return
     avals = [Aval(out._data.shape, out._data.dtype) for out in outs]
-    whole = Node(group, inputs, rule, saved, avals, avals[0].dtype)
+    whole = make_node(group, inputs, rule, saved, avals, avals[0].dtype)
     for i, out in enumerate(outs):
         if is_differentiable(avals[i].dtype):
             attach(out, group, (whole,), part, i)
@@ -282,7 +291,7 @@ def part(node: Node, dy: Any) -> tuple:
 def attach_part(out: Tensor, node: Node, i: int) -> Tensor:
     """Return `out`, which a node with several outputs saved, as its output `i` again."""
     shape, dtype = node.shape[i]
-    return out._with_record(Node(node.group, (node,), part, i, shape, dtype, out._rec))
+    return out._with_record(make_node(node.group, (node,), part, i, shape, dtype, out._rec))
 
 
 def loose_node(primitive: Primitive, inputs: tuple, params: dict, out: Any, mask: int) -> Node:
@@ -297,9 +306,9 @@ def loose_node(primitive: Primitive, inputs: tuple, params: dict, out: Any, mask
     saved = save(inputs, params, out)
     if isinstance(out, list):
         avals = [Aval(one._data.shape, one._data.dtype) for one in out]
-        return Node(NOTHING, targets, rule, saved, avals, avals[0].dtype)
+        return make_node(NOTHING, targets, rule, saved, avals, avals[0].dtype)
     data = out._data
-    return Node(NOTHING, targets, rule, saved, data.shape, data.dtype, out._rec)
+    return make_node(NOTHING, targets, rule, saved, data.shape, data.dtype, out._rec)
 
 
 def record(frame: Frame | None, primitive: Primitive, inputs: tuple, params: Any, out: Any) -> None:
@@ -330,7 +339,7 @@ def record(frame: Frame | None, primitive: Primitive, inputs: tuple, params: Any
         direct(group, *nodes, *inputs, params, out)
     else:
         data, saved = out._data, save(inputs, params, out)
-        out._rec = Node(group, nodes, rule, saved, data.shape, data.dtype, following)
+        out._rec = make_node(group, nodes, rule, saved, data.shape, data.dtype, following)
 
 
 def _expired_operands(inputs: Sequence[Tensor], nodes: tuple) -> Expired | None:

@@ -22,7 +22,7 @@ from .._core.levels import Level, next_serial, stack, state
 from .._core.primitive import Primitive, apply
 from .._core.record import Node, find, part
 from .._core.tensor import Tensor
-from .._function.tracing.trace import Trace as FunctionTrace
+from .._function.tracing.trace import FunctionTrace
 from .._reverse.observer import Observer, Sweep, order_of
 from .._rules.calls import Call, settle
 from ..errors import users_line

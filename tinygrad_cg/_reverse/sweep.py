@@ -23,7 +23,6 @@ from .._core.record import (
     find_tokens,
     new_tensor,
     part,
-    watched_since,
 )
 from .._core.tensor import Tensor
 from .._ops.creation import ones_like, zeros
@@ -176,8 +175,12 @@ def sweep(
                     continue
             ready = node.rule is not None
             # a leaf counts for what was computed since it was watched
-            if not ready and (watched_since(node, token) if node.saved else node.serial) > consumer:
-                continue
+            if not ready:  # then `saved` says since when, where tapes watched it later
+                since = node.serial
+                if node.saved:
+                    since = node.saved.get(token, since)
+                if since > consumer:
+                    continue
             data = gradient._data
             if data.shape != node.shape:
                 gradient = fit_shape(gradient, node.shape)
@@ -185,7 +188,10 @@ def sweep(
                 gradient = cast(gradient, node.dtype)
             total = totals.get(node)
             if total is not None:
-                totals[node] = _add_up(node, total, gradient, owned)
+                if owned is None or data.size <= FEW:
+                    totals[node] = add(total, gradient)
+                else:
+                    totals[node] = _add_up(node, total, gradient, owned)
                 continue
             totals[node] = gradient
             if ready:
@@ -216,8 +222,13 @@ def sweep(
                 dy = _without_gaps(node, dy)
             found = node.rule(node, dy) if run is None else run(node, dy)
             inputs = node.inputs
-            if len(inputs) == 1 and type(found) is tuple and len(found) == 1:
-                pending = ((inputs[0], found[0]),)  # quicker than zip, and the commonest
+            count = len(inputs)
+            if type(found) is not tuple or len(found) != count:
+                pending = zip(inputs, found, strict=True)
+            elif count == 1:  # quicker than zip, and the commonest
+                pending = ((inputs[0], found[0]),)
+            elif count == 2:
+                pending = ((inputs[0], found[0]), (inputs[1], found[1]))
             else:
                 pending = zip(inputs, found, strict=True)
 
@@ -230,10 +241,8 @@ def _latest(one: Node, other: Node, heap: list[tuple[int, Any]]) -> Node:
     return one
 
 
-def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node] | None) -> Tensor:
+def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node]) -> Tensor:
     """The sum; in place once the total lives in a buffer of the sweep's own (`owned`)."""
-    if owned is None or total._data.size <= FEW:
-        return add(total, gradient)
     if node in owned:
         add.primitive.run(total._data, gradient._data, out=total._data)
         return total
@@ -273,17 +282,15 @@ def fit_shape(gradient: Tensor, shape: tuple[int, ...]) -> Tensor:
     return reshape(total, shape) if total._data.shape != shape else total
 
 
-def forget_marks(gradients: Iterable[Tensor | None]) -> None:
-    """Take marks for finished tapes alone off gradients that nobody recorded."""
+def release(visited: list[Node], gradients: Iterable[Tensor | None] = ()) -> None:
+    """Free what the nodes of a finished tape hold, unless other tapes may ask, too.
+
+    And take marks off gradients that nobody recorded, unless others may ask.
+    """
     for gradient in gradients:
-        if gradient is not None:
-            known = gradient._rec
-            if type(known) is Expired and not is_alive(known.tokens):
-                gradient._rec = None
-
-
-def release(visited: list[Node]) -> None:
-    """Free what the nodes of a finished tape hold, unless other tapes may ask, too."""
+        known = None if gradient is None else gradient._rec
+        if type(known) is Expired and not is_alive(known.tokens):
+            gradient._rec = None
     group: Any = None
     gone: Any = None  # another group of which no tape may ask any more
     finished = False

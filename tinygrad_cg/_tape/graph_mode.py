@@ -33,7 +33,8 @@ class Graph(levels.Listener):
     """
 
     def __init__(self) -> None:
-        self._token = Token(everything=True)
+        self._token = Token()
+        self._token.everything = True
         self._variables: dict[str, Variable] = {}  # those of compat.v1.get_variable, by name
 
     def __del__(self) -> None:

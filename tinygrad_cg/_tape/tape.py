@@ -24,7 +24,7 @@ from .._reverse.arguments import (
     flat_targets,
     wants_zeros,
 )
-from .._reverse.sweep import differentiate, forget_marks, release
+from .._reverse.sweep import differentiate, release
 from .._reverse.variable import Variable
 from .._transforms.jacobians import example_rows, rows
 from ..errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
@@ -68,7 +68,10 @@ class GradientTape(levels.Listener):
                 "already-active tape."
             )
         here = state
-        here.frame = add_level(here.frame, self._token or self._ready())
+        token = self._token
+        if token is None:
+            token = self._ready()
+        here.frame = add_level(here.frame, token)
         if self._watch_accessed:
             here.listeners.append(self)
         self._recording = True
@@ -246,8 +249,7 @@ class GradientTape(levels.Listener):
             token.alive = False
             self._token = None
             self._consumed = token
-            release(visited)
-            forget_marks(results)
+            release(visited, results)
         if zero:
             results = fill_zeros(flat_sources, results)
         if type(sources) is Tensor:

@@ -61,7 +61,8 @@ class Transposition:
     ):
         generator = np.random.default_rng(0)
         self.dys = [_random(generator, output) for output in outputs]
-        self.token = Token(natural=natural)
+        self.token = Token()
+        self.token.natural = natural
         push(self.token)
         try:
             for dy in self.dys:

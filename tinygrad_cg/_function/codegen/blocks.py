@@ -78,7 +78,7 @@ class Block(BlockScope):
     # flat domains
 
     def _flat_body(self) -> Code:
-        """One loop, or several where paddings begin and end, which are zero in a range or not."""
+        """Return a loop for each range in which a padding is either zero or not."""
         roots = self._element_roots(0)
         size = self.kernel.domain.size
         pads = self._pads(roots)
@@ -115,7 +115,7 @@ class Block(BlockScope):
     # domains of rows
 
     def _rows_body(self) -> Code:
-        """A loop over rows, in it passes over the row, each after what it needs of the whole row.
+        """Return a loop over rows with passes over each, every one after the values that it needs.
 
         A row's maximum, say, is there after a first pass, the sum of exp(x - maximum) after a
         second one. Costly elements of one pass that another one needs are saved.

@@ -56,7 +56,7 @@ class Scratch:
         _known.add(self)
 
     def take(self) -> tuple[np.ndarray, ...]:
-        """The arrays, whose elements may be anything."""
+        """Return the arrays, whose elements may be anything."""
         try:
             return self._spare.pop()
         except IndexError:
@@ -83,7 +83,7 @@ def clear() -> None:
 
 
 def offsets(spans: Sequence[Span]) -> tuple[list[int], int]:
-    """Where each array begins in a common piece of memory, in bytes, and the size of that.
+    """Return where arrays begin in a common piece of memory, in bytes, and the size of that.
 
     Those that are used at the same time do not overlap. In the order of their first use each
     takes the smallest place that is free and large enough, or the largest, which then grows.

@@ -19,15 +19,11 @@ from tinygrad_cg_kernels.runtime import memory
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.lower import Lowering
 from ..fusion.nodes import (
-    ApplyNode,
     ArrayNode,
     FusionNode,
     HostNode,
     LiteralNode,
-    LookupNode,
-    PadNode,
     ReduceNode,
-    SliceNode,
     base,
 )
 from ..graph.values import FuncGraph
@@ -109,7 +105,7 @@ class Executable:
         for kernel in sorted(fusion.kernels.values(), key=lambda one: one.stage):
             kernels[bisect_right(cuts, kernel.stage)].append(kernel)
         for node in fusion.nodes:
-            if node in fusion.stored and _is_scalar(node):
+            if node in fusion.stored and node.size == 1 and node.among_scalars:
                 finals[bisect_left(cuts, fusion.available[node])].append(node)
         wanted = {node for node in fusion.stored if _is_total(node)}
         found = [
@@ -249,21 +245,14 @@ class Executable:
 def _names(fusion: Fusion) -> dict[FusionNode, str]:
     names = {}
     for k, node in enumerate(fusion.nodes):
+        names[node] = f"v{k}"
         if isinstance(node, ArrayNode) and node.constant is None:
             names[node] = f"x{node.source}"
-        else:
-            names[node] = f"v{k}"
     return names
 
 
 def _roots(segment: Segment) -> list[FusionNode]:
     return [root for block in segment.blocks for root in block.kernel.roots]
-
-
-def _is_scalar(node: FusionNode) -> bool:
-    """Whether segments compute a value among their scalars."""
-    kinds = (ApplyNode, SliceNode, LookupNode)
-    return node.size == 1 and isinstance(node, kinds) and not isinstance(node, PadNode)
 
 
 def _is_total(node: FusionNode) -> bool:

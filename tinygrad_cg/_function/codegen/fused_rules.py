@@ -51,8 +51,9 @@ class _Trace(Level):
         return tensor
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Tensor:
-        function: Any = getattr(primitive.kernel, "function", None)
-        if primitive.kind != "elementwise" or params or function in _GUARDED:
+        function = getattr(primitive.kernel, "function", None)
+        elementwise = primitive.kind == "elementwise" and not params
+        if function is None or not elementwise or function in _GUARDED:
             raise _NotElementwise
         aval = primitive.abstract(*[Aval(one._data.shape, one._data.dtype) for one in inputs])
         texts = [self.text(one) for one in inputs]
@@ -72,7 +73,7 @@ class _Trace(Level):
 
 
 def _source(rule: Callable, names: tuple[str, ...], dtype: np.dtype) -> str | None:
-    """The text of `rule` as a function of scalars; None if one kernel is not to be had by it."""
+    """Return the text of `rule` as a function of scalars; None if it is not elementwise."""
     trace = _Trace()
     operands = [trace.named(name, Aval((), dtype)) for name in names]
     around = state.frame

@@ -10,7 +10,7 @@ import numpy as np
 from .buffers import KEPT, SMALL, Scratch, Span, offsets
 
 
-class Step(NamedTuple):
+class CallStep(NamedTuple):
     """Lines of the call that belong together.
 
     `uses` are the arrays that they name, `makes` those of them that they bind to a new object.
@@ -25,14 +25,14 @@ class Steps:
     """Steps that compute arrays from arrays, each array under a name of its own."""
 
     def __init__(self) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[CallStep] = []
         self._empty: dict[str, tuple[int, tuple[int, ...], np.dtype]] = {}  # made for kernels
         self._views: dict[str, Iterable[str]] = {}  # by name, what it may be a view of
         self._shown: set[str] = set()  # to operations that may keep them
 
     def add(self, *lines: str, uses: Iterable[str], makes: Iterable[str] = ()) -> None:
         """Add a step that writes elements of some arrays, or makes arrays."""
-        self.steps.append(Step(lines, tuple(uses), tuple(makes)))
+        self.steps.append(CallStep(lines, tuple(uses), tuple(makes)))
 
     def empty(self, name: str, shape: tuple[int, ...], dtype: np.dtype, line: str) -> None:
         """Add a step that makes an array which kernels fill."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
@@ -39,6 +40,7 @@ def pattern(shape: tuple[int, ...], axes: tuple[int, ...]) -> str:
     return runs
 
 
+@lru_cache(4096)
 def broadcasting(shape: tuple[int, ...], result: tuple[int, ...]) -> tuple[str, int]:
     """Return how an operand broadcasts to a result, and after how many columns it repeats.
 

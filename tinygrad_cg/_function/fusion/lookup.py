@@ -104,7 +104,7 @@ class Lookups:
         return None if index is None else self._scatter(value, g, index, len(value.shape) - 1)
 
     def _one_hot(self, value: Value, indices: FusionNode) -> FusionNode | None:
-        """Ones where a column is the index: none where that is outside."""
+        """Return ones where a column is the index, zeros elsewhere; none for an index outside."""
         axis, depth = value.params["axis"], value.params["depth"]
         if axis != len(indices.shape) or value.dtype.kind == "c":
             return None
@@ -118,7 +118,7 @@ class Lookups:
     def _read(
         self, value: Value, x: FusionNode, indices: FusionNode, axis: int
     ) -> FusionNode | None:
-        """``x[row, indices[row]]``."""
+        """Return ``x[row, indices[row]]``, which is read when the row is there."""
         if not _is_one_by_row(x.shape, axis, indices) or pattern(x.shape, (axis,)) != "kr":
             return None
         rows = x.shape[:axis] + x.shape[axis + 1 :]
@@ -128,8 +128,10 @@ class Lookups:
     def _rows(
         self, value: Value, x: FusionNode, indices: FusionNode, axis: int = 0
     ) -> FusionNode | None:
-        """Elements, or rows that are long enough for loops of their own, of each part of `x` that
-        the axes before `axis` leave."""
+        """Return elements of `x` at indices, or rows that are long enough for loops.
+
+        Each part of `x` that the axes before `axis` leave has its own indices.
+        """
         table = view(x, (prod(x.shape[: axis + 1]), *x.shape[axis + 1 :]))
         columns = prod(table.shape[1:])
         if table.shape[0] == 1 or (columns > 1 and (columns < COLUMNS or indices.size == 1)):
@@ -140,7 +142,7 @@ class Lookups:
     def _scatter(
         self, value: Value, g: FusionNode, indices: FusionNode, axis: int
     ) -> FusionNode | None:
-        """The transpose of that."""
+        """Return the transpose of `_read`: zeros but for one element of each row."""
         shape = value.shape
         if not _is_one_by_row(shape, axis, indices) or shape[axis] == 1:
             return None
@@ -150,7 +152,7 @@ class Lookups:
         return ScatterNode((test, rows, zero), shape, axis)
 
     def _is_column(self, indices: FusionNode, shape: tuple[int, ...], axis: int) -> FusionNode:
-        """Where the place along an axis is the row's index."""
+        """Return where the position on an axis is the row's index."""
         along = shape[axis:]
         if along not in self._columns:
             numbers = np.arange(shape[axis], dtype=INT32).reshape(along)
@@ -159,8 +161,10 @@ class Lookups:
         return apply(kmath.equal, self._columns[along], rows, dtype=BOOL)
 
     def _checked(self, value: Value, indices: FusionNode, size: int, parts: int = 1) -> FusionNode:
-        """Positions from 0 to size - 1, by an operation that refuses indices outside; those in
-        several parts of an array follow one another."""
+        """Return positions from 0 to size - 1, by an operation that refuses indices outside.
+
+        Positions in some parts of an array follow one another.
+        """
         assert value.primitive is not None
         made, name = base(indices), value.primitive.name
         known = made.constant if isinstance(made, ArrayNode) else None
@@ -182,7 +186,7 @@ def _is_one_by_row(shape: tuple[int, ...], axis: int, indices: FusionNode) -> bo
 
 
 def last_index(key: tuple, shape: tuple[int, ...]) -> FusionNode | None:
-    """The last of a key's arrays, if the others go through all rows in order."""
+    """Return the last of a key's arrays, if the others go through all rows in order."""
     if len(key) != len(shape) or len(key) < 2:
         return None
     if not all(isinstance(part, np.ndarray) and part.dtype.kind in "iu" for part in key):
@@ -195,7 +199,7 @@ def last_index(key: tuple, shape: tuple[int, ...]) -> FusionNode | None:
 
 
 def positions(indices: np.ndarray, name: str, size: int, parts: int) -> np.ndarray:
-    """Positions in an array of several parts of a size; IndexError for indices outside of one."""
+    """Return positions in an array of some parts of a size; IndexError for indices outside."""
     if indices.dtype != INT64 or indices.view(UINT64).max() >= size:  # negative ones are large
         indices = checked_positions(name, indices, size)
     if parts > 1:

@@ -129,7 +129,7 @@ def _host(value: Value, operands: list[FusionNode]) -> FusionNode:
 
 
 def _transposes_read_in_order(graph: FuncGraph) -> set[Value]:
-    """The transposes whose elements something reads in order: others are views."""
+    """Return the transposes whose elements something reads in order: others are views."""
     readers = [
         value
         for value in graph.values()
@@ -146,7 +146,7 @@ def _constant(array: np.ndarray) -> FusionNode:
 
 
 def _size_divisors(graph: FuncGraph) -> dict[Value, SizeNumber]:
-    """Whole numbers that something is divided by: they may be sizes, so they are parameters.
+    """Return whole numbers that something is divided by: they may be sizes, so are parameters.
 
     Elements are divided by 2, 4, 8 and 16 as these stand: that takes a multiplication.
     """
@@ -204,7 +204,7 @@ def _view(value: Value, x: FusionNode, *_: FusionNode) -> FusionNode:
 
 
 def _transpose(value: Value, x: FusionNode) -> FusionNode | None:
-    """A view if only axes of size 1 change places; turned matrices, if nothing else changes."""
+    """Return a view if only axes of size 1 move; transposed matrices, if nothing else changes."""
     kept = [axis for axis in value.params["perm"] if x.shape[axis] != 1]
     if kept == sorted(kept):
         return view(x, value.shape)
@@ -226,7 +226,7 @@ def _broadcast(value: Value, x: FusionNode) -> FusionNode:
 
 
 def flat_range(shape: tuple[int, ...], key: tuple) -> tuple[int, int] | None:
-    """First element and count, if a key picks elements that follow one another."""
+    """Return the first element and the count, if a key picks elements that follow one another."""
     parts = [part for part in key if part is not None]
     if any(not isinstance(part, (int, slice)) and part is not Ellipsis for part in parts):
         return None
@@ -288,7 +288,7 @@ def _reduction(value: Value, x: FusionNode) -> FusionNode | None:
 
 
 def _sum(x: FusionNode, axes: tuple[int, ...], keepdims: bool) -> FusionNode:
-    """A sum; of zeros but for one element in each row, these elements."""
+    """Return a sum; of zeros but for one element in each row, these elements."""
     total = reduce("sum", x, axes, keepdims)
     if isinstance(x, ScatterNode) and x.axis in axes and x.rows.size == total.size:
         return view(x.rows, total.shape)
@@ -300,7 +300,7 @@ def _exp(value: Value, x: FusionNode) -> FusionNode | None:
 
 
 def _softmax_of(y: FusionNode) -> FusionNode | None:
-    """exp(y) of a log_softmax: what has been summed for it, over the sum."""
+    """Return exp(y) if `y` is a log_softmax: the powers that were summed for it, over the sum."""
     if not _applies(y, kmath.subtract) or not _applies(y.operands[1], kmath.log):
         return None
     shifted, total = y.operands[0], y.operands[1].operands[0]
@@ -375,7 +375,7 @@ def _composite(value: Value, *operands: FusionNode) -> FusionNode | None:
 
 
 def vector_product(value: Value) -> tuple[Value, Value, bool] | None:
-    """The matrix and the vector that are multiplied, and whether the matrix is transposed."""
+    """Return the matrix and the vector that are multiplied, and if the matrix is transposed."""
     if value.primitive is None or value.dtype.kind != "f":
         return None
     form = value.primitive.name, *[len(one.shape) for one in value.inputs]
@@ -395,7 +395,7 @@ def vector_product(value: Value) -> tuple[Value, Value, bool] | None:
 
 
 def _shared_matrices(graph: FuncGraph) -> set[Value]:
-    """The matrices that several products with vectors read: in a kernel they share a pass."""
+    """Return the matrices that more than one product with vectors reads: these share a pass."""
     values = [value for value in graph.values() if not isinstance(value.aval, list)]
     found = [product[0] for product in map(vector_product, values) if product is not None]
     return {matrix for matrix, count in Counter(found).items() if count > 1}
@@ -404,7 +404,7 @@ def _shared_matrices(graph: FuncGraph) -> set[Value]:
 def _product_by_rows(
     value: Value, matrix: FusionNode, vector: FusionNode, transposed: bool
 ) -> FusionNode:
-    """A product with a vector as sums over the rows or the columns of the matrix."""
+    """Return a product with a vector as sums over the rows or the columns of the matrix."""
     matrix, vector = cast(matrix, value.dtype), cast(vector, value.dtype)
     vector = view(vector, (vector.size, 1) if transposed else (vector.size,))
     total = reduce("sum", apply(kmath.multiply, matrix, vector), (0 if transposed else 1,), False)

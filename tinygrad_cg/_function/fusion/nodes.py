@@ -51,6 +51,8 @@ class FusionNode:
     """Can be computed once a row, in the domain of an operand."""
     by_element = False
     """Can be computed again in flat domains only, element by element."""
+    among_scalars = False
+    """Computed with the scalars of a segment, rather than by a loop, if it has one element."""
     is_cheap = False
     """Takes less time to compute again than to store and to read."""
     cost = 0
@@ -134,7 +136,7 @@ class ApplyNode(FusionNode):
     """A scalar function of operands that broadcast and have the dtypes it wants."""
 
     __slots__ = ("function",)
-    is_fused = shares_domain = by_row = True
+    is_fused = shares_domain = by_row = among_scalars = True
 
     def __init__(
         self, function: Any, shape: tuple[int, ...], dtype: np.dtype, operands: Sequence[FusionNode]
@@ -254,7 +256,7 @@ class SliceNode(FusionNode):
     """A range of the operand's elements in order, from the one at `start` on."""
 
     __slots__ = ("start",)
-    is_fused = by_element = is_cheap = True
+    is_fused = by_element = is_cheap = among_scalars = True
     sign = 1
 
     def __init__(self, size: int, operand: FusionNode, start: int):
@@ -272,6 +274,7 @@ class PadNode(SliceNode):
     """The operand's elements from `start` on, between zeros: the transpose of a slice."""
 
     __slots__ = ()
+    among_scalars = False
     sign = -1
 
 
@@ -279,7 +282,7 @@ class LookupNode(FusionNode):
     """Rows of a table, or elements if it has no columns, at the positions in the second operand."""
 
     __slots__ = ()
-    is_fused = shares_domain = is_cheap = True
+    is_fused = shares_domain = is_cheap = among_scalars = True
 
     @property
     def columns(self) -> int:

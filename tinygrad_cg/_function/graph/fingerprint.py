@@ -11,7 +11,7 @@ from .values import FuncGraph, OutputItem, Value
 
 
 def frozen(value: Any) -> Any:
-    """A hashable stand-in for a parameter: equal for equal ones, of whatever type."""
+    """Return a hashable stand-in for a parameter: equal for equal ones, of whatever type."""
     if isinstance(value, np.ndarray):
         return "array", value.dtype.str, value.shape, value.tobytes()
     if isinstance(value, slice):
@@ -34,7 +34,7 @@ def frozen(value: Any) -> Any:
 
 
 def fingerprint(graph: FuncGraph) -> str:
-    """A hash of what a graph computes: names, parameters, shapes, dtypes and single numbers.
+    """Return a hash of what a graph computes: names, parameters, avals and single numbers.
 
     It is the same in all processes. Inputs and larger constants count by shape and dtype alone.
     """

@@ -12,7 +12,7 @@ from .values import FuncGraph, OutputItem, Value
 
 
 def interpreter(graph: FuncGraph) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
-    """A function from the arrays of the graph's inputs to fresh arrays of its outputs.
+    """Return a function from the arrays of the graph's inputs to fresh arrays of its outputs.
 
     An array is forgotten as soon as nothing needs it any more.
     """
@@ -46,7 +46,7 @@ def _compute(value: Value, known: dict) -> object:
 
 
 def _own(array: object, value: Value, taken: set[int]) -> np.ndarray:
-    """An output is an array of its own, though it may be an input, a constant or a view."""
+    """Return an array that nothing else refers to: a copy of an input, a constant or a view."""
     assert isinstance(array, np.ndarray)
     fresh = value.primitive is not None and not value.primitive.aliases
     if fresh and id(array) not in taken:

@@ -16,7 +16,7 @@ _CHEAP = frozenset(
 def cut(
     inputs: Sequence[Value], kept: Sequence[Value], late: Sequence[Value], ends: Sequence[Value]
 ) -> tuple[list[Value], FuncGraph]:
-    """The residuals, and a graph from these and the `late` inputs to `ends`.
+    """Return the residuals, and a graph from these and the `late` inputs to `ends`.
 
     A residual depends on `inputs` alone. It is an input, one of the values in `kept`, which are
     there anyway, or dear to compute: the rest of what the ends need is computed again.
@@ -41,7 +41,7 @@ def cut(
 def _primal(
     inputs: Sequence[Value], kept: Sequence[Value], late: Sequence[Value], ends: Sequence[Value]
 ) -> set[Value]:
-    """The values that depend on `inputs` alone; what is not to be repeated must be `kept`."""
+    """Return the values that depend on `inputs` alone; what must not be repeated is `kept`."""
     known, later = set(inputs), set(late)
     forward = set(in_order(kept))
     for value in in_order([*kept, *ends]):

@@ -21,7 +21,7 @@ _LARGEST_FOLDED = 1024  # elements
 
 
 def simplify(graph: FuncGraph, known: Mapping[Value, Value] | None = None) -> FuncGraph:
-    """An equivalent graph with the inputs of `graph`; `known` replaces some of its values."""
+    """Return an equivalent graph with the same inputs; `known` replaces some of its values."""
     built = dict(known or {})
     builder = _Builder()
     for value, replacement in built.items():
@@ -46,7 +46,7 @@ class _Builder:
         return built[value]
 
     def build(self, value: Value, operands: list[Value]) -> Value:
-        """`value` of other operands, or something simpler that equals it."""
+        """Return `value` with other operands, or something simpler that equals it."""
         built = self._build(value, operands)
         self.done.add(built)
         return built
@@ -81,7 +81,7 @@ class _Builder:
 
 
 def _folded(value: Value) -> Value | None:
-    """The constant that an operation on constants gives, unless it is large or the user's own."""
+    """Return what an operation on constants gives, unless it is large or the user's own."""
     primitive, aval = value.primitive, value.aval
     if primitive is None or isinstance(aval, list):
         return None
@@ -98,7 +98,7 @@ def _folded(value: Value) -> Value | None:
 
 
 def _without_repeats(value: Value) -> Value | None:
-    """Repeated operands as they were before, where the operation repeats them by itself."""
+    """Return the operation on operands as they were before an explicit broadcast."""
     operands = list(value.inputs)
     for i, operand in enumerate(operands):
         if operand.primitive is None or operand.primitive.name != "broadcast_to":
@@ -125,13 +125,13 @@ def _is_number(value: Value, number: float) -> bool:
 
 
 def _if_same(value: Value, operand: Value) -> Value | None:
-    """`operand`, if it has the shape and the dtype of `value`."""
+    """Return `operand`, if it has the shape and the dtype of `value`."""
     same = operand.aval.shape == value.aval.shape and operand.dtype == value.dtype
     return operand if same else None
 
 
 def _neutral(number: float, sides: tuple[int, ...]) -> Callable[[Value], Value | None]:
-    """The rule for an operation that leaves an operand as it is beside `number`."""
+    """Return the rule of an operation for which `number` is a neutral element."""
 
     def rule(value: Value) -> Value | None:
         for side in sides:
@@ -148,7 +148,7 @@ def _add(value: Value) -> Value | None:
 
 
 def _put_together(value: Value) -> Value | None:
-    """Two gradients of the same part of an array are added before they are put into zeros."""
+    """Add two gradients of the same part of an array before they are scattered into zeros."""
     x, y = value.inputs
     put = x.primitive
     if put is None or put is not y.primitive or put.name != "getitem_adjoint":
@@ -183,7 +183,7 @@ def _cast(value: Value) -> Value | None:
 
 
 def _reshaped(value: Value) -> Value | None:
-    """reshape, expand_dims and squeeze are all reshapes; of two only the last counts."""
+    """Return one reshape for a chain of them; expand_dims and squeeze are reshapes too."""
     operand = value.inputs[0]
     while operand.primitive is not None and operand.primitive.name == "reshape":
         operand = operand.inputs[0]

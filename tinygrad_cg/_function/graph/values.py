@@ -67,7 +67,7 @@ def constant(array: np.ndarray) -> Value:
 
 
 def operation(primitive: Primitive, inputs: Sequence[Value], params: Mapping[str, Any]) -> Value:
-    """The value of an operation, its shape and dtype by the record's rule."""
+    """Return the value of an operation, its shape and dtype by the record's rule."""
     aval = primitive.abstract(*[value.aval for value in inputs], **params)
     return Value(aval, primitive, inputs, params)
 
@@ -80,7 +80,7 @@ class FuncGraph:
         self.outputs: tuple[Value, ...] = tuple(outputs)
 
     def values(self) -> list[Value]:
-        """All values that the outputs depend on, operands before what is made of them."""
+        """Return all values that the outputs depend on, operands first."""
         return in_order(self.outputs)
 
     def __str__(self) -> str:
@@ -88,7 +88,7 @@ class FuncGraph:
 
 
 def in_order(outputs: Iterable[Value]) -> list[Value]:
-    """The values that `outputs` depend on, operands first; without recursion."""
+    """Return the values that `outputs` depend on, operands first; without recursion."""
     order: list[Value] = []
     done: set[Value] = set()
     stack: list[tuple[Value, Iterator[Value]]] = []

@@ -11,7 +11,7 @@ from ..._core.tensor import Tensor
 from ..._reverse.variable import Variable
 from ..graph.simplify import simplify
 from ..graph.values import FuncGraph, Value
-from .trace import Trace
+from .trace import FunctionTrace
 
 new = object.__new__
 
@@ -45,7 +45,7 @@ class Outputs:
 
     @property
     def run(self) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
-        """From the arrays of the inputs to those of the outputs; compiled when it is wanted."""
+        """The function from arrays of the inputs to those of the outputs; compiled when wanted."""
         run = self._run
         if run is None:
             self.program = self._build(self.graph)
@@ -75,7 +75,9 @@ class Program:
     after these the last random numbers, so that they are drawn.
     """
 
-    def __init__(self, trace: Trace, outputs: Sequence[Value], assigned: Sequence, build: Build):
+    def __init__(
+        self, trace: FunctionTrace, outputs: Sequence[Value], assigned: Sequence, build: Build
+    ):
         captured, literals = trace.captured()
         self.captures: list[Tensor] = [tensor for tensor, _ in captured]
         self.reads: list[Variable] = [variable for variable, _ in trace.reads.values()]
@@ -90,14 +92,14 @@ class Program:
         self.outputs = Outputs(self.graph.inputs, self.graph.outputs, build)
 
     def inputs(self, leaves: Sequence) -> list:
-        """The leaves of a call, then the captured tensors, then the values of the Variables.
+        """Return the leaves of a call, then captured tensors, then the values of the Variables.
 
         Whoever listens hears that these are read: tapes start watching here.
         """
         return [*leaves, *self.captures, *[variable._read() for variable in self.reads]]
 
     def run(self, inputs: Sequence) -> list[Tensor]:
-        """The outputs as tensors without records. Variables are assigned."""
+        """Return the outputs as tensors without records, and assign Variables."""
         results = self.outputs.run(arrays_of(inputs))
         self.assign(results)
         return list(map(wrapped, results[: self.count]))
@@ -109,7 +111,7 @@ class Program:
 
 
 def arrays_of(inputs: Sequence) -> list[np.ndarray]:
-    """The arrays of tensors; numbers become arrays of float64."""
+    """Return the arrays of tensors; numbers become arrays of float64."""
     return [one._data if isinstance(one, Tensor) else np.asarray(one, np.float64) for one in inputs]
 
 

@@ -8,7 +8,7 @@ in two. What is differentiated again is the whole of it, as a function of its ow
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..._core.conversion import is_differentiable
 from ..._core.levels import Token, push, remove, state
@@ -22,10 +22,8 @@ from ..graph.partition import cut
 from ..graph.simplify import simplify
 from ..graph.values import FuncGraph
 from .compiled import Outputs, Program, arrays_of, wrapped
-from .trace import Trace
-
-if TYPE_CHECKING:
-    from .traced import Traced
+from .trace import FunctionTrace
+from .traced import Traced
 
 
 class Gradient:
@@ -39,19 +37,19 @@ class Gradient:
         self.differentiable = [is_differentiable(aval.dtype) for aval in self.program.avals]
         self.definition = Definition(traced.python, traced.name)
         self.pullback = traced.derive(self._pullback)
-        self._parts: _Parts | None = None
+        self._parts: ForwardBackward | None = None
 
     @property
-    def parts(self) -> _Parts:
+    def parts(self) -> ForwardBackward:
         """The two programs, traced when they are first wanted."""
         if self._parts is None:
-            self._parts = _Parts(self)
+            self._parts = ForwardBackward(self)
         return self._parts
 
     def sweep(
         self, leaves: Sequence, upstream: Callable[[list], Sequence], draws: Sequence = ()
     ) -> list:
-        """Run the Python function on a tape of its own: gradients by the wanted inputs.
+        """Return gradients by the wanted inputs: run the Python function on a tape of its own.
 
         ``upstream(outputs)`` gives the upstream gradients of those outputs that have any.
         """
@@ -70,7 +68,7 @@ class Gradient:
             for source in sources:
                 watch_tensor(source, token)
             if draws:
-                state.draws = _Replay(draws, before)
+                state.draws = _DrawReplay(draws, before)
             outputs = self.traced.run(fresh)
         finally:
             state.draws = before
@@ -83,14 +81,14 @@ class Gradient:
         return found
 
     def _pullback(self, *args: Any) -> list:
-        """Leaves of a call, upstream gradients, and random numbers drawn: all by position."""
+        """Return gradients; `args` are leaves of a call, upstream gradients, and numbers drawn."""
         first, second = len(self.traced.avals), len(self.traced.avals) + sum(self.differentiable)
         return self.sweep(args[:first], lambda outputs: args[first:second], args[second:])
 
     # A call ----------------------------------------------------------------------------------
 
     def run(self, inputs: Sequence, count: int, deep: bool) -> tuple[list[Tensor], Lifted]:
-        """The outputs without records, and the call as tapes see it.
+        """Return the outputs without records, and the call as tapes see it.
 
         `inputs` are the program's, the first `count` of them leaves of the call. If it is `deep`,
         with several tapes, the sweep will be recorded too, and needs no residuals.
@@ -111,7 +109,7 @@ class Gradient:
         return outputs, Lifted(self.definition, lambda dys, targets: self.pull(call, dys))
 
     def pull(self, call: tuple, dys: Sequence) -> list:
-        """The gradient of each input of a call of `run`, from those of the outputs."""
+        """Return the gradient of each input of a call of `run`, from those of the outputs."""
         inputs, count, saved, draws, snapshot = call
         pairs = zip(dys, self.differentiable, strict=True)
         upstream = [dy for dy, flag in pairs if flag]
@@ -133,7 +131,7 @@ class Gradient:
         return gradients
 
 
-class _Replay:
+class _DrawReplay:
     """Gives random numbers again, and new ones after the last of them."""
 
     def __init__(self, draws: Sequence[Tensor], following: Any):
@@ -151,12 +149,12 @@ class _Replay:
         return draw(method, arguments)
 
 
-class _Parts:
+class ForwardBackward:
     """Forward and backward of one gradient."""
 
     def __init__(self, gradient: Gradient):
         self.program = gradient.program
-        trace = Trace(gradient.traced.name, may_create=False)
+        trace = FunctionTrace(gradient.traced.name, may_create=False)
         with trace.active():
             leaves = gradient.traced.arguments(trace)
             early, grads = self._run(gradient, trace, leaves)
@@ -192,8 +190,10 @@ class _Parts:
         self._forward = Outputs(inputs, [*kept, *residuals], gradient.traced.build)
         self._backward = Outputs(backward.inputs, backward.outputs, gradient.traced.build)
 
-    def _run(self, gradient: Gradient, trace: Trace, leaves: Sequence) -> tuple[_Early, list]:
-        early = _Early()
+    def _run(
+        self, gradient: Gradient, trace: FunctionTrace, leaves: Sequence
+    ) -> tuple[_EndOfForward, list]:
+        early = _EndOfForward()
 
         def upstream(outputs: list) -> list:
             early.outputs = [trace.value(output) for output in outputs]
@@ -217,7 +217,7 @@ class _Parts:
         return self._backward.run
 
     def forward(self, leaves: Sequence, snapshot: dict) -> tuple[list[Tensor], list, list[Tensor]]:
-        """Outputs, what the backward program needs, and the random numbers drawn."""
+        """Return the outputs, the residuals, and the random numbers drawn."""
         inputs = [*leaves, *self.captures]
         for variable in self.reads:
             known = snapshot.get(id(variable))
@@ -229,7 +229,7 @@ class _Parts:
         return outputs, results[self.kept :], list(map(wrapped, draws))
 
     def backward(self, inputs: Sequence, saved: list, dys: Sequence[Tensor]) -> list | None:
-        """The gradients; None if somebody records them, or they have no values yet."""
+        """Return the gradients; None if somebody records them, or they have no values yet."""
         late = [variable._read() for variable in self.late_reads]
         frame = state.frame
         tensors = [one for one in inputs if isinstance(one, Tensor)]
@@ -245,7 +245,7 @@ class _Parts:
         return found
 
 
-class _Early:
+class _EndOfForward:
     """What a trace had found when the function was over, and its sweep began."""
 
     outputs: list

@@ -33,7 +33,7 @@ class TraceNumber(Weak):
         self.dtype = dtype  # that of a tensor made of it
 
     def strong(self, dtype: np.dtype | None = None) -> Tensor:
-        """The number as a tensor; float32, as a Python float, unless another dtype is given."""
+        """Return a tensor; float32, as of a Python float, unless another dtype is given."""
         wanted = self.dtype if dtype is None else dtype
         if wanted.kind not in "fc":
             raise TypeError(f"Cannot convert a float to a Tensor of dtype {wanted}")
@@ -73,7 +73,7 @@ def _are_numbers(values: tuple) -> bool:
 
 
 def _compute(primitive: Primitive, operands: tuple) -> Any:
-    """An operation on numbers alone; comparisons give tensors."""
+    """Return an operation on numbers alone; comparisons give tensors."""
     level = next(one.level for one in operands if isinstance(one, TraceNumber))
     values = [
         one.value if isinstance(one, TraceNumber) else constant(np.asarray(one, FLOAT64))
