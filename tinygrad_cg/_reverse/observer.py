@@ -12,14 +12,11 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._core.levels import Token, next_serial, stack, state
 from .._core.record import Node
 from ..errors import users_line
-
-if TYPE_CHECKING:
-    from .._rules.definition import Definition
 
 NOTED = 64  # sweeps that one tape remembers, the latest
 
@@ -162,11 +159,11 @@ class Observer:
     def end_tangents(self, began: int) -> None:
         """Tangents of one operation or call have been computed, from the serial `began` on."""
 
-    def notice(self, definition: Definition, kind: str, message: str) -> bool:
+    def notice(self, definition: Any, kind: str, message: str) -> bool:
         """Return whether a rule's warning was taken, and is not to be shown."""
         return False
 
-    def detach(self, definition: Definition, file: str, line: int) -> bool:
+    def detach(self, definition: Any, file: str, line: int) -> bool:
         """Return whether the warning was taken that a rule took values out of a tensor."""
         return False
 
