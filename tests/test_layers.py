@@ -91,12 +91,14 @@ def tops(modules: set[str]) -> set[str]:
     return {name.split(".")[0] for name in modules}
 
 
+@pytest.mark.quick
 def test_kernels_know_nothing_of_the_library():
     assert sources(KERNELS)
     for path in sources(KERNELS):
         assert "tinygrad_cg" not in imported(path), path
 
 
+@pytest.mark.quick
 def test_numba_has_one_home():
     assert sources(LIBRARY)
     for path in sources(LIBRARY):
@@ -126,6 +128,7 @@ def test_importing_the_library_leaves_the_tour_alone():
     assert not any(name.startswith("tinygrad_cg._tour") for name in loaded_by("tinygrad_cg"))
 
 
+@pytest.mark.quick
 def test_what_is_rarely_needed_is_loaded_when_it_is():
     program = """
 import sys
@@ -184,6 +187,7 @@ def foundations(value: Any, seen: set[int]) -> set[str]:
     return set().union(*(foundations(one, seen) for one in used))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("namespace", NAMESPACES)
 def test_every_public_operation_has_a_record(namespace):
     module = importlib.import_module(f"tinygrad_cg{namespace}")

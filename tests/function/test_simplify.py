@@ -25,6 +25,7 @@ def names(function, *args):
     return [value.primitive.name for value in graph.values() if value.primitive is not None]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     "function",
     [
@@ -82,6 +83,7 @@ def test_gradients_of_different_parts_are_put_in_place_each():
     assert names(function, np.arange(4.0)).count("getitem_adjoint") == 2
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     "function",
     [
@@ -149,6 +151,7 @@ def test_users_operations_are_called_as_often_as_they_stand_there():
     assert len(calls) == 2
 
 
+@pytest.mark.quick
 def test_printing():
     f = tf.function(lambda x, y: (tf.reduce_sum(x * y + 2.0), y))
     text = str(f.graph(tf.ones([2, 3]), tf.ones([3])))
@@ -225,6 +228,7 @@ def test_a_deep_graph_needs_no_deep_stack():
     assert interpreter(graph)([np.ones(2)])[0].shape == (2,)
 
 
+@pytest.mark.quick
 def test_cutting():
     x, w, dy = [Value(Aval((3, 3), np.dtype(np.float64))) for _ in range(3)]
     dear = made("matmul", x, w)

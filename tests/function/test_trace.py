@@ -13,6 +13,8 @@ from tinygrad_cg._core.tensor import Aval
 from tinygrad_cg._function.tracing.trace import FunctionTrace, TraceTensor, literal
 from tinygrad_cg.errors import TapeWarning
 
+pytestmark = pytest.mark.quick
+
 X = np.array([1.0, -2.0, 3.0])
 
 

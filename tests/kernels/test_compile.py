@@ -155,6 +155,7 @@ def test_no_writable_folder_is_no_error(tmp_path):
     assert blocked.read_text() == "not a folder"
 
 
+@pytest.mark.quick
 def test_importing_compiles_nothing_and_writes_nothing(tmp_path):
     program = (
         "import tinygrad_cg_kernels\n"
@@ -172,6 +173,7 @@ def test_importing_compiles_nothing_and_writes_nothing(tmp_path):
     assert not files(tmp_path)
 
 
+@pytest.mark.quick
 def test_the_cache_folder_is_named_by_the_sources(monkeypatch, tmp_path):
     monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path))
     folder = build.cache_folder()
@@ -187,6 +189,7 @@ def test_numba_keeps_its_own_cache_setting():
     assert before == numba.config.CACHE_DIR
 
 
+@pytest.mark.quick
 def test_kernels_carry_their_name():
     add = Elementwise("my_add", elementary.add, 2)
     add(np.ones(3), np.ones(3))
@@ -242,6 +245,7 @@ def test_a_numba_without_entry_points_serves_through_the_dispatcher():
     assert dispatcher.compiled == (1,)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("left", [b"", b"\x80\x05damaged"], ids=["emptied", "cut"])
 @pytest.mark.parametrize("kind", ["nbi", "nbc"])
 def test_damaged_files_in_the_cache_are_made_anew(compiled, tmp_path, kind, left):

@@ -3,6 +3,10 @@
 import re
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).parents[2]
 BEHAVIOUR = (ROOT / "docs/behaviour.md").read_text()
 SOURCES = [

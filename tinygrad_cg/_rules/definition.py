@@ -1,4 +1,4 @@
-"""Definitions of custom gradients, and how their rules want to be called."""
+"""Definitions of custom gradients, and the signatures of their rules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def place_of(function: Any) -> tuple[str, int]:
-    """The file and line where `function` was written."""
+    """Return the file and line where `function` was written."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None:
         code = getattr(getattr(function, "func", type(function).__call__), "__code__", None)
@@ -27,7 +27,7 @@ def place_of(function: Any) -> tuple[str, int]:
 
 
 def _is_plain(grad_fn: Any) -> bool:
-    """Whether the code of `grad_fn` says all that there is to know of its signature."""
+    """Return whether the code of `grad_fn` alone determines its signature."""
     return (
         type(grad_fn) is FunctionType
         and grad_fn.__defaults__ is None
@@ -37,7 +37,7 @@ def _is_plain(grad_fn: Any) -> bool:
 
 
 class Rule:
-    """The signature of a `grad_fn`: looked at once, for it costs more than an operation."""
+    """The signature of a `grad_fn`, kept, for reading it costs more than an operation."""
 
     __slots__ = ("fewest", "keras", "missing", "most", "takes_variables")
 
@@ -90,7 +90,7 @@ class Rule:
 
 
 class Definition:
-    """One decorated function: its name and place, and what is known of its rule."""
+    """One decorated function: its name, its source line, and the signature of its rule."""
 
     role = "the rule of"
 
@@ -110,7 +110,7 @@ class Definition:
     # The rule --------------------------------------------------------------------------------
 
     def rule(self, grad_fn: Any, outputs: int, variables: list[Variable] | None) -> Rule:
-        """How to call `grad_fn`; TypeError if it cannot take what it will be given."""
+        """Return the signature of `grad_fn`; TypeError if it cannot take its arguments."""
         code, count, known = self._known
         if (
             type(grad_fn) is FunctionType
@@ -156,14 +156,14 @@ class Definition:
             )
 
     def keyword_order(self, kwargs: dict[str, Any]) -> list[str]:
-        """The names in `kwargs`: those of the signature in its order, then the others."""
+        """Return the names in `kwargs`: those of the signature in its order, then the others."""
         if self._keywords is None:
             self._keywords = list(inspect.signature(self.function).parameters)
         known = [name for name in self._keywords if name in kwargs]
         return known + [name for name in kwargs if name not in known]
 
     def input_names(self, paths: Sequence[tuple]) -> list[str]:
-        """Names for inputs that stood at `paths`: (position or keyword, path inside it)."""
+        """Return names for inputs at `paths`: (position or keyword, path inside it)."""
         try:
             parameters = list(inspect.signature(self.function).parameters.values())
         except (TypeError, ValueError):  # a function that is not written in Python
@@ -185,7 +185,7 @@ class Definition:
     # Words -----------------------------------------------------------------------------------
 
     def where(self, grad_fn: Any = None) -> str:
-        """Where the rule (or else the function) was written, for messages."""
+        """Return where the rule (or else the function) was written, for messages."""
         file, line = place_of(grad_fn if grad_fn is not None else self.function)
         return f'File "{file}", line {line}'
 
@@ -222,7 +222,7 @@ class Definition:
         )
 
     def warn_detached(self, record: Any) -> None:
-        """Values were taken out of a tensor while this rule runs: once per line."""
+        """Warn, once for each line, that this rule takes values out of a tensor."""
         group = record.tokens if type(record) is Expired else record.group
         if not is_alive(group):
             return
@@ -242,7 +242,7 @@ class Definition:
 
 
 def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[..., Any]]:
-    """The pair (y, grad_fn) that a decorated function must return."""
+    """Return the pair (y, grad_fn) that a decorated function must return."""
     if type(result) is tuple and len(result) == 2 and callable(result[1]):
         return result
     name = definition.name
@@ -270,7 +270,7 @@ def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[...
 
 
 def _habit(result: Any) -> str:
-    """The words that the original has for this mistake."""
+    """Return the original's words for this mistake."""
     if result is None:
         return "cannot unpack non-iterable NoneType object; "
     if isinstance(result, ArrayLike):

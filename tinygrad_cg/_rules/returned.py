@@ -1,4 +1,4 @@
-"""What a custom rule returned: counted, checked, converted (docs/behaviour.md 0.3, 0.12)."""
+"""Checks and conversion of gradients that a custom rule returned (docs/behaviour.md 0.3, 0.12)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ARRAYS = (np.ndarray, IndexedSlices)
 
 
 def gradients_of_inputs(call: Call, returned: Any, targets: Sequence) -> list:
-    """One gradient (or None) for each input; ValueError if their number or shapes are wrong.
+    """Return one gradient (or None) for each input; ValueError if number or shapes are wrong.
 
     `targets` have the inputs' shapes and dtypes: their nodes, or None where nobody watches.
     """
@@ -64,7 +64,7 @@ def gradients_of_variables(call: Call, returned: Any) -> tuple[Any, list]:
 
 
 def _fit(call: Call, gradient: Any, target: Any, number: str, label: str | None) -> Any:
-    """`gradient` as a tensor of the shape and dtype of `target`, which `label` names."""
+    """Return `gradient` as a tensor of the shape and dtype of `target`, named by `label`."""
     if gradient is None or target is None:
         return None
     wanted, dtype = target.shape, target.dtype
@@ -94,7 +94,7 @@ def _fit(call: Call, gradient: Any, target: Any, number: str, label: str | None)
 def _fit_shape(
     call: Call, tensor: Tensor, wanted: tuple[int, ...], number: str, label: str | None
 ) -> Tensor:
-    """A scalar is repeated, with a warning; any other shape than the wanted one is an error."""
+    """Return a scalar broadcast, with a warning; raise for any other wrong shape."""
     shape, name = tuple(tensor.shape), call.definition.name
     label = label or f"input `{input_names(call)[int(number)]}`"
     if shape:
@@ -159,7 +159,7 @@ def _refuse_count(call: Call, returned: int) -> None:
 
 
 def input_names(call: Call) -> list[str]:
-    """The names of a call's inputs, as its function's signature has them."""
+    """Return the names of a call's inputs, from its function's signature."""
     paths = call.paths
     return call.definition.input_names(
         [(i, "") for i in range(call.count)] if paths is None else paths

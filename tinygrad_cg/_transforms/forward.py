@@ -122,7 +122,7 @@ class ForwardAccumulator(Level):
             several = isinstance(out, list)
             outs = out if several else [out]
             if state.observers:
-                found = run_tangents(push_forward, primitive, inputs, params, out, tangents)
+                found = run_tangents(None, push_forward, primitive, inputs, params, out, tangents)
             else:
                 found = push_forward(primitive, inputs, params, out, tangents)
             for one, tangent in zip(outs, found, strict=True):
@@ -144,8 +144,10 @@ class ForwardAccumulator(Level):
         else:
             pairs = zip(inputs, tangents, strict=True)
             targets = [None if way is None else one._data for one, way in pairs]
+            definition, pull = call.definition, call.pull
             natural = run_tangents(
-                transposed, lambda dys: call.pull(dys, targets), outputs, tangents, call.definition
+                *(definition, transposed, lambda dys: pull(dys, targets)),
+                *(outputs, tangents, definition),
             )
         for result, tangent in zip(results, natural, strict=True):
             if tangent is not None:

@@ -578,6 +578,9 @@ def sign(x: TensorLike, /) -> Tensor:
 def sin(x: TensorLike, /) -> Tensor:
     """The sine of x, in radians."""
 
+def sinc(x: TensorLike, /) -> Tensor:
+    """sin(pi x) / (pi x), and 1 at 0; NaN for infinities."""
+
 def sinh(x: TensorLike, /) -> Tensor:
     """The hyperbolic sine of x."""
 
