@@ -43,6 +43,7 @@ class Level:
     """
 
     holds_values = False  # whether only this level can compute with the tensors that it made
+    is_abstract = False  # whether the tensors that it made have no values yet
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
         raise TypeError(f"{type(self).__name__} does not define process()")

@@ -22,7 +22,6 @@ from .._core.levels import Level, next_serial, stack, state
 from .._core.primitive import Primitive, apply
 from .._core.record import Node, find, part
 from .._core.tensor import Tensor
-from .._function.tracing.trace import FunctionTrace
 from .._reverse.observer import Observer, Sweep, order_of
 from .._rules.calls import Call, settle
 from ..errors import users_line
@@ -88,7 +87,7 @@ class Watcher(Level, Observer):
         found = stack(state.frame)
         if self in found:
             raise ValueError(f"{self._name()} is active already: make another one")
-        if any(isinstance(level, FunctionTrace) for level in found):
+        if any(getattr(level, "is_abstract", False) for level in found):
             raise ValueError(
                 f"{self._name()} inside a function that is being traced: there are no values "
                 "yet. Enter it around the call, where the function then runs operation by operation"

@@ -35,6 +35,7 @@ from .comparison import (
     logical_or,
     not_equal,
 )
+from .complex import conj, real
 from .composition import ARRAYS, Operations
 from .creation import zeros_like
 from .define import Real, binary, elementwise, public, unary
@@ -459,8 +460,6 @@ def _sign_rule(dy: Tensor, x: Tensor) -> Tensor:
     """Flat where x is real; x/|x| of a complex x turns with it (and is no analytic function)."""
     if not is_complex(x.dtype):
         return zeros_like(dy)
-    from .complex import conj, real
-
     size = absolute(x)
     size = where(equal(size, 0), 1, size)
     along = divide(real(multiply(conj(x), dy)), multiply(size, square(size)))

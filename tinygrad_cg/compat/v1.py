@@ -1,13 +1,13 @@
 """What programs for TensorFlow 1 and the older documents use."""
 
-from .._rules.custom_gradient import custom_gradient
-from .._tape.graph_mode import (
+from .._reverse.graph_mode import (
     Graph,
     disable_eager_execution,
     enable_eager_execution,
     executing_eagerly,
     gradients,
 )
+from .._rules.custom_gradient import custom_gradient
 from .._tape.variable_scope import AUTO_REUSE, get_variable, get_variable_scope, variable_scope
 from ..math import (
     abs,

@@ -20,8 +20,8 @@ from ..._core.levels import Level, Listener, add_level, state
 from ..._core.primitive import OPS, Primitive
 from ..._core.tensor import Aval, Tensor
 from ..._ops.sampling import draw as draw_numbers
+from ..._reverse.graph_mode import Graph as DefaultGraph
 from ..._reverse.variable import Variable, VariableSlice
-from ..._tape.graph_mode import Graph as DefaultGraph
 from ...errors import InaccessibleTensorError, OperatorNotAllowedInGraphError, users_line
 from ..graph.interpret import interpreter
 from ..graph.values import FuncGraph, OutputItem, Value, constant, operation
@@ -73,6 +73,7 @@ class FunctionTrace(Level, Listener):
     """The level of one run of Python: what it meets becomes inputs and constants of a graph."""
 
     holds_values = True
+    is_abstract = True
 
     def __init__(self, name: str, may_create: bool = True):
         self.name = name  # that of the function
