@@ -11,16 +11,13 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .conversion import convert_operands, is_differentiable, weak_arrays
 from .levels import NOTHING, Frame, Token, is_alive, next_serial, state
 from .tensor import Aval, Tensor
-
-if TYPE_CHECKING:
-    from .primitive import Primitive
 
 new_tensor = partial(object.__new__, Tensor)
 
@@ -294,7 +291,7 @@ def attach_part(out: Tensor, node: Node, i: int) -> Tensor:
     return out._with_record(make_node(node.group, (node,), part, i, shape, dtype, out._rec))
 
 
-def loose_node(primitive: Primitive, inputs: tuple, params: dict, out: Any, mask: int) -> Node:
+def loose_node(primitive: Any, inputs: tuple, params: dict, out: Any, mask: int) -> Node:
     """Return a node that no tape knows of, to run a rule with.
 
     Its residuals have the records of `out`, and its inputs are the operands' data.
@@ -311,7 +308,7 @@ def loose_node(primitive: Primitive, inputs: tuple, params: dict, out: Any, mask
     return make_node(NOTHING, targets, rule, saved, data.shape, data.dtype, out._rec)
 
 
-def record(frame: Frame | None, primitive: Primitive, inputs: tuple, params: Any, out: Any) -> None:
+def record(frame: Frame | None, primitive: Any, inputs: tuple, params: Any, out: Any) -> None:
     """Record an operation for the tapes of `frame` that watch one of `inputs`."""
     rules = primitive.rules
     if rules is None:
@@ -383,7 +380,7 @@ class CompiledRules(dict):
     The bit above those of the operands asks for conjugated residuals (complex numbers).
     """
 
-    def __init__(self, primitive: Primitive, conjugate: Callable[[Tensor], Tensor]):
+    def __init__(self, primitive: Any, conjugate: Callable[[Tensor], Tensor]):
         self.primitive = primitive
         self.conjugate = conjugate
         self.attach = _Attach(self)
@@ -460,7 +457,7 @@ _OUTPUT = """if type({0}) is ndarray:
         out = {0}._with_record(n)"""  # a node that held its own output would be a cycle
 
 
-def compile_rule(primitive: Primitive, mask: int, conjugate: Callable) -> Rule:
+def compile_rule(primitive: Any, mask: int, conjugate: Callable) -> Rule:
     """Generate the rule for one set of watched operands, which keeps what these need and no more.
 
     For multiply with both operands watched ``save`` returns ``x, y``, and ``rule`` is

@@ -7,8 +7,8 @@ from .._reverse.graph_mode import (
     executing_eagerly,
     gradients,
 )
+from .._reverse.variable_scope import AUTO_REUSE, get_variable, get_variable_scope, variable_scope
 from .._rules.custom_gradient import custom_gradient
-from .._tape.variable_scope import AUTO_REUSE, get_variable, get_variable_scope, variable_scope
 from ..math import (
     abs,
     add,
