@@ -1,7 +1,5 @@
 """What programs for TensorFlow 1 and the older documents use."""
 
-from __future__ import annotations
-
 from .._reverse.graph_mode import (
     Graph,
     disable_eager_execution,
@@ -54,7 +52,3 @@ __all__ = [
     "tanh",
     "variable_scope",
 ]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
