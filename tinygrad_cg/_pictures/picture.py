@@ -19,7 +19,7 @@ from .._core.record import Node
 from .._transforms.tape import GradientTape
 from ..errors import ArgumentTypeError
 from . import collapse, text
-from .reading import Reading, UserNames, live_nodes, nodes_of, token_of
+from .reading import RecordWalk, UserNames, live_nodes, nodes_of, token_of
 from .sketch import Sketch
 from .svg import svg
 
@@ -149,7 +149,7 @@ def _picture(what: tuple, names: UserNames, folded: bool | None) -> Picture:
             "are computed from; a tape that is not persistent frees it with its gradient: take "
             "the picture before, or use GradientTape(persistent=True)"
         )
-    reading = Reading(roots, names, wanted)
+    reading = RecordWalk(roots, names, wanted)
     items, frames = list(reading.items.values()), reading.frames
     if folded or (folded is None and len(items) > FOLD_FROM):
         items, repeats = collapse.collapse_repeats(items)

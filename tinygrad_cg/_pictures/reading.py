@@ -82,7 +82,7 @@ class UserNames:
                 self._add(f"{name}[{key!r}]", one, depth + 1)
 
 
-class Reading:
+class RecordWalk:
     """One walk from the roots back along their operands, for all tapes or only `wanted`."""
 
     def __init__(

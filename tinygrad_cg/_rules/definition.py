@@ -35,7 +35,7 @@ def _is_plain(grad_fn: Any) -> bool:
     )
 
 
-class Rule:
+class RuleSignature:
     """The signature of a `grad_fn`, kept, for reading it costs more than an operation."""
 
     __slots__ = ("fewest", "keras", "missing", "most", "takes_variables")
@@ -108,7 +108,7 @@ class Definition:
 
     # The rule --------------------------------------------------------------------------------
 
-    def rule(self, grad_fn: Any, outputs: int, variables: list[Variable] | None) -> Rule:
+    def rule(self, grad_fn: Any, outputs: int, variables: list[Variable] | None) -> RuleSignature:
         """Return the signature of `grad_fn`; TypeError if it cannot take its arguments."""
         code, count, known = self._known
         if (
@@ -120,7 +120,7 @@ class Definition:
             and grad_fn.__kwdefaults__ is None
         ):
             return known
-        known = Rule(grad_fn)
+        known = RuleSignature(grad_fn)
         if known.missing or not (known.keras or known.fewest <= outputs <= known.most):
             self._refuse_arity(grad_fn, outputs, known)
         if variables:
@@ -129,7 +129,7 @@ class Definition:
             self._known = (grad_fn.__code__, outputs, known)
         return known
 
-    def _refuse_arity(self, grad_fn: Any, outputs: int, rule: Rule) -> None:
+    def _refuse_arity(self, grad_fn: Any, outputs: int, rule: RuleSignature) -> None:
         takes = f"{rule.fewest}" if rule.fewest == rule.most else f"{rule.fewest} to {rule.most}"
         if rule.missing:
             takes += f" and needs keyword arguments ({', '.join(rule.missing)})"
@@ -139,7 +139,7 @@ class Definition:
             f"of {self.name}, but it takes {takes} ({self.where(grad_fn)})"
         )
 
-    def _check_variables(self, variables: list[Variable], rule: Rule) -> None:
+    def _check_variables(self, variables: list[Variable], rule: RuleSignature) -> None:
         if any(not variable.resource for variable in variables):
             raise TypeError(
                 f"All variables used by `{self.name}` with @custom_gradient must be "
