@@ -11,6 +11,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from numba.core.ccallback import CFunc
 from numba.core.compiler_lock import global_compiler_lock
 
 from tinygrad_cg_kernels import elementary
@@ -22,6 +23,7 @@ KERNELS = Path(build.__file__).parents[2]
 
 PROGRAM = """
 import numpy as np
+from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.reduce import reduction
 from tinygrad_cg_kernels.runtime import threads
@@ -35,15 +37,7 @@ for x in (np.ones(()), row, np.ones((4, 6))[:, ::2], large):
     exp(x), add(x, x), sin(x), own(x), reduction.sum(x, tuple(range(x.ndim)))
 add(row, row.copy(), out=row)
 assert own(np.array(2.0)) == 5
-
-counts = [0, 0]
-for kernel in (exp, add, sin, *reduction.sum.kernels.values()):
-    for dispatcher in kernel.dispatchers.values():
-        counts[0] += sum(dispatcher.stats.cache_hits.values())
-        counts[1] += sum(dispatcher.stats.cache_misses.values())
-    for _, owner in kernel._blocks.values():
-        counts[0] += owner.cache_hits
-print(*counts)
+print(len(build.loaded), len([name for name in build.compiled if not name.startswith("own")]))
 """
 
 
@@ -73,12 +67,13 @@ def test_a_second_process_compiles_nothing_and_the_cache_does_not_grow(tmp_path)
     assert before
     hits, missed = map(int, run(PROGRAM, TINYGRAD_CG_CACHE_DIR=str(tmp_path)).split())
     assert missed == 0
-    assert hits > misses
+    assert hits == misses
     assert files(tmp_path) == before
 
 
 SMALL = """
 import numpy as np
+from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.reduce import reduction
 from tinygrad_cg_kernels.loops.engine import Elementwise
@@ -86,8 +81,7 @@ from tinygrad_cg_kernels.loops.engine import Elementwise
 exp, x = Elementwise("exp", elementary.exp, 1, "float"), np.linspace(0, 1, 50)
 assert abs(exp(x) - np.exp(x)).max() < 1e-15
 assert abs(reduction.sum(x, (0,)) - x.sum()) < 1e-13
-dispatchers = [*exp.dispatchers.values(), *reduction.sum.dispatchers.values()]
-print(sum(sum(one.stats.cache_misses.values()) for one in dispatchers))
+print(len(build.compiled))
 """
 
 
@@ -182,11 +176,13 @@ def test_kernels_carry_their_name():
     add = Elementwise("my_add", elementary.add, 2)
     add(np.ones(3), np.ones(3))
     add(np.ones(3), np.ones(3)[::-1])
-    assert set(add.dispatchers) == {"direct", "general"}
-    for variant, dispatcher in add.dispatchers.items():
-        assert isinstance(dispatcher, numba.core.registry.CPUDispatcher)
-        assert dispatcher.py_func.__name__ == f"my_add_{variant}"
-        assert dispatcher.py_func.__qualname__ == f"my_add_{variant}"
+    made = {key[0]: owner for key, owner in add.dispatchers.items()}
+    assert set(made) == {"direct", "tiles"}
+    assert isinstance(made["direct"], numba.core.registry.CPUDispatcher)
+    assert made["direct"].py_func.__name__ == "my_add_direct"
+    assert made["direct"].py_func.__qualname__ == "my_add_direct"
+    assert isinstance(made["tiles"], CFunc)
+    assert made["tiles"].__name__ == made["tiles"].__qualname__ == "my_add_tiles"
 
 
 def test_a_function_of_the_users_own():

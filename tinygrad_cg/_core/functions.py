@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.loops.direct import refuse
+from tinygrad_cg_kernels.loops.small import refuse
 from tinygrad_cg_kernels.runtime import objects
 
 from .conversion import convert, convert_operands, weak_arrays

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.loops.direct import refuse
 from tinygrad_cg_kernels.loops.engine import Elementwise
+from tinygrad_cg_kernels.loops.small import refuse
 
 from .._core.conversion import convert, is_tensor
 from .._core.functions import binary_op, named, unary_op

@@ -7,7 +7,8 @@ import numpy as np
 from numba import types
 
 from tinygrad_cg_kernels.loops.ranges import Compound, Ranged
-from tinygrad_cg_kernels.runtime.compile import by_type, jitable, like, span, vectorised
+from tinygrad_cg_kernels.runtime.arrays import span
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable, like, vectorised
 from tinygrad_cg_kernels.runtime.dtypes import BOOL, INT64, computing, native
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.memory import empty
@@ -149,8 +150,8 @@ class Scan(Compound):
     def __init__(self, name: str, advance: Callable, start: Callable) -> None:
         self.name = name
         self.kernels = {
-            "rows": Ranged(f"{name}_rows", rows_core, 3, 3, (advance, start)),
-            "columns": Ranged(f"{name}_columns", columns_core, 3, 5, (advance, start)),
+            "rows": Ranged(f"{name}_rows", rows_core, 3, (advance, start)),
+            "columns": Ranged(f"{name}_columns", columns_core, 5, (advance, start)),
         }
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:

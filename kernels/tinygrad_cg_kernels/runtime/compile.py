@@ -58,6 +58,11 @@ NO_WRAPPER: dict[str, Any] = {"no_cfunc_wrapper": True}
 """For what is called from Python and from other kernels: an entry for C, which Numba makes of
 each function by default, takes a sixth of the time."""
 
+compiled: list[str] = []
+"""The kernels that this process compiled, in order."""
+loaded: list[str] = []
+"""Those that it found in the cache."""
+
 _config: Any = numba.config
 _lock = ForkLock()
 if hasattr(os, "register_at_fork"):  # Numba's own lock: no other thread may be compiling
@@ -76,19 +81,6 @@ def _user_cache() -> Path:
     else:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "tinygrad_cg"
-
-
-def make_array(kind: types.Array) -> Callable:
-    """Numba's own, imported when a kernel is first compiled: that takes a tenth of our start."""
-    from numba.np import arrayobj
-
-    return arrayobj.make_array(kind)
-
-
-def populate_array(*arguments: Any) -> None:
-    from numba.np import arrayobj
-
-    arrayobj.populate_array(*arguments)
 
 
 DAY = 24 * 3600.0
@@ -205,9 +197,9 @@ def kernel(function: Callable, name: str, cached: bool = True, **flags: Any) -> 
     return _decorated(lambda **more: numba.njit(**options, **more), _named(function, name), cached)
 
 
-BLOCK = types.void(*[types.voidptr] * 4, types.intp)
-"""What block kernels take: four pointers and a count. That is all that the thread splitter knows
-of a kernel, so one compiled splitter serves every kernel."""
+BLOCK = types.void(*[types.intp] * 3)
+"""What block kernels take: the address of a table, the first unit of work, and how many units. That
+is all that the thread splitter knows of a kernel, so one compiled splitter serves every kernel."""
 
 
 def block_address(
@@ -223,17 +215,30 @@ def block_address(
         owner: Any = _decorated(
             lambda **more: numba.cfunc(signature, **options, **more), named, cached
         )
+    (loaded if owner.cache_hits else compiled).append(name)
     return owner.address, owner
+
+
+class Target:
+    """How kernels are compiled for the processor that they run on.
+
+    A second device has a target of its own: its flags, how it compiles a block kernel, and what
+    calls one by what `block` returned (see `threads`).
+    """
+
+    flags = FLAGS
+
+    def block(self, function: Callable, name: str, cached: bool) -> tuple[int, Any]:
+        """Compile a function of a table's address and a range of units; its address and owner."""
+        return block_address(function, name, cached)
+
+
+CPU = Target()
 
 
 def array_type(dtype: np.dtype, ndim: int, layout: str = "C") -> types.Array:
     """The Numba type of an aligned array, as kernels are compiled for."""
     return types.Array(numba.from_dtype(dtype), ndim, layout)
-
-
-def tile_types(operands: int) -> list[types.Type]:
-    """The types of a count, and of what the general kernel is told (see `inner`)."""
-    return [types.intp, types.UniTuple(types.intp, 7 + 3 * operands)]
 
 
 def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
@@ -244,10 +249,14 @@ def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
     attribute serves through the dispatcher itself.
     """
     with _lock:
+        hits = sum(dispatcher.stats.cache_hits.values()) if hasattr(dispatcher, "stats") else 0
         with contextlib.suppress(OSError):  # compiled, but not cached: the disk is full
             _mended(lambda: dispatcher.compile(argument_types), lambda: dispatcher._cache.flush())
         try:
-            return dispatcher.overloads[argument_types].entry_point
+            found = dispatcher.overloads[argument_types].entry_point
+            more = sum(dispatcher.stats.cache_hits.values()) > hits
+            (loaded if more else compiled).append(dispatcher.py_func.__name__)
+            return found
         except (AttributeError, KeyError):
             return dispatcher
 
@@ -475,55 +484,3 @@ float_absolute = _float_intrinsic("fabs", 1)
 float_fma = _float_intrinsic("fma", 3)
 """x * y + z rounded once, everywhere: for the error of a product, x * y - p. Contraction alone
 would leave that to the machine."""
-
-
-@intrinsic
-def span(typingctx, array, offset, count):
-    """`count` elements of an array from a byte offset on, as a contiguous array.
-
-    It neither checks bounds nor keeps the memory alive: slicing does the latter by counting
-    references, which costs more than the work on a short row.
-    """
-    result = types.Array(array.dtype, 1, "C")
-
-    def generate(context, builder, signature, arguments):
-        source = make_array(signature.args[0])(context, builder, arguments[0])
-        view = make_array(signature.return_type)(context, builder)
-        address = builder.ptrtoint(source.data, arguments[1].type)
-        data = builder.inttoptr(builder.add(address, arguments[1]), source.data.type)
-        populate_array(view, data, [arguments[2]], [source.itemsize], source.itemsize, None)
-        return view._getvalue()
-
-    return result(array, types.intp, types.intp), generate
-
-
-@intrinsic
-def integer(typingctx, address):
-    """The number that an address is."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.ptrtoint(arguments[0], context.get_value_type(signature.return_type))
-
-    return types.intp(types.voidptr), generate
-
-
-@intrinsic
-def pointer(typingctx, number):
-    """The address that a number is."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
-
-    return types.voidptr(types.intp), generate
-
-
-@jitable
-def vector(pointer, count, dtype):
-    """The array of `count` elements at an address."""
-    return numba.carray(pointer, count, dtype)
-
-
-@jitable
-def scalar(pointer, count, dtype):
-    """The 0-d array at an address."""
-    return numba.carray(pointer, (), dtype)

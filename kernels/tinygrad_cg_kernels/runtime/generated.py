@@ -20,12 +20,12 @@ from typing import Any
 import llvmlite.binding as llvm
 import numba
 import numpy as np
-from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime.compile import jitable, make_array, populate_array
+from tinygrad_cg_kernels.runtime.arrays import make_array
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
 PREFIX = build.GENERATED
@@ -197,40 +197,6 @@ outlined = build._attribute(build.WIDE, "noinline")
 
 
 @intrinsic
-def apart(typingctx):
-    """Called in a function: its array arguments do not overlap wherever one is written.
-
-    LLVM checks at run time otherwise, and gives up where there are many arrays.
-    """
-
-    def generate(context, builder, signature, arguments):
-        for argument in builder.function.args:
-            if isinstance(argument.type, ir.PointerType):
-                argument.add_attribute("noalias")
-        return context.get_dummy_value()
-
-    return types.void(), generate
-
-
-@intrinsic
-def section(typingctx, array, start, count):
-    """`count` elements from the one at `start` on, of an array whose elements follow one another.
-
-    It neither checks bounds nor keeps the memory alive.
-    """
-    result = types.Array(array.dtype, 1, "C")
-
-    def generate(context, builder, signature, arguments):
-        source = make_array(signature.args[0])(context, builder, arguments[0])
-        view = make_array(signature.return_type)(context, builder)
-        data = builder.gep(source.data, [arguments[1]])
-        populate_array(view, data, [arguments[2]], [source.itemsize], source.itemsize, None)
-        return view._getvalue()
-
-    return result(array, types.intp, types.intp), generate
-
-
-@intrinsic
 def plain(typingctx, array):
     """Whether an array is aligned, and its elements follow one another in row-major order."""
 
@@ -254,26 +220,6 @@ def plain(typingctx, array):
         return result
 
     return types.boolean(array), generate
-
-
-@intrinsic
-def pointer(typingctx, address):
-    """An address as a pointer."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
-
-    return types.voidptr(types.intp), generate
-
-
-@intrinsic
-def number(typingctx, address):
-    """A pointer as a number."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.ptrtoint(arguments[0], context.get_value_type(types.intp))
-
-    return types.intp(types.voidptr), generate
 
 
 @jitable

@@ -20,19 +20,16 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import NativeValue, box, intrinsic, models, register_model, unbox
 
-from tinygrad_cg_kernels.runtime.compile import (
-    block_address,
-    integer,
-    jitable,
-    make_array,
-    populate_array,
-)
+from tinygrad_cg_kernels.runtime.arrays import declare
+from tinygrad_cg_kernels.runtime.compile import block_address, jitable
 
 KIND = object.__basicsize__ - ctypes.sizeof(ctypes.c_void_p)
 DATA, NDIM, SHAPE, DTYPE, FLAGS = (KIND + 8 * place for place in (1, 2, 3, 6, 7))
 VALUE = KIND + 8  # of a float
+LENGTH, ITEMS = KIND + 8, tuple.__basicsize__
 PLAIN = 0x101
 """The flags of an array that is C-contiguous and aligned."""
+ALIGNED, WRITEABLE = 0x100, 0x400
 DOUBLE, SINGLE = (float(np.finfo(dtype).max) for dtype in (np.float64, np.float32))
 _NEW_ARRAY = 94  # PyArray_NewFromDescr in NumPy's table of functions, which never changes
 
@@ -54,10 +51,13 @@ def _as_expected() -> bool:
     sample, number = np.zeros((3, 5), np.float32)[:, ::2], 1.5
     place = id(sample)
     fields = [_word(place + KIND), _word(place + DATA), _word(place + DTYPE)]
+    group = (sample, number)
+    items = [_word(id(group) + offset) for offset in (LENGTH, ITEMS, ITEMS + 8)]
     shape = [_word(_word(place + SHAPE) + 8 * axis) for axis in range(2)]
     counts = [ctypes.c_int.from_address(place + offset).value for offset in (NDIM, FLAGS)]
     return (
         fields == [id(np.ndarray), sample.ctypes.data, id(sample.dtype)]
+        and items == [2, id(sample), id(number)]
         and shape == [3, 3]
         and counts == [2, sample.flags.num]
         and ctypes.c_double.from_address(id(number) + VALUE).value == number
@@ -154,7 +154,7 @@ def _give(typ, value, c):
 
 
 @intrinsic
-def address(typingctx, thing):
+def address_of(typingctx, thing):
     """Where an object lies."""
 
     def generate(context, builder, signature, arguments):
@@ -227,7 +227,7 @@ double = _peek(types.float64, types.float64)
 
 
 @intrinsic
-def put(typingctx, place, offset, value):
+def store_word(typingctx, place, offset, value):
     """Write a field of an object."""
 
     def generate(context, builder, signature, arguments):
@@ -292,8 +292,7 @@ def put_number(typingctx, place, value, width):
 
 
 def _declared(builder, name: str, result, *arguments):
-    kind = ir.FunctionType(result, arguments)
-    return cgutils.get_or_insert_function(builder.module, kind, PREFIX + name)
+    return declare(builder, PREFIX + name, result, *arguments)
 
 
 @intrinsic
@@ -368,6 +367,18 @@ def held(thing, slot):
 
 
 @jitable
+def tuple_size(group):
+    """How many items a tuple has."""
+    return word(group, LENGTH)
+
+
+@jitable
+def tuple_item(group, k):
+    """The address of an item of a tuple."""
+    return word(group, ITEMS + 8 * k)
+
+
+@jitable
 def is_plain(array, dtype):
     """Whether an array is C-contiguous and aligned, and of this dtype."""
     return word(array, DTYPE) == dtype and (half(array, FLAGS) & PLAIN) == PLAIN
@@ -409,21 +420,6 @@ def number(thing, width):
     return False, 0.0
 
 
-@intrinsic
-def elements(typingctx, place, size, dtype):
-    """The contiguous array of `size` elements at an address."""
-    result = types.Array(dtype.dtype, 1, "C")
-
-    def generate(context, builder, signature, arguments):
-        view = make_array(result)(context, builder)
-        data = builder.inttoptr(arguments[0], view.data.type)
-        itemsize = context.get_constant(types.intp, context.get_abi_sizeof(data.type.pointee))
-        populate_array(view, data, [arguments[1]], [itemsize], itemsize, None)
-        return view._getvalue()
-
-    return result(types.intp, types.intp, dtype), generate
-
-
 # --- operands, looked at -----------------------------------------------------------------
 # One compiled function does this for all kernels, which know it by its address: they would
 # take three times as long to compile with it inside.
@@ -442,7 +438,7 @@ def _preparing(slot: int, empty: int, most: int) -> Callable:
         `width` is that of the floats beside which Python's numbers may stand, or 0. With `total`
         the result has no axes.
         """
-        place, one, value = integer(info), 0, 0.0
+        place, one, value = info, 0, 0.0
         a = held(x, slot)
         b = held(y, slot) if y != 0 else 0
         c = held(z, slot) if z != 0 else 0
@@ -481,18 +477,44 @@ def _preparing(slot: int, empty: int, most: int) -> Callable:
             if result == 0:
                 dropped(out)
                 return -1
-            put(result, slot, out)
-            put(result, empty, counted(none()))
-        put(place, RESULT, result)
-        put(place, LINE, word(out, DATA))
-        put(place, X, word(a, DATA) if a != 0 else place + NUMBER)
-        put(place, Y, word(b, DATA) if b != 0 else place + NUMBER)
-        put(place, Z, word(c, DATA) if c != 0 else 0)
-        put(place, SIZE, size)
-        put(place, ONE, one)
+            store_word(result, slot, out)
+            store_word(result, empty, counted(none()))
+        store_word(place, RESULT, result)
+        store_word(place, LINE, word(out, DATA))
+        store_word(place, X, word(a, DATA) if a != 0 else place + NUMBER)
+        store_word(place, Y, word(b, DATA) if b != 0 else place + NUMBER)
+        store_word(place, Z, word(c, DATA) if c != 0 else 0)
+        store_word(place, SIZE, size)
+        store_word(place, ONE, one)
         return 1
 
     return prepare
+
+
+def _preparing_in_place(most: int) -> Callable:
+    def prepare_in_place(x, y, dtype_x, dtype_y, itemsize, info):
+        """Look at an operand that is the output and another one: 1; 0 where they are not for it.
+
+        Where their elements lie, how many there are, and whether the other is one value, is written
+        to `info` as `prepare` writes it.
+        """
+        if word(x, KIND) != array_kind() or word(y, KIND) != array_kind():
+            return 0
+        if not is_plain(x, dtype_x) or not is_plain(y, dtype_y):
+            return 0
+        size, one = count(x), half(y, NDIM) == 0 and half(x, NDIM) != 0
+        if not half(x, FLAGS) & WRITEABLE or size > most or not (one or same_shape(x, y)):
+            return 0
+        first, second = word(x, DATA), word(y, DATA)
+        if first < second + (1 if one else size) * itemsize and second < first + size * itemsize:
+            return 0
+        store_word(info, X, first)
+        store_word(info, Y, second)
+        store_word(info, SIZE, size)
+        store_word(info, ONE, 2 if one else 0)
+        return 1
+
+    return prepare_in_place
 
 
 class Prepared(NamedTuple):
@@ -512,27 +534,40 @@ class Prepared(NamedTuple):
 def prepared(typingctx, x, y, z, dtype_x, dtype_y, dtype_z, target, width, total):
     """Call `prepare`, for what it says."""
 
+    return PREPARED(*[types.intp] * 9), _call_to_prepare("prepare")
+
+
+@intrinsic
+def prepared_in_place(typingctx, x, y, dtype_x, dtype_y, itemsize):
+    """Call `prepare_in_place`, for what it says."""
+    return PREPARED(*[types.intp] * 5), _call_to_prepare("prepare_in_place")
+
+
+PREPARED = types.NamedUniTuple(types.intp, WORDS, Prepared)
+
+
+def _call_to_prepare(name: str) -> Callable:
     def generate(context, builder, signature, arguments):
-        whole, raw = context.get_value_type(types.intp), ir.IntType(8).as_pointer()
-        function = _declared(builder, "prepare", whole, *[whole] * 9, raw)
+        whole = context.get_value_type(types.intp)
+        function = _declared(builder, name, whole, *[whole] * (len(arguments) + 1))
         info = cgutils.alloca_once(builder, whole, size=WORDS)
-        status = builder.call(function, [*arguments, builder.bitcast(info, raw)])
+        status = builder.call(function, [*arguments, builder.ptrtoint(info, whole)])
         words = [builder.load(builder.gep(info, [whole(k)])) for k in range(WORDS - 1)]
         return context.make_tuple(builder, signature.return_type, [status, *words])
 
-    result = types.NamedUniTuple(types.intp, WORDS, Prepared)
-    return result(*[types.intp] * 9), generate
+    return generate
 
 
-_prepare: Any = None
+_prepared: dict[str, Any] = {}
 
 
-def ready(most: int) -> bool:
+def ready(most: int, in_place: bool = False) -> bool:
     """Compile what direct kernels call; False if there are none here. They do `most` elements."""
-    global _prepare
-    if supported and _prepare is None:
-        signature = types.intp(*[types.intp] * 9, types.voidptr)
-        made = block_address(_preparing(*boxes, most), "prepare", True, signature)
-        llvmlite.binding.add_symbol(f"{PREFIX}prepare", made[0])
-        _prepare = made
+    name = "prepare_in_place" if in_place else "prepare"
+    if supported and name not in _prepared:
+        made = _preparing_in_place(most) if in_place else _preparing(*boxes, most)
+        signature = types.intp(*[types.intp] * (6 if in_place else 10))
+        owned = block_address(made, name, True, signature)
+        llvmlite.binding.add_symbol(PREFIX + name, owned[0])
+        _prepared[name] = owned
     return supported
