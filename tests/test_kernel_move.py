@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tinygrad_cg_kernels.linear.matmul import matmul
-from tinygrad_cg_kernels.move import gather, index_add, scatter_add
+from tinygrad_cg_kernels.move.gather import gather, index_add, scatter_add
 
 
 def numbers(*shape):

@@ -89,7 +89,8 @@ def _source(rule: Callable, names: tuple[str, ...], dtype: np.dtype) -> str | No
         return None
     lines = [*trace.lines, f"return {trace.text(result)}"]
     head = f"import numpy as np\n\n{generated.import_lines(trace.modules)}\n"
-    head += "from tinygrad_cg_kernels.runtime.compile import inlined, jitable\n\n\n@jitable\n"
+    head += "from tinygrad_cg_kernels.runtime.compile import jitable\n"
+    head += "from tinygrad_cg_kernels.runtime.intrinsics import inlined\n\n\n@jitable\n"
     return "\n    ".join([f"{head}def rule({', '.join(names)}):", "inlined()", *lines]) + "\n"
 
 

@@ -27,13 +27,14 @@ import numpy as np
 
 {modules}
 from tinygrad_cg_kernels.runtime.arrays import apart, section, vector
-from tinygrad_cg_kernels.runtime.compile import (
-    jitable,
+from tinygrad_cg_kernels.runtime.compile import jitable
+from tinygrad_cg_kernels.runtime.generated import gather_columns, plain
+from tinygrad_cg_kernels.runtime.intrinsics import (
+    outlined,
     reassociating_add,
     reassociating_multiply,
     wide_vectors,
 )
-from tinygrad_cg_kernels.runtime.generated import gather_columns, outlined, plain
 '''
 
 

@@ -21,8 +21,10 @@ from numba.extending import intrinsic
 
 from tinygrad_cg_kernels.runtime import threads
 from tinygrad_cg_kernels.runtime.arrays import vector
-from tinygrad_cg_kernels.runtime.compile import block_address, jitable, wide_vectors
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.dtypes import FLOAT32, FLOAT64
+from tinygrad_cg_kernels.runtime.entries import Blocks
+from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 from tinygrad_cg_kernels.runtime.memory import empty
 from tinygrad_cg_kernels.runtime.objects import data_address
 
@@ -78,23 +80,10 @@ def multiply(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     addresses = [*map(data_address, (x, y, out)), start]
     numbers = [rows, inner, columns, *addresses, *x.strides, y.strides[0], chunks]
     table = np.array(numbers, np.int64)
-    pack, tiles = _kernels(x.dtype)
-    place = data_address(table)
-    threads.carry_out(threads.Task(pack, place, 0, panels, 1, inner))
-    threads.carry_out(threads.Task(tiles, place, 0, panels * chunks, 1, inner))
+    for kernel, units in ((_pack, panels), (_multiply, panels * chunks)):
+        address = kernel[x.dtype,]
+        threads.carry_out(threads.Task(address, data_address(table), 0, units, 1, inner))
     return out
-
-
-@cache
-def _kernels(dtype: np.dtype) -> tuple[int, int]:
-    """The addresses of the kernels that pack a panel, and that compute a chunk of tiles."""
-    pack, packer = block_address(_packer(dtype.type), f"pack_panel_{dtype.name}")
-    tiles, computer = block_address(_computer(dtype.type), f"multiply_tiles_{dtype.name}")
-    _owners.extend((packer, computer))
-    return pack, tiles
-
-
-_owners: list = []
 
 
 def _packer(kind: type) -> Callable:
@@ -154,6 +143,12 @@ def _computer(kind: type) -> Callable:
                         final[j] = tile[i * vectors * lanes + j]
 
     return compute
+
+
+_pack = Blocks("matmul", lambda dtype: (f"pack_panel_{dtype.name}", _packer(dtype.type)))
+"""Kernels that pack a panel, a unit of work."""
+_multiply = Blocks("matmul", lambda dtype: (f"multiply_tiles_{dtype.name}", _computer(dtype.type)))
+"""Kernels that compute a chunk of tiles."""
 
 
 @jitable

@@ -22,7 +22,6 @@ from tinygrad_cg_kernels.loops import plans, rows, small, tiles
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import threads
 from tinygrad_cg_kernels.runtime.arrays import address_of, into, layout, operands
-from tinygrad_cg_kernels.runtime.compile import wide_vectors
 from tinygrad_cg_kernels.runtime.dtypes import (
     BOOL,
     FLOAT64,
@@ -35,6 +34,7 @@ from tinygrad_cg_kernels.runtime.dtypes import (
 )
 from tinygrad_cg_kernels.runtime.entries import Blocks
 from tinygrad_cg_kernels.runtime.errstate import cast
+from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 from tinygrad_cg_kernels.runtime.memory import empty
 from tinygrad_cg_kernels.runtime.objects import ALIGNED, PLAIN, WRITEABLE
 

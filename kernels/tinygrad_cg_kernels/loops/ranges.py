@@ -14,9 +14,9 @@ import numpy as np
 
 from tinygrad_cg_kernels.runtime import threads
 from tinygrad_cg_kernels.runtime.arrays import layout, operands, vector
-from tinygrad_cg_kernels.runtime.compile import wide_vectors
 from tinygrad_cg_kernels.runtime.dtypes import INT64
 from tinygrad_cg_kernels.runtime.entries import Blocks
+from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 
 SPLIT = threads.THRESHOLD
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from tinygrad_cg_kernels.loops.interleave import interleaved
 from tinygrad_cg_kernels.runtime.arrays import apart, parts, put, take
-from tinygrad_cg_kernels.runtime.compile import inlined, jitable, vectorised, wide_vectors
-from tinygrad_cg_kernels.runtime.generated import outlined
+from tinygrad_cg_kernels.runtime.compile import jitable
+from tinygrad_cg_kernels.runtime.intrinsics import inlined, outlined, vectorised, wide_vectors
 
 GUARDED = 1024  # elements that are tested at a time
 

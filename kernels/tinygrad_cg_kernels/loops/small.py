@@ -14,20 +14,21 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import objects, threads
+from tinygrad_cg_kernels.runtime import threads
 from tinygrad_cg_kernels.runtime.arrays import into, put, take, vector
-from tinygrad_cg_kernels.runtime.compile import jitable, wide_vectors
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.entries import Entries
-from tinygrad_cg_kernels.runtime.objects import (
-    PLAIN,
+from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
+from tinygrad_cg_kernels.runtime.objects import PLAIN
+from tinygrad_cg_kernels.runtime.objects.fields import (
+    OBJECT,
     address_of,
     as_object,
     counted,
     dtype_place,
     nothing,
-    prepared,
-    prepared_in_place,
 )
+from tinygrad_cg_kernels.runtime.objects.prepare import prepared, prepared_in_place, ready
 
 MOST = threads.THRESHOLD - 1
 """Elements at most: they are computed under the interpreter's lock, in some 100 us at most."""
@@ -165,7 +166,7 @@ class Directs:
         def compiled(*dtypes: np.dtype) -> tuple[Callable, Any]:
             made = make(dtypes)
             owner = build.kernel(made, f"{name}_in_place" if in_place else f"{name}_direct", cached)
-            return build.entry(owner, *[objects.OBJECT] * inputs), owner
+            return build.entry(owner, *[OBJECT] * inputs), owner
 
         self.in_place = in_place
         self.latest: list[Callable] = [refuse]
@@ -178,7 +179,7 @@ class Directs:
         for array in arrays:
             if array.size > MOST or array.flags.num & PLAIN != PLAIN:
                 return None
-        if not objects.ready(MOST, self.in_place):
+        if not ready(MOST, self.in_place):
             return None
         enter = self.entries[dtypes]
         got = enter(*arrays)

@@ -5,9 +5,8 @@ from numba import types
 
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.runtime.arrays import span
-from tinygrad_cg_kernels.runtime.compile import (
-    by_type,
-    jitable,
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable
+from tinygrad_cg_kernels.runtime.intrinsics import (
     largest_number,
     like,
     reassociating_add,

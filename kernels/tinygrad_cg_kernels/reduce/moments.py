@@ -14,9 +14,10 @@ from tinygrad_cg_kernels.reduce import reduction as reductions
 from tinygrad_cg_kernels.reduce.combine import SPAN, rows_core, sum_row
 from tinygrad_cg_kernels.reduce.sums import Sums, about
 from tinygrad_cg_kernels.runtime.arrays import span
-from tinygrad_cg_kernels.runtime.compile import jitable, like
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.dtypes import computing, real_float
 from tinygrad_cg_kernels.runtime.errstate import cast, quietly
+from tinygrad_cg_kernels.runtime.intrinsics import like
 
 
 @jitable

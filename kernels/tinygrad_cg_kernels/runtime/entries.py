@@ -9,6 +9,9 @@ from numba.core.errors import NumbaError
 
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.dtypes import no_kernel
+from tinygrad_cg_kernels.runtime.locks import ForkLock
+
+_lock = ForkLock()
 
 
 class Entries(dict[Any, Any]):
@@ -29,14 +32,21 @@ class Entries(dict[Any, Any]):
         self._compiled = compiled
 
     def __missing__(self, key: Any) -> Any:
-        try:
-            found, owner = self._compiled(*key)
-        except NumbaError as error:
-            dtypes = [one for one in key if isinstance(one, np.dtype)]
-            raise TypeError(no_kernel(self.name, *dtypes[:1])) from error
-        self.owners[key] = owner
-        self[key] = found
-        return found
+        with _lock:  # an owner that another thread replaced would take code in use with it
+            if key not in self:
+                try:
+                    found, owner = self._compiled(*key)
+                except NumbaError as error:
+                    dtypes = [one for one in key if isinstance(one, np.dtype)]
+                    raise TypeError(no_kernel(self.name, *dtypes[:1])) from error
+                self.owners[key] = owner
+                self[key] = found
+            return self[key]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        super().clear()
+        self.owners.clear()
 
 
 class Blocks(Entries):

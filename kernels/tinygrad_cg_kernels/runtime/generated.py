@@ -26,6 +26,7 @@ from numba.extending import intrinsic
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.arrays import make_array
 from tinygrad_cg_kernels.runtime.compile import jitable
+from tinygrad_cg_kernels.runtime.entries import Blocks, Entries
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
 PREFIX = build.GENERATED
@@ -34,7 +35,6 @@ LIMIT = 256 * 2**20
 
 _lock = ForkLock()
 _modules: dict[str, ModuleType] = {}
-_made: dict[Any, Any] = {}
 
 
 # --- files ------------------------------------------------------------------------------
@@ -145,7 +145,8 @@ def clear_cache() -> None:
     """Delete all generated files and their compiled code. What is in use stays in use."""
     with _lock:
         _modules.clear()
-        _made.clear()
+        _functions.clear()
+        _blocks.clear()
     base = folder()
     if base is not None:
         for paths in _families(base).values():
@@ -166,34 +167,29 @@ def function(source: str, name: str, arguments: list[tuple[np.dtype, int]]) -> t
 
     `arguments` are dtypes and ranks. The arrays may have any strides: the function looks.
     """
-
-    def make() -> tuple[Callable, Any]:
-        dispatcher = build.kernel(template, name, nogil=True)
-        kinds = [build.array_type(dtype, rank, "A" if rank else "C") for dtype, rank in arguments]
-        sizes = build.array_type(np.dtype(np.int64), 1)
-        return build.entry(dispatcher, *kinds, sizes), dispatcher
-
     template = getattr(load(source), name)
-    return _made_once(template, (name, *arguments), make)
+    key = template, name, *arguments
+    return _functions[key], _functions.owners[key]
 
 
 def block(source: str, name: str) -> tuple[int, Any]:
     """The address of a text's block function, for the thread splitter, and its owner."""
-    template = getattr(load(source), name)
-    return _made_once(template, name, lambda: build.block_address(template, name))
+    key = getattr(load(source), name), name
+    return _blocks[key], _blocks.owners[key]
 
 
-def _made_once(template: Any, key: Any, make: Callable[[], Any]) -> Any:
-    """What `make` gives, for all programs that have a text in common."""
-    if (template, key) not in _made:
-        _made[template, key] = make()
-    return _made[template, key]
+def _compiled(template: Callable, name: str, *arguments: tuple[np.dtype, int]) -> tuple:
+    owner = build.kernel(template, name, nogil=True)
+    kinds = [build.array_type(dtype, rank, "A" if rank else "C") for dtype, rank in arguments]
+    return build.entry(owner, *kinds, build.array_type(np.dtype(np.int64), 1)), owner
+
+
+_functions = Entries("function", _compiled)
+_blocks = Blocks("function", lambda template, name: (name, template))
+"""What was compiled of texts, for all programs that have a text in common."""
 
 
 # --- what generated code calls ------------------------------------------------------------
-
-outlined = build._attribute(build.WIDE, "noinline")
-"""Called in a function, keeps its code out of its callers."""
 
 
 @intrinsic

@@ -21,11 +21,10 @@ from numba.extending import intrinsic
 
 from tinygrad_cg_kernels.runtime import objects
 from tinygrad_cg_kernels.runtime.compile import entry, jitable, kernel
-from tinygrad_cg_kernels.runtime.objects import (
-    DATA,
+from tinygrad_cg_kernels.runtime.objects import DATA, data_address
+from tinygrad_cg_kernels.runtime.objects.fields import (
     OBJECT,
     address_of,
-    data_address,
     store_word,
     tuple_item,
     tuple_size,
