@@ -249,9 +249,7 @@ class Elementwise:
         return (guard[0], f, *guard[1:]) if guard else (loop, f, f, f)
 
     def _small_kernel(self, dtypes: tuple[np.dtype, ...]) -> Callable:
-        loop, *functions = self._loops(dtypes[0], True, rows.run_brief)
-        single = loop if loop is rows.run_brief else small.one
-        return small.elementwise((single, loop), *functions, dtypes)
+        return small.elementwise(*self._loops(dtypes[0], True, rows.run_brief), dtypes)
 
     def _small_in_place(self, dtypes: tuple[np.dtype, ...]) -> Callable:
         return small.in_place(*self._loops(dtypes[0], False, rows.run_brief), dtypes)

@@ -45,19 +45,19 @@ def unserved(status):
 
 
 @jitable
-def one(f, test, fast, ins, outs, count):
-    """The loop over one element."""
+def _one(f, ins, outs):
+    """Apply a function to single elements."""
     put(ins, outs, 0, f(*take(ins, 0)))
 
 
 def elementwise(
-    loops: tuple[Callable, Callable], f: Callable, test: Callable, fast: Callable, dtypes: tuple
+    loop: Callable, f: Callable, test: Callable, fast: Callable, dtypes: tuple[np.dtype, ...]
 ) -> Callable:
-    """The direct kernel of a function, by two loops (see `rows`): for one element, and for many.
+    """The direct kernel of a function, by a loop of `rows`; the last dtype is the result's.
 
-    Numbers and arrays of one element stand beside one operand, not beside two.
+    Numbers and arrays of one element stand beside one operand, not beside two. A single element is
+    not worth a test.
     """
-    single, loop = loops
     first, second, third, result = (*dtypes[:-1], *dtypes[:1] * 2)[:3] + dtypes[-1:]
     width = first.itemsize if first.kind == "f" else 0
 
@@ -67,9 +67,25 @@ def elementwise(
         if known.status <= 0:
             return unserved(known.status)
         size = known.size
+        loop(
+            f,
+            test,
+            fast,
+            (vector(known.x, size, first),),
+            (vector(known.line, size, result),),
+            size,
+        )
+        return as_object(known.result)
+
+    def direct1_tested(x):
+        wide_vectors()
+        known = prepared(address_of(x), 0, 0, dtype_place(first), 0, 0, dtype_place(result), 0, 0)
+        if known.status <= 0:
+            return unserved(known.status)
+        size = known.size
         ins, outs = (vector(known.x, size, first),), (vector(known.line, size, result),)
         if size == 1:
-            single(f, test, fast, ins, outs, size)
+            _one(f, ins, outs)
         else:
             loop(f, test, fast, ins, outs, size)
         return as_object(known.result)
@@ -84,7 +100,7 @@ def elementwise(
         u, v = vector(known.x, size, first), vector(known.y, size, second)
         outs = (vector(known.line, size, result),)
         if size == 1:
-            single(f, test, fast, (u, v), outs, size)
+            _one(f, (u, v), outs)
         elif known.one == 1:
             loop(f, test, fast, (u[0], v), outs, size)
         elif known.one == 2:
@@ -105,7 +121,8 @@ def elementwise(
         loop(f, test, fast, ins, outs, size)
         return as_object(known.result)
 
-    return (direct1, direct2, direct3)[len(dtypes) - 2]
+    unary = direct1 if test is f else direct1_tested
+    return (unary, direct2, direct3)[len(dtypes) - 2]
 
 
 def in_place(
