@@ -9,6 +9,7 @@ import os
 
 THREADS = int(os.environ.get("BENCHMARK_THREADS", "2"))
 STEPS = 1_000  # in loops of scalar work
+SHORT = 20  # of a loop that is differentiated twice
 
 for variable in (
     "TINYGRAD_CG_NUM_THREADS",

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import THREADS
-from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg._tour.printing import table
 from tinygrad_cg._tour.timing import medians
 

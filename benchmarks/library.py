@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import STEPS
+from benchmarks import SHORT, STEPS
 
 Program = Callable[..., tuple]
 LOOPS = frozenset({"multiplications", "constant_multiplications", "recurrence"})
@@ -32,6 +32,8 @@ class Library:
     def __init__(self) -> None:
         self.log1pexp = self.value_and_grads(lambda x: self.sum(self.custom(x)))
         self.second_order = self.value_and_grads(lambda x: self.sum(self.log1pexp(x)[1]))
+        products = self.value_and_grads(self._products)
+        self.products_twice = self.value_and_grads(lambda x: self.sum(products(x)[1]))
         self.chain = self.value_and_grads(self._chain)
         self.multiplications = self.value_and_grads(self._multiplications)
         self.constant_multiplications = self.value_and_grads(self._constant_multiplications)
@@ -88,6 +90,12 @@ class Library:
         for _ in range(STEPS):
             y = y * x
         return y
+
+    def _products(self, x):
+        y = x
+        for _ in range(SHORT):
+            y = y * x
+        return self.sum(y)
 
     def _constant_multiplications(self, x, factor):
         y = x

@@ -6,7 +6,7 @@ Where nothing is timed, the smallest size shows that all of it runs.
 import pytest
 
 from benchmarks.kernels import DTYPES, FOLDS, FUNCTIONS, LIBRARIES, measured
-from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg_kernels.loops.engine import Elementwise
 
 SIZES = (100, 10_000, 1_000_000)

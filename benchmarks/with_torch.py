@@ -61,7 +61,8 @@ class Both(Library):
 class Eager(Both):
     def __init__(self):
         super().__init__()
-        self.second_order = self._second_order
+        self.second_order = self._twice(lambda x: TwiceDifferentiable.apply(x).sum())
+        self.products_twice = self._twice(self._products)
 
     def array(self, values, wanted):
         return torch.tensor(values, requires_grad=wanted)
@@ -76,10 +77,13 @@ class Eager(Both):
 
         return run
 
-    def _second_order(self, x):
-        (first,) = torch.autograd.grad(TwiceDifferentiable.apply(x).sum(), x, create_graph=True)
-        total = first.sum()
-        return total.detach(), *torch.autograd.grad(total, x)
+    def _twice(self, function):
+        def run(x):
+            (first,) = torch.autograd.grad(function(x), x, create_graph=True)
+            total = first.sum()
+            return total.detach(), *torch.autograd.grad(total, x)
+
+        return run
 
     def hvp(self, function, x, v):
         (first,) = torch.autograd.grad(function(x), x, create_graph=True)

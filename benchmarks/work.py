@@ -81,6 +81,7 @@ WORK = (
     *sized("log1pexp", "log1pexp", tuple(10**k for k in range(8)), "float64"),
     *sized("log1pexp", "log1pexp", (1_000, 1_000_000), "float32"),
     *sized("log1pexp, twice", "second_order", (1,), "float64"),
+    *sized("20 times y = y * x, twice", "products_twice", (1,), "float64"),
     *sized("sin, tanh, exp, cos", "chain", (1_000, 100_000, 10_000_000), "float32"),
     Work("perceptron 784-256-10", "perceptron", partial(perceptron, 784, 256, 10, 128), 4),
     Work("cross-entropy (4096, 1000)", "cross_entropy", partial(logits, 4096, 1000)),

@@ -3,14 +3,10 @@
 import pytest
 
 import tinygrad_cg as tf
+from tests.support.caches import link_kernels
 from tinygrad_cg_kernels.runtime import generated, threads
 
-
-@pytest.fixture(autouse=True)
-def restored():
-    before = threads.get_num_threads()
-    yield
-    threads.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("restore_threads")
 
 
 def test_threads_are_set_under_both_names():
@@ -32,6 +28,7 @@ def test_what_is_no_number_of_threads():
 
 
 def test_the_cache_is_cleared(tmp_path, monkeypatch):
+    link_kernels(tmp_path)
     monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(generated, "_modules", {})
     monkeypatch.setattr(generated, "_made", {})

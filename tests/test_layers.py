@@ -16,14 +16,23 @@ from numba.core.ccallback import CFunc
 from numba.core.dispatcher import Dispatcher
 
 import tinygrad_cg  # noqa: F401  (fills the registry)
-from tinygrad_cg._core.primitive import Primitive
-from tinygrad_cg._core.registry import OPS
+from tinygrad_cg._core.primitive import OPS, Primitive
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "kernels"
 LIBRARY = ROOT / "tinygrad_cg"
 NAMESPACES = (
-    *("", ".arrays", ".math", ".linalg", ".nn", ".random", ".dtypes", ".numpy", ".numpy.random"),
+    *(
+        "",
+        "._spellings.arrays",
+        ".math",
+        ".linalg",
+        ".nn",
+        ".random",
+        ".dtypes",
+        ".numpy",
+        ".numpy.random",
+    ),
     *(".keras.ops", ".keras.random"),
 )
 NOT_OPERATIONS = {  # rules, and questions whose answer is no tensor
@@ -83,12 +92,14 @@ def tops(modules: set[str]) -> set[str]:
     return {name.split(".")[0] for name in modules}
 
 
+@pytest.mark.quick
 def test_kernels_know_nothing_of_the_library():
     assert sources(KERNELS)
     for path in sources(KERNELS):
         assert "tinygrad_cg" not in imported(path), path
 
 
+@pytest.mark.quick
 def test_numba_has_one_home():
     assert sources(LIBRARY)
     for path in sources(LIBRARY):
@@ -118,17 +129,18 @@ def test_importing_the_library_leaves_the_tour_alone():
     assert not any(name.startswith("tinygrad_cg._tour") for name in loaded_by("tinygrad_cg"))
 
 
+@pytest.mark.quick
 def test_what_is_rarely_needed_is_loaded_when_it_is():
     program = """
 import sys
 import numpy as np
 import tinygrad_cg as tf
 
-later = "numpy keras optimizers test function.fuse function.function".split()
+later = "numpy keras optimizers test _function.fusion.fuse _function.tracing.function".split()
 print(any(f"tinygrad_cg.{name}" in sys.modules for name in later), set(tf.__all__) <= set(dir(tf)))
 x = tf.constant([0.5, 2.5])
 print(np.interp(x, [0.0, 1.0, 3.0], [0.0, 2.0, 6.0]).numpy(), np.heaviside(x, 0.5).numpy())
-import tinygrad_cg.function.fuse
+import tinygrad_cg._function.fusion.fuse
 print(*map(float, (tf.function(tf.sin)(0.0), tf.keras.ops.sin(0.0), tf.numpy.sin(0.0))))
 try:
     tf.functoin
@@ -176,6 +188,7 @@ def foundations(value: Any, seen: set[int]) -> set[str]:
     return set().union(*(foundations(one, seen) for one in used))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("namespace", NAMESPACES)
 def test_every_public_operation_has_a_record(namespace):
     module = importlib.import_module(f"tinygrad_cg{namespace}")

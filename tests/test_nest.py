@@ -1,4 +1,4 @@
-"""Nested structures, after `tf.nest` (BEHAVIOUR 1.4, decision 10)."""
+"""Nested structures, after `tf.nest` (docs/behaviour.md 1.4, decision 10)."""
 
 import collections
 
@@ -7,6 +7,8 @@ import pytest
 
 import tinygrad_cg as tf
 from tinygrad_cg import nest
+
+pytestmark = pytest.mark.quick
 
 Point = collections.namedtuple("Point", "b a")
 Other = collections.namedtuple("Other", "b a")

@@ -6,6 +6,7 @@ Keras's in ``tinygrad_cg.keras.ops``.
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +27,10 @@ from . import (
     nn,
     random,
 )
-from . import function as _package  # noqa: F401 (`function` is the decorator: see below)
 from ._core.conversion import IndexedSlices, is_tensor
 from ._core.tensor import Tensor, TensorShape
+from ._function.codegen import fused_rules as _fused_rules  # noqa: F401 (for gradient functions)
+from ._ops import protocol as _numpy_dispatch
 from ._ops.creation import constant, convert_to_tensor
 from ._reverse.variable import Variable
 from ._rules import pickling as _pickling  # noqa: F401 (registers how custom gradients travel)
@@ -320,18 +322,19 @@ __all__ = [
 ]
 
 newaxis = None
+_numpy_dispatch.loaders.append(partial(import_module, f"{__name__}.numpy"))
 
 # What is loaded when it is first asked for, so that importing the library stays quick: modules,
 # and what is found in one.
 _LATER = {
     "Module": ".module",
-    "TensorSpec": ".function.signature",
+    "TensorSpec": "._function.tracing.signature",
     "assert_gradients": "._check",
     "check_gradients": "._check",
     "custom_derivatives": "._derivatives",
     "debug_nans": ".debugging",
     "debugging": "",
-    "function": ".function.function",
+    "function": "._function.tracing.function",
     "keras": "",
     "numpy": "",
     "optimizers": "",
@@ -340,19 +343,28 @@ _LATER = {
     "show": "._pictures.picture",
     "test": "",
 }
-globals().pop("function")
 
 if TYPE_CHECKING:
     from . import debugging, keras, numpy, optimizers, test
     from ._check import assert_gradients, check_gradients
     from ._derivatives import custom_derivatives
+    from ._function.tracing.function import function
+    from ._function.tracing.signature import TensorSpec
     from ._pictures.curves import plot_derivatives
     from ._pictures.picture import show
     from ._transforms.ravel import ravel_tree
     from .debugging import debug_nans
-    from .function.function import function
-    from .function.signature import TensorSpec
     from .module import Module
+
+
+def _draw(tape: GradientTape) -> dict[str, str]:
+    """Return what a notebook shows for a tape."""
+    from ._pictures.picture import tape_bundle
+
+    return tape_bundle(tape)
+
+
+GradientTape._draw = staticmethod(_draw)
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ._core.conversion import convert
 from ._core.tensor import Tensor
@@ -11,10 +11,6 @@ from ._ops.define import as_shape
 from ._ops.shape import broadcast_to, swap_last
 from ._spellings.spell import spell
 from .errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
 
 
 def _batched(matrix: Tensor, batch_shape: Any) -> Tensor:
@@ -62,7 +58,7 @@ _TABLE = """
     matvec(a, b, transpose_a=False, adjoint_a=False,
         a_is_sparse=False, b_is_sparse=False, name=None)
         = matvec(a, b, transpose_a, adjoint_a)
-    slogdet(input, name=None) = slogdet(input)
+    slogdet(input, name=None) -> tuple[Tensor, Tensor] = slogdet(input)
     solve(matrix, rhs, adjoint=False, name=None)
         = solve(_adjoint(matrix) if adjoint else matrix, rhs)
         # The solution x of ``matrix x = rhs`` for square matrices, or for their adjoints.

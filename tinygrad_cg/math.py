@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ._spellings.spell import spell
 
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
-
-
 _TABLE = """
-    abs = absolute
-    acos = arccos
-    acosh = arccosh
-    add = add
     argmax(input, axis=None, output_type=int64, name=None)
         = cast(argmax(input, 0 if axis is None else axis), output_type)
         # Positions of the largest elements along `axis`, by default the first axis; the first
@@ -24,54 +13,16 @@ _TABLE = """
         = cast(argmin(input, 0 if axis is None else axis), output_type)
         # Positions of the smallest elements along `axis`, by default the first axis; the first
         where several tie.
-    asin = arcsin
-    asinh = arcsinh
-    atan = arctan
     atan2(y, x, name=None) = arctan2(y, x)
-    atanh = arctanh
-    ceil = ceil
     conj(x, name=None) = conj(x)
-    cos = cos
-    cosh = cosh
-    digamma = digamma
     cumprod(x, axis=0, exclusive=False, reverse=False, name=None)
         = cumprod(x, axis, exclusive, reverse)
     cumsum(x, axis=0, exclusive=False, reverse=False, name=None)
         = cumsum(x, axis, exclusive, reverse)
-    divide truediv = divide
-    equal = equal
-    erf = erf
-    erfc = erfc
-    erfinv = erfinv
-    exp = exp
-    expm1 = expm1
-    floor = floor
-    floordiv = floor_divide
-    floormod mod = remainder
-    greater = greater
-    greater_equal = greater_equal
     imag(input, name=None) = imag(input)
-    is_finite = isfinite
-    is_inf = isinf
-    is_nan = isnan
-    less = less
-    less_equal = less_equal
-    lgamma = lgamma
-    log = log
-    log1p = log1p
-    log_sigmoid = log_sigmoid
     log_softmax(logits, axis=None, name=None)
         = log_softmax(logits, -1 if axis is None else axis)
         # ``logits - logsumexp(logits)`` along `axis`, by default the last, without overflow.
-    logical_and = logical_and
-    logical_not = logical_not
-    logical_or = logical_or
-    logical_xor = logical_xor
-    maximum = maximum
-    minimum = minimum
-    multiply = multiply
-    negative = negative
-    not_equal = not_equal
     polygamma(a, x, name=None) = polygamma(a, x)
     pow(x, y, name=None) = power(x, y)
     real(input, name=None) = real(input)
@@ -98,26 +49,14 @@ _TABLE = """
         = reduce_sum(input_tensor, axis, keepdims)
     reduce_variance(input_tensor, axis=None, keepdims=False, name=None)
         = reduce_variance(input_tensor, axis, keepdims)
-    round rint = round_half_even
-    rsqrt = rsqrt
     scalar_mul(scalar, x, name=None) = multiply(scalar, x)
-    sigmoid = sigmoid
-    sign = sign
-    sin = sin
-    sinh = sinh
     softmax(logits, axis=None, name=None) = softmax(logits, -1 if axis is None else axis)
         # ``exp(logits) / sum(exp(logits))`` along `axis`, by default the last, without overflow.
     softplus(features, name=None) = softplus(features)
-    sqrt = sqrt
-    square = square
     squared_difference(x, y, name=None) = square(subtract(x, y))
         # (x - y) squared; `x` and `y` broadcast.
-    subtract = subtract
-    tan = tan
-    tanh = tanh
-    top_k(input, k=1, sorted=True, index_type=int32, name=None) = top_k(input, k, index_type)
+    top_k(input, k=1, sorted=True, index_type=int32, name=None) -> TopK
+        = top_k(input, k, index_type)
         # The `k` largest elements along the last axis, largest first, and their places; of equal
-        elements the one that stands first comes first. NaN counts as larger than all else.
-    xlogy = xlogy
-"""
-spell(globals(), _TABLE)
+        elements the one that stands first comes first. NaN counts as larger than all else."""
+spell(globals(), _TABLE, records="math")

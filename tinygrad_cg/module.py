@@ -8,6 +8,14 @@ from typing import Any
 
 from ._reverse.variable import Variable
 
+__all__ = [
+    "Module",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 class Module:
     """Base of objects that hold Variables in attributes, lists, dicts and other modules.

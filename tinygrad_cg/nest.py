@@ -9,6 +9,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MappingView, 
 from functools import lru_cache
 from typing import Any
 
+__all__ = [
+    "assert_same_structure",
+    "flatten",
+    "flatten_paths",
+    "is_nested",
+    "map_structure",
+    "pack_sequence_as",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 _SEQUENCE_LEAVES = (str, bytes, bytearray, memoryview)
 
 

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ._spellings.spell import spell
 from .math import log_softmax, sigmoid, softmax, softplus, tanh, top_k
-
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
-
 
 __all__ = ["log_softmax", "sigmoid", "softmax", "softplus", "tanh", "top_k"]
 

@@ -15,8 +15,12 @@ from ._transforms.matrices import jacobian
 __all__ = ["assert_gradients", "compute_gradient"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def compute_gradient(
-    f: Callable[..., Any], x: Sequence, delta: float | None = None
+    f: Callable[..., Any], x: Sequence[Any], delta: float | None = None
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """The Jacobians of ``f(*x)`` by each of `x`: by the gradient rules, and by differences.
 

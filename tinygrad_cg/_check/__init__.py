@@ -1,4 +1,4 @@
-"""Is my gradient right? `check_gradients` compares rules with references, order by order."""
+"""Checks of gradients: `check_gradients` compares rules with references, order by order."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .._rules.definition import place_of
 from ..errors import GradientError
 from .diagnosis import Evidence, diagnose
 from .orders import Orders, Property
-from .problem import Problem
+from .problem import CheckedFunction
 from .recorder import Seen
 from .report import Finding, GradientReport, RuleReport
-from .verdicts import Row
+from .verdicts import DerivativeRow
 
 __all__ = [
+    "DerivativeRow",
     "Finding",
     "GradientReport",
     "Property",
-    "Row",
     "RuleReport",
     "assert_gradients",
     "check_gradients",
@@ -77,7 +77,7 @@ def check_gradients(
     modes = (modes,) if isinstance(modes, str) else tuple(modes)
     if not modes or any(mode not in MODES for mode in modes):
         raise ValueError(f"check_gradients: modes must be among {MODES}, got {modes!r}")
-    problem = Problem(f, args, {}, seed, order)
+    problem = CheckedFunction(f, args, {}, seed, order)
     orders = Orders(problem, order, modes, full)
     orders.run()
     evidence = Evidence(orders)
@@ -97,13 +97,13 @@ def _key(f: Any) -> tuple:
 
 
 def _apart(seen: Seen, order: int, modes: Sequence[str], seed: int) -> RuleReport | None:
-    """A custom gradient that ran on the way, by itself."""
+    """Return the report of a custom gradient that ran on the way, checked by itself."""
     if not seen.apart:
         return None
     own = max(1, order - seen.order + 1)
     file, line = place_of(seen.function)
     try:
-        problem = Problem(custom_gradient(seen.function), seen.args, seen.kwargs, seed, own)
+        problem = CheckedFunction(custom_gradient(seen.function), seen.args, seen.kwargs, seed, own)
         orders = Orders(problem, own, modes, False)
         orders.run()
     except Exception:  # it cannot be called like this: the whole is what counts
@@ -132,4 +132,4 @@ def assert_gradients(
     report = check_gradients(f, *args, order=order, modes=modes, full=full, seed=seed)
     report.raise_if_wrong()
     if not report.conclusive:
-        raise GradientError(f"\n{report}")
+        raise GradientError(f"\n{report}", function=report.name, report=report)

@@ -1,9 +1,8 @@
-"""The diagnosis: from verdicts, and what was seen on the way, to words and corrected code."""
+"""The diagnosis: words and corrected code, from verdicts and from what was seen on the way."""
 
 from __future__ import annotations
 
 import math
-import re
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,17 +11,27 @@ from typing import Any
 from .. import nest
 from .._core.conversion import is_tensor
 from .._rules.definition import place_of
-from ..errors import is_ours
+from ..errors import GradientCountError, GradientShapeError, NotLinearError, is_ours
 from . import rewrite
 from .orders import Orders
 from .problem import product
-from .recorder import Bad, Cut, Place, Recorder, Seen, closed_over
+from .recorder import Bad, Cut, Recorder, Seen, SourceLine, closed_over
 from .report import Finding, RuleReport, number
-from .verdicts import BYPASSED, DETACHED, FAILED, INCONCLUSIVE, KINK, NOT_FINITE, TRUE, WRONG, Row
+from .verdicts import (
+    BYPASSED,
+    DETACHED,
+    FAILED,
+    INCONCLUSIVE,
+    KINK,
+    NOT_FINITE,
+    TRUE,
+    WRONG,
+    DerivativeRow,
+)
 
 
 class Evidence:
-    """All that was seen in the passes of a check."""
+    """Everything that was seen in the passes of a check."""
 
     def __init__(self, orders: Orders):
         self.orders = orders
@@ -33,7 +42,7 @@ class Evidence:
             self.cuts += [cut for cut in recorder.cuts if cut not in self.cuts]
 
     def attribute(self) -> None:
-        """Say why rows are false, and which are right though a rule was not used."""
+        """Set the verdicts of rows where a derivative is lost, or a rule was not used."""
         for row in self.rows:
             if row.verdict == WRONG and (row.value is None or self._why(row)):
                 row.verdict = DETACHED
@@ -48,7 +57,7 @@ class Evidence:
                         row.verdict = BYPASSED
                         row.detail = f"the rule of `{seen.name}` was not used"
 
-    def _why(self, row: Row) -> bool:
+    def _why(self, row: DerivativeRow) -> bool:
         if row.path == "upstream":
             return False
         if any(cut.order <= row.order for cut in self.cuts):
@@ -59,7 +68,7 @@ class Evidence:
         )
 
     def root(self, seen: Seen) -> Seen:
-        """The custom gradient that the user wrote around this one."""
+        """Return the outermost custom gradient around this one."""
         while seen.parent is not None:
             seen = seen.parent
         return seen
@@ -69,7 +78,7 @@ class Evidence:
 
 
 def _merged(recorders: Any) -> list[Seen]:
-    """Each custom gradient once, with what was seen of it in any pass."""
+    """Return each custom gradient once, with what was seen of it in any pass."""
     found: dict[tuple, Seen] = {}
     for recorder in recorders:
         for seen in recorder.calls:
@@ -83,7 +92,7 @@ def _merged(recorders: Any) -> list[Seen]:
 
 
 def diagnose(evidence: Evidence, rules: Sequence[RuleReport]) -> list[Finding]:
-    """The findings, those that explain most first, each said once."""
+    """Return the findings, each once; those that explain most come first."""
     parts = (
         *_errors(evidence),
         *_captures(evidence),
@@ -104,80 +113,68 @@ def _errors(evidence: Evidence) -> Iterator[Finding]:
     seen_words = set()
     for (order, _, mode), error in evidence.orders.errors.items():
         words = str(error)
-        if words in seen_words or (mode == "forward" and "not linear" in words):
+        if words in seen_words or (mode == "forward" and isinstance(error, NotLinearError)):
             continue
         seen_words.add(words)
         yield _of_error(evidence, order, error, words)
 
 
 def _of_error(evidence: Evidence, order: int, error: Exception, words: str) -> Finding:
-    count = re.search(r"`([^`]+)`: grad_fn returned (\d+) \w+, .*? has (\d+) .*?\((.*?)\)", words)
-    if count:
-        return _of_count(evidence, order, *count.groups())
-    shape = re.search(
-        r"gradient (\d+) of `([^`]+)` has shape (\(.*?\)), (.*?) has shape (\(.*?\))"
-        r"(?:; to undo broadcasting, sum over axes (\[.*?\]): (.*?))? \(the rule",
-        words,
-    )
-    if shape:
-        return _of_shape(evidence, *shape.groups())
+    if isinstance(error, GradientCountError):
+        return _of_count(evidence, order, error)
+    if isinstance(error, GradientShapeError) and error.index is not None:
+        return _of_shape(evidence, error)
     frames = traceback.extract_tb(error.__traceback__)
     users = [frame for frame in frames if not is_ours(frame.filename)]
-    where = f" ({_where(Place(users[-1].filename, users[-1].lineno or 0))})" if users else ""
+    where = f" ({_where(SourceLine(users[-1].filename, users[-1].lineno or 0))})" if users else ""
     return Finding(f"Order {order} cannot be computed: {type(error).__name__}: {words}{where}")
 
 
-def _of_count(evidence: Evidence, order: int, name: str, got: str, of: str, names: str) -> Finding:
+def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Finding:
+    name, expected, returned = error.function, error.expected, error.returned
     seen = evidence.named(name)
     text = (
-        f"Order {order} cannot be computed: the rule of `{name}` returns {_gradients(int(got))}, "
-        f"and `{name}` has {_inputs(int(of))} ({names}). A rule returns one gradient for each "
-        "input."
+        f"Order {order} cannot be computed: the rule of `{name}` returns "
+        f"{_counted(returned, 'gradient')}, and `{name}` has {_counted(expected, 'input')} "
+        f"({', '.join(error.names)}). A rule returns one gradient for each input."
     )
     if seen is None:
         return Finding(text)
-    if seen.parent is not None and int(got) > int(of):
+    if seen.parent is not None and returned > expected:
         outer = seen.parent
         text += (
             f" The derivative by the upstream gradient is no business of `{name}`: what the rule "
             f"of `{outer.name}` multiplies it with is differentiated as it stands. A second "
             f"gradient would need a second argument of `{name}`."
         )
-        code = rewrite.fewer_gradients(evidence.root(seen).function, name, int(of))
+        code = rewrite.fewer_gradients(evidence.root(seen).function, name, expected)
         return _written(text, code)
     if any(is_tensor(leaf) for leaf in nest.flatten(seen.kwargs)):
         text += (
             " Tensors passed by keyword are inputs like any others, after those by position: "
             "return a gradient for each of them, too."
         )
-    elif int(got) < int(of):
+    elif returned < expected:
         text += " Numbers passed by position count: return None for those that have no gradient."
     return Finding(text)
 
 
-def _of_shape(
-    evidence: Evidence,
-    place: str,
-    name: str,
-    shape: str,
-    label: str,
-    wanted: str,
-    axes: str | None,
-    call: str | None,
-) -> Finding:
+def _of_shape(evidence: Evidence, error: GradientShapeError) -> Finding:
+    name, label = error.function, error.label
     text = (
-        f"The rule of `{name}` returns a gradient of shape {shape} for {label}, which has shape "
-        f"{wanted}."
+        f"The rule of `{name}` returns a gradient of shape {error.returned} for {label}, which "
+        f"has shape {error.expected}."
     )
     seen = evidence.named(name)
-    if axes is None or call is None or seen is None:
+    if not error.remedy or seen is None:
         return Finding(f"{text} A gradient has the shape of its input.")
     text += (
         f" The operation broadcasts {label}, so each of its elements is used several times: the "
-        f"gradient is the sum over these uses, over axes {axes}."
+        f"gradient is the sum over these uses, over axes {error.axes}."
     )
     function = evidence.root(seen).function
-    return _written(text, rewrite.wrapped_gradient(function, name, int(place), call))
+    code = rewrite.wrapped_gradient(function, name, error.index or 0, error.remedy)
+    return _written(text, code)
 
 
 # What is lost --------------------------------------------------------------------------------
@@ -207,7 +204,7 @@ def _captures(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _of_gradient_function(
-    evidence: Evidence, seen: Seen, names: list[str], false: list[Row]
+    evidence: Evidence, seen: Seen, names: list[str], false: list[DerivativeRow]
 ) -> Finding:
     upstream = seen.names[0] if seen.names else "dy"
     text = (
@@ -220,7 +217,9 @@ def _of_gradient_function(
     return _written(text, rewrite.plain_rule(evidence.root(seen).function, seen.name))
 
 
-def _of_captured(evidence: Evidence, seen: Seen, names: list[str], false: list[Row]) -> Finding:
+def _of_captured(
+    evidence: Evidence, seen: Seen, names: list[str], false: list[DerivativeRow]
+) -> Finding:
     name = _own_name(seen, names[0])
     text = (
         f"`{seen.name}` depends on {_and(names)} not only through its arguments "
@@ -234,7 +233,7 @@ def _of_captured(evidence: Evidence, seen: Seen, names: list[str], false: list[R
 
 
 def _own_name(seen: Seen, source: str) -> str:
-    """What the function itself calls the tensor that it captures."""
+    """Return the name that the function itself has for the tensor that it captures."""
     names = list(closed_over(seen.function))
     return source if source in names or not names else names[0]
 
@@ -244,7 +243,7 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
     if not false:
         return
     first = min(row.order for row in false)
-    explained: set[Place] = set()
+    explained: set[SourceLine] = set()
     for cut in evidence.cuts:
         rows = [row for row in false if row.order >= cut.order]
         if rows and cut.place not in explained:
@@ -265,7 +264,7 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
     yield Finding(f"{text} {_expected(evidence, false)}")
 
 
-def _of_cut(evidence: Evidence, cut: Cut, rows: list[Row]) -> Finding:
+def _of_cut(evidence: Evidence, cut: Cut, rows: list[DerivativeRow]) -> Finding:
     name = cut.definition.name if cut.definition else evidence.orders.problem.name
     of_rule = any(seen.definition is cut.definition for seen in evidence.calls)
     whose = f"The rule of `{name}`" if of_rule else f"`{name}`"
@@ -286,7 +285,7 @@ def _of_cut(evidence: Evidence, cut: Cut, rows: list[Row]) -> Finding:
 
 
 def _upstreams(evidence: Evidence) -> Iterator[Finding]:
-    """Rules of gradient functions that are not the derivative by the upstream."""
+    """Find rules of gradient functions that are not the derivative by the upstream."""
     for row in evidence.rows:
         if row.path != "upstream" or row.verdict not in (WRONG, DETACHED) or row.order < 2:
             continue
@@ -387,14 +386,15 @@ def _wrong(evidence: Evidence, rules: Sequence[RuleReport]) -> Iterator[Finding]
     elif order > 1:
         inner = [seen for seen in evidence.calls if seen.order == order]
         if inner:
+            name, where = inner[-1].name, SourceLine(*place_of(inner[-1].function))
             text += (
-                f" The rule of `{inner[-1].name}` ({_where(Place(*place_of(inner[-1].function)))}) "
-                f"serves this order: it must be the derivative of what `{inner[-1].name}` returns."
+                f" The rule of `{name}` ({_where(where)}) serves this order: it must be the "
+                f"derivative of what `{name}` returns."
             )
     yield Finding(f"{text} {hint}".strip())
 
 
-def _factor(rows: list[Row]) -> str:
+def _factor(rows: list[DerivativeRow]) -> str:
     ratios = [
         (row.value or 0.0) / row.reference
         for row in rows
@@ -410,7 +410,7 @@ def _factor(rows: list[Row]) -> str:
 
 
 def _swapped(evidence: Evidence, order: int) -> str:
-    """Whether two arguments have each other's gradients."""
+    """Return a sentence if two arguments have each other's gradients."""
     orders = evidence.orders
     problem = orders.problem
     rows = {
@@ -457,7 +457,7 @@ def _remarks(evidence: Evidence) -> Iterator[Finding]:
             )
     for recorder in evidence.orders.recorders.values():
         for notice in recorder.notices:
-            if notice.key.startswith(("scalar", "dtype")):
+            if notice.kind in ("scalar", "dtype"):
                 yield Finding(f"{notice.message[0].upper()}{notice.message[1:]}.", remark=True)
     for row in evidence.orders.inaccurate:
         yield Finding(
@@ -487,8 +487,8 @@ def _written(text: str, code: str | None) -> Finding:
 # Words ---------------------------------------------------------------------------------------
 
 
-def _expected(evidence: Evidence, rows: Sequence[Row]) -> str:
-    """One of several false rows, of the lowest order; both paths together if one is missing."""
+def _expected(evidence: Evidence, rows: Sequence[DerivativeRow]) -> str:
+    """Describe a false row of the lowest order; of both paths together if one is missing."""
     rows = [row for row in rows if row.verdict != FAILED and not math.isnan(row.reference)]
     if not rows:
         return ""
@@ -504,7 +504,7 @@ def _expected(evidence: Evidence, rows: Sequence[Row]) -> str:
     return f"For order {row.order}{what}{by}: expected {_pair(row)}."
 
 
-def _pair(row: Row) -> str:
+def _pair(row: DerivativeRow) -> str:
     return f"{number(row.reference)}, got {number(row.value)}"
 
 
@@ -512,13 +512,9 @@ def _and(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
-def _gradients(count: int) -> str:
-    return f"{count} gradient" + "s" * (count != 1)
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" + "s" * (count != 1)
 
 
-def _inputs(count: int) -> str:
-    return f"{count} input" + "s" * (count != 1)
-
-
-def _where(place: Place) -> str:
+def _where(place: SourceLine) -> str:
     return f"{Path(place.file).name}:{place.line}"

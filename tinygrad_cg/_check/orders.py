@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from .problem import Problem, Product, complex_product, moved, product, total
+from .._core.kinds import is_floating
+from ..errors import NotLinearError
+from .problem import CheckedFunction, Product, complex_product, moved, product, total
 from .recorder import Recorder
-from .reference import LINEARITY, Reference
+from .reference import LINEARITY, ReferenceValue
 from .verdicts import (
     FAILED,
     INCONCLUSIVE,
@@ -22,8 +24,8 @@ from .verdicts import (
     TRUE,
     WRONG,
     Accuracy,
+    DerivativeRow,
     Judge,
-    Row,
     decide,
     noise_of,
 )
@@ -31,9 +33,9 @@ from .verdicts import (
 
 @dataclass
 class Property:
-    """A property that rules must have whatever they compute: whether it `holds`, and in words.
+    """A property that every rule must have: whether it `holds`, and a description.
 
-    None where it does so only because gradients were adapted.
+    `holds` is None where it does so only because gradients were adapted.
     """
 
     name: str
@@ -42,18 +44,18 @@ class Property:
 
 
 class Orders:
-    """Compares the derivatives that rules give with references, order by order."""
+    """Comparison of the derivatives that rules give with references, order by order."""
 
-    def __init__(self, problem: Problem, order: int, modes: Sequence[str], full: bool):
+    def __init__(self, problem: CheckedFunction, order: int, modes: Sequence[str], full: bool):
         self.problem = problem
         self.order = order
         self.modes = modes
         self.full = full
-        self.rows: list[Row] = []
+        self.rows: list[DerivativeRow] = []
         self.recorders: dict[tuple[int, str], Recorder] = {}
         self.errors: dict[tuple[int, str, str], Exception] = {}
         self.properties: list[Property] = []
-        self.inaccurate: list[Row] = []
+        self.inaccurate: list[DerivativeRow] = []
         self._linear = True
 
     def run(self) -> None:
@@ -69,7 +71,7 @@ class Orders:
     # One order -------------------------------------------------------------------------------
 
     def _one_order(self, order: int) -> bool:
-        """Add an order's rows; False if there is no going on."""
+        """Add the rows of an order; return False if higher orders cannot be computed."""
         found = self._passes(order)
         if found is None:
             return False
@@ -93,12 +95,12 @@ class Orders:
 
     @property
     def _base(self) -> list[np.ndarray]:
-        """The point to compute at: in float64 where the function takes it."""
+        """Return the point to compute at: in float64 where the function takes it."""
         return self.problem.wide_point if self.problem.wide else self.problem.point
 
     @functools.cached_property
     def _has_two(self) -> bool:
-        """Whether the precision of the arguments is another than that of the comparison."""
+        """Return whether the arguments have another precision than the comparison."""
         pairs = zip(self.problem.point, self._base, strict=True)
         return any(one.dtype != other.dtype for one, other in pairs)
 
@@ -109,7 +111,7 @@ class Orders:
         return Accuracy(max([least, *precisions]))
 
     def _passes(self, order: int, joint: bool = False) -> tuple[list, list] | None:
-        """The gradients in the arguments' precision and in that of the comparison."""
+        """Return the gradients in the arguments' precision and in that of the comparison."""
         problem, path = self.problem, "joint" if joint else "x"
         recorder = Recorder([source.name for source in problem.sources])
         self.recorders[order, path] = recorder
@@ -152,7 +154,7 @@ class Orders:
             outputs = problem.outputs(moved(self._base, ways, step))
             return complex_product(problem.weights, outputs), 0.0
 
-        of_reals = all(one.dtype.kind == "f" for one in (*self._base, *problem.values))
+        of_reals = all(is_floating(one.dtype) for one in (*self._base, *problem.values))
         allowed = order == 1 and of_reals and self._accuracy.precision < 1e-12
         scale = problem.scales[place]
         rough, exact = problem.rough, complex_line if allowed else None
@@ -175,7 +177,7 @@ class Orders:
             self._full_rows(order)
 
     def _again(self, order: int, start: Any = None, joint: bool = False) -> Callable:
-        """A function that computes a source's derivative anew."""
+        """Return a function that computes a source's derivative once more."""
         problem = self.problem
 
         def value(place: int) -> float:
@@ -196,7 +198,7 @@ class Orders:
         native: list,
         wide: list,
         again: Callable[[int], float],
-    ) -> Row:
+    ) -> DerivativeRow:
         way = self.problem.last[place]
         with np.errstate(all="ignore"):
             own, value = product(way, native[place]), product(way, wide[place])
@@ -212,8 +214,8 @@ class Orders:
         own: Product,
         value: Product,
         again: Callable[[int], float],
-    ) -> Row:
-        """The row for a value in the arguments' precision, and in that of the comparison."""
+    ) -> DerivativeRow:
+        """Return the row for a value in the arguments' precision and in the comparison's."""
         shown, detail = value.value, ""
         if not math.isfinite(value.value or 0.0):
             reference = judge.refined()
@@ -225,7 +227,7 @@ class Orders:
             if not math.isfinite(own.value or 0.0) and verdict == TRUE:
                 verdict, shown = self._overflow(reference), own.value
                 detail = f"in {self.problem.point[place].dtype}; finite in float64"
-        row = Row(
+        row = DerivativeRow(
             order,
             self.problem.sources[place].name,
             path,
@@ -242,25 +244,27 @@ class Orders:
             self.inaccurate.append(row)
         return row
 
-    def _non_finite(self, reference: Reference) -> str:
+    def _non_finite(self, reference: ReferenceValue) -> str:
         size = max(abs(reference.value), reference.size)
         known = math.isfinite(reference.value) and reference.error <= 1e-3 * size
         return self._overflow(reference) if known else INCONCLUSIVE
 
-    def _overflow(self, reference: Reference) -> str:
-        """For a value that is not finite: whether it must be, in the dtypes of the sources."""
+    def _overflow(self, reference: ReferenceValue) -> str:
+        """Return a verdict for a non-finite value: whether the sources' dtypes could hold it."""
         largest = min(float(np.finfo(one.dtype).max) for one in self.problem.point)
         return INCONCLUSIVE if abs(reference.value) > 0.1 * largest else NOT_FINITE
 
     # Other paths -----------------------------------------------------------------------------
 
     def _upstream_row(self, order: int) -> None:
-        """The dependence on the upstream gradient, which is linear: its derivative is itself."""
+        """Add the row of the upstream gradient, in which a gradient is linear."""
         if self._joint is None or not self._linear:
             return
         own, value = map(self._along_upstream, self._joint)
         exact = self._with_upstream(order)
-        reference = Reference(exact.value or 0.0, 1e-12 * exact.size, LINEARITY, size=exact.size)
+        reference = ReferenceValue(
+            exact.value or 0.0, 1e-12 * exact.size, LINEARITY, size=exact.size
+        )
         number, shown = value.value or 0.0, value.value
         if not math.isfinite(number):
             verdict = NOT_FINITE if math.isfinite(reference.value) else INCONCLUSIVE
@@ -274,16 +278,16 @@ class Orders:
         if verdict == TRUE and not math.isfinite(own.value or 0.0):
             verdict, shown = self._overflow(reference), own.value
         found = (shown, reference.value, reference.error, LINEARITY, verdict)
-        self.rows.append(Row(order, "dy", "upstream", "reverse", *found))
+        self.rows.append(DerivativeRow(order, "dy", "upstream", "reverse", *found))
 
     def _along_upstream(self, gradients: list) -> Product:
-        """The derivative by the weights, along the direction for these."""
+        """Return the derivative by the weights, along the direction for these."""
         problem = self.problem
         pairs = zip(problem.turns, gradients[len(problem.sources) :], strict=True)
         return total([product(way, one) for way, one in pairs])
 
     def _with_upstream(self, order: int) -> Product:
-        """The derivative of the order before, with that direction for its upstream gradient."""
+        """Return the derivative of the order before, with that direction for its upstream."""
         problem = self.problem
         weights, problem.weights = problem.weights, problem.turns
         try:
@@ -297,11 +301,11 @@ class Orders:
         return (one.value or 0.0) - (other.value or 0.0)
 
     def _noise(self, difference: Callable[[], float]) -> float:
-        """How far a difference that should be 0 may be off by rounding."""
+        """Return how far a difference that should be 0 may be off by rounding."""
         return 3 * noise_of(difference(), difference, self.problem.rough)
 
     def _both_rows(self, order: int) -> None:
-        """The derivatives of the squared outputs: here both paths meet."""
+        """Add the derivatives of the squared outputs, where both paths meet."""
         problem = self.problem
         try:
             wide = problem.arrays(self._base, order, problem.squared)
@@ -330,7 +334,7 @@ class Orders:
     def _forward_failed(self, order: int, error: Exception) -> None:
         self.errors[order, "x", "forward"] = error
         verdict = FAILED
-        if "not linear" in str(error):  # or so much rounded that it looks so
+        if isinstance(error, NotLinearError):  # or so much rounded that it looks so
             verdict = INCONCLUSIVE if self._linear else NOT_LINEAR
         for source in self.problem.sources:
             words = f"{type(error).__name__}: {error}"
@@ -339,7 +343,7 @@ class Orders:
     # Whole matrices --------------------------------------------------------------------------
 
     def _full_rows(self, order: int) -> None:
-        """Every element of the derivative; rows of those that are worst."""
+        """Compare every element of the derivative; add rows for the worst ones."""
         problem = self.problem
         chosen = problem.weights if order == 1 else problem.ways[order - 1]
         for j, kept in enumerate(chosen):
@@ -349,7 +353,7 @@ class Orders:
                 self._full_row(order, unit)
 
     def _full_row(self, order: int, unit: list[np.ndarray]) -> None:
-        """The derivative of one element of the order before, by every element."""
+        """Compare the derivatives of one element of the order before by every element."""
         problem = self.problem
         before = problem.weights, problem.ways, problem.last
         if order == 1:
@@ -374,7 +378,7 @@ class Orders:
     # Properties ------------------------------------------------------------------------------
 
     def _values_repeat(self) -> bool:
-        """Whether the function, and its gradient, are the same when they are computed again."""
+        """Return whether the function and its gradient are the same when computed again."""
         problem = self.problem
         one, other = problem.outputs(self._base), problem.outputs(self._base)
         if not _alike(one, other):
@@ -398,7 +402,7 @@ class Orders:
         return True
 
     def _check_linearity(self) -> None:
-        """The gradient for a sum of upstream gradients against the sum of the gradients."""
+        """Compare the gradient for a sum of upstream gradients with the sum of the gradients."""
         problem = self.problem
         sums = [b - a for a, b in zip(problem.weights, problem.others, strict=True)]
         upstreams = [problem.weights, sums, problem.others]
@@ -424,12 +428,12 @@ class Orders:
             if abs(expected - got) > allowed:
                 self._linear = False
                 found = (got, expected, 0.0, LINEARITY, NOT_LINEAR)
-                self.rows.append(Row(1, source.name, "upstream", "reverse", *found))
+                self.rows.append(DerivativeRow(1, source.name, "upstream", "reverse", *found))
         words = "" if self._linear else "two upstreams' gradients do not add up to that of the sum"
         self.properties.append(Property("linear in the upstream", self._linear, words))
 
     def _check_symmetry(self) -> None:
-        """Second derivatives along two directions, taken in both orders."""
+        """Compare second derivatives along two directions, taken in both orders."""
         if sum(one.size for one in self.problem.point) == 1:
             return
         try:
@@ -462,16 +466,16 @@ class Orders:
         return (one.value or 0.0) - (other.value or 0.0)
 
     def _look_at_shapes(self) -> None:
-        """Whether gradients had to be adapted to their inputs; what cannot be is an error."""
+        """Add the property that gradients did not have to be adapted to their inputs."""
         if any("reverse" in key for key in self.errors):
             return
         notices = [notice for one in self.recorders.values() for notice in one.notices]
-        adapted = [one.message for one in notices if one.key.startswith(("scalar", "dtype"))]
+        adapted = [one.message for one in notices if one.kind in ("scalar", "dtype")]
         detail = adapted[0] if adapted else ""
         self.properties.append(Property("shapes and dtypes fit", None if adapted else True, detail))
 
     def _compare_modes(self) -> None:
-        """Forward mode against reverse mode, from the rows."""
+        """Compare forward mode with reverse mode, from the rows."""
         for order, name in ((1, "forward mode is the adjoint"), (2, "forward over reverse agrees")):
             pairs = [
                 (row, other)
@@ -493,7 +497,7 @@ class Orders:
             if pairs:
                 self.properties.append(Property(name, not apart, words))
 
-    def _differ(self, row: Row, other: Row) -> bool:
+    def _differ(self, row: DerivativeRow, other: DerivativeRow) -> bool:
         if row.verdict == other.verdict == TRUE:
             return False
         one, two = row.value or 0.0, other.value or 0.0
@@ -502,9 +506,9 @@ class Orders:
 
 def _without_number(
     order: int, argument: str, path: str, mode: str, verdict: str, detail: str
-) -> Row:
+) -> DerivativeRow:
     nothing = math.nan
-    return Row(order, argument, path, mode, None, nothing, nothing, "", verdict, detail)
+    return DerivativeRow(order, argument, path, mode, None, nothing, nothing, "", verdict, detail)
 
 
 def _alike(ones: Sequence, others: Sequence) -> bool:

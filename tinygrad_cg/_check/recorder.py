@@ -1,4 +1,4 @@
-"""What happens while a function is differentiated: which custom gradients run, with what.
+"""Observers of the checked passes: which custom gradients run, and what becomes of rounding.
 
 A `Recorder` is a level below all tapes, so it sees each operation, each call of a custom
 gradient, and the tapes' nodes of what goes in and comes out.
@@ -7,7 +7,7 @@ gradient, and the tapes' nodes of what goes in and comes out.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -15,9 +15,12 @@ import numpy as np
 
 from .. import nest
 from .._core.conversion import is_tensor
-from .._core.levels import Late, Level, Node, Token, find, state
+from .._core.kinds import is_inexact
+from .._core.levels import Level, Token, state
 from .._core.primitive import apply
+from .._core.record import Expired, Node, find
 from .._core.tensor import Tensor
+from .._reverse.observer import Observer
 from .._rules.calls import settle
 from .._rules.custom_gradient import running_functions
 from .._rules.definition import Definition, place_of
@@ -30,7 +33,7 @@ EXACT = (  # what computes nothing that must be rounded; rules compare with resu
 CUTS = ("stop_gradient", "round", "floor", "ceil", "sign")  # they end a derivative
 
 
-class Place(NamedTuple):
+class SourceLine(NamedTuple):
     """A line of a file."""
 
     file: str
@@ -38,22 +41,22 @@ class Place(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """Where a derivative ends: values taken out of a tensor, or an operation without one.
+    """The end of a derivative: values taken out of a tensor, or an operation without one.
 
-    `order` is the order from which on derivatives lack what leads through here.
+    From `order` on derivatives lack what leads through here.
     """
 
     what: str
     definition: Definition | None
-    place: Place
+    place: SourceLine
     order: int
 
 
 class Notice(NamedTuple):
-    """What a rule would have warned of."""
+    """A warning of a rule, of some kind."""
 
     definition: Definition
-    key: str
+    kind: str
     message: str
 
 
@@ -64,7 +67,7 @@ class Bad(NamedTuple):
     operation: str
     operands: tuple[str, ...]
     definition: Definition | None
-    place: Place
+    place: SourceLine
 
 
 @dataclass
@@ -102,22 +105,22 @@ class Seen:
 
     @property
     def names(self) -> list[str]:
-        """Names of the inputs, as in the signature."""
+        """Return the names of the inputs, as in the signature."""
         paths = self.call.paths
         paths = [(i, "") for i in range(self.call.count)] if paths is None else paths
         return self.definition.input_names(paths)
 
     @property
     def is_gradient_function(self) -> bool:
-        """Whether this is the gradient function of another custom gradient itself."""
+        """Return whether this is the gradient function of another custom gradient itself."""
         if self.parent is None:
             return False
         inner = getattr(self.parent.call.grad_fn, "_function", None)
         return inner is not None and place_of(inner) == place_of(self.function)
 
 
-class Recorder(Level):
-    """Sees one pass, and keeps what matters for the diagnosis."""
+class Recorder(Level, Observer):
+    """An observer of one pass that keeps what matters for the diagnosis."""
 
     def __init__(self, names: Sequence[str], hunting: bool = False):
         self.names = names
@@ -129,6 +132,7 @@ class Recorder(Level):
         self.bad: list[Bad] = []
         self.coarsest = 0.0  # the precision of the least precise result that depends on sources
         self._by_definition: dict[int, Seen] = {}
+        self._rules: list[Any] = []  # definitions of the rules that run, None for operations
 
     # The level -------------------------------------------------------------------------------
 
@@ -140,14 +144,14 @@ class Recorder(Level):
             if primitive.name in CUTS:
                 self._cut(primitive.name)
             for one in outs:
-                if one.dtype.kind in "fc":
+                if is_inexact(one.dtype):
                     self.coarsest = max(self.coarsest, float(np.finfo(one.dtype).eps))
         if self.hunting and len(self.bad) < 8:
             self._hunt(primitive, inputs, outs)
         return out
 
     def custom_called(self, call: Any, function: Any, args: tuple, kwargs: dict) -> None:
-        """A custom gradient was called: its arguments, without their records."""
+        """Keep the call of a custom gradient, with its arguments without their records."""
         parent = self._running()
         order = 1 if parent is None else parent.order + 1
         leaves = nest.flatten((args, kwargs))
@@ -159,7 +163,7 @@ class Recorder(Level):
         self._by_definition[id(call.definition)] = seen
 
     def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
-        """The outputs anew, as for no level; whether the tapes see them through the inputs."""
+        """Return new outputs, and look whether the tapes see them through the inputs."""
         results = settle(state.frame, call, inputs, outputs)
         seen = self._by_definition.get(id(getattr(call, "definition", None)))
         if seen is not None:
@@ -188,15 +192,33 @@ class Recorder(Level):
         if captured and not goes_in:
             seen.bypassed = True
 
-    # What rules tell -------------------------------------------------------------------------
+    # The observer ----------------------------------------------------------------------------
 
-    def noticed(self, definition: Definition, key: str, message: str) -> None:
-        """A rule's return was adapted, or it was not used."""
-        self.notices.append(Notice(definition, key, message))
+    def run_rule(self, call: Callable[[Node, Any], Any], node: Node, dy: Any) -> Any:
+        """Run the rule of a node in a sweep."""
+        self._rules.append(getattr(node.saved, "definition", None))
+        try:
+            return call(node, dy)
+        finally:
+            self._rules.pop()
 
-    def detached(self, definition: Definition, file: str, line: int) -> None:
-        """A rule, or the function, took values out of a tensor that is being recorded."""
-        self._cut("NumPy", definition, Place(file, line))
+    def begin_tangents(self, definition: Any) -> None:
+        """Learn which rule is transposed."""
+        self._rules.append(definition)
+
+    def end_tangents(self, began: int) -> None:
+        """Forget it."""
+        self._rules.pop()
+
+    def notice(self, definition: Definition, kind: str, message: str) -> bool:
+        """Keep what a rule would have warned of."""
+        self.notices.append(Notice(definition, kind, message))
+        return True
+
+    def detach(self, definition: Definition, file: str, line: int) -> bool:
+        """Keep where a rule, or the function, took values out of a tensor that is recorded."""
+        self._cut("NumPy", definition, SourceLine(file, line))
+        return True
 
     def _cut(self, what: str, definition: Definition | None = None, place: Any = None) -> None:
         if running_functions():
@@ -205,23 +227,23 @@ class Recorder(Level):
         order = 1 if running is None else running.order + 1
         if definition is None:
             definition = None if running is None else running.definition
-        place = place or Place(*users_line()[:2])
+        place = place or SourceLine(*users_line()[:2])
         cut = Cut(what, definition, place, order)
         if all((one.what, one.place) != (what, place) for one in self.cuts):
             self.cuts.append(cut)
 
     def _running(self) -> Seen | None:
-        """The custom gradient whose rule is running."""
-        for definition in reversed(state.rules):
+        """Return the custom gradient whose rule is running."""
+        for definition in reversed(self._rules):
             if id(definition) in self._by_definition:
                 return self._by_definition[id(definition)]
         return None
 
     def _hunt(self, primitive: Any, inputs: tuple, outs: list) -> None:
-        arrays = [one._data for one in outs if one.dtype.kind in "fc"]
+        arrays = [one._data for one in outs if is_inexact(one.dtype)]
         if all(bool(np.isfinite(array).all()) for array in arrays):
             return
-        operands = [one._data for one in inputs if one.dtype.kind in "fc"]
+        operands = [one._data for one in inputs if is_inexact(one.dtype)]
         is_nan = any(bool(np.isnan(array).any()) for array in arrays)
         if is_nan and any(bool(np.isnan(array).any()) for array in operands):
             return
@@ -234,13 +256,13 @@ class Recorder(Level):
                 primitive.name,
                 tuple(_example(array, is_nan) for array in operands),
                 None if running is None else running.definition,
-                Place(*users_line()[:2]),
+                SourceLine(*users_line()[:2]),
             )
         )
 
 
 class Rough(Level):
-    """Rounds each result at random, to see what rounding does to what comes of it."""
+    """A level that rounds each result at random, to measure the effect of rounding."""
 
     def __init__(self, seed: int):
         self.generator = np.random.default_rng(seed)
@@ -251,19 +273,19 @@ class Rough(Level):
         exact = primitive.kind == "move" or primitive.name in EXACT
         for one in out if isinstance(out, list) else [out]:
             data = one._data
-            if data.dtype.kind in "fc" and type(data) is np.ndarray and not exact:
+            if is_inexact(data.dtype) and type(data) is np.ndarray and not exact:
                 with np.errstate(all="ignore"):
                     noise = self.generator.uniform(-1.0, 1.0, data.shape) * np.finfo(data.dtype).eps
                     one._data = np.asarray(data * (1.0 + noise), data.dtype)
         return out
 
     def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
-        """The outputs anew, as for no level."""
+        """Return new outputs, as without this level."""
         return settle(state.frame, call, inputs, outputs)
 
 
 def closed_over(function: Any) -> dict[str, Any]:
-    """The tensors that a function captures, by the names that it has for them."""
+    """Return the tensors that a function captures, by the names that it has for them."""
     function = getattr(function, "__func__", function)
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
     found = {}
@@ -279,7 +301,7 @@ def _bare(leaf: Any) -> Any:
 
 
 def _example(array: np.ndarray, of_nan: bool) -> str:
-    """The element that best says what went wrong."""
+    """Return the element that best shows what went wrong."""
     flat = array.reshape(-1)
     worst = flat[~np.isfinite(flat)] if of_nan else flat[np.argsort(np.abs(flat))[-1:]]
     if not worst.size:
@@ -290,7 +312,7 @@ def _example(array: np.ndarray, of_nan: bool) -> str:
 def _is_recorded(tensor: Any) -> bool:
     record = tensor._rec
     while record is not None:
-        if type(record) is not Late:
+        if type(record) is not Expired:
             return True
         record = record.next
     return False
@@ -300,14 +322,14 @@ def _tokens(tensor: Any) -> set[Token]:
     found: set[Token] = set()
     record = tensor._rec
     while record is not None:
-        if type(record) is not Late:
+        if type(record) is not Expired:
             found |= {token for token in record.group if token.alive}
         record = record.next
     return found
 
 
 def _reached(start: Sequence, stop: set, leaves: dict, token: Token) -> tuple[set[str], set[Node]]:
-    """What `start` depends on: the names of leaves otherwise than through `stop`, and which of
+    """Return the leaves that `start` depends on otherwise than through `stop`, and those of
     these."""
     found: set[str] = set()
     through: set[Node] = set()

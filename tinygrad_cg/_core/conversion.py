@@ -1,6 +1,6 @@
 """Foreign values become tensors here: Python numbers, nested lists, NumPy and other arrays.
 
-Promotion follows BEHAVIOUR decision 1. Python and NumPy *scalars* are weak, they take the
+Promotion follows docs/behaviour.md, decision 1. Python and NumPy *scalars* are weak, they take the
 dtype of the tensor they meet; arrays are not.
 """
 
@@ -15,6 +15,8 @@ from tinygrad_cg_kernels.runtime.dtypes import promote
 from tinygrad_cg_kernels.runtime.errstate import cast, quietly
 
 from ..errors import ArgumentTypeError
+from .kinds import is_bool, is_complex, is_exact, is_floating, is_inexact, is_integer
+from .kinds import is_differentiable as is_differentiable  # many take it from here
 from .tensor import ArrayLike, Tensor
 
 BOOL, INT32, INT64 = np.dtype(np.bool_), np.dtype(np.int32), np.dtype(np.int64)
@@ -88,15 +90,11 @@ def check_dtype(dtype: np.dtype, where: str) -> np.dtype:
         return np.result_type(dtype)
     if dtype.names is not None:
         remedy = "structured dtype; pass its fields separately"
-    elif dtype.kind in "fc":
+    elif is_inexact(dtype):
         remedy = "longdouble is not supported; call .astype(np.float64) if that loses nothing"
     else:
         remedy = _REMEDIES.get(dtype.kind, f"dtype={dtype} is not supported")
     raise TypeError(f"{where}: {remedy}")
-
-
-def is_differentiable(dtype: np.dtype) -> bool:
-    return dtype.kind in "fc"
 
 
 def scalar_dtype(value: Any) -> np.dtype:
@@ -116,10 +114,10 @@ def weak_dtype(value: Any, other: np.dtype) -> np.dtype:
     if isinstance(value, (bool, np.bool_)):
         return other
     if isinstance(value, (int, np.integer)):
-        return other if other.kind != "b" else INT32
+        return other if not is_bool(other) else INT32
     if isinstance(value, (float, np.floating, Weak)):
-        return other if other.kind in "fc" else FLOAT32
-    if other.kind == "c":
+        return other if is_inexact(other) else FLOAT32
+    if is_complex(other):
         return other
     return COMPLEX64 if other in (FLOAT32, np.dtype(np.float16)) else COMPLEX128
 
@@ -161,8 +159,8 @@ class IndexedSlices:
     """
 
     def __init__(self, values: Any, indices: Any, dense_shape: Any = None):
-        self.values = convert(values)
-        self.indices = convert(indices)
+        self.values: Tensor = convert(values)
+        self.indices: Tensor = convert(indices)
         self.dense_shape = dense_shape
 
     def dense(self) -> Tensor:
@@ -193,7 +191,7 @@ def to_array(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> np
     if isinstance(value, (bool, int, float, complex)):
         if dtype is None:
             dtype = scalar_dtype(value)
-        elif isinstance(value, (float, complex)) and dtype.kind in "biu":
+        elif isinstance(value, (float, complex)) and is_exact(dtype):
             raise TypeError(f"Cannot convert {value} to EagerTensor of dtype {dtype}")
         return number_array(value, dtype)
     if value is None or callable(value) or isinstance(value, (str, bytes, set, dict)):
@@ -220,7 +218,7 @@ def number_array(value: complex, dtype: np.dtype) -> np.ndarray:
 
 def _too_large(value: Any, dtype: np.dtype) -> str:
     number = str(value) if value.bit_length() < 200 else f"of {value.bit_length()} bits"
-    if dtype.kind in "fc":
+    if is_inexact(dtype):
         return f"the integer {number} is too large for {dtype}: use float('inf'), or scale it down"
     return (
         f"the integer {number} does not fit into {dtype}: write it as a float, or "
@@ -238,7 +236,9 @@ def _refusal(value: Any) -> str:
 def _own(array: np.ndarray, dtype: np.dtype | None, copy: bool) -> np.ndarray:
     wanted = check_dtype(array.dtype, "cannot make a tensor of this array")
     if dtype is not None and dtype != wanted:
-        loses = (wanted.kind in "fc" and dtype.kind in "biu") or wanted.kind == "c" != dtype.kind
+        loses = (is_inexact(wanted) and is_exact(dtype)) or (
+            is_complex(wanted) and not is_complex(dtype)
+        )
         if loses and not array.ndim:
             raise TypeError(f"Cannot convert {array[()]} to EagerTensor of dtype {dtype}")
         check_range(array, dtype)
@@ -251,7 +251,7 @@ def _from_nested(value: Any, dtype: np.dtype | None) -> np.ndarray:
     if not array.size and array.dtype == FLOAT64:
         return array.astype(FLOAT32 if dtype is None else dtype)
     if dtype is not None:
-        if array.dtype.kind in "fc" and dtype.kind in "biu":
+        if is_inexact(array.dtype) and is_exact(dtype):
             raise TypeError(f"Cannot convert {_first(value)} to EagerTensor of dtype {dtype}")
         check_range(array, dtype)
         return cast(array, dtype)
@@ -281,7 +281,7 @@ def _holds_numbers(value: Any) -> bool:
 
 
 def check_range(array: np.ndarray, dtype: np.dtype) -> None:
-    if array.size and array.dtype.kind in "iu" and dtype.kind in "iu":
+    if array.size and is_integer(array.dtype) and is_integer(dtype):
         low, high = array.min(), array.max()
         if low < np.iinfo(dtype).min or high > np.iinfo(dtype).max:
             raise OverflowError(f"values from {low} to {high} do not fit into {dtype}")
@@ -312,7 +312,7 @@ class _Numbers(dict):
     def __missing__(self, value: float) -> np.ndarray:
         array = number_array(value, weak_dtype(value, self.dtype))
         # 0.0 equals -0.0, and NaN nothing; beside integers 1 and 1.0 are not the same
-        if value and value == value and self.dtype.kind == "f" and len(self) < 256:
+        if value and value == value and is_floating(self.dtype) and len(self) < 256:
             self[value] = array
         return array
 

@@ -1,34 +1,20 @@
-"""What records: the stack of levels of each thread, and the nodes that tensors carry.
+"""What records: the stack of levels of each thread.
 
 A *level* is whatever wants to see operations: a tape, or a transformation (a batch, a trace,
 a forward accumulator) that changes how they are carried out. Each thread has one stack of
-them, innermost last. A tape is only a token: the record itself hangs from the tensors, so
-what nobody can reach any more is freed at once.
+them, innermost last. A tape is only a token: tensors hold the record itself (see `record`),
+so what nobody can reach any more is freed at once.
 """
 
 from __future__ import annotations
 
 import itertools
-import os
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 NOTHING: frozenset[Token] = frozenset()
 next_serial = itertools.count(1).__next__
-watch_lock = threading.Lock()
-
-
-def _renew_lock() -> None:
-    global watch_lock
-    watch_lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):  # another thread may hold it at the fork, for ever
-    os.register_at_fork(after_in_child=_renew_lock)
 
 
 class Token:
@@ -37,20 +23,16 @@ class Token:
     ``alive`` turns False when the tape is gone, ``paused`` is True while it does not record
     on purpose, ``everything`` marks a graph: it records operations on unwatched tensors too.
     For a ``natural`` one custom gradients are the operations inside, and their rules nothing.
-    While a sweep of it runs, and sweeps are tracked, ``sweep`` is that sweep's number, else 0.
-    ``sweeps``, once there are any, says when other tapes could record a sweep of this one: the
-    serial numbers of the latest target, of the beginning and of the end.
+    ``asks`` says that rules which it recorded ask which sweep runs them, ``noted`` are the sweeps
+    that it recorded, if any (see `observer`).
     """
 
-    __slots__ = ("alive", "everything", "natural", "paused", "sweep", "sweeps")
-    sweeps: deque[tuple[int, int, int]]
-
-    def __init__(self, everything: bool = False, natural: bool = False):
-        self.alive = True
-        self.paused = False
-        self.sweep = 0
-        self.everything = everything
-        self.natural = natural
+    alive = True
+    asks = False
+    everything = False
+    natural = False
+    noted: Any = None
+    paused = False
 
 
 class Level:
@@ -76,78 +58,8 @@ class Level:
         """A custom gradient was called so, before `custom_call` gets its inputs and outputs."""
 
 
-class Node:
-    """How one tensor came to be, as far as the tapes in `group` are concerned.
-
-    `inputs` are the nodes of the operands (None for an operand that nobody watches), `rule`
-    maps this node and the upstream gradient to the gradients of the operands, `saved` holds
-    its residuals. A leaf, that is a watched tensor, has no rule. `next` leads to the nodes of
-    the same tensor for other tapes. The node of an operation with several outputs has a list
-    of their Avals for its `shape`, and stands behind a `part` for each of them.
-    """
-
-    __slots__ = ("dtype", "group", "inputs", "next", "rule", "saved", "serial", "shape")
-
-    def __init__(
-        self,
-        group: frozenset[Token],
-        inputs: tuple[Node | None, ...],
-        rule: Callable[[Node, Any], Iterable] | None,
-        saved: Any,
-        shape: Any,
-        dtype: np.dtype,
-        following: Node | Late | None = None,
-    ):
-        self.group = group
-        self.inputs = inputs
-        self.rule = rule
-        self.saved = saved
-        self.shape = shape
-        self.dtype = dtype
-        self.next: Node | Late | None = following
-        self.serial = next_serial()
-
-
-class _NoTapes(frozenset):
-    """No tapes: an object of its own, so that it `is` never the group of a frame."""
-
-
-class Late:
-    """Marks a tensor computed from recorded ones when their tapes no longer recorded.
-
-    It stands where a node would, records nothing, and lets a tape say why it has no gradient.
-    """
-
-    __slots__ = ("late",)
-    group: frozenset[Token] = _NoTapes()
-    next = None
-
-    def __init__(self, late: frozenset[Token]):
-        self.late = late
-
-
-def late_for(tokens: Iterable[Token]) -> Late | None:
-    """A mark for those of `tokens` that may still ask, and do not pause on purpose."""
-    late = frozenset([token for token in tokens if token.alive and not token.paused])
-    return Late(late) if late else None
-
-
-def late_tokens(record: Node | Late | None) -> frozenset[Token]:
-    """All tapes that know of the tensor, as nodes or as a mark."""
-    tokens = NOTHING
-    while record is not None:
-        tokens |= record.late if type(record) is Late else record.group
-        record = record.next
-    return tokens
-
-
-def find(record: Any, token: Token) -> Node | None:
-    """The node that `token`'s tape has for the tensor whose record this is."""
-    while record is not None:
-        if token in record.group:
-            return record
-        record = record.next
-    return None
+_NO_GROUPS: dict[frozenset[Token], frozenset[Token]] = {}  # never written to
+MOST_GROUPS = 64  # that a frame remembers
 
 
 class Frame:
@@ -158,65 +70,63 @@ class Frame:
     neighbour above. `everything` are those of the tapes that record unwatched tensors too,
     `alone` is the group if there are none of these: an operand whose record is for exactly
     this group needs no further look. `natural` are those for which rules are nothing.
+    `selected` keeps the results of `active`. `shortcuts` is the same dictionary, or empty where
+    there is more to look at: for operands whose records are for tapes that it has together,
+    an operation finds there which of these record.
     """
 
     __slots__ = (
         *("alone", "everything", "group", "level", "lower"),
-        *("natural", "outer", "selected", "top"),
+        *("natural", "outer", "selected", "shortcuts", "top"),
     )
 
-    def __init__(
-        self,
-        top: Token | Level | None,
-        outer: Frame | None,
-        group: frozenset[Token],
-        everything: frozenset[Token],
-        level: Level | None,
-        lower: Frame | None,
-        natural: frozenset[Token] = NOTHING,
-    ):
-        self.natural = natural
-        self.top = top
-        self.outer = outer
-        self.group = group
-        self.everything = everything
-        self.level = level
-        self.lower = lower
-        self.alone = None if everything else group
-        self.selected: dict[frozenset[Token], frozenset[Token]] | None = None
+    top: Token | Level | None
+    outer: Frame | None
+    group: frozenset[Token]
+    everything: frozenset[Token]
+    level: Level | None
+    lower: Frame | None
+    natural: frozenset[Token]
+    alone: frozenset[Token] | None
+    selected: dict[frozenset[Token], frozenset[Token]]
+    shortcuts: dict[frozenset[Token], frozenset[Token]]
 
     def active(self, group: frozenset[Token]) -> frozenset[Token]:
-        """Those of `group` that record here; equal sets are one object, so `is` is enough."""
+        """Return those of `group` that record here; equal sets are one object: `is` is enough."""
         known = self.selected
-        if known is None or len(known) > 64:
-            known = self.selected = {}
+        if not 0 < len(known) <= MOST_GROUPS:
+            known = self.selected = {self.group: self.group}
+            if self.alone is not None:
+                self.shortcuts = known
         found = known.get(group)
         if found is None:
             found = group & self.group
-            if found == self.group:
-                found = self.group
-            known[group] = found
+            known[group] = found = known.setdefault(found, found)
         return found
 
-    def resolve(
-        self, records: Iterable[Node | Late | None]
-    ) -> tuple[frozenset[Token], tuple[Node | None, ...]]:
-        """The tapes that record an operation on these operands, and the nodes they need."""
-        group = self.everything
-        records = tuple(records)
-        for record in records:
-            while record is not None:
-                group = group | self.active(record.group)
-                record = record.next
-        group = self.active(group)
-        return group, tuple(narrow(record, group) for record in records)
+    def shortcut(self, group: frozenset[Token]) -> frozenset[Token] | None:
+        """Return `active`, where that is all an operation needs to know; else None."""
+        return self.active(group) if self.alone is not None else None
 
 
-def narrow(record: Any, group: frozenset[Token]) -> Node | None:
-    """Drop leading nodes of other tapes: holding them would hold their whole history."""
-    while record is not None and record.group.isdisjoint(group):
-        record = record.next
-    return record
+_new_frame = partial(object.__new__, Frame)
+
+
+def _make_frame(
+    top: Token | Level | None,
+    outer: Frame | None,
+    group: frozenset[Token],
+    everything: frozenset[Token],
+    level: Level | None,
+    lower: Frame | None,
+    natural: frozenset[Token] = NOTHING,
+) -> Frame:
+    frame = _new_frame()
+    frame.top, frame.outer, frame.group, frame.everything = top, outer, group, everything
+    frame.level, frame.lower, frame.natural = level, lower, natural
+    frame.alone = None if everything else group
+    frame.selected = frame.shortcuts = _NO_GROUPS
+    return frame
 
 
 class State(threading.local):
@@ -230,9 +140,9 @@ class State(threading.local):
         self.graphs: list[Any] = []  # the default graphs, innermost last
         self.rules: list[Any] = []  # the definitions whose rules are running, innermost last
         self.overrides: dict[int, Any] = {}  # values that Variables have in this thread alone
-        self.sweep = 0  # the number of the sweep whose lifted rule runs (see calls)
-        self.run_rule: Any = None  # what runs the rules of nodes, where somebody watches them run
-        self.observer: Any = None  # is told what a rule would warn of, in the warning's place
+        self.sweep: Any = None  # the innermost sweep that runs, where anybody may ask for it
+        self.observers: tuple[Any, ...] = ()  # are told of passes (see observer)
+        self.tangents = 0  # how many are being computed, one inside the other, while observed
         self.draws: Any = None  # what gives random numbers here, in the generator's place
         self.base_graph = base = State.base
         if base is not None:
@@ -241,21 +151,23 @@ class State(threading.local):
             self.graphs.append(base)
 
 
-QUIET = Frame(None, None, NOTHING, NOTHING, None, None)
-"""Nothing records, on purpose: `Late` is not marked."""
+QUIET = _make_frame(None, None, NOTHING, NOTHING, None, None)
+"""Nothing records, on purpose: no marks are made."""
 
 
 def add_level(frame: Frame | None, level: Any) -> Frame:
     if type(level) is not Token:
-        return Frame(level, frame, NOTHING, NOTHING, level, frame)
+        return _make_frame(level, frame, NOTHING, NOTHING, level, frame)
     group = frozenset((level,))
     everything = group if level.everything else NOTHING
     natural = group if level.natural else NOTHING
     if frame is None or frame is QUIET:
-        return Frame(level, frame, group, everything, None, None, natural)
+        return _make_frame(level, frame, group, everything, None, None, natural)
     everything |= frame.everything
     natural |= frame.natural
-    return Frame(level, frame, frame.group | group, everything, frame.level, frame.lower, natural)
+    return _make_frame(
+        level, frame, frame.group | group, everything, frame.level, frame.lower, natural
+    )
 
 
 def quiet_frame() -> Frame:
@@ -339,73 +251,6 @@ def remove_listener(listener: Any) -> None:
         if listeners[place] is listener:
             del listeners[place]
             return
-
-
-def watch_tensor(tensor: Any, token: Token) -> None:
-    """Make `tensor` (or a Variable) a leaf of `token`'s tape from here on."""
-    with watch_lock:
-        known = tensor._rec
-        if known is not None and known.next is None and not is_alive(known.group):
-            known = None  # of a past tape alone
-        if known is not None:
-            record = known
-            while record is not None:
-                if token in record.group:
-                    return
-                record = record.next
-            while known is not None and not is_alive(known.group):
-                known = known.next  # what only tapes of the past recorded
-            if known is not None:
-                tensor._rec = _with_leaf(known, token)
-                return
-        frame = state.frame
-        if frame is not None and frame.top is token and len(frame.group) == 1:
-            group = frame.group
-        else:
-            group = frozenset((token,))
-        data = tensor._data
-        tensor._rec = Node(group, (), None, None, data.shape, data.dtype)
-
-
-def _with_leaf(record: Any, token: Token) -> Node:
-    """`record` with a leaf for `token` too, which holds for what is recorded from now on.
-
-    One leaf serves all tapes that watch the tensor; for those that came later than the leaf
-    `saved` has the serial number from which on they do.
-    """
-    last = record
-    while True:
-        if last.rule is None:
-            alive = [other for other in last.group if other.alive]
-            since = (
-                {other: last.saved.get(other, last.serial) for other in alive} if last.saved else {}
-            )
-            last.saved = since | {token: next_serial()}
-            group = frozenset((*alive, token))
-            frame = state.frame
-            last.group = frame.group if frame is not None and frame.group == group else group
-            return record
-        if last.next is None or type(last.next) is Late:
-            break
-        last = last.next
-    last.next = Node(frozenset((token,)), (), None, None, last.shape, last.dtype, last.next)
-    return record
-
-
-def watched_since(leaf: Node, token: Token) -> int:
-    """The serial number from which on `token`'s tape watches a leaf."""
-    return leaf.saved.get(token, leaf.serial) if leaf.saved else leaf.serial
-
-
-def forget_dead(tensor: Any) -> None:
-    """Drop what only tapes of the past know of `tensor` (or a Variable)."""
-    with watch_lock:
-        record = tensor._rec
-        while record is not None:
-            if is_alive(record.late if type(record) is Late else record.group):
-                break
-            record = record.next
-        tensor._rec = record
 
 
 def is_alive(group: frozenset[Token]) -> bool:

@@ -1,25 +1,27 @@
 """Primitive, the record of one operation, and the one door that every call goes through.
 
 Without any level the door runs the kernel and wraps the result. Otherwise it lets the levels
-see the call, from the innermost outwards, and hangs a node from the result for the tapes that
-watch an operand.
+see the call, from the innermost outwards, and records a node on the result for the tapes that
+watch an operand. The public functions of primitives are this door at the speed of one call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from numpy import ndarray
 
 from ..errors import InvalidArgumentError
+from .conversion import convert, convert_operands
+from .kinds import EVERY
 from .levels import Frame, state
-from .recipes import Recipe, Recipes, SameRecipe
-from .recording import mark_outputs, record, record_one
-from .registry import OPS
+from .record import CompiledRules, Expired, Rule, SameRule, new_mark, new_tensor, record
 from .tensor import Tensor, refuse_leaks
 
-new = object.__new__
+OPS: dict[str, Primitive] = {}  # every primitive by name, in order of definition
+USER_OPS: dict[str, Primitive] = {}  # those that a program defined by `primitive`
 
 
 class Primitive:
@@ -50,9 +52,23 @@ class Primitive:
     core:
         How many of the last axes of each operand the operation works on, where its other axes
         broadcast: (2, 1) for a matrix times a vector, zeros by default.
-    reference, samples:
-        The NumPy function it must equal, and arguments to compare them on.
+    ufunc:
+        The universal function of NumPy that it stands for: on tensors NumPy calls it instead.
+    decomposition:
+        ``decomposition(ops, *operands, **params)`` computes the same by other operations:
+        ``ops.exp(x)`` is the operation of that name, on whatever the operands are. None for
+        parameters or dtypes without one. See `decompose`.
+    dtypes, ulps:
+        The classes of dtypes it takes (predicates of `kinds`), and how far, in units of the last
+        place, a result may be off in float64 and float32; None where nobody counts them.
+    spellings:
+        Where else the public function stands with nothing but another name: "math.acos".
+    samples, errors:
+        Arguments to test it on, and calls that it must refuse.
     """
+
+    function: Any = None
+    """The public function; None for an operation that no user calls by itself."""
 
     def __init__(
         self,
@@ -72,8 +88,13 @@ class Primitive:
         batch: Callable[[dict, int], dict] | None = None,
         core: tuple[int, ...] = (),
         doc: str | None = None,
-        reference: Callable[..., Any] | None = None,
+        ufunc: Any = None,
+        decomposition: Callable[..., Any] | None = None,
+        dtypes: tuple[Callable[[Any], bool], ...] = EVERY,
+        ulps: tuple[float, float] | None = None,
+        spellings: tuple[str, ...] = (),
         samples: Any = None,
+        errors: tuple = (),
     ):
         self.name = name
         self.run = run
@@ -88,13 +109,18 @@ class Primitive:
         self.batch = batch
         self.core = core or (0,) * len(self.inputs)
         self.doc = doc
-        self.reference = reference
+        self.ufunc = ufunc
+        self.decomposition = decomposition
+        self.dtypes = dtypes
+        self.ulps = ulps
+        self.spellings = spellings
         self.samples = samples
-        self.recipes: Any = None
+        self.errors = errors
+        self.rules: Any = None
         if vjp is not None:
-            self.recipes = Recipes(self)
+            self.rules = CompiledRules(self, _conjugate)
         elif save is not None and rule is not None:
-            self.recipes = SameRecipe(Recipe(save, rule))
+            self.rules = SameRule(Rule(save, rule))
 
     def __call__(self, *inputs: Tensor, **params: Any) -> Any:
         return apply(self, inputs, params)
@@ -104,10 +130,15 @@ class Primitive:
 
 
 def register(primitive: Primitive) -> Primitive:
+    """Enter `primitive` into the registry, and return it; KeyError if its name is taken."""
     if primitive.name in OPS:
         raise KeyError(f"an operation named {primitive.name!r} is registered already")
     OPS[primitive.name] = primitive
     return primitive
+
+
+def _conjugate(x: Tensor) -> Tensor:
+    return OPS["conj"](x) if x._data.dtype.kind == "c" else x
 
 
 # The door ------------------------------------------------------------------------------------
@@ -115,9 +146,8 @@ def register(primitive: Primitive) -> Primitive:
 
 def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, Any]) -> Any:
     """Carry `primitive` out on tensors, for all levels of this thread."""
-    if len(inputs) == 1:
-        return apply_one(primitive, inputs[0], params)
     frame = state.frame
+    out: Any
     if frame is None or frame.level is None:
         try:
             data = primitive.run(*[tensor._data for tensor in inputs], **params)
@@ -126,53 +156,46 @@ def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, An
         except TypeError:
             refuse_leaks(*inputs)
             raise
-        out = Tensor(data) if type(data) is ndarray else [Tensor(part) for part in data]
-    else:
-        out = _process(frame, primitive, inputs, params)
-    if frame is not None:
-        record(frame, primitive, inputs, params, out)
-    elif primitive.recipes is not None:
-        mark_outputs(inputs, out)
-    return out
-
-
-def apply_one(primitive: Primitive, x: Tensor, params: dict[str, Any]) -> Any:
-    """`apply` for an operation on one tensor."""
-    frame = state.frame
-    if frame is None or frame.level is None:
-        try:
-            data = primitive.run(x._data, **params)
-        except ValueError as error:
-            raise _of_input(primitive, error) from None
-        except TypeError:
-            refuse_leaks(x)
-            raise
         if type(data) is ndarray:
-            out = new(Tensor)
+            out = new_tensor()
             out._data = data
             out._rec = None
-            if x._rec is not None or (frame is not None and frame.everything):
-                record_one(frame, primitive, x, params, out)
-            return out
-        out = [Tensor(part) for part in data]
+        else:
+            out = [Tensor(part) for part in data]
     else:
-        out = _process(frame, primitive, (x,), params)
-    if frame is not None:
-        record(frame, primitive, (x,), params, out)
-    elif primitive.recipes is not None:
-        mark_outputs((x,), out)
+        out = _process(frame, primitive, inputs, params)
+    for tensor in inputs:
+        if tensor._rec is not None:
+            record(frame, primitive, inputs, params, out)
+            return out
+    if frame is not None and frame.everything:
+        record(frame, primitive, inputs, params, out)
     return out
+
+
+def _process(frame: Frame, primitive: Primitive, inputs: tuple, params: dict) -> Any:
+    """Let the transformation below this run of tapes carry the call out.
+
+    The transformation itself and all inner levels are switched off meanwhile.
+    """
+    top = state.frame
+    level: Any = frame.level
+    state.frame = frame.lower
+    try:
+        return level.process(primitive, inputs, params)
+    finally:
+        state.frame = top
 
 
 def _of_input(primitive: Primitive, error: ValueError) -> ValueError:
-    """What a kernel refuses is the caller's input; a user's own kernel speaks for itself."""
+    """Return what to raise: a kernel refuses the caller's input; a user's own speaks for itself."""
     if primitive.kind == "user" or isinstance(error, InvalidArgumentError):
         return error
     return InvalidArgumentError(str(error))
 
 
 def runner(primitive: Primitive, params: dict[str, Any]) -> Callable[..., Any]:
-    """The operation on arrays, which refuses what `apply` refuses, as it does."""
+    """Return the operation on arrays, which refuses what `apply` refuses, as it does."""
     run = primitive.run
 
     def call(*arrays: Any) -> Any:
@@ -184,13 +207,189 @@ def runner(primitive: Primitive, params: dict[str, Any]) -> Callable[..., Any]:
     return call
 
 
-def _process(frame: Frame, primitive: Primitive, inputs: tuple, params: dict) -> Any:
-    """Let the transformation below this run of tapes carry the call out, with itself and all
-    inner levels switched off."""
-    top = state.frame
-    level: Any = frame.level
-    state.frame = frame.lower
-    try:
-        return level.process(primitive, inputs, params)
-    finally:
-        state.frame = top
+# Public functions ----------------------------------------------------------------------------
+
+_TEMPLATE = """
+def make(primitive, kernel, attach, otherwise, parameters):
+    def op({signature}):
+        frame = state.frame
+        if {condition}:
+            out = kernel[0]({operands})
+            if type(out) is Tensor:
+                {body}
+        return otherwise({arguments})
+    return op
+"""
+_MARK = """{records}
+                if {none}:
+                    if frame is None or not frame.everything:
+                        return out
+                elif frame is None:
+                    known = {first}
+                    out._rec = known if type(known) is Expired else new_mark((known.group,))
+                    return out"""
+_RECORD = """
+                else:
+                    group = None
+                    {find}
+                    if group and group is not frame.alone:
+                        group = frame.shortcuts.get(group) or frame.shortcut(group)
+                    if group:
+                        attach[mask](group, {nodes}, {operands}, {params}, out)
+                        return out
+                record(frame, primitive, as_tensors(primitive, {operands}), {params}, out)
+                return out"""
+_FIND = {  # the tapes that all operands' records are for, and which operands these are
+    1: """mask = 1
+                    if n0.next is None:
+                        group = n0.group""",
+    2: """if n1 is None:
+                        mask = 1
+                        if n0.next is None:
+                            group = n0.group
+                    elif n0 is None:
+                        mask = 2
+                        if n1.next is None:
+                            group = n1.group
+                    elif n0.next is None and n1.next is None:
+                        mask = 3
+                        group = n0.group
+                        other = n1.group
+                        if other is not group:  # then one of them has all tapes, or neither has
+                            group = frame.shortcuts.get(group) or frame.shortcut(group)
+                            other = frame.shortcuts.get(other) or frame.shortcut(other)
+                            if not group or not other:
+                                group = None
+                            elif not other <= group:
+                                group = other if group <= other else None""",
+}
+
+
+@cache
+def _template(
+    operands: tuple[str, ...],
+    signature: str,
+    condition: str,
+    arguments: tuple[str, ...],
+    body: str,
+    params: str = "",
+) -> Callable[..., Any]:
+    """Return what makes functions of one form: the fast path in them stands here only."""
+    names = [f"n{i}" for i in range(len(operands))]
+    records = [f"n{i} = {x}._rec if type({x}) is Tensor else None" for i, x in enumerate(operands)]
+    if len(operands) == 1:
+        records = [f"n0 = {operands[0]}._rec"]
+    body = body.format(
+        records="\n                ".join(records),
+        none=" and ".join(f"{name} is None" for name in names),
+        first=" or ".join(names),
+        find=_FIND.get(len(operands), "mask = 0"),
+        nodes=", ".join(names),
+        operands=", ".join(operands),
+        params=params,
+    )
+    source = _TEMPLATE.format(
+        signature=signature,
+        condition=condition,
+        operands=", ".join(operands),
+        body=body,
+        arguments=", ".join(arguments),
+    )
+    scope = {
+        "__name__": __name__,
+        "Expired": Expired,
+        "Tensor": Tensor,
+        "as_tensors": as_tensors,
+        "new_mark": new_mark,
+        "record": record,
+        "state": state,
+    }
+    exec(compile(source, "<tinygrad_cg public function>", "exec"), scope)
+    return scope["make"]
+
+
+def as_tensors(primitive: Primitive, *operands: Any) -> tuple[Tensor, ...]:
+    """Return the operands of one operation as tensors; what a tape may retain is copied."""
+    copy = state.frame is not None or primitive.aliases
+    if len(operands) == 1:
+        return (convert(operands[0], copy=copy),)
+    return convert_operands(operands, copy)
+
+
+def _refuse(*operands: Any) -> None:
+    """Stand for the kernel that takes operands as they are, where there is none."""
+
+
+no_kernel = [_refuse]
+
+
+def public_function(
+    primitive: Primitive,
+    signature: str | None = None,
+    *,
+    whole: tuple[str, Sequence[dict]] | None = None,
+    kernel: list[Callable] | None = None,
+    otherwise: Callable[..., Any] | None = None,
+) -> Any:
+    """Return the public function of `primitive`, which bears its name and its docstring.
+
+    Few elements go straight to a kernel that takes operands as they are, whatever records.
+    The rest goes to ``otherwise(*arguments)``: by default converted, and through the door.
+
+    Parameters
+    ----------
+    signature:
+        Of the function: by default the operands, and an unused `name`.
+    whole:
+        For reductions: the condition on other arguments for the straight way, and the
+        operation's parameters there, by the number of axes.
+    kernel:
+        A list of the kernel for the straight way, by default that of the primitive's kernel.
+    """
+    names = arguments = primitive.inputs
+    condition, parameters = "frame is None or frame.level is None", "None"
+    if signature is None:
+        signature = f"{', '.join(names)}, name=None"
+    if whole is not None:
+        condition = f"{whole[0]} and ({condition})"
+        parameters = f"parameters[{names[0]}._data.ndim]"
+        arguments = tuple(part.partition("=")[0] for part in signature.split(", "))
+
+    def by_door(*operands: Any) -> Any:
+        return apply(primitive, as_tensors(primitive, *operands), {})
+
+    rules = primitive.rules
+    body = "return out" if rules is None else _MARK + _RECORD
+    make = _template(names, signature, condition, arguments, body, parameters)
+    kernel = kernel or getattr(primitive.kernel, "direct", no_kernel)
+    attach = getattr(rules, "attach", None)
+    function = make(primitive, kernel, attach, otherwise or by_door, whole and whole[1])
+    return bind(function, primitive)
+
+
+def unrecorded_function(
+    count: int, kernel: list[Callable], otherwise: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return a function of `count` tensors that runs a kernel where there is no level.
+
+    For all else, and where the kernel returns None, it is ``otherwise(*operands)``.
+    """
+    names = tuple([f"x{i}" for i in range(count)])
+    make = _template(names, ", ".join(names), "frame is None", names, _MARK)
+    return make(None, kernel, None, otherwise, None)
+
+
+def bind(function: Any, primitive: Primitive, reflected: Any = None) -> Any:
+    """Return `function` as the public face of `primitive`: its name, docstring and attributes."""
+    function.__name__ = function.__qualname__ = primitive.name
+    function.__doc__ = primitive.doc
+    function.primitive = primitive
+    function.reflected = reflected
+    return function
+
+
+def binary_function(primitive: Primitive) -> Any:
+    """Return the public function of two operands; its attribute `reflected` is that of (y, x)."""
+    op = public_function(primitive)
+    op.reflected = public_function(primitive, signature="y, x")
+    return op

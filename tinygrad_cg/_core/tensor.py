@@ -1,13 +1,13 @@
 """Tensor: an immutable array that can carry a record of how it was computed.
 
 Arithmetic operators and array methods are installed on it from one table, in
-``tinygrad_cg/ops/operators.py``.
+``tinygrad_cg/_ops/operators.py``.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -113,55 +113,62 @@ class ArrayLike:
     """What Tensors and Variables share: the views that Python and NumPy have of a value."""
 
     __slots__ = ()
-    __array_priority__ = 1000.0
-    __pandas_priority__ = 5000
+    __array_priority__: float = 1000.0
+    __pandas_priority__: int = 5000
     _data: Any
     _rec: Any
 
-    if TYPE_CHECKING:  # ops/operators.py puts these here, from its table
-        T: Tensor
-        mT: Tensor
-        __add__: Callable[[Any], Tensor]
-        __radd__: Callable[[Any], Tensor]
-        __sub__: Callable[[Any], Tensor]
-        __rsub__: Callable[[Any], Tensor]
-        __mul__: Callable[[Any], Tensor]
-        __rmul__: Callable[[Any], Tensor]
-        __truediv__: Callable[[Any], Tensor]
-        __rtruediv__: Callable[[Any], Tensor]
-        __floordiv__: Callable[[Any], Tensor]
-        __rfloordiv__: Callable[[Any], Tensor]
-        __mod__: Callable[[Any], Tensor]
-        __rmod__: Callable[[Any], Tensor]
-        __pow__: Callable[[Any], Tensor]
-        __rpow__: Callable[[Any], Tensor]
-        __matmul__: Callable[[Any], Tensor]
-        __rmatmul__: Callable[[Any], Tensor]
-        __and__: Callable[[Any], Tensor]
-        __rand__: Callable[[Any], Tensor]
-        __or__: Callable[[Any], Tensor]
-        __ror__: Callable[[Any], Tensor]
-        __xor__: Callable[[Any], Tensor]
-        __rxor__: Callable[[Any], Tensor]
-        __lt__: Callable[[Any], Tensor]
-        __le__: Callable[[Any], Tensor]
-        __gt__: Callable[[Any], Tensor]
-        __ge__: Callable[[Any], Tensor]
-        __neg__: Callable[[], Tensor]
-        __pos__: Callable[[], Tensor]
-        __abs__: Callable[[], Tensor]
-        __invert__: Callable[[], Tensor]
-        __getitem__: Callable[[Any], Tensor]
-        astype: Callable[..., Tensor]
-        reshape: Callable[..., Tensor]
-        transpose: Callable[..., Tensor]
-        sum: Callable[..., Tensor]
-        mean: Callable[..., Tensor]
-        prod: Callable[..., Tensor]
-        max: Callable[..., Tensor]
-        min: Callable[..., Tensor]
-        any: Callable[..., Tensor]
-        all: Callable[..., Tensor]
+    if TYPE_CHECKING:  # what _ops/operators.py puts on the class, from its table
+
+        def __add__(self, y: Any) -> Tensor: ...
+        def __radd__(self, y: Any) -> Tensor: ...
+        def __sub__(self, y: Any) -> Tensor: ...
+        def __rsub__(self, y: Any) -> Tensor: ...
+        def __mul__(self, y: Any) -> Tensor: ...
+        def __rmul__(self, y: Any) -> Tensor: ...
+        def __truediv__(self, y: Any) -> Tensor: ...
+        def __rtruediv__(self, y: Any) -> Tensor: ...
+        def __floordiv__(self, y: Any) -> Tensor: ...
+        def __rfloordiv__(self, y: Any) -> Tensor: ...
+        def __mod__(self, y: Any) -> Tensor: ...
+        def __rmod__(self, y: Any) -> Tensor: ...
+        def __pow__(self, y: Any) -> Tensor: ...
+        def __rpow__(self, other: Any) -> Tensor: ...
+        def __matmul__(self, y: Any) -> Tensor: ...
+        def __rmatmul__(self, other: Any) -> Tensor: ...
+        def __and__(self, y: Any) -> Tensor: ...
+        def __rand__(self, other: Any) -> Tensor: ...
+        def __or__(self, y: Any) -> Tensor: ...
+        def __ror__(self, other: Any) -> Tensor: ...
+        def __xor__(self, y: Any) -> Tensor: ...
+        def __rxor__(self, other: Any) -> Tensor: ...
+        def __lt__(self, y: Any) -> Tensor: ...
+        def __le__(self, y: Any) -> Tensor: ...
+        def __gt__(self, y: Any) -> Tensor: ...
+        def __ge__(self, y: Any) -> Tensor: ...
+        def __eq__(self, other: Any) -> Tensor: ...  # pyright: ignore[reportIncompatibleMethodOverride]
+        def __ne__(self, other: Any) -> Tensor: ...  # pyright: ignore[reportIncompatibleMethodOverride]
+        def __neg__(self) -> Tensor: ...
+        def __abs__(self) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
+        def __pos__(self) -> Tensor: ...
+        def __round__(self) -> Tensor: ...
+        def __floor__(self) -> Tensor: ...
+        def __getitem__(self, key: Any) -> Tensor: ...
+        @property
+        def T(self) -> Tensor: ...
+        @property
+        def mT(self) -> Tensor: ...
+        def astype(self, dtype: Any) -> Tensor: ...
+        def reshape(self, *sizes: Any) -> Tensor: ...
+        def transpose(self, *perm: Any) -> Tensor: ...
+        def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor: ...
+        def mean(self, axis: Any = None, keepdims: bool = False) -> Tensor: ...
+        def prod(self, axis: Any = None, keepdims: bool = False) -> Tensor: ...
+        def max(self, axis: Any = None, keepdims: bool = False) -> Tensor: ...
+        def min(self, axis: Any = None, keepdims: bool = False) -> Tensor: ...
+        def any(self, axis: Any = None, keepdims: bool = False) -> Tensor: ...
+        def all(self, axis: Any = None, keepdims: bool = False) -> Tensor: ...
 
     def _read(self) -> Tensor:
         """The value as a tensor."""
@@ -316,7 +323,7 @@ class ArrayLike:
             raise TypeError("Scalar tensor has no `len()`: its shape is ().")
         return self._data.shape[0]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Tensor]:
         if not self._data.ndim:
             raise TypeError("Cannot iterate over a scalar tensor.")
         return (self[i] for i in range(self._data.shape[0]))
@@ -375,13 +382,13 @@ class Tensor(ArrayLike):
         text = self._text() if isinstance(self._data, Aval) else str(self._data)
         return f"tg.Tensor({text}, shape={self.shape}, dtype={self.dtype})"
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (np.array(self._values()),)  # the value travels, the record stays
 
     def __copy__(self) -> Tensor:
         return self
 
-    def __deepcopy__(self, memo: dict) -> Tensor:
+    def __deepcopy__(self, memo: Any) -> Tensor:
         return self  # immutable: the copy is the tensor, and its gradient flows
 
 

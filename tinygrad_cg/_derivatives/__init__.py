@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._reverse.sweep import track
 from .._rules.pickling import travels
 from .jacobian_products import Products
 from .partials import Elementwise
@@ -55,7 +54,6 @@ def custom_derivatives(
     the complex ones. What `f` and the derivatives capture is constant to them: TypeError where a
     tape that records watches it. ValueError for derivatives of the wrong shape or number.
     """
-    track()  # rules need to know what is asked of them
     if beyond not in BEYOND:
         raise ValueError(f"custom_derivatives: beyond must be one of {BEYOND}, got {beyond!r}")
     if f is None:

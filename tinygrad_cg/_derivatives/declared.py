@@ -7,9 +7,10 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from .._core.conversion import convert, is_tensor, is_weak
-from .._core.levels import Late, Token, stack, state
+from .._core.levels import Token, stack, state
+from .._core.record import Expired
 from .._core.tensor import Tensor
-from .._rules.definition import Definition
+from .._rules.definition import Definition, place_of
 from ..errors import DerivativeOrderError
 
 
@@ -47,7 +48,7 @@ def refuse_captured(definition: Definition, value: Tensor) -> None:
     """TypeError if `value`, computed from tensors without records, has one all the same."""
     record = value._rec
     while record is not None:
-        if type(record) is not Late:
+        if type(record) is not Expired:
             for level in stack(state.frame):
                 token: Any = level if type(level) is Token else getattr(level, "_token", None)
                 if token in record.group and not token.everything:
@@ -64,5 +65,9 @@ def refuse_order(definition: Definition, last: int) -> NoReturn:
     raise DerivativeOrderError(
         f"`{definition.name}`: the derivative of order {last + 1} was asked for, and {declared} "
         f"({definition.where()}). Declare the next one, or pass beyond='differentiate' to go on "
-        "with the operations of the last one"
+        "with the operations of the last one",
+        function=definition.name,
+        line=place_of(definition.function),
+        order=last + 1,
+        max_order=last,
     )

@@ -15,7 +15,8 @@ from typing import Any
 
 from .. import nest
 from .._core.conversion import convert, is_differentiable
-from .._core.levels import Token, push, remove, state, watch_tensor
+from .._core.levels import Token, push, remove, state
+from .._core.record import watch_tensor
 from .._core.tensor import Aval, Tensor
 from .._ops.creation import zeros
 from .._ops.shape import cast, identity

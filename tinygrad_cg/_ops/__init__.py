@@ -1,6 +1,7 @@
 """Operations. Everything about one of them stands in its record, in the module of its kind."""
 
 from . import (
+    comparison,
     complex,
     convolution,
     creation,
@@ -24,6 +25,7 @@ from . import special_functions as special
 from . import trigonometry as trigonometric
 
 __all__ = [
+    "comparison",
     "complex",
     "convolution",
     "creation",

@@ -13,9 +13,11 @@ import numpy as np
 from tinygrad_cg_kernels import elementary as kmath
 
 from .._core.conversion import convert
+from .._core.kinds import is_complex
 from .._core.tensor import Tensor
-from .define import unary
-from .elementwise import ANY, multiply
+from .comparison import ANY
+from .define import public, unary
+from .elementwise import multiply
 
 real = unary(
     "real",
@@ -24,7 +26,7 @@ real = unary(
     kind="real",
     vjp=lambda dy: dy,
     analytic=False,
-    reference=np.real,
+    spellings=("keras.ops.real",),
     samples=(ANY,),
 )
 imag = unary(
@@ -34,7 +36,7 @@ imag = unary(
     kind="real",
     vjp=lambda dy: multiply(dy, 1j),
     analytic=False,
-    reference=np.imag,
+    spellings=("keras.ops.imag",),
     samples=(ANY,),
 )
 _conj = unary(
@@ -42,14 +44,16 @@ _conj = unary(
     kmath.conj,
     doc="The complex conjugate of x.",
     kind="same",
-    vjp=lambda dy: conj(dy),
+    vjp=lambda dy: conj(dy),  # pyright: ignore[reportGeneralTypeIssues]
     analytic=False,
-    reference=np.conj,
+    ufunc=np.conj,
+    spellings=("keras.ops.conj", "keras.ops.conjugate", "numpy.conj", "numpy.conjugate"),
     samples=(ANY,),
 )
 
 
+@public(_conj.primitive)
 def conj(x: Any) -> Tensor:
     """The complex conjugate; a real tensor is its own."""
     x = convert(x)
-    return _conj(x) if x.dtype.kind == "c" else x
+    return _conj(x) if is_complex(x.dtype) else x

@@ -8,10 +8,10 @@ from tinygrad_cg_kernels.linear import conv as kconv
 from tinygrad_cg_kernels.linear.conv import Geometry
 
 from .._core.conversion import convert_operands, promote
+from .._core.kinds import NUMBERS
 from .._core.primitive import Primitive, apply, register
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from . import references
 from .define import Case, as_shape, broadcast_shapes
 from .shape import reshape
 from .windows import Layout
@@ -54,7 +54,7 @@ _conv = register(
         kernel=kconv.conv,
         batch=lambda params, size: params,
         core=(4, 4),
-        reference=references.conv,
+        dtypes=NUMBERS,
         samples=[
             Case(((2, 3, 4, 2), (2, 3, 2, 1)), {"geometry": _PLAIN}),
             Case(((1, 4, 4, 1), (2, 2, 1, 2)), {"geometry": _STEPS}),
@@ -88,7 +88,7 @@ _conv_input = register(
         kernel=kconv.conv_input,
         batch=lambda params, size: params,
         core=(4, 4),
-        reference=references.conv_input,
+        dtypes=NUMBERS,
         samples=[
             Case(((2, 2, 2, 1), (2, 3, 2, 1)), {"geometry": _PLAIN, "size": (3, 4)}),
             Case(((1, 2, 5, 2), (2, 2, 1, 2)), {"geometry": _STEPS, "size": (4, 4)}),
@@ -121,7 +121,7 @@ _conv_filter = register(
         kernel=kconv.conv_filter,
         batch=lambda params, size: params,
         core=(4, 4),
-        reference=references.conv_filter,
+        dtypes=NUMBERS,
         samples=[
             Case(((2, 3, 4, 2), (2, 2, 2, 1)), {"geometry": _PLAIN, "window": (2, 3)}),
             Case(((1, 4, 4, 1), (1, 2, 5, 2)), {"geometry": _STEPS, "window": (2, 2)}),

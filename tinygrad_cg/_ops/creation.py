@@ -22,6 +22,7 @@ from .._core.conversion import (
     to_array,
     weak_dtype,
 )
+from .._core.kinds import is_complex, is_inexact
 from .._core.tensor import ArrayLike, Tensor
 from ..errors import InvalidArgumentError
 from .define import as_int, as_sizes, broadcast_shapes
@@ -176,7 +177,7 @@ def linspace(start: Any, stop: Any, num: Any = 50, dtype: Any = None) -> Tensor:
         raise InvalidArgumentError(f"linspace: num must not be negative, got {count}")
     start, stop = (convert(x) if isinstance(x, (list, tuple)) else x for x in (start, stop))
     wanted: Any = _dtype(dtype) or _common_dtype([start, stop])
-    if dtype is None and wanted.kind not in "fc":
+    if dtype is None and not is_inexact(wanted):
         wanted = FLOAT32
     if _flows(start, wanted) or _flows(stop, wanted):
         return _between(start, stop, count, wanted)
@@ -191,7 +192,7 @@ def linspace(start: Any, stop: Any, num: Any = 50, dtype: Any = None) -> Tensor:
 
 def _between(start: Any, stop: Any, count: int, dtype: np.dtype) -> Tensor:
     """Weighted means of the bounds, exact at both ends."""
-    wide = COMPLEX128 if dtype.kind == "c" else FLOAT64
+    wide = COMPLEX128 if is_complex(dtype) else FLOAT64
     first, last = convert(start, wide), convert(stop, wide)
     axes = [1] * len(broadcast_shapes("linspace", first._data.shape, last._data.shape))
     share = Tensor((np.arange(count) / max(count - 1, 1)).reshape(count, *axes))
@@ -215,9 +216,9 @@ def _common_dtype(values: list) -> np.dtype:
 
 def _flows(value: Any, wanted: np.dtype | None) -> bool:
     """Whether `value` is a tensor that a gradient can reach from a result of dtype `wanted`."""
-    if not is_tensor(value) or value.dtype.kind not in "fc":
+    if not is_tensor(value) or not is_inexact(value.dtype):
         return False
-    return wanted is None or wanted.kind == "c" or wanted.kind == value.dtype.kind
+    return wanted is None or is_complex(wanted) or is_complex(wanted) == is_complex(value.dtype)
 
 
 def _check_scalar(name: str, argument: str, data: Any) -> None:

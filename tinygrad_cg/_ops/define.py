@@ -10,15 +10,23 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.loops.engine import Elementwise
-from tinygrad_cg_kernels.loops.small import refuse
+from tinygrad_cg_kernels.runtime import objects
 
 from .._core.conversion import convert, is_tensor
-from .._core.functions import binary_op, named, unary_op
-from .._core.levels import state
-from .._core.primitive import Primitive, apply_one, register
-from .._core.recording import record_one
+from .._core.kinds import is_bool
+from .._core.primitive import (
+    Primitive,
+    apply,
+    binary_function,
+    no_kernel,
+    public_function,
+    register,
+)
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
+
+_sample = np.zeros(1)
+objects.register(Tensor, Tensor(_sample), _sample)  # kernels take and make tensors, few elements
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,31 @@ class Case:
     shapes: tuple[tuple[int, ...], ...]
     params: dict[str, Any] = field(default_factory=dict)
     fixed: dict[int, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A call of the public function that must raise: `error`, with `words` (a pattern) in it."""
+
+    error: type[Exception]
+    words: str
+    operands: tuple[Any, ...]
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+NEAR = (2.0, 1.0)
+"""How far a function of reals may be off in float64 and float32, in units of the last place."""
+_UNFITTING = (np.ones(2), np.ones(3))
+
+
+def public(primitive: Primitive) -> Callable[[Any], Any]:
+    """Return a decorator that makes a function the public one of `primitive`."""
+
+    def declare(function: Any) -> Any:
+        primitive.function = function
+        return function
+
+    return declare
 
 
 def elementwise_aval(kernel: Elementwise) -> Callable[..., Aval]:
@@ -69,6 +102,8 @@ def elementwise(
 ) -> Primitive:
     """A registered elementwise operation; `bool_remedy` is what to use for bools, if not this."""
     kernel = Elementwise(name, function, len(inputs), kind)
+    if kind == "float":
+        record.setdefault("ulps", NEAR)
     if bool_remedy is not None:
         _refuse_bool(kernel, bool_remedy)
     return register(
@@ -90,7 +125,7 @@ def _refuse_bool(kernel: Elementwise, remedy: str) -> None:
     settle = kernel._loop_dtypes
 
     def checked(dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
-        if all(dtype.kind == "b" for dtype in dtypes):
+        if all(is_bool(dtype) for dtype in dtypes):
             raise TypeError(
                 f"{kernel.name}: is not for bool: use {remedy}, or cast to a number's dtype first"
             )
@@ -103,7 +138,8 @@ def unary(name: str, function: Any, kind: str = "float", vjp: Any = None, **reco
     """An elementwise operation on one operand, ``x``."""
     record["doc"] += "\n\nElementwise; the result has the shape of `x`, a tensor or what converts."
     rules = None if vjp is None else (vjp,)
-    return unary_op(elementwise(name, function, ("x",), kind, rules, **record))
+    primitive = elementwise(name, function, ("x",), kind, rules, **record)
+    return public(primitive)(public_function(primitive))
 
 
 def binary(name: str, function: Any, kind: str = "same", vjp: Any = None, **record: Any) -> Any:
@@ -112,14 +148,24 @@ def binary(name: str, function: Any, kind: str = "same", vjp: Any = None, **reco
         "\n\nElementwise; `x` and `y`, tensors or what converts, broadcast to the shape of the "
         "result. Raises InvalidArgumentError if their shapes do not."
     )
+    record["errors"] = (
+        Wrong(InvalidArgumentError, f"{name}: shapes .* do not broadcast", _UNFITTING),
+        *record.get("errors", ()),
+    )
     primitive = elementwise(name, function, ("x", "y"), kind, vjp, **record)
-    return binary_op(primitive)
+    return public(primitive)(binary_function(primitive))
 
 
 def reduction(
     name: str, kernel: Any, doc: str, vjp: Any = None, run: Any = None, **record: Any
 ) -> Any:
     """An operation that folds axes: ``op(x, axis=None, keepdims=False)``, all axes by default."""
+
+    record["errors"] = (
+        Wrong(InvalidArgumentError, f"{name}: axis 2 is out of range", (np.ones((2, 3)), 2)),
+        Wrong(InvalidArgumentError, f"{name}: .* twice", (np.ones((2, 3)), (0, 0))),
+        *record.get("errors", ()),
+    )
 
     def run_kernel(x: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarray:
         return kernel(x, axis, keepdims)
@@ -144,28 +190,26 @@ def reduction(
         )
     )
 
-    direct = [refuse] if run else getattr(kernel, "direct", [refuse])
-
-    def op(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-        if axis is None and keepdims is False:
-            frame = state.frame
-            if frame is None or frame.level is None:
-                out = direct[0](x)
-                if type(out) is Tensor:
-                    if x._rec is not None or (frame is not None and frame.everything):
-                        record_one(frame, primitive, x, _WHOLE[x._data.ndim], out)
-                    return out
-        if type(x) is not Tensor:
-            x = convert(x)
-        ndim = x._data.ndim
-        axes = _ALL_AXES[ndim] if axis is None else normalize_axes(name, axis, ndim)
-        return apply_one(primitive, x, {"axis": axes, "keepdims": bool(keepdims)})
-
     primitive.doc = (
         f"{doc}\n\n`axis` is one axis, several, or None for all; `keepdims` keeps them, with size "
         "1. Raises InvalidArgumentError for an axis that `x` does not have."
     )
-    return named(op, primitive)
+
+    def by_axes(x: Any, axis: Any, keepdims: bool) -> Tensor:
+        if type(x) is not Tensor:
+            x = convert(x)
+        ndim = x._data.ndim
+        axes = _ALL_AXES[ndim] if axis is None else normalize_axes(name, axis, ndim)
+        return apply(primitive, (x,), {"axis": axes, "keepdims": bool(keepdims)})
+
+    function = public_function(
+        primitive,
+        "x, axis=None, keepdims=False",
+        whole=("axis is None and keepdims is False", _WHOLE),
+        kernel=None if run is None else no_kernel,
+        otherwise=by_axes,
+    )
+    return public(primitive)(function)
 
 
 def folded_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:

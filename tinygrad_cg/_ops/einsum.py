@@ -12,6 +12,7 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from .._core.conversion import INT32, convert_operands
+from .._core.kinds import is_bool
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
 from .elementwise import multiply
@@ -42,7 +43,7 @@ def einsum(subscripts: Any, *operands: Any) -> Tensor:
     tensors = convert_operands(operands)
     ranks = tuple(tensor._data.ndim for tensor in tensors)
     inputs, output = _parse(subscripts, ranks)
-    if all(tensor.dtype.kind == "b" for tensor in tensors):
+    if all(is_bool(tensor.dtype) for tensor in tensors):
         raise TypeError("einsum: is not for bool: cast to a number's dtype first")
     terms = list(zip(map(_number, tensors), inputs, strict=True))
     sizes = _sizes(subscripts, terms)
@@ -154,7 +155,7 @@ def _sizes(subscripts: str, terms: list[Term]) -> dict[str, int]:
 
 def _number(x: Tensor) -> Tensor:
     """Booleans as int32."""
-    return cast(x, INT32) if x.dtype.kind == "b" else x
+    return cast(x, INT32) if is_bool(x.dtype) else x
 
 
 def _distinct(subscripts: str, term: Term, sizes: dict[str, int]) -> Term:

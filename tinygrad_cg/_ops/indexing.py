@@ -12,8 +12,8 @@ from tinygrad_cg_kernels.move import gather as kmove
 
 from .._core import conversion
 from .._core.conversion import convert, is_tensor
-from .._core.primitive import apply
-from .._core.registry import OPS
+from .._core.kinds import is_bool, is_integer
+from .._core.primitive import OPS, apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .define import Case, as_int, move, normalize_axis
@@ -29,7 +29,7 @@ def _batched_key(key: tuple, size: int) -> tuple:
     places = [i for i, part in enumerate(key) if isinstance(part, (int, np.ndarray))]
     if not arrays or places[-1] - places[0] < len(places):
         return (slice(None), *key)
-    rank = max(1 if part.dtype.kind == "b" else part.ndim for part in arrays)
+    rank = max(1 if is_bool(part.dtype) else part.ndim for part in arrays)
     return (np.arange(size).reshape(size, *(1,) * rank), *key)
 
 
@@ -41,7 +41,6 @@ _getitem = move(
     linear=True,
     aliases=True,
     batch=lambda params, size: {"key": _batched_key(params["key"], size)},
-    reference=lambda x, key: x[key],
     samples=[
         Case(((4, 3),), {"key": (slice(1, 4, 2), 0)}),
         Case(((4, 3),), {"key": (None, Ellipsis, slice(None, None, -1))}),
@@ -123,9 +122,9 @@ def _looked_up(x: Tensor, parts: tuple) -> Tensor:
 
 def _is_of_integers(part: Any) -> bool:
     if _has_no_value(part):
-        return part.dtype.kind in "iu"
+        return is_integer(part.dtype)
     index = _index_part(part)
-    return type(index) is int or (isinstance(index, np.ndarray) and index.dtype.kind in "iu")
+    return type(index) is int or (isinstance(index, np.ndarray) and is_integer(index.dtype))
 
 
 def _are_all(indices: list[Tensor], shape: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
@@ -146,9 +145,9 @@ def _index_part(part: Any) -> Any:
         return np.array(part)
     if is_tensor(part) or isinstance(part, (np.ndarray, np.generic, list, range)):
         array = np.array(part)
-        if array.dtype.kind in "iu":
+        if is_integer(array.dtype):
             return int(array) if not array.ndim else array
-        if array.dtype.kind == "b":
+        if is_bool(array.dtype):
             return array
         if not array.size:
             return array.astype(np.int64)
@@ -169,15 +168,6 @@ def _bound(bound: Any) -> int | None:
 
 
 # Gather --------------------------------------------------------------------------------------
-
-
-def _take(x: np.ndarray, indices: np.ndarray, axis: int, batch_dims: int) -> np.ndarray:
-    """NumPy's `take`, for each element of the axes that `x` and `indices` share."""
-    out = [
-        np.take(x[place], indices[place], axis - batch_dims)
-        for place in np.ndindex(x.shape[:batch_dims])
-    ]
-    return np.reshape(out, x.shape[:batch_dims] + np.shape(out)[1:])
 
 
 def _gather_aval(x: Aval, indices: Aval, axis: int, batch_dims: int) -> Aval:
@@ -208,7 +198,6 @@ _gather = move(
     linear=True,
     kernel=kmove.gather,
     batch=_gather_batch,
-    reference=_take,
     samples=[
         Case(((4, 3), ()), {"axis": 0, "batch_dims": 0}, {1: np.array([[0, 2], [2, 3]])}),
         Case(((2, 5), ()), {"axis": 1, "batch_dims": 0}, {1: np.array([4, 0, -1])}),
@@ -253,7 +242,7 @@ def gather(x: Any, indices: Any, axis: Any = 0, batch_dims: int = 0) -> Tensor:
     With `batch_dims` the first axes of `x` and `indices` are gone through together.
     """
     x, indices = convert(x), convert(indices)
-    if indices.dtype.kind not in "iu":
+    if not is_integer(indices.dtype):
         raise InvalidArgumentError(f"gather: indices must be integers, got {indices.dtype}")
     shared = as_int("gather", "batch_dims", batch_dims)
     place = max(normalize_axis("gather", axis, x._data.ndim), shared)

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.linear import matmul
+from tinygrad_cg_kernels.linear import matmul as kmatmul
 
 from .._core.conversion import convert, convert_operands, is_tensor, promote
+from .._core.kinds import is_complex, is_exact
 from .._core.primitive import Primitive, apply, register
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .complex import conj, imag, real
-from .define import Case, as_int, as_shape, broadcast_shapes, normalize_axes, normalize_axis
+from .define import Case, as_int, as_shape, broadcast_shapes, normalize_axes, normalize_axis, public
 from .elementwise import absolute, multiply, power
 from .reductions import euclidean_norm, reduce_max, reduce_sum
 from .shape import cast, expand_dims, reshape, squeeze, stack, swap_last, transpose
@@ -36,8 +37,8 @@ def _right_gradient(dy: Tensor, x: Tensor, shape: tuple[int, ...]) -> Tensor:
 def _run_matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if y.ndim == 2 < x.ndim and x.flags.c_contiguous:  # one product in place of many
         rows = x.reshape(prod(x.shape[:-1]), x.shape[-1])
-        return matmul.matmul(rows, y).reshape(*x.shape[:-1], y.shape[1])
-    return matmul.matmul(x, y)
+        return kmatmul.matmul(rows, y).reshape(*x.shape[:-1], y.shape[1])
+    return kmatmul.matmul(x, y)
 
 
 _matmul = register(
@@ -51,10 +52,10 @@ _matmul = register(
             lambda dy, x, shape: _right_gradient(dy, x, shape),
         ),
         kind="contraction",
-        kernel=matmul.matmul,
+        kernel=kmatmul.matmul,
         batch=lambda params, size: params,
         core=(2, 2),
-        reference=np.matmul,
+        ufunc=np.matmul,
         samples=[Case(((2, 3), (3, 2))), Case(((2, 2, 3), (3, 1))), Case(((1, 3), (2, 3, 2)))],
     )
 )
@@ -67,8 +68,8 @@ def _matvec_aval(x: Aval, y: Aval) -> Aval:
 
 def _run_matvec(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if x.ndim == 2 <= y.ndim:  # one matrix, many vectors: one product
-        return matmul.matmul(y, x.T)
-    return matmul.matmul(x, y[..., None])[..., 0]
+        return kmatmul.matmul(y, x.T)
+    return kmatmul.matmul(x, y[..., None])[..., 0]
 
 
 _matvec = register(
@@ -82,15 +83,15 @@ _matvec = register(
             lambda dy, x: apply(_matvec, (swap_last(x), dy), {}),
         ),
         kind="contraction",
-        kernel=matmul.matmul,
+        kernel=kmatmul.matmul,
         batch=lambda params, size: params,
         core=(2, 1),
-        reference=lambda x, y: np.matmul(x, y[..., None])[..., 0],
         samples=[Case(((2, 3), (3,))), Case(((2, 2, 3), (3,))), Case(((2, 3), (4, 3)))],
     )
 )
 
 
+@public(_matmul)
 def matmul(
     x: Any,
     y: Any,
@@ -157,7 +158,7 @@ def norm(x: Any, order: Any = "euclidean", axis: Any = None, keepdims: bool = Fa
     InvalidArgumentError for other orders.
     """
     x = convert(x)
-    if x.dtype.kind in "biu":
+    if is_exact(x.dtype):
         x = cast(x, np.float64)
     if order in ("euclidean", "fro") or (order == 2 and not isinstance(axis, (tuple, list))):
         return _euclidean(x, axis, keepdims)
@@ -175,7 +176,7 @@ def norm(x: Any, order: Any = "euclidean", axis: Any = None, keepdims: bool = Fa
 
 def _euclidean(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
     """No sizes of elements: their second derivatives are not those of their squares at 0."""
-    if x.dtype.kind != "c":
+    if not is_complex(x.dtype):
         return euclidean_norm(x, axis, keepdims)
     axes = (0, *[i + 1 for i in normalize_axes("norm", axis, x._data.ndim)])
     found = euclidean_norm(stack([real(x), imag(x)], 0), axes, keepdims)
@@ -190,7 +191,7 @@ def reduce_euclidean_norm(x: Any, axis: Any = None, keepdims: bool = False) -> T
     """
     x = convert(x)
     found = norm(x, "euclidean", axis, keepdims)
-    return cast(found, x.dtype) if x.dtype.kind == "c" else found
+    return cast(found, x.dtype) if is_complex(x.dtype) else found
 
 
 def _folded_axes(axes: Any, rank_x: int, rank_y: int) -> tuple[list[int], list[int]]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._core.conversion import convert
+from .._core.kinds import is_integer
 from .._core.primitive import apply
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
@@ -33,7 +34,6 @@ _labels = move(
     lambda labels, classes: labels,
     inputs=("labels",),
     batch=lambda params, size: params,
-    reference=lambda labels, classes: labels,
     samples=[Case(((),), {"classes": 3}, {0: np.array([[0, 2], [1, 1]])})],
 )
 
@@ -47,7 +47,7 @@ def sparse_cross_entropy(labels: Any, logits: Any) -> Tensor:
     shape.
     """
     labels, logits = convert(labels), convert(logits)
-    if labels.dtype.kind not in "iu":
+    if not is_integer(labels.dtype):
         raise InvalidArgumentError(
             f"sparse_cross_entropy: labels must be integers, got {labels.dtype}; distributions "
             "go to softmax_cross_entropy"

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from .._core.conversion import convert, is_tensor
+from .._core.kinds import is_bool
+from .._core.primitive import OPS
 from .._core.tensor import ArrayLike, Tensor
-from .._spellings.adapt import rounded
 from ..errors import InvalidArgumentError
-from . import elementwise, indexing, protocol, reductions, shape
+from . import comparison, elementwise, indexing, protocol, reductions, shape
 from . import linear_algebra as linalg
-from . import trigonometry as trigonometric
 from .define import as_int
 
 
@@ -22,17 +22,17 @@ def _reflected(op: Any) -> Callable:
 
 
 def _equal(self: Any, other: Any) -> Any:
-    return False if other is None else elementwise.equal(self, other)
+    return False if other is None else comparison.equal(self, other)
 
 
 def _not_equal(self: Any, other: Any) -> Any:
-    return True if other is None else elementwise.not_equal(self, other)
+    return True if other is None else comparison.not_equal(self, other)
 
 
 def _invert(x: Any) -> Tensor:
-    if x.dtype.kind != "b":
+    if not is_bool(x.dtype):
         raise TypeError(f"~ needs a boolean tensor, got {x.dtype}")
-    return elementwise.logical_not(x)
+    return comparison.logical_not(x)
 
 
 def _matrix_transpose(x: Any) -> Tensor:
@@ -42,80 +42,19 @@ def _matrix_transpose(x: Any) -> Tensor:
 
 
 def _round(x: Any, digits: Any = None) -> Tensor:
-    return rounded(x, 0 if digits is None else as_int("round", "ndigits", digits))
+    return elementwise.rounded(x, 0 if digits is None else as_int("round", "ndigits", digits))
 
 
 def _logical(symbol: str, op: Callable) -> Callable:
     def logical(x: Any, y: Any) -> Tensor:
         for operand in (x, y):
-            if is_tensor(operand) and operand.dtype.kind != "b":
+            if is_tensor(operand) and not is_bool(operand.dtype):
                 raise TypeError(f"{symbol} needs boolean tensors, got {operand.dtype}")
         return op(x, y)
 
     return logical
 
 
-_UFUNCS = {
-    np.add: elementwise.add,
-    np.subtract: elementwise.subtract,
-    np.multiply: elementwise.multiply,
-    np.true_divide: elementwise.divide,
-    np.floor_divide: elementwise.floor_divide,
-    np.remainder: elementwise.remainder,
-    np.power: elementwise.power,
-    np.negative: elementwise.negative,
-    np.positive: shape.identity,
-    np.square: elementwise.square,
-    np.sqrt: elementwise.sqrt,
-    np.exp: elementwise.exp,
-    np.log: elementwise.log,
-    np.log1p: elementwise.log1p,
-    np.expm1: elementwise.expm1,
-    np.exp2: elementwise.exp2,
-    np.log2: elementwise.log2,
-    np.log10: elementwise.log10,
-    np.sinh: elementwise.sinh,
-    np.cosh: elementwise.cosh,
-    np.cbrt: elementwise.cbrt,
-    np.hypot: elementwise.hypot,
-    np.logaddexp: elementwise.logaddexp,
-    np.tanh: elementwise.tanh,
-    np.sin: elementwise.sin,
-    np.cos: elementwise.cos,
-    np.tan: trigonometric.tan,
-    np.arcsin: trigonometric.arcsin,
-    np.arccos: trigonometric.arccos,
-    np.arctan: trigonometric.arctan,
-    np.arctan2: trigonometric.arctan2,
-    np.arcsinh: trigonometric.arcsinh,
-    np.arccosh: trigonometric.arccosh,
-    np.arctanh: trigonometric.arctanh,
-    np.absolute: elementwise.absolute,
-    np.sign: elementwise.sign,
-    np.rint: elementwise.round_half_even,
-    np.floor: elementwise.floor,
-    np.ceil: elementwise.ceil,
-    np.maximum: elementwise.maximum,
-    np.minimum: elementwise.minimum,
-    np.equal: elementwise.equal,
-    np.not_equal: elementwise.not_equal,
-    np.less: elementwise.less,
-    np.less_equal: elementwise.less_equal,
-    np.greater: elementwise.greater,
-    np.greater_equal: elementwise.greater_equal,
-    np.logical_and: elementwise.logical_and,
-    np.logical_or: elementwise.logical_or,
-    np.logical_xor: elementwise.logical_xor,
-    np.logical_not: elementwise.logical_not,
-    np.isnan: elementwise.isnan,
-    np.isinf: elementwise.isinf,
-    np.isfinite: elementwise.isfinite,
-    np.matmul: linalg.matmul,
-    np.bitwise_and: _logical("&", elementwise.logical_and),
-    np.bitwise_or: _logical("|", elementwise.logical_or),
-    np.bitwise_xor: _logical("^", elementwise.logical_xor),
-    np.invert: _invert,
-}
 _BINARY = {
     "add": elementwise.add,
     "sub": elementwise.subtract,
@@ -125,15 +64,15 @@ _BINARY = {
     "mod": elementwise.remainder,
     "pow": elementwise.power,
     "matmul": linalg.matmul,
-    "and": _logical("&", elementwise.logical_and),
-    "or": _logical("|", elementwise.logical_or),
-    "xor": _logical("^", elementwise.logical_xor),
+    "and": _logical("&", comparison.logical_and),
+    "or": _logical("|", comparison.logical_or),
+    "xor": _logical("^", comparison.logical_xor),
 }
 _OTHERS = {
-    "__lt__": elementwise.less,
-    "__le__": elementwise.less_equal,
-    "__gt__": elementwise.greater,
-    "__ge__": elementwise.greater_equal,
+    "__lt__": comparison.less,
+    "__le__": comparison.less_equal,
+    "__gt__": comparison.greater,
+    "__ge__": comparison.greater_equal,
     "__eq__": _equal,
     "__ne__": _not_equal,
     "__neg__": elementwise.negative,
@@ -160,14 +99,23 @@ _OTHERS = {
 }
 
 
+_BITWISE = {
+    np.bitwise_and: _BINARY["and"],
+    np.bitwise_or: _BINARY["or"],
+    np.bitwise_xor: _BINARY["xor"],
+    np.invert: _invert,
+}
+
+
 def install() -> None:
-    """Put the operators on the classes."""
+    """Put the operators on the classes, and tell NumPy which functions its ufuncs are."""
     for name, op in _BINARY.items():
         setattr(ArrayLike, f"__{name}__", op)
         setattr(ArrayLike, f"__r{name}__", _reflected(op))
     for name, op in _OTHERS.items():
         setattr(ArrayLike, name, op)
-    protocol.ufuncs.update(_UFUNCS)
+    of_records = {one.ufunc: one.function for one in OPS.values() if one.ufunc is not None}
+    protocol.ufuncs.update(of_records | _BITWISE)
 
 
 install()

@@ -10,10 +10,10 @@ from tinygrad_cg_kernels.linear import pool as kpool
 from tinygrad_cg_kernels.linear.pool import Window
 
 from .._core.conversion import convert
+from .._core.kinds import REAL
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from . import references
 from .define import Case, move
 from .shape import reshape
 from .sorting import add_along_axis
@@ -49,22 +49,9 @@ _max_pool = move(
     (_max_rule,),
     kernel=kpool.max_pool,
     batch=lambda params, size: params,
-    reference=references.pool(lambda part: part.max(-2)),
+    dtypes=REAL,
     samples=_CASES,
 )
-
-
-def _first_place(x: np.ndarray, window: Window) -> np.ndarray:
-    """The first place of each largest element, found by pooling the places that hold it."""
-    height, width = x.shape[-3:-1]
-    places = np.broadcast_to(np.arange(height * width).reshape(height, width, 1), x.shape)
-    pairs = np.stack([x, places], -4)
-
-    def fold(part: np.ndarray) -> np.ndarray:
-        values, found = part[..., 0, :, :], part[..., 1, :, :]
-        return np.take_along_axis(found, values.argmax(-2, keepdims=True), -2)[..., 0, :]
-
-    return references.pool(fold)(pairs, window).astype(np.int64)
 
 
 _places = move(
@@ -73,7 +60,7 @@ _places = move(
     lambda x, window: Aval(_pooled(x.shape, window), np.dtype(np.int64)),
     kernel=kpool.max_pool_places,
     batch=lambda params, size: params,
-    reference=_first_place,
+    dtypes=REAL,
     samples=_CASES,
 )
 _mean_pool = move(
@@ -88,7 +75,6 @@ _mean_pool = move(
     kernel=kpool.mean_pool,
     linear=True,
     batch=lambda params, size: params,
-    reference=references.pool(lambda part: part.mean(-2)),
     samples=_CASES,
 )
 _mean_pool_adjoint = move(

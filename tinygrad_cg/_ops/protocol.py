@@ -1,26 +1,28 @@
 """NumPy's functions on tensors: ``__array_ufunc__`` and ``__array_function__`` (NEP 13, NEP 18).
 
-What NumPy computes on a tensor is recorded and gives tensors (BEHAVIOUR decision 15). What this
-library cannot record is refused by name: nothing leaves the record in the middle of an
-expression. `ufuncs` and `functions` say what stands for what; ``tinygrad_cg.numpy`` adds to them,
-and is loaded when what is there already does not do.
+What NumPy computes on a tensor is recorded and gives tensors (docs/behaviour.md, decision 15). What
+this library cannot record is refused by name: nothing leaves the record in the middle of an
+expression. `ufuncs` and `functions` say what stands for what: the records' own ufuncs, and what
+`register` adds. A module that registers more is loaded by one of `loaders`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy as np
 
 from .._core.conversion import convert, is_tensor
+from .._core.kinds import is_exact, is_unsigned
 from .._core.tensor import Tensor
 from ..nest import map_structure
 from . import reductions, scans, shape
 
 ufuncs: dict[Any, Callable] = {}
 functions: dict[Callable, Callable] = {}
+loaders: list[Callable[[], Any]] = []
+"""What registers more: all are called when something is asked for that is not there yet."""
 
 # What ``ufunc.reduce`` folds with; ``reduce`` takes the first axis unless it is told otherwise.
 folds: dict[Any, Callable] = {
@@ -54,7 +56,7 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any
     `dtype=` casts the operands first. Raises TypeError for what is not recorded: other
     functions and methods, and the options `out=` and `where=`.
     """
-    op = ufuncs.get(ufunc) or _loaded(ufuncs).get(ufunc)
+    op = ufuncs.get(ufunc) or _completed(ufuncs).get(ufunc)
     if op is not None and method == "__call__" and not options:
         return op(*inputs)
     name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
@@ -77,8 +79,9 @@ def _call(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) -> 
     return op(*[shape.cast(convert(one), dtype) for one in inputs])
 
 
-def _loaded(table: dict) -> dict:
-    import_module("tinygrad_cg.numpy")
+def _completed(table: dict) -> dict:
+    for load in loaders:
+        load()
     return table
 
 
@@ -116,8 +119,8 @@ def _folding(name: str, ufunc: Any, inputs: tuple, options: dict) -> tuple[Tenso
     given = dict(zip(("axis", "dtype"), inputs[1:], strict=False)) | options
     axis, keepdims = given.pop("axis", 0), bool(given.pop("keepdims", False))
     x, dtype = convert(inputs[0]), _only_dtype(name, given)
-    if dtype is None and ufunc in (np.add, np.multiply) and x.dtype.kind in "biu":
-        dtype = np.result_type(np.uint64 if x.dtype.kind == "u" else np.int64)
+    if dtype is None and ufunc in (np.add, np.multiply) and is_exact(x.dtype):
+        dtype = np.result_type(np.uint64 if is_unsigned(x.dtype) else np.int64)
     return (x if dtype is None else shape.cast(x, dtype)), axis, keepdims
 
 
@@ -145,7 +148,7 @@ def array_function(self: Any, function: Any, types: Any, args: tuple, kwargs: di
     function = public(function)
     if function in PLAIN:
         return _answer(function, args, kwargs)
-    found = functions.get(function) or _loaded(functions).get(function)
+    found = functions.get(function) or _completed(functions).get(function)
     if found is None:
         refuse(name_of(function), map(name_of, functions))
     given = {key: value for key, value in kwargs.items() if not _is_default(key, value)}

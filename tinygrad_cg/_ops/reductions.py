@@ -13,13 +13,25 @@ from tinygrad_cg_kernels.runtime import errstate
 from tinygrad_cg_kernels.runtime.dtypes import computing
 
 from .._core.conversion import convert, promote
+from .._core.kinds import (
+    NUMBERS,
+    REAL,
+    is_bool,
+    is_complex,
+    is_inexact,
+    is_integer,
+    is_native_float,
+    is_unsigned,
+)
 from .._core.levels import state
 from .._core.primitive import Primitive, apply, register
 from .._core.tensor import Aval, Tensor
+from .comparison import equal
 from .complex import imag, real
+from .composition import Operations
 from .creation import ones
 from .define import Case, as_int, folded_shape, normalize_axis, reduction
-from .elementwise import add, divide, equal, exp, multiply, negative, power, sqrt, subtract, where
+from .elementwise import add, divide, exp, multiply, negative, power, sqrt, subtract, where
 from .indexing import getitem
 from .shape import cast, concatenate, repeat, reshape, stack, transpose
 
@@ -57,24 +69,30 @@ reduce_sum = reduction(
     doc="The sum of elements over axes.",
     vjp=_spread,
     linear=True,
-    reference=lambda x, axis, keepdims: np.sum(x, axis, keepdims=keepdims),
     samples=CASES,
 )
 
 
 def _run_mean(x: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarray:
-    if x.dtype.kind == "b":
+    if is_bool(x.dtype):
         raise TypeError("mean: needs numbers, got bool; cast them to a float dtype first")
-    wanted = {"i": np.dtype(np.int64), "u": np.dtype(np.uint64)}.get(x.dtype.kind)
-    # a mean may fit where the sum does not
-    wide = errstate.cast(x, computing(x.dtype) if wanted is None else wanted)
-    total = kreduce.sum(wide, axis, keepdims)
+    wanted = computing(x.dtype)
+    if is_integer(x.dtype):  # a mean may fit where the sum does not
+        wanted = np.dtype(np.uint64 if is_unsigned(x.dtype) else np.int64)
+    total = kreduce.sum(errstate.cast(x, wanted), axis, keepdims)
     count = _count(x.shape, axis)
-    if x.dtype.kind in "fc":
+    if is_inexact(x.dtype):
         return errstate.cast(errstate.quietly(np.divide, total, count, total), x.dtype)
     quotient = total // max(count, 1)
     inexact = (total < 0) & (quotient * count != total)  # towards zero, as the original
     return np.asarray(quotient + inexact, x.dtype)
+
+
+def _mean_by_sum(ops: Operations, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+    if not is_native_float(x.dtype):
+        return None  # integers round, and the sum of float16 is taken in float32
+    total = ops.sum(x, axis=axis, keepdims=keepdims)
+    return ops.divide(total, ops.count(_count(x.shape, axis), x))
 
 
 reduce_mean = reduction(
@@ -82,11 +100,12 @@ reduce_mean = reduction(
     kreduce.sum,
     doc="The mean of elements over axes; of integers it is an integer, rounded towards zero.",
     run=_run_mean,
+    decomposition=_mean_by_sum,
     vjp=lambda dy, shape, axis, keepdims: _spread(
         divide(dy, float(_count(shape, axis))), shape, axis, keepdims
     ),
     linear=True,
-    reference=lambda x, axis, keepdims: np.mean(x, axis, keepdims=keepdims),
+    dtypes=NUMBERS,
     samples=CASES,
 )
 
@@ -121,7 +140,6 @@ reduce_prod = reduction(
     kreduce.prod,
     doc="The product of elements over axes.",
     vjp=_prod_rule,
-    reference=lambda x, axis, keepdims: np.prod(x, axis, keepdims=keepdims),
     samples=CASES,
 )
 
@@ -140,7 +158,7 @@ reduce_max = reduction(
     kreduce.max,
     doc="The largest element over axes; elements that tie share the gradient. NaN if one is.",
     vjp=_extremum_rule,
-    reference=lambda x, axis, keepdims: np.max(x, axis, keepdims=keepdims),
+    dtypes=REAL,
     samples=CASES,
 )
 reduce_min = reduction(
@@ -148,23 +166,56 @@ reduce_min = reduction(
     kreduce.min,
     doc="The smallest element over axes; elements that tie share the gradient. NaN if one is.",
     vjp=_extremum_rule,
-    reference=lambda x, axis, keepdims: np.min(x, axis, keepdims=keepdims),
+    dtypes=REAL,
     samples=CASES,
 )
 reduce_any = reduction(
     "any",
     kreduce.any,
     doc="Whether any element over axes is true (not 0).",
-    reference=lambda x, axis, keepdims: np.any(x, axis, keepdims=keepdims),
     samples=CASES,
 )
 reduce_all = reduction(
     "all",
     kreduce.all,
     doc="Whether all elements over axes are true (not 0).",
-    reference=lambda x, axis, keepdims: np.all(x, axis, keepdims=keepdims),
     samples=CASES,
 )
+
+
+def _by_parts(ops: Operations, x: Any, axis: Any) -> tuple[Any, Any, Any, Any]:
+    """The largest element over axes, exp(x - that), and the sum of this: none overflows.
+
+    The largest is kept finite, so that infinities come out as limits. It has no gradient.
+    """
+    shift = ops.nearest_finite(ops.max(x, axis=_axes(axis), keepdims=True))
+    shifted = ops.subtract(x, shift)
+    powers = ops.exp(shifted)
+    return shift, shifted, powers, _total(ops, powers, axis)
+
+
+def _axes(axis: Any) -> tuple[int, ...]:
+    return axis if isinstance(axis, tuple) else (axis,)
+
+
+def _total(ops: Operations, x: Any, axis: Any) -> Any:
+    return ops.sum(x, axis=_axes(axis), keepdims=True)
+
+
+def _logsumexp_by_parts(ops: Operations, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+    shift, _, _, total = _by_parts(ops, x, axis)
+    found = ops.add(shift, ops.log(total))
+    return found if keepdims else ops.reshape(found, shape=folded_shape(x.shape, axis, False))
+
+
+def _softmax_by_parts(ops: Operations, x: Any, axis: Any) -> Any:
+    _, _, powers, total = _by_parts(ops, x, axis)
+    return ops.multiply(powers, ops.divide(ops.number(1, x), total))
+
+
+def _log_softmax_by_parts(ops: Operations, x: Any, axis: Any) -> Any:
+    _, shifted, _, total = _by_parts(ops, x, axis)
+    return ops.subtract(shifted, ops.log(total))
 
 
 def _finite(x: Tensor) -> Tensor:
@@ -176,11 +227,12 @@ reduce_logsumexp = reduction(
     "logsumexp",
     ksoftmax.logsumexp,
     doc="log(sum(exp(x))) over axes, without overflow.",
+    decomposition=_logsumexp_by_parts,
     vjp=lambda dy, x, out, shape, axis, keepdims: multiply(
         unfold(dy, shape, axis, keepdims),
         exp(subtract(x, _finite(unfold(out, shape, axis, keepdims)))),
     ),
-    reference=lambda x, axis, keepdims: np.log(np.sum(np.exp(x), axis, keepdims=keepdims)),
+    dtypes=REAL,
     samples=CASES,
 )
 
@@ -191,12 +243,22 @@ def _variance_rule(dy: Tensor, x: Tensor, shape: Any, axis: tuple, keepdims: boo
     return multiply(divide(scaled, count), subtract(x, reduce_mean(x, axis, True)))
 
 
+def _variance_by_sums(ops: Operations, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+    if not is_native_float(x.dtype):
+        return None
+    count = ops.count(_count(x.shape, axis), x)
+    mean = ops.divide(ops.sum(x, axis=axis, keepdims=True), count)
+    squares = ops.square(ops.subtract(x, mean))
+    return ops.divide(ops.sum(squares, axis=axis, keepdims=keepdims), count)
+
+
 _variance = reduction(
     "variance",
     moments.variance,
     doc="The mean of squared distances from the mean over axes. Integers become float64.",
+    decomposition=_variance_by_sums,
     vjp=_variance_rule,
-    reference=lambda x, axis, keepdims: np.var(x, axis, keepdims=keepdims),
+    dtypes=REAL,
     samples=CASES,
 )
 
@@ -208,7 +270,7 @@ def reduce_variance(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     become float64. Raises InvalidArgumentError for an axis that `x` does not have.
     """
     x = convert(x)
-    if x.dtype.kind != "c":
+    if not is_complex(x.dtype):
         return _variance(x, axis, keepdims)
     return add(_variance(real(x), axis, keepdims), _variance(imag(x), axis, keepdims))
 
@@ -222,10 +284,13 @@ euclidean_norm = reduction(
     "euclidean_norm",
     moments.norm,
     doc="The root of the sum of squares over axes, of real numbers. Integers become float64.",
+    decomposition=lambda ops, x, axis, keepdims: ops.sqrt(
+        ops.sum(ops.square(x), axis=axis, keepdims=keepdims)
+    ),
     vjp=lambda dy, x, out, shape, axis, keepdims: multiply(
         unfold(divide(dy, out), shape, axis, keepdims), x
     ),
-    reference=lambda x, axis, keepdims: np.sqrt(np.sum(x * x, axis, keepdims=keepdims)),
+    dtypes=REAL,
     samples=CASES,
 )
 
@@ -253,13 +318,25 @@ def _along(name: str, kernel: Any, abstract: Any, kind: str, **record: Any) -> P
     )
 
 
-_argmax = _along("argmax", search.argmax, _arg_aval, "reduction", reference=np.argmax)
-_argmin = _along("argmin", search.argmin, _arg_aval, "reduction", reference=np.argmin)
+_argmax = _along(
+    "argmax",
+    search.argmax,
+    _arg_aval,
+    "reduction",
+    dtypes=REAL,
+)
+_argmin = _along(
+    "argmin",
+    search.argmin,
+    _arg_aval,
+    "reduction",
+    dtypes=REAL,
+)
 _NORMALISED = [Case(((2, 3),), {"axis": 1}), Case(((3, 2, 2),), {"axis": 0})]
 _NORMALISED_TWICE = [Case(case.shapes * 2, case.params) for case in _NORMALISED]
 
 
-def _pull(name: str, kernel: Any, vjp: Any, reference: Any) -> Primitive:
+def _pull(name: str, kernel: Any, decomposition: Any, vjp: Any) -> Primitive:
     """The gradient of a normalisation: a function of the upstream one, and of the result."""
     return register(
         Primitive(
@@ -271,7 +348,8 @@ def _pull(name: str, kernel: Any, vjp: Any, reference: Any) -> Primitive:
             kind="normalisation",
             kernel=kernel,
             batch=lambda params, size: {"axis": params["axis"] + 1},
-            reference=reference,
+            decomposition=decomposition,
+            dtypes=REAL,
             samples=_NORMALISED_TWICE,
         )
     )
@@ -294,31 +372,32 @@ def _softmax_pull_by_result(dy: Tensor, g: Tensor, y: Tensor, axis: int) -> Tens
 _softmax_pull = _pull(
     "softmax_pull",
     ksoftmax.softmax_grad,
+    lambda ops, g, y, axis: ops.multiply(y, ops.subtract(g, _total(ops, ops.multiply(g, y), axis))),
     (
         lambda dy, y, axis: apply(_softmax_pull, (dy, y), {"axis": axis}),
         _softmax_pull_by_result,
     ),
-    lambda g, y, axis: y * (g - np.sum(g * y, axis, keepdims=True)),
 )
 _log_softmax_pull = _pull(
     "log_softmax_pull",
     ksoftmax.log_softmax_grad,
+    lambda ops, g, y, axis: ops.subtract(g, ops.multiply(ops.exp(y), _total(ops, g, axis))),
     (
         lambda dy, y, axis: subtract(dy, _sum_along(multiply(dy, exp(y)), axis)),
         lambda dy, g, y, axis: multiply(multiply(dy, exp(y)), negative(_sum_along(g, axis))),
     ),
-    lambda g, y, axis: g - np.exp(y) * np.sum(g, axis, keepdims=True),
 )
 
 
-def _normalisation(name: str, kernel: Any, pull: Primitive, reference: Any) -> Primitive:
+def _normalisation(name: str, kernel: Any, pull: Primitive, decomposition: Any) -> Primitive:
     return _along(
         name,
         kernel,
         lambda x, axis: Aval(x.shape, kernel.result_dtype(x.dtype)),
         "reduction",
         vjp=(lambda dy, out, axis: apply(pull, (dy, out), {"axis": axis}),),
-        reference=reference,
+        decomposition=decomposition,
+        dtypes=REAL,
     )
 
 
@@ -326,13 +405,13 @@ _softmax = _normalisation(
     "softmax",
     ksoftmax.softmax,
     _softmax_pull,
-    lambda x, axis: np.exp(x) / np.sum(np.exp(x), axis, keepdims=True),
+    _softmax_by_parts,
 )
 _log_softmax = _normalisation(
     "log_softmax",
     ksoftmax.log_softmax,
     _log_softmax_pull,
-    lambda x, axis: x - np.log(np.sum(np.exp(x), axis, keepdims=True)),
+    _log_softmax_by_parts,
 )
 
 

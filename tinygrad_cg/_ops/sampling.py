@@ -14,11 +14,13 @@ from tinygrad_cg_kernels.runtime.errstate import cast as cast_array
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
 from .._core.conversion import FLOAT32, FLOAT64, any_tensor, as_dtype, convert, is_tensor, to_array
+from .._core.kinds import is_floating, is_integer
 from .._core.levels import state
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
+from .comparison import equal
 from .define import as_int, as_sizes
-from .elementwise import equal, where
+from .elementwise import where
 from .shape import cast
 
 _lock = ForkLock()
@@ -58,7 +60,7 @@ def uniform(
     InvalidArgumentError for bounds that do not fit.
     """
     wanted, sizes = as_dtype(dtype), as_sizes("uniform", shape)
-    if wanted.kind in "iu":
+    if is_integer(wanted):
         return _integers(sizes, minval, maxval, wanted, seed)
     _check_float("uniform", wanted, "cast(uniform(shape, 0, 2, int32), bool), for example")
     bounds = {"minval": minval, "maxval": 1 if maxval is None else maxval}
@@ -122,7 +124,7 @@ def _as_tensor(draws: Any, dtype: np.dtype) -> Tensor:
 
 
 def _check_float(name: str, dtype: np.dtype, remedy: str) -> None:
-    if dtype.kind != "f":
+    if not is_floating(dtype):
         kinds = "floats or integers" if name == "uniform" else "floats"
         raise TypeError(f"{name}: draws are {kinds}, dtype cannot be {dtype}: use {remedy}")
 
@@ -147,7 +149,7 @@ def _parameters(name: str, sizes: tuple[int, ...], values: dict[str, Any]) -> li
 def _parameter(value: Any) -> Any:
     if is_tensor(value) or (isinstance(value, (list, tuple)) and any_tensor(value)):
         value = convert(value)
-        if value.dtype.kind == "f":
+        if is_floating(value.dtype):
             return value
         value = np.asarray(value)
     return to_array(value, FLOAT64, copy=False)

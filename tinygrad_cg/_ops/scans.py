@@ -24,19 +24,7 @@ _SAMPLES = [
 ]
 
 
-def _scanned(step: Any, start: float, *arrays: Any, axis: int, reverse: bool, exclusive: bool):
-    """A scan by a loop over slices: the reference."""
-    moved = [np.moveaxis(array, axis, 0) for array in arrays]
-    out = np.empty(moved[0].shape, np.result_type(*arrays, np.int64(0)))
-    state = np.full(out.shape[1:], start, out.dtype)
-    places = range(len(out))
-    for i in reversed(places) if reverse else places:
-        before, state = state, step(state, *[array[i] for array in moved])
-        out[i] = before if exclusive else state
-    return np.moveaxis(out, 0, axis)
-
-
-def _scan(name: str, kernel: kscan.Scan, step: Any, start: float, **record: Any) -> Primitive:
+def _scan(name: str, kernel: kscan.Scan, **record: Any) -> Primitive:
     return register(
         Primitive(
             name,
@@ -46,7 +34,6 @@ def _scan(name: str, kernel: kscan.Scan, step: Any, start: float, **record: Any)
             kind="reduction",
             kernel=kernel,
             batch=_batch,
-            reference=lambda x, **params: _scanned(step, start, x, **params),
             samples=_SAMPLES,
             **record,
         )
@@ -60,8 +47,6 @@ def _batch(params: dict, size: int) -> dict:
 _cumsum = _scan(
     "cumsum",
     kscan.cumsum,
-    lambda state, x: state + x,
-    0,
     linear=True,
     vjp=(
         lambda dy, axis, reverse, exclusive: apply(
@@ -112,7 +97,6 @@ _recurrence = register(
         kind="scan",
         kernel=kscan.recurrence,
         batch=_batch,
-        reference=lambda a, b, **params: _scanned(lambda r, a, b: b + a * r, 0, a, b, **params),
         samples=[Case(case.shapes * 2, case.params) for case in _SAMPLES],
     )
 )
@@ -124,7 +108,7 @@ def _cumprod_rule(dy: Tensor, x: Tensor, axis: int, reverse: bool, exclusive: bo
     return multiply(before, _pull_by_term(dy, x, axis, reverse, exclusive))
 
 
-_cumprod = _scan("cumprod", kscan.cumprod, lambda state, x: state * x, 1, vjp=(_cumprod_rule,))
+_cumprod = _scan("cumprod", kscan.cumprod, vjp=(_cumprod_rule,))
 
 
 def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:

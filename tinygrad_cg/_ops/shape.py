@@ -11,39 +11,48 @@ import numpy as np
 
 from .._core import conversion
 from .._core.conversion import as_dtype, convert, convert_operands
-from .._core.functions import unary_op
+from .._core.kinds import is_bool, is_complex
 from .._core.levels import state
-from .._core.primitive import Primitive, apply, apply_one, register
+from .._core.primitive import Primitive, apply, public_function, register
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .define import Case, as_shape, as_sizes, broadcast_shapes, move, normalize_axes, normalize_axis
+from .define import (
+    Case,
+    as_shape,
+    as_sizes,
+    broadcast_shapes,
+    move,
+    normalize_axes,
+    normalize_axis,
+    public,
+)
 from .indexing import getitem
 
-identity = unary_op(
-    move(
-        "identity",
+
+def _same(name: str, **record: Any) -> Any:
+    """Return an operation that gives its operand, in a tensor of its own."""
+    primitive = move(
+        name,
         lambda x: x.view(),
         lambda x: x,
-        (lambda dy: dy,),
-        doc="The same value as a new tensor.",
-        linear=True,
         aliases=True,
         batch=lambda params, size: params,
-        reference=np.array,
         samples=[Case(((2, 3),))],
+        **record,
     )
+    return public(primitive)(public_function(primitive))
+
+
+identity = _same(
+    "identity",
+    doc="The same value as a new tensor.",
+    vjp=(lambda dy: dy,),
+    linear=True,
+    ufunc=np.positive,
+    spellings=("keras.ops.copy", "numpy.positive"),
 )
-stop_gradient = unary_op(
-    move(
-        "stop_gradient",
-        lambda x: x.view(),
-        lambda x: x,
-        doc="The same value as a new tensor that does not depend on `x`.",
-        aliases=True,
-        batch=lambda params, size: params,
-        reference=np.array,
-        samples=[Case(((2, 3),))],
-    )
+stop_gradient = _same(
+    "stop_gradient", doc="The same value as a new tensor that does not depend on `x`."
 )
 _cast = move(
     "cast",
@@ -52,13 +61,12 @@ _cast = move(
     (lambda dy: dy,),  # the sweep casts every gradient to its operand's dtype
     linear=True,
     batch=lambda params, size: params,
-    reference=lambda x, dtype: x.astype(dtype),
     samples=[Case(((2, 3),), {"dtype": np.dtype(np.float64)})],
 )
 
 
 def _cast_array(x: Any, dtype: np.dtype) -> np.ndarray:
-    if x.dtype.kind == "c" and dtype.kind not in "cb":
+    if is_complex(x.dtype) and not is_complex(dtype) and not is_bool(dtype):
         x = x.real
     with np.errstate(all="ignore"):
         return x.astype(dtype)
@@ -86,7 +94,6 @@ _reshape = move(
     linear=True,
     aliases=True,
     batch=lambda params, size: {"shape": (size, *params["shape"])},
-    reference=lambda x, shape: np.reshape(x, shape),
     samples=[Case(((2, 3),), {"shape": (3, 2)}), Case(((),), {"shape": (1, 1)})],
 )
 
@@ -127,7 +134,6 @@ _expand_dims = move(
     linear=True,
     aliases=True,
     batch=lambda params, size: {"axis": params["axis"] + 1},
-    reference=np.expand_dims,
     samples=[Case(((2, 3),), {"axis": 1}), Case(((),), {"axis": 0})],
 )
 _squeeze = move(
@@ -138,7 +144,6 @@ _squeeze = move(
     linear=True,
     aliases=True,
     batch=lambda params, size: {"axis": tuple(axis + 1 for axis in params["axis"])},
-    reference=np.squeeze,
     samples=[Case(((1, 3, 1),), {"axis": (0, 2)}), Case(((1, 3),), {"axis": (0,)})],
 )
 
@@ -185,7 +190,6 @@ _transpose = move(
     linear=True,
     aliases=True,
     batch=lambda params, size: {"perm": (0, *[i + 1 for i in params["perm"]])},
-    reference=lambda x, perm: np.transpose(x, perm),
     samples=[Case(((2, 3),), {"perm": (1, 0)}), Case(((2, 3, 4),), {"perm": (1, 2, 0)})],
 )
 
@@ -243,7 +247,6 @@ _broadcast_to = move(
     linear=True,
     aliases=True,
     batch=lambda params, size: {"shape": (size, *params["shape"])},
-    reference=np.broadcast_to,
     samples=[Case(((3, 1),), {"shape": (2, 3, 4)}), Case(((),), {"shape": (2,)})],
 )
 
@@ -269,7 +272,7 @@ def repeat(x: Tensor, shape: tuple[int, ...]) -> Tensor:
         return x
     if x._rec is None and state.frame is None and type(data) is np.ndarray:
         return Tensor(_repeat(data, shape))
-    return apply_one(_broadcast_to, x, {"shape": shape})
+    return apply(_broadcast_to, (x,), {"shape": shape})
 
 
 # Joining -------------------------------------------------------------------------------------
@@ -312,7 +315,6 @@ _concatenate = register(
         rule=_concatenate_rule,
         linear=True,
         batch=lambda params, size: {"axis": params["axis"] + 1},
-        reference=lambda *arrays, axis: np.concatenate(arrays, axis),
         samples=[Case(((2, 3), (1, 3)), {"axis": 0}), Case(((2, 1), (2, 3)), {"axis": 1})],
     )
 )
@@ -338,7 +340,6 @@ _stack = register(
         rule=_stack_rule,
         linear=True,
         batch=lambda params, size: {"axis": params["axis"] + 1},
-        reference=lambda *arrays, axis: np.stack(arrays, axis),
         samples=[Case(((2, 3), (2, 3)), {"axis": 1}), Case(((), ()), {"axis": 0})],
     )
 )

@@ -1,4 +1,4 @@
-"""tan, and the inverses of trigonometric and hyperbolic functions: one record each."""
+"""Trigonometric and hyperbolic functions and their inverses: one record each."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from tinygrad_cg_kernels import elementary as kmath
 
+from .._core.kinds import REAL
 from .._core.tensor import Tensor
 from .define import Real, binary, unary
 from .elementwise import AWAY, add, divide, multiply, negative, sqrt, square, subtract
@@ -24,7 +25,8 @@ tan = unary(
     kmath.tan,
     doc="The tangent of x, in radians.",
     vjp=lambda dy, out: multiply(dy, add(square(out), 1)),
-    reference=np.tan,
+    ufunc=np.tan,
+    spellings=("math.tan", "keras.ops.tan", "numpy.tan"),
     samples=(Real(-1.3, 1.3),),
 )
 arcsin = unary(
@@ -32,7 +34,8 @@ arcsin = unary(
     kmath.arcsin,
     doc="The angle, from -pi/2 to pi/2, whose sine is x; NaN for real x beyond -1 and 1.",
     vjp=lambda dy, x: divide(dy, _cosine_of_arcsine(x)),
-    reference=np.arcsin,
+    ufunc=np.arcsin,
+    spellings=("math.asin", "keras.ops.arcsin", "numpy.arcsin", "numpy.asin"),
     samples=(INSIDE,),
 )
 arccos = unary(
@@ -40,7 +43,8 @@ arccos = unary(
     kmath.arccos,
     doc="The angle, from 0 to pi, whose cosine is x; NaN for real x beyond -1 and 1.",
     vjp=lambda dy, x: negative(divide(dy, _cosine_of_arcsine(x))),
-    reference=np.arccos,
+    ufunc=np.arccos,
+    spellings=("math.acos", "keras.ops.arccos", "numpy.arccos", "numpy.acos"),
     samples=(INSIDE,),
 )
 arctan = unary(
@@ -48,7 +52,8 @@ arctan = unary(
     kmath.arctan,
     doc="The angle, from -pi/2 to pi/2, whose tangent is x.",
     vjp=lambda dy, x: divide(dy, add(square(x), 1)),
-    reference=np.arctan,
+    ufunc=np.arctan,
+    spellings=("math.atan", "keras.ops.arctan", "numpy.arctan", "numpy.atan"),
     samples=(WIDE,),
 )
 arctan2 = binary(
@@ -61,15 +66,36 @@ arctan2 = binary(
         lambda dy, x, y: multiply(dy, divide(y, add(square(x), square(y)))),
         lambda dy, x, y: negative(multiply(dy, divide(x, add(square(x), square(y))))),
     ),
-    reference=np.arctan2,
+    ufunc=np.arctan2,
+    dtypes=REAL,
+    spellings=("numpy.arctan2", "numpy.atan2"),
     samples=(AWAY, AWAY),
+)
+sinh = unary(
+    "sinh",
+    kmath.sinh,
+    doc="The hyperbolic sine of x.",
+    vjp=lambda dy, x: multiply(dy, cosh(x)),
+    ufunc=np.sinh,
+    spellings=("math.sinh", "keras.ops.sinh", "numpy.sinh"),
+    samples=(Real(-3.0, 3.0),),
+)
+cosh = unary(
+    "cosh",
+    kmath.cosh,
+    doc="The hyperbolic cosine of x.",
+    vjp=lambda dy, x: multiply(dy, sinh(x)),
+    ufunc=np.cosh,
+    spellings=("math.cosh", "keras.ops.cosh", "numpy.cosh"),
+    samples=(Real(-3.0, 3.0),),
 )
 arcsinh = unary(
     "arcsinh",
     kmath.arcsinh,
     doc="The number whose hyperbolic sine is x.",
     vjp=lambda dy, x: divide(dy, sqrt(add(square(x), 1))),
-    reference=np.arcsinh,
+    ufunc=np.arcsinh,
+    spellings=("math.asinh", "keras.ops.arcsinh", "numpy.arcsinh", "numpy.asinh"),
     samples=(WIDE,),
 )
 arccosh = unary(
@@ -77,7 +103,8 @@ arccosh = unary(
     kmath.arccosh,
     doc="The number, from 0 on, whose hyperbolic cosine is x; NaN for real x below 1.",
     vjp=lambda dy, x: divide(dy, multiply(sqrt(subtract(x, 1)), sqrt(add(x, 1)))),
-    reference=np.arccosh,
+    ufunc=np.arccosh,
+    spellings=("math.acosh", "keras.ops.arccosh", "numpy.arccosh", "numpy.acosh"),
     samples=(Real(1.2, 4.0),),
 )
 arctanh = unary(
@@ -85,6 +112,7 @@ arctanh = unary(
     kmath.arctanh,
     doc="The number whose hyperbolic tangent is x: infinite at -1 and 1, NaN for real x beyond.",
     vjp=lambda dy, x: divide(dy, multiply(subtract(1, x), add(x, 1))),
-    reference=np.arctanh,
+    ufunc=np.arctanh,
+    spellings=("math.atanh", "keras.ops.arctanh", "numpy.arctanh", "numpy.atanh"),
     samples=(INSIDE,),
 )

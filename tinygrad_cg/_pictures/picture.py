@@ -1,4 +1,4 @@
-"""show: the picture of what tapes have recorded."""
+"""show: pictures of what tapes have recorded."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from typing import Any
 
 from .. import nest
 from .._core.conversion import is_tensor
-from .._core.levels import Node, Token
+from .._core.levels import Token
+from .._core.record import Node
 from .._tape.tape import GradientTape
 from ..errors import ArgumentTypeError
-from . import folding, text
-from .reading import Names, Reading, live_nodes, nodes_of, token_of
+from . import collapse, text
+from .reading import Reading, UserNames, live_nodes, nodes_of, token_of
 from .sketch import Sketch
 from .svg import svg
 
@@ -27,7 +28,7 @@ MOST = 120  # items in one picture
 
 
 class Picture:
-    """What `show` returns: it draws itself in a notebook, and prints itself elsewhere.
+    """The result of `show`: it draws itself in a notebook, and prints itself elsewhere.
 
     ``svg`` and ``mermaid`` are its texts, ``save`` writes one of them; ``items`` and ``frames``
     are what it shows. It is plain data, and keeps no tensor alive.
@@ -47,12 +48,12 @@ class Picture:
 
     @cached_property
     def svg(self) -> str:
-        """An SVG document."""
+        """Return an SVG document."""
         return svg(self._sketch, self._title)
 
     @cached_property
     def mermaid(self) -> str:
-        """A Mermaid flowchart, as JupyterLab and GitHub draw it in Markdown."""
+        """Return a Mermaid flowchart, as JupyterLab and GitHub draw it in Markdown."""
         return text.mermaid(self._sketch)
 
     def save(self, path: Any) -> None:
@@ -87,7 +88,7 @@ class Picture:
 
 
 def show(*what: Any, names: Mapping[str, Any] | None = None, fold: bool | None = None) -> Picture:
-    """A picture of what tapes have recorded: how `what` was computed, and who watches what.
+    """Return a picture of what tapes have recorded: how `what` was computed, who watches what.
 
     Parameters
     ----------
@@ -112,19 +113,19 @@ def show(*what: Any, names: Mapping[str, Any] | None = None, fold: bool | None =
     """
     if names is None:
         return _picture(what, _callers_names(sys._getframe(1)), fold)
-    return _picture(what, Names([_checked_names(names)]), fold)
+    return _picture(what, UserNames([_checked_names(names)]), fold)
 
 
 def tape_bundle(tape: GradientTape) -> dict[str, str]:
-    """What a notebook shows for a tape: its picture, or plain words if there is none."""
+    """Return what a notebook shows for a tape: its picture, or a text if there is none."""
     main = sys.modules.get("__main__")
     try:
-        return _picture((tape,), Names([vars(main) if main else {}]), None)._repr_mimebundle_()
+        return _picture((tape,), UserNames([vars(main) if main else {}]), None)._repr_mimebundle_()
     except ValueError as error:
         return {"text/plain": f"{tape!r}\n{error}"}
 
 
-def _picture(what: tuple, names: Names, folded: bool | None) -> Picture:
+def _picture(what: tuple, names: UserNames, folded: bool | None) -> Picture:
     tapes, tensors = [], []
     for one in nest.flatten(what):
         if isinstance(one, GradientTape):
@@ -151,10 +152,10 @@ def _picture(what: tuple, names: Names, folded: bool | None) -> Picture:
     reading = Reading(roots, names, wanted)
     items, frames = list(reading.items.values()), reading.frames
     if folded or (folded is None and len(items) > FOLD_FROM):
-        items, repeats = folding.fold(items)
+        items, repeats = collapse.collapse_repeats(items)
         frames = [*frames, *repeats]
     title = ", ".join(item.name for item in items[-1:] if item.name) or "a record"
-    return Picture(Sketch(folding.shorten(items, frames, MOST), frames), title)
+    return Picture(Sketch(collapse.shorten(items, frames, MOST), frames), title)
 
 
 def _roots(tensors: Iterable[Any], wanted: frozenset[Token]) -> Iterator[Node]:
@@ -165,21 +166,21 @@ def _roots(tensors: Iterable[Any], wanted: frozenset[Token]) -> Iterator[Node]:
 
 
 def _is_freed(node: Node) -> bool:
-    """Whether a finished tape has dropped the record (or watches what the node stands for)."""
+    """Return whether a finished tape has dropped the record (or watches the tensor)."""
     return node.rule is None and not any(token.alive for token in node.group)
 
 
-def _all(names: Names, wanted: frozenset[Token]) -> list[Node]:
-    """What tapes recorded of the tensors that have names; of all that live, if none has."""
+def _all(names: UserNames, wanted: frozenset[Token]) -> list[Node]:
+    """Return the nodes of tensors that have names; if none has, all that are alive."""
     known = [node for node in names.of_node if node.group & wanted and node.rule is not None]
     if known:
         return known
-    return [node for token in wanted for node in live_nodes(token) if not _is_freed(node)]
+    return [node for node in live_nodes(wanted) if not _is_freed(node)]
 
 
-def _callers_names(frame: Any) -> Names:
+def _callers_names(frame: Any) -> UserNames:
     here = frame.f_locals
-    names = Names([here, frame.f_globals])
+    names = UserNames([here, frame.f_globals])
     if frame.f_code.co_flags & CO_OPTIMIZED and type(here) is dict and getrefcount(here) == 3:
         here.clear()  # before Python 3.13 the frame keeps this copy of its variables alive
     return names

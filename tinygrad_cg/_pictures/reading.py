@@ -1,60 +1,59 @@
-"""From the nodes that tensors carry to a sketch: who recorded what, and whose rule serves when."""
+"""The reading of tensors' nodes into a sketch: who recorded what, and whose rule serves when."""
 
 from __future__ import annotations
 
 import contextlib
 import dis
-import gc
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from gc import get_referrers
 from types import CodeType
 from typing import Any
 
 import numpy as np
 
 from .._core.conversion import is_tensor
-from .._core.levels import Late, Node, Token, find, watched_since
-from .._core.recipes import SameRecipe
-from .._core.recording import part
-from .._core.registry import OPS
+from .._core.levels import Token
+from .._core.primitive import OPS
+from .._core.record import Expired, Node, SameRule, find, part, watched_since
 from .._core.tensor import Tensor
-from .._reverse.sweep import NOTED_SWEEPS
+from .._function.tracing import gradient
+from .._function.tracing.recorded import Recorded
+from .._reverse.observer import order_of, recording_sweeps
 from .._reverse.variable import Variable
 from .._rules.calls import Call, Lifted, _identity_rule
 from .._rules.user_ops import _Use
 from .._tape.tape import GradientTape
 from .._transforms.forward import _no_rule
-from ..function import gradient
-from ..function.recorded import Recorded
 from ..module import Module
-from .sketch import Frame, Item
+from .sketch import Item, Region
 
 ELEMENTS, DEPTH = 100, 3  # larger and deeper containers are not searched for names
 
 
 def token_of(tape: GradientTape) -> Token | None:
-    """The recording of a tape, also when it has been used."""
+    """Return the token of a tape, also when its gradient has been taken."""
     return tape._token or tape._consumed
 
 
 def nodes_of(record: Any) -> Iterator[Node]:
-    """All nodes of one tensor, one for each group of tapes."""
+    """Yield all nodes of one tensor, one for each group of tapes."""
     while record is not None:
-        if type(record) is not Late and record.rule is not _no_rule:
+        if type(record) is not Expired and record.rule is not _no_rule:
             yield record
         record = record.next
 
 
-def live_nodes(token: Token) -> list[Node]:
-    """Everything that a tape has recorded and somebody still holds."""
-    return [
-        one
-        for one in gc.get_objects()
-        if type(one) is Node and token in one.group and one.rule is not _no_rule
-    ]
+def live_nodes(tokens: Iterable[Token]) -> list[Node]:
+    """Return everything that tapes have recorded and somebody still holds.
+
+    Nobody keeps a list of that, so that it is freed at once: the tape's token is asked for who
+    refers to it.
+    """
+    groups = [one for one in get_referrers(*tokens) if type(one) is frozenset]
+    return [one for one in get_referrers(*groups) if type(one) is Node and one.rule is not _no_rule]
 
 
-class Names:
+class UserNames:
     """The user's names for tensors and tapes: in the picture each has the first that is found."""
 
     def __init__(self, spaces: Iterable[Mapping[str, Any]]):
@@ -86,7 +85,9 @@ class Names:
 class Reading:
     """One walk from the roots back along their operands, for all tapes or only `wanted`."""
 
-    def __init__(self, roots: Iterable[Node], names: Names, wanted: frozenset[Token] = frozenset()):
+    def __init__(
+        self, roots: Iterable[Node], names: UserNames, wanted: frozenset[Token] = frozenset()
+    ):
         self.names = names
         self.wanted = wanted
         self.operands: dict[Node, list[Node]] = {}
@@ -119,7 +120,7 @@ class Reading:
                         pending += found
 
     def _sources(self, node: Node) -> Iterator[Node]:
-        """The nodes of the operands, as the sweeps of the node's tapes find them."""
+        """Yield the nodes of the operands, as the sweeps of the node's tapes find them."""
         if node.rule is None:  # what is watched was computed, too, on tapes around
             yield from self.origins.get(node, ())
             return
@@ -146,7 +147,7 @@ class Reading:
                     yield source
 
     def _began(self) -> dict[Token, int]:
-        """The tapes of the picture, and since when they watch."""
+        """Return the tapes of the picture, and the serial numbers from which on they watch."""
         began: dict[Token, int] = {}
         for node in self.nodes:
             for token in self._group(node):
@@ -155,7 +156,7 @@ class Reading:
         return began
 
     def _group(self, node: Node) -> frozenset[Token]:
-        """The tapes that count: for what is watched, those that recorded something from it."""
+        """Return the tapes of a node; of a leaf those that recorded something from it."""
         group = node.group & self.wanted if self.wanted else node.group
         if node.rule is None:
             alive = frozenset([token for token in group if token.alive])
@@ -193,7 +194,7 @@ class Reading:
                 item.captured = list(self._captured(node, item))
 
     def _captured(self, node: Node, item: Item) -> Iterator[Item]:
-        """What the decorated function itself uses besides its arguments, and a tape recorded."""
+        """Yield what a decorated function itself captures and a tape recorded."""
         if type(node.saved) is not Call:
             return
         for tensor in _used_around(node.saved.definition.function):
@@ -205,67 +206,29 @@ class Reading:
 
     # Orders ----------------------------------------------------------------------------------
 
-    def _sweeps(self) -> list[tuple[int, int, int, int]] | None:
-        """(begin, end, latest target, tape) of each; None if not all are known any more.
-
-        Those of a tape that stood inside a rule are left out: they are part of this rule.
-        """
-        found = []
-        for token, number in self.numbers.items():
-            noted = getattr(token, "sweeps", ())
-            if len(noted) == NOTED_SWEEPS and self._misses(number, noted):
-                return None
-            found += [(began, ended, target, number) for target, began, ended in noted]
-        found.sort()
-        kept: list[tuple[int, int, int, int]] = []
-        for sweep in found:
-            since = self.began[self.tokens[sweep[3]]]
-            if not any(other[0] < since and sweep[1] < other[1] for other in kept):
-                kept.append(sweep)
-        return kept
-
-    def _misses(self, number: int, noted: Sequence[tuple[int, int, int]]) -> bool:
-        """Whether an item may come from a sweep of a tape that is noted no more."""
-        since, first = self.began[self.tokens[number]], noted[0][1]
-        records_itself = any(
-            number in item.tapes and began < item.serial < ended
-            for item in self.items.values()
-            for _, began, ended in noted
-        )
-        return records_itself or any(
-            since < item.serial < first and number not in item.tapes for item in self.items.values()
-        )
-
     def _orders(self) -> None:
-        """How deep each tape's gradient is: one more than the deepest sweep that it recorded."""
-        sweeps = self._sweeps()
-        if sweeps is None:
-            return
-        items = list(self.items.values())
-        serials = [item.serial for item in items]
-        deepest = {number: [(0, 0)] for number in self.numbers.values()}  # (serial, order)
-        for item in items:
-            item.order = 0
-        for began, ended, target, tape in sweeps:
-            order = 1 + max(known for serial, known in deepest[tape] if serial <= target)
-            for item in items[bisect_left(serials, began) : bisect_left(serials, ended)]:
-                item.order = order
-                for number in item.tapes:
-                    if deepest[number][-1][1] < order:
-                        deepest[number].append((item.serial, order))
-                    recorders = self.frames[tape].recorders
-                    if number != tape and self.frames[number] not in recorders:
-                        recorders.append(self.frames[number])
-        for number, frame in enumerate(self.frames):
-            frame.order = deepest[number][-1][1] + 1
+        """Set the order of each item, and that of each tape's gradient, if all are known."""
+        orders = {node: order_of(node) for node in self.nodes}
+        for node, item in self.items.items():
+            for sweep in recording_sweeps(node):
+                if sweep.token in self.numbers:
+                    recorders = self.frames[self.numbers[sweep.token]].recorders
+                    for number in item.tapes:
+                        frame = self.frames[number]
+                        if self.tokens[number] is not sweep.token and frame not in recorders:
+                            recorders.append(frame)
+            if None not in orders.values():
+                item.order = orders[node]
+        for frame in self.frames if None not in orders.values() else ():
+            frame.order = 1 + max(item.order or 0 for item in frame.items)
 
-    def _frames(self) -> list[Frame]:
+    def _frames(self) -> list[Region]:
         found: list[list[Item]] = [[] for _ in self.tokens]
         for item in self.items.values():
             for number in item.tapes:
                 found[number].append(item)
         return [
-            Frame("tape", self._name(token), frozenset(items))
+            Region("tape", self._name(token), frozenset(items))
             for token, items in zip(self.tokens, found, strict=True)
         ]
 
@@ -283,7 +246,7 @@ class Reading:
 
 
 def _whole(node: Node) -> Node:
-    """The operation behind one of several outputs."""
+    """Return the node of the operation behind one of several outputs."""
     if node.rule is part and node.inputs:
         whole: Any = node.inputs[0]
         return whole
@@ -291,7 +254,7 @@ def _whole(node: Node) -> Node:
 
 
 def _made_by(node: Node) -> tuple[str, str]:
-    """The kind of an item, and the name of the operation."""
+    """Return the kind of an item, and the name of the operation."""
     rule, saved = node.rule, node.saved
     if rule is None:
         alive = any(token.alive for token in node.group)
@@ -309,13 +272,13 @@ def _made_by(node: Node) -> tuple[str, str]:
     if place.startswith("<rule of "):
         return "operation", place[len("<rule of ") : -1].removeprefix("scalar_")
     for name, record in OPS.items():
-        if isinstance(record.recipes, SameRecipe) and record.recipes.recipe.rule is rule:
+        if isinstance(record.rules, SameRule) and record.rules.rule.rule is rule:
             return "operation", name
     return "operation", getattr(rule, "__name__", type(rule).__name__).strip("_")
 
 
 def _used_around(function: Any) -> Iterator[Any]:
-    """The tensors that a function's own code takes from around it, not those of its rule."""
+    """Yield the tensors that a function's own code captures, without those of its rule."""
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):
         return

@@ -1,12 +1,12 @@
-"""A sketch as SVG: one text that needs no other file, font or program."""
+"""Sketches as SVG: one text that needs no other file, font or program."""
 
 from __future__ import annotations
 
 from html import escape
 from itertools import pairwise
 
-from .layout import Layout, Point
-from .sketch import Frame, Item, Sketch
+from .layout import LayeredLayout, Point
+from .sketch import Item, Region, Sketch
 
 FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 TITLE, DETAIL = 13.0, 11.0  # font sizes
@@ -32,12 +32,12 @@ CAPTURED = "#b3261e"
 
 
 def svg(sketch: Sketch, title: str) -> str:
-    """The picture of a sketch."""
+    """Return the picture of a sketch."""
     return _Drawing(sketch, title).text()
 
 
 def text_width(text: str, size: float, bold: bool = False) -> float:
-    """About how wide a text is in Helvetica and its kin."""
+    """Return about how wide a text is in Helvetica and similar fonts."""
     units = sum(0.31 if one in NARROW else 0.87 if one in WIDE else 0.575 for one in text)
     return units * size * (1.06 if bold else 1.0)
 
@@ -48,7 +48,7 @@ class _Drawing:
         self.title = title
         tapes = [frame for frame in sketch.frames if frame.kind == "tape"]
         self.colours = {frame: COLOURS[i % len(COLOURS)] for i, frame in enumerate(tapes)}
-        self.layout = Layout(sketch, self._size, self._heading)
+        self.layout = LayeredLayout(sketch, self._size, self._heading)
 
     def _size(self, item: Item) -> tuple[float, float]:
         lines = self._lines(item)
@@ -58,12 +58,12 @@ class _Drawing:
         return max(width + 26, 56.0), height
 
     def _lines(self, item: Item) -> list[tuple[str, float, bool]]:
-        """The texts in an item's box, with their sizes, and whether they are bold."""
+        """Return the texts in an item's box, with their sizes, and whether they are bold."""
         texts = (item.title, item.detail, self.sketch.note(item))
         lines = zip(texts, (TITLE, DETAIL, DETAIL), (True, False, False), strict=True)
         return [line for line in lines if line[0]]
 
-    def _heading(self, frame: Frame) -> tuple[float, float]:
+    def _heading(self, frame: Region) -> tuple[float, float]:
         if frame.kind == "repeat":
             return text_width(frame.title, TITLE, True) + 8, 14.0
         words = f"{frame.title}  {frame.detail}"
@@ -88,7 +88,7 @@ class _Drawing:
             + f'\n<g transform="translate(0 {layout.height:.0f})">\n{legend}\n</g>\n</svg>\n'
         )
 
-    def _frame(self, frame: Frame) -> str:
+    def _frame(self, frame: Region) -> str:
         x, y, width, height = self.layout.boxes[frame]
         style = 'fill="#ffffff" fill-opacity="0.5" stroke="#5b6770" stroke-dasharray="6 4"'
         if frame.kind == "tape":
@@ -99,7 +99,7 @@ class _Drawing:
             f"{style}/>"
         )
 
-    def _title(self, frame: Frame) -> str:
+    def _title(self, frame: Region) -> str:
         x, y, width, _ = self.layout.boxes[frame]
         halo = (
             f'font-size="{TITLE}" paint-order="stroke" stroke="#ffffff" '
@@ -148,7 +148,7 @@ class _Drawing:
         return "\n".join([*parts, "</g>"])
 
     def _hover(self, item: Item) -> str:
-        """The text under the pointer, where the picture stands in a page."""
+        """Return the text under the pointer, where the picture stands in a page."""
         names = [frame.name for frame in self.sketch.tapes(item)]
         recorded = "watched by " if item.kind == "watched" else "recorded by "
         words = [item.title, item.detail, recorded + ", ".join(names) if names else "", item.role]

@@ -1,22 +1,22 @@
-"""A sketch as text: Mermaid, for JupyterLab and GitHub, and plain lines."""
+"""Sketches as text: Mermaid, for JupyterLab and GitHub, and plain lines."""
 
 from __future__ import annotations
 
 import re
 
-from .sketch import TIMES, Frame, Item, Sketch
+from .sketch import TIMES, Item, Region, Sketch
 from .svg import CAPTURED, COLOURS, STYLES
 
 SHAPES = {"watched": ("([", "])"), "finished": ("([", "])"), "custom": ("[[", "]]")}
 
 
 def mermaid(sketch: Sketch) -> str:
-    """A Mermaid flowchart."""
+    """Return a Mermaid flowchart."""
     return "\n".join(_Flowchart(sketch).lines()) + "\n"
 
 
 def mermaid_text(text: str) -> str:
-    """`text` for a label in quotes: what Mermaid or HTML could read as their own is a code."""
+    """Return `text` for a label in quotes, with the characters of Mermaid and HTML escaped."""
     return re.sub(rf"[^\w ,.=()·{TIMES}…:+-]", lambda found: f"#{ord(found.group())};", text)
 
 
@@ -53,7 +53,7 @@ class _Flowchart:
                 )
         return found
 
-    def _inside(self, frame: Frame | None, indent: str) -> list[str]:
+    def _inside(self, frame: Region | None, indent: str) -> list[str]:
         found = []
         for item in self.sketch.items:
             if self.sketch.home[item] is frame:
@@ -68,7 +68,7 @@ class _Flowchart:
                 found.append(f"{indent}end")
         return found
 
-    def _is_crossed(self, frame: Frame) -> bool:
+    def _is_crossed(self, frame: Region) -> bool:
         inside = frame.extent
         return any((one in inside) != (two in inside) for one, two, _ in self.sketch.edges())
 
@@ -81,7 +81,7 @@ class _Flowchart:
 
 
 def plain(sketch: Sketch) -> str:
-    """One line an item, operands first: what it is, who recorded it, whose rule serves when."""
+    """Return a line for each item, operands first: what it is, and who recorded it."""
     names: dict[Item, str] = {}
     for item in sketch.items:
         name = item.name or f"%{len(names)}"
@@ -108,11 +108,11 @@ def plain(sketch: Sketch) -> str:
     return "\n".join(lines)
 
 
-def _tape(frame: Frame) -> str:
+def _tape(frame: Region) -> str:
     around = f", inside {frame.parent.name}" if frame.parent and frame.parent.name else ""
     return f"{frame.name}: {frame.detail or 'order unknown'}{around}"
 
 
-def _repeat(frame: Frame, names: dict[Item, str]) -> str:
+def _repeat(frame: Region, names: dict[Item, str]) -> str:
     inside = ", ".join(name for item, name in names.items() if item in frame.items)
     return f"{frame.title}: {inside}"

@@ -6,7 +6,6 @@ by every tape that is active while it runs: that is all there is to higher order
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heappop, heappush
 from math import inf
@@ -15,28 +14,25 @@ from typing import Any
 import numpy as np
 
 from .._core.conversion import is_differentiable
-from .._core.levels import (
-    Late,
+from .._core.levels import Token, is_alive, state
+from .._core.record import (
+    Expired,
     Node,
-    Token,
+    expired,
     find,
-    is_alive,
-    late_for,
-    late_tokens,
-    next_serial,
-    state,
-    watched_since,
+    find_tokens,
+    new_tensor,
+    part,
 )
-from .._core.recording import part
 from .._core.tensor import Tensor
 from .._ops.creation import ones_like, zeros
 from .._ops.elementwise import add
 from .._ops.reductions import reduce_sum
 from .._ops.shape import cast, repeat, reshape
 from ..errors import TapeWarning, warn
+from .observer import run_sweep
 
-new = object.__new__
-NOTED_SWEEPS = 64  # of one tape, the latest
+FEW = 1000  # elements, for which memory of their own costs less than a look at what they share
 
 
 def differentiate(
@@ -45,8 +41,13 @@ def differentiate(
     upstream: Sequence | None,
     sources: list,
     stopped: Sequence = (),
+    transposes: bool = False,
 ) -> tuple:
-    """The gradient by each source (None where unconnected), and the nodes visited."""
+    """Return the gradient by each source (None where unconnected), and the nodes visited.
+
+    Nodes of `stopped` tensors are taken as constants. `transposes` says that this is no further
+    derivative, but the transpose of a rule.
+    """
     seeds, unrecorded, nodes = [], [], []
     for i, target in enumerate(targets):
         node = target._rec
@@ -64,7 +65,10 @@ def differentiate(
         nodes.append(node)
     constants = {find(one._rec, token) for one in stopped} if stopped else ()
     wanted = nodes if len(nodes) == 1 else set(nodes)
-    totals, visited = _sweep(token, seeds, wanted, constants)
+    if state.frame is None and not token.asks:
+        totals, visited = sweep(token, seeds, wanted, constants)
+    else:
+        totals, visited = run_sweep(sweep, token, seeds, wanted, constants, transposes)
     results = list(map(totals.get, nodes))
     for target, gradient in unrecorded:
         _add_directly(token, target, gradient, sources, results)
@@ -106,8 +110,8 @@ def _is_late(record: Any, token: Token) -> bool:
         one = pending.pop()
         while one is not None and one not in seen:
             seen.add(one)
-            if type(one) is Late:
-                if token in one.late:
+            if type(one) is Expired:
+                if token in one.tokens:
                     return True
             elif token in one.group:
                 return True
@@ -117,20 +121,21 @@ def _is_late(record: Any, token: Token) -> bool:
     return False
 
 
-_ones: dict[np.dtype, np.ndarray] = {}
+_ones: dict[tuple[tuple[int, ...], np.dtype], np.ndarray] = {}  # of one element, read-only
 
 
 def _seed(target: Any, gradient: Any) -> Tensor:
     if gradient is None:
         data = target._data
-        if data.shape:
-            return ones_like(target)
-        one = _ones.get(data.dtype)
-        if one is None:
-            one = _ones[data.dtype] = np.ones((), data.dtype)
-            one.flags.writeable = False
-        seed = new(Tensor)
-        seed._data = one
+        key = data.shape, data.dtype
+        ones = _ones.get(key)
+        if ones is None:
+            if data.shape not in ((), (1,)):
+                return ones_like(target)
+            ones = _ones[key] = np.ones(*key)
+            ones.flags.writeable = False
+        seed = new_tensor()
+        seed._data = ones
         seed._rec = None
         return seed
     if gradient.dtype != target.dtype:
@@ -155,12 +160,7 @@ def sweep(
     """
     totals: dict[Any, Any] = {}
     visited: list[Node] = []
-    owned: set[Node] | None = None
-    began = 0
-    if state.frame is None:
-        owned = set()
-    else:
-        began = next_serial()
+    owned: set[Node] | None = set() if state.frame is None else None
     latest: Any = None  # of the nodes whose rules are to run, the one with the highest serial
     heap: list[tuple[int, Any]] = []  # the others
     pending: Iterable[tuple[Any, Any]] = seeds
@@ -175,8 +175,12 @@ def sweep(
                     continue
             ready = node.rule is not None
             # a leaf counts for what was computed since it was watched
-            if not ready and (watched_since(node, token) if node.saved else node.serial) > consumer:
-                continue
+            if not ready:  # then `saved` says since when, where tapes watched it later
+                since = node.serial
+                if node.saved:
+                    since = node.saved.get(token, since)
+                if since > consumer:
+                    continue
             data = gradient._data
             if data.shape != node.shape:
                 gradient = fit_shape(gradient, node.shape)
@@ -184,14 +188,21 @@ def sweep(
                 gradient = cast(gradient, node.dtype)
             total = totals.get(node)
             if total is not None:
-                totals[node] = _add_up(node, total, gradient, owned)
+                if owned is None or data.size <= FEW:
+                    totals[node] = add(total, gradient)
+                else:
+                    totals[node] = _add_up(node, total, gradient, owned)
                 continue
             totals[node] = gradient
             if ready:
-                latest = _latest(latest, node, heap) if latest is not None else node
+                if latest is None:
+                    latest = node
+                elif latest.serial < node.serial:
+                    heappush(heap, (-latest.serial, latest))
+                    latest = node
+                else:
+                    heappush(heap, (-node.serial, node))
         if latest is None:
-            if began and visited:
-                _note(token, visited[0].serial, began)
             return totals, visited
         node = latest
         latest = heappop(heap)[1] if heap else None
@@ -211,38 +222,15 @@ def sweep(
                 dy = _without_gaps(node, dy)
             found = node.rule(node, dy) if run is None else run(node, dy)
             inputs = node.inputs
-            if len(inputs) == 1 and type(found) is tuple and len(found) == 1:
-                pending = ((inputs[0], found[0]),)  # quicker than zip, and the commonest
+            count = len(inputs)
+            if type(found) is not tuple or len(found) != count:
+                pending = zip(inputs, found, strict=True)
+            elif count == 1:  # quicker than zip, and the commonest
+                pending = ((inputs[0], found[0]),)
+            elif count == 2:
+                pending = ((inputs[0], found[0]), (inputs[1], found[1]))
             else:
                 pending = zip(inputs, found, strict=True)
-
-
-_sweep = sweep
-
-
-def track() -> None:
-    """From here on tokens know that they are being swept, and rules can be watched.
-
-    Called by whatever wants to know of it, so that it costs other programs nothing.
-    """
-    global _sweep
-    _sweep = _tracked
-
-
-def _tracked(token: Token, seeds: Iterable, wanted: Collection, stopped: Collection) -> tuple:
-    before, token.sweep = token.sweep, next_serial()
-    try:
-        return sweep(token, seeds, wanted, stopped, state.run_rule)
-    finally:
-        token.sweep = before
-
-
-def _note(token: Token, target: int, began: int) -> None:
-    """Remember when a sweep that others may record took place: pictures tell orders from it."""
-    sweeps = getattr(token, "sweeps", None)
-    if sweeps is None:
-        sweeps = token.sweeps = deque(maxlen=NOTED_SWEEPS)
-    sweeps.append((target, began, next_serial()))
 
 
 def _latest(one: Node, other: Node, heap: list[tuple[int, Any]]) -> Node:
@@ -253,10 +241,8 @@ def _latest(one: Node, other: Node, heap: list[tuple[int, Any]]) -> Node:
     return one
 
 
-def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node] | None) -> Tensor:
+def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node]) -> Tensor:
     """The sum; in place once the total lives in a buffer of the sweep's own (`owned`)."""
-    if owned is None or not total._data.ndim:
-        return add(total, gradient)
     if node in owned:
         add.primitive.run(total._data, gradient._data, out=total._data)
         return total
@@ -268,7 +254,7 @@ def _is_first_part(node: Node, whole: Any, dy: Tensor, totals: dict) -> bool:
     """Hand the gradient of one of several outputs to the node that made them all; whether it is
     the first that this one receives.
     """
-    parts = totals.get(whole)
+    parts: Any = totals.get(whole)
     first = parts is None
     if first:
         parts = totals[whole] = [None] * len(whole.shape)
@@ -296,9 +282,17 @@ def fit_shape(gradient: Tensor, shape: tuple[int, ...]) -> Tensor:
     return reshape(total, shape) if total._data.shape != shape else total
 
 
-def release(visited: list[Node]) -> None:
-    """Free what the nodes of a finished tape hold, unless other tapes may ask, too."""
-    group = None
+def release(visited: list[Node], gradients: Iterable[Tensor | None] = ()) -> None:
+    """Free what the nodes of a finished tape hold, unless other tapes may ask, too.
+
+    And take marks off gradients that nobody recorded, unless others may ask.
+    """
+    for gradient in gradients:
+        known = None if gradient is None else gradient._rec
+        if type(known) is Expired and not is_alive(known.tokens):
+            gradient._rec = None
+    group: Any = None
+    gone: Any = None  # another group of which no tape may ask any more
     finished = False
     for node in reversed(visited):
         if node.group is not group:
@@ -306,9 +300,16 @@ def release(visited: list[Node]) -> None:
             finished = len(group) == 1 or not is_alive(group)
         if finished:
             for operand in node.inputs:
-                if operand is None or (operand.group is group and operand.next is None):
+                if operand is None:
                     continue
-                if node.next is None or type(node.next) is Late:
+                if operand.next is None:
+                    known = operand.group
+                    if known is group or known is gone:
+                        continue
+                    if not is_alive(known):
+                        gone = known
+                        continue
+                if node.next is None or type(node.next) is Expired:
                     # tapes other than these know the operand, and may ask
-                    node.next = late_for(late_tokens(node.next) | late_tokens(operand))
+                    node.next = expired(find_tokens(node.next) | find_tokens(operand))
             node.inputs, node.rule, node.saved = (), None, None

@@ -10,8 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from .._core.levels import NOTHING, Frame, Node, Token, find, late_for, late_tokens, narrow, state
-from .._core.recording import hang_parts, operands
+from .._core.conversion import is_differentiable
+from .._core.levels import NOTHING, Frame, Token, state
+from .._core.record import (
+    Node,
+    attach,
+    attach_all,
+    expired,
+    find,
+    find_operands,
+    find_tokens,
+    narrow,
+    resolve,
+)
 from .._core.tensor import Tensor
 from .._reverse.variable import Variable
 from .definition import Definition, Rule
@@ -80,10 +91,8 @@ def one_output(frame: Frame, call: Call, inputs: Sequence[Tensor], y: Tensor) ->
     result._rec = None
     if record is not None and (record.group is not group or record.next is not None):
         _keep_producer(frame, call, group, record, result)
-    data = y._data
-    if mask and data.dtype.kind in "fc":
-        following = result._rec
-        result._rec = Node(group, nodes, _custom_rule, call, data.shape, data.dtype, following)
+    if mask and y._data.dtype.kind in "fc":
+        attach(result, group, nodes, _custom_rule, call)
     return result
 
 
@@ -110,19 +119,22 @@ def settle(
         if record is not None and (record.group is not group or record.next is not None):
             _keep_producer(frame, call, group, record, result)
     if mask:
+        if type(call) is not Call:
+            for token in group:
+                token.asks = True
         remaining = iter(found)
         nodes = tuple([None if tensor is None else next(remaining) for tensor in inputs])
         if len(results) > 1:
             rule = _custom_rule if type(call) is Call else _lifted_rule
-            hang_parts(group, nodes, rule, call, results)
+            attach_all(group, nodes, rule, call, results)
         elif results:
             _attach(results[0], call, group, nodes)
     return results
 
 
 def _ruled(frame: Frame, inputs: Sequence[Tensor]) -> tuple:
-    """`operands`, for the tapes that a custom rule is for; no group if there are none."""
-    group, nodes, mask = operands(frame, inputs)
+    """`find_operands`, for the tapes that a custom rule is for; no group if there are none."""
+    group, nodes, mask = find_operands(frame, inputs)
     if mask and frame.natural:
         group = frame.active(group - frame.natural)
         mask = mask if group else 0
@@ -132,29 +144,25 @@ def _ruled(frame: Frame, inputs: Sequence[Tensor]) -> tuple:
 def copy(output: Tensor) -> Tensor:
     """The same value as another tensor, so that an output is never an input itself."""
     record = output._rec
-    return output._with_record(None if record is None else late_for(late_tokens(record)))
+    return output._with_record(None if record is None else expired(find_tokens(record)))
 
 
 def _attach(result: Tensor, call: Any, group: frozenset, nodes: tuple) -> None:
-    data = result._data
-    if data.dtype.kind in "fc":
+    if is_differentiable(result._data.dtype):
         rule = _custom_rule if type(call) is Call else _lifted_rule
-        result._rec = Node(group, nodes, rule, call, data.shape, data.dtype, result._rec)
+        attach(result, group, nodes, rule, call)
 
 
 def _keep_producer(frame: Frame, call: Any, group: frozenset, record: Any, result: Tensor) -> None:
     """The inner producer of an output stands on tapes that watch no input of the call."""
-    data = result._data
-    others = frame.active(frame.resolve((record,))[0] - group)
+    others = frame.active(resolve(frame, (record,))[0] - group)
     if others:
         node = narrow(record, others)
-        following = result._rec
-        name = call.definition.name
-        result._rec = Node(others, (node,), _identity_rule, name, data.shape, data.dtype, following)
+        attach(result, others, (node,), _identity_rule, call.definition.name)
         if not others <= frame.natural:
             call.definition.warn_bypassed()
     elif not group and result._rec is None:
-        result._rec = late_for(late_tokens(record))
+        result._rec = expired(find_tokens(record))
 
 
 def _identity_rule(node: Node, dy: Tensor) -> tuple:
@@ -162,17 +170,16 @@ def _identity_rule(node: Node, dy: Tensor) -> tuple:
 
 
 def _lifted_rule(node: Node, dy: Any) -> Sequence:
-    token = max(node.group, key=_latest_sweep)
-    targets = [one if find(one, token) else None for one in node.inputs] if token.sweep else None
-    before, state.sweep = state.sweep, token.sweep
+    dys = dy if type(dy) is list else [dy]
+    sweep = state.sweep
+    if sweep is not None and sweep.token in node.group:
+        targets = [one if find(one, sweep.token) else None for one in node.inputs]
+        return node.saved.pull(dys, targets)
+    state.sweep = None  # no sweep asks, all targets count
     try:
-        return node.saved.pull(dy if type(dy) is list else [dy], targets or node.inputs)
+        return node.saved.pull(dys, node.inputs)
     finally:
-        state.sweep = before
-
-
-def _latest_sweep(token: Token) -> int:
-    return token.sweep
+        state.sweep = sweep
 
 
 def _custom_rule(node: Node, dy: Any) -> Sequence:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -19,11 +19,13 @@ from .._core.conversion import convert, is_differentiable, is_tensor, is_weak
 from .._core.levels import Listener, remove_listener, state
 from .._core.tensor import Tensor
 from .._ops.define import as_int
-from .._reverse.sweep import track
 from .._reverse.variable import Variable
 from .calls import Call, copy, one_output, settle
 from .definition import Definition, check_result
 from .max_order import limited
+
+P = ParamSpec("P")
+Y = TypeVar("Y")
 
 
 class Bind:
@@ -56,6 +58,14 @@ class Bind:
         return f"<custom gradient {getattr(self, '__qualname__', self._function)!r}>"
 
 
+@overload
+def custom_gradient(
+    f: Callable[P, tuple[Y, Any]], *, max_order: int | None = None
+) -> Callable[P, Y]: ...
+@overload
+def custom_gradient(
+    f: None = None, *, max_order: int | None = None
+) -> Callable[[Callable[P, tuple[Y, Any]]], Callable[P, Y]]: ...
 def custom_gradient(f: Any = None, *, max_order: int | None = None) -> Any:
     """Decorate a function that returns its value together with its gradient rule.
 
@@ -172,7 +182,6 @@ class _Limited(_Decorated):
     def __init__(self, definition: Definition, most: int):
         super().__init__(definition)
         self.most = most
-        track()  # which sweep comes through what
 
     def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
         return super().call(limited(function, self.definition, self.most), args, kwargs)
@@ -226,7 +235,7 @@ def _is_input(leaf: Any) -> bool:
     return is_tensor(leaf) or is_weak(leaf) or isinstance(leaf, np.ndarray)
 
 
-def grad_pass_through(f: Any) -> Any:
+def grad_pass_through(f: Callable[P, Y]) -> Callable[P, Y]:
     """Decorate a function so that gradients pass through it unchanged.
 
     Each input must have the shape of the output that stands at its place. Variables that f
@@ -242,6 +251,6 @@ def grad_pass_through(f: Any) -> Any:
         return f(*args, **kwargs), grad
 
     functools.update_wrapper(through, f, updated=())
-    decorated = custom_gradient(through)
+    decorated: Any = custom_gradient(through)
     decorated.__wrapped__ = f
     return decorated

@@ -1,4 +1,4 @@
-"""Definitions of custom gradients, and how their rules want to be called."""
+"""Definitions of custom gradients, and the signatures of their rules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from .._core.levels import Late, is_alive, state
+from .._core.levels import is_alive, state
+from .._core.record import Expired
 from .._core.tensor import ArrayLike
 from ..errors import CustomGradientWarning, users_line
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def place_of(function: Any) -> tuple[str, int]:
-    """The file and line where `function` was written."""
+    """Return the file and line where `function` was written."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None:
         code = getattr(getattr(function, "func", type(function).__call__), "__code__", None)
@@ -26,7 +27,7 @@ def place_of(function: Any) -> tuple[str, int]:
 
 
 def _is_plain(grad_fn: Any) -> bool:
-    """Whether the code of `grad_fn` says all that there is to know of its signature."""
+    """Return whether the code of `grad_fn` alone determines its signature."""
     return (
         type(grad_fn) is FunctionType
         and grad_fn.__defaults__ is None
@@ -36,7 +37,7 @@ def _is_plain(grad_fn: Any) -> bool:
 
 
 class Rule:
-    """The signature of a `grad_fn`: looked at once, for it costs more than an operation."""
+    """The signature of a `grad_fn`, kept, for reading it costs more than an operation."""
 
     __slots__ = ("fewest", "keras", "missing", "most", "takes_variables")
 
@@ -89,7 +90,7 @@ class Rule:
 
 
 class Definition:
-    """One decorated function: its name and place, and what is known of its rule."""
+    """One decorated function: its name, its source line, and the signature of its rule."""
 
     role = "the rule of"
 
@@ -109,7 +110,7 @@ class Definition:
     # The rule --------------------------------------------------------------------------------
 
     def rule(self, grad_fn: Any, outputs: int, variables: list[Variable] | None) -> Rule:
-        """How to call `grad_fn`; TypeError if it cannot take what it will be given."""
+        """Return the signature of `grad_fn`; TypeError if it cannot take its arguments."""
         code, count, known = self._known
         if (
             type(grad_fn) is FunctionType
@@ -155,14 +156,14 @@ class Definition:
             )
 
     def keyword_order(self, kwargs: dict[str, Any]) -> list[str]:
-        """The names in `kwargs`: those of the signature in its order, then the others."""
+        """Return the names in `kwargs`: those of the signature in its order, then the others."""
         if self._keywords is None:
             self._keywords = list(inspect.signature(self.function).parameters)
         known = [name for name in self._keywords if name in kwargs]
         return known + [name for name in kwargs if name not in known]
 
     def input_names(self, paths: Sequence[tuple]) -> list[str]:
-        """Names for inputs that stood at `paths`: (position or keyword, path inside it)."""
+        """Return names for inputs at `paths`: (position or keyword, path inside it)."""
         try:
             parameters = list(inspect.signature(self.function).parameters.values())
         except (TypeError, ValueError):  # a function that is not written in Python
@@ -184,23 +185,27 @@ class Definition:
     # Words -----------------------------------------------------------------------------------
 
     def where(self, grad_fn: Any = None) -> str:
-        """Where the rule (or else the function) was written, for messages."""
+        """Return where the rule (or else the function) was written, for messages."""
         file, line = place_of(grad_fn if grad_fn is not None else self.function)
         return f'File "{file}", line {line}'
 
-    def warn(self, key: str, message: str) -> None:
-        """A CustomGradientWarning at the line of the definition, once per definition and key."""
-        if state.observer is not None:
-            state.observer.noticed(self, key, message)
+    def warn(self, kind: str, message: str, number: str = "") -> None:
+        """Warn at the line of the definition, once for each kind and number of a gradient.
+
+        `kind` is that of the `CustomGradientWarning`.
+        """
+        if any(observer.notice(self, kind, message) for observer in state.observers):
             return
         file, line = place_of(self.function)
-        key = f"{file}:{line} {self.name} {key}"
+        key = f"{file}:{line} {self.name} {kind} {number}"
         if key in self._warned:
             return
         self._warned.add(key)
         scope = getattr(inspect.unwrap(self.function), "__globals__", {})
         warnings.warn_explicit(
-            f"{message} ({self.where()})",
+            CustomGradientWarning(
+                f"{message} ({self.where()})", kind=kind, function=self.name, line=(file, line)
+            ),
             CustomGradientWarning,
             file,
             line,
@@ -217,28 +222,27 @@ class Definition:
         )
 
     def warn_detached(self, record: Any) -> None:
-        """Values were taken out of a tensor while this rule runs: once per line."""
-        group = record.late if type(record) is Late else record.group
+        """Warn, once for each line, that this rule takes values out of a tensor."""
+        group = record.tokens if type(record) is Expired else record.group
         if not is_alive(group):
             return
         file, line, depth = users_line()
-        if state.observer is not None:
-            state.observer.detached(self, file, line)
+        if any(observer.detach(self, file, line) for observer in state.observers):
             return
         key = f"detached {file}:{line}"
         if key not in self._warned:
             self._warned.add(key)
-            warnings.warn(
+            message = (
                 f"{self.role} `{self.name}` takes NumPy or Python values (numpy(), float(), "
                 "np.asarray()) from a tensor that is being recorded: derivatives do not see "
-                "them. Use tensor operations",
-                CustomGradientWarning,
-                stacklevel=depth,
+                "them. Use tensor operations"
             )
+            fields = {"kind": "detached", "function": self.name, "line": (file, line)}
+            warnings.warn(CustomGradientWarning(message, **fields), stacklevel=depth)
 
 
 def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[..., Any]]:
-    """The pair (y, grad_fn) that a decorated function must return."""
+    """Return the pair (y, grad_fn) that a decorated function must return."""
     if type(result) is tuple and len(result) == 2 and callable(result[1]):
         return result
     name = definition.name
@@ -266,7 +270,7 @@ def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[...
 
 
 def _habit(result: Any) -> str:
-    """The words that the original has for this mistake."""
+    """Return the original's words for this mistake."""
     if result is None:
         return "cannot unpack non-iterable NoneType object; "
     if isinstance(result, ArrayLike):

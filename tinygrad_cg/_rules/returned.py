@@ -1,4 +1,4 @@
-"""What a custom rule returned: counted, checked, converted (BEHAVIOUR decisions 3 and 12)."""
+"""Checks and conversion of gradients that a custom rule returned (docs/behaviour.md 0.3, 0.12)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from .. import nest
 from .._core.conversion import IndexedSlices, convert, is_differentiable, is_tensor, is_weak
 from .._core.tensor import Tensor
 from .._ops.shape import broadcast_to, cast
+from ..errors import GradientCountError, GradientShapeError
+from .definition import place_of
 
 if TYPE_CHECKING:
     from .calls import Call
@@ -20,7 +22,7 @@ _ARRAYS = (np.ndarray, IndexedSlices)
 
 
 def gradients_of_inputs(call: Call, returned: Any, targets: Sequence) -> list:
-    """One gradient (or None) for each input; ValueError if their number or shapes are wrong.
+    """Return one gradient (or None) for each input; ValueError if number or shapes are wrong.
 
     `targets` have the inputs' shapes and dtypes: their nodes, or None where nobody watches.
     """
@@ -62,7 +64,7 @@ def gradients_of_variables(call: Call, returned: Any) -> tuple[Any, list]:
 
 
 def _fit(call: Call, gradient: Any, target: Any, number: str, label: str | None) -> Any:
-    """`gradient` as a tensor of the shape and dtype of `target`, which `label` names."""
+    """Return `gradient` as a tensor of the shape and dtype of `target`, named by `label`."""
     if gradient is None or target is None:
         return None
     wanted, dtype = target.shape, target.dtype
@@ -80,9 +82,10 @@ def _fit(call: Call, gradient: Any, target: Any, number: str, label: str | None)
     if tensor.dtype != dtype:
         if tensor.dtype.kind in "fc" and not np.can_cast(tensor.dtype, dtype, "safe"):
             call.definition.warn(
-                f"dtype {number}",
+                "dtype",
                 f"gradient {number} of `{name}` is {tensor.dtype}, its input {dtype}: it is "
                 "cast, and loses precision",
+                number,
             )
         tensor = cast(tensor, dtype)
     return tensor
@@ -91,41 +94,50 @@ def _fit(call: Call, gradient: Any, target: Any, number: str, label: str | None)
 def _fit_shape(
     call: Call, tensor: Tensor, wanted: tuple[int, ...], number: str, label: str | None
 ) -> Tensor:
-    """A scalar is repeated, with a warning; any other shape than the wanted one is an error."""
+    """Return a scalar broadcast, with a warning; raise for any other wrong shape."""
     shape, name = tuple(tensor.shape), call.definition.name
     label = label or f"input `{input_names(call)[int(number)]}`"
     if shape:
-        raise ValueError(
+        axes, remedy = _undo_broadcasting(shape, wanted)
+        hint = f"; to undo broadcasting, sum over axes {axes}: {remedy}" if remedy else ""
+        raise GradientShapeError(
             f"gradient {number} of `{name}` has shape {shape}, {label} has shape "
-            f"{tuple(wanted)}{_remedy(shape, wanted)} (the rule: {_where(call)})"
+            f"{tuple(wanted)}{hint} (the rule: {_where(call)})",
+            function=name,
+            line=place_of(call.grad_fn),
+            index=int(number) if number.isdigit() else None,
+            label=label,
+            expected=tuple(wanted),
+            returned=shape,
+            axes=axes,
+            remedy=remedy,
         )
     call.definition.warn(
-        f"scalar {number}",
+        "scalar",
         f"gradient {number} of `{name}` is a scalar, {label} has shape {tuple(wanted)}: the "
         "scalar is used for every element",
+        number,
     )
     return broadcast_to(tensor, wanted)
 
 
-def _remedy(shape: tuple[int, ...], wanted: tuple[int, ...]) -> str:
-    """Which axes to sum over, if that is what was forgotten."""
+def _undo_broadcasting(shape: tuple, wanted: tuple) -> tuple[list[int], str]:
+    """Return the axes to sum over and a call that does it; nothing if that does not help."""
     extra = len(shape) - len(wanted)
     if extra < 0:
-        return ""
+        return [], ""
     axes = list(range(extra))
     for i, size in enumerate(wanted):
         if shape[i + extra] != size:
             if size != 1:
-                return ""
+                return [], ""
             axes.append(i + extra)
     keep = [axis for axis in axes if axis >= extra]
     if not extra:
-        call = f"reduce_sum(gradient, axis={axes}, keepdims=True)"
-    elif not keep:
-        call = f"reduce_sum(gradient, axis={axes})"
-    else:
-        call = f"reshape(reduce_sum(gradient, axis={axes}), {wanted})"
-    return f"; to undo broadcasting, sum over axes {axes}: {call}"
+        return axes, f"reduce_sum(gradient, axis={axes}, keepdims=True)"
+    if not keep:
+        return axes, f"reduce_sum(gradient, axis={axes})"
+    return axes, f"reshape(reduce_sum(gradient, axis={axes}), {wanted})"
 
 
 def _refuse_count(call: Call, returned: int) -> None:
@@ -133,16 +145,21 @@ def _refuse_count(call: Call, returned: int) -> None:
     name, expected = call.definition.name, len(names)
     gradients = "gradient" if returned == 1 else "gradients"
     inputs = "input" if expected == 1 else "inputs"
-    raise ValueError(
+    raise GradientCountError(
         f"custom_gradient function expected to return {expected} gradients, but returned "
         f"{returned} instead. `{name}`: grad_fn returned {returned} {gradients}, {name} has "
         f"{expected} differentiable {inputs} ({', '.join(names)}). Return one gradient, or None, "
-        f"for each number or tensor passed (the rule: {_where(call)})"
+        f"for each number or tensor passed (the rule: {_where(call)})",
+        function=name,
+        line=place_of(call.grad_fn),
+        expected=expected,
+        returned=returned,
+        names=names,
     )
 
 
 def input_names(call: Call) -> list[str]:
-    """The names of a call's inputs, as its function's signature has them."""
+    """Return the names of a call's inputs, from its function's signature."""
     paths = call.paths
     return call.definition.input_names(
         [(i, "") for i in range(call.count)] if paths is None else paths

@@ -16,11 +16,9 @@ from tinygrad_cg_kernels.loops.engine import Pointwise
 
 from .. import nest
 from .._core.conversion import as_dtype, check_dtype, convert_operands, is_tensor, promote
-from .._core.functions import named
-from .._core.levels import Node, state
-from .._core.primitive import Primitive, apply
-from .._core.recording import part
-from .._core.registry import OPS, USER_OPS
+from .._core.levels import state
+from .._core.primitive import OPS, USER_OPS, Primitive, apply, bind
+from .._core.record import Node, attach_part
 from .._core.tensor import Aval, Tensor
 from .._ops.define import broadcast_shapes
 from .._reverse.sweep import fit_shape
@@ -196,7 +194,7 @@ def primitive(
         result = apply(made, convert_operands(inputs), attrs)
         return tuple(result) if isinstance(result, list) else result
 
-    return named(op, made)
+    return bind(op, made)
 
 
 def _elementwise(name: str, kernel: Callable[..., Any]) -> Any:
@@ -319,10 +317,7 @@ def _rule(node: Node, dy: Any) -> list:
     if function is None:
         return [None] * len(inputs)
     if isinstance(dy, list):
-        tensors = []
-        for i, (one, (size, dtype)) in enumerate(zip(outs, node.shape, strict=True)):
-            known = Node(node.group, (node,), part, i, size, dtype, one._rec)
-            tensors.append(one._with_record(known))
+        tensors = [attach_part(one, node, i) for i, one in enumerate(outs)]
     else:
         tensors = [outs[0]._with_record(node)]
     state.rules.append(definition)

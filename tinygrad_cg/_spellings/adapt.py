@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from .._core.conversion import convert
+from .._core.kinds import is_integer
 from .._core.tensor import Tensor
 from .._ops.creation import linspace
-from .._ops.elementwise import divide, exp, floor, multiply, round_half_even, sqrt, subtract
+from .._ops.elementwise import exp, floor, multiply, sqrt, subtract
 from .._ops.indexing import gather, getitem
 from .._ops.reductions import log_softmax, reduce_logsumexp, reduce_variance, softmax
 from .._ops.shape import cast, expand_dims, reshape
@@ -39,19 +40,6 @@ def arg_extremum(find: Callable, x: Any, axis: Any, keepdims: bool) -> Tensor:
     if not keepdims:
         return found
     return reshape(found, (1,) * x.ndim) if axis is None else expand_dims(found, axis)
-
-
-def rounded(x: Any, decimals: int) -> Tensor:
-    """`x` to so many decimals, half to even."""
-    x = convert(x)
-    if not decimals:
-        return round_half_even(x)
-    if x.dtype.kind in "biu":
-        return x if decimals > 0 else cast(rounded(cast(x, np.float64), decimals), x.dtype)
-    scale = 10.0 ** abs(decimals)
-    if decimals < 0:
-        return multiply(round_half_even(divide(x, scale)), scale)
-    return divide(round_half_even(multiply(x, scale)), scale)
 
 
 def taken(x: Any, indices: Any, axis: Any) -> Tensor:
@@ -134,7 +122,7 @@ def deviation(x: Tensor, axis: Any, ddof: float, keepdims: bool) -> Tensor:
 
 def spaced(start: Any, stop: Any, num: Any, endpoint: bool, dtype: Any) -> Tensor:
     """`linspace`, with or without its last point; rounded down to integers if these are asked."""
-    if dtype is not None and np.dtype(dtype).kind in "iu":
+    if dtype is not None and is_integer(np.dtype(dtype)):
         return cast(floor(spaced(start, stop, num, endpoint, np.float64)), dtype)
     if endpoint:
         return linspace(start, stop, num, dtype)

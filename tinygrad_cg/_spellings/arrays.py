@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .._core.conversion import FLOAT64, convert, is_tensor
+from .._core.kinds import is_integer
 from .._core.tensor import Tensor
 from .._ops.creation import constant
 from .._ops.elementwise import where as _where
@@ -15,10 +16,6 @@ from .._ops.sorting import one_hot as _one_hot
 from ..dtypes import float32
 from ..errors import InvalidArgumentError
 from .spell import spell
-
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
 
 
 def _listed(values: Any) -> Any:
@@ -37,7 +34,7 @@ def _sizes(x: Any) -> Tensor:
 
 def _spacing(start: Any, stop: Any) -> np.dtype | None:
     """Integers are spaced in float64."""
-    return FLOAT64 if {convert(end).dtype.kind for end in (start, stop)} <= {*"iu"} else None
+    return FLOAT64 if all(is_integer(convert(end).dtype) for end in (start, stop)) else None
 
 
 def _descending(direction: str) -> bool:
@@ -118,7 +115,7 @@ _TABLE = """
     sort(values, axis=-1, direction="ASCENDING", name=None)
         = sort(values, axis, _descending(direction))
         # `values` sorted along `axis`, by default the last; NaN counts as larger than all else.
-    split(value, num_or_size_splits, axis=0, num=None, name=None)
+    split(value, num_or_size_splits, axis=0, num=None, name=None) -> list[Tensor]
         = split(value, num_or_size_splits, axis)
     squeeze(input, axis=None, name=None) = squeeze(input, axis)
     stack(values, axis=0, name=None) = stack(values, axis)
@@ -126,7 +123,8 @@ _TABLE = """
     transpose(a, perm=None, conjugate=False, name=None)
         = conj(transpose(a, perm)) if conjugate else transpose(a, perm)
         # `a` with its axes in the order `perm`, reversed by default; conjugated if asked.
-    unstack(value, num=None, axis=0, name=None) = counted(unstack(value, axis), num)
+    unstack(value, num=None, axis=0, name=None) -> list[Tensor]
+        = counted(unstack(value, axis), num)
         # The slices of `value` along `axis`, as a list, which must have `num` parts if that is
         given.
     where(condition, x=None, y=None, name=None)

@@ -3,7 +3,8 @@
 A row of a table is ``name(parameters) = expression``, or ``name = operation`` where nothing
 but the name differs. Several names are aliases; a row goes on in lines that are indented more.
 An expression sees all operations, the converters of `adapt`, dtypes, and what the module that
-holds the table has defined before it.
+holds the table has defined before it. What differs by its name alone stands in no table: the
+operation's record says it, "math.acos".
 
 A function whose expression is one operation on its own parameters takes the operation's text,
 in its own parameters' names. Any other row ends with a text of its own: ``... # What it gives.``
@@ -14,43 +15,23 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Container
-from typing import Any
+from collections.abc import Container, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._ops import (
-    complex,
-    convolution,
-    creation,
-    decompositions,
-    einsum,
-    elementwise,
-    indexing,
-    losses,
-    padding,
-    pooling,
-    reductions,
-    scans,
-    shape,
-    sorting,
-)
-from .._ops import linear_algebra as linalg
-from .._ops import sampling as random
-from .._ops import special_functions as special
-from .._ops import trigonometry as trigonometric
+from .. import _ops as ops
+from .._core.primitive import OPS, Primitive
 from . import adapt
 
-_MODULES = (
-    *(complex, convolution, creation, decompositions, einsum, elementwise, indexing, linalg),
-    *(losses, padding, pooling, random, reductions, scans, shape, sorting, special, trigonometric),
-)
+_MODULES = [getattr(ops, name) for name in ops.__all__ if name not in ("operators", "protocol")]
 _OPERATIONS = {
     name: value
     for module in _MODULES
     for name, value in vars(module).items()
     if not name.startswith("_")
 }
+_NAMES = {id(function): name for name, function in _OPERATIONS.items()}
 _DTYPES = {
     name: np.dtype(name) for name in ("int32", "int64", "uint32", "uint64", "float32", "float64")
 }
@@ -59,24 +40,66 @@ _NEXT_ROW = re.compile(r"\n {4}(?=\S)")
 _MENTION = re.compile(r"\b(?:x|y|low|high)\b|(?<=`)\w+(?=`)")  # of a parameter in a text
 
 
-def spell(namespace: dict[str, Any], table: str, readers: Container[str] = ()) -> None:
+class Reading(NamedTuple):
+    """How a namespace reads the operands of operations that it spells by their records alone.
+
+    ``"(x, /) = {}(_array(x))"`` is the row of one with one operand, less its names; `one_real` and
+    `two_real` are for functions of reals, where integers are read in another way. Without any, the
+    function is the operation itself.
+    """
+
+    one: str = ""
+    two: str = ""
+    one_real: str = ""
+    two_real: str = ""
+
+    def row(self, names: str, primitive: Primitive) -> str:
+        """Return the row that spells an operation by `names`."""
+        function = _NAMES[id(primitive.function)]
+        rows = {1: (self.one, self.one_real), 2: (self.two, self.two_real)}
+        read, read_reals = rows.get(len(primitive.inputs), ("", ""))
+        if getattr(primitive.kernel, "kind", "") == "float" and read_reals:
+            read = read_reals
+        return names + read.format(function) if read else f"{names} = {function}"
+
+
+AS_IT_IS = Reading()
+
+
+def _spelled(namespace: str, reading: Reading) -> Iterator[str]:
+    """Yield a row for each operation whose record names this namespace."""
+    for primitive in OPS.values():
+        places = [one.rpartition(".") for one in primitive.spellings]
+        names = [name for module, _, name in places if module == namespace]
+        if names:
+            yield reading.row(" ".join(names), primitive)
+
+
+def spell(
+    namespace: dict[str, Any],
+    table: str,
+    readers: Container[str] = (),
+    records: str = "",
+    reading: Reading = AS_IT_IS,
+) -> None:
     """Define the functions of a table in a module's `namespace`, and add them to `__all__`.
 
     `readers` are functions that only turn parameters into tensors: for the text of a function
-    a parameter that is read so is the parameter.
+    a parameter that is read so is the parameter. `records` is what operations' records call this
+    namespace: those that name it are defined too, as `reading` says.
     """
     scope = _SCOPE | namespace
     targets: dict[str, str] = {}
     texts: dict[str, str | None] = {}
     source = []
-    for row in filter(str.strip, _NEXT_ROW.split(table)):
+    for row in (*_spelled(records, reading), *filter(str.strip, _NEXT_ROW.split(table))):
         left, _, right = " ".join(row.split()).partition(" = ")
         expression, _, text = right.partition(" # ")
         names, bracket, parameters = left.partition("(")
         name, *others = names.split()
         if bracket:
             source.append(f"def {name}({parameters}: return {expression}\n")
-            texts[name] = _document(expression, text, scope, readers)
+            texts[name] = text or _inherited(expression, scope, readers) or None
             targets.update(dict.fromkeys(others, name))
         else:
             targets.update(dict.fromkeys([name, *others], expression))
@@ -86,16 +109,7 @@ def spell(namespace: dict[str, Any], table: str, readers: Container[str] = ()) -
         made[name].__doc__ = text
     made |= {name: made.get(target) or scope[target] for name, target in targets.items()}
     namespace.update(made, __all__=[*namespace.get("__all__", ()), *made])
-
-
-def _document(
-    expression: str, text: str, scope: dict[str, Any], readers: Container[str]
-) -> str | None:
-    """A row's own text, or that of the operation which is the whole expression, or None."""
-    text = text or _inherited(expression, scope, readers)
-    if not text:
-        return None
-    return f"{text}\n\nDefined as ``{expression}``, in terms of the library's own operations."
+    namespace["__dir__"] = lambda: sorted(namespace["__all__"])
 
 
 def _inherited(expression: str, scope: dict[str, Any], readers: Container[str]) -> str:

@@ -15,7 +15,8 @@ from tinygrad_cg_kernels.runtime.locks import ForkLock
 from .. import nest
 from .._core import levels
 from .._core.conversion import is_differentiable
-from .._core.levels import State, Token, find, state, watch_tensor
+from .._core.levels import State, Token, state
+from .._core.record import find, watch_tensor
 from .._reverse.arguments import check_source, check_upstream, fill_zeros, flat_targets, wants_zeros
 from .._reverse.sweep import differentiate
 from .._reverse.variable import Variable
@@ -32,7 +33,8 @@ class Graph(levels.Listener):
     """
 
     def __init__(self) -> None:
-        self._token = Token(everything=True)
+        self._token = Token()
+        self._token.everything = True
         self._variables: dict[str, Variable] = {}  # those of compat.v1.get_variable, by name
 
     def __del__(self) -> None:
@@ -107,7 +109,7 @@ def gradients(
     aggregation_method: Any = None,
     stop_gradients: Any = None,
     unconnected_gradients: Any = "none",
-) -> list:
+) -> list[Any]:
     """The gradients of the sum of `ys` by each of `xs`, as a list.
 
     Parameters
@@ -158,7 +160,7 @@ def hessians(
     gate_gradients: bool = False,
     aggregation_method: Any = None,
     name: str = "hessians",
-) -> list:
+) -> list[Any]:
     """The second derivatives of the sum of `ys` by each of `xs`, as a list.
 
     Each has shape ``x.shape + x.shape``; None where ys do not depend on x. Works where

@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from .. import nest
 from .._core.conversion import is_differentiable, is_tensor
@@ -17,7 +17,16 @@ from .._rules.custom_gradient import custom_gradient, flat_inputs
 from .._rules.definition import Definition
 from .tape import GradientTape, UnconnectedGradients
 
+P = ParamSpec("P")
+Y = TypeVar("Y")
 
+
+@overload
+def recompute_grad(f: Callable[P, Y], segments: None = None) -> Callable[P, Y]: ...
+@overload
+def recompute_grad(
+    f: Iterable[Callable[..., Any]], segments: int | None = None
+) -> Callable[..., Any]: ...
 def recompute_grad(f: Any, segments: int | None = None) -> Any:
     """Decorate `f` so that tapes keep its inputs only, and run it again to differentiate it.
 

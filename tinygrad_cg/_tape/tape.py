@@ -6,13 +6,14 @@ Follows ``tf.GradientTape`` of TensorFlow 2.21.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, NoReturn
 
 from .. import nest
 from .._core import levels
 from .._core.conversion import is_differentiable, is_tensor
-from .._core.levels import Token, add_level, state, watch_tensor
+from .._core.levels import Token, add_level, state
+from .._core.record import watch_tensor
 from .._core.tensor import Aval, Tensor
 from .._ops.creation import zeros
 from .._reverse.arguments import (
@@ -48,6 +49,8 @@ class GradientTape(levels.Listener):
 
     __slots__ = ("_consumed", "_persistent", "_recording", "_token", "_watch_accessed", "_watched")
 
+    _draw: ClassVar[Callable[[Any], dict[str, str]]]  # set by the package, which knows pictures
+
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True):
         self._persistent = persistent
         self._watch_accessed = watch_accessed_variables
@@ -65,7 +68,10 @@ class GradientTape(levels.Listener):
                 "already-active tape."
             )
         here = state
-        here.frame = add_level(here.frame, self._token or self._ready())
+        token = self._token
+        if token is None:
+            token = self._ready()
+        here.frame = add_level(here.frame, token)
         if self._watch_accessed:
             here.listeners.append(self)
         self._recording = True
@@ -196,10 +202,8 @@ class GradientTape(levels.Listener):
         levels.insert(self._ready(), place)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """A notebook's call: the picture of what this tape has recorded, see `show`."""
-        from .._pictures.picture import tape_bundle
-
-        return tape_bundle(self)
+        """Return the picture of what this tape has recorded, for a notebook; see `show`."""
+        return GradientTape._draw(self)
 
     # Gradients -------------------------------------------------------------------------------
 
@@ -245,7 +249,7 @@ class GradientTape(levels.Listener):
             token.alive = False
             self._token = None
             self._consumed = token
-            release(visited)
+            release(visited, results)
         if zero:
             results = fill_zeros(flat_sources, results)
         if type(sources) is Tensor:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypeGuard
+from typing import Any, NoReturn, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from .._ops.shape import repeat, reshape, stack, transpose
 from .._rules.calls import Call, Lifted, settle
 from .._rules.definition import Definition
 from ..errors import InvalidArgumentError
+
+Y = TypeVar("Y")
 
 
 class BatchTensor(Tensor):
@@ -204,7 +206,7 @@ def whole(tensor: Tensor) -> np.ndarray:
 # The functions -------------------------------------------------------------------------------
 
 
-def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Y]:
     """A function that applies `f` to each example of a batch, all at once.
 
     Parameters

@@ -8,7 +8,9 @@ from typing import Any, NoReturn
 
 from .. import nest
 from .._core.conversion import convert, is_differentiable, is_tensor, is_weak
-from .._core.levels import Token, push, remove, state, watch_tensor
+from .._core.kinds import is_complex
+from .._core.levels import Token, push, remove, state
+from .._core.record import watch_tensor
 from .._core.tensor import Tensor
 from .._ops.creation import zeros_like
 from .._ops.define import as_int
@@ -127,7 +129,7 @@ class Differentiable:
         return tensors
 
     def _refuse_complex(self, tensor: Tensor) -> None:
-        if tensor.dtype.kind == "c":
+        if is_complex(tensor.dtype):
             raise TypeError(
                 f"{self.name}: {self.definition.name} needs a real output, got {tensor.dtype}: "
                 "return the real part, the imaginary part or abs(), or use vjp"
@@ -212,7 +214,7 @@ def _fit(transform: Differentiable, what: str, value: Any, tensor: Tensor) -> Te
     one = convert(value, tensor.dtype if is_weak(value) or isinstance(value, list) else None)
     if one.shape not in (tensor.shape, ()):
         _refuse(transform, what, f"shape {tuple(one.shape)}", tensor)
-    if one.dtype.kind == "c" != tensor.dtype.kind:
+    if is_complex(one.dtype) and not is_complex(tensor.dtype):
         raise TypeError(
             f"{transform.name}: {what} is {one.dtype}, but belongs to a tensor of dtype "
             f"{tensor.dtype}: pass its real part"

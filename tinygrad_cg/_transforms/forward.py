@@ -3,7 +3,7 @@
 An accumulator is a level. The tangent that it has for a tensor hangs among the tensor's nodes,
 so it is found wherever the tensor's record is: residuals and Variables that are read have it.
 After ``tf.autodiff.ForwardAccumulator``, save that custom gradients are honoured: the tangent
-of a call is the transpose of its rule (BEHAVIOUR decision 7).
+of a call is the transpose of its rule (docs/behaviour.md, decision 7).
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ from typing import Any
 import numpy as np
 
 from .. import nest
-from .._core import levels
+from .._core import record as records
 from .._core.conversion import convert, is_differentiable, is_tensor, is_weak
-from .._core.levels import NOTHING, Level, Node, Token, find, is_alive, push, remove, state
+from .._core.kinds import is_complex
+from .._core.levels import Level, Token, is_alive, push, remove, state
 from .._core.primitive import Primitive, apply
-from .._core.tensor import Aval, Tensor
+from .._core.record import Node, attach, find, loose_node
+from .._core.tensor import Tensor
 from .._ops.creation import zeros_like
 from .._ops.elementwise import add
 from .._ops.shape import cast, repeat
 from .._reverse.arguments import UnconnectedGradients, wants_zeros
+from .._reverse.observer import run_tangents
 from .._rules.calls import Call, Lifted, settle
 from ..errors import TapeWarning, warn
 from .transposition import transposed
@@ -59,7 +62,7 @@ class ForwardAccumulator(Level):
                 "Tensor {} was specified as a primal multiple times. This may indicate an error: "
                 "add up the tangents, and pass it once"
             )
-        with levels.watch_lock:
+        with records.watch_lock:
             for primal, tangent in pairs:
                 if tangent is not None:
                     primal._rec = _without_the_past(primal._rec)
@@ -109,18 +112,19 @@ class ForwardAccumulator(Level):
         return None if node is None else node.saved
 
     def _hang(self, tensor: Any, tangent: Tensor) -> None:
-        data = tensor._data
-        group = frozenset((self._token,))
-        tensor._rec = Node(group, (), _no_rule, tangent, data.shape, data.dtype, tensor._rec)
+        attach(tensor, frozenset((self._token,)), (), _no_rule, tangent)
 
     def process(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
         """Carry out an operation, and compute the tangent of its result."""
         out = apply(primitive, inputs, params)
         tangents = [self._tangent(tensor) for tensor in inputs]
-        if primitive.recipes is not None and any(one is not None for one in tangents):
+        if primitive.rules is not None and any(one is not None for one in tangents):
             several = isinstance(out, list)
             outs = out if several else [out]
-            found = push_forward(primitive, inputs, params, out, tangents)
+            if state.observers:
+                found = run_tangents(None, push_forward, primitive, inputs, params, out, tangents)
+            else:
+                found = push_forward(primitive, inputs, params, out, tangents)
             for one, tangent in zip(outs, found, strict=True):
                 if tangent is not None:
                     self._hang(one, tangent)
@@ -140,8 +144,10 @@ class ForwardAccumulator(Level):
         else:
             pairs = zip(inputs, tangents, strict=True)
             targets = [None if way is None else one._data for one, way in pairs]
-            natural = transposed(
-                lambda dys: call.pull(dys, targets), outputs, tangents, call.definition
+            definition, pull = call.definition, call.pull
+            natural = run_tangents(
+                *(definition, transposed, lambda dys: pull(dys, targets)),
+                *(outputs, tangents, definition),
             )
         for result, tangent in zip(results, natural, strict=True):
             if tangent is not None:
@@ -210,7 +216,7 @@ def push_forward(
     if not any(is_differentiable(one._data.dtype) for one in outs):
         return [None] * len(outs)
     by_element = primitive.kind == "elementwise" and all(
-        tensor._data.dtype.kind != "c" for tensor in (*inputs, *outs)
+        not is_complex(tensor._data.dtype) for tensor in (*inputs, *outs)
     )
     if primitive.linear and not (by_element and any(one is None for one in tangents)):
         result = apply(primitive, tuple(map(_filled, inputs, tangents)), params)
@@ -218,7 +224,7 @@ def push_forward(
     if by_element:
         return [_elementwise(primitive, inputs, params, outs[0], tangents)]
     mask = sum(1 << i for i, tangent in enumerate(tangents) if tangent is not None)
-    node = _rule_node(primitive, inputs, params, out, mask)
+    node: Any = loose_node(primitive, inputs, params, out, mask)
     several = isinstance(out, list)
     return transposed(
         lambda dys: node.rule(node, dys if several else dys[0]),
@@ -235,20 +241,6 @@ def _filled(tensor: Tensor, tangent: Tensor | None) -> Tensor:
     return zeros_like(tensor) if is_differentiable(tensor._data.dtype) else tensor
 
 
-def _rule_node(primitive: Primitive, inputs: tuple, params: dict, out: Any, mask: int) -> Any:
-    """A node that no tape knows of, to run a rule with; its residuals have the records of `out`."""
-    if not isinstance(out, list) and out._data.dtype.kind == "c":
-        mask |= 1 << len(inputs)  # as when it is recorded
-    save, rule, _ = primitive.recipes[mask]
-    targets: Any = tuple([tensor._data for tensor in inputs])
-    saved = save(inputs, params, out)
-    if isinstance(out, list):
-        avals = [Aval(one._data.shape, one._data.dtype) for one in out]
-        return Node(NOTHING, targets, rule, saved, avals, avals[0].dtype)
-    data = out._data
-    return Node(NOTHING, targets, rule, saved, data.shape, data.dtype, out._rec)
-
-
 def _elementwise(
     primitive: Primitive, inputs: tuple, params: dict, out: Tensor, tangents: Sequence
 ) -> Tensor | None:
@@ -257,7 +249,7 @@ def _elementwise(
     for i, tangent in enumerate(tangents):
         if tangent is None:
             continue
-        node = _rule_node(primitive, inputs, params, out, 1 << i)
+        node: Any = loose_node(primitive, inputs, params, out, 1 << i)
         part = node.rule(node, _fitted(tangent, shape, dtype))[i]
         if part is not None:
             part = _fitted(part, shape, dtype)

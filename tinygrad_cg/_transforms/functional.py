@@ -8,7 +8,7 @@ in JAX and HIPS autograd.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
 from .. import nest
 from .._core.levels import Token
@@ -18,12 +18,15 @@ from .differentiable import Differentiable, filled, fitted, swept, wrapped
 from .forward import ForwardAccumulator
 from .transposition import Transposition, follow_rules
 
+Y = TypeVar("Y")
+Aux = TypeVar("Aux")
+
 # Reverse mode --------------------------------------------------------------------------------
 
 
 def value_and_grad(
-    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
-) -> Callable[..., Any]:
+    f: Callable[..., Y], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., tuple[Y, Any]]:
     """A function that gives ``(f(*args), gradient)``.
 
     Parameters
@@ -88,7 +91,15 @@ def _value_and_grad(transform: Differentiable, args: tuple, kwargs: dict) -> tup
     return ((value, aux) if transform.has_aux else value), gradient
 
 
-def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple:
+@overload
+def vjp(
+    f: Callable[..., Y], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[Y, Callable[[Any], tuple[Any, ...]]]: ...
+@overload
+def vjp(
+    f: Callable[..., tuple[Y, Aux]], *primals: Any, has_aux: Literal[True]
+) -> tuple[Y, Callable[[Any], tuple[Any, ...]], Aux]: ...
+def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """``(f(*primals), pullback)``, with `has_aux` ``(output, pullback, anything)``.
 
     ``pullback(cotangent)`` takes an upstream gradient in the structure and the shapes of the
@@ -111,7 +122,23 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple:
 # Forward mode --------------------------------------------------------------------------------
 
 
-def jvp(f: Callable[..., Any], primals: Sequence, tangents: Sequence, has_aux: bool = False) -> Any:
+@overload
+def jvp(
+    f: Callable[..., Y],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[False] = False,
+) -> tuple[Y, Y]: ...
+@overload
+def jvp(
+    f: Callable[..., tuple[Y, Aux]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[True],
+) -> tuple[Y, Y, Aux]: ...
+def jvp(
+    f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> Any:
     """``(f(*primals), tangent)``, with `has_aux` ``(output, tangent, anything)``.
 
     `tangents` has a tangent for each of `primals`, in its structure and shapes; the tangent has
@@ -139,7 +166,15 @@ def _pushed(transform: Differentiable, primals: Sequence, tangents: Sequence) ->
     return output, nest.pack_sequence_as(output, found), aux
 
 
-def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple:
+@overload
+def linearize(
+    f: Callable[..., Y], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[Y, Callable[..., Y]]: ...
+@overload
+def linearize(
+    f: Callable[..., tuple[Y, Aux]], *primals: Any, has_aux: Literal[True]
+) -> tuple[Y, Callable[..., Y], Aux]: ...
+def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """``(f(*primals), pushforward)``, with `has_aux` ``(output, pushforward, anything)``.
 
     ``pushforward(*tangents)`` is the tangent of the output, as `jvp` gives it, without running

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import nest
+from .._core.kinds import is_complex
 from .._core.levels import Token, push, remove
 from .._core.tensor import Tensor
 from .._ops.creation import zeros
@@ -54,7 +55,7 @@ def _jacobian(transform: Differentiable, args: tuple, kwargs: dict, mode: str | 
         height = sum(target.size for target in targets)
         width = sum(source.size for source in flat)
         mode = "forward" if _COLUMN * width < height else "reverse"
-        if any(source.dtype.kind == "c" for source in flat):
+        if any(is_complex(source.dtype) for source in flat):
             mode = "reverse"
     if mode == "reverse":
         blocks = [rows(token, target, flat) for target in targets]
@@ -78,7 +79,7 @@ def _columns(
     transform: Differentiable, token: Token, targets: list[Tensor], sources: list[Tensor]
 ) -> list[list]:
     """The Jacobian of each target by each source, by one batched forward pass for each source."""
-    if any(source.dtype.kind == "c" for source in sources):
+    if any(is_complex(source.dtype) for source in sources):
         raise TypeError(
             f"{transform.name}: {transform.definition.name} has a complex argument, for which "
             "mode 'forward' is not defined: use mode 'reverse', whose rows are gradients"

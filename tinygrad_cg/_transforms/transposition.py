@@ -12,14 +12,18 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .._core.conversion import is_differentiable
-from .._core.levels import Node, Token, push, quiet_frame, remove, state, watch_tensor
+from .._core.kinds import is_complex
+from .._core.levels import Token, push, quiet_frame, remove, state
+from .._core.record import Node, watch_tensor
 from .._core.tensor import Tensor
+from .._ops.comparison import greater
 from .._ops.complex import conj, real
-from .._ops.elementwise import absolute, add, greater, multiply
+from .._ops.elementwise import absolute, add, multiply
 from .._ops.reductions import reduce_sum
 from .._ops.shape import cast
 from .._reverse.sweep import differentiate
-from .._rules.definition import Definition
+from .._rules.definition import Definition, place_of
+from ..errors import NotLinearError
 from .batching import whole
 
 
@@ -57,7 +61,8 @@ class Transposition:
     ):
         generator = np.random.default_rng(0)
         self.dys = [_random(generator, output) for output in outputs]
-        self.token = Token(natural=natural)
+        self.token = Token()
+        self.token.natural = natural
         push(self.token)
         try:
             for dy in self.dys:
@@ -76,7 +81,8 @@ class Transposition:
             if gradient is not None and tangent is not None
         ]
         ways = [tangent for _, tangent in pairs]
-        return differentiate(self.token, [one for one, _ in pairs], ways, self.dys)[0]
+        ones = [one for one, _ in pairs]
+        return differentiate(self.token, ones, ways, self.dys, transposes=True)[0]
 
 
 def _random(generator: np.random.Generator, aval: Any) -> Tensor:
@@ -143,10 +149,12 @@ def _is_transpose(
 
 
 def _refuse(definition: Definition) -> NoReturn:
-    raise TypeError(
+    raise NotLinearError(
         f"forward mode: the rule of `{definition.name}` is not linear in its upstream gradient, so "
         "it has no transpose, and there is no tangent: use reverse mode, or a linear rule "
-        f"({definition.where()})"
+        f"({definition.where()})",
+        function=definition.name,
+        line=place_of(definition.function),
     )
 
 
@@ -173,4 +181,4 @@ def _product(ones: Sequence, others: Sequence) -> tuple[Tensor, Tensor]:
 
 
 def _wide(tensor: Tensor) -> Tensor:
-    return cast(tensor, np.complex128 if tensor._data.dtype.kind == "c" else np.float64)
+    return cast(tensor, np.complex128 if is_complex(tensor._data.dtype) else np.float64)

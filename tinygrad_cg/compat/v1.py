@@ -54,3 +54,7 @@ __all__ = [
     "tanh",
     "variable_scope",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

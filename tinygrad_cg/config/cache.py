@@ -2,9 +2,13 @@
 
 from tinygrad_cg_kernels.runtime import generated, memory
 
-from ..function import buffers
+from .._function.codegen import buffers
 
 __all__ = ["clear_cache"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 def clear_cache() -> None:

@@ -7,6 +7,10 @@ from .._ops.define import as_int
 __all__ = ["get_intra_op_parallelism_threads", "set_intra_op_parallelism_threads"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def get_num_threads() -> int:
     """How many threads large kernels use: 1 in a forked child process."""
     return threads.get_num_threads()

@@ -3,3 +3,7 @@
 from . import eager
 
 __all__ = ["eager"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

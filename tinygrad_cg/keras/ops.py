@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .._core.conversion import any_tensor, convert, convert_operands, is_tensor
+from .._core.kinds import is_bool, is_exact, is_unsigned
 from .._core.tensor import Tensor
 from .._ops.creation import constant
 from .._ops.shape import cast
 from .._rules.custom_gradient import custom_gradient
-from .._spellings.spell import spell
+from .._spellings.spell import Reading, spell
 from ..dtypes import float32, int32, uint32
-
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
-
 
 __all__ = [
     "convert_to_numpy",
@@ -59,7 +55,7 @@ def dtype(x: Any) -> str:
 def _real(x: Any) -> Tensor:
     """Integers and booleans as float32."""
     x = convert(x)
-    return cast(x, float32) if x.dtype.kind in "biu" else x
+    return cast(x, float32) if is_exact(x.dtype) else x
 
 
 def _reals(x1: Any, x2: Any) -> list[Tensor]:
@@ -70,9 +66,15 @@ def _reals(x1: Any, x2: Any) -> list[Tensor]:
 def _summed(x: Any) -> Tensor:
     """Integers of less than 32 bits as such of 32, for their sum."""
     x = convert(x)
-    if x.dtype.kind not in "biu" or x.dtype.itemsize >= 4:
+    if not is_exact(x.dtype) or x.dtype.itemsize >= 4:
         return x
-    return cast(x, uint32 if x.dtype.kind == "u" else int32)
+    return cast(x, uint32 if is_unsigned(x.dtype) else int32)
+
+
+def _counted(x: Any) -> Tensor:
+    """Booleans as int32."""
+    x = convert(x)
+    return cast(x, int32) if is_bool(x.dtype) else x
 
 
 def _places(condition: Any) -> list[Tensor]:
@@ -91,22 +93,14 @@ def _filling(mode: str, constant_values: Any) -> Any:
 
 
 _TABLE = """
-    abs absolute(x) = absolute(x)
-    add(x1, x2) = add(x1, x2)
     all(x, axis=None, keepdims=False) = reduce_all(x, axis, keepdims)
     any(x, axis=None, keepdims=False) = reduce_any(x, axis, keepdims)
     arange(start, stop=None, step=None, dtype=None)
         = arange(start, stop, 1 if step is None else step, dtype)
         # Numbers from `start` (0 if only one bound is given) to below `stop`, in steps.
-    arccos(x) = arccos(_real(x))
-    arccosh(x) = arccosh(_real(x))
-    arcsin(x) = arcsin(_real(x))
-    arcsinh(x) = arcsinh(_real(x))
-    arctan(x) = arctan(_real(x))
     arctan2(x1, x2) = arctan2(*_reals(x1, x2))
         # The angle, from -pi to pi, of the point with ordinate `x1` and abscissa `x2`; float32
         where neither is of a floating dtype.
-    arctanh(x) = arctanh(_real(x))
     argmax(x, axis=None, keepdims=False) = cast(arg_extremum(argmax, x, axis, keepdims), int32)
         # Positions (int32) of the largest elements along `axis`, by default in the flattened
         tensor; the first where several tie.
@@ -117,19 +111,18 @@ _TABLE = """
         # The places (int32) of the elements of `x` in their order along `axis`, or in the
         flattened tensor if it is None; equal ones stay in the order in which they stand.
     array(x, dtype=None) = convert_to_tensor(x, dtype)
-    array_split(x, indices_or_sections, axis=0) = split_at(x, indices_or_sections, axis, True)
+    array_split(x, indices_or_sections, axis=0) -> list[Tensor]
+        = split_at(x, indices_or_sections, axis, True)
         # The parts of `x` along `axis` between indices, or a number of parts, of which the first
         may be longer by one.
     average_pool(inputs, pool_size, strides=None, padding="valid", data_format=None)
         = average_pool(inputs, pool_size, strides, padding, data_format)
     broadcast_to(x, shape) = broadcast_to(x, shape)
     cast(x, dtype) = cast(x, dtype)
-    cbrt(x) = cbrt(_real(x))
     ceil(x) = ceil(_real(x))
     cholesky = cholesky
     clip(x, x_min, x_max) = clip(x, x_min, x_max)
     concatenate(xs, axis=0) = concatenate(xs, axis)
-    conj conjugate(x) = conj(x)
     conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1)
         = conv(inputs, kernel, strides, padding, data_format, dilation_rate)
     conv_transpose(inputs, kernel, strides=1, padding="valid", output_padding=None,
@@ -138,11 +131,8 @@ _TABLE = """
         output_padding, data_format, dilation_rate), strides, padding, data_format, dilation_rate)
         # The transposed convolution of `inputs` with a `kernel` of shape (height, width, outputs,
         channels): the map back from what a convolution makes, to images enlarged by `strides`.
-    copy(x) = identity(x)
-    cos(x) = cos(_real(x))
     depthwise_conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1)
         = depthwise_conv(inputs, kernel, strides, padding, data_format, dilation_rate)
-    cosh(x) = cosh(_real(x))
     cumprod(x, axis=None, dtype=None) = cumprod(cast(x, dtype) if dtype else _summed(x), axis)
         # The products of all elements up to each along `axis`, by default of the flattened tensor.
     cumsum(x, axis=None, dtype=None) = cumsum(cast(x, dtype) if dtype else _summed(x), axis)
@@ -151,49 +141,24 @@ _TABLE = """
     divide true_divide(x1, x2) = divide(*_reals(x1, x2))
         # x1 / x2; float32 where neither is of a floating dtype.
     einsum(subscripts, *operands) = einsum(subscripts, *operands)
-    equal(x1, x2) = equal(x1, x2)
-    erf(x) = erf(_real(x))
-    erfinv(x) = erfinv(_real(x))
-    exp(x) = exp(_real(x))
-    exp2(x) = exp2(_real(x))
     expand_dims(x, axis) = expand_dims(x, axis)
-    expm1(x) = expm1(_real(x))
     eye(N, M=None, k=0, dtype=None) = _eye(N, M, k, dtype)
         # `N` by `M` zeros (square by default) with ones on diagonal `k`, float32 by default.
     floor(x) = floor(_real(x))
-    floor_divide(x1, x2) = floor_divide(x1, x2)
     full(shape, fill_value, dtype=None) = full(shape, fill_value, dtype or float32)
         # A tensor of `shape` filled with `fill_value`, float32 by default.
     full_like(x, fill_value, dtype=None) = full_like(x, fill_value, dtype)
-    greater(x1, x2) = greater(x1, x2)
-    greater_equal(x1, x2) = greater_equal(x1, x2)
-    hypot(x1, x2) = hypot(*_reals(x1, x2))
     identity(n, dtype=None) = _eye(n, n, 0, dtype)
         # The identity matrix of `n` by `n`, float32 by default.
-    imag(x) = imag(x)
     inv = inv
-    isfinite(x) = isfinite(x)
-    isinf(x) = isinf(x)
-    isnan(x) = isnan(x)
-    less(x1, x2) = less(x1, x2)
-    less_equal(x1, x2) = less_equal(x1, x2)
     linspace(start, stop, num=50, endpoint=True, *, dtype=None)
         = spaced(start, stop, num, endpoint, dtype)
         # `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes; rounded
         down if integers are asked for.
-    log(x) = log(_real(x))
-    log10(x) = log10(_real(x))
-    log1p(x) = log1p(_real(x))
-    log2(x) = log2(_real(x))
     log_sigmoid(x) = log_sigmoid(_real(x))
         # The logarithm of sigmoid(x), without overflow; booleans and integers are float32 first.
     log_softmax(x, axis=-1) = log_softmax_over(_real(x), axis)
         # ``x - logsumexp(x)`` along one axis, several, or all (None), without overflow.
-    logaddexp(x1, x2) = logaddexp(*_reals(x1, x2))
-    logical_and(x1, x2) = logical_and(x1, x2)
-    logical_not(x) = logical_not(x)
-    logical_or(x1, x2) = logical_or(x1, x2)
-    logical_xor(x1, x2) = logical_xor(x1, x2)
     logsumexp(x, axis=None, keepdims=False) = reduce_logsumexp(_real(x), axis, keepdims)
     matmul(x1, x2) = matmul(x1, x2)
         # The matrix product over the last two axes; the axes before them broadcast. A 1-D operand
@@ -201,15 +166,9 @@ _TABLE = """
     max amax(x, axis=None, keepdims=False) = reduce_max(x, axis, keepdims)
     max_pool(inputs, pool_size, strides=None, padding="valid", data_format=None)
         = max_pool(inputs, pool_size, strides, padding, data_format)
-    maximum(x1, x2) = maximum(x1, x2)
     mean(x, axis=None, keepdims=False) = reduce_mean(_real(x), axis, keepdims)
         # The mean of elements over axes; booleans and integers are float32 first.
     min amin(x, axis=None, keepdims=False) = reduce_min(x, axis, keepdims)
-    minimum(x1, x2) = minimum(x1, x2)
-    mod(x1, x2) = remainder(x1, x2)
-    multiply(x1, x2) = multiply(x1, x2)
-    negative(x) = negative(x)
-    not_equal(x1, x2) = not_equal(x1, x2)
     one_hot(x, num_classes, axis=-1, dtype=None)
         = one_hot(x, num_classes, axis, dtype or float32)
         # Ones at integers `x` along a new `axis` of size `num_classes`, and zeros elsewhere:
@@ -222,41 +181,31 @@ _TABLE = """
         # `x` with more elements before and after along each axis: `pad_width` is a pair for each,
         one pair for all, or one number. `mode` is "constant", "reflect", "symmetric", "edge" or
         "wrap".
-    power(x1, x2) = power(x1, x2)
     prod(x, axis=None, keepdims=False) = reduce_prod(_summed(x), axis, keepdims)
         # The product of elements over axes; booleans and integers of fewer bits
         give integers of 32.
     ravel(x) = reshape(x, (-1,))  # The elements of `x` in row-major order, in one dimension.
-    real(x) = real(x)
     reciprocal(x) = divide(1, _real(x))  # 1 / x; booleans and integers give float32.
-    relu(x) = relu(x)
     reshape(x, newshape) = reshape(x, newshape)
     round(x, decimals=0) = rounded(x, decimals)
         # `x` to so many decimals, half to even. It has no gradient.
-    rsqrt(x) = rsqrt(_real(x))
-    sigmoid(x) = sigmoid(_real(x))
-    sign(x) = sign(x)
-    sin(x) = sin(_real(x))
-    sinh(x) = sinh(_real(x))
     size(x) = constant(convert(x).size)  # How many elements `x` has, as a scalar tensor.
     slogdet = slogdet
     softmax(x, axis=-1) = softmax_over(_real(x), axis)
         # ``exp(x) / sum(exp(x))`` along one axis, several, or all (None), without overflow.
-    softplus(x) = softplus(_real(x))
     sort(x, axis=-1) = sorted_along(x, axis)
         # `x` sorted along `axis`, or flattened first if it is None; NaN counts as larger than all
         else.
-    split(x, indices_or_sections, axis=0) = split_at(x, indices_or_sections, axis)
+    split(x, indices_or_sections, axis=0) -> list[Tensor]
+        = split_at(x, indices_or_sections, axis)
         # The parts of `x` along `axis` between indices, or a number of equal ones.
     solve(a, b) = solve(a, b)
-    sqrt(x) = sqrt(_real(x))
-    square(x) = square(_summed(x) if convert(x).dtype.kind == "b" else x)
+    square(x) = square(_counted(x))
         # x * x; booleans are int32 first.
     squeeze(x, axis=None) = squeeze(x, axis)
     stack(x, axis=0) = stack(x, axis)
     std(x, axis=None, keepdims=False) = reduce_std(_real(x), axis, keepdims)
     stop_gradient(variable) = stop_gradient(variable)
-    subtract(x1, x2) = subtract(x1, x2)
     sum(x, axis=None, keepdims=False) = reduce_sum(_summed(x), axis, keepdims)
         # The sum of elements over axes; booleans and integers of fewer bits
         give integers of 32.
@@ -265,16 +214,16 @@ _TABLE = """
     take_along_axis(x, indices, axis=None) = taken_along(x, indices, axis)
         # The elements of `x` at integer `indices` along `axis`, line by line; by default of the
         flattened tensor.
-    tan(x) = tan(_real(x))
-    tanh(x) = tanh(_real(x))
     tensordot(x1, x2, axes=2) = tensordot(x1, x2, axes)
-    top_k(x, k, sorted=True) = top_k(x, k)
+    top_k(x, k, sorted=True) -> TopK
+        = top_k(x, k)
         # The `k` largest elements along the last axis, largest first, and their places (int32).
     transpose(x, axes=None) = transpose(x, axes)
-    unstack(x, num=None, axis=0) = counted(unstack(x, axis), num)
+    unstack(x, num=None, axis=0) -> list[Tensor]
+        = counted(unstack(x, axis), num)
         # The slices of `x` along `axis`, as a list, which must have `num` parts if that is given.
     var(x, axis=None, keepdims=False) = reduce_variance(_real(x), axis, keepdims)
-    where(condition, x1=None, x2=None)
+    where(condition, x1=None, x2=None) -> Tensor | Any
         = _places(condition) if neither(x1, x2) else where(condition, x1, x2)
         # `x1` where `condition` holds and `x2` elsewhere; without both, the coordinates of what
         is true, one tensor for each axis.
@@ -282,4 +231,10 @@ _TABLE = """
         # A tensor of zeros, float32 by default.
     zeros_like(x, dtype=None) = zeros_like(x, dtype)
 """
-spell(globals(), _TABLE, readers=("_real", "_reals"))
+_READING = Reading(
+    one="(x) = {}(x)",
+    two="(x1, x2) = {}(x1, x2)",
+    one_real="(x) = {}(_real(x))",
+    two_real="(x1, x2) = {}(*_reals(x1, x2))",
+)
+spell(globals(), _TABLE, readers=("_real", "_reals"), records="keras.ops", reading=_READING)

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from .._spellings.spell import spell
-
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
-
 
 _TABLE = """
     normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None)

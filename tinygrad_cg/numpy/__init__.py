@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import (
@@ -36,7 +35,7 @@ from numpy import (
 
 from .._ops.dlpack import from_dlpack
 from .._ops.protocol import register
-from .._spellings.spell import spell
+from .._spellings.spell import Reading, spell
 from . import _joining as joining
 from . import _manipulation as moving
 from . import _ordering as ordering
@@ -60,11 +59,6 @@ from ._readers import (  # noqa: F401 (the table calls them)
     _summed,
     _terms,
 )
-
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
-
 
 __all__ = [
     "bool",
@@ -97,21 +91,12 @@ __all__ = [
 ]
 
 _TABLE = """
-    abs absolute(x, /) = absolute(_array(x))
-    add(x1, x2, /) = add(*_pair(x1, x2))
     all(a, axis=None, *, keepdims=False) = reduce_all(_array(a), axis, keepdims)
     amax max(a, axis=None, *, keepdims=False) = reduce_max(_array(a), axis, keepdims)
     amin min(a, axis=None, *, keepdims=False) = reduce_min(_array(a), axis, keepdims)
     any(a, axis=None, *, keepdims=False) = reduce_any(_array(a), axis, keepdims)
     arange(start, stop=None, step=1, *, dtype=None) = _arange(start, stop, step, dtype)
         # Numbers from `start` (0 if only one bound is given) to below `stop`, in steps.
-    arccos acos(x, /) = arccos(_array(x))
-    arccosh acosh(x, /) = arccosh(_array(x))
-    arcsin asin(x, /) = arcsin(_array(x))
-    arcsinh asinh(x, /) = arcsinh(_array(x))
-    arctan atan(x, /) = arctan(_array(x))
-    arctan2 atan2(x1, x2, /) = arctan2(*_pair(x1, x2))
-    arctanh atanh(x, /) = arctanh(_array(x))
     argmax(a, axis=None, *, keepdims=False) = arg_extremum(argmax, _array(a), axis, keepdims)
         # Positions of the largest elements along `axis`, by default in the flattened tensor; the
         first where several tie.
@@ -127,7 +112,7 @@ _TABLE = """
     array(object, dtype=None) = _as(_array(object), dtype)
         # A tensor of `object`: a number, a nested list, an array or a tensor; cast to `dtype` if
         given.
-    array_split(ary, indices_or_sections, axis=0)
+    array_split(ary, indices_or_sections, axis=0) -> list[Tensor]
         = split_at(_array(ary), indices_or_sections, axis, True)
         # The parts of `ary` along `axis` between indices, or a number of parts, of which the first
         may be longer by one; as a list.
@@ -136,85 +121,51 @@ _TABLE = """
         given.
     astype(x, dtype, /) = _as(_array(x), dtype)  # `x` as `dtype`. To integers truncates.
     broadcast_to(array, shape) = broadcast_to(_array(array), shape)
-    cbrt(x, /) = cbrt(_array(x))
-    ceil(x, /) = ceil(_array(x))
     clip(a, a_min=None, a_max=None, *, min=None, max=None)
         = clip(*_bounded(a, min if a_min is None else a_min, max if a_max is None else a_max))
         # `a` limited to [a_min, a_max]; None is no limit. At a limit the gradient passes.
     concat concatenate(arrays, /, axis=0) = concatenate(*_flat(arrays, axis))
         # The arrays joined along an axis that they have; flattened first if it is None.
-    conj conjugate(x, /) = conj(_array(x))
     copy(a) = identity(_array(a))
     count_nonzero(a, axis=None, *, keepdims=False)
         = reduce_sum(cast(not_equal(_array(a), 0), int64), axis, keepdims)
         # How many elements over axes are not 0.
-    cos(x, /) = cos(_array(x))
-    cosh(x, /) = cosh(_array(x))
     cumprod(a, axis=None, dtype=None) = cumprod(_as(_summed(a), dtype), axis)
         # The products of all elements up to each along `axis`, by default of the flattened tensor;
         booleans and integers of fewer bits give integers of 64.
     cumsum(a, axis=None, dtype=None) = cumsum(_as(_summed(a), dtype), axis)
         # The sums of all elements up to each along `axis`, by default of the flattened tensor;
         booleans and integers of fewer bits give integers of 64.
-    divide true_divide(x1, x2, /) = divide(*_pair(x1, x2))
     einsum(*operands, optimize=False) = einsum(*_terms(operands))
         # The sum over products of elements with equal indices: "ij,jk->ik", then the operands; or
         each operand with a list of numbers for its axes. Operands are multiplied two at a time,
         in the order that takes the fewest steps, whatever `optimize` says.
-    equal(x1, x2, /) = equal(*_pair(x1, x2))
-    exp(x, /) = exp(_array(x))
-    exp2(x, /) = exp2(_array(x))
     expand_dims(a, axis) = expand_dims(_array(a), axis)
-    expm1(x, /) = expm1(_array(x))
     eye(N, M=None, k=0, dtype=float64) = constant(np.eye(N, M, k, dtype))
         # `N` by `M` zeros (square by default) with ones on diagonal `k`, float64 by default.
-    floor(x, /) = floor(_array(x))
-    floor_divide(x1, x2, /) = floor_divide(*_pair(x1, x2))
     full(shape, fill_value, dtype=None) = _as(broadcast_to(_array(fill_value), shape), dtype)
         # A tensor of `shape` filled with `fill_value`.
     full_like(a, fill_value, dtype=None) = full_like(_array(a), fill_value, _kind(dtype))
         # `fill_value` everywhere, with the shape and, unless `dtype` is given, the dtype of `a`.
-    greater(x1, x2, /) = greater(*_pair(x1, x2))
-    greater_equal(x1, x2, /) = greater_equal(*_pair(x1, x2))
-    hypot(x1, x2, /) = hypot(*_pair(x1, x2))
     identity(n, dtype=None) = constant(np.identity(n, dtype))
         # The identity matrix of `n` by `n`, float64 by default.
     imag(val) = imag(_array(val))
-    isdtype(dtype, kind) = np.isdtype(np.dtype(dtype), kind)
+    isdtype(dtype, kind) -> bool = np.isdtype(np.dtype(dtype), kind)
         # Whether `dtype` is of a kind: "bool", "integral", "real floating", "numeric" ...
-    isfinite(x, /) = isfinite(_array(x))
-    isinf(x, /) = isinf(_array(x))
-    isnan(x, /) = isnan(_array(x))
-    less(x1, x2, /) = less(*_pair(x1, x2))
-    less_equal(x1, x2, /) = less_equal(*_pair(x1, x2))
     linspace(start, stop, num=50, endpoint=True, *, dtype=None)
         = spaced(start, stop, num, endpoint, _spacing(start, stop, dtype))
         # `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes; float64
         by default, rounded down if integers are asked for.
-    log(x, /) = log(_array(x))
-    log10(x, /) = log10(_array(x))
-    log1p(x, /) = log1p(_array(x))
-    log2(x, /) = log2(_array(x))
-    logaddexp(x1, x2, /) = logaddexp(*_pair(x1, x2))
-    logical_and(x1, x2, /) = logical_and(*_pair(x1, x2))
-    logical_not(x, /) = logical_not(_array(x))
-    logical_or(x1, x2, /) = logical_or(*_pair(x1, x2))
-    logical_xor(x1, x2, /) = logical_xor(*_pair(x1, x2))
     matmul(x1, x2, /) = matmul(*_pair(x1, x2))
         # The matrix product over the last two axes; the axes before them broadcast. A 1-D operand
         is a row on the left or a column on the right.
     matvec(x1, x2, /) = matvec(*_pair(x1, x2))
-    maximum(x1, x2, /) = maximum(*_pair(x1, x2))
     mean(a, axis=None, dtype=None, *, keepdims=False)
         = reduce_mean(_as(_real(a), dtype), axis, keepdims)
         # The mean of elements over axes; booleans and integers are float64 first.
-    minimum(x1, x2, /) = minimum(*_pair(x1, x2))
-    multiply(x1, x2, /) = multiply(*_pair(x1, x2))
-    ndim(a) = convert(a).ndim  # How many dimensions `a` has.
-    negative(x, /) = negative(_array(x))
-    nonzero(a) = _places(_array(a))
+    ndim(a) -> int = convert(a).ndim  # How many dimensions `a` has.
+    nonzero(a) -> tuple[Tensor, ...] = _places(_array(a))
         # The coordinates of what is not 0, one tensor for each axis.
-    not_equal(x1, x2, /) = not_equal(*_pair(x1, x2))
     ones(shape, dtype=None) = ones(shape, _kind(dtype, float64))
         # A tensor of ones, float64 by default.
     ones_like(a, dtype=None) = ones_like(_array(a), _kind(dtype))
@@ -225,8 +176,6 @@ _TABLE = """
         each, one pair for all, or one number. `mode` is "constant" (they are the single number
         `constant_values`), "reflect", "symmetric", "edge" or "wrap".
     permute_dims transpose(a, axes=None) = transpose(_array(a), axes)
-    positive(x, /) = identity(_array(x))
-    pow power(x1, x2, /) = power(*_pair(x1, x2))
     prod(a, axis=None, dtype=None, *, keepdims=False)
         = reduce_prod(_as(_summed(a), dtype), axis, keepdims)
         # The product of elements over axes; booleans and integers of fewer bits
@@ -235,32 +184,27 @@ _TABLE = """
         # The elements of `a` in row-major order, in one dimension.
     real(val) = real(_array(val))
     reciprocal(x, /) = divide(1, _array(x))  # 1 / x.
-    remainder mod(x1, x2, /) = remainder(*_pair(x1, x2))
     reshape(a, /, shape) = reshape(_array(a), shape)
     rint(x, /) = round_half_even(_real(x))
         # `x` rounded to integers, half to even, as floating point. It has no gradient.
     searchsorted(a, v, side="left", sorter=None) = _ranks(a, v, side, sorter)
         # Where each of `v` stands in the sorted `a`: before those equal to it, or with
         side="right" behind them.
-    shape(a) = tuple(convert(a).shape)  # The shape of `a`, as a tuple of integers.
-    sign(x, /) = sign(_array(x))
-    sin(x, /) = sin(_array(x))
-    sinh(x, /) = sinh(_array(x))
-    size(a) = convert(a).size  # How many elements `a` has.
+    shape(a) -> tuple[int, ...] = tuple(convert(a).shape)
+        # The shape of `a`, as a tuple of integers.
+    size(a) -> int = convert(a).size  # How many elements `a` has.
     sort(a, axis=-1, kind=None, *, stable=None) = sorted_along(_array(a), axis)
         # `a` sorted along `axis`, or flattened first if it is None; NaN counts as larger than all
         else. `kind` and `stable` make no difference to the result.
-    split(ary, indices_or_sections, axis=0) = split_at(_array(ary), indices_or_sections, axis)
+    split(ary, indices_or_sections, axis=0) -> list[Tensor]
+        = split_at(_array(ary), indices_or_sections, axis)
         # The parts of `ary` along `axis` between indices, or a number of equal ones; as a list.
-    sqrt(x, /) = sqrt(_array(x))
-    square(x, /) = square(_array(x))
     squeeze(a, axis=None) = squeeze(_array(a), axis)
     stack(arrays, axis=0) = stack(_flat(arrays, axis)[0], axis)
         # Arrays of one shape joined along a new axis.
     std(a, axis=None, dtype=None, *, ddof=0, keepdims=False)
         = deviation(_as(_real(a), dtype), axis, ddof, keepdims)
         # The standard deviation over axes, the root of the variance.
-    subtract(x1, x2, /) = subtract(*_pair(x1, x2))
     sum(a, axis=None, dtype=None, *, keepdims=False)
         = reduce_sum(_as(_summed(a), dtype), axis, keepdims)
         # The sum of elements over axes; booleans and integers of fewer bits
@@ -270,16 +214,14 @@ _TABLE = """
     take_along_axis(arr, indices, axis=-1) = taken_along(_array(arr), indices, axis)
         # The elements of `arr` at integer `indices` along `axis`, line by line; of the flattened
         tensor if it is None.
-    tan(x, /) = tan(_array(x))
-    tanh(x, /) = tanh(_array(x))
     tensordot(a, b, axes=2) = tensordot(*_pair(a, b), axes)
-    unstack(x, /, *, axis=0) = tuple(unstack(_array(x), axis))
+    unstack(x, /, *, axis=0) -> tuple[Tensor, ...] = tuple(unstack(_array(x), axis))
         # The slices of `x` along `axis`, as a tuple.
     var(a, axis=None, dtype=None, *, ddof=0, keepdims=False)
         = variance(_as(_real(a), dtype), axis, ddof, keepdims)
         # The mean of squared distances from the mean over axes, the sum divided by `ddof` less
         than there are elements.
-    where(condition, x=None, y=None, /)
+    where(condition, x=None, y=None, /) -> Tensor | Any
         = _places(condition) if neither(x, y) else where(condition, *_pair(x, y))
         # `x` where `condition` holds and `y` elsewhere; without both, the coordinates of what is
         true, one tensor for each axis.
@@ -288,7 +230,8 @@ _TABLE = """
     zeros_like(a, dtype=None) = zeros_like(_array(a), _kind(dtype))
         # Zeros with the shape and, unless `dtype` is given, the dtype of `a`.
 """
-spell(globals(), _TABLE, readers=("_array", "_pair"))
+_READING = Reading(one="(x, /) = {}(_array(x))", two="(x1, x2, /) = {}(*_pair(x1, x2))")
+spell(globals(), _TABLE, readers=("_array", "_pair"), records="numpy", reading=_READING)
 
 for _module in (folding, joining, moving, ordering, pointwise, products):
     globals().update({_name: getattr(_module, _name) for _name in _module.__all__})

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core.tensor import Tensor
+from .._ops.comparison import equal, isfinite, isnan
 from .._ops.define import normalize_axes
-from .._ops.elementwise import add, divide, equal, isfinite, isnan, multiply, subtract, where
+from .._ops.elementwise import add, divide, multiply, subtract, where
 from .._ops.indexing import getitem
 from .._ops.shape import cast, reshape, split_at
 from .._ops.sorting import sort

@@ -13,7 +13,20 @@ from typing import Any
 import numpy as np
 
 from .._core.conversion import convert, convert_operands, promote
+from .._core.kinds import is_complex, is_exact, is_floating, is_inexact
 from .._core.tensor import Tensor
+from .._ops.comparison import (
+    equal,
+    greater,
+    isfinite,
+    isinf,
+    isnan,
+    less,
+    less_equal,
+    logical_and,
+    logical_or,
+    not_equal,
+)
 from .._ops.complex import imag, real
 from .._ops.creation import full_like, zeros_like
 from .._ops.elementwise import (
@@ -21,22 +34,12 @@ from .._ops.elementwise import (
     add,
     ceil,
     divide,
-    equal,
     floor,
     floor_divide,
-    greater,
-    isfinite,
-    isinf,
-    isnan,
-    less,
-    less_equal,
     logaddexp,
-    logical_and,
-    logical_or,
     maximum,
     minimum,
     multiply,
-    not_equal,
     power,
     remainder,
     subtract,
@@ -85,7 +88,7 @@ def _reals(x1: Any, x2: Any) -> tuple[Tensor, ...]:
     """Two operands as NumPy reads them, in floating point of one dtype."""
     tensors = convert_operands(_pair(x1, x2))
     dtype = promote(*[tensor.dtype for tensor in tensors])
-    return tuple([cast(one, np.float64 if dtype.kind in "biu" else dtype) for one in tensors])
+    return tuple([cast(one, np.float64 if is_exact(dtype) else dtype) for one in tensors])
 
 
 # Angles --------------------------------------------------------------------------------------
@@ -138,7 +141,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> Tensor:
 def signbit(x: Any, /) -> Tensor:
     """Whether `x` is negative, -0.0 included. The sign of a NaN is not looked at."""
     x = _array(x)
-    if x.dtype.kind not in "f":
+    if not is_floating(x.dtype):
         return less(x, 0)
     return logical_or(less(x, 0), less(divide(1, where(equal(x, 0), x, 1)), 0))
 
@@ -157,7 +160,7 @@ def copysign(x1: Any, x2: Any, /) -> Tensor:
 def fabs(x: Any, /) -> Tensor:
     """The absolute value of a real `x`, in floating point."""
     x = _real(x)
-    if x.dtype.kind == "c":
+    if is_complex(x.dtype):
         raise TypeError("fabs: needs real numbers, got complex ones: use absolute")
     return absolute(x)
 
@@ -172,7 +175,7 @@ def heaviside(x1: Any, x2: Any, /) -> Tensor:
 def trunc(x: Any, /) -> Tensor:
     """`x` rounded towards zero. It has no gradient."""
     x = _array(x)
-    return x if x.dtype.kind in "biu" else where(less(x, 0), ceil(x), floor(x))
+    return x if is_exact(x.dtype) else where(less(x, 0), ceil(x), floor(x))
 
 
 def fix(x: Any, /) -> Tensor:
@@ -199,7 +202,7 @@ def fmod(x1: Any, x2: Any, /) -> Tensor:
     tensors = convert_operands(_pair(x1, x2))
     dtype = promote(*[tensor.dtype for tensor in tensors])
     x, y = (cast(tensor, dtype) for tensor in tensors)
-    if dtype.kind in "biu":  # no -x, which may not fit
+    if is_exact(dtype):  # no -x, which may not fit
         rest = remainder(x, y)
         across = logical_and(not_equal(rest, 0), not_equal(less(x, 0), less(y, 0)))
         return where(across, subtract(rest, y), rest)
@@ -210,14 +213,14 @@ def fmod(x1: Any, x2: Any, /) -> Tensor:
 def float_power(x1: Any, x2: Any, /) -> Tensor:
     """``x1 ** x2`` in float64, or complex128; the operands broadcast."""
     x, y = convert_operands(_pair(x1, x2))
-    wide = np.complex128 if "c" in (x.dtype.kind, y.dtype.kind) else np.float64
+    wide = np.complex128 if is_complex(x.dtype) or is_complex(y.dtype) else np.float64
     return power(cast(x, wide), cast(y, wide))
 
 
 def ldexp(x1: Any, x2: Any, /) -> Tensor:
     """``x1 * 2**x2`` for integers `x2`; the operands broadcast."""
     x, exponent = _real(x1), _array(x2)
-    if exponent.dtype.kind not in "biu":
+    if not is_exact(exponent.dtype):
         raise TypeError(f"ldexp: the exponent must be integers, got {exponent.dtype}")
     half = floor_divide(exponent, 2)  # two factors: 2**x2 alone may overflow
     two = full_like(x, 2)
@@ -249,9 +252,9 @@ def nan_to_num(
     x = _array(x)
     if not copy:
         raise ValueError("nan_to_num: tensors are immutable, copy must be True")
-    if x.dtype.kind not in "fc":
+    if not is_inexact(x.dtype):
         return identity(x)
-    if x.dtype.kind == "c":
+    if is_complex(x.dtype):
         parts = [nan_to_num(part, copy, nan, posinf, neginf) for part in (real(x), imag(x))]
         return add(parts[0], multiply(parts[1], 1j))
     limits = np.finfo(x.dtype)

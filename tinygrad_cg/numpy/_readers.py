@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from .._core.conversion import any_tensor, convert, is_tensor
+from .._core.kinds import is_exact, is_floating, is_unsigned, rank
 from .._core.tensor import Tensor
 from .._ops.creation import constant
 from .._ops.einsum import from_lists
 from .._ops.indexing import gather
 from .._ops.shape import cast, concatenate, reshape
-
-_KINDS = "biufc"
 
 
 def _read(x: Any) -> Any:
@@ -42,8 +41,8 @@ def _beside(x: Any, other: Any) -> Any:
     found = np.asarray(x)
     if not hasattr(other, "dtype"):
         return found
-    kind = other.dtype.kind
-    return x if _KINDS.index(kind) >= _KINDS.index(found.dtype.kind) or kind == "f" else found
+    gives_way = is_floating(other.dtype) or rank(other.dtype) >= rank(found.dtype)
+    return x if gives_way else found
 
 
 def _bounded(a: Any, low: Any, high: Any) -> tuple:
@@ -59,15 +58,15 @@ def _as(x: Tensor, dtype: Any) -> Tensor:
 def _real(x: Any) -> Tensor:
     """Integers and booleans as float64."""
     x = _array(x)
-    return cast(x, np.float64) if x.dtype.kind in "biu" else x
+    return cast(x, np.float64) if is_exact(x.dtype) else x
 
 
 def _summed(x: Any) -> Tensor:
     """Integers of less than 64 bits as such of 64, for their sum."""
     x = _array(x)
-    if x.dtype.kind not in "biu":
+    if not is_exact(x.dtype):
         return x
-    return cast(x, np.uint64 if x.dtype.kind == "u" else np.int64)
+    return cast(x, np.uint64 if is_unsigned(x.dtype) else np.int64)
 
 
 def _flat(arrays: Any, axis: Any) -> tuple[list[Tensor], Any]:

@@ -8,22 +8,13 @@ from typing import Any
 import numpy as np
 
 from .._core.conversion import IndexedSlices, convert
+from .._core.kinds import is_bool, is_floating
 from .._core.tensor import Tensor
+from .._ops.comparison import equal, isnan, logical_not, not_equal
 from .._ops.complex import conj, real
 from .._ops.creation import constant, linspace
 from .._ops.define import normalize_axes, normalize_axis
-from .._ops.elementwise import (
-    add,
-    divide,
-    equal,
-    isnan,
-    logical_not,
-    multiply,
-    not_equal,
-    sqrt,
-    subtract,
-    where,
-)
+from .._ops.elementwise import add, divide, multiply, sqrt, subtract, where
 from .._ops.indexing import getitem
 from .._ops.linear_algebra import matmul
 from .._ops.reductions import reduce_max, reduce_mean, reduce_min, reduce_prod, reduce_sum
@@ -178,7 +169,7 @@ def nanmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
 
 
 def _nan_extremum(fold: Callable, end: float, x: Tensor, axis: Any, keepdims: bool) -> Tensor:
-    if x.dtype.kind != "f":
+    if not is_floating(x.dtype):
         return fold(x, axis, keepdims)
     missing = isnan(x)
     found = fold(where(missing, end, x), axis, keepdims)
@@ -261,7 +252,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         if (prepend is not None or append is not None)
         else x
     )
-    apart = not_equal if x.dtype.kind == "b" else subtract
+    apart = not_equal if is_bool(x.dtype) else subtract
     for _ in range(n):
         x = apart(_part(x, place, 1, None), _part(x, place, None, -1))
     return x

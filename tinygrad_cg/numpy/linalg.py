@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._core.tensor import Tensor
 from .._ops import decompositions
 from .._ops import linear_algebra as products
+from .._ops.comparison import not_equal
 from .._ops.define import as_int
-from .._ops.elementwise import absolute, not_equal
+from .._ops.elementwise import absolute
 from .._ops.linear_algebra import matmul
 from .._ops.reductions import reduce_max, reduce_min, reduce_sum
 from .._ops.shape import broadcast_to, cast, reshape
@@ -20,10 +21,6 @@ from ..errors import InvalidArgumentError
 from . import _manipulation as moving
 from . import _products as vectors
 from ._readers import _array, _pair, _real
-
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
 
 
 class SlogdetResult(NamedTuple):
@@ -151,7 +148,7 @@ _TABLE = """
         # The norm of vectors of any order, along one axis, or of matrices, along two: "fro", 1,
         -1, inf or -inf. By default the Euclidean norm of all elements.
     outer(x1, x2, /) = _outer(x1, x2)  # The products of each element of `x1` with each of `x2`.
-    slogdet(a) = SlogdetResult(*slogdet(_array(a)))
+    slogdet(a) -> SlogdetResult = SlogdetResult(*slogdet(_array(a)))
         # The signs, which have no gradient, and the logarithms of the sizes of determinants.
     solve(a, b) = _solve(a, b)
         # The solution x of ``a x = b`` for square matrices `a` (..., n, n) and `b` (..., n, k) or

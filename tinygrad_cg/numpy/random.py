@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .._spellings.spell import spell
-
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
 
 
 def _sizes(size: Any, *parameters: Any) -> Any:
@@ -22,7 +18,7 @@ _TABLE = """
         = normal(_sizes(size, loc, scale), loc, scale, float64)
         # Draws (float64) from the normal distribution of mean `loc` and standard deviation
         `scale`.
-    seed(seed) = set_seed(seed)
+    seed(seed) -> None = set_seed(seed)
     uniform(low=0.0, high=1.0, size=None)
         = uniform(_sizes(size, low, high), low, high, float64)  # Draws (float64) from [low, high).
 """

@@ -1,0 +1,371 @@
+"""The texts of errors of tapes and tensors, word for word (docs/behaviour.md, decision 12).
+
+Each id names its section. After each error the next gradient is right.
+"""
+
+import re
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tests.support.orders import assert_next_gradient_is_right
+
+pytestmark = pytest.mark.quick
+
+
+def on_a_tape(use):
+    """A program with an unused tape of its own."""
+    return lambda: use(tf.GradientTape())
+
+
+def inside(use):
+    """A program inside the context of its tape."""
+
+    def program():
+        with tf.GradientTape() as tape:
+            use(tape)
+
+    return program
+
+
+def enter(tape):
+    with tape:
+        raise AssertionError("the tape was entered")
+
+
+def stop_after_exit(tape):
+    with tape:
+        pass
+    with tape.stop_recording():
+        raise AssertionError("recording was stopped")
+
+
+def stop(tape):
+    with tape.stop_recording():
+        raise AssertionError("recording was stopped")
+
+
+def twice(tape):
+    x = tf.constant(2.0)
+    with tape:
+        tape.watch(x)
+        y = x * x
+    tape.gradient(y, x)
+    tape.gradient(y, x)
+
+
+def asked(targets, sources, **options):
+    """gradient(targets(x, y), sources(x, y)) for y = x*x at [1, 2]."""
+
+    def program():
+        x = tf.constant([1.0, 2.0])
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = x * x
+        tape.gradient(targets(x, y), sources(x, y), **options)
+
+    return program
+
+
+def y(x, y):
+    return y
+
+
+def x(x, y):
+    return x
+
+
+NOT_A_TENSOR = "not tf.Tensor or tf.Variable or ExtensionType"
+
+
+NO_DTYPE = "Cannot convert the argument `type_value`: None to a TensorFlow DType."
+
+
+TAPES = [
+    (
+        "2.1 twice",
+        RuntimeError,
+        "A non-persistent GradientTape can only be used to compute one "
+        "set of gradients (or jacobians)",
+        on_a_tape(twice),
+    ),
+    (
+        "2.1 never entered",
+        RuntimeError,
+        "A non-persistent GradientTape can only be used to "
+        "compute one set of gradients (or jacobians)",
+        on_a_tape(lambda tape: tape.gradient(tf.constant(1.0), tf.constant(1.0))),
+    ),
+    (
+        "2.1 re-enter",
+        ValueError,
+        "Tape is still recording, This can happen if you try to re-enter an already-active tape.",
+        inside(enter),
+    ),
+    (
+        "2.1 watch 1.0",
+        ValueError,
+        f"Passed in object 1.0 of type 'float', {NOT_A_TENSOR}",
+        inside(lambda tape: tape.watch(1.0)),
+    ),
+    (
+        "2.1 watch array",
+        ValueError,
+        f"of type 'ndarray', {NOT_A_TENSOR}",
+        inside(lambda tape: tape.watch(np.ones(2))),
+    ),
+    (
+        "4.2 watch array",
+        TypeError,
+        "watch needs a Tensor; wrap the value in constant()",
+        inside(lambda tape: tape.watch(np.ones(2))),
+    ),
+    (
+        "2.1 target None",
+        TypeError,
+        "Argument `target` should be a list or nested structure of "
+        "Tensors, Variables or CompositeTensors to be differentiated, but received None.",
+        asked(lambda x, y: None, x),
+    ),
+    ("2.1 None among targets", TypeError, NO_DTYPE, asked(lambda x, y: [y, None], x)),
+    ("2.1 sources None", TypeError, NO_DTYPE, asked(y, lambda x, y: None)),
+    ("2.1 None among sources", TypeError, NO_DTYPE, asked(y, lambda x, y: [x, None])),
+    ("2.1 None in a dict", TypeError, NO_DTYPE, asked(y, lambda x, y: {"a": None, "b": x})),
+    (
+        "2.1 unconnected",
+        ValueError,
+        "Unknown value for unconnected_gradients: 'nope'",
+        asked(y, x, unconnected_gradients="nope"),
+    ),
+    (
+        "2.1 unconnected None",
+        ValueError,
+        "Unknown value for unconnected_gradients: None",
+        asked(y, x, unconnected_gradients=None),
+    ),
+    (
+        "2.1 stop before",
+        RuntimeError,
+        "Trying to stop recording a tape which is not recording.",
+        on_a_tape(stop),
+    ),
+    ("2.1 stop after", ValueError, "Tape is not recording.", on_a_tape(stop_after_exit)),
+    (
+        "2.1 reset outside",
+        ValueError,
+        "Tape is not recording.",
+        on_a_tape(lambda tape: tape.reset()),
+    ),
+    (
+        "2.1 None upstream",
+        ValueError,
+        "Attempt to convert a value (None)",
+        asked(y, x, output_gradients=[None]),
+    ),
+    (
+        "4.2 cotangent",
+        ValueError,
+        "output_gradients[0] has shape (3,), target has shape (2,)",
+        asked(y, x, output_gradients=tf.ones(3)),
+    ),
+    (
+        "2.1 cotangent",
+        tf.errors.InvalidArgumentError,
+        "output_gradients[0] has shape (3,)",
+        asked(y, x, output_gradients=tf.ones(3)),
+    ),
+    (
+        "4.2 too few",
+        ValueError,
+        "2 targets, 1 output gradient",
+        asked(lambda x, y: [y, y], x, output_gradients=[tf.ones(2)]),
+    ),
+    (
+        "4.2 float target",
+        TypeError,
+        "target is float, not a Tensor; did the function leave the library?",
+        asked(lambda x, y: 4.0, x),
+    ),
+    (
+        "4.2 array source",
+        TypeError,
+        "source must be a Tensor or Variable, got numpy.ndarray",
+        asked(y, lambda x, y: np.ones(2)),
+    ),
+    (
+        "2.2 eager",
+        RuntimeError,
+        "tf.gradients is not supported when eager execution is enabled. "
+        "Use tf.GradientTape instead",
+        lambda: tf.gradients(tf.constant(1.0), tf.constant(1.0)),
+    ),
+]
+
+
+def vector():
+    return tf.constant([1.0, 2.0])
+
+
+def assign(initial, value):
+    return lambda: tf.Variable(initial, name="w").assign(value)
+
+
+TENSORS = [
+    (
+        "2.4 None",
+        ValueError,
+        "Attempt to convert a value (None) with an unsupported type",
+        lambda: tf.constant(None),
+    ),
+    (
+        "2.4 None to Python",
+        TypeError,
+        "Attempt to convert a value (None)",
+        lambda: tf.constant(None),
+    ),
+    (
+        "1.3 object",
+        ValueError,
+        "Attempt to convert a value (<built-in function print>)",
+        lambda: tf.constant(print),
+    ),
+    (
+        "2.4 float as int",
+        TypeError,
+        "Cannot convert 1.5 to EagerTensor of dtype int32",
+        lambda: tf.constant(1.5, dtype=tf.int32),
+    ),
+    ("2.4 cast to None", TypeError, "None", lambda: tf.cast(vector(), None)),
+    (
+        "2.4 iterate",
+        TypeError,
+        "Cannot iterate over a scalar tensor.",
+        lambda: list(tf.constant(1.0)),
+    ),
+    ("2.4 hash", TypeError, "use tensor.ref()", lambda: hash(vector())),
+    ("2.4 hash of a Variable", TypeError, ".ref()", lambda: hash(tf.Variable(1.0))),
+    (
+        "2.4 assign",
+        ValueError,
+        "Cannot assign value to variable ' w:0': Shape mismatch",
+        assign([1.0, 2.0], [1.0]),
+    ),
+    (
+        "4.3 assign shapes",
+        ValueError,
+        "shape (2,), and the assigned value shape (3,)",
+        assign([1.0, 2.0], [1.0, 2.0, 3.0]),
+    ),
+    ("4.4 None operand", TypeError, "unsupported operand", lambda: vector() + None),
+    ("4.4 None on the left", TypeError, "unsupported operand", lambda: None * vector()),
+    ("4.4 names both", TypeError, "NoneType", lambda: vector() - None),
+    (
+        "4.4 object",
+        TypeError,
+        "dtype=object; call .astype(float)",
+        lambda: tf.constant(np.array([1.0, 2.0], object)),
+    ),
+    ("4.4 string", TypeError, "string dtype", lambda: tf.constant(np.array(["a"]))),
+    (
+        "4.4 structured",
+        TypeError,
+        "structured dtype; pass its fields separately",
+        lambda: tf.constant(np.zeros(1, [("a", "f4")])),
+    ),
+    (
+        "4.4 longdouble",
+        TypeError,
+        "longdouble is not supported",
+        lambda: tf.constant(np.ones(1, np.longdouble)),
+    ),
+    (
+        "4.4 datetime64",
+        TypeError,
+        "datetime64",
+        lambda: tf.constant(np.array(["2020"], "M8[D]")),
+    ),
+    ("4.4 ragged", ValueError, "inhomogeneous shape", lambda: tf.constant([[1], [1, 2]])),
+    (
+        "4.5 max",
+        ValueError,
+        "max of an empty axis has no identity",
+        lambda: tf.reduce_max(tf.zeros([0])),
+    ),
+    ("4.5 index", IndexError, "out of bounds", lambda: vector()[5]),
+    ("4.5 float index", IndexError, "got float", lambda: vector()[1.0]),
+    ("4.5 mask", IndexError, "boolean index", lambda: vector()[[True, False, True]]),
+    (
+        "4.5 broadcast",
+        ValueError,
+        "add: shapes (2,) and (3,) do not broadcast",
+        lambda: vector() + tf.ones(3),
+    ),
+    (
+        "4.5 reshape",
+        ValueError,
+        "shape (3,) (3 elements) to a tensor of shape (2,) (2 elements)",
+        lambda: tf.reshape(vector(), (3,)),
+    ),
+    ("4.5 two -1", ValueError, "-1", lambda: tf.reshape(vector(), (-1, -1))),
+    ("4.5 item", TypeError, "where()", lambda: vector().__setitem__(0, 5.0)),
+    (
+        "4.6 int power",
+        ValueError,
+        "integers to negative integer powers",
+        lambda: tf.constant(2) ** -1,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "program"),
+    [pytest.param(*case[1:], id=case[0]) for case in TAPES + TENSORS],
+)
+def test_quoted_words(error, words, program):
+    """The section is in the id; the class is one that users of both libraries catch."""
+    with pytest.raises(error, match=re.escape(words)):
+        program()
+    assert_next_gradient_is_right()
+
+
+def watch_an_integer():
+    with tf.GradientTape() as tape:
+        tape.watch(tf.constant(1))
+
+
+def gradient_of_a_late_target():
+    x = tf.constant(2.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+    assert tape.gradient(x * x, x) is None
+
+
+def gradient_inside():
+    x = tf.constant(2.0)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        assert tape.gradient(x**3, x).numpy() == 12.0
+
+
+@pytest.mark.parametrize(
+    ("words", "program"),
+    [
+        pytest.param(
+            "The dtype of the watched tensor must be floating (e.g. tf.float32), got tf.int32",
+            watch_an_integer,
+            id="1.5 and 4.2 watch(int tensor)",
+        ),
+        pytest.param(
+            "target was computed after the tape closed",
+            gradient_of_a_late_target,
+            id="4.2 ops after the tape closed",
+        ),
+        pytest.param("significantly less efficient", gradient_inside, id="2.1 inside ctx"),
+    ],
+)
+def test_quoted_warnings(words, program):
+    """The section is in the id."""
+    with pytest.warns(tf.errors.TapeWarning, match=re.escape(words)):
+        program()
+    assert_next_gradient_is_right()

@@ -1,0 +1,285 @@
+"""The disk cache, in processes of its own, and what kernels are made of."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+from numba.core.ccallback import CFunc
+from numba.core.compiler_lock import global_compiler_lock
+
+from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.loops.engine import Elementwise
+from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime import generated
+
+KERNELS = Path(build.__file__).parents[2]
+
+PROGRAM = """
+import numpy as np
+from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.reduce import reduction
+from tinygrad_cg_kernels.runtime import threads
+from tinygrad_cg_kernels.loops.engine import Elementwise
+
+exp, add = Elementwise("exp", elementary.exp, 1, "float"), Elementwise("add", elementary.add, 2)
+sin = Elementwise("sin", elementary.sin, 1, "float")
+own = Elementwise("own", lambda x: x * x + 1, 1)
+row, large = np.ones(10), np.ones(threads.THRESHOLD)
+for x in (np.ones(()), row, np.ones((4, 6))[:, ::2], large):
+    exp(x), add(x, x), sin(x), own(x), reduction.sum(x, tuple(range(x.ndim)))
+add(row, row.copy(), out=row)
+assert own(np.array(2.0)) == 5
+print(len(build.loaded), len([name for name in build.compiled if not name.startswith("own")]))
+"""
+
+
+def run(program: str, **environment: str) -> str:
+    """What a program prints, in a process with these variables."""
+    everything = {**os.environ, "PYTHONPATH": str(KERNELS), **environment}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env=everything,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def files(folder: Path) -> dict[str, int]:
+    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_second_process_compiles_nothing_and_the_cache_does_not_grow(tmp_path):
+    hits, misses = map(int, run(PROGRAM, TINYGRAD_CG_CACHE_DIR=str(tmp_path)).split())
+    assert hits == 0
+    assert misses > 0
+    before = files(tmp_path)
+    assert before
+    hits, missed = map(int, run(PROGRAM, TINYGRAD_CG_CACHE_DIR=str(tmp_path)).split())
+    assert missed == 0
+    assert hits == misses
+    assert files(tmp_path) == before
+
+
+SMALL = """
+import numpy as np
+from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.reduce import reduction
+from tinygrad_cg_kernels.loops.engine import Elementwise
+
+exp, x = Elementwise("exp", elementary.exp, 1, "float"), np.linspace(0, 1, 50)
+assert abs(exp(x) - np.exp(x)).max() < 1e-15
+assert abs(reduction.sum(x, (0,)) - x.sum()) < 1e-13
+print(len(build.compiled))
+"""
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """A cache folder with what SMALL needs."""
+    folder = tmp_path_factory.mktemp("compiled")
+    assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(folder)) != "0"
+    return folder
+
+
+def test_several_processes_start_at_once_on_an_empty_cache(tmp_path):
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(KERNELS),
+        "TINYGRAD_CG_CACHE_DIR": str(tmp_path / "new"),
+    }
+    command = [sys.executable, "-W", "error", "-c", SMALL]
+    started = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(8)
+    ]
+    for process in started:
+        _, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, errors.decode()
+    assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(tmp_path / "new")) == "0"
+
+
+def folder_of_age(path: Path, days: float, *held: str) -> Path:
+    path.mkdir()
+    for name in held:
+        (path / name).write_text("")
+    os.utime(path, (time.time() - days * 86400,) * 2)
+    return path
+
+
+def test_folders_of_older_versions_are_removed(tmp_path):
+    recent = [folder_of_age(tmp_path / f"{k:016x}", k / 100, "a.nbi") for k in range(1, 4)]
+    young = folder_of_age(tmp_path / f"{7:016x}", 0.5, "a.nbi")
+    stale = folder_of_age(tmp_path / f"{8:016x}", 9, "a.nbi", "a.1.nbc")
+    others = [
+        folder_of_age(tmp_path / "mine", 9, "a.nbi"),
+        folder_of_age(tmp_path / f"{9:016x}", 9, "notes.txt"),
+    ]
+    program = "from tinygrad_cg_kernels.runtime import compile\nprint(compile.cache_folder())"
+    folder = run(program, TINYGRAD_CG_CACHE_DIR=str(tmp_path))
+    assert Path(folder).is_dir()
+    assert not stale.exists()
+    assert all(one.exists() for one in (*recent, young, *others))
+
+
+def test_no_writable_folder_is_no_error(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    program = (
+        "import numpy as np\n"
+        "from tinygrad_cg_kernels import elementary\n"
+        "from tinygrad_cg_kernels.runtime import compile as build\n"
+        "from tinygrad_cg_kernels.loops.engine import Elementwise\n"
+        "assert build.cache_folder() is None\n"
+        "print(Elementwise('add', elementary.add, 2)(np.ones(()), np.ones(())))\n"
+    )
+    assert run(program, TINYGRAD_CG_CACHE_DIR=str(blocked / "below")) == "2.0"
+    assert blocked.read_text() == "not a folder"
+
+
+@pytest.mark.quick
+def test_importing_compiles_nothing_and_writes_nothing(tmp_path):
+    program = (
+        "import tinygrad_cg_kernels\n"
+        "from tinygrad_cg_kernels.loops import engine\n"
+        "from tinygrad_cg_kernels.reduce import reduction\n"
+        "from tinygrad_cg_kernels.move import gather\n"
+        "from tinygrad_cg_kernels.linear import matmul\n"
+        "from tinygrad_cg_kernels.runtime import threads\n"
+        "from tinygrad_cg_kernels import elementary\n"
+        "from tinygrad_cg_kernels.loops.engine import Elementwise\n"
+        "add = Elementwise('add', elementary.add, 2)\n"
+        "print(add.dispatchers, reduction.sum.dispatchers)\n"
+    )
+    assert run(program, TINYGRAD_CG_CACHE_DIR=str(tmp_path)) == "{} {}"
+    assert not files(tmp_path)
+
+
+@pytest.mark.quick
+def test_the_cache_folder_is_named_by_the_sources(monkeypatch, tmp_path):
+    monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path))
+    folder = build.cache_folder()
+    assert folder is not None
+    assert folder.parent == tmp_path
+    assert build.STAMP.startswith(folder.name)
+    assert len(build.STAMP) == 64
+
+
+def test_numba_keeps_its_own_cache_setting():
+    before = numba.config.CACHE_DIR
+    Elementwise("negative", elementary.negative, 1)(np.ones(3, np.int16))
+    assert before == numba.config.CACHE_DIR
+
+
+@pytest.mark.quick
+def test_kernels_carry_their_name():
+    add = Elementwise("my_add", elementary.add, 2)
+    add(np.ones(3), np.ones(3))
+    add(np.ones(3), np.ones(3)[::-1])
+    made = {key[0]: owner for key, owner in add.dispatchers.items()}
+    assert set(made) == {"direct", "tiles"}
+    assert isinstance(made["direct"], numba.core.registry.CPUDispatcher)
+    assert made["direct"].py_func.__name__ == "my_add_direct"
+    assert made["direct"].py_func.__qualname__ == "my_add_direct"
+    assert isinstance(made["tiles"], CFunc)
+    assert made["tiles"].__name__ == made["tiles"].__qualname__ == "my_add_tiles"
+
+
+def test_a_function_of_the_users_own():
+    def cube(x):
+        return x * x * x
+
+    @numba.njit
+    def halved(x):
+        return x / 2
+
+    x = np.array([1.0, 2.0, 3.0])
+    for _ in range(2):
+        assert Elementwise("cube", cube, 1)(x).tolist() == [1, 8, 27]
+        assert Elementwise("halved", halved, 1, "float")(x).tolist() == [0.5, 1, 1.5]
+        assert Elementwise("plus", lambda a, b: a + 2 * b, 2)(x, x).tolist() == [3, 6, 9]
+    namespace = {}
+    exec("def nowhere(x):\n    return x + 1", namespace)
+    assert Elementwise("nowhere", namespace["nowhere"], 1)(x).tolist() == [2, 3, 4]
+
+
+def test_a_function_of_the_users_own_may_use_ours():
+    exp, log = elementary.exp, elementary.log
+    twice = Elementwise("twice", lambda x: log(exp(x)) * 2, 1, "float")
+    np.testing.assert_allclose(twice(np.array([1.0, 2.0])), [2, 4])
+
+
+def test_a_function_that_numba_cannot_compile():
+    broken = Elementwise("broken", lambda x: x.nothing, 1)
+    with pytest.raises(TypeError, match="broken: no kernel for dtype float64"):
+        broken(np.ones(3))
+
+
+def test_a_numba_without_entry_points_serves_through_the_dispatcher():
+    class Dispatcher:
+        def __init__(self):
+            self.overloads = {(1,): object()}
+            self.compiled = None
+
+        def compile(self, types):
+            self.compiled = types
+
+    dispatcher = Dispatcher()
+    assert build.entry(dispatcher, 1) is dispatcher
+    assert dispatcher.compiled == (1,)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("left", [b"", b"\x80\x05damaged"], ids=["emptied", "cut"])
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+def test_damaged_files_in_the_cache_are_made_anew(compiled, tmp_path, kind, left):
+    """A full disk or a crash may leave them."""
+    shutil.copytree(compiled, tmp_path, dirs_exist_ok=True)
+    assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(tmp_path)) == "0"
+    for path in tmp_path.rglob(f"*.{kind}"):
+        path.write_bytes(left)
+    assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(tmp_path)) != "0"
+    assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(tmp_path)) == "0"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("lock", [global_compiler_lock, generated._lock], ids=["Numba's", "texts'"])
+def test_a_child_forked_while_a_thread_compiles_may_compile(lock):
+    held = threading.Event()
+
+    def hold():
+        with lock:
+            held.set()
+            time.sleep(0.3)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if not child:
+        with lock:
+            os._exit(0)
+    thread.join()
+    for _ in range(500):
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        time.sleep(0.02)
+    else:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        pytest.fail("the child hangs")
+    assert status == 0

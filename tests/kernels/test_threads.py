@@ -1,0 +1,189 @@
+"""Splitting over threads: the same bits, forks, and threads of the caller's own."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.loops.engine import Elementwise
+from tinygrad_cg_kernels.reduce import moments, reduction, scan, softmax
+from tinygrad_cg_kernels.runtime import objects, threads
+
+exp = Elementwise("exp", elementary.exp, 1, "float")
+multiply = Elementwise("multiply", elementary.multiply, 2)
+LARGE = np.random.default_rng(0).normal(size=threads.THRESHOLD * 3 + 5)
+MATRIX = np.random.default_rng(1).normal(size=(500, 700))
+KERNELS = Path(threads.__file__).parents[2]
+
+pytestmark = pytest.mark.usefixtures("restore_threads")
+
+
+def results():
+    return [
+        exp(LARGE).tobytes(),
+        multiply(LARGE, LARGE).tobytes(),
+        reduction.sum(LARGE, (0,)).tobytes(),
+        reduction.sum(LARGE.astype(np.float32), (0,)).tobytes(),
+        reduction.max(LARGE, (0,)).tobytes(),
+        *[reduction.sum(MATRIX, (axis,)).tobytes() for axis in (0, 1)],
+        reduction.sum(MATRIX.T[:, ::2], (0,)).tobytes(),
+        multiply(MATRIX, MATRIX[:, :1]).tobytes(),
+        multiply(MATRIX.T, MATRIX.T[0]).tobytes(),
+        *[softmax.softmax(MATRIX, axis).tobytes() for axis in (0, 1)],
+        *[softmax.logsumexp(MATRIX, (axis,)).tobytes() for axis in (0, 1)],
+        *[scan.cumsum(MATRIX, axis).tobytes() for axis in (0, 1)],
+        *[moments.variance(MATRIX, axes).tobytes() for axes in ((0,), (1,), (0, 1))],
+    ]
+
+
+def test_the_same_bits_on_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr(threads, "WORTH", 0)
+    everything = results()
+    threads.set_num_threads(1)
+    assert results() == everything
+
+
+def test_the_same_bits_as_in_small_pieces():
+    pieces = np.concatenate([exp(part) for part in np.array_split(LARGE, 50)])
+    assert exp(LARGE).tobytes() == pieces.tobytes()
+
+
+def test_the_same_bits_where_objects_are_not_looked_into(monkeypatch):
+    everything = results()
+    monkeypatch.setattr(objects, "supported", False)
+    threads.bind.cache_clear()
+    assert results() == everything
+    threads.bind.cache_clear()
+
+
+def test_small_work_is_not_shared(monkeypatch):
+    if threads.default_threads() == 1:
+        pytest.skip("there is one thread")
+    shared = []
+    parallel = threads._run_parallel
+    monkeypatch.setattr(threads, "_run_parallel", lambda *run: (shared.append(run), parallel(*run)))
+    for worth, expected in ((1e15, 0), (0, 1)):
+        monkeypatch.setattr(threads, "WORTH", worth)
+        for _ in range(2):  # what the first blocks take is measured, then known
+            shared.clear()
+            monkeypatch.setattr(threads, "_rates", {})
+            np.testing.assert_array_equal(multiply(LARGE, LARGE), LARGE * LARGE)
+            assert len(shared) == (expected if LARGE.size > 5 * threads.BLOCK else 0)
+
+
+def test_settings():
+    threads.set_num_threads(1)
+    assert threads.get_num_threads() == 1
+    for bad in (0, -1, 10**6):
+        with pytest.raises(ValueError, match=f"set_num_threads: {bad} is not between 1 and"):
+            threads.set_num_threads(bad)
+
+
+def run(program, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(KERNELS), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def test_the_environment_sets_the_number():
+    program = "from tinygrad_cg_kernels.runtime import threads\nprint(threads.get_num_threads())"
+    assert run(program, TINYGRAD_CG_NUM_THREADS="1").stdout.strip() == "1"
+    assert "is not a number" in run(program, TINYGRAD_CG_NUM_THREADS="two").stderr
+
+
+SPINS = """
+import os
+import numpy as np
+from tinygrad_cg_kernels.reduce import reduction
+from tinygrad_cg_kernels.runtime import threads
+
+threads.WORTH = 0
+reduction.sum(np.ones((1000, 1000)), (0,))
+assert True in threads._splitters
+print(os.environ.get("GOMP_SPINCOUNT"))
+"""
+
+
+@pytest.mark.skipif(threads.default_threads() == 1, reason="there is one thread")
+@pytest.mark.parametrize("chosen", ["", "77"])
+def test_libraries_loaded_later_find_the_environment_as_it_was(chosen):
+    environment = {"GOMP_SPINCOUNT": chosen} if chosen else {}
+    assert run(SPINS, **environment).stdout.strip() == (chosen or "None")
+
+
+FORK = """
+import os, sys
+import numpy as np
+from tinygrad_cg_kernels.reduce import reduction
+from tinygrad_cg_kernels.runtime import threads
+
+threads.WORTH = 0
+x = np.ones(threads.THRESHOLD * 2)
+want = reduction.sum(x, (0,))
+child = os.fork()
+if child == 0:
+    good = threads.get_num_threads() == 1 and reduction.sum(x, (0,)) == want
+    os._exit(0 if good else 1)
+_, status = os.waitpid(child, 0)
+print(os.waitstatus_to_exitcode(status), reduction.sum(x, (0,)) == want)
+"""
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_stays_on_one_thread():
+    if hasattr(os, "fork"):
+        assert run(FORK).stdout.split() == ["0", "True"]
+
+
+CALLERS = """
+import threading
+import numpy as np
+from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.reduce import moments, reduction, scan, softmax
+from tinygrad_cg_kernels.runtime import threads
+from tinygrad_cg_kernels.loops.engine import Elementwise
+
+exp = Elementwise("exp", elementary.exp, 1, "float")
+threads.WORTH = 0
+x = np.linspace(-1, 1, threads.THRESHOLD * 2)
+want, good = exp(x), []
+
+def work():
+    good.append(all((exp(x) == want).all() for _ in range(20)))
+
+workers = [threading.Thread(target=work) for _ in range(4)]
+[worker.start() for worker in workers]
+[worker.join() for worker in workers]
+print(good)
+"""
+
+
+@pytest.mark.parametrize("layer", ["default", "workqueue"])
+def test_callers_with_threads_of_their_own(layer):
+    done = run(CALLERS, NUMBA_THREADING_LAYER=layer)
+    assert done.stdout.strip() == str([True] * 4), done.stderr
+
+
+def test_first_use_from_many_threads_at_once():
+    square = Elementwise("square", elementary.square, 1)
+    x, results = np.arange(5.0), []
+
+    def work():
+        results.append(square(x).tolist())
+
+    workers = [threading.Thread(target=work) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert results == [[0, 1, 4, 9, 16]] * 8

@@ -1,0 +1,137 @@
+"""Values and derivatives of operations where their formulas need care."""
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+
+
+def derivatives(function, *values):
+    """Value, gradient by each argument, and the matrix of second derivatives."""
+    xs = [tf.constant(value, tf.float64) for value in values]
+    with tf.GradientTape(persistent=True) as outer:
+        outer.watch(xs)
+        with tf.GradientTape() as inner:
+            inner.watch(xs)
+            y = function(*xs)
+        first = inner.gradient(y, xs)
+    second = [
+        [float(one) for one in outer.gradient(g, xs, unconnected_gradients="zero")] for g in first
+    ]
+    return float(y), [float(g) for g in first], second
+
+
+@pytest.mark.parametrize("size", [(), 1, 3, 70_000])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_division_by_zero(size, dtype):
+    """docs/behaviour.md, decision 16, and no element of a large array may be left unwritten."""
+    numerator = np.full(size, 6 + 2j, dtype)
+    denominator = np.full(size, 2 + 1j, dtype)
+    denominator.reshape(-1)[min(5, denominator.size - 1)] = 0
+    with np.errstate(all="ignore"):
+        expected = numerator / denominator
+    found = (tf.constant(numerator) / tf.constant(denominator)).numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("function", [tf.sqrt, tf.math.log], ids=["sqrt", "log"])
+def test_complex_gradients_at_zero_do_not_raise(function):
+    x = tf.constant(0j)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = function(x)
+    assert not np.isfinite(tape.gradient(y, x).numpy())
+
+
+@pytest.mark.parametrize(("x", "y"), [(3.0, 0.0), (2.0, 0.0), (2.0, 1.0), (2.0, 2.0), (1.5, -1.0)])
+def test_second_derivatives_of_a_power(x, y):
+    log = np.log(x)
+    value = x**y
+    _, first, second = derivatives(lambda a, b: a**b, x, y)
+    mixed = value / x * (1 + y * log)
+    np.testing.assert_allclose(first, [y * value / x, value * log], rtol=1e-12)
+    np.testing.assert_allclose(
+        second, [[y * (y - 1) * value / x**2, mixed], [mixed, value * log**2]], rtol=1e-12
+    )
+
+
+def test_power_of_a_negative_base_is_flat_in_its_exponent():
+    """As the original: there is no real logarithm, and the value may be fine all the same."""
+    _, first, second = derivatives(lambda a, b: a**b, -2.0, 3.0)
+    assert first == [12.0, 0.0]
+    assert second == [[-12.0, 4.0], [0.0, 0.0]]
+
+
+def test_power_at_zero():
+    """Decision 14, at both orders."""
+    assert derivatives(lambda a, b: a**b, 0.0, 0.0)[1][0] == 0.0
+    assert derivatives(lambda a, b: a**b, 0.0, 2.0)[1:] == ([0.0, 0.0], [[2.0, 0.0], [0.0, 0.0]])
+
+
+@pytest.mark.parametrize("shape", [(2, 0), (0,)])
+def test_gradient_of_an_empty_product(shape):
+    x = tf.ones(shape)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reduce_prod(x, -1)
+    assert tape.gradient(y, x).shape == shape
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "mean"),
+    [
+        ([100, 100], "int8", 100),
+        ([200, 200], "uint8", 200),
+        ([2**31 - 1] * 2, "int32", 2**31 - 1),
+        ([-1, -2], "int32", -1),
+        ([-3, -4, -4], "int16", -3),
+        ([-(2**62)], "int64", -(2**62)),
+    ],
+)
+def test_mean_of_integers(values, dtype, mean):
+    found = tf.reduce_mean(tf.constant(np.array(values, dtype)))
+    assert (int(found), found.dtype) == (mean, dtype)
+
+
+@pytest.mark.parametrize("size", [(), 3, 70_000])
+def test_smallest_integer_by_minus_one(size):
+    x = np.full(size, -(2**63))
+    with np.errstate(all="ignore"):
+        assert ((tf.constant(x) // -1).numpy() == x).all()
+
+
+def test_logsumexp_of_infinities():
+    for values, expected in (([np.inf, 0.0], [np.nan, 0.0]), ([-np.inf, 0.0], [0.0, 1.0])):
+        x = tf.constant(values)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_logsumexp(x)
+        np.testing.assert_array_equal(tape.gradient(y, x).numpy(), np.float32(expected))
+
+
+@pytest.mark.parametrize("size", [10, 70_000])
+def test_extremes_of_complex_numbers_are_refused(size):
+    with pytest.raises(TypeError, match="max: no kernel for dtype complex128"):
+        tf.reduce_max(tf.constant(np.full(size, 1j)))
+
+
+def test_limits_that_cross_have_one_gradient():
+    """Where low > high the value is high: nothing depends on x or low."""
+    x, low, high = (tf.constant(np.array(v)) for v in ([0.0, 5, -5], [1.0] * 3, [-1.0] * 3))
+    with tf.GradientTape() as tape:
+        tape.watch([x, low, high])
+        y = tf.clip_by_value(x, low, high)
+    np.testing.assert_array_equal(y, high)
+    for found, wanted in zip(tape.gradient(y, [x, low, high]), (0, 0, 1), strict=True):
+        np.testing.assert_array_equal(found, [wanted] * 3)
+
+
+def test_cross_entropy_with_distributions_of_more_axes():
+    """The axis is that of the scores."""
+    rng = np.random.default_rng(0)
+    labels, logits = rng.dirichlet(np.ones(3), (2, 4)).swapaxes(1, 2), rng.normal(size=(3, 4))
+    chances = logits - np.log(np.exp(logits).sum(0))
+    found = tf.nn.softmax_cross_entropy_with_logits(labels, logits, axis=0)
+    np.testing.assert_allclose(found, -(labels * chances).sum(1), rtol=1e-12)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"softmax_cross_entropy: .*\(2,\)"):
+        tf.nn.softmax_cross_entropy_with_logits(tf.zeros(2), tf.zeros(3))

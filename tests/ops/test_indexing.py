@@ -1,0 +1,67 @@
+"""Gathers that go through axes together, and the gradients of indexing."""
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+
+
+@pytest.mark.parametrize("axis", [1, 2, -1])
+def test_gather_that_goes_through_axes_together(axis):
+    x = np.arange(24.0).reshape(2, 3, 4)
+    indices = np.array([[2, 0], [1, -1]])
+    tensor = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch(tensor)
+        found = tf.gather(tensor, indices, axis=axis, batch_dims=1)
+    expected = np.stack([np.take(x[i], indices[i], axis % 3 - 1) for i in range(2)])
+    np.testing.assert_array_equal(found.numpy(), expected)
+    counts = np.zeros_like(x)
+    for i in range(2):
+        for one in indices[i]:
+            counts[(i, *[slice(None)] * (axis % 3 - 1), one)] += 1
+    np.testing.assert_array_equal(tape.gradient(found, tensor).numpy(), counts)
+
+
+def test_gather_through_no_elements():
+    found = tf.gather(tf.ones((0, 3, 2)), np.zeros((0, 4), np.int64), batch_dims=1)
+    assert found.shape == (0, 4, 2)
+
+
+@pytest.mark.parametrize("count", [2, 3, -1])
+def test_gather_refuses_axes_that_are_not_shared(count):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"axes of shapes .* must agree"):
+        tf.gather(tf.ones((2, 3, 4)), [[0], [1]], axis=2, batch_dims=count)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        (np.array([5, -1, 5]),),
+        (np.array([[1], [0]]), np.array([2, 2])),
+        (np.array([1, 0]), slice(None), np.array([3, 3])),
+        (slice(None), np.array([2, 2]), np.array([0, 1])),
+        (0, slice(1, 3), np.array([3, 3])),
+        (..., np.array([1, 1, 0])),
+        (np.array([0, 0]), None, 1),
+        (np.arange(6) % 2 == 0, np.array([1, 1, 0])),
+        (np.ones((6, 3), bool),),
+        (np.array(True),),
+        (np.array(False), ...),
+        (np.zeros(0, np.int64), np.zeros(0, np.int64)),
+        (slice(None, None, -2), ..., 1),
+    ],
+    ids=str,
+)
+def test_the_gradient_of_an_index_adds_up_what_repeats(key):
+    x = np.random.default_rng(3).normal(size=(6, 3, 4))
+    tensor = tf.constant(x)
+    weights = np.random.default_rng(4).normal(size=x[key].shape)
+    with tf.GradientTape() as tape:
+        tape.watch(tensor)
+        found = tensor[key]
+    expected = np.zeros_like(x)
+    np.add.at(expected, key, weights)
+    np.testing.assert_array_equal(found.numpy(), x[key])
+    gradient = tape.gradient(found, tensor, output_gradients=tf.constant(weights))
+    np.testing.assert_allclose(gradient.numpy(), expected, rtol=1e-14)

@@ -1,0 +1,166 @@
+"""``__array_ufunc__`` and ``__array_function__``: what is refused, what answers, and the list."""
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tests.support.orders import assert_next_gradient_is_right
+from tinygrad_cg._ops.protocol import PLAIN, functions, ufuncs
+from tinygrad_cg.numpy import coverage
+
+
+@pytest.fixture(scope="module")
+def table():
+    return coverage.rows()
+
+
+def test_the_list_counts_what_numpy_has(table):
+    """Issue: 127 ufuncs in NumPy 2.4; each function stands once, with one status."""
+    assert len({(row.name, row.is_ufunc) for row in table}) == len(table)
+    assert sum(coverage.counts(table).values()) == len(table)
+    ours = coverage.counts([row for row in table if row.is_ufunc])
+    assert ours["recorded"] >= 65
+    others = coverage.counts([row for row in table if not row.is_ufunc])
+    assert others["recorded"] >= 150
+
+
+def test_the_list_is_what_is_registered(table):
+    recorded = {row.name for row in table if row.status == "recorded"}
+    assert {"add", "sum", "linalg.norm", "where", "concatenate"} <= recorded
+    assert not recorded & {row.name for row in table if row.status == "answers"}
+    assert not PLAIN & functions.keys()
+    assert not PLAIN & ufuncs.keys()
+
+
+def test_the_command_prints_it(capsys, table):
+    coverage.main(["refused"])
+    printed = capsys.readouterr().out.splitlines()
+    refused = [row.name for row in table if row.status == "refused"]
+    assert [line.split()[0] for line in printed if line.startswith("  ")] == refused
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x: np.linalg.pinv(x), r"np\.linalg\.pinv is not supported.*np\.linalg\.inv"),
+        (lambda x: np.frexp(x), r"np\.frexp is not supported.*\.numpy\(\).*nearest"),
+        (lambda x: np.add.at(x, 0, 1.0), r"np\.add\.at is not supported"),
+        (lambda x: np.add.at(np.ones(2), 0, x[0]), r"np\.add\.at is not supported"),
+        (lambda x: np.subtract.reduce(x), r"np\.subtract\.reduce .*nearest.*\.reduce"),
+        (lambda x: np.add.reduceat(x, [0, 1]), r"np\.add\.reduceat is not supported"),
+        (lambda x: np.maximum.accumulate(x), r"np\.maximum\.accumulate is not supported"),
+        (lambda x: np.add(x, 1, where=x > 0), r"np\.add: where= is not supported"),
+        (lambda x: np.add(x, 1, out=np.ones(2)), r"np\.add: out= cannot be a tensor"),
+        (lambda x: np.isnan(x, dtype=float), r"np\.isnan: dtype= is not supported"),
+        (lambda x: np.sum(x, where=x > 0), r"np\.sum on tensors: .*'where'"),
+        (lambda x: np.sum(x, initial=1.0), r"np\.sum on tensors: .*'initial'"),
+        (lambda x: np.sum(x, out=np.ones(())), r"np\.sum on tensors: .*'out'"),
+        (lambda x: np.putmask(x, x > 0, 1.0), r"np\.putmask is not supported"),
+        (lambda x: np.fill_diagonal(x, 0.0), r"np\.fill_diagonal is not supported"),
+        (lambda x: np.exp(x, np.ones(2)), r"np\.exp: out= cannot be a tensor"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "call",
+)
+def test_what_is_refused_names_the_function(call, words):
+    """docs/behaviour.md 5.1: no gradient is lost in silence, and the error says where to go."""
+    x = tf.constant([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        with pytest.raises(TypeError, match=words):
+            call(x)
+        y = x * x
+    assert tape.gradient(y, x).numpy().tolist() == [2.0, 4.0]
+    assert_next_gradient_is_right()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: np.ones(2, like=x),
+        lambda x: np.eye(2, like=x),
+        lambda x: np.full(2, 3.0, like=x),
+        lambda x: np.arange(3, like=x),
+        lambda x: np.asarray([1.0, 2.0], like=x),
+        lambda x: np.tri(2, like=x),
+        lambda x: np.identity(2, like=x),
+        lambda x: np.empty(2, like=x) * 0.0,
+        lambda x: np.zeros_like(x),
+        lambda x: np.ones_like(x),
+        lambda x: np.full_like(x, 2.0),
+        lambda x: np.empty_like(x),
+    ],
+)
+def test_made_like_a_tensor(make):
+    assert isinstance(make(tf.constant([1.0, 2.0])), tf.Tensor)
+
+
+def test_answers_are_tensors():
+    x = tf.constant([0.0, 2.0])
+    (places,) = np.nonzero(x)
+    assert isinstance(places, tf.Tensor)
+    assert places.numpy().tolist() == [1]
+    assert np.count_nonzero(x) == 1
+    assert np.array_equal(x, [0.0, 2.0])
+
+
+def test_unique_keeps_its_gradient():
+    """np.unique used to answer on the values: its numbers have gradients."""
+    x = tf.constant([3.0, 1.0, 3.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = np.sum(np.unique(x) * [1.0, 10.0])
+    assert tape.gradient(y, x).numpy().tolist() == [10.0, 1.0, 0.0]
+
+
+def test_variables_are_recorded_too():
+    v = tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        y = np.sum(np.hypot(v, 1.0) * np.vstack([v, v]))
+    found = tape.gradient(y, v).numpy()
+    x = np.array([1.0, 2.0])
+    np.testing.assert_allclose(found, 2 * (np.hypot(x, 1) + x * x / np.hypot(x, 1)), rtol=1e-6)
+
+
+def test_the_acceptance_example():
+    """Issue: np.linalg.norm(np.tanh(x @ w) + b) differentiates to the right numbers."""
+    rng = np.random.default_rng(0)
+    x, w, b = rng.normal(size=(4, 3)), rng.normal(size=(3, 2)), rng.normal(size=2)
+
+    def loss(w):
+        return np.linalg.norm(np.tanh(x @ w) + b)
+
+    tensor = tf.constant(w)
+    with tf.GradientTape() as tape:
+        tape.watch(tensor)
+        y = loss(tensor)
+    assert float(y) == pytest.approx(loss(w))
+    inside = np.tanh(x @ w) + b
+    expected = x.T @ (inside / loss(w) * (1 - np.tanh(x @ w) ** 2))
+    np.testing.assert_allclose(tape.gradient(y, tensor).numpy(), expected, rtol=1e-12)
+
+
+def test_einsum_differentiates():
+    """Issue: np.einsum of NumPy code."""
+    x, w = tf.constant([[1.0, 2.0]]), tf.constant([[3.0], [4.0]])
+    with tf.GradientTape() as tape:
+        tape.watch([x, w])
+        y = np.einsum("ij,jk->ik", x, np.concatenate([w[:1], np.square(w[1:])]))
+    dx, dw = tape.gradient(y, [x, w])
+    assert dx.numpy().tolist() == [[3.0, 16.0]]
+    assert dw.numpy().tolist() == [[1.0], [16.0]]
+
+
+def test_singular_matrices_are_numpys_error():
+    x = tf.zeros((2, 2))
+    with pytest.raises(np.linalg.LinAlgError, match="inverse: Singular matrix"):
+        np.linalg.inv(x)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="solve: Singular matrix"):
+        tf.linalg.solve(x, tf.ones((2, 1)))
+    with pytest.raises(np.linalg.LinAlgError, match="positive definite"):
+        tf.linalg.cholesky(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.linalg.det(x)
+    assert y.numpy() == 0.0
+    with pytest.raises(np.linalg.LinAlgError):
+        tape.gradient(y, x)

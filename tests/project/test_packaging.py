@@ -1,0 +1,69 @@
+"""What the project's files promise each other."""
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.quick
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["test", "tour"])
+def test_the_readme_has_its_two_one_line_commands(name):
+    block = re.search(rf"<!-- command: {name} -->\n```sh\n(.*)\n```\n", README)
+    assert block, f"no marked command {name!r} in one line"
+    assert block[1].startswith("python3 -m venv .venv && ")
+    assert {"test": "-m pytest", "tour": "-m tinygrad_cg"}[name] in block[1]
+
+
+def test_the_checks_run_the_commands_of_the_readme():
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "readme_command test" in script
+    assert "readme_command tour" in script
+    assert "-m pytest -q benchmarks" in script
+    subprocess.run(["bash", "-n", str(ROOT / ".ci" / "run")], check=True)
+
+
+def test_both_packages_are_built_and_typed():
+    packages = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    assert packages == ["tinygrad_cg", "kernels/tinygrad_cg_kernels"]
+    for package in packages:
+        assert (ROOT / package / "py.typed").is_file()
+
+
+def test_the_oldest_python_agrees_everywhere():
+    assert PROJECT["project"]["requires-python"] == ">=3.11"
+    assert PROJECT["tool"]["ruff"]["target-version"] == "py311"
+    assert PROJECT["tool"]["pyright"]["pythonVersion"] == "3.11"
+    assert "Programming Language :: Python :: 3.11" in PROJECT["project"]["classifiers"]
+
+
+def test_the_changelog_has_a_place_for_what_comes():
+    assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_data_name_their_source_and_licence():
+    note = (ROOT / "tinygrad_cg/_tour/data/breast_cancer.txt").read_text(encoding="utf-8")
+    assert "UCI Machine Learning" in note
+    assert "CC BY 4.0" in note
+
+
+def test_every_room_of_the_tests_has_some_that_are_quick():
+    tests = ROOT / "tests"
+    for room in tests.iterdir():
+        if room.is_dir() and room.name not in ("support", "__pycache__"):
+            texts = [path.read_text(encoding="utf-8") for path in room.glob("test_*.py")]
+            assert any("pytest.mark.quick" in text for text in texts), room.name
+
+
+def test_the_files_that_begin_first_are_there():
+    text = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
+    names = re.findall(r'"(\w+/test_\w+)"', text)
+    assert len(names) > 10
+    assert all((ROOT / "tests" / f"{name}.py").is_file() for name in names)

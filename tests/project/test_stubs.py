@@ -1,0 +1,83 @@
+"""What editors and type checkers see: stubs of functions made from tables, and annotations."""
+
+import ast
+import importlib
+import importlib.util
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tinygrad_cg
+from tests.support import typed_program
+from tinygrad_cg._core.tensor import ArrayLike
+from tinygrad_cg._spellings import stubs
+
+LIBRARY = Path(tinygrad_cg.__file__).parent
+PUBLIC = (
+    *("", ".autodiff", ".compat", ".compat.v1", ".config", ".config.cache", ".config.threading"),
+    *(".contrib", ".contrib.eager", ".debugging", ".dtypes", ".errors", ".experimental", ".keras"),
+    *(".keras.ops", ".keras.optimizers", ".keras.random", ".linalg", ".math", ".module", ".nest"),
+    *(".nn", ".numpy", ".numpy.linalg", ".numpy.random", ".optimizers", ".random", ".test"),
+)
+
+
+def test_stubs_are_those_that_the_tables_give():
+    """``python -m tinygrad_cg._spellings.stubs`` writes them."""
+    for path, text in stubs.stubs().items():
+        assert path.read_text(encoding="utf-8") == text, path
+
+
+def test_each_module_with_a_table_has_a_stub():
+    with_tables = {
+        path.with_suffix(".pyi")
+        for path in LIBRARY.rglob("*.py")
+        if "spell(globals()" in path.read_text(encoding="utf-8")
+    }
+    written = {*LIBRARY.rglob("*.pyi")}
+    assert with_tables <= stubs.stubs().keys() == written
+
+
+def test_tensors_declare_the_methods_that_a_table_puts_on_them():
+    tree = ast.parse(inspect.getsource(ArrayLike))
+    block = next(one for one in tree.body[0].body if isinstance(one, ast.If))
+    declared = {one.name: one for one in block.body}
+    for name, value in vars(ArrayLike).items():
+        function = value.fget if isinstance(value, property) else value
+        if inspect.isfunction(function) and not stubs.is_written(function, f"ArrayLike.{name}"):
+            if name.startswith("__array_"):  # for NumPy alone
+                continue
+            taken = declared.pop(name).args
+            names = [one.arg for one in (*taken.args, *([taken.vararg] if taken.vararg else []))]
+            parameters = inspect.signature(function).parameters.values()
+            if not name.startswith("__"):
+                assert names[1:] == [one.name for one in parameters][1 : len(names)]
+            needed = [one for one in parameters if one.default is one.empty]
+            assert len(names) >= len(needed)
+    assert not declared
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_dir_shows_public_names_only(name):
+    module = importlib.import_module(f"tinygrad_cg{name}")
+    assert dir(module) == sorted(module.__all__)
+
+
+@pytest.mark.parametrize("program", typed_program.PROGRAMS, ids=lambda one: one.__name__)
+def test_the_typed_program_runs(program):
+    program()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyright") is None, reason="needs pyright")
+def test_the_typed_program_is_accepted_in_strict_mode():
+    command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable]
+    done = subprocess.run(
+        [*command, str(typed_program.__file__)],
+        cwd=LIBRARY.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout

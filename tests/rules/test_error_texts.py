@@ -1,0 +1,198 @@
+"""The texts of errors in custom gradients, word for word (decision 12) (docs/behaviour.md).
+
+Each id names its section. After each error the next gradient is right.
+"""
+
+import re
+
+import pytest
+
+import tinygrad_cg as tf
+from tests.support.orders import assert_next_gradient_is_right, gradient
+
+
+def custom(result):
+    """A custom gradient my_fn(a), whatever `result` makes of its argument."""
+
+    @tf.custom_gradient
+    def my_fn(a):
+        return result(a)
+
+    return my_fn
+
+
+def with_rule(rule):
+    """A doubling my_fn(a) with this rule, differentiated at [1, 2]."""
+    return lambda: gradient(custom(lambda a: (a * 2.0, rule)), tf.constant([1.0, 2.0]))
+
+
+def with_two_inputs(returned):
+    """A product my_fn(a, b) whose rule returns `returned(dy)`, differentiated."""
+
+    @tf.custom_gradient
+    def my_fn(a, b):
+        return a * b, returned
+
+    return lambda: gradient(my_fn, tf.constant(1.0), tf.constant(2.0))
+
+
+def called(result, value=1.0):
+    """my_fn called forward, with no tape."""
+    return lambda: custom(result)(tf.constant(value))
+
+
+def with_variable(rule):
+    """A rule beside a captured Variable named vv, differentiated."""
+    v = tf.Variable(3.0, name="vv")
+    return lambda: gradient(custom(lambda a: (a * v, rule)), tf.constant(1.0))
+
+
+def of_old_variable():
+    with tf.compat.v1.variable_scope("error_texts", use_resource=False):
+        v = tf.compat.v1.get_variable("old", initializer=tf.constant(3.0))
+    return custom(lambda a: (a * v, lambda dy, variables=None: (dy, [dy])))(tf.constant(1.0))
+
+
+RULES = [
+    (
+        "1.2 count",
+        ValueError,
+        "custom_gradient function expected to return 2 gradients, but returned 1 instead.",
+        with_two_inputs(lambda dy: dy),
+    ),
+    (
+        "1.2 None",
+        ValueError,
+        "expected to return 2 gradients, but returned 1 instead.",
+        with_two_inputs(lambda dy: None),
+    ),
+    (
+        "1.2 none of one",
+        ValueError,
+        "expected to return 1 gradients, but returned 0 instead.",
+        with_rule(lambda dy: []),
+    ),
+    (
+        "4.1 1 for 2",
+        ValueError,
+        "`my_fn`: grad_fn returned 1 gradient, my_fn has 2 differentiable inputs (a, b)",
+        with_two_inputs(lambda dy: dy),
+    ),
+    (
+        "4.1 3 for 2",
+        ValueError,
+        "`my_fn`: grad_fn returned 3 gradients, my_fn has 2 differentiable inputs (a, b)",
+        with_two_inputs(lambda dy: (dy, dy, dy)),
+    ),
+    (
+        "4.1 shape",
+        ValueError,
+        "gradient 0 of `my_fn` has shape (3,), input `a` has shape (2,)",
+        with_rule(lambda dy: tf.ones([3])),
+    ),
+    (
+        "4.1 2 for 1 output",
+        TypeError,
+        "my_fn: grad_fn must accept 1 output gradient",
+        called(lambda a: (a, lambda dy, more: dy)),
+    ),
+    (
+        "4.1 y alone",
+        TypeError,
+        "my_fn must return (output, grad_fn), got Tensor",
+        called(lambda a: a * 2.0),
+    ),
+    (
+        "4.1 not callable",
+        TypeError,
+        "grad_fn must be callable, got int",
+        called(lambda a: (a, 3)),
+    ),
+    (
+        "1.3 scalar alone",
+        TypeError,
+        "Cannot iterate over a scalar tensor.",
+        called(lambda a: a * 2.0),
+    ),
+    (
+        "1.3 vector of 2 alone",
+        TypeError,
+        "unsupported callable",
+        called(lambda a: a * 2.0, [1.0, 2.0]),
+    ),
+    (
+        "1.3 three",
+        ValueError,
+        "too many values to unpack (expected 2)",
+        called(lambda a: (a, lambda dy: dy, 1)),
+    ),
+    ("1.3 None", TypeError, "cannot unpack non-iterable NoneType object", called(lambda a: None)),
+    ("1.3 grad_fn None", TypeError, "unsupported callable", called(lambda a: (a, None))),
+    (
+        "1.7 variables",
+        TypeError,
+        "@tf.custom_gradient grad_fn must accept keyword argument "
+        "'variables', since function uses variables: [<tg.Variable 'vv:0' shape=() dtype=float32, "
+        "numpy=3.0>]",
+        with_variable(lambda dy: dy),
+    ),
+    (
+        "1.7 wrong length",
+        ValueError,
+        "Must return gradient for each variable from @custom_gradient grad_fn.",
+        with_variable(lambda dy, variables=None: (dy, [])),
+    ),
+    (
+        "1.7 no pair",
+        TypeError,
+        "Cannot iterate over a scalar tensor.",
+        with_variable(lambda dy, variables=None: dy),
+    ),
+    (
+        "decision 19",
+        TypeError,
+        "All variables used by `my_fn` with @custom_gradient must be "
+        "`ResourceVariable`s. Ensure that no `variable_scope` is created with "
+        "`use_resource=False`.",
+        of_old_variable,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "program"),
+    [pytest.param(*case[1:], id=case[0]) for case in RULES],
+)
+def test_quoted_words(error, words, program):
+    """The section is in the id; the class is one that users of both libraries catch."""
+    with pytest.raises(error, match=re.escape(words)):
+        program()
+    assert_next_gradient_is_right()
+
+
+def test_where_the_rule_is_written_is_said():
+    """Decision 3: the message names the rule's source file and line."""
+    programs = [with_rule(lambda dy: tf.ones([3])), with_two_inputs(lambda dy: dy)]
+    for program in programs:
+        with pytest.raises(ValueError, match=r"test_error_texts\.py\", line \d+"):
+            program()
+    with pytest.raises(TypeError, match=r"test_error_texts\.py\", line \d+"):
+        called(lambda a: (a, lambda dy, more: dy))()
+    assert_next_gradient_is_right()
+
+
+def test_bypass_says_which_rule_which_tape_and_why():
+    """Decision 5."""
+    w = tf.constant(3.0)
+
+    @tf.custom_gradient
+    def bypassed(x):
+        return x * w, lambda dy: dy * 100.0
+
+    words = r"`bypassed` is not used on a tape that watches none of its arguments, only .*captured"
+    with tf.GradientTape() as tape:
+        tape.watch(w)
+        with pytest.warns(tf.CustomGradientWarning, match=words) as caught:
+            y = bypassed(tf.constant(2.0))
+    assert float(tape.gradient(y, w)) == 2.0
+    assert caught[0].filename == __file__

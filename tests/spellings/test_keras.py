@@ -1,0 +1,286 @@
+"""Spellings in `keras.ops`: what Keras 3.15 gives, with its defaults and dtypes."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+import tinygrad_cg.keras.ops
+from tests.support.spelling_cases import IMAGES, assert_gives, rows, spelled_by_records
+from tinygrad_cg.keras import ops
+
+ROWS = rows("""
+ops.abs([-1, 2]) -> [1, 2] int32
+ops.absolute([-1.5]) -> [1.5] float32
+ops.add(1, 2) -> 3 int32
+ops.add([1, 2], 0.5) -> [1.5, 2.5] float32
+ops.all([[True, False], [True, True]]) -> False bool
+ops.all([[True, False], [True, True]], axis=1, keepdims=True) -> [[False], [True]] bool
+ops.any([[True, False], [False, False]], 0) -> [True, False] bool
+ops.arange(3) -> [0, 1, 2] int32
+ops.arange(1, 4, 2) -> [1, 3] int32
+ops.arange(0, 1, 0.5) -> [0.0, 0.5] float32
+ops.arange(3, dtype="float32") -> [0.0, 1.0, 2.0] float32
+ops.argmax([[1, 5], [7, 2]]) -> 2 int32
+ops.argmax([[1, 5], [7, 2]], axis=0) -> [1, 0] int32
+ops.argmax([[1, 5], [7, 2]], keepdims=True) -> [[2]] int32
+ops.argmin([[1, 5], [7, 2]], axis=1, keepdims=True) -> [[0], [1]] int32
+ops.argsort([3, 1, 1]) -> [1, 2, 0] int32
+ops.argsort([[3, 1], [2, 0]], axis=0) -> [[1, 1], [0, 0]] int32
+ops.argsort([[3, 1], [2, 0]], None) -> [3, 1, 2, 0] int32
+ops.array([1.0, 2.0]) -> [1.0, 2.0] float32
+ops.array_split([1, 2, 3], 2) -> [1, 2] int32; [3] int32
+ops.average_pool(line, 2) -> [[[3.0]]] float32
+ops.average_pool(line, 2, strides=1, padding="same") -> [[[3.0], [4.0], [3.0]]] float32
+ops.cholesky([[4.0, 2.0], [2.0, 5.0]]) -> [[2.0, 0.0], [1.0, 2.0]] float32
+ops.det([[4.0, 2.0], [2.0, 5.0]]) -> 16.0 float32
+ops.inv([[4.0, 2.0], [0.0, 5.0]]) -> [[0.25, -0.1], [0.0, 0.2]] float32
+ops.slogdet([[0.0, 1.0], [1.0, 0.0]]) -> -1.0 float32; 0.0 float32
+ops.solve([[4.0, 2.0], [0.0, 5.0]], [[2.0], [5.0]]) -> [[0.0], [1.0]] float32
+ops.broadcast_to([1, 2], (2, 2)) -> [[1, 2], [1, 2]] int32
+ops.cast([1.7], "int32") -> [1] int32
+ops.cbrt([8]) -> [2.0] float32
+ops.ceil([1.2]) -> [2.0] float32
+ops.clip(np.array([1, 5], "int32"), 2, 3) -> [2, 3] int32
+ops.clip(np.array([1.0, 5.0], "float32"), x_min=2, x_max=3) -> [2.0, 3.0] float32
+ops.concatenate([np.ones((1, 1)), np.zeros((1, 1))]) -> [[1.0], [0.0]] float64
+ops.concatenate(xs=[np.ones((1, 1)), np.zeros((1, 1))], axis=1) -> [[1.0, 0.0]] float64
+ops.conj([1 + 2j]) -> [(1-2j)] complex128
+ops.convert_to_numpy(np.array([1.0])) -> [1.0] float64
+ops.convert_to_tensor([1, 2]) -> [1, 2] int32
+ops.convert_to_tensor([1, 2], dtype="float32") -> [1.0, 2.0] float32
+ops.conv(line, pair) -> [[[51.0], [35.0]]] float32
+ops.conv(square, wide, strides=2, padding="same") -> [[[[21.0]]]] float32
+ops.conv([[[1.0, 2.0, 4.0]]], pair, 1, "valid", "channels_first", 2) -> [[[41.0]]] float32
+ops.conv_transpose(inputs=[[[1.0], [2.0]]], kernel=pair) -> [[[1.0], [12.0], [20.0]]] float32
+ops.conv_transpose([[[1.0], [2.0]]], pair, 2) -> [[[1.0], [10.0], [2.0], [20.0]]] float32
+ops.conv_transpose([[[1.0]]], pair, strides=3) -> [[[1.0], [10.0], [0.0]]] float32
+ops.conv_transpose([[[1.0]]], pair, 2, "same", output_padding=1) -> [[[1.0]]] float32
+ops.conv_transpose([[[1.0], [2.0]]], pair, 1, "same") -> [[[1.0], [12.0]]] float32
+ops.copy([1, 2]) -> [1, 2] int32
+ops.cos(0) -> 1.0 float32
+ops.depthwise_conv([[[[1.0, 2.0]]]], [[[[1.0], [10.0]]]]) -> [[[[1.0, 20.0]]]] float32
+ops.cosh(0) -> 1.0 float32
+ops.divide(1, 2) -> 0.5 float32
+ops.divide(np.array([1], "int64"), np.array([2], "int64")) -> [0.5] float32
+ops.true_divide(1.0, 2) -> 0.5 float32
+ops.einsum("ij,jk->ki", [[1, 2]], [[3], [4]]) -> [[11]] int32
+ops.equal([1, 2], [1, 3]) -> [True, False] bool
+ops.exp(1) -> 2.718282 float32
+ops.exp([0.0, 1.0]) -> [1.0, 2.718282] float32
+ops.exp(np.array([0], "int64")) -> [1.0] float32
+ops.exp2([3]) -> [8.0] float32
+ops.expand_dims([1, 2], axis=1) -> [[1], [2]] int32
+ops.expm1([0]) -> [0.0] float32
+ops.eye(2) -> [[1.0, 0.0], [0.0, 1.0]] float32
+ops.eye(2, 3, k=1) -> [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]] float32
+ops.eye(N=1, M=2, dtype="int32") -> [[1, 0]] int32
+ops.floor([1, 2]) -> [1.0, 2.0] float32
+ops.floor([-1.5]) -> [-2.0] float32
+ops.floor_divide([7, -7], 2) -> [3, -4] int32
+ops.full((2,), 3) -> [3.0, 3.0] float32
+ops.full(shape=(2,), fill_value=3, dtype="int32") -> [3, 3] int32
+ops.full_like([1, 2], 5) -> [5, 5] int32
+ops.greater([1, 2], 1) -> [False, True] bool
+ops.greater_equal([1, 2], 2) -> [False, True] bool
+ops.hypot(3, 4) -> 5.0 float32
+ops.identity(2) -> [[1.0, 0.0], [0.0, 1.0]] float32
+ops.imag([1 + 2j]) -> [2.0] float64
+ops.isfinite([1.0, np.inf]) -> [True, False] bool
+ops.isinf([1.0, np.inf]) -> [False, True] bool
+ops.isnan([1.0, np.nan]) -> [False, True] bool
+ops.less([1, 2], 2) -> [True, False] bool
+ops.less_equal([1, 3], 2) -> [True, False] bool
+ops.linspace(0, 10, 3) -> [0.0, 5.0, 10.0] float32
+ops.linspace(0.0, 1.0, num=2, endpoint=False) -> [0.0, 0.5] float32
+ops.log([1]) -> [0.0] float32
+ops.arccos([1, 0]) -> [0.0, 1.5707964] float32
+ops.arccosh([1, 2]) -> [0.0, 1.316958] float32
+ops.arcsin([0, 1]) -> [0.0, 1.5707964] float32
+ops.arcsinh(1) -> 0.8813736 float32
+ops.arctan(1) -> 0.7853982 float32
+ops.arctan2(1, -1) -> 2.3561945 float32
+ops.arctanh(0.5) -> 0.54930615 float32
+ops.erf([0, 1]) -> [0.0, 0.8427008] float32
+ops.erfinv([0.0, 0.5]) -> [0.0, 0.4769363] float32
+ops.tan([0, 1]) -> [0.0, 1.5574077] float32
+ops.log10([100]) -> [2.0] float32
+ops.log2([8.0]) -> [3.0] float32
+ops.log1p(0) -> 0.0 float32
+ops.log_sigmoid(0.0) -> -0.6931472 float32
+ops.log_softmax([0.0, 0.0]) -> [-0.6931472, -0.6931472] float32
+ops.log_softmax([[0.0, 0.0]], axis=0) -> [[0.0, 0.0]] float32
+ops.logaddexp(0, 0) -> 0.6931472 float32
+ops.logical_and([True, False], True) -> [True, False] bool
+ops.logical_not([True, False]) -> [False, True] bool
+ops.logical_or([True, False], False) -> [True, False] bool
+ops.logical_xor([True, False], True) -> [False, True] bool
+ops.logsumexp([0.0, 0.0]) -> 0.6931472 float32
+ops.logsumexp([[0.0, 0.0]], axis=1, keepdims=True) -> [[0.6931472]] float32
+ops.matmul([[1, 2]], [[3], [4]]) -> [[11]] int32
+ops.max([[1, 5], [7, 2]]) -> 7 int32
+ops.max([[1, 5], [7, 2]], axis=1, keepdims=True) -> [[5], [7]] int32
+ops.amax([1, 2]) -> 2 int32
+ops.amin([1, 2]) -> 1 int32
+ops.max_pool(line, 2) -> [[[5.0]]] float32
+ops.max_pool(square, pool_size=(2, 1), strides=1, padding="valid") -> [[[[3.0], [4.0]]]] float32
+ops.maximum([1, 5], 3) -> [3, 5] int32
+ops.cumprod([[2, 3], [4, 5]]) -> [2, 6, 24, 120] int32
+ops.cumsum([[1, 2], [3, 4]], axis=1) -> [[1, 3], [3, 7]] int32
+ops.cumsum([1, 2], dtype="float32") -> [1.0, 3.0] float32
+ops.softmax([[0.0, 0.0]], axis=None) -> [[0.5, 0.5]] float32
+ops.std([1, 3]) -> 1.0 float32
+ops.var([[1.0, 3.0], [2.0, 6.0]], axis=1, keepdims=True) -> [[1.0], [4.0]] float32
+ops.mean([1, 2]) -> 1.5 float32
+ops.mean([[1.0, 2.0]], axis=0) -> [1.0, 2.0] float32
+ops.min([[1, 5], [7, 2]], 0) -> [1, 2] int32
+ops.minimum([1, 5], 3) -> [1, 3] int32
+ops.mod([7, -7], 3) -> [1, 2] int32
+ops.multiply(2, 1.5) -> 3.0 float32
+ops.ndim([[1]]) -> 2 plain
+ops.negative([1.0]) -> [-1.0] float32
+ops.not_equal([1, 2], [1, 3]) -> [False, True] bool
+ops.one_hot([0, 2], 3) -> [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]] float32
+ops.one_hot([0, 1], num_classes=2, axis=0, dtype="int32") -> [[1, 0], [0, 1]] int32
+ops.ones((2,)) -> [1.0, 1.0] float32
+ops.ones((2,), dtype="int32") -> [1, 1] int32
+ops.ones_like([1.5]) -> [1.0] float32
+ops.pad([1, 2], 1) -> [0, 1, 2, 0] int32
+ops.pad([[1, 2]], ((0, 0), (1, 1)), constant_values=7) -> [[7, 1, 2, 7]] int32
+ops.pad([1, 2, 3], (1, 2), mode="reflect") -> [2, 1, 2, 3, 2, 1] int32
+ops.power(2, 3) -> 8 int32
+ops.power([2.0], 0.5) -> [1.414214] float32
+ops.prod([[1, 5], [7, 2]], axis=1) -> [5, 14] int32
+ops.prod([True, True]) -> 1 int32
+ops.ravel([[1, 2]]) -> [1, 2] int32
+ops.real([1 + 2j]) -> [1.0] float64
+ops.reciprocal([2.0]) -> [0.5] float32
+ops.relu([-1.0, 2.0]) -> [0.0, 2.0] float32
+ops.relu([-1, 2]) -> [0, 2] int32
+ops.reshape([1, 2], (2, 1)) -> [[1], [2]] int32
+ops.reshape([[1, 2]], newshape=(-1,)) -> [1, 2] int32
+ops.round([0.5, 1.5]) -> [0.0, 2.0] float32
+ops.round(np.array([1.25, 2.349], "float32"), 1) -> [1.2, 2.3] float32
+ops.round(np.array([123.0, 155.0], "float32"), decimals=-1) -> [120.0, 160.0] float32
+ops.shape(np.ones((2, 3))) -> [2, 3] plain
+ops.rsqrt([4]) -> [0.5] float32
+ops.sigmoid([0.0]) -> [0.5] float32
+ops.sign([-1.5, 2.0]) -> [-1.0, 1.0] float32
+ops.sin(0) -> 0.0 float32
+ops.sinh(0) -> 0.0 float32
+ops.size([1, 2]) -> 2 int32
+ops.softmax(np.zeros(2, "float32")) -> [0.5, 0.5] float32
+ops.softmax(np.array([[0.0, 5.0], [0.0, 5.0]]), axis=0) -> [[0.5, 0.5], [0.5, 0.5]] float64
+ops.softmax([[0.0, 0.0], [0.0, 0.0]], axis=None) -> [[0.25, 0.25], [0.25, 0.25]] float32
+ops.softmax(np.zeros((2, 2), "float32"), axis=(0, 1)) -> [[0.25, 0.25], [0.25, 0.25]] float32
+ops.softplus([0.0]) -> [0.6931472] float32
+ops.sort([3, 1, 2]) -> [1, 2, 3] int32
+ops.sort([[3, 1], [2, 0]], axis=0) -> [[2, 0], [3, 1]] int32
+ops.sort([[3, 1], [2, 0]], None) -> [0, 1, 2, 3] int32
+ops.split([1, 2, 3, 4], 2) -> [1, 2] int32; [3, 4] int32
+ops.split([[1, 2, 3]], indices_or_sections=[1], axis=1) -> [[1]] int32; [[2, 3]] int32
+ops.sqrt(4) -> 2.0 float32
+ops.square([2, 3]) -> [4, 9] int32
+ops.square([True]) -> [1] int32
+ops.squeeze([[1, 2]]) -> [1, 2] int32
+ops.squeeze([[[1, 2]]], axis=0) -> [[1, 2]] int32
+ops.stack([[1, 2], [3, 4]]) -> [[1, 2], [3, 4]] int32
+ops.stack(x=[[1, 2], [3, 4]], axis=1) -> [[1, 3], [2, 4]] int32
+ops.stop_gradient(variable=[1.0]) -> [1.0] float32
+ops.subtract(3, 1.5) -> 1.5 float32
+ops.sum([[1, 5], [7, 2]]) -> 15 int32
+ops.sum([[1, 5], [7, 2]], axis=0, keepdims=True) -> [[8, 7]] int32
+ops.sum([True, True]) -> 2 int32
+ops.sum(np.array([200, 100], "uint8")) -> 300 uint32
+ops.sum(np.array([100, 100], "int8")) -> 200 int32
+ops.take([[1, 2], [3, 4]], [0, 3]) -> [1, 4] int32
+ops.take([[1, 2], [3, 4]], [1], axis=1) -> [[2], [4]] int32
+ops.take_along_axis([[1, 2], [3, 4]], [0, 3]) -> [1, 4] int32
+ops.take_along_axis([[1, 2], [3, 4]], [[1], [0]], axis=1) -> [[2], [3]] int32
+ops.tanh(0) -> 0.0 float32
+ops.tensordot([[1, 2], [3, 4]], [[1, 0], [0, 2]]) -> 9 int32
+ops.tensordot([[1, 2]], [[3], [4]], axes=1) -> [[11]] int32
+ops.top_k([1.0, 3.0, 2.0], 2) -> [3.0, 2.0] float32; [1, 2] int32
+ops.transpose([[1, 2], [3, 4]]) -> [[1, 3], [2, 4]] int32
+ops.transpose(np.array([[[1, 2]], [[3, 4]]]), axes=(0, 2, 1)) -> [[[1], [2]], [[3], [4]]] int64
+ops.unstack([[1, 2], [3, 4]]) -> [1, 2] int32; [3, 4] int32
+ops.unstack([[1, 2], [3, 4]], 2, 1) -> [1, 3] int32; [2, 4] int32
+ops.where([True, False], [1, 2], [3, 4]) -> [1, 4] int32
+ops.where([True, False, True]) -> [0, 2] int32
+ops.where([True, False], x1=1.0, x2=2) -> [1.0, 2.0] float32
+ops.zeros((2,)) -> [0.0, 0.0] float32
+ops.zeros(shape=(2,), dtype="int32") -> [0, 0] int32
+ops.zeros_like([1, 2]) -> [0, 0] int32
+""")
+
+
+@pytest.mark.parametrize(("call", "results"), ROWS)
+def test_as_in_keras(call, results):
+    assert_gives(call, results, {"ops": ops} | IMAGES)
+
+
+def test_every_function_is_tried():
+    tried = {call.split("(")[0].removeprefix("ops.") for call, _ in ROWS}
+    functions = {name for name in ops.__all__ if inspect.isfunction(getattr(ops, name))}
+    elsewhere = {"custom_gradient", "dtype", "is_tensor", *spelled_by_records("keras.ops")}
+    assert functions - elsewhere <= tried
+
+
+def test_other_names():
+    assert ops is tf.keras.ops is tinygrad_cg.keras.ops
+    assert ops.conjugate is ops.conj
+    assert ops.dtype(ops.ones(2)) == "float32"
+    assert ops.is_tensor(ops.ones(2))
+    assert not ops.is_tensor(np.ones(2))
+
+
+def test_converted_arrays_are_the_callers_own():
+    x = ops.convert_to_tensor([1.0, 2.0])
+    array = ops.convert_to_numpy(x)
+    array[0] = 5.0
+    assert x.numpy().tolist() == [1.0, 2.0]
+
+
+def test_gradients_flow():
+    x = tf.constant([3, 4], dtype=tf.float64)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = ops.sum(ops.multiply(ops.softmax(x, axis=None), x))
+    p = np.exp([3.0, 4.0]) / np.sum(np.exp([3.0, 4.0]))
+    expected = p + p * ([3.0, 4.0] - p @ [3.0, 4.0])
+    assert tape.gradient(y, x).numpy() == pytest.approx(expected)
+
+
+def test_random():
+    draws = tf.keras.random.uniform((1000,), seed=1)
+    assert draws.dtype == tf.float32
+    assert 0.0 <= draws.numpy().min() < 0.1
+    assert 0.9 < draws.numpy().max() < 1.0
+    same = tf.keras.random.uniform((1000,), minval=0.0, maxval=1.0, dtype=None, seed=1)
+    assert draws.numpy().tolist() == same.numpy().tolist()
+    assert abs(tf.keras.random.normal((1000,), 5.0, 0.1, seed=2).numpy().mean() - 5.0) < 0.02
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["max([1], None, False, 5)", "prod([1], None, False, int)", "linspace(0, 1, 3, True, True)"],
+)
+def test_parameters_that_are_not_there_are_refused(call):
+    with pytest.raises(TypeError, match="positional argument"):
+        eval(f"ops.{call}", {"ops": ops})
+
+
+def test_where_needs_both_or_neither():
+    with pytest.raises(ValueError, match="both be given"):
+        ops.where([True], 1.0)
+
+
+def test_unstack_checks_the_number():
+    with pytest.raises(ValueError, match="num is 3, but there are 2 slices"):
+        ops.unstack([1, 2], num=3)
+
+
+def test_pad_values_are_for_the_constant_mode():
+    with pytest.raises(ValueError, match="constant_values are for mode='constant'"):
+        ops.pad([1, 2], 1, "edge", 5)

@@ -1,0 +1,99 @@
+"""Functions of `tinygrad_cg.numpy` where their formulas need care."""
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint8", "uint64", "float64"])
+def test_fmod_of_integers(dtype):
+    if dtype == "float64":
+        x, y = np.array([5.5, -5.5, 5.5, 0.0]), np.array([2.0, 2.0, np.inf, 3.0])
+    else:
+        limits = np.iinfo(dtype)
+        x = np.array([limits.min, limits.min, limits.max, 7, limits.min], dtype)
+        y = np.array([3, limits.max, 5, limits.min or 4, limits.min or 1], dtype)
+    found = tf.numpy.fmod(tf.constant(x), tf.constant(y))
+    np.testing.assert_array_equal(found.numpy(), np.fmod(x, y), strict=True)
+
+
+def test_half_precision_counts_nan_free_elements():
+    """More elements than float16 holds, and sums that only their mean brings back."""
+    x = np.full(70_000, 3, np.float16)
+    x[::7] = np.nan
+    x[1::7] = 5
+    wide = x.astype("d")
+    for name in ("nanmean", "nanvar", "nanstd"):
+        found = getattr(tf.numpy, name)(tf.constant(x))
+        assert found.dtype == "float16"
+        np.testing.assert_allclose(found, getattr(np, name)(wide), rtol=1e-3)
+
+
+@pytest.mark.parametrize("size", [5_001, 70_001])
+def test_median_of_many_small_floats(size):
+    x = np.minimum(np.arange(size), 60_000).astype(np.float16)
+    for share in (0.5, 0.3):
+        found = tf.numpy.quantile(tf.constant(x), share)
+        assert (found.numpy(), found.dtype) == (np.quantile(x.astype("d"), share), "float16")
+
+
+@pytest.mark.parametrize(
+    ("values", "share", "expected"),
+    [
+        ([-np.inf, 1, np.inf], 0.5, 1),
+        ([1, np.inf, np.inf], 0, 1),
+        ([-np.inf, -np.inf, 5], 0.5, -np.inf),
+        ([-np.inf, 1], 0.5, -np.inf),
+        ([1, np.inf], 0.25, np.inf),
+        ([-1.5e308, 1.5e308], 0.5, 0),
+    ],
+)
+def test_quantiles_beside_infinities(values, share, expected):
+    x = tf.constant(values, tf.float64)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.numpy.quantile(x, share)
+    assert float(y) == expected
+    slopes = tape.gradient(y, x).numpy()
+    assert (np.isfinite(slopes).all(), slopes.sum()) == (True, 1)
+
+
+@pytest.mark.parametrize("name", ["diag", "diagflat", "tril", "triu"])
+def test_triangles_of_bools_are_masks(name):
+    """As integers they would be indices."""
+    x = np.array([True, False, True])
+    found = getattr(tf.numpy, name)(tf.constant(x))
+    np.testing.assert_array_equal(found.numpy(), getattr(np, name)(x), strict=True)
+
+
+def test_vecdot_of_bools_is_whether_any_holds():
+    x = np.array([[True, True], [False, True]])
+    found = tf.numpy.vecdot(tf.constant(x), tf.constant(~x[:1]))
+    np.testing.assert_array_equal(found.numpy(), np.vecdot(x, ~x[:1]), strict=True)
+
+
+def test_gradient_keeps_the_order_of_its_axes():
+    x = np.random.default_rng(0).normal(size=(3, 4, 5))
+    for axes, spacing in (((1, 0), (2.0, 3.0)), ((-1, 0, 1), (2.0, 3.0, np.arange(4.0) ** 2))):
+        found = tf.numpy.gradient(tf.constant(x), *spacing, axis=axes)
+        for one, wanted in zip(found, np.gradient(x, *spacing, axis=axes), strict=True):
+            np.testing.assert_allclose(one, wanted, rtol=1e-12, atol=1e-14)
+
+
+def test_no_difference_takes_no_edges():
+    x = np.arange(3.0)
+    found = tf.numpy.diff(tf.constant(x), 0, prepend=1.0, append=[1.0, 2.0])
+    np.testing.assert_array_equal(found, np.diff(x, 0, prepend=1.0, append=[1.0, 2.0]))
+
+
+def test_integral_of_large_integers():
+    y = np.array([2**40 + 1, 2**40 + 3, 2**40 + 7])
+    found = tf.numpy.trapezoid(tf.constant(y))
+    np.testing.assert_array_equal(found.numpy(), np.trapezoid(y), strict=True)
+
+
+def test_covariance_of_one_observation_of_several_variables():
+    x = np.array([[1.0, 2.0, 4.0]])
+    found = tf.numpy.cov(tf.constant(x), rowvar=False, bias=True)
+    np.testing.assert_array_equal(found, np.zeros((3, 3)))

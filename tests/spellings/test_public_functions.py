@@ -1,0 +1,116 @@
+"""Every public function has a text of its own; NumPy's function of its name is recorded by it."""
+
+import importlib
+import inspect
+import re
+from types import FunctionType
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tinygrad_cg._ops.protocol import PLAIN, functions, ufuncs
+from tinygrad_cg._spellings import spell
+
+pytestmark = pytest.mark.quick
+
+NAMESPACES = (
+    *(
+        "",
+        "._spellings.arrays",
+        ".math",
+        ".linalg",
+        ".nn",
+        ".random",
+        ".dtypes",
+        ".numpy",
+        ".numpy.random",
+    ),
+    *(".keras.ops", ".keras.random", ".compat.v1", ".contrib.eager"),
+)
+
+
+OPERATIONS = {name for name, value in vars(spell)["_OPERATIONS"].items() if callable(value)}
+
+
+def public(namespace):
+    """The functions that a module offers, by name."""
+    module = importlib.import_module(f"tinygrad_cg{namespace}")
+    found = {name: getattr(module, name) for name in module.__all__}
+    return {name: one for name, one in found.items() if isinstance(one, FunctionType)}
+
+
+@pytest.mark.parametrize("namespace", NAMESPACES)
+def test_every_function_says_what_it_does(namespace):
+    for name, function in public(namespace).items():
+        first = (function.__doc__ or "").split("\n")[0]
+        assert first, f"{namespace}.{name} has no text"
+        assert not re.search(r"(?<!\w)_[a-z]\w*\(", function.__doc__), (
+            f"{namespace}.{name}: private"
+        )
+
+
+@pytest.mark.parametrize("namespace", NAMESPACES)
+def test_texts_speak_of_parameters_that_there_are(namespace):
+    for name, function in public(namespace).items():
+        made = function.__code__.co_filename.startswith("<")  # from a row of a table
+        mentioned = set(re.findall(r"(?<!`)`([a-z_]\w*)`(?!`)", function.__doc__ or ""))
+        known = OPERATIONS | set(inspect.signature(function).parameters)
+        assert not made or mentioned <= known, f"{namespace}.{name}: {mentioned - known}"
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (tf.argmax, "largest"),
+        (tf.math.argmin, "smallest"),
+        (tf.shape, "shape of `input`"),
+        (tf.rank, "How many dimensions"),
+        (tf.size, "How many elements"),
+        (tf.math.log_sigmoid, "logarithm of sigmoid(x)"),
+        (tf.math.squared_difference, "(x - y) squared"),
+        (tf.math.reciprocal, "1 / x"),
+        (tf.math.softplus, "log(1 + exp(features))"),
+        (tf.clip_by_value, "`t` limited to [clip_value_min, clip_value_max]"),
+        (tf.keras.ops.argmax, "Positions (int32)"),
+        (tf.keras.ops.softmax, "exp(x) / sum(exp(x))"),
+        (tf.keras.ops.array, "`x` as a Tensor, cast to `dtype`"),
+        (tf.keras.ops.divide, "x1 / x2; float32"),
+        (tf.numpy.subtract, "x1 - x2"),
+        (tf.numpy.zeros, "float64 by default"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_the_text_is_that_of_the_function(function, words):
+    assert words in function.__doc__.split("\n\n")[0].replace("\n", " ")
+
+
+def test_a_row_takes_the_text_of_one_operation_alone():
+    made = {"__name__": "example", "read": lambda x: x}
+    table = """
+    plain(a, b) = subtract(a, b)
+    keyword(b, a) = subtract(y=a, x=b)
+    two(a, b) = negative(subtract(a, b))
+    number(a) = subtract(1, a)
+    through(a, b) = subtract(read(a), read(b))
+    own(a) = subtract(1, a)  # One less
+        than `a`, negated.
+    """
+    spell.spell(made, table, readers=("read",))
+    texts = {name: made[name].__doc__ for name in made["__all__"]}
+    assert texts["plain"].startswith("a - b")
+    assert texts["keyword"].startswith("b - a")
+    assert texts["through"].startswith("a - b")
+    assert texts["two"] is texts["number"] is None
+    assert texts["own"] == "One less than `a`, negated."
+    spell.spell(made, table)
+    assert made["through"].__doc__ is None
+
+
+def test_each_numpy_function_that_is_spelled_here_is_recorded():
+    for name, function in public(".numpy").items():
+        theirs = getattr(np, name, None)
+        if theirs is not None:
+            known = theirs in ufuncs if isinstance(theirs, np.ufunc) else theirs in PLAIN
+            assert known or functions[theirs] is function
+    assert np.linalg.norm in functions

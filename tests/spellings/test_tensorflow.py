@@ -1,0 +1,396 @@
+"""Spellings at the top level and in `math`, `nn`, `linalg`: what TensorFlow 2.21 gives."""
+
+import inspect
+
+import pytest
+
+import tinygrad_cg as tf
+from tests.support.spelling_cases import IMAGES, assert_gives, rows, spelled_by_records
+
+ROWS = rows("""
+tf.abs(tf.constant([-1.5, 2.0])) -> [1.5, 2.0] float32
+tf.abs(-3) -> 3 int32
+tf.add(1, 2) -> 3 int32
+tf.argmax([[1, 5, 2], [7, 0, 3]]) -> [1, 0, 1] int64
+tf.argmax([[1, 5, 2], [7, 0, 3]], axis=1) -> [1, 0] int64
+tf.argmax([[1, 5, 2], [7, 0, 3]], 1, tf.int32) -> [1, 0] int32
+tf.argmax([3, 3]) -> 0 int64
+tf.argmin([[1, 5, 2], [7, 0, 3]]) -> [0, 1, 0] int64
+tf.argmin(input=[[1, 5, 2], [7, 0, 3]], axis=-1, output_type=tf.int32) -> [0, 1] int32
+tf.argsort([3.0, 1.0, 2.0]) -> [1, 2, 0] int32
+tf.argsort([[3, 1], [1, 1]], 0, "DESCENDING", True) -> [[0, 0], [1, 1]] int32
+tf.broadcast_to([1, 2], [2, 2]) -> [[1, 2], [1, 2]] int32
+tf.cast([1.7, -1.7], tf.int32) -> [1, -1] int32
+tf.cast(2, "float64") -> 2.0 float64
+tf.cast([0, 2], tf.bool) -> [False, True] bool
+tf.clip_by_value([-1.0, 0.5, 3.0], 0.0, 1.0) -> [0.0, 0.5, 1.0] float32
+tf.clip_by_value(t=[1, 5], clip_value_min=2, clip_value_max=3) -> [2, 3] int32
+tf.concat([[1, 2], [3]], 0) -> [1, 2, 3] int32
+tf.concat(values=[[[1]], [[2]]], axis=1) -> [[1, 2]] int32
+tf.concat(tf.constant([[1, 2], [3, 4]]), 0) -> [[1, 2], [3, 4]] int32
+tf.constant([1, 2]) -> [1, 2] int32
+tf.constant(3, shape=[2, 2]) -> [[3, 3], [3, 3]] int32
+tf.constant([1, 2, 3, 4], dtype=tf.float32, shape=[2, 2]) -> [[1.0, 2.0], [3.0, 4.0]] float32
+tf.convert_to_tensor(2.5) -> 2.5 float32
+tf.convert_to_tensor(2, dtype=tf.float64) -> 2.0 float64
+tf.convert_to_tensor(2, dtype_hint=tf.float32) -> 2.0 float32
+tf.cos(0.0) -> 1.0 float32
+tf.divide(tf.constant(1.0), 4.0) -> 0.25 float32
+tf.divide(tf.constant([1, 2]), tf.constant([2, 2])) -> [0.5, 1.0] float64
+tf.truediv(tf.constant([1, 2]), tf.constant([2, 2])) -> [0.5, 1.0] float64
+tf.einsum("ij,jk->ik", [[1, 2]], [[3], [4]]) -> [[11]] int32
+tf.einsum("...i,...i->...", [[1.0, 2.0]], [[3.0, 4.0]], optimize="optimal") -> [11.0] float32
+tf.equal([1, 2], [1, 3]) -> [True, False] bool
+tf.not_equal([1, 2], [1, 3]) -> [False, True] bool
+tf.exp([0.0, 1.0]) -> [1.0, 2.718282] float32
+tf.exp(x=0.0, name="e") -> 1.0 float32
+tf.expand_dims([1, 2], 0) -> [[1, 2]] int32
+tf.expand_dims(input=[1, 2], axis=-1) -> [[1], [2]] int32
+tf.eye(2) -> [[1.0, 0.0], [0.0, 1.0]] float32
+tf.eye(2, 3) -> [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]] float32
+tf.eye(2, num_columns=1, batch_shape=[2], dtype=tf.int32) -> [[[1], [0]], [[1], [0]]] int32
+tf.fill([2, 2], 9) -> [[9, 9], [9, 9]] int32
+tf.fill(dims=(2,), value=0.5) -> [0.5, 0.5] float32
+tf.floor([1.7, -1.2]) -> [1.0, -2.0] float32
+tf.gather([10, 20, 30], [2, 0]) -> [30, 10] int32
+tf.gather([[1, 2], [3, 4]], [1], axis=1) -> [[2], [4]] int32
+tf.gather(params=[[1, 2], [3, 4]], indices=[[1], [0]], batch_dims=1) -> [[2], [3]] int32
+tf.greater([1, 2], 1) -> [False, True] bool
+tf.greater_equal([1, 2], 2) -> [False, True] bool
+tf.less([1, 2], 2) -> [True, False] bool
+tf.less_equal([1, 3], 2) -> [True, False] bool
+tf.identity([1, 2]) -> [1, 2] int32
+tf.linspace(0.0, 1.0, 3) -> [0.0, 0.5, 1.0] float32
+tf.logical_and([True, False], [True, True]) -> [True, False] bool
+tf.logical_or([True, False], [False, False]) -> [True, False] bool
+tf.logical_not([True, False]) -> [False, True] bool
+tf.matmul([[1.0, 2.0]], [[3.0], [4.0]]) -> [[11.0]] float32
+tf.matmul([[1, 2], [3, 4]], [[1, 2], [3, 4]], transpose_a=True) -> [[10, 14], [14, 20]] int32
+tf.matmul(a=[[1, 2], [3, 4]], b=[[1, 2], [3, 4]], transpose_b=True) -> [[5, 11], [11, 25]] int32
+tf.matmul([[1, 2], [3, 4]], [[1], [1]], False, False, True) -> [[4], [6]] int32
+tf.maximum([1, 5], 3) -> [3, 5] int32
+tf.minimum([1, 5], 3) -> [1, 3] int32
+tf.multiply([1.0, 2.0], 3.0) -> [3.0, 6.0] float32
+tf.negative([1, -2]) -> [-1, 2] int32
+tf.cumsum([1, 2, 3]) -> [1, 3, 6] int32
+tf.cumsum([[1.0, 2.0], [3.0, 4.0]]) -> [[1.0, 2.0], [4.0, 6.0]] float32
+tf.cumsum([[1.0, 2.0], [3.0, 4.0]], axis=1) -> [[1.0, 3.0], [3.0, 7.0]] float32
+tf.cumsum([1, 2, 3], exclusive=True) -> [0, 1, 3] int32
+tf.math.cumsum(x=[1, 2, 3], reverse=True) -> [6, 5, 3] int32
+tf.math.cumsum([1, 2, 3], 0, True, True) -> [5, 3, 0] int32
+tf.math.cumprod([2, 3, 4]) -> [2, 6, 24] int32
+tf.math.cumprod([2.0, 3.0, 4.0], exclusive=True, reverse=True) -> [12.0, 4.0, 1.0] float32
+tf.math.reduce_variance([1.0, 2.0, 3.0, 4.0]) -> 1.25 float32
+tf.math.reduce_variance([[1.0, 3.0], [2.0, 6.0]], 1, True) -> [[1.0], [4.0]] float32
+tf.math.reduce_std([[1.0, 3.0], [2.0, 6.0]], axis=1) -> [1.0, 2.0] float32
+tf.math.softmax([[0.0, 0.0]]) -> [[0.5, 0.5]] float32
+tf.norm([3.0, 4.0]) -> 5.0 float32
+tf.norm([[3.0, 4.0], [6.0, 8.0]], axis=1) -> [5.0, 10.0] float32
+tf.norm([[3.0, 4.0], [6.0, 8.0]], axis=1, keepdims=True) -> [[5.0], [10.0]] float32
+tf.norm([[3.0, 4.0], [0.0, 0.0]], axis=[0, 1]) -> 5.0 float32
+tf.norm([3.0, -4.0], ord=1) -> 7.0 float32
+tf.norm([3.0, -4.0], ord=np.inf) -> 4.0 float32
+tf.one_hot([0, 2, -1], 3) -> [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]] float32
+tf.one_hot([0, 1], depth=2, on_value=5, off_value=-1, axis=0) -> [[5, -1], [-1, 5]] int32
+tf.one_hot([1], 2, on_value=5.0, axis=-1) -> [[0.0, 5.0]] float32
+tf.one_hot([1], 2, dtype=tf.int64) -> [[0, 1]] int64
+tf.one_hot(1, 2, True, False) -> [False, True] bool
+tf.ones([2]) -> [1.0, 1.0] float32
+tf.ones((1, 2), tf.int32) -> [[1, 1]] int32
+tf.ones_like([1, 2]) -> [1, 1] int32
+tf.ones_like(input=[1, 2], dtype=tf.float32) -> [1.0, 1.0] float32
+tf.pad([[1, 2]], [[0, 1], [1, 0]]) -> [[0, 1, 2], [0, 0, 0]] int32
+tf.pad([1.0, 2.0], [[1, 0]], constant_values=9) -> [9.0, 1.0, 2.0] float32
+tf.pad([1, 2, 3], [[2, 1]], "REFLECT") -> [3, 2, 1, 2, 3, 2] int32
+tf.pad([1, 2, 3], paddings=[[2, 1]], mode="symmetric") -> [2, 1, 1, 2, 3, 3] int32
+tf.pow(2.0, 3.0) -> 8.0 float32
+tf.pow([2, 3], 2) -> [4, 9] int32
+tf.range(3) -> [0, 1, 2] int32
+tf.range(1, 10, 4) -> [1, 5, 9] int32
+tf.range(0.0, 1.0, 0.25) -> [0.0, 0.25, 0.5, 0.75] float32
+tf.range(start=2, limit=4, dtype=tf.float32) -> [2.0, 3.0] float32
+tf.rank([[1]]) -> 2 int32
+tf.reduce_all([[True, False], [True, True]]) -> False bool
+tf.reduce_all([[True, False], [True, True]], axis=1) -> [False, True] bool
+tf.reduce_any([[True, False], [False, False]], 0) -> [True, False] bool
+tf.reduce_logsumexp([0.0, 0.0]) -> 0.6931472 float32
+tf.reduce_max([[1, 5], [7, 0]]) -> 7 int32
+tf.reduce_max([[1, 5], [7, 0]], 0) -> [7, 5] int32
+tf.reduce_mean([1, 2, 4]) -> 2 int32
+tf.reduce_mean([1.0, 2.0]) -> 1.5 float32
+tf.reduce_mean([[1, 2], [3, 5]], axis=1) -> [1, 4] int32
+tf.reduce_mean([-1, -2]) -> -1 int32
+tf.reduce_min([[1, 5], [7, 0]], axis=[0, 1], keepdims=True) -> [[0]] int32
+tf.reduce_prod([[1, 5], [7, 2]], axis=-1) -> [5, 14] int32
+tf.reduce_sum([[1, 5], [7, 0]]) -> 13 int32
+tf.reduce_sum(input_tensor=[[1.0, 5.0], [7.0, 0.0]], axis=0) -> [8.0, 5.0] float32
+tf.reduce_sum([[1, 5], [7, 0]], 0, True) -> [[8, 5]] int32
+tf.reshape([[1, 2], [3, 4]], [-1]) -> [1, 2, 3, 4] int32
+tf.reshape(tensor=[1, 2], shape=(2, 1)) -> [[1], [2]] int32
+tf.round([0.5, 1.5, -0.5, 2.4]) -> [0.0, 2.0, -0.0, 2.0] float32
+tf.shape([[1, 2, 3]]) -> [1, 3] int32
+tf.shape(1.0) -> [] int32
+tf.shape([[1, 2, 3]], tf.int64) -> [1, 3] int64
+tf.sigmoid(0.0) -> 0.5 float32
+tf.sign([-2.0, 0.0, 3.0]) -> [-1.0, 0.0, 1.0] float32
+tf.sin(0.0) -> 0.0 float32
+tf.size([[1, 2, 3]]) -> 3 int32
+tf.sort([3.0, 1.0, 2.0]) -> [1.0, 2.0, 3.0] float32
+tf.sort([[3, 1], [1, 2]], axis=0, direction="DESCENDING") -> [[3, 2], [1, 1]] int32
+tf.split([1, 2, 3, 4], 2) -> [1, 2] int32; [3, 4] int32
+tf.split([[1, 2, 3]], [1, -1], axis=1) -> [[1]] int32; [[2, 3]] int32
+tf.split(value=[1, 2, 3], num_or_size_splits=[2, 1], num=2) -> [1, 2] int32; [3] int32
+tf.sqrt([4.0, 9.0]) -> [2.0, 3.0] float32
+tf.square([2, 3]) -> [4, 9] int32
+tf.squeeze([[[1], [2]]]) -> [1, 2] int32
+tf.squeeze([[[1], [2]]], axis=[0]) -> [[1], [2]] int32
+tf.stack([1, 2]) -> [1, 2] int32
+tf.stack([[1, 2], [3, 4]], axis=1) -> [[1, 3], [2, 4]] int32
+tf.stack(values=[[1, 2], [3, 4]]) -> [[1, 2], [3, 4]] int32
+tf.stop_gradient([1.0]) -> [1.0] float32
+tf.subtract(5, 2) -> 3 int32
+tf.tanh(0.0) -> 0.0 float32
+tf.tensordot([[1, 2]], [[3], [4]], 1) -> [[11]] int32
+tf.tensordot([[1, 2], [3, 4]], [[1, 0], [0, 2]], axes=[[0, 1], [0, 1]]) -> 9 int32
+tf.transpose([[1, 2], [3, 4]]) -> [[1, 3], [2, 4]] int32
+tf.transpose([[[1, 2]], [[3, 4]]], perm=[0, 2, 1]) -> [[[1], [2]], [[3], [4]]] int32
+tf.transpose([[1 + 2j]], conjugate=True) -> [[(1-2j)]] complex128
+tf.unstack([[1, 2], [3, 4]]) -> [1, 2] int32; [3, 4] int32
+tf.unstack([[1, 2], [3, 4]], 2, 1) -> [1, 3] int32; [2, 4] int32
+tf.where([True, False], [1, 2], [3, 4]) -> [1, 4] int32
+tf.where([True, False, True], 1.0, 0.0) -> [1.0, 0.0, 1.0] float32
+tf.where([[True, False], [True, True]]) -> [[0, 0], [1, 0], [1, 1]] int64
+tf.zeros([2]) -> [0.0, 0.0] float32
+tf.zeros((), tf.int64) -> 0 int64
+tf.zeros_like([1.5]) -> [0.0] float32
+tf.zeros_like([1.5], tf.int32) -> [0] int32
+tf.math.ceil([1.2, -1.2]) -> [2.0, -1.0] float32
+tf.math.conj([1 + 2j]) -> [(1-2j)] complex128
+tf.math.conj([1.0]) -> [1.0] float32
+tf.cosh(0.0) -> 1.0 float32
+tf.sinh([0.0, 1.0]) -> [0.0, 1.1752012] float32
+tf.math.rsqrt([4.0, 0.25]) -> [0.5, 2.0] float32
+tf.math.xlogy([0.0, 2.0], [0.0, 1.0]) -> [0.0, 0.0] float32
+tf.math.expm1(0.0) -> 0.0 float32
+tf.math.floordiv([7, -7], 2) -> [3, -4] int32
+tf.math.floordiv(7.0, 2.0) -> 3.0 float32
+tf.math.floormod([7, -7], 3) -> [1, 2] int32
+tf.math.mod([7, -7], 3) -> [1, 2] int32
+tf.math.imag([1 + 2j]) -> [2.0] float64
+tf.math.real([1 + 2j]) -> [1.0] float64
+tf.math.is_finite([1.0, np.inf]) -> [True, False] bool
+tf.math.is_inf([1.0, np.inf]) -> [False, True] bool
+tf.math.is_nan([1.0, np.nan]) -> [False, True] bool
+tf.math.log([1.0, np.e]) -> [0.0, 0.9999999] float32
+tf.math.log1p(0.0) -> 0.0 float32
+tf.math.log_sigmoid(0.0) -> -0.6931472 float32
+tf.math.log_softmax([0.0, 0.0]) -> [-0.6931472, -0.6931472] float32
+tf.math.logical_xor([True, True], [True, False]) -> [False, True] bool
+tf.math.reciprocal([2.0, 4.0]) -> [0.5, 0.25] float32
+tf.math.reduce_euclidean_norm([3.0, 4.0]) -> 5.0 float32
+tf.math.rint([0.5, 1.5]) -> [0.0, 2.0] float32
+tf.math.scalar_mul(2.0, tf.constant([1.0, 2.0])) -> [2.0, 4.0] float32
+tf.math.softmax([0.0, 0.0]) -> [0.5, 0.5] float32
+tf.math.softmax([[0.0, 5.0], [0.0, 5.0]], axis=0) -> [[0.5, 0.5], [0.5, 0.5]] float32
+tf.math.softplus([0.0]) -> [0.6931472] float32
+tf.math.squared_difference([1.0, 2.0], [3.0, 3.0]) -> [4.0, 1.0] float32
+tf.math.top_k([1.0, 3.0, 3.0], 2) -> [3.0, 3.0] float32; [1, 2] int32
+tf.math.top_k([[1, 3], [4, 2]], index_type=tf.int64) -> [[3], [4]] int32; [[1], [0]] int64
+tf.nn.top_k([1, 2], k=1) -> [2] int32; [1] int32
+tf.nn.conv1d(line, pair, 2, "SAME") -> [[[51.0], [3.0]]] float32
+tf.nn.conv1d([[[1.0, 2.0, 4.0]]], pair, 1, "VALID", data_format="NCW") -> [[[21.0, 42.0]]] float32
+tf.nn.conv1d(line, filters=pair, stride=1, padding="VALID", dilations=2) -> [[[31.0]]] float32
+tf.nn.conv1d_transpose([[[1.0], [2.0]]], pair, [1, 3, 1], 2) -> [[[1.0], [10.0], [2.0]]] float32
+tf.nn.conv2d(square, wide, 1, "VALID") -> [[[[21.0]], [[43.0]]]] float32
+tf.nn.conv2d(square, wide, [1, 2, 1, 1], "SAME") -> [[[[21.0], [2.0]]]] float32
+tf.nn.conv2d(square, wide, 1, [[0, 0], [0, 0], [1, 0], [0, 0]])[0, 0] -> [[10.0], [21.0]] float32
+tf.nn.conv2d([[[[1.0, 2.0]]]], [[[[1.0, 10.0]]]], 1, "SAME") -> [[[[1.0, 20.0]]]] float32
+tf.nn.conv2d_transpose([[[[2.0]]]], wide, (1, 1, 2, 1), 2) -> [[[[2.0], [20.0]]]] float32
+tf.nn.convolution(line, pair) -> [[[51.0], [35.0]]] float32
+tf.nn.convolution(square, wide, padding="VALID") -> [[[[21.0]], [[43.0]]]] float32
+tf.nn.depthwise_conv2d([[[[1.0, 2.0]]]], [[[[3.0], [4.0]]]], 1, "SAME") -> [[[[3.0, 8.0]]]] float32
+tf.nn.depthwise_conv2d(square, [[[[1.0, 9.0]]]], 2, "VALID") -> [[[[1.0, 9.0]]]] float32
+tf.nn.max_pool(line, 2, 1, "VALID") -> [[[5.0], [5.0]]] float32
+tf.nn.max_pool1d([[[-1.0], [-5.0], [-3.0]]], 2, 2, "SAME") -> [[[-1.0], [-3.0]]] float32
+tf.nn.max_pool2d(square, [1, 2, 2, 1], [1, 2, 2, 1], "VALID") -> [[[[4.0]]]] float32
+tf.nn.max_pool2d([[[[1.0, 5.0]]]], (1, 2), 2, "VALID", data_format="NCHW") -> [[[[5.0]]]] float32
+tf.nn.avg_pool(line, 2, 1, "VALID") -> [[[3.0], [4.0]]] float32
+tf.nn.avg_pool1d(line, ksize=2, strides=2, padding="SAME") -> [[[3.0], [3.0]]] float32
+tf.nn.avg_pool2d(square, [2, 1], strides=1, padding="VALID") -> [[[[2.0], [3.0]]]] float32
+tf.nn.relu([-1.0, 2.0]) -> [0.0, 2.0] float32
+tf.nn.relu(features=[-1, 2]) -> [0, 2] int32
+tf.nn.softmax_cross_entropy_with_logits([[0.0, 1.0]], [[1.0, 3.0]]) -> [0.126928] float32
+tf.nn.softmax_cross_entropy_with_logits([[1, 0]], logits=[[1.0, 3.0]]) -> [2.126928] float32
+tf.nn.softmax_cross_entropy_with_logits([[0.5], [0.5]], [[1.0], [3.0]], 0) -> [1.126928] float32
+tf.nn.sparse_softmax_cross_entropy_with_logits([0], [[1.0, 3.0]]) -> [2.126928] float32
+tf.nn.sparse_softmax_cross_entropy_with_logits(labels=1, logits=[1.0, 3.0]) -> 0.126928 float32
+tf.nn.softmax(logits=[[0.0, 0.0]]) -> [[0.5, 0.5]] float32
+tf.nn.log_softmax([[0.0, 0.0]], -1) -> [[-0.6931472, -0.6931472]] float32
+tf.nn.softplus(features=0.0) -> 0.6931472 float32
+tf.nn.sigmoid(0.0) -> 0.5 float32
+tf.nn.tanh(0.0) -> 0.0 float32
+tf.math.acos([1.0, 0.0]) -> [0.0, 1.5707964] float32
+tf.math.acosh([1.0, 2.0]) -> [0.0, 1.316958] float32
+tf.math.asin([0.0, 1.0]) -> [0.0, 1.5707964] float32
+tf.math.asinh(1.0) -> 0.8813736 float32
+tf.math.atan(1.0) -> 0.7853982 float32
+tf.math.atan2(1.0, -1.0) -> 2.3561945 float32
+tf.math.atan2(y=[0.0, -1.0], x=-1.0) -> [3.1415927, -2.3561945] float32
+tf.math.atanh([0.5, 1.0]) -> [0.54930615, 1e999] float32
+tf.math.tan([0.0, 1.0]) -> [0.0, 1.5574077] float32
+tf.math.digamma([1.0, 0.0]) -> [-0.5772157, -1e999] float32
+tf.math.erf([0.0, 1.0]) -> [0.0, 0.8427008] float32
+tf.math.erfc([0.0, 1.0]) -> [1.0, 0.1572992] float32
+tf.math.erfinv([0.5, -1.0]) -> [0.4769363, -1e999] float32
+tf.math.lgamma([0.0, 1.0, 5.0]) -> [1e999, 0.0, 3.1780539] float32
+tf.math.polygamma(1.0, [1.0, 2.0]) -> [1.644934, 0.644934] float32
+tf.math.polygamma(a=[0.0, 2.0], x=1.0) -> [-0.5772157, -2.4041138] float32
+tf.linalg.adjoint([[1 + 2j, 3 + 0j]]) -> [[(1-2j)], [(3-0j)]] complex128
+tf.linalg.matrix_transpose([[[1, 2], [3, 4]]]) -> [[[1, 3], [2, 4]]] int32
+tf.linalg.matvec([[1, 2], [3, 4]], [1, 1]) -> [3, 7] int32
+tf.linalg.matvec([[1, 2], [3, 4]], [1, 1], transpose_a=True) -> [4, 6] int32
+tf.linalg.einsum("ii->i", [[1, 2], [3, 4]]) -> [1, 4] int32
+tf.linalg.cholesky([[4.0, 2.0], [2.0, 5.0]]) -> [[2.0, 0.0], [1.0, 2.0]] float32
+tf.linalg.det([[4.0, 2.0], [2.0, 5.0]]) -> 16.0 float32
+tf.linalg.inv([[4.0, 2.0], [0.0, 5.0]]) -> [[0.25, -0.1], [0.0, 0.2]] float32
+tf.linalg.inv([[4.0, 2.0], [0.0, 5.0]], adjoint=True) -> [[0.25, 0.0], [-0.1, 0.2]] float32
+tf.linalg.logdet([[4.0, 2.0], [2.0, 5.0]]) -> 2.7725887 float32
+tf.linalg.slogdet([[0.0, 1.0], [1.0, 0.0]]) -> -1.0 float32; 0.0 float32
+tf.linalg.solve([[4.0, 2.0], [0.0, 5.0]], [[2.0], [5.0]]) -> [[0.0], [1.0]] float32
+tf.linalg.solve([[4.0, 2.0], [0.0, 5.0]], [[4.0], [7.0]], True) -> [[1.0], [1.0]] float32
+tf.linalg.eye(1) -> [[1.0]] float32
+tf.linalg.tensordot([1, 2], [3, 4], axes=1) -> 11 int32
+tf.linalg.norm([3.0, 4.0], ord=2) -> 5.0 float32
+tf.dtypes.cast(1.5, tf.int32) -> 1 int32
+tf.linspace(0, 10, 3) -> [0.0, 5.0, 10.0] float64
+tf.linspace(np.float64(0), np.float64(1), 2) -> [0.0, 1.0] float64
+tf.range(0, 1, 0.5) -> [0.0, 0.5] float32
+tf.constant([], tf.int32) -> [] int32
+tf.random.uniform([2], 1, 2, tf.int32) -> [1, 1] int32
+tf.random.normal([0]) -> [] float32
+tf.random.normal((0,), 0.0, 1.0, tf.float64) -> [] float64
+""")
+
+
+@pytest.mark.parametrize(("call", "results"), ROWS)
+def test_as_in_tensorflow(call, results):
+    assert_gives(call, results, {"tf": tf} | IMAGES)
+
+
+@pytest.mark.parametrize("space", ["arrays", "math", "nn", "linalg"])
+def test_every_function_is_tried(space):
+    tried = {call.split("(")[0].rpartition(".")[2] for call, _ in ROWS}
+    module = getattr(tf, space)
+    functions = {name for name in module.__all__ if inspect.isfunction(getattr(module, name))}
+    assert functions <= tried | spelled_by_records(space)
+
+
+TOP_LEVEL = """
+abs acos acosh add argmax argmin as_dtype asin asinh atan atan2 atanh bool broadcast_to cast
+clip_by_value compat complex128 complex64 concat constant contrib convert_to_tensor cos cosh
+custom_gradient divide double dtypes
+equal errors executing_eagerly exp expand_dims eye fill float16 float32 float64 floor gather
+grad_pass_through gradients Graph GradientTape greater greater_equal half identity int16
+int32 int64 int8 is_tensor keras less less_equal linalg linspace log logical_and logical_not
+logical_or math matmul maximum minimum multiply negative nest newaxis nn norm
+NotDifferentiable not_equal numpy ones ones_like pow primitive random range rank
+recompute_grad reduce_all reduce_any reduce_logsumexp reduce_max reduce_mean reduce_min
+reduce_prod reduce_sum RegisterGradient reshape round scalar_mul shape sigmoid sign sin sinh size
+sqrt square squeeze stack stop_gradient subtract tan tanh Tensor tensordot TensorShape transpose
+truediv uint16 uint32 uint64 uint8 UnconnectedGradients unstack Variable where zeros
+zeros_like CustomGradientWarning
+argsort einsum one_hot pad sort split
+"""
+OTHERS = """
+compat.v1.AUTO_REUSE compat.v1.custom_gradient compat.v1.disable_eager_execution
+compat.v1.enable_eager_execution compat.v1.executing_eagerly compat.v1.exp
+compat.v1.get_variable compat.v1.gradients compat.v1.Graph compat.v1.log
+compat.v1.variable_scope contrib.eager.custom_gradient dtypes.cast dtypes.float32
+errors.CustomGradientWarning errors.InvalidArgumentError errors.TapeWarning
+keras.ops.custom_gradient nest.assert_same_structure nest.flatten nest.map_structure
+nest.pack_sequence_as random.normal random.set_seed random.uniform
+"""
+
+
+@pytest.mark.parametrize("name", TOP_LEVEL.split())
+def test_top_level_names(name):
+    assert hasattr(tf, name)
+    assert name in tf.__all__
+
+
+@pytest.mark.parametrize("path", OTHERS.split())
+def test_other_names(path):
+    found = tf
+    for name in path.split("."):
+        assert name in dir(found)
+        found = getattr(found, name)
+
+
+@pytest.mark.parametrize("name", [name for name in tf.math.__all__ if hasattr(tf, name)])
+def test_the_top_level_has_the_same_functions(name):
+    assert getattr(tf, name) is getattr(tf.math, name)
+
+
+def test_names_of_the_older_documents():
+    assert tf.log is tf.math.log is tf.compat.v1.log
+    assert tf.contrib.eager.custom_gradient is tf.custom_gradient
+    assert tf.compat.v1.custom_gradient is tf.custom_gradient
+    assert tf.compat.v1.gradients is tf.gradients
+
+
+def test_functions_say_what_they_are():
+    assert tf.reduce_sum.__name__ == "reduce_sum"
+    assert tf.reduce_sum.__module__ == "tinygrad_cg.math"
+    signature = "(input_tensor, axis=None, keepdims=False, name=None)"
+    assert str(inspect.signature(tf.reduce_sum)) == signature
+    assert "rules of broadcasting" in tf.broadcast_to.__doc__
+
+
+@pytest.mark.parametrize("space", ["math", "nn", "linalg", "arrays", "numpy", "keras.ops"])
+def test_every_spelling_has_a_docstring(space):
+    module = eval(f"tf.{space}", {"tf": tf})
+    for name in module.__all__:
+        function = getattr(module, name)
+        if getattr(function, "__module__", None) == module.__name__:
+            assert function.__doc__, name
+
+
+def test_gradients_flow():
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reduce_sum(tf.concat(tf.unstack(tf.transpose(x)), 0)[1:] * 2)
+    assert tape.gradient(y, x).numpy().tolist() == [[0.0, 2.0], [2.0, 2.0]]
+
+
+def test_shapes_of_draws():
+    assert tf.random.uniform([2, 3]).shape == (2, 3)
+    draws = tf.random.normal((10000,), mean=3.0, stddev=0.5, seed=4).numpy()
+    assert draws.mean() == pytest.approx(3.0, abs=0.02)
+    assert draws.std() == pytest.approx(0.5, abs=0.02)
+    tf.random.set_seed(7)
+    first = tf.random.uniform([3])
+    tf.random.set_seed(7)
+    assert first.numpy().tolist() == tf.random.uniform([3]).numpy().tolist()
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(ValueError, match="num is 3, but there are 2 slices"):
+        tf.unstack([1, 2], num=3)
+    with pytest.raises(ValueError, match="both be given"):
+        tf.where([True], 1.0)
+    with pytest.raises(ValueError, match="at least 2 dimensions"):
+        tf.linalg.matrix_transpose([1.0])
+    with pytest.raises(ValueError, match="only 'euclidean'"):
+        tf.norm([[1.0]], ord=1, axis=(0, 1))
+
+
+def test_bad_windows_and_moves_are_refused():
+    with pytest.raises(ValueError, match="direction must be 'ASCENDING' or 'DESCENDING'"):
+        tf.sort([1], direction="down")
+    with pytest.raises(ValueError, match="mode must be 'CONSTANT', 'REFLECT' or 'SYMMETRIC'"):
+        tf.pad([1], [[1, 1]], "EDGE")
+    with pytest.raises(ValueError, match=r"paddings must have shape \(1, 2\)"):
+        tf.pad([1], [1, 1])
+    with pytest.raises(ValueError, match="data_format must be one of"):
+        tf.nn.conv2d(tf.ones((1, 2, 2, 1)), tf.ones((1, 1, 1, 1)), 1, "SAME", "NWC")

@@ -1,0 +1,228 @@
+"""The accuracy of every elementary function: `python -m tests.support.accuracy`.
+
+How far off a function may be stands in its record, what it computes by mpmath among the
+references; here is where to look closely. The command prints the worst error found; a test fails
+over the bound.
+
+The error is in units of the last place (ulps) of the exact result: the distance between
+neighbouring floats of its binade, and of the smallest subnormals below the normal range.
+Overflow counts as the power of two where it sets in.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import mpmath
+import numpy as np
+
+from tests.support.references import exact_function
+from tinygrad_cg._core.primitive import OPS
+
+INF = float("inf")
+DTYPES = (np.dtype("float64"), np.dtype("float32"))
+PRECISION = 140  # bits in which the exact values are computed
+CHUNK = 4096  # arrays shorter than this stay on one thread
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Where to look at a function.
+
+    `low` and `high` (exclusive, and finite samples only) bound the first operand; `places` are
+    points, besides 0 and +-1, near which to look closely: zeros, poles, overflow, changes of
+    formula. A function of two operands has `beside`, which draws the second ones next to the
+    first. `scale` gives the number whose ulps are counted, where that is not the result.
+    """
+
+    low: float = -INF
+    high: float = INF
+    places: tuple[float, ...] = ()
+    beside: Callable[[np.random.Generator, np.ndarray], np.ndarray] | None = None
+    scale: Callable[..., Any] | None = None
+
+
+EVERYWHERE = Domain()
+
+
+def _any_second(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+    """Second operands of all sizes, half of them near the first in size."""
+    size = np.exp2(rng.uniform(-30, 30, x.size))
+    near = rng.choice([-1, 1], x.size) * np.abs(x) * np.where(rng.random(x.size) < 0.5, size, 1)
+    return np.where(rng.random(x.size) < 0.5, near, rng.permutation(x))
+
+
+def _exponents(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+    """Exponents whose powers fill the range, and are seldom infinite or zero."""
+    return rng.uniform(-1.02, 1.02, x.size) * rng.choice([88.7, 709.8], x.size) / np.log(x)
+
+
+def _second_term(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+    return x + rng.uniform(-40, 40, x.size)
+
+
+def _other_coordinate(rng: np.random.Generator, y: np.ndarray) -> np.ndarray:
+    """Near a diagonal, or anywhere; none for a zero, whose sign mpmath does not know."""
+    ratio = np.exp(rng.normal(0, 2, y.shape)) * rng.choice([-1, 1], y.shape)
+    x = np.where(rng.uniform(0, 1, y.shape) < 0.7, y * ratio, rng.permutation(y))
+    return np.where(y == 0, np.nan, x)
+
+
+OVERFLOW = (709.782712893384, 88.72283905206835)  # log of the largest float64, float32
+UNDERFLOW = (-745.1332191019411, -708.3964185322641, -103.97207708399179, -87.33654475055312)
+BEYOND_ONE = 1 + 2.0**-52
+NEAR_ONE = (0.9966, -0.9999994, 0.99999999, 0.9999999999999)
+QUARTERS = tuple(k * 1.5707963267948966 for k in (-2, -1, 1, 2, 3, 4, 10, 1e5, 6e8))
+
+DOMAINS = {
+    "exp": Domain(places=OVERFLOW + UNDERFLOW),
+    "exp2": Domain(places=(1024.0, -1075.0, 128.0, -149.0)),
+    "expm1": Domain(places=OVERFLOW),
+    "log": Domain(low=0.0),
+    "log2": Domain(low=0.0, places=(0.7, 1.41)),
+    "log10": Domain(low=0.0, places=(0.66, 1.31)),
+    "log1p": Domain(low=-1.0),
+    "sinh": Domain(places=(*OVERFLOW, 0.34657, 7.98, 18.38)),
+    "cosh": Domain(places=(*OVERFLOW, 0.34657, 7.98, 18.38)),
+    "tanh": Domain(places=(0.12, 0.516, 0.92, 9.01, 18.7)),
+    "sigmoid": Domain(places=(*UNDERFLOW, -1.1, -16.65, -36.75)),
+    "softplus": Domain(places=UNDERFLOW),
+    "log_sigmoid": Domain(places=tuple(-x for x in UNDERFLOW)),
+    "logaddexp": Domain(
+        beside=_second_term,
+        scale=lambda x, y: max(abs(exact_function("logaddexp")(x, y)), abs(max(x, y))),
+    ),
+    "power": Domain(low=0.0, beside=_exponents),
+    "sqrt": Domain(low=0.0),
+    "rsqrt": Domain(low=0.0),
+    "hypot": Domain(beside=_any_second),
+    "xlogy": Domain(
+        beside=lambda rng, x: np.maximum(np.abs(_any_second(rng, x)), 1.5e-45),
+    ),
+    "sin": Domain(places=QUARTERS),
+    "cos": Domain(places=QUARTERS),
+    "tan": Domain(places=QUARTERS),
+    "arcsin": Domain(low=-BEYOND_ONE, high=BEYOND_ONE, places=(0.5, -0.5)),
+    "arccos": Domain(low=-BEYOND_ONE, high=BEYOND_ONE, places=(0.5, -0.5)),
+    "arctan2": Domain(beside=_other_coordinate),
+    "arcsinh": Domain(places=(0.25, 0.5, 1e9)),
+    "arccosh": Domain(low=1 - 2**-53, places=(1.5, 1e9)),
+    "arctanh": Domain(low=-1.0, high=1.0, places=(0.25, 0.5)),
+    "erf": Domain(places=(0.75, -0.75, 3.9, 5.9)),
+    "erfc": Domain(high=27.3, places=(0.5, 0.75, -5.9, 9.2, 10.05, 26.5)),
+    "erfinv": Domain(low=-1.0, high=1.0, places=NEAR_ONE),
+    # Below 0 they are right to a few ulps of 1: see kernels/test_special.py.
+    "lgamma": Domain(low=0.0, places=(1.46, 2.0, 2.5, 8.5)),
+    "digamma": Domain(low=0.0, places=(1.4616321449683623, 2, 10)),
+    "sinc": Domain(places=(0.5, 2.0, -3.0, 1000.0, 1e-9)),
+}
+NAMES = [name for name, record in OPS.items() if record.ulps is not None]
+"""The functions whose records say how far off they may be."""
+
+
+def domain(name: str) -> Domain:
+    return DOMAINS.get(name, EVERYWHERE)
+
+
+# Samples -------------------------------------------------------------------------------------
+
+
+def samples(name: str, dtype: np.dtype, count: int) -> tuple[np.ndarray, ...]:
+    """About `count` operands: intervals, all magnitudes, subnormals, and the places."""
+    function = domain(name)
+    rng = np.random.default_rng(0)
+    share = count // 8
+    near = [rng.uniform(-width, width, share) for width in (1e-3, 0.7, 1.5, 4, 20)]
+    wide = rng.uniform(-1, 1, share) * OVERFLOW[dtype.itemsize == 4] * 1.1
+    x = np.concatenate([*near, wide]).astype(dtype)
+    close = [_around(rng, place, dtype, share) for place in (1.0, -1.0, *function.places)]
+    x = np.concatenate([x, _any_bits(rng, dtype, share), *close])
+    x = np.unique(x[np.isfinite(x) & (x > function.low) & (x < function.high)])
+    if function.beside is None:
+        return (x,)
+    with np.errstate(all="ignore"):
+        y = function.beside(rng, x.astype("d")).astype(dtype)
+    kept = np.isfinite(y)
+    return x[kept], y[kept]
+
+
+def _around(rng: np.random.Generator, place: float, dtype: np.dtype, count: int) -> np.ndarray:
+    """The floats next to a point, and more at all distances up to a quarter of it."""
+    point = np.array(place, dtype)
+    steps = np.arange(-(count // 4), count // 4) * np.spacing(np.abs(point))
+    distances = np.exp2(rng.uniform(-30, -2, count // 2)) * rng.choice([-1, 1], count // 2)
+    return np.concatenate([point + steps, point * (1 + distances)]).astype(dtype)
+
+
+def _any_bits(rng: np.random.Generator, dtype: np.dtype, count: int) -> np.ndarray:
+    """Random bit patterns, a quarter of them subnormal, and the ends of both ranges."""
+    whole = np.dtype(f"u{dtype.itemsize}")
+    info = np.finfo(dtype)
+    bits = rng.integers(0, np.iinfo(whole).max, count, whole, endpoint=True)
+    sign = np.array(-0.0, dtype).view(whole)
+    smallest = int(np.array(info.tiny, dtype).view(whole))
+    bits[: count // 4] = rng.integers(0, smallest, count // 4, whole) | (bits[: count // 4] & sign)
+    ends = np.array([0, info.smallest_subnormal, info.tiny, info.max], dtype)
+    return np.concatenate([bits.view(dtype), ends, -ends, np.nextafter(ends, dtype.type(0))])
+
+
+# Errors --------------------------------------------------------------------------------------
+
+
+class Worst(NamedTuple):
+    """The largest error found, in ulps, and the operands that have it."""
+
+    error: float
+    operands: tuple[float, ...]
+
+
+def worst(name: str, dtype: np.dtype, count: int) -> Worst:
+    """The largest error of a function over about `count` samples."""
+    operands, scaled = samples(name, dtype, count), domain(name).scale
+    compute = exact_function(name)
+    parts = range(0, operands[0].size, CHUNK)
+    got = [OPS[name].kernel(*[x[start : start + CHUNK] for x in operands]) for start in parts]
+    results = np.concatenate(got).tolist()
+    found = Worst(0.0, ())
+    with mpmath.workprec(PRECISION):
+        for result, *values in zip(results, *[x.tolist() for x in operands], strict=True):
+            numbers = [mpmath.mpf(value) for value in values]
+            exact = compute(*numbers)
+            scale = exact if scaled is None else scaled(*numbers)
+            error = _ulps(result, exact, scale, np.finfo(dtype))
+            if not error <= found.error:
+                found = Worst(error, tuple(values))
+    return found
+
+
+def _ulps(result: Any, exact: Any, scale: Any, info: np.finfo) -> float:
+    limit = mpmath.ldexp(1, int(info.maxexp))
+    exact = min(max(exact, -limit), limit)
+    if result in (INF, -INF):
+        result = limit if result > 0 else -limit
+    exponent = min(mpmath.frexp(scale)[1], int(info.maxexp)) if scale else int(info.minexp)
+    last = max(exponent - 1, int(info.minexp)) - int(info.nmant)
+    return float(mpmath.ldexp(abs(result - exact), -last))
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="python -m tests.support.accuracy", description=__doc__)
+    parser.add_argument("--samples", type=int, default=20_000, help="operands of each function")
+    parser.add_argument("names", nargs="*", help="functions, by default all")
+    options = parser.parse_args()
+    print(f"Worst error in ulps (bound), about {options.samples} samples, and where.")
+    for name in options.names or NAMES:
+        cells = [name.ljust(12)]
+        for dtype, bound in zip(DTYPES, OPS[name].ulps, strict=True):
+            error, operands = worst(name, dtype, options.samples)
+            place = ", ".join(f"{value:.9g}" for value in operands)
+            cells.append(f"{dtype.name} {error:5.3f} ({bound:g}) {place:30}")
+        print(" ".join(cells).rstrip(), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,348 @@
+"""What operations must give, by NumPy and mpmath: `REFERENCES`, by the name of the record.
+
+An operation that is a universal function of NumPy needs no entry here. Linear operations that
+are adjoints of others, of which their derivatives are tested, need none either.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import mpmath
+import numpy as np
+
+from tinygrad_cg._core.primitive import Primitive
+from tinygrad_cg_kernels.linear.conv import Geometry
+from tinygrad_cg_kernels.linear.pool import Window
+
+
+def reference(primitive: Primitive) -> Callable[..., Any] | None:
+    """Return the function of arrays that an operation must equal, None where there is none."""
+    return REFERENCES.get(primitive.name, primitive.ufunc)
+
+
+def exact_function(name: str) -> Callable[..., Any]:
+    """Return the function of mpmath's numbers that an operation approximates."""
+    return EXACT.get(name) or getattr(mpmath, name)
+
+
+# Special functions ---------------------------------------------------------------------------
+
+
+def each(function: Callable[..., float]) -> Callable[..., np.ndarray]:
+    """A NumPy function of one of Python numbers; integers give float64."""
+
+    def call(*arrays: Any) -> np.ndarray:
+        dtype = arrays[0].dtype if arrays[0].dtype.kind == "f" else np.dtype("d")
+        return np.vectorize(function, otypes=[dtype])(*[array.astype("d") for array in arrays])
+
+    return call
+
+
+def _is_pole(x: float) -> bool:
+    return x <= 0 and x == math.floor(x) if math.isfinite(x) else x == -math.inf
+
+
+def lgamma(x: float) -> float:
+    if _is_pole(x) or not math.isfinite(x):
+        return abs(x) if math.isnan(x) else math.inf
+    return float(mpmath.re(mpmath.loggamma(x)))  # math.lgamma loses digits near 1 and 2
+
+
+def erfinv(x: float) -> float:
+    if abs(x) == 1:
+        return math.copysign(math.inf, x)
+    return math.copysign(float(mpmath.erfinv(x)), x) if abs(x) < 1 else math.nan
+
+
+def polygamma(n: float, x: float) -> float:
+    if not 0 <= n <= 170 or n != math.floor(n) or math.isnan(x) or x == -math.inf:
+        return math.nan
+    if _is_pole(x):
+        return math.inf if n % 2 else (math.copysign(math.inf, -x) if x == 0 else math.nan)
+    if x == math.inf:
+        return 0.0 if n else math.inf
+    return float(mpmath.psi(int(n), x))
+
+
+def digamma(x: float) -> float:
+    return polygamma(0, x)
+
+
+def sinc(x: float) -> float:
+    return float(mpmath.sincpi(x)) if math.isfinite(x) else math.nan
+
+
+def sinc_derivative(n: float, x: float) -> float:
+    """By the recurrence of the derivatives, with more digits than it loses."""
+    if not 0 <= n <= 170 or n != math.floor(n) or not math.isfinite(x):
+        return math.nan
+    if x == 0:
+        return 0.0 if n % 2 else (-1) ** (n // 2) * math.pi**n / (n + 1)
+    lost = n * max(0.0, 16 - math.log2(abs(x)))
+    with mpmath.workprec(200 + int(lost)):
+        u = mpmath.pi * x
+        value = mpmath.sin(u) / u
+        for k in range(1, int(n) + 1):
+            value = (mpmath.sin(u + k * mpmath.pi / 2) - k * value) / u
+        return float(value * mpmath.pi ** int(n))
+
+
+# Elementwise ---------------------------------------------------------------------------------
+
+
+def _xlogy(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    zero = (x == 0) & ~np.isnan(y)
+    return np.where(zero, x * 0, x * np.log(np.where(zero, y.dtype.type(1), y)))
+
+
+def _nearest_finite(x: np.ndarray) -> np.ndarray:
+    limit = np.finfo(x.dtype if x.dtype.kind == "f" else np.float64).max
+    return np.clip(x, -limit, limit)
+
+
+# Along axes, and by positions ----------------------------------------------------------------
+
+
+def _over(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A reduction of NumPy, with the parameters of ours."""
+    return lambda x, axis, keepdims: function(x, axis=axis, keepdims=keepdims)
+
+
+def _scanned(
+    step: Any, start: float, *arrays: Any, axis: int, reverse: bool, exclusive: bool
+) -> np.ndarray:
+    """A scan by a loop over slices."""
+    moved = [np.moveaxis(array, axis, 0) for array in arrays]
+    out = np.empty(moved[0].shape, np.result_type(*arrays, np.int64(0)))
+    state = np.full(out.shape[1:], start, out.dtype)
+    places = range(len(out))
+    for i in reversed(places) if reverse else places:
+        before, state = state, step(state, *[array[i] for array in moved])
+        out[i] = before if exclusive else state
+    return np.moveaxis(out, 0, axis)
+
+
+def _take(x: np.ndarray, indices: np.ndarray, axis: int, batch_dims: int) -> np.ndarray:
+    """NumPy's `take`, for each element of the axes that `x` and `indices` share."""
+    out = [
+        np.take(x[place], indices[place], axis - batch_dims)
+        for place in np.ndindex(x.shape[:batch_dims])
+    ]
+    return np.reshape(out, x.shape[:batch_dims] + np.shape(out)[1:])
+
+
+def _in_order(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    return np.flip(np.sort(x, axis), axis) if descending else np.sort(x, axis)
+
+
+def _order(x: np.ndarray, axis: int, descending: bool, stable: bool) -> np.ndarray:
+    """By Python's own sort, line by line."""
+
+    def line(row: np.ndarray) -> list[int]:
+        return sorted(range(row.size), key=lambda i: row[i], reverse=descending)
+
+    return np.apply_along_axis(line, axis, x)
+
+
+def _is_one_hot(indices: np.ndarray, depth: int, axis: int, dtype: np.dtype) -> np.ndarray:
+    classes = np.arange(depth).reshape(-1, *(1,) * (indices.ndim - axis))
+    return (np.expand_dims(indices, axis) == classes).astype(dtype)
+
+
+# Convolution and pooling, one window or tap at a time ------------------------------------------
+
+
+def _taps(padded: np.ndarray, window: Any, out: Any, geometry: Geometry) -> Iterator[tuple]:
+    """For each place in the window the view of what stands under it, by groups."""
+    for place in np.ndindex(*window):
+        index = tuple(
+            slice(i * dilation, i * dilation + stride * (count - 1) + 1, stride)
+            for i, count, stride, dilation in zip(
+                place, out, geometry.strides, geometry.dilations, strict=True
+            )
+        )
+        view = padded[(slice(None), *index)]
+        yield place, view.reshape(*view.shape[:3], geometry.groups, -1)
+
+
+def _pad(x: np.ndarray, geometry: Geometry) -> np.ndarray:
+    return np.pad(x, ((0, 0), *geometry.padding, (0, 0)))
+
+
+def _grouped(x: np.ndarray, groups: int) -> np.ndarray:
+    return x.reshape(*x.shape[:-1], groups, -1)
+
+
+def _conv(x: np.ndarray, filters: np.ndarray, geometry: Geometry) -> np.ndarray:
+    out = geometry.output_size(x.shape[1:3], filters.shape[:2])
+    total: Any = 0
+    for place, view in _taps(_pad(x, geometry), filters.shape[:2], out, geometry):
+        weights = _grouped(filters[place], geometry.groups)
+        total = total + np.einsum("nhwgc,cgo->nhwgo", view, weights)
+    return total.reshape(x.shape[0], *out, filters.shape[3])
+
+
+def _conv_input(x: np.ndarray, filters: np.ndarray, geometry: Geometry, size: Any) -> np.ndarray:
+    channels = filters.shape[2] * geometry.groups
+    padded = np.zeros((x.shape[0], *geometry.padded(size), channels), x.dtype)
+    pairs = _taps(padded, filters.shape[:2], x.shape[1:3], geometry)
+    for place, view in pairs:
+        weights = _grouped(filters[place], geometry.groups)
+        view += np.einsum("nhwgo,cgo->nhwgc", _grouped(x, geometry.groups), weights)
+    (top, _), (left, _) = geometry.padding
+    return padded[:, top : top + size[0], left : left + size[1]]
+
+
+def _conv_filter(x: np.ndarray, y: np.ndarray, geometry: Geometry, window: Any) -> np.ndarray:
+    parts = [
+        np.einsum("nhwgc,nhwgo->cgo", view, _grouped(y, geometry.groups))
+        for _, view in _taps(_pad(x, geometry), window, y.shape[1:3], geometry)
+    ]
+    return np.reshape(parts, (*window, parts[0].shape[0], y.shape[3]))
+
+
+def _pool(fold: Callable) -> Callable:
+    """The map that folds what lies under each window."""
+
+    def reference(x: np.ndarray, window: Window) -> np.ndarray:
+        rows, columns = window.output_size(x.shape[-3:-1])
+        lines = [
+            np.stack([fold(_under(x, window, (i, j))) for j in range(columns)], -2)
+            for i in range(rows)
+        ]
+        return np.stack(lines, -3)
+
+    return reference
+
+
+def _under(x: np.ndarray, window: Window, place: Any) -> np.ndarray:
+    """(..., elements, channels) under one window, less what lies outside the image."""
+    index = []
+    for i, size, stride, pads in zip(
+        place, window.size, window.strides, window.padding, strict=True
+    ):
+        start = i * stride - pads[0]
+        index.append(slice(max(start, 0), start + size))
+    part = x[(..., *index, slice(None))]
+    return part.reshape(*part.shape[:-3], -1, part.shape[-1])
+
+
+def _first_place(x: np.ndarray, window: Window) -> np.ndarray:
+    """The first place of each largest element, found by pooling the places that hold it."""
+    height, width = x.shape[-3:-1]
+    places = np.broadcast_to(np.arange(height * width).reshape(height, width, 1), x.shape)
+    pairs = np.stack([x, places], -4)
+
+    def fold(part: np.ndarray) -> np.ndarray:
+        values, found = part[..., 0, :, :], part[..., 1, :, :]
+        return np.take_along_axis(found, values.argmax(-2, keepdims=True), -2)[..., 0, :]
+
+    return _pool(fold)(pairs, window).astype(np.int64)
+
+
+def _exact_sigmoid(x: Any) -> Any:
+    e = mpmath.exp(-abs(x))
+    return (e if x < 0 else 1) / (1 + e)
+
+
+def _exact_softplus(x: Any) -> Any:
+    return max(x, 0) + mpmath.log1p(mpmath.exp(-abs(x)))
+
+
+EXACT: dict[str, Callable[..., Any]] = {
+    "arccos": mpmath.acos,
+    "arccosh": mpmath.acosh,
+    "arcsin": mpmath.asin,
+    "arcsinh": mpmath.asinh,
+    "arctan": mpmath.atan,
+    "arctan2": mpmath.atan2,
+    "arctanh": mpmath.atanh,
+    "cbrt": lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)),
+    "exp2": lambda x: mpmath.mpf(2) ** x,
+    "lgamma": mpmath.loggamma,
+    "log2": lambda x: mpmath.log(x, 2),
+    "log_sigmoid": lambda x: -_exact_softplus(-x),
+    "logaddexp": lambda x, y: max(x, y) + mpmath.log1p(mpmath.exp(-abs(x - y))),
+    "rsqrt": lambda x: 1 / mpmath.sqrt(x),
+    "sigmoid": _exact_sigmoid,
+    "sinc": mpmath.sincpi,
+    "softplus": _exact_softplus,
+    "xlogy": lambda x, y: x * mpmath.log(y) if x else mpmath.mpf(0),
+}
+"""Those that mpmath has under another name or not at all."""
+REFERENCES: dict[str, Callable[..., Any]] = {
+    "real": np.real,
+    "imag": np.imag,
+    "scalar_power": lambda x, exponent: np.power(x, x.dtype.type(exponent)),
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "softplus": lambda x: np.logaddexp(x, x.dtype.type(0)),
+    "log_sigmoid": lambda x: -np.logaddexp(-x, x.dtype.type(0)),
+    "xlogy": _xlogy,
+    "relu": lambda x: np.maximum(x, x.dtype.type(0)),
+    "round": np.round,
+    "where": np.where,
+    "clip": np.clip,
+    "nearest_finite": _nearest_finite,
+    "erf": each(math.erf),
+    "erfc": each(math.erfc),
+    "erfinv": each(erfinv),
+    "lgamma": each(lgamma),
+    "digamma": each(digamma),
+    "polygamma": each(polygamma),
+    "sinc": each(sinc),
+    "sinc_derivative": each(sinc_derivative),
+    "sum": _over(np.sum),
+    "mean": _over(np.mean),
+    "prod": _over(np.prod),
+    "max": _over(np.max),
+    "min": _over(np.min),
+    "any": _over(np.any),
+    "all": _over(np.all),
+    "variance": _over(np.var),
+    "logsumexp": _over(lambda x, **over: np.log(np.sum(np.exp(x), **over))),
+    "euclidean_norm": _over(lambda x, **over: np.sqrt(np.sum(x * x, **over))),
+    "argmax": np.argmax,
+    "argmin": np.argmin,
+    "softmax": lambda x, axis: np.exp(x) / np.sum(np.exp(x), axis, keepdims=True),
+    "log_softmax": lambda x, axis: x - np.log(np.sum(np.exp(x), axis, keepdims=True)),
+    "softmax_pull": lambda g, y, axis: y * (g - np.sum(g * y, axis, keepdims=True)),
+    "log_softmax_pull": lambda g, y, axis: g - np.exp(y) * np.sum(g, axis, keepdims=True),
+    "cumsum": lambda x, **params: _scanned(lambda state, x: state + x, 0, x, **params),
+    "cumprod": lambda x, **params: _scanned(lambda state, x: state * x, 1, x, **params),
+    "recurrence": lambda a, b, **params: _scanned(lambda r, a, b: b + a * r, 0, a, b, **params),
+    "identity": np.array,
+    "stop_gradient": np.array,
+    "cast": lambda x, dtype: x.astype(dtype),
+    "reshape": lambda x, shape: np.reshape(x, shape),
+    "expand_dims": np.expand_dims,
+    "squeeze": np.squeeze,
+    "transpose": lambda x, perm: np.transpose(x, perm),
+    "broadcast_to": np.broadcast_to,
+    "concatenate": lambda *arrays, axis: np.concatenate(arrays, axis),
+    "stack": lambda *arrays, axis: np.stack(arrays, axis),
+    "getitem": lambda x, key: x[key],
+    "gather": _take,
+    "take_along_axis": np.take_along_axis,
+    "sort": _in_order,
+    "argsort": _order,
+    "one_hot": _is_one_hot,
+    "labels": lambda labels, classes: labels,
+    "pad": lambda x, value, widths: np.pad(x, widths, constant_values=value),
+    "matvec": lambda x, y: np.matmul(x, y[..., None])[..., 0],
+    "inverse": np.linalg.inv,
+    "determinant": np.linalg.det,
+    "determinant_sign": lambda x: np.linalg.slogdet(x)[0],
+    "log_abs_determinant": lambda x: np.linalg.slogdet(x)[1],
+    "cholesky": lambda x: np.linalg.cholesky((x + np.swapaxes(x, -1, -2)) / 2),
+    "solve": np.linalg.solve,
+    "conv": _conv,
+    "conv_input": _conv_input,
+    "conv_filter": _conv_filter,
+    "max_pool": _pool(lambda part: part.max(-2)),
+    "max_pool_places": _first_place,
+    "mean_pool": _pool(lambda part: part.mean(-2)),
+}

@@ -1,0 +1,68 @@
+"""Tables of calls and what the original library gave for them: ``call -> values dtype``.
+
+Several results are separated by semicolons; `plain` stands where the result is no tensor.
+"""
+
+import ast
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tinygrad_cg._core.primitive import OPS
+from tinygrad_cg._spellings import stubs
+
+
+def spelled_by_records(namespace):
+    """The names in a namespace that records give: `test_ops` tries all of these."""
+    spellings = [one.rpartition(".") for record in OPS.values() for one in record.spellings]
+    return {name for place, _, name in spellings if place == namespace}
+
+
+def rows(table):
+    """Each row as (call, results)."""
+    return [tuple(row.split(" -> ")) for row in table.strip().splitlines()]
+
+
+def assert_gives(call, results, names):
+    """The call gives the values, of the dtype and shape, that the row says."""
+    names = names | {"np": np}
+    found = eval(call, names)
+    assert_annotated(eval(call.partition("(")[0], names), found)
+    parts = [part.rpartition(" ") for part in results.split("; ")]
+    several = found if len(parts) > 1 or isinstance(found, list) else [found]
+    for one, (values, _, dtype) in zip(several, parts, strict=True):
+        expected = ast.literal_eval(values)
+        if dtype == "plain":
+            assert one == (tuple(expected) if isinstance(expected, list) else expected)
+        else:
+            assert one.dtype == dtype
+            assert one.shape == np.shape(expected)
+            assert np.asarray(one).tolist() == approximately(expected)
+
+
+def assert_annotated(function, found):
+    """The type of a result is the one that the function, or else its stub, has for it."""
+    annotated = getattr(function, "__annotations__", {}).get("return", "Tensor")
+    if annotated in ("Any", "Tensor | Any"):  # of a table, where nothing is said it is a Tensor
+        assert tf.is_tensor(found) or annotated != "Any" or stubs.is_written(function)
+        return
+    kind, _, element = annotated.removeprefix("np.").partition("[")
+    assert type(found).__name__ == kind, (function, annotated)
+    if element.startswith("Tensor"):
+        assert all(map(tf.is_tensor, found))
+
+
+def approximately(expected):
+    """Nested lists compare number by number; float32 has seven digits."""
+    if isinstance(expected, list):
+        return [approximately(part) for part in expected]
+    return expected if isinstance(expected, bool) else pytest.approx(expected, rel=1e-6, abs=1e-7)
+
+
+IMAGES = {  # what the rows on convolution and pooling call by name, channels last
+    "line": [[[1.0], [5.0], [3.0]]],
+    "square": [[[[1.0], [2.0]], [[3.0], [4.0]]]],
+    "pair": [[[1.0]], [[10.0]]],  # a filter of width 2
+    "wide": [[[[1.0]], [[10.0]]]],  # and one of height 1 as well
+}

@@ -1,0 +1,280 @@
+"""The tour: its mathematics, its data, and what it prints."""
+
+import itertools
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tinygrad_cg.__main__ import main
+from tinygrad_cg._tour import custom_rules as rules
+from tinygrad_cg._tour import data, fitting, logistic, nesting, speed, timing
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return logistic.make_problem(data.bundled())
+
+
+@pytest.fixture(scope="module")
+def output():
+    """What the whole tour prints, in a process of its own."""
+    program = (
+        f"import runpy, sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'kernels')]}; "
+        "sys.argv = ['tour']; runpy.run_module('tinygrad_cg', run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def prose(output):
+    """The same without line breaks."""
+    return " ".join(output.split())
+
+
+def row(output: str, start: str, occurrence: int = 0) -> list[str]:
+    """The cells of the table row that starts with a text."""
+    rows = [line.strip() for line in output.splitlines() if line.strip().startswith(start)]
+    return re.split(r"\s{2,}", rows[occurrence])[1:]
+
+
+# What it prints -------------------------------------------------------------------------------
+
+
+def test_lines_fit(output):
+    assert max(len(line) for line in output.splitlines()) <= 100
+
+
+def test_nan_becomes_one(output, prose):
+    assert "inf / inf, is nan" in prose
+    assert "it is 1." in prose
+    assert row(output, "as written, x = 100") == ["inf", "nan", "nan", "nan"]
+    assert row(output, "the documents' rule, x = 100") == ["inf", "1", "nan", "nan"]
+    assert row(output, "a rule for every order, x = 100")[:3] == ["100", "1", "0"]
+
+
+def test_first_nesting_example(output, prose):
+    assert row(output, "op(x), K = 1000") == ["12", "12", "12"]
+    assert row(output, "op(x)**2, K = 1000") == ["192", "24000", "480"]
+    assert row(output, "op(x)**2, K = 12") == ["192", "288", "480"]
+    assert "d(gradient)/d(dy) = 1000" in prose
+    assert "the library says so" in prose
+
+
+def test_second_nesting_example(output, prose):
+    assert row(output, "one argument, 6 * x") == ["12", "12", "480", "6"]
+    assert row(output, "two arguments, true") == ["12", "12", "480", "6"]
+    assert row(output, "one argument, 1000") == ["12", "1000", "16288", "None"]
+    assert row(output, "as printed") == ["12", "ValueError", "ValueError", "ValueError"]
+    assert "return 1 gradients, but returned 2" in prose
+
+
+def test_the_naive_loss_fails_and_the_fit_does_not(output, prose):
+    assert row(output, "as written", 2) == ["inf", "31 of 31 nan", "961 of 961 nan"]
+    assert row(output, "the documents' rule", 2) == ["inf", "finite", "961 of 961 nan"]
+    assert row(output, "softplus with its rule")[1:] == ["finite", "finite"]
+    accuracy = re.search(r"\((\d+\.\d)%\) are on the right side", prose)
+    assert accuracy
+    assert float(accuracy[1]) > 92
+    assert "naive loss, on the same unscaled data: it stops at step 0" in prose
+
+
+def test_source_and_licence_are_named(prose):
+    assert "UCI Machine Learning" in prose
+    assert "CC BY 4.0" in prose
+
+
+def test_timings_are_ratios(output):
+    for name in ("log1pexp, value and gradient, n = 1 ", "a Newton step"):
+        ours, theirs, ratio = (float(cell) for cell in row(output, name))
+        assert ratio == pytest.approx(theirs / ours, abs=0.02, rel=0.05)
+
+
+# Its mathematics ------------------------------------------------------------------------------
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1.0, small) / (1 + small)
+
+
+@pytest.mark.quick
+def test_softplus_is_right_at_every_order():
+    x = np.array([-800.0, -30.0, -1.0, 0.5, 2.0, 40.0, 800.0])
+    s = sigmoid(x)
+    t = s * sigmoid(-x)
+    wanted = (np.logaddexp(0, x), s, t, t * (1 - 2 * s), t * (1 - 6 * t))
+    for order, values in enumerate(wanted):
+        got = rules.derivative(rules.softplus, order)(tf.constant(x))
+        np.testing.assert_allclose(got, values, rtol=1e-11, atol=1e-15)
+
+
+def test_derivatives_of_the_loss_against_paper(problem):
+    for weights in (problem.start, np.full(problem.start.size, 1e-4)):
+        moved = logistic.Problem(problem.fitted, problem.held_out, problem.ridge, weights)
+        for got, wanted in zip(
+            speed.newton_by_tape(moved), speed.newton_by_hand(moved), strict=True
+        ):
+            np.testing.assert_allclose(got, wanted, rtol=1e-9)
+
+
+def test_newton_arrives_where_the_gradient_is_zero(problem):
+    steps, trouble = fitting.run_newton(problem, rules.softplus)
+    assert not trouble
+    assert steps[-1].end == "done"
+    assert all(a.value > b.value for a, b in itertools.pairwise(steps))
+    last = logistic.Problem(problem.fitted, problem.held_out, problem.ridge, steps[-1].weights)
+    _, gradient, hessian = speed.newton_by_hand(last)
+    assert np.max(np.abs(gradient) / np.sqrt(np.diag(hessian))) < 1e-4
+
+
+def test_newton_says_what_was_not_finite(problem):
+    steps, trouble = fitting.run_newton(problem, rules.naive_log1pexp)
+    assert steps == []
+    assert trouble == "not finite: loss, gradient, Hessian"
+    _, trouble = fitting.run_newton(problem, rules.log1pexp)
+    assert trouble == "not finite: loss, Hessian"
+
+
+def test_a_singular_hessian_is_said():
+    here = logistic.Derivatives(0.0, np.array([1.0, 1.0]), np.ones((2, 2)))
+    with pytest.raises(FloatingPointError, match="singular"):
+        logistic.newton_direction(here)
+
+
+def test_the_warning_of_the_first_nesting_example_is_caught():
+    op = nesting.make_op(1000.0)
+    value, messages = nesting.quietly(nesting.at_point, op, 2)
+    assert value == "12"
+    assert len(messages) == 1
+
+
+def test_medians_take_turns(monkeypatch):
+    now, calls = 0.0, []
+
+    def takes(name: str, seconds: float):
+        def run():
+            nonlocal now
+            now += seconds
+            calls.append(name)
+
+        return run
+
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: now)
+    functions = {"slow": takes("slow", 0.002), "quick": takes("quick", 0.00025)}
+    taken = timing.medians(functions, 0.0, rounds=5)
+    assert taken == pytest.approx({"slow": 0.002, "quick": 0.00025})
+    assert calls[:6] == ["slow"] * 3 + ["quick"] * 3  # to see how many calls fill a turn
+    slow, quick = ["slow"] * 2, ["quick"] * 5  # the first of each does not count
+    assert calls[6:] == slow + quick + quick + slow + slow + quick  # back and forth
+
+
+# Its data -------------------------------------------------------------------------------------
+
+
+@pytest.mark.quick
+def test_the_bundled_data_are_all_there():
+    dataset = data.bundled()
+    assert dataset.measurements.shape == (569, 30)
+    assert dataset.classes == ("benign", "malignant")
+    assert dataset.labels.sum() == 212
+    assert dataset.measurements.max() == 4254
+    assert dataset.constant == ()
+    assert dataset.features[0] == "mean_radius"
+    np.testing.assert_allclose(dataset.measurements[:, 0].mean(), 14.127292, rtol=1e-6)
+
+
+def test_held_out_rows_are_apart(problem):
+    assert problem.fitted.labels.size + problem.held_out.labels.size == 569
+    assert 0 < problem.held_out.labels.sum() < problem.held_out.labels.size
+
+
+def own_file(folder: Path, text: str | bytes) -> str:
+    path = folder / "own.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return str(path)
+
+
+@pytest.mark.quick
+def test_own_data_with_names_of_classes_and_a_constant_column(tmp_path, capsys):
+    random = np.random.default_rng(1)
+    lines = ["size,always,kind"]
+    for number in range(60):
+        kind = number % 2
+        lines.append(f"{random.normal(kind):.6f},7,{'yes' if kind else 'no'}")
+    path = own_file(tmp_path, "\ufeff" + "\r\n".join(lines) + "\r\n\r\n")
+    assert main(["--data", path, "--target", "kind"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Class 1 is 'yes'" in printed
+    assert "one value only: always" in printed
+    assert "naive loss, on the same unscaled data: it comes through" in printed
+
+
+def test_classes_that_are_numbers_sort_as_numbers():
+    text = "x,y\n" + "\n".join(f"{n},{9 + n % 2}" for n in range(10))
+    dataset = data.parse(text, "y", "title", "")
+    assert dataset.classes == ("9", "10")
+    assert dataset.labels.sum() == 5
+
+
+ROWS = "".join(f"{n},{n % 2}\n" for n in range(10))
+UNUSABLE = [
+    ("", "is empty"),
+    ("x,y\n", "must have two different values, has 0"),
+    ("x,z\n1,2\n", "no column 'y'; its columns are x, z"),
+    ("y\n1\n", "no column beside 'y'"),
+    ("x,x,y\n1,1,0\n", "names the column 'x' more than once"),
+    ("x,y\n" + ROWS + "1\n", "line 12 has 1 fields, the header has 2"),
+    ("x,y\n" + ROWS + "one,1\n", "line 12, column 'x': 'one' is not a number"),
+    ("x,y\n" + ROWS + ",1\n", "line 12, column 'x': '' is not a number"),
+    ("x,y\n" + ROWS + "nan,1\n", "line 12, column 'x': nan is not finite"),
+    ("x,y\n" + ROWS + "1e300,1\n", "1e300 is not finite or huge"),
+    ("x,y\n" + ROWS + "1,\n", "column 'y' has empty cells"),
+    ("x,y\n" + ROWS + "1,2\n", "must have two different values, has 3"),
+    ("x,y\n1,0\n2,0\n3,1\n", "has '1' 1 times; 4 are needed"),
+    ("x,y\n" + "".join(f"5,{n % 2}\n" for n in range(10)), "more than one value"),
+    ('x,y\n"1,2\n', "unexpected end of data"),
+    (b"\xff\xfe\x00x", "is not text in UTF-8"),
+]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(("text", "words"), UNUSABLE, ids=[words for _, words in UNUSABLE])
+def test_an_unusable_file_is_one_line_and_exit_code_2(tmp_path, capsys, text, words):
+    assert main(["--data", own_file(tmp_path, text), "--target", "y"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert "own.csv: " in printed.err
+    assert words in printed.err
+
+
+def test_a_missing_file_or_a_folder_is_one_line_and_exit_code_2(tmp_path, capsys):
+    for path, words in ((tmp_path / "none.csv", "No such file"), (tmp_path, "s a directory")):
+        assert main(["--data", str(path), "--target", "y"]) == 2
+        printed = capsys.readouterr().err
+        assert printed.count("\n") == 1
+        assert words in printed
+
+
+@pytest.mark.parametrize("options", [["--data", "own.csv"], ["--target", "y"]])
+def test_half_of_the_options_is_one_line_and_exit_code_2(capsys, options):
+    assert main(options) == 2
+    assert "go together" in capsys.readouterr().err
+
+
+@pytest.mark.quick
+def test_help(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--help"])
+    assert stop.value.code == 0
+    assert "--target COLUMN" in capsys.readouterr().out

@@ -1,0 +1,534 @@
+"""What tensors carry: the nodes that tapes recorded, leaves, and marks of what came too late.
+
+All nodes are made here, and all tensors that were computed too late are marked here.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .conversion import convert_operands, is_differentiable, weak_arrays
+from .levels import NOTHING, Frame, Token, is_alive, next_serial, state
+from .tensor import Aval, Tensor
+
+if TYPE_CHECKING:
+    from .primitive import Primitive
+
+new_tensor = partial(object.__new__, Tensor)
+
+
+class Node:
+    """How one tensor came to be, as far as the tapes in `group` are concerned.
+
+    `inputs` are the nodes of the operands (None for an operand that nobody watches), `rule`
+    maps this node and the upstream gradient to the gradients of the operands, `saved` holds
+    its residuals. A leaf, that is a watched tensor, has no rule. `next` leads to the nodes of
+    the same tensor for other tapes. The node of an operation with several outputs has a list
+    of their Avals for its `shape`, and stands behind a `part` for each of them.
+    """
+
+    __slots__ = ("dtype", "group", "inputs", "next", "rule", "saved", "serial", "shape")
+
+    group: frozenset[Token]
+    inputs: tuple[Node | None, ...]
+    rule: Callable[[Node, Any], Iterable] | None
+    saved: Any
+    shape: Any
+    dtype: np.dtype
+    next: Node | Expired | None
+    serial: int
+
+
+new_node = partial(object.__new__, Node)
+
+
+def make_node(
+    group: frozenset[Token],
+    inputs: tuple[Any, ...],
+    rule: Callable[[Node, Any], Iterable] | None,
+    saved: Any,
+    shape: Any,
+    dtype: np.dtype,
+    following: Node | Expired | None = None,
+) -> Node:
+    """Return a node (a function makes one faster than a class that Python initialises)."""
+    node = new_node()
+    node.group, node.inputs, node.rule, node.saved = group, inputs, rule, saved
+    node.shape, node.dtype, node.next, node.serial = shape, dtype, following, next_serial()
+    return node
+
+
+class _NoTapes(frozenset):
+    """No tapes: an object of its own, so that it `is` never the group of a frame."""
+
+
+class Expired(tuple):
+    """Marks a tensor that was computed from recorded ones when their `tokens` recorded no more.
+
+    It stands where a node would, records nothing, and lets a tape say why it has no gradient.
+    A tuple of `tokens` alone is what Python makes most quickly; see `new_mark`.
+    """
+
+    __slots__ = ()
+    group: frozenset[Token] = _NoTapes()
+    next = None
+    tokens: frozenset[Token] = property(itemgetter(0))  # type: ignore[assignment]
+
+
+new_mark: Callable[[tuple[frozenset[Token]]], Expired] = partial(tuple.__new__, Expired)
+
+
+# Reading records -----------------------------------------------------------------------------
+
+
+def find(record: Any, token: Token) -> Node | None:
+    """Return the node that `token`'s tape has for the tensor whose record this is."""
+    while record is not None:
+        if token in record.group:
+            return record
+        record = record.next
+    return None
+
+
+def narrow(record: Any, group: frozenset[Token]) -> Node | None:
+    """Drop leading nodes of other tapes: holding them would hold their whole history."""
+    while record is not None and record.group.isdisjoint(group):
+        record = record.next
+    return record
+
+
+def resolve(
+    frame: Frame, records: Sequence[Node | Expired | None]
+) -> tuple[frozenset[Token], tuple[Node | None, ...]]:
+    """Return the tapes that record an operation on such operands, and the nodes they need."""
+    group = frame.everything
+    for record in records:
+        while record is not None:
+            group = group | frame.active(record.group)
+            record = record.next
+    group = frame.active(group)
+    return group, tuple([narrow(record, group) for record in records])
+
+
+def find_operands(frame: Frame, inputs: Sequence[Tensor]) -> tuple[Any, tuple, int]:
+    """Return the tapes that record an operation on `inputs`, the operands' nodes, and a bit mask.
+
+    The mask says which operands these are. Without any the first result is None when there are
+    records of other tapes.
+    """
+    records = [tensor._rec for tensor in inputs]
+    alone, group, mask, bit = frame.alone, None, 0, 1
+    if alone is not None:
+        for record in records:
+            if record is not None:
+                found = record.group
+                if found is not alone:
+                    found = frame.shortcuts.get(found)
+                if not found or record.next is not None or (mask and found is not group):
+                    break
+                group = found
+                mask += bit
+            bit += bit
+        else:  # all records are for the same tapes: nearly always so
+            return (group if mask else alone), tuple(records), mask
+    for token in frame.everything:
+        for tensor in inputs:
+            if is_differentiable(tensor._data.dtype) and find(tensor._rec, token) is None:
+                watch_tensor(tensor, token)
+    group, nodes = resolve(frame, [tensor._rec for tensor in inputs])
+    if not group:
+        return None, nodes, 0
+    return group, nodes, sum(1 << i for i, node in enumerate(nodes) if node is not None)
+
+
+# Leaves --------------------------------------------------------------------------------------
+
+watch_lock = threading.Lock()
+
+
+def _renew_lock() -> None:
+    global watch_lock
+    watch_lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # another thread may hold it at the fork, for ever
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
+def watch_tensor(tensor: Any, token: Token) -> None:
+    """Make `tensor` (or a Variable) a leaf of `token`'s tape from here on."""
+    with watch_lock:
+        known = tensor._rec
+        while known is not None:
+            for one in known.group:
+                if one.alive:
+                    break
+            else:
+                known = known.next  # of tapes of the past alone
+                continue
+            break
+        if known is not None:
+            if find(tensor._rec, token) is None:
+                tensor._rec = _with_leaf(known, token)
+            return
+        frame = state.frame
+        if frame is not None and frame.top is token and len(frame.group) == 1:
+            group = frame.group
+        else:
+            group = frozenset((token,))
+        data = tensor._data
+        tensor._rec = make_node(group, (), None, None, data.shape, data.dtype)
+
+
+def _with_leaf(record: Any, token: Token) -> Node:
+    """Return `record` with a leaf for `token` too, which holds for what is recorded from now on.
+
+    One leaf serves all tapes that watch the tensor; for those that came later than the leaf
+    `saved` has the serial number from which on they do.
+    """
+    last = record
+    while True:
+        if last.rule is None:
+            alive = [other for other in last.group if other.alive]
+            since = (
+                {other: last.saved.get(other, last.serial) for other in alive} if last.saved else {}
+            )
+            last.saved = since | {token: next_serial()}
+            group = frozenset((*alive, token))
+            frame = state.frame
+            last.group = frame.group if frame is not None and frame.group == group else group
+            return record
+        if last.next is None or type(last.next) is Expired:
+            break
+        last = last.next
+    last.next = make_node(frozenset((token,)), (), None, None, last.shape, last.dtype, last.next)
+    return record
+
+
+def watched_since(leaf: Node, token: Token) -> int:
+    """Return the serial number from which on `token`'s tape watches a leaf."""
+    return leaf.saved.get(token, leaf.serial) if leaf.saved else leaf.serial
+
+
+def forget_dead(tensor: Any) -> None:
+    """Drop what only tapes of the past know of `tensor` (or a Variable)."""
+    with watch_lock:
+        record = tensor._rec
+        while record is not None:
+            if is_alive(record.tokens if type(record) is Expired else record.group):
+                break
+            record = record.next
+        tensor._rec = record
+
+
+# Marks ---------------------------------------------------------------------------------------
+
+
+def find_tokens(record: Node | Expired | None) -> frozenset[Token]:
+    """Return all tapes that know of the tensor, by nodes or by a mark."""
+    tokens = NOTHING
+    while record is not None:
+        tokens |= record.tokens if type(record) is Expired else record.group
+        record = record.next
+    return tokens
+
+
+def expired(tokens: Iterable[Token]) -> Expired | None:
+    """Return a mark for those of `tokens` that may still ask, and do not pause on purpose."""
+    asking = frozenset([token for token in tokens if token.alive and not token.paused])
+    return new_mark((asking,)) if asking else None
+
+
+def mark_expired(inputs: Iterable[Tensor], out: Any) -> None:
+    """Mark what was computed from recorded tensors and is not recorded itself."""
+    tokens = NOTHING
+    for tensor in inputs:
+        if tensor._rec is not None:
+            tokens |= find_tokens(tensor._rec)
+    mark = expired(tokens) if tokens else None
+    if mark is not None:
+        for result in (out,) if isinstance(out, Tensor) else out:
+            if result._rec is None:
+                result._rec = mark
+
+
+# Nodes ---------------------------------------------------------------------------------------
+
+
+def attach(out: Tensor, group: frozenset[Token], inputs: tuple, rule: Any, saved: Any) -> None:
+    """Record on `out` how it came to be, in front of what other tapes know of it."""
+    data = out._data
+    node = new_node()
+    node.group, node.inputs, node.rule, node.saved = group, inputs, rule, saved
+    node.shape, node.dtype, node.next, node.serial = data.shape, data.dtype, out._rec, next_serial()
+    out._rec = node
+
+
+def attach_all(group: Any, inputs: tuple, rule: Any, saved: Any, outs: Sequence[Tensor]) -> None:
+    """Record one operation with several outputs: a node of its own, and a part for each output."""
+    if not outs:
+        return
+    avals = [Aval(out._data.shape, out._data.dtype) for out in outs]
+    whole = make_node(group, inputs, rule, saved, avals, avals[0].dtype)
+    for i, out in enumerate(outs):
+        if is_differentiable(avals[i].dtype):
+            attach(out, group, (whole,), part, i)
+
+
+def part(node: Node, dy: Any) -> tuple:
+    """Stand for the rule of one of several outputs: the sweep collects these parts itself."""
+    raise AssertionError("the sweep collects the parts of a node itself")
+
+
+def attach_part(out: Tensor, node: Node, i: int) -> Tensor:
+    """Return `out`, which a node with several outputs saved, as its output `i` again."""
+    shape, dtype = node.shape[i]
+    return out._with_record(make_node(node.group, (node,), part, i, shape, dtype, out._rec))
+
+
+def loose_node(primitive: Primitive, inputs: tuple, params: dict, out: Any, mask: int) -> Node:
+    """Return a node that no tape knows of, to run a rule with.
+
+    Its residuals have the records of `out`, and its inputs are the operands' data.
+    """
+    if not isinstance(out, list) and out._data.dtype.kind == "c":
+        mask |= 1 << len(inputs)  # as when it is recorded
+    save, rule, _ = primitive.rules[mask]
+    targets: Any = tuple([tensor._data for tensor in inputs])
+    saved = save(inputs, params, out)
+    if isinstance(out, list):
+        avals = [Aval(one._data.shape, one._data.dtype) for one in out]
+        return make_node(NOTHING, targets, rule, saved, avals, avals[0].dtype)
+    data = out._data
+    return make_node(NOTHING, targets, rule, saved, data.shape, data.dtype, out._rec)
+
+
+def record(frame: Frame | None, primitive: Primitive, inputs: tuple, params: Any, out: Any) -> None:
+    """Record an operation for the tapes of `frame` that watch one of `inputs`."""
+    rules = primitive.rules
+    if rules is None:
+        return
+    if frame is None or not frame.group:  # no tapes, or a transformation alone
+        mark_expired(inputs, out)
+        return
+    group, nodes, mask = find_operands(frame, inputs)
+    if not mask:
+        if group is None:
+            mark_expired(inputs, out)
+        return
+    if not isinstance(out, Tensor):
+        save, rule, _ = rules[mask]
+        attach_all(group, nodes, rule, save(inputs, params, out), out)
+        return
+    kind = out._data.dtype.kind
+    if kind == "c":
+        mask |= 1 << len(inputs)
+    elif kind != "f":
+        return
+    save, rule, direct = rules[mask]
+    following = out._rec or _expired_operands(inputs, nodes)
+    if direct is not None and following is None and kind == "f":
+        direct(group, *nodes, *inputs, params, out)
+    else:
+        data, saved = out._data, save(inputs, params, out)
+        out._rec = make_node(group, nodes, rule, saved, data.shape, data.dtype, following)
+
+
+def _expired_operands(inputs: Sequence[Tensor], nodes: tuple) -> Expired | None:
+    """Return a mark for operands whose records are only for tapes that no longer record."""
+    for tensor, node in zip(inputs, nodes, strict=True):
+        if node is None and tensor._rec is not None:
+            return expired(find_tokens(tensor._rec))
+    return None
+
+
+# Rules of primitives -------------------------------------------------------------------------
+
+
+class Rule(NamedTuple):
+    """What recording an operation takes, for one set of watched operands.
+
+    ``save(inputs, params, out)`` picks the residuals, ``rule(node, dy)`` calls the gradient
+    functions with them. ``attach(group, *nodes, *operands, params, out)`` saves, and records the
+    node on the tensor `out`, which has no record yet: in one call, for the commonest operations.
+    """
+
+    save: Callable[[tuple, Any, Any], Any]
+    rule: Callable[[Node, Any], tuple]
+    attach: Callable[..., None] | None = None
+
+
+class SameRule(dict):
+    """The same rule, whichever operands are watched."""
+
+    def __init__(self, rule: Rule):
+        self.rule = rule
+
+    def __missing__(self, mask: int) -> Rule:
+        self[mask] = self.rule
+        return self.rule
+
+
+class CompiledRules(dict):
+    """Rules by the bit mask of watched operands, compiled at first use.
+
+    The bit above those of the operands asks for conjugated residuals (complex numbers).
+    """
+
+    def __init__(self, primitive: Primitive, conjugate: Callable[[Tensor], Tensor]):
+        self.primitive = primitive
+        self.conjugate = conjugate
+        self.attach = _Attach(self)
+
+    def __missing__(self, mask: int) -> Rule:
+        self[mask] = rule = compile_rule(self.primitive, mask, self.conjugate)
+        return rule
+
+
+class _Attach(dict):
+    """The `attach` of each of an operation's rules."""
+
+    def __init__(self, rules: CompiledRules):
+        self.rules = rules
+
+    def __missing__(self, mask: int) -> Any:
+        self[mask] = found = self.rules[mask].attach
+        return found
+
+
+RuleCompiler = Callable[[str, Callable, tuple[str, ...]], Callable]
+
+
+def _keep_rule(name: str, rule: Callable, parameters: tuple[str, ...]) -> Callable:
+    """Return the gradient function of an elementwise operation as it is."""
+    return rule
+
+
+fuse_rule: RuleCompiler = _keep_rule
+
+
+def set_rule_compiler(fuse: RuleCompiler) -> None:
+    """Have `fuse` return what runs gradient functions: the core does not know the compiler."""
+    global fuse_rule
+    fuse_rule = fuse
+
+
+def as_operand(value: Any, *others: Any) -> Tensor:
+    """Return an operand that a kernel took as it is, as the tensor that a node can save."""
+    if type(value) is float or type(value) is int:
+        for other in others:
+            if type(other) is Tensor:
+                tensor = new_tensor()
+                tensor._data = weak_arrays[other._data.dtype][value]
+                tensor._rec = None
+                return tensor
+    return convert_operands((value, *others))[0]
+
+
+_SOURCE = """
+def save(a, p, o):
+    {operands}, = a
+    return {saved}
+
+def rule(n, dy):
+    s = n.saved
+    {output}
+    return {results},
+
+def attach(group, {nodes}, {operands}, p, o):
+    d = o._data
+    dtype = d.dtype
+    if dtype.kind != "f":
+        return other(group, {nodes}, {operands}, p, o)
+    {convert}
+    o._rec = n = new_node()
+    n.group, n.inputs, n.rule, n.next, n.serial = group, ({nodes},), rule, None, serial()
+    n.saved, n.shape, n.dtype = {saved}, d.shape, dtype
+"""
+_OUTPUT = """if type({0}) is ndarray:
+        out = new_tensor()
+        out._data, out._rec = {0}, n
+    else:
+        out = {0}._with_record(n)"""  # a node that held its own output would be a cycle
+
+
+def compile_rule(primitive: Primitive, mask: int, conjugate: Callable) -> Rule:
+    """Generate the rule for one set of watched operands, which keeps what these need and no more.
+
+    For multiply with both operands watched ``save`` returns ``x, y``, and ``rule`` is
+    ``s = n.saved; return f0(dy, s[1]), f1(dy, s[0]),``.
+    """
+    names = primitive.inputs
+    conjugated = primitive.analytic and mask >> len(names) & 1
+    functions: dict[str, Any] = {
+        "conj": conjugate,
+        "convert": as_operand,
+        "ndarray": np.ndarray,
+        "new_node": new_node,
+        "new_tensor": new_tensor,
+        "serial": next_serial,
+        "Tensor": Tensor,
+    }
+    wanted: dict[int, tuple[str, ...]] = {}
+    for i, vjp in enumerate(primitive.vjp or ()):
+        if vjp is not None and mask >> i & 1:
+            wanted[i] = parameters = tuple(inspect.signature(vjp).parameters)
+            if primitive.kind == "elementwise" and {*parameters} <= {"dy", "out", *names}:
+                vjp = fuse_rule(primitive.name, vjp, parameters)
+            functions[f"f{i}"] = vjp
+    used = {name for parameters in wanted.values() for name in parameters} - {"dy", "shape"}
+    kept = [name for name in names if name in used]
+    residuals = kept + sorted(used - {"out", *names}) + ["out"] * ("out" in used)
+    operands = {name: f"x{i}" for i, name in enumerate(names)}
+
+    def pick(name: str) -> str:
+        if name == "out":
+            return "(o._data if type(o) is Tensor else o._with_record(None))"
+        return operands.get(name) or f"p[{name!r}]"
+
+    def load(name: str) -> str:
+        return f"s[{residuals.index(name)}]" if len(residuals) > 1 else "s"
+
+    def give(name: str, i: int) -> str:
+        if name == "dy":
+            return "dy"
+        if name == "shape":
+            return f"n.inputs[{i}].shape"
+        value = "out" if name == "out" else load(name)
+        return f"conj({value})" if conjugated and (name == "out" or name in names) else value
+
+    convert = [
+        f"if type({operands[name]}) is not Tensor: {operands[name]} = convert({operands[name]}, "
+        f"{', '.join(operands[other] for other in names if other != name)})"
+        for name in kept
+    ]
+    saved = ", ".join(map(pick, residuals))
+    source = _SOURCE.format(
+        nodes=", ".join(f"n{i}" for i in range(len(names))),
+        operands=", ".join(operands.values()),
+        saved=f"({saved})" if residuals else "None",
+        output=_OUTPUT.format(load("out")) if "out" in used else "",
+        convert="; ".join(convert) if len(convert) < 2 else "\n    ".join(convert),
+        results=", ".join(
+            f"f{i}({', '.join(give(name, i) for name in wanted[i])})" if i in wanted else "None"
+            for i in range(len(names))
+        ),
+    )
+
+    def other(group: Any, *arguments: Any) -> None:
+        """Record a result that is not real as the general way does it."""
+        count = len(names)
+        inputs = convert_operands(arguments[count : 2 * count])
+        record(state.frame, primitive, inputs, *arguments[2 * count :])
+
+    functions["other"] = other
+    exec(compile(source, f"<rule of {primitive.name}>", "exec"), functions)
+    return Rule(functions["save"], functions["rule"], functions["attach"])

@@ -1,0 +1,182 @@
+"""The search for the first NaN or infinity of a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from .._core.kinds import is_floating, is_real_number
+from .._core.levels import stack, state
+from .._core.primitive import OPS
+from ..errors import NonFiniteError
+from .table import source
+from .watcher import Line, Site, Watcher, values
+
+
+class NaNDetector(Watcher):
+    """An observer that raises at the first NaN or infinity. Made by `debug_nans`."""
+
+    def __init__(self, nans: bool = True, infs: bool = True):
+        super().__init__()
+        self.nans = nans
+        self.infs = infs
+        self._handed_on = False  # whether an infinity from outside was let pass
+
+    def _name(self) -> str:
+        return "debug_nans"
+
+    def sees(self, site: Callable[[], Site], inputs: Sequence, outputs: Sequence, seconds: Any):
+        if all(map(_finite, outputs)):
+            return
+        nan, inf = _any(np.isnan, outputs), _any(np.isinf, outputs)
+        nan_in, inf_in = _any(np.isnan, inputs), _any(np.isinf, inputs)
+        if nan and self.nans:
+            made = "received" if nan_in else "made"
+        elif inf and self.infs and not (nan_in or inf_in):
+            made = "made"
+            if site().kind == "call" and self._handed_on:  # it may be a mask
+                return
+        else:
+            self._handed_on = self._handed_on or inf_in
+            return
+        what, question = ("a NaN", np.isnan) if nan and self.nans else ("an infinity", np.isinf)
+        _refuse(site(), f"{made} {what}", question, inputs, outputs)
+
+
+def _array(tensor: Any) -> np.ndarray:
+    array = values(tensor)
+    return np.zeros(()) if array is None else array
+
+
+def _finite(tensor: Any) -> bool:
+    array = _array(tensor)
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(array.sum())) or bool(np.isfinite(array).all())
+
+
+def _any(question: Any, tensors: Sequence) -> bool:
+    return any(bool(question(_array(one)).any()) for one in tensors if one is not None)
+
+
+def _refuse(site: Site, what: str, question: Any, inputs: Sequence, outputs: Sequence) -> NoReturn:
+    number, out = next(
+        (i, _array(one)) for i, one in enumerate(outputs) if question(_array(one)).any()
+    )
+    bad = question(out)
+    index = tuple(int(i) for i in np.argwhere(bad)[0])
+    lines = [f"{_subject(site)} {what}: {_count(bad, index)}{_example(site, index, inputs, out)}"]
+    lines.append(f"  {site.way}, order {site.order}{_rule(site)}")
+    lines.append(_where("at", site.line))
+    if site.recorded is not None and site.recorded != site.line:
+        lines.append(_where("the rule is that of what was computed at", site.recorded))
+    if site.asked is not None and site.asked != site.line:
+        lines.append(_where("the gradient was asked for at", site.asked))
+    if what.startswith("received"):
+        lines.append(
+            "  It was there before: in a value from outside the watched part, in a constant, or in "
+            "what NumPy computed"
+        )
+    elif site.kind != "operation":
+        lines.append(
+            "  None of its operations made it: it came from NumPy, a constant or a captured tensor"
+        )
+    described = [*zip(site.inputs, inputs_of(inputs), strict=False)]
+    lines += [f"  operand {i}: {text}, {_range(one)}" for i, (text, one) in enumerate(described)]
+    lines.append(f"  result: {site.outputs[number]}, {_range(out)}")
+    lines.append(
+        f"Detected Infinity or NaN in output {number} of eagerly-executed op "
+        f'"{site.name}" (# of outputs: {len(outputs)})'
+    )
+    raise NonFiniteError("\n".join(lines), function=site.name, line=site.line, order=site.order)
+
+
+def inputs_of(inputs: Sequence) -> list:
+    return [one._data for one in inputs if one is not None]
+
+
+def _subject(site: Site) -> str:
+    names = {"operation": site.name, "call": f"`{site.name}`"}
+    return names.get(site.kind, f"the rule of `{site.name}`")
+
+
+def _rule(site: Site) -> str:
+    return f", in the rule of {site.rule}" if site.rule and site.kind == "operation" else ""
+
+
+def _count(bad: np.ndarray, index: tuple[int, ...]) -> str:
+    if not bad.ndim:
+        return "the result"
+    count = int(bad.sum())
+    return f"{count} of {bad.size} elements, the first at {list(index)}"
+
+
+def _example(site: Site, index: tuple[int, ...], inputs: Sequence, out: np.ndarray) -> str:
+    """Return the operands of an elementwise operation at an index, as text."""
+    record = OPS.get(site.name)
+    if site.kind != "operation" or record is None or record.kind != "elementwise":
+        return ""
+    operands = [np.broadcast_to(one, out.shape)[index] for one in inputs_of(inputs)]
+    return f", {site.name}({', '.join(f'{one:.6g}' for one in operands)}) = {out[index]:.6g}"
+
+
+def _where(label: str, line: Line) -> str:
+    text = source(line)
+    return f'  {label} File "{line[0]}", line {line[1]}' + (f": `{text}`" if text else "")
+
+
+def _range(array: Any) -> str:
+    """Return the range of an array's values, as text."""
+    if not isinstance(array, np.ndarray) or not is_real_number(array.dtype):
+        return "not real numbers"
+    finite = array[np.isfinite(array)] if is_floating(array.dtype) else array
+    if not finite.size:
+        return "no finite number"
+    low, high = finite.min(), finite.max()
+    return f"{low:.6g}" if low == high else f"{low:.6g} to {high:.6g}"
+
+
+def debug_nans(nans: bool = True, infs: bool = True) -> NaNDetector:
+    """Make the first NaN or infinity inside a context an error: ``with tf.debug_nans():``.
+
+    Raises NonFiniteError (an InvalidArgumentError and a FloatingPointError), forward or backward,
+    for the first operation that makes a NaN of operands without, or an infinity of finite ones
+    (`nans` and `infs` choose), or that is given a NaN from outside and hands it on; infinities
+    from outside, such as masks, may pass, save as gradients that a custom rule returns. The error
+    names the operation, the values, your line, the rule it is part of and the order. A `function`
+    called inside runs operation by operation. ValueError inside one. After ``jax.debug_nans`` and
+    ``tf.debugging.enable_check_numerics``.
+    """
+    return NaNDetector(nans, infs)
+
+
+def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
+    """Start `debug_nans` in this thread, until `disable_check_numerics`.
+
+    Calling it again has no effect; nor have the arguments. After
+    ``tf.debugging.enable_check_numerics``.
+    """
+    if _enabled() is None:
+        _Enabled().__enter__()
+
+
+def disable_check_numerics() -> None:
+    """Undo `enable_check_numerics` in this thread.
+
+    After ``tf.debugging.disable_check_numerics``.
+    """
+    enabled = _enabled()
+    if enabled is not None:
+        enabled.__exit__()
+
+
+class _Enabled(NaNDetector):
+    """The detector of `enable_check_numerics`."""
+
+    def _name(self) -> str:
+        return "debugging.enable_check_numerics"
+
+
+def _enabled() -> _Enabled | None:
+    return next((level for level in stack(state.frame) if isinstance(level, _Enabled)), None)

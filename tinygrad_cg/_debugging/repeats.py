@@ -1,0 +1,64 @@
+"""Repeats in a sequence: ``a b c b c b c d`` is ``a (b c)x3 d``."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+LONGEST = 64  # of the parts that are looked for
+
+
+class Repeat(NamedTuple):
+    """`part`, `count` times; its items are of the sequence, or Repeats themselves."""
+
+    part: tuple
+    count: int
+
+
+def collapse_repeats(sequence: Sequence[Hashable]) -> list:
+    """Return the sequence with its repeats collapsed, at every level."""
+    items = list(sequence)
+    while True:
+        collapsed = _once(items)
+        if len(collapsed) == len(items):
+            return collapsed
+        items = collapsed
+
+
+def _once(items: list) -> list:
+    following = _following(items)
+    found: list = []
+    i = 0
+    while i < len(items):
+        period, count = _repeat(items, i, following)
+        if count > 1:
+            found.append(Repeat(tuple(collapse_repeats(items[i : i + period])), count))
+        else:
+            found.append(items[i])
+        i += period * count
+    return found
+
+
+def _following(items: list) -> list[int]:
+    """Return the index at which each item comes next."""
+    latest: dict[Hashable, int] = {}
+    following = [len(items)] * len(items)
+    for i in range(len(items) - 1, -1, -1):
+        following[i] = latest.get(items[i], len(items))
+        latest[items[i]] = i
+    return following
+
+
+def _repeat(items: list, start: int, following: list[int]) -> tuple[int, int]:
+    """Return the length of the shortest part that repeats from `start` on, and its count."""
+    place = following[start]
+    while place < len(items) and place - start <= LONGEST:
+        period = place - start
+        part = items[start:place]
+        count = 1
+        while items[start + count * period : start + (count + 1) * period] == part:
+            count += 1
+        if count > 1:
+            return period, count
+        place = following[place]
+    return 1, 1

@@ -1,0 +1,136 @@
+"""Tables of traces: plain text, and HTML for notebooks."""
+
+from __future__ import annotations
+
+import linecache
+import os
+from collections.abc import Sequence
+from html import escape
+from typing import Any, NamedTuple
+
+from .watcher import Line, Site
+
+HEADERS = ("", "way", "order", "operation", "in the rule of", "operands", "result")
+HEADERS += ("norm", "us", "not finite", "line")
+_NUMBERS = ("order", "norm", "us")
+
+
+class TableRow(NamedTuple):
+    """Events of one site in a trace: one, or one for each repeat of what `mark` holds together."""
+
+    site: Site
+    mark: str
+    events: list[Any]
+
+    @property
+    def finite(self) -> bool:
+        return all(event.finite for event in self.events)
+
+    def cells(self) -> tuple[str, ...]:
+        site = self.site
+        times = f" x{len(self.events)}" if len(self.events) > 1 else ""
+        name = {"operation": "", "call": "custom ", "rule": "rule of "}[site.kind] + site.name
+        return (
+            self.mark,
+            site.way,
+            str(site.order),
+            name + times,
+            site.rule,
+            ", ".join(site.inputs),
+            ", ".join(site.outputs),
+            self._norm(),
+            self._time(),
+            self._finite(),
+            self._lines(),
+        )
+
+    def written(self) -> Line:
+        """Return the line to show: in the rule of an operation that of the operation."""
+        site = self.site
+        inside = site.kind == "operation" and site.line == site.asked
+        return site.recorded if inside and site.recorded is not None else site.line
+
+    def _lines(self) -> str:
+        line, written = self.site.line, self.written()
+        return where(line) if line == written else f"{where(line)} for {where(written)}"
+
+    def _norm(self) -> str:
+        norms = [event.norm for event in self.events if event.norm is not None]
+        if not norms:
+            return ""
+        low, high = f"{min(norms):.4g}", f"{max(norms):.4g}"
+        return low if low == high else f"{low} to {high}"
+
+    def _time(self) -> str:
+        seconds = [event.seconds for event in self.events if event.seconds is not None]
+        return f"{sum(seconds) * 1e6:.1f}" if seconds else ""
+
+    def _finite(self) -> str:
+        counts = {
+            "nan": sum(event.nans for event in self.events),
+            "inf": sum(event.infs for event in self.events),
+        }
+        return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+
+
+def where(line: Line) -> str:
+    """Return a line of the user's as ``file:line``."""
+    return f"{os.path.basename(line[0])}:{line[1]}"
+
+
+def source(line: Line) -> str:
+    """Return the text of a line of the user's."""
+    return linecache.getline(*line).strip()
+
+
+def _shown(rows: list[TableRow], limit: int) -> tuple[list[TableRow], int, list[TableRow]]:
+    """Return the first rows, the number of those left out, and the last ones."""
+    if len(rows) <= limit:
+        return rows, 0, []
+    return rows[: limit - limit // 2], len(rows) - limit, rows[-(limit // 2) :]
+
+
+def text(rows: list[TableRow], summary: str, limit: int) -> str:
+    """Return the table in plain text."""
+    first, left_out, last = _shown(rows, limit)
+    cells = [HEADERS, *[row.cells() for row in (*first, *last)]]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [_line(one, widths) for one in cells]
+    if left_out:
+        lines.insert(1 + len(first), f"... {left_out} more rows ...")
+    return "\n".join([*lines, summary])
+
+
+def _line(cells: Sequence[str], widths: list[int]) -> str:
+    aligned = [
+        cell.rjust(width) if header in _NUMBERS else cell.ljust(width)
+        for cell, width, header in zip(cells, widths, HEADERS, strict=True)
+    ]
+    return "  ".join(aligned).rstrip()
+
+
+def html(rows: list[TableRow], summary: str, limit: int) -> str:
+    """Return the table in HTML; rows that are not finite stand out, lines have their text."""
+    first, left_out, last = _shown(rows, limit)
+    body = [_html_row(row) for row in first]
+    if left_out:
+        body.append(f'<tr><td colspan="{len(HEADERS)}">... {left_out} more rows ...</td></tr>')
+    body += [_html_row(row) for row in last]
+    head = "".join(f"<th>{escape(header)}</th>" for header in HEADERS)
+    return (
+        f"<table><caption>{escape(summary)}</caption><thead><tr>{head}</tr></thead>"
+        f"<tbody>{''.join(body)}</tbody></table>"
+    )
+
+
+def _html_row(row: TableRow) -> str:
+    style = "" if row.finite else ' style="color: #b00020; font-weight: bold"'
+    cells = list(map(escape, row.cells()))
+    cells[-1] += f" <code>{escape(source(row.written()))}</code>"
+    pairs = zip(cells, HEADERS, strict=True)
+    return f"<tr{style}>{''.join(_html_cell(*pair) for pair in pairs)}</tr>"
+
+
+def _html_cell(cell: str, header: str) -> str:
+    side = "right" if header in _NUMBERS else "left"
+    return f'<td style="text-align: {side}">{cell}</td>'

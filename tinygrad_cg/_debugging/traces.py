@@ -1,0 +1,161 @@
+"""Traces of passes: a table with one row for each operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .repeats import Repeat, collapse_repeats
+from .table import TableRow, html, text
+from .watcher import Site, Watcher, values
+
+
+class Event(NamedTuple):
+    """One operation, call of a custom gradient, or rule of one, as it was computed.
+
+    Of `site`: kind, name, way, order, rule, inputs, outputs, line, recorded, asked. `norm` is the
+    Euclidean norm of all outputs together, None if there are no floats among them; `nans` and
+    `infs` count their elements that are not finite. `seconds` is None for a call, whose
+    operations are events of their own; that of a rule includes its operations.
+    """
+
+    site: Site
+    norm: float | None
+    nans: int
+    infs: int
+    seconds: float | None
+
+    kind = property(attrgetter("site.kind"))
+    name = property(attrgetter("site.name"))
+    way = property(attrgetter("site.way"))
+    order = property(attrgetter("site.order"))
+    rule = property(attrgetter("site.rule"))
+    inputs = property(attrgetter("site.inputs"))
+    outputs = property(attrgetter("site.outputs"))
+    line = property(attrgetter("site.line"))
+    recorded = property(attrgetter("site.recorded"))
+    asked = property(attrgetter("site.asked"))
+
+    @property
+    def finite(self) -> bool:
+        return not (self.nans or self.infs)
+
+
+class PassTrace(Watcher):
+    """Everything that was computed while it was active. Made by `trace`."""
+
+    limit = 100  # rows that are shown; in longer tables the middle is left out
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events: list[Event] = []
+        self._sites: dict[Site, Site] = {}
+
+    def _name(self) -> str:
+        return "debugging.trace"
+
+    def sees(self, site: Callable[[], Site], inputs: Sequence, outputs: Sequence, seconds: Any):
+        found = site()
+        found = self._sites.setdefault(found, found)
+        self.events.append(Event(found, *measure(outputs), seconds))
+
+    @property
+    def first_nonfinite(self) -> Event | None:
+        """Return the first event with a NaN or an infinity among its outputs."""
+        return next((event for event in self.events if not event.finite), None)
+
+    @property
+    def seconds(self) -> float:
+        """Return the time that all operations took together."""
+        return sum(one.seconds or 0.0 for one in self.events if one.kind == "operation")
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self.events)
+
+    def rows(self) -> list[TableRow]:
+        """Return the rows of the table, repeats collapsed."""
+        sites = list(self._sites)
+        numbers = {site: i for i, site in enumerate(sites)}
+        found: list[TableRow] = []
+        remaining = iter(self.events)
+        for item in collapse_repeats([numbers[event.site] for event in self.events]):
+            rows = [TableRow(sites[number], mark, []) for number, mark in _flat(item)]
+            _fill(item, rows, 0, remaining)
+            found += rows
+        return found
+
+    def __str__(self) -> str:
+        return text(self.rows(), self._summary(), self.limit)
+
+    def _repr_html_(self) -> str:
+        return html(self.rows(), self._summary(), self.limit)
+
+    def __repr__(self) -> str:
+        return f"<trace of {self._summary()}>"
+
+    def _summary(self) -> str:
+        operations = sum(event.kind == "operation" for event in self.events)
+        first = self.first_nonfinite
+        state = "all finite" if first is None else f"the first that is not finite: {first.name}"
+        noun = "operation" if operations == 1 else "operations"
+        return f"{operations} {noun} in {self.seconds * 1e6:.0f} us, {state}"
+
+
+def measure(outputs: Sequence) -> tuple[float | None, int, int]:
+    """Return the norm of all outputs together, and the numbers of NaNs and infinities."""
+    arrays = [array for one in outputs if (array := values(one)) is not None]
+    if not arrays:
+        return None, 0, 0
+    with np.errstate(all="ignore"):
+        wide = [np.abs(array).astype(np.float64) for array in arrays]
+        norm = float(np.sqrt(sum(float(np.vdot(one, one)) for one in wide)))
+        if np.isfinite(norm):
+            return norm, 0, 0
+        nans = sum(int(np.isnan(one).sum()) for one in wide)
+        return norm, nans, sum(int(np.isinf(one).sum()) for one in wide)
+
+
+def _flat(item: Any) -> list[tuple[int, str]]:
+    """Return the sites of a collapsed item, each with the mark of its repeats."""
+    if not isinstance(item, Repeat):
+        return [(item, "")]
+    found = [one for part in item.part for one in _flat(part)]
+    if len(found) == 1:
+        return found
+    marks = ["┌", *"│" * (len(found) - 2), "└"]
+    return [(site, sign + mark) for sign, (site, mark) in zip(marks, found, strict=True)]
+
+
+def _fill(item: Any, rows: list[TableRow], first: int, remaining: Iterator[Event]) -> int:
+    """Add the events of an item to its rows, from `first` on; return the row after them."""
+    if not isinstance(item, Repeat):
+        rows[first].events.append(next(remaining))
+        return first + 1
+    after = first
+    for _ in range(item.count):
+        after = first
+        for part in item.part:
+            after = _fill(part, rows, after, remaining)
+    return after
+
+
+def trace() -> PassTrace:
+    """Record everything computed inside a context: ``with tf.debugging.trace() as t:``.
+
+    Operations of the program, of the gradient rules in sweeps, and of tangents all have a row:
+    the way (forward, backward, tangent), the order, that is how many derivatives have been
+    taken, the rule it is part of, dtypes and shapes, the norm of the result, the time in
+    microseconds, what is not finite, and the line of yours. Custom gradients have a row for each
+    call and each run of their rule, too. ``print(t)`` is the table, which a notebook shows as
+    HTML; repeats are collapsed. `t.events` has all of it, `t.first_nonfinite` what to look at.
+
+    It may stand anywhere: around tapes, inside them, around a call of `gradient` only. A
+    `function` called inside runs operation by operation. Raises ValueError inside one.
+    """
+    return PassTrace()

@@ -1,0 +1,260 @@
+"""A level below all others, which sees everything that is computed.
+
+Tapes, accumulators and batches are above it and work as always, so it sees the operations that
+are left of them. The sweep tells it which rule runs, forward mode which tangents are computed.
+Nothing of this is there while nobody watches.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from math import inf
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._core import levels
+from .._core.kinds import is_inexact
+from .._core.levels import Level, next_serial, stack, state
+from .._core.primitive import Primitive, apply
+from .._core.record import Node, find, part
+from .._core.tensor import Tensor
+from .._function.tracing.trace import FunctionTrace
+from .._reverse.observer import Observer, Sweep, order_of
+from .._rules.calls import Call, settle
+from ..errors import users_line
+
+Line = tuple[str, int]
+
+
+class Running(NamedTuple):
+    """A rule that is running."""
+
+    name: str
+    order: int
+    recorded: Line | None  # where the user wrote the operation that it is the rule of
+    tangents: int
+
+
+class Site(NamedTuple):
+    """The facts that are the same each time a line of the program runs.
+
+    `kind` is "operation", "call" (of a custom gradient) or "rule" (of one); `way` "forward",
+    "backward" or "tangent"; `order` counts the derivatives taken; `rule` is the rule it is part
+    of, or "" outside of rules; `inputs` and `outputs` are texts of dtypes and shapes; `line` is
+    the user's, `recorded` that of the operation which the rule belongs to, `asked` that which
+    asked for the gradient.
+    """
+
+    kind: str
+    name: str
+    way: str
+    order: int
+    rule: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    line: Line
+    recorded: Line | None
+    asked: Line | None
+
+
+class Watcher(Level, Observer):
+    """The level of one watch. Subclasses define `sees`.
+
+    Lines and orders of older operations than the last `remembered` ones are forgotten.
+    """
+
+    remembered = 100_000
+
+    def __init__(self) -> None:
+        self._serials: list[int] = []  # of what was seen, with its order and line
+        self._orders: list[tuple[int, Line]] = []
+        self._ends: list[float] = []  # the serials at which the tangents ended that it is part of
+        self._reached: dict[int, int] = {}  # by serial: which order, in the latest sweep
+        self._sweep: Sweep | None = None
+        self._running: list[Running] = []
+        self._latest: Running | None = None
+
+    def sees(self, site: Callable[[], Site], inputs: Sequence, outputs: Sequence, seconds: Any):
+        """Learn of an operation, call or rule. `seconds` is None for a call."""
+        raise TypeError(f"{type(self).__name__} does not define sees()")
+
+    # Entering and leaving --------------------------------------------------------------------
+
+    def __enter__(self) -> Any:
+        found = stack(state.frame)
+        if self in found:
+            raise ValueError(f"{self._name()} is active already: make another one")
+        if any(isinstance(level, FunctionTrace) for level in found):
+            raise ValueError(
+                f"{self._name()} inside a function that is being traced: there are no values "
+                "yet. Enter it around the call, where the function then runs operation by operation"
+            )
+        levels.insert(self, len(found))
+        state.observers = (*state.observers, self)
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        if self not in stack(state.frame):
+            raise ValueError(
+                f"{self._name()} is not active in this thread: leave it in the thread, and inside "
+                "the contexts, where it was entered"
+            )
+        levels.remove(self)
+        state.observers = tuple([one for one in state.observers if one is not self])
+
+    def _name(self) -> str:
+        return f"debugging.{type(self).__name__}"
+
+    # The level -------------------------------------------------------------------------------
+
+    def process(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
+        """Carry out an operation."""
+        serial = next_serial()
+        start = perf_counter()
+        out = apply(primitive, inputs, params)
+        seconds = perf_counter() - start
+        outs = out if isinstance(out, list) else [out]
+        _unmark(outs)
+        self._seen("operation", primitive.name, inputs, outs, seconds, serial)
+        return out
+
+    def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
+        """Return new outputs of a custom gradient."""
+        serial = next_serial()
+        results = settle(state.frame, call, inputs, outputs)
+        _unmark(results)
+        if type(call) is Call or call.along is None:
+            self._seen("call", call.definition.name, inputs, results, None, serial)
+        return results
+
+    # The observer ----------------------------------------------------------------------------
+
+    def run_rule(self, call: Callable[[Node, Any], Any], node: Node, dy: Any) -> Sequence:
+        """Run the rule of a node in a sweep."""
+        known, recorded = self._origin(node)
+        # a sweep inside a rule is part of it
+        order = self._running[0].order if self._running else self._reach(node, known)
+        definition = getattr(node.saved, "definition", None)
+        name = _rule_name(node) if definition is None else definition.name
+        self._running.append(Running(name, order, recorded, state.tangents))
+        serial, start = next_serial(), perf_counter()
+        try:
+            found = list(call(node, dy))
+            if definition is not None and getattr(node.saved, "along", None) is None:
+                seconds = perf_counter() - start
+                gradients = [_whole(one) for one in found if isinstance(one, Tensor)]
+                dys = list(map(_whole, dy if isinstance(dy, list) else [dy]))
+                self._seen("rule", name, dys, gradients, seconds, serial)
+        finally:
+            self._latest = self._running.pop()
+        return found
+
+    def _reach(self, node: Node, known: int) -> int:
+        """Return the order of a node's rule; those of its operands will be of this order, too."""
+        sweep: Any = state.sweep
+        if sweep is not self._sweep:
+            self._sweep = sweep
+            self._reached.clear()
+        order = max(known + (not sweep.transposes), self._reached.pop(node.serial, 0))
+        for one in node.inputs:
+            operand = find(one, sweep.token)
+            if operand is not None and operand.rule is part:
+                operand = operand.inputs[0]
+            if operand is not None and operand.rule is not None:
+                self._reached[operand.serial] = max(self._reached.get(operand.serial, 0), order)
+        return order
+
+    def end_tangents(self, began: int) -> None:
+        """Mark what was seen since then: nodes that come later were not recorded for it."""
+        ended = next_serial()
+        for i in range(bisect_right(self._serials, began), len(self._serials)):
+            self._ends[i] = min(self._ends[i], ended)
+
+    def _origin(self, node: Node) -> tuple[int, Line | None]:
+        """Return the order and the user's line of what a node was recorded for."""
+        for i in range(bisect_right(self._serials, node.serial) - 1, -1, -1):
+            if self._ends[i] > node.serial:
+                return self._orders[i]
+        return order_of(node) or 0, None
+
+    def _seen(self, kind: str, name: str, ins: Sequence, outs: Sequence, took: Any, serial: int):
+        inputs = [one for one in ins if one is not None]
+        line = users_line()[:2]
+        sweep = state.sweep
+        asked = None if sweep is None else sweep.asked
+        running = self._running[-1] if self._running else None
+        way, order = "forward", state.tangents
+        if self._running:
+            outermost = self._running[0]
+            way, order = "backward", outermost.order + state.tangents - outermost.tangents
+        elif asked is not None and self._latest is not None:  # between rules
+            way, order, running = "backward", self._latest.order, None
+        if state.tangents or (sweep is not None and sweep.transposes):
+            way = "tangent"
+        if kind != "rule":  # nodes are of what the rule computes
+            self._serials.append(serial)
+            self._orders.append((order, line))
+            self._ends.append(inf)
+            if len(self._serials) > 2 * self.remembered:
+                for seen in (self._serials, self._orders, self._ends):
+                    del seen[: self.remembered]
+
+        def site() -> Site:
+            return Site(
+                kind,
+                name,
+                way,
+                order,
+                running.name if running else "",
+                tuple(map(_type, inputs)),
+                tuple(map(_type, outs)),
+                line,
+                running.recorded if running else None,
+                asked,
+            )
+
+        self.sees(site, inputs, outs, took)
+
+
+def _unmark(tensors: Sequence[Tensor]) -> None:
+    """Drop records where no level is left: those above make their own."""
+    if state.frame is None:
+        for tensor in tensors:
+            tensor._rec = None
+
+
+def _whole(tensor: Any) -> Tensor:
+    """Return the tensor with all examples of a batch."""
+    while hasattr(tensor, "physical"):
+        tensor = tensor.physical
+    return tensor
+
+
+def _rule_name(node: Node) -> str:
+    """Return the name of the operation that a node's rule belongs to."""
+    code = getattr(node.rule, "__code__", None)
+    file = "" if code is None else code.co_filename
+    if file.startswith("<rule of "):
+        return file.removeprefix("<rule of ").removesuffix(">")
+    name = getattr(node.saved, "name", None)
+    return name if isinstance(name, str) else getattr(node.rule, "__name__", "?").strip("_")
+
+
+def _type(tensor: Any) -> str:
+    data = tensor._data
+    return _text(data.dtype, tuple(data.shape))
+
+
+@lru_cache(4096)
+def _text(dtype: np.dtype, shape: tuple[int, ...]) -> str:
+    return f"{dtype}({', '.join(map(str, shape))})"
+
+
+def values(tensor: Any) -> np.ndarray | None:
+    """Return the values of a tensor of floats, None for any other."""
+    data = tensor._data
+    return data if isinstance(data, np.ndarray) and is_inexact(data.dtype) else None

@@ -1,0 +1,1 @@
+"""The texts of kernels, and the executables that call them."""

@@ -1,0 +1,194 @@
+"""Block functions of kernels, in Python that Numba compiles.
+
+A block function goes over a range of a kernel's rows (of elements, where it is flat) and returns
+its totals. Long rows go by chunks whose partial sums are kept apart, as `reduce` does. In a text,
+sizes and whatever else comes from shapes are parameters.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from ..fusion.domains import ELEMENT, ROW, Access
+from ..fusion.fuse import Fusion, Kernel
+from ..fusion.nodes import (
+    TILE,
+    FusionNode,
+    PadNode,
+    ReduceNode,
+    RowGatherNode,
+    TransposeNode,
+    base,
+)
+from .emission import COLUMNS, identity
+from .loop import INDEX, START, TURN, LoopCode, RowCode
+from .scope import BlockScope
+from .statements import Code, Expression, Name, Statement, Suite, render
+
+FIRST, LAST = Name("first"), Name("last")
+
+
+class Block(BlockScope):
+    """The block function of one kernel, and what it is called with."""
+
+    def __init__(self, fusion: Fusion, kernel: Kernel):
+        super().__init__(fusion, kernel)
+        self.body = self._flat_body() if self.flat else self._rows_body()
+        self.modules(self.body)
+
+    def text(self) -> str:
+        """Return the source of the function, and of those that it calls."""
+        totals = [f"total_{self.names[node]}" for node in self.totals]
+        starts = [
+            f"    {name} = {identity(node)}" for name, node in zip(totals, self.totals, strict=True)
+        ]
+        result = f"    return {''.join(f'{name}, ' for name in totals)}".rstrip()
+        for node in self.columns:
+            starts.append("    for j in range(np.uintp(columns)):")
+            starts.append(f"        {self.column_total(node)}[j] = {identity(node)}")
+        lines = [
+            "@jitable",
+            f"def {self.name}({', '.join(self.parameters)}):",
+            "    outlined()",
+            "    apart()",
+            *starts,
+            *render(self.body),
+            result if totals else "    return 0",
+        ]
+        return "\n\n\n".join([*self.helpers, "\n".join(lines)])
+
+    def _element_roots(self, number: int) -> list[FusionNode]:
+        """Return what a pass is for: reductions over elements, and elements that are stored."""
+        result: list[FusionNode] = []
+        for node in self.kernel.roots:
+            access = self.fusion.homes[node].access
+            if access != ELEMENT or isinstance(node, RowGatherNode):
+                continue
+            if self.pass_of(*self._computed(node, access)) == number:
+                result.append(node)
+        return result
+
+    def _computed(self, node: FusionNode, access: Access) -> tuple[FusionNode, Access]:
+        """Return what a root needs: itself, or what it reduces."""
+        if isinstance(node, ReduceNode):
+            return self.operands(node, access)[0]
+        return node, access
+
+    # flat domains
+
+    def _flat_body(self) -> Code:
+        """Return a loop for each range in which a padding is either zero or not."""
+        roots = self._element_roots(0)
+        size = self.kernel.domain.size
+        pads = self._pads(roots)
+        cuts = sorted({0, size, *[end for pad in pads.values() for end in pad if 0 < end < size]})
+        code: Code = []
+        for low, high in pairwise(cuts):
+            begin: Any = FIRST
+            end: Any = LAST
+            if low:
+                begin = Expression("max({}, {})", FIRST, self.offset(low))
+            if high < size:
+                end = Expression("min({}, {})", LAST, self.offset(high))
+            live = {pad for pad, (start, stop) in pads.items() if start <= low and high <= stop}
+            code += LoopCode(self, roots, begin, end, [], live).code()
+        return code
+
+    def _pads(self, roots: list[FusionNode]) -> dict[tuple[FusionNode, Access], tuple[int, int]]:
+        """Return the paddings that are computed, and the ranges in which they are not zero."""
+        found: dict[tuple[FusionNode, Access], tuple[int, int]] = {}
+        seen: set[tuple[FusionNode, Access]] = set()
+        stack = [(root, ELEMENT) for root in roots]
+        while stack:
+            key = stack.pop()
+            if key in seen:
+                continue
+            seen.add(key)
+            node, access = key
+            if isinstance(node, PadNode) and not self.is_read(node, access):
+                start = node.start - access.shift
+                found[key] = (start, start + node.operands[0].size)
+            stack.extend(self.below(*key))
+        return found
+
+    # domains of rows
+
+    def _rows_body(self) -> Code:
+        """Return a loop over rows with passes over each, every one after the values that it needs.
+
+        A row's maximum, say, is there after a first pass, the sum of exp(x - maximum) after a
+        second one. Costly elements of one pass that another one needs are saved.
+        """
+        needed = [
+            self._computed(node, self.fusion.homes[node].access) for node in self.kernel.roots
+        ]
+        last = max([self.pass_of(*key) for key in needed], default=0)
+        saves = self._saves(last)
+        row = RowCode(self)
+        code: Code = []
+        loops = 0
+        for number in range(last + 1):
+            roots = self._element_roots(number)
+            saved = [key for key in saves if self.pass_of(*key) == number]
+            if roots or saved:
+                loop = LoopCode(self, roots, "0", COLUMNS, saved, set(), row).code()
+                code += row.take() + loop
+                loops += 1
+                self.saved.update((key, self.place_to_save(*key)) for key in saved)
+        for node in self.kernel.roots:
+            if self.fusion.homes[node].access == ROW:
+                row.store(node)
+        for node in self.kernel.roots:
+            by_row = isinstance(node, ReduceNode) and node.result == "row"
+            if by_row and node in self.fusion.stored:
+                row.store_in(node)
+        code += row.take()
+        if loops or any(isinstance(node, RowGatherNode) for node in self.kernel.roots):
+            code.insert(0, Statement(START, Expression("{} * {}", INDEX, COLUMNS)))
+        return [Suite(Expression("for i in range({}, {})", FIRST, LAST), [*self._tiles(), *code])]
+
+    def _tiles(self) -> Code:
+        """Every few rows, make as many rows of each transpose, and find the current one."""
+        if not self.transposes:
+            return []
+        calls: Code = [
+            Statement(
+                None,
+                Expression(
+                    f"turned({{}}, {{}}, {{}}, min({TILE}, {{}} - {{}}), {{}}, {{}})",
+                    *(self.array(base(node.operands[0])), name, INDEX, LAST, INDEX, COLUMNS),
+                    self.offset(node.rows),
+                ),
+            )
+            for node, name in self.transposes.items()
+            if isinstance(node, TransposeNode)
+        ]
+        row = Expression(f"({{}} - {{}}) % {TILE} * {{}}", INDEX, FIRST, COLUMNS)
+        return [Statement(TURN, row), Suite(Expression("if not {}", TURN), calls)]
+
+    def _saves(self, last: int) -> list[tuple[FusionNode, Access]]:
+        """Return elements that are costly to compute and needed in a later pass than their own.
+
+        Found from the last pass backwards, since what is saved needs operands itself.
+        """
+        saves: list[tuple[FusionNode, Access]] = []
+        for number in range(last, -1, -1):
+            roots = [(node, ELEMENT) for node in self._element_roots(number)]
+            roots += [key for key in saves if self.pass_of(*key) == number]
+            seen: set[tuple[FusionNode, Access]] = set()
+            stack = [below for key in roots for below in self.below(*key)]
+            while stack:
+                key = stack.pop()
+                node, access = key
+                if key in seen or access.per in ("row", "scalar"):
+                    continue
+                seen.add(key)
+                computed = not node.is_input and not self.is_read(node, access)
+                late = computed and self.pass_of(*key) < number
+                costly = not node.is_cheap and not isinstance(node, TransposeNode)
+                if late and access == ELEMENT and costly:
+                    saves += [key] if key not in saves else []
+                else:
+                    stack.extend(self.below(*key))
+        return saves

@@ -1,0 +1,272 @@
+"""Graphs as executables: kernels, and operations on arrays between them, in one Python function.
+
+A program is cut into segments by the operations that run on whole arrays. A small segment is one
+compiled function. In a large one each kernel is split over threads by its block function's address,
+whatever the number of threads, so that results have the same bits on any.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels.runtime import memory
+
+from ..fusion.fuse import Fusion, Kernel
+from ..fusion.lower import Lowering
+from ..fusion.nodes import (
+    ArrayNode,
+    FusionNode,
+    HostNode,
+    LiteralNode,
+    ReduceNode,
+    base,
+)
+from ..graph.values import FuncGraph
+from .segment import Segment
+from .steps import Steps
+from .target import CPU, Target
+
+LARGEST = 2**20
+"""Elements of a constant that is computed beforehand."""
+
+
+def build(graph: FuncGraph, target: Target | None = None) -> Executable:
+    """Return an executable for arrays of the shapes and dtypes of the graph's inputs."""
+    return Executable(Fusion(Lowering(graph)), len(graph.inputs), target or CPU())
+
+
+class Executable:
+    """A compiled graph: called with arrays, it returns fresh ones.
+
+    `sources` are its texts: the call itself, then its segments.
+    """
+
+    def __init__(self, fusion: Fusion, inputs: int, target: Target):
+        self.sources: list[str] = []
+        self.dispatchers: list[Any] = []
+        self.kernels = len(fusion.kernels)
+        self._fusion, self._target = fusion, target
+        self._names = _names(fusion)
+        self._shapes: dict[FusionNode, tuple[int, ...]] = {}
+        for node in fusion.outputs:
+            made = base(node)
+            if not made.is_input and not isinstance(made, HostNode):
+                self._shapes.setdefault(made, node.shape)
+        self._constants: set[FusionNode] = set()  # operations that have been run already
+        hosts = [node for node in fusion.nodes if isinstance(node, HostNode)]
+        self._read_by_hosts = {base(one) for node in hosts for one in node.operands}
+        self._scope: dict[str, Any] = {**target.names, "array": np.array}
+        self._steps = Steps()
+        self._plan(hosts)
+        names = ", ".join([f"x{position}" for position in range(inputs)])
+        lines = ["def call(arrays):", f"    {names}{',' * bool(names)} = arrays"]
+        lines = lines if names else lines[:1]
+        results = [self._result(position) for position in range(len(fusion.outputs))]
+        returned = {self._names[base(node)] for node in fusion.outputs}
+        body, self.scratch = self._steps.finished(results, returned)
+        if self.scratch is not None:
+            self._scope |= {"take": self.scratch.take, "give": self.scratch.give}
+        text = "\n".join([*lines, *[f"    {line}" for line in body], ""])
+        self.sources.insert(0, text)
+        exec(compile(text, "<call of a compiled program>", "exec"), self._scope)
+        self.call: Callable[[Sequence[np.ndarray]], list[np.ndarray]] = self._scope["call"]
+
+    def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        return self.call(arrays)
+
+    # planning
+
+    def _plan(self, hosts: list[HostNode]) -> None:
+        """Add the steps: operations on arrays by stages, and between them segments."""
+        by_stage: dict[int, list[HostNode]] = {}
+        for node in hosts:
+            by_stage.setdefault(self._fusion.available[node], []).append(node)
+        cuts = sorted(by_stage)
+        for k, segments in enumerate(self._segments(cuts)):
+            for node in by_stage[cuts[k - 1]] if k else ():
+                self._run_host(node)
+            for segment in segments:
+                self.sources.append(segment.source)
+                self._run_segment(segment, len(self.sources) - 1)
+
+    def _segments(self, cuts: list[int]) -> list[list[Segment]]:
+        """Return the segments before each cut, and after the last one.
+
+        Texts are made from the last to the first, which must know what totals are needed.
+        """
+        fusion = self._fusion
+        kernels: list[list[Kernel]] = [[] for _ in range(len(cuts) + 1)]
+        finals: list[list[FusionNode]] = [[] for _ in range(len(cuts) + 1)]
+        for kernel in sorted(fusion.kernels.values(), key=lambda one: one.stage):
+            kernels[bisect_right(cuts, kernel.stage)].append(kernel)
+        for node in fusion.nodes:
+            if node in fusion.stored and node.size == 1 and node.among_scalars:
+                finals[bisect_left(cuts, fusion.available[node])].append(node)
+        wanted = {node for node in fusion.stored if _is_total(node)}
+        found = [
+            self._target.segments(fusion, some, last)
+            for some, last in zip(kernels, finals, strict=True)
+        ]
+        for segment in reversed([one for segments in found for one in segments]):
+            self._write(segment, wanted)
+        return found
+
+    def _write(self, segment: Segment, wanted: set[FusionNode]) -> None:
+        """Make a segment's text; `wanted` are the totals to store, and get those that it reads."""
+        if not segment.large:
+            segment.finals += [one for one in _roots(segment) if one in wanted and _is_total(one)]
+        segment.write()
+        wanted.update(segment.arrays)
+        for nodes in segment.tables:
+            wanted.update(nodes)
+
+    def _bind(self, name: str, value: Any) -> str:
+        self._scope[name] = value
+        return name
+
+    def _name(self, node: FusionNode) -> str:
+        """Return the name of a value's array in the call; constants are global to it."""
+        name = self._names[node]
+        if name not in self._scope:
+            if isinstance(node, ArrayNode) and node.constant is not None:
+                self._scope[name] = self._scope["plain"](node.constant)
+            elif isinstance(node, LiteralNode):
+                self._scope[name] = np.array(node.number, node.dtype)
+        return name
+
+    def _shape(self, node: FusionNode) -> tuple[int, ...]:
+        return self._shapes.get(node, node.shape)
+
+    # steps, each some lines of the call
+
+    def _run_host(self, node: HostNode) -> None:
+        """Add an operation on whole arrays; of constants alone, run it now."""
+        made = [base(one) for one in node.operands]
+        names = [self._name(one) for one in made]
+        arguments = [
+            name
+            if one.dtype == object or self._shape(one) == operand.shape
+            # a view, which is made of the operand's array
+            else f"{name}.reshape({operand.shape})"
+            for name, one, operand in zip(names, made, node.operands, strict=True)
+        ]
+        name = self._name(node)
+        text = f"{self._bind(f'run_{name}', node.run)}({', '.join(arguments)})"
+        if self._is_constant(node):
+            self._constants.add(node)
+            self._scope[name] = eval(f"plain({text})", self._scope)
+            return
+        if node not in self._read_by_hosts and _is_strided(node):
+            text = f"plain({text})"
+        self._steps.operation(name, f"{name} = {text}", names, node.aliases, not node.pure)
+
+    def _is_constant(self, node: HostNode) -> bool:
+        """Whether an operation's result is the same in all calls, and worth keeping."""
+        if not (node.is_operation and node.pure and node.operands) or node.dtype == object:
+            return False
+        operands = [base(one) for one in node.operands]
+        return node.size <= LARGEST and all(
+            one in self._constants or (isinstance(one, ArrayNode) and one.constant is not None)
+            for one in operands
+        )
+
+    def _run_segment(self, segment: Segment, number: int) -> None:
+        if not segment.large:
+            roots = [one for one in _roots(segment) if one in self._fusion.stored]
+            self._run_small(segment, number, list(dict.fromkeys([*segment.finals, *roots])))
+            return
+        for k in range(len(segment.blocks)):
+            self._run_split(segment, number, k)
+        if segment.finals:
+            self._run_small(segment, number, segment.finals)
+
+    def _make_arrays(self, nodes: list[FusionNode]) -> None:
+        for node in nodes:
+            name, shape = self._name(node), self._shape(node)
+            texts = self._bind(f"shape_{name}", shape), self._bind(f"type_{name}", node.dtype)
+            maker = "large" if prod(shape) * node.dtype.itemsize >= memory.LARGE else "empty"
+            self._steps.empty(name, shape, node.dtype, f"{name} = {maker}({', '.join(texts)})")
+
+    def _run_small(self, segment: Segment, number: int, written: list[FusionNode]) -> None:
+        """Add one compiled function, given the arrays it reads and new ones that it writes."""
+        nodes = list(segment.arrays)
+        kinds = [(node.dtype, len(self._shape(node))) for node in nodes]
+        function, dispatcher = self._target.function(segment, kinds)
+        self.dispatchers.append(dispatcher)
+        run = self._bind(f"segment_{number}", function)
+        sizes = self._bind(f"sizes_{number}", np.array(segment.sizes.values, np.int64))
+        names = [self._name(node) for node in nodes]
+        contiguous = [
+            name if node in written else f"plain({name})"
+            for name, node in zip(names, nodes, strict=True)
+        ]
+        self._make_arrays([node for node in written if node in segment.arrays])
+        self._steps.add(
+            f"if {run}({', '.join([*names, sizes])}) is False:",
+            f"    {run}({', '.join([*contiguous, sizes])})",
+            uses=names,
+        )
+
+    def _run_split(self, segment: Segment, number: int, k: int) -> None:
+        """Add a kernel whose blocks run on all threads, then the blocks' totals in order."""
+        block, nodes = segment.blocks[k], segment.tables[k]
+        partial = [*block.totals, *block.columns]
+        run = self._target.splitter(segment, k, self._shapes)
+        name = self._bind(f"split_{number}_{k}", run)
+        results = [self._name(node) for node in partial]
+        given = [self._name(node) for node in nodes if node not in partial]
+        stored = [node for node in block.kernel.roots if node in self._fusion.stored]
+        self._make_arrays([node for node in stored if node not in partial and node in nodes])
+        call = f"{name}({', '.join(given)})"
+        line = f"{', '.join(results)}, = {call}" if results else call
+        self._steps.add(line, uses=[*results, *given], makes=results)
+
+    # outputs
+
+    def _result(self, position: int) -> str:
+        """Return the expression of an output's array, which nothing else refers to."""
+        outputs = self._fusion.outputs
+        made, shape = base(outputs[position]), outputs[position].shape
+        name = self._name(made)
+        if (
+            made not in self._constants
+            and _is_fresh(made)
+            and all(base(one) is not made for one in outputs[:position])
+        ):
+            return name if self._shape(made) == shape else f"{name}.reshape({shape})"
+        return f"array({name}, order='C').reshape({shape})"
+
+
+def _names(fusion: Fusion) -> dict[FusionNode, str]:
+    names = {}
+    for k, node in enumerate(fusion.nodes):
+        names[node] = f"v{k}"
+        if isinstance(node, ArrayNode) and node.constant is None:
+            names[node] = f"x{node.source}"
+    return names
+
+
+def _roots(segment: Segment) -> list[FusionNode]:
+    return [root for block in segment.blocks for root in block.kernel.roots]
+
+
+def _is_total(node: FusionNode) -> bool:
+    return isinstance(node, ReduceNode) and node.result == "total"
+
+
+def _is_strided(node: HostNode) -> bool:
+    """Whether an operation gives a view that kernels cannot read, as far as shapes tell."""
+    if not node.is_operation or not node.aliases:
+        return False
+    result = node.run(*[np.empty(one.shape, one.dtype) for one in node.operands])
+    return not result.flags.c_contiguous
+
+
+def _is_fresh(node: FusionNode) -> bool:
+    """Whether a value's array is made in each call, and nothing else refers to it."""
+    return not node.aliases if isinstance(node, HostNode) else not node.is_input

@@ -1,0 +1,79 @@
+"""Scalar functions and numbers as expressions, with the dtypes of the operations run one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels import elementary as kmath
+from tinygrad_cg_kernels.elementary import comparison
+from tinygrad_cg_kernels.runtime import generated
+
+from .statements import Code, Expression, modules, render
+
+SYMBOLS: dict[Any, str] = {
+    kmath.add: "{} + {}",
+    kmath.subtract: "{} - {}",
+    kmath.multiply: "{} * {}",
+    kmath.divide: "{} / {}",
+    kmath.negative: "-{}",
+    kmath.square: "{0} * {0}",
+    comparison.equal: "{} == {}",
+    comparison.not_equal: "{} != {}",
+    comparison.less: "{} < {}",
+    comparison.less_equal: "{} <= {}",
+    comparison.greater: "{} > {}",
+    comparison.greater_equal: "{} >= {}",
+}
+"""What Python writes as the function does it, for floats: it takes no compiling of its own."""
+
+
+def type_name(dtype: np.dtype) -> str:
+    """Return a dtype as generated code writes it."""
+    return f"np.{'bool_' if dtype.kind == 'b' else dtype.name}"
+
+
+def call(function: Callable, operands: Sequence[Any]) -> Expression:
+    """Return a call of a kernels' function."""
+    module = function.__module__
+    name = f"{module.rpartition('.')[2]}.{function.__name__}"
+    arguments = ", ".join(["{}"] * len(operands))
+    return Expression(f"{name}({arguments})", *operands, modules=(module,))
+
+
+def typed(expression: Any, dtype: np.dtype) -> Any:
+    """Return a value in a dtype, which wider integers and literals do not keep."""
+    return (
+        expression if dtype == np.float64 else Expression(f"{type_name(dtype)}({{}})", expression)
+    )
+
+
+def number_text(value: Any, dtype: np.dtype) -> str:
+    """Return a number of a dtype as generated code writes it."""
+    if dtype.kind == "b":
+        return repr(bool(value))
+    if dtype.kind in "iu":
+        return f"{type_name(dtype)}({int(value)})"
+    value = float(value)
+    text = repr(value) if np.isfinite(value) else f"np.{abs(value)}" if value == value else "np.nan"
+    if np.isinf(value) and value < 0:
+        text = f"-{text}"
+    return str(typed(text, dtype))
+
+
+def scalar(function: Callable, operands: Sequence[Any], operand: np.dtype, result: np.dtype) -> Any:
+    """Return a scalar function's value, by the dtypes of its first operand and of the result."""
+    if function in SYMBOLS and operand.kind == "f":
+        return Expression(SYMBOLS[function], *operands)
+    return typed(call(function, operands), result)
+
+
+def scalar_function(names: Sequence[str], code: Code, result: str) -> str:
+    """Return the source of a module with ``rule(*names)``, a scalar function for kernels."""
+    head = f"import numpy as np\n\n{generated.import_lines(modules(code))}\n"
+    head += "from tinygrad_cg_kernels.runtime.compile import jitable\n"
+    head += "from tinygrad_cg_kernels.runtime.intrinsics import inlined\n\n\n@jitable"
+    lines = [head, f"def rule({', '.join(names)}):", "    inlined()", *render(code)]
+    return "\n".join([*lines, f"    return {result}", ""])

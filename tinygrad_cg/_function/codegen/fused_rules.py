@@ -1,0 +1,143 @@
+"""The gradient functions of operations as one kernel each, for sweeps that nobody records.
+
+Where no level is active, a gradient function made of several elementwise operations runs as one
+kernel. It is generated from the function, traced when the operation's rule is compiled, never
+written beside it; a function that has anything else in it stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels import elementary as kmath
+from tinygrad_cg_kernels.loops.engine import Elementwise
+from tinygrad_cg_kernels.loops.small import refuse
+from tinygrad_cg_kernels.runtime import generated
+
+from ..._core.levels import Level, add_level, state
+from ..._core.primitive import unrecorded_function
+from ..._core.record import mark_expired, set_rule_compiler
+from ..._core.tensor import Aval, Tensor
+from .expressions import number_text, scalar, scalar_function
+from .statements import Code, Name, Statement
+
+MOST_OPERANDS = 3
+
+
+_GUARDED = {*kmath.GUARDED, *kmath.GUARDED_PAIRS}
+"""Functions that are quick by a look at blocks of elements: in one expression they are slow."""
+
+
+class _NotElementwise(Exception):
+    """A gradient function is more than elementwise operations."""
+
+
+class _Trace(Level):
+    """Writes down the scalar expression of what is done with tensors that have no values."""
+
+    def __init__(self) -> None:
+        self.code: Code = []
+        self.names: dict[int, str] = {}
+        self.tensors: list[Tensor] = []  # keeps those alive whose names are known
+
+    def named(self, name: str, aval: Aval) -> Tensor:
+        tensor = Tensor(aval)
+        self.tensors.append(tensor)
+        self.names[id(tensor)] = name
+        return tensor
+
+    def process(self, primitive: Any, inputs: tuple, params: dict) -> Tensor:
+        function = getattr(primitive.kernel, "function", None)
+        elementwise = primitive.kind == "elementwise" and not params
+        if function is None or not elementwise or function in _GUARDED:
+            raise _NotElementwise
+        aval = primitive.abstract(*[Aval(one._data.shape, one._data.dtype) for one in inputs])
+        texts = [self.text(one) for one in inputs]
+        value = scalar(function, texts, inputs[0]._data.dtype, aval.dtype)
+        name = Name(f"t{len(self.code)}")
+        self.code.append(Statement(name, value))
+        return self.named(name, aval)
+
+    def text(self, tensor: Any) -> str:
+        known = self.names.get(id(tensor))
+        if known is not None:
+            return known
+        data = tensor._data
+        if type(data) is not np.ndarray or data.ndim or data.dtype.kind == "c":
+            raise _NotElementwise
+        return number_text(data[()], data.dtype)
+
+
+def _source(rule: Callable, names: tuple[str, ...], dtype: np.dtype) -> str | None:
+    """Return the text of `rule` as a function of scalars; None if it is not elementwise."""
+    trace = _Trace()
+    operands = [trace.named(name, Aval((), dtype)) for name in names]
+    around = state.frame
+    state.frame = add_level(None, trace)
+    try:
+        result = rule(*operands)
+    except _NotElementwise:
+        return None
+    finally:
+        state.frame = around
+    if len(trace.code) < 2 or type(result) is not Tensor or id(result) not in trace.names:
+        return None
+    return scalar_function(names, trace.code, trace.text(result))
+
+
+class FusedRule:
+    """A gradient function of an operation: its `function` runs as one kernel where it can."""
+
+    def __init__(self, name: str, rule: Callable, names: tuple[str, ...]):
+        self.name, self.rule, self.names = name, rule, names
+        self.kernels: dict[np.dtype, Elementwise | None] = {}
+        self.latest: list[Callable] = [refuse]  # the kernel that takes operands as they are
+        self.function: Any = unrecorded_function(len(names), self.latest, self._general)
+        self.function.fused = self
+
+    def _general(self, *operands: Tensor) -> Tensor:
+        """Return the result by the kernel for the operands' dtype, or else by the operations."""
+        dtype = operands[0]._data.dtype
+        if state.frame is not None:
+            return self.rule(*operands)
+        for operand in operands:
+            data = operand._data
+            if type(data) is not np.ndarray or data.dtype is not dtype:
+                return self.rule(*operands)
+        kernel = self.kernels[dtype] if dtype in self.kernels else self._kernel(dtype)
+        if kernel is None:
+            return self.rule(*operands)
+        out = Tensor(kernel(*[operand._data for operand in operands]))
+        mark_expired(operands, out)
+        self.latest[0] = kernel.direct[0]
+        return out
+
+    def _kernel(self, dtype: np.dtype) -> Elementwise | None:
+        exact = dtype.kind == "f" and dtype.itemsize >= 4
+        source = _source(self.rule, self.names, dtype) if exact else None
+        kernel = None
+        if source is not None:
+            function = generated.load(source).rule
+            kernel = Elementwise(f"{self.name}_rule", function, len(self.names), "same")
+        self.kernels[dtype] = kernel
+        return kernel
+
+
+@cache
+def fuse(name: str, rule: Callable, names: tuple[str, ...]) -> Callable:
+    """Return what runs `rule` as one kernel, or the rule itself where that is no gain or no way.
+
+    What a rule consists of is the same for all real dtypes.
+    """
+    if len(names) > MOST_OPERANDS or "dy" not in names:
+        return rule
+    if _source(rule, names, np.dtype(np.float64)) is None:
+        return rule
+    return FusedRule(name, rule, names).function
+
+
+set_rule_compiler(fuse)

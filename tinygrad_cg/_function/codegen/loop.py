@@ -1,0 +1,287 @@
+"""The code of one pass over a row or a range, and of what is computed once a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..fusion.domains import ELEMENT, ROW, Access
+from ..fusion.nodes import FusionNode, LiteralNode, ReduceNode, TransposeNode
+from .emission import LEFT, combine, combine_any_order, emitter, identity
+from .expressions import call
+from .scope import BlockScope
+from .statements import Code, Expression, Name, Statement, Suite, reads, render
+
+CHUNK = 1024
+"""Elements whose partial results are kept apart, so that rounding errors stay small."""
+
+FAILED, INDEX, SIZE, START, TURN = map(Name, ("failed", "i", "size", "start", "turn"))
+"""Variables of block functions, beside `emission.COLUMNS` and `LEFT`: whether a fast formula does
+not hold for some element of the chunk, the row, the chunk's elements, the row's first element, the
+first element of the current row among the rows of transposes."""
+
+
+class RowCode:
+    """What is computed once a row, before the next pass over it."""
+
+    def __init__(self, block: BlockScope):
+        self.block = block
+        self.array, self.transpose = block.array, block.transpose
+        self.names: dict[FusionNode, Name] = {}
+        self._code: Code = []
+        self._cells: dict[tuple[FusionNode, Access, Any], Name] = {}
+
+    def take(self) -> Code:
+        """Return the statements since the last time."""
+        code, self._code = self._code, []
+        return code
+
+    def operands(self, node: FusionNode, access: Access) -> list[tuple[FusionNode, Access]]:
+        return self.block.operands(node, access)
+
+    def total(self, node: FusionNode) -> Name:
+        return Name(f"row_{self.block.names[node]}")
+
+    def value(self, node: FusionNode, access: Access) -> Any:
+        block = self.block
+        if access.per == "scalar" or isinstance(node, LiteralNode):
+            return block.scalar(node)
+        if node in self.names:
+            return self.names[node]
+        if block.is_read(node, ROW):
+            found: Any = Expression("{}[{}]", block.array(node), INDEX)
+        else:
+            found = emitter(node).in_row(self, node)
+        if not isinstance(found, Expression):
+            return found
+        name = self.names[node] = block.fresh(node.label)
+        self._code.append(Statement(name, found))
+        return name
+
+    def cell(self, node: FusionNode, access: Access, column: Any) -> Any:
+        if access.per in ("row", "scalar") or isinstance(node, LiteralNode):
+            return self.value(node, access)
+        key = (node, access, column)
+        if key not in self._cells:
+            found = self._cell(node, access, column)
+            name = self._cells[key] = self.block.fresh(node.label)
+            self._code.append(Statement(name, found))
+        return self._cells[key]
+
+    def _cell(self, node: FusionNode, access: Access, column: Any) -> Any:
+        block = self.block
+        if (node, access) in block.saved:
+            array, in_row = block.saved[node, access]
+        elif block.is_read(node, access):
+            array, in_row = block.array(node), access == ELEMENT
+        else:
+            return emitter(node).in_cell(self, node, access, column)
+        if in_row:
+            return Expression("{}[{} + {}]", array, START, column)
+        return Expression("{}[{}]", array, column)
+
+    def store(self, node: FusionNode) -> None:
+        """Store a value per row, or add it to a total."""
+        block = self.block
+        if isinstance(node, ReduceNode):
+            value = self.value(*block.operands(node, ROW)[0])
+            total = Name(f"total_{block.names[node]}")
+            self._code.append(Statement(total, combine(node, total, value)))
+        else:
+            self.store_in(node)
+
+    def store_in(self, node: FusionNode) -> None:
+        """Store a value per row in its array."""
+        target = Expression("{}[{}]", self.block.array(node), INDEX)
+        self._code.append(Statement(target, self.value(node, ROW)))
+
+
+class LoopCode:
+    """One pass over a row, or over a range of flat data, chunk by chunk.
+
+    It computes `roots`, and the values in `saved`, which it stores for a later pass. `live` are the
+    paddings that are not zero in the range.
+    """
+
+    def __init__(
+        self,
+        block: BlockScope,
+        roots: list[FusionNode],
+        begin: Any,
+        end: Any,
+        saved: list[tuple[FusionNode, Access]],
+        live: set[tuple[FusionNode, Access]],
+        row: RowCode | None = None,
+    ):
+        self.block, self.roots, self.begin, self.end = block, roots, begin, end
+        self.saved, self.live, self.row = saved, live, row
+        self.array = block.array
+        self.sections: dict[str, tuple[Name, Expression]] = {}  # by the text of each
+        self.reductions = [node for node in roots if isinstance(node, ReduceNode)]
+        self.parts = {
+            node: block.fresh("part") for node in self.reductions if node.result != "column"
+        }
+        self.fast = False
+        self.guarded = False
+
+    def code(self) -> Code:
+        """Return the statements of the pass.
+
+        Each chunk begins its partial results anew. Functions that have a quick formula for nearly
+        all arguments are first tried by it, with a flag that says whether it held throughout;
+        else the chunk is computed again, by a function of its own.
+        """
+        body = self._body()
+        general: Code | None = None
+        if self.guarded and len(self.parts) == len(self.reductions):  # it can be done twice
+            general, self.fast = body, True
+            body = self._body()
+        totals = [(node, self._total(node)) for node in self.parts]
+        starts: Code = [
+            Statement(name, identity(node)) for node, name in totals if node.result == "row"
+        ]
+        parts: Code = [Statement(part, identity(node)) for node, part in self.parts.items()]
+        chunk: Code = [Statement(SIZE, Expression(f"min({CHUNK}, {{}} - {{}})", self.end, LEFT))]
+        chunk += [Statement(name, section) for name, section in self.sections.values()]
+        counted = Expression("for j in range(np.uintp({}))", SIZE)
+        if general is not None:
+            again = self._outlined([*parts, Suite(counted, general)])
+            chunk += [Statement(FAILED, "False"), *parts, Suite(counted, body)]
+            chunk.append(Suite(Expression("if {}", FAILED), [again]))
+        else:
+            chunk += [*parts, Suite(counted, body)]
+        chunk += [Statement(name, combine(node, name, self.parts[node])) for node, name in totals]
+        head = Expression(f"for {{}} in range({{}}, {{}}, {CHUNK})", LEFT, self.begin, self.end)
+        return [*starts, Suite(head, chunk)]
+
+    def _outlined(self, code: Code) -> Statement:
+        """Return a call of a function of its own for statements that seldom run.
+
+        Among the others they would take registers from them.
+        """
+        block = self.block
+        words = reads(code)
+        sections = [one for one in self.sections.values() if one[0] in words]
+        code = [*[Statement(name, section) for name, section in sections], *code]
+        words = reads(code)
+        known = [LEFT, SIZE, START, TURN, *block.parameters]
+        if self.row is not None:
+            known += [*self.row.names.values(), *map(self.row.total, block.names)]
+        given = [name for name in dict.fromkeys(known) if name in words]
+        results = "".join(f"{part}, " for part in self.parts.values()).rstrip()
+        name = f"{block.name}_far_{len(block.helpers)}"
+        arguments = ", ".join(given)
+        head = ["@jitable", f"def {name}({arguments}):", "    outlined()", "    apart()"]
+        tail = f"    return {results or 0}"
+        block.helpers.append("\n".join([*head, *render(code), tail]))
+        block.modules(code)
+        return Statement(Name(results) if results else None, f"{name}({arguments})")
+
+    def _total(self, node: ReduceNode) -> Name:
+        return Name(f"{'row' if node.result == 'row' else 'total'}_{self.block.names[node]}")
+
+    def _body(self) -> Code:
+        """Return the statements for one element."""
+        self._code: Code = []
+        self._values: dict[tuple[FusionNode, Access], Any] = {}
+        block = self.block
+        for node in self.roots:
+            if not isinstance(node, ReduceNode):
+                value = self.value(node, ELEMENT)
+                target = self.element(block.array(node), self._index(ELEMENT))
+                self._code.append(Statement(target, value))
+                continue
+            value = self.value(*block.operands(node, ELEMENT)[0])
+            if node in self.parts:
+                part = self.parts[node]
+                self._code.append(Statement(part, combine_any_order(node, part, value)))
+            else:
+                total = self.element(block.column_total(node), Expression("{}", LEFT))
+                self._code.append(Statement(total, combine(node, total, value)))
+        for node, access in self.saved:
+            value = self.value(node, access)
+            array, in_row = block.place_to_save(node, access)
+            if not in_row:  # else it is stored as a root
+                self._code.append(Statement(self.element(array, Expression("{}", LEFT)), value))
+        return self._code
+
+    def element(self, array: Name, start: Expression) -> Expression:
+        """Return the element that the loop is at, of the section of an array from `start` on."""
+        section = Expression("section({}, {}, {})", array, start, SIZE)
+        text = str(section)
+        if text not in self.sections:
+            known = {name for name, _ in self.sections.values()}
+            name = f"{array}_part"
+            while name in known:
+                name += "_"
+            self.sections[text] = Name(name), section
+        return Expression("{}[j]", self.sections[text][0])
+
+    def _index(self, access: Access) -> Expression:
+        """Return where the chunk begins in an array of values with this access."""
+        names = [LEFT] if self.block.flat or access.per != "element" else [START, LEFT]
+        if access.shift:
+            names.append(self.block.offset(access.shift))
+        return Expression(" + ".join(["{}"] * len(names)), *names)
+
+    def value(self, node: FusionNode, access: Access) -> Any:
+        """Return the name of a value, whose statement is there from then on, or its number."""
+        stack = [(node, access)]
+        while stack:
+            key = stack[-1]
+            if self._known(*key) is not None:
+                stack.pop()
+                continue
+            operands = emitter(key[0]).loop_operands(self, *key, self.block.operands(*key))
+            missing = [one for one in operands if self._known(*one) is None]
+            if missing:
+                stack.extend(missing)
+                continue
+            stack.pop()
+            found = emitter(key[0]).in_loop(self, *key, operands)
+            if isinstance(found, Expression):
+                name = self.block.fresh(emitter(key[0]).stem or key[0].label)
+                self._code.append(Statement(name, found))
+                found = name
+            self._values[key] = found
+        found = self._known(node, access)
+        assert found is not None
+        return found
+
+    def _known(self, node: FusionNode, access: Access) -> Any:
+        """Return a value that needs no computing here, or whose statement is there; or None."""
+        block = self.block
+        if access.per == "scalar" or isinstance(node, LiteralNode):
+            return block.scalar(node)
+        if access.per == "row":
+            assert self.row is not None
+            return self.row.value(node, access)
+        if access.per == "whole":
+            return block.array(node)
+        key = (node, access)
+        if key not in self._values:
+            if key in block.saved:
+                array, in_row = block.saved[key]
+                start = self._index(ELEMENT) if in_row else Expression("{}", LEFT)
+            elif block.is_read(node, access):
+                array, start = block.array(node), self._index(access)
+            elif isinstance(node, TransposeNode):
+                array, start = block.transpose(node), Expression("{} + {}", TURN, LEFT)
+            else:
+                return None
+            name = block.fresh(array)
+            self._values[key] = name
+            self._code.append(Statement(name, self.element(array, start)))
+        return self._values[key]
+
+    def is_live(self, node: FusionNode, access: Access) -> bool:
+        """Whether a padding is not zero in the range of the loop."""
+        return (node, access) in self.live
+
+    def check(self, test: Callable, operands: list) -> bool:
+        """Have all elements tested, and return whether a guarded function may rely on it."""
+        self.guarded = True
+        if self.fast:
+            text = Expression("{} | (not {})", FAILED, call(test, operands))
+            self._code.append(Statement(FAILED, text))
+        return self.fast

@@ -1,0 +1,1 @@
+"""From a graph to kernels: which values share a loop, and when each loop runs."""

@@ -1,0 +1,385 @@
+"""Which values share a kernel, and when each kernel runs.
+
+A kernel goes once over a domain of rows and columns (a flat one: one range of elements, cut in
+blocks). In a domain, a value has one number per element, per row, per column, or is a scalar.
+Programs run in stages: in each, scalars first, then operations on whole arrays, then kernels. What
+a kernel reduces to a scalar or to columns is there for the next stage; what it reduces to rows, for
+its own next pass over the row.
+
+Cheap values are computed again wherever they are needed rather than stored, so that a kernel reads
+and writes little: a pass over memory costs as much as ten additions.
+
+The steps of `Fusion`, in order: domains are shared where values are read element by element; each
+value gets the first stage in which its operands are there; from the outputs backwards, the values
+are found that have to be stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from .domains import ELEMENT, ROW, SCALAR, Access, Domain, broadcasting
+from .lower import Lowering
+from .nodes import (
+    ApplyNode,
+    FusionNode,
+    HostNode,
+    PadNode,
+    ReduceNode,
+    ViewNode,
+    base,
+)
+
+LIMIT = 100
+"""Nodes in a kernel, costly ones counting more: beyond, registers spill, compiling takes long."""
+COSTLY = 5
+"""How many of them a function counts as that is a polynomial, or a reduction."""
+ARRAY = 4
+"""How many of them an array counts as: compiling takes as the square of their number."""
+CONE = 16
+"""Nodes that are computed again at most, for one value that need not be stored for it."""
+STREAM = 4
+"""How many of them the reading of one more array counts as."""
+PADS = 6
+"""Paddings that are fused in a program: each may cut a kernel's range in two more."""
+
+
+class Home(NamedTuple):
+    """The kernel that computes a value, and its access there: for a reduction, its operand's."""
+
+    stage: int
+    domain: Domain
+    access: Access
+
+
+class Kernel:
+    """The values of one stage and one domain.
+
+    `roots` are those it runs for: reductions, and values that are stored. `read` are values of
+    other kernels that it reads from memory rather than computing them again.
+    """
+
+    def __init__(self, stage: int, domain: Domain):
+        self.stage, self.domain = stage, domain
+        self.roots: list[FusionNode] = []
+        self.read: set[FusionNode] = set()
+
+
+def ordered(outputs: Iterable[FusionNode]) -> list[FusionNode]:
+    """Return the nodes that outputs depend on, operands first; without recursion."""
+    order: dict[FusionNode, None] = {}
+    stack = [(node, False) for node in reversed(list(outputs))]
+    while stack:
+        node, ready = stack.pop()
+        if node in order:
+            continue
+        if ready:
+            order[node] = None
+        else:
+            stack.append((node, True))
+            stack.extend((one, False) for one in reversed(node.operands))
+    return list(order)
+
+
+class Domains:
+    """The domain of each fused node: sets of nodes with a domain in common, by union and find.
+
+    A set takes in a node that is read element by element by one of its own, unless the two need
+    different columns.
+    """
+
+    def __init__(self, nodes: list[FusionNode]):
+        self._parent: dict[FusionNode, FusionNode] = {}
+        self._columns: dict[FusionNode, int] = {}  # by the root of a set; 0 if any will do
+        for node in nodes:
+            if node.is_fused:
+                self._parent[node] = node
+                self._columns[node] = node.columns
+                for one in node.aligned:
+                    self._join(node, base(one))
+
+    def __getitem__(self, node: FusionNode) -> Domain:
+        return Domain(node.domain_size, self._columns[self._root(node)])
+
+    def _root(self, node: FusionNode) -> FusionNode:
+        while self._parent[node] is not node:
+            self._parent[node] = node = self._parent[self._parent[node]]
+        return node
+
+    def _join(self, node: FusionNode, other: FusionNode) -> None:
+        if other not in self._parent or not other.shares_domain:
+            return
+        a, b = self._root(node), self._root(other)
+        columns, others = self._columns[a], self._columns[b]
+        if a is not b and (not columns or not others or columns == others):
+            self._parent[a] = b
+            self._columns[b] = columns or others
+
+
+class Fusion:
+    """A lowered program cut into kernels.
+
+    `homes` says which kernel computes a fused value, `available` from which stage on kernels can
+    read a value, `stored` which values have arrays of their own.
+    """
+
+    def __init__(self, lowered: Lowering):
+        self.outputs = lowered.outputs
+        self._wanted = [*lowered.outputs, *lowered.checks]
+        self.nodes = ordered(self._wanted)
+        if sum(isinstance(node, PadNode) for node in self.nodes) > PADS:
+            self._pad_on_host()
+        self.domains = Domains(self.nodes)
+        self._expand_mixed()
+        self.homes: dict[FusionNode, Home] = {}
+        self.available: dict[FusionNode, int] = {}
+        self.kernels: dict[tuple[int, Domain], Kernel] = {}
+        self._weights: dict[tuple[int, Domain], int] = {}  # of the nodes in each kernel
+        self._read: set[tuple[tuple[int, Domain], FusionNode]] = set()  # what it may read
+        for node in self.nodes:
+            self._assign_stage(node)
+        self.stored: set[FusionNode] = set()
+        self._find_stored()
+
+    # preparing
+
+    def _pad_on_host(self) -> None:
+        """Pad whole arrays between kernels instead, if there are many paddings."""
+        replaced: dict[FusionNode, FusionNode] = {}
+        for node in self.nodes:
+            node.operands = tuple([replaced.get(one, one) for one in node.operands])
+            if isinstance(node, PadNode):
+                run = _padding(node.size, node.start)
+                replaced[node] = HostNode("pad", run, node.shape, node.dtype, node.operands)
+        self.outputs = [replaced.get(one, one) for one in self.outputs]
+        self._wanted = [replaced.get(one, one) for one in self._wanted]
+        self.nodes = ordered(self._wanted)
+
+    def _expand_mixed(self) -> None:
+        """Have operands that broadcast in any other way expanded by an operation of their own."""
+        fresh = False
+        for node in self.nodes:
+            if isinstance(node, ApplyNode) and node.size > 1:
+                columns = self.domains[node].columns
+                operands = []
+                for one in node.operands:
+                    name, cut = broadcasting(one.shape, node.shape)
+                    if name == "mixed" or (cut and cut != columns):
+                        one = HostNode(
+                            "expand", _expansion(node.shape), node.shape, one.dtype, [one]
+                        )
+                        fresh = True
+                    operands.append(one)
+                node.operands = tuple(operands)
+        if fresh:
+            self.nodes = ordered(self._wanted)
+
+    # stages
+
+    def _assign_stage(self, node: FusionNode) -> None:
+        if node.is_input:
+            self.available[node] = 0
+        elif isinstance(node, ViewNode):
+            self.available[node] = self.available[base(node)]
+        elif isinstance(node, HostNode):
+            self.available[node] = max([self.available[one] for one in node.operands], default=0)
+        elif node.size == 1 and not isinstance(node, ReduceNode):
+            # A scalar: computed before the kernels of a stage, after the operations of the last.
+            ready = [self.available[one] + isinstance(base(one), HostNode) for one in node.operands]
+            self.available[node] = max(ready)
+        else:
+            self._assign_kernel(node)
+
+    def _assign_kernel(self, node: FusionNode) -> None:
+        """Choose the kernel of a fused node: the first with room for it."""
+        home = self._row_home(node)
+        if home is None:
+            domain = self.domains[node]
+            home = Home(self._stage(node, domain, ELEMENT), domain, ELEMENT)
+        stage, domain, access = home
+        while self._weights.get((stage, domain), 0) >= LIMIT:
+            stage += 1
+        key = (stage, domain)
+        weight = 1 if node.is_cheap else COSTLY
+        for one in map(base, node.operands):
+            there = one in self.homes and self.homes[one][:2] == key
+            if not (there or one.size == 1 or (key, one) in self._read):
+                self._read.add((key, one))
+                weight += ARRAY
+        self._weights[key] = self._weights.get(key, 0) + weight
+        self.homes[node] = Home(stage, domain, access)
+        self.available[node] = stage + 1
+        if key not in self.kernels:
+            self.kernels[key] = Kernel(stage, domain)
+
+    def _row_home(self, node: FusionNode) -> Home | None:
+        """Return the kernel whose rows a value per row, or a total of such values, belongs to."""
+        if not node.by_row or (isinstance(node, ReduceNode) and node.result != "total"):
+            return None
+        for operand in node.operands:
+            made = base(operand)
+            home = self.homes.get(made)
+            if home is None or operand.size * max(home.domain.columns, 1) != home.domain.size:
+                continue
+            if not home.domain.columns or not self._per_row(made, home):
+                continue
+            if isinstance(node, ApplyNode):
+                names = [broadcasting(one.shape, node.shape)[0] for one in node.operands]
+                if any(name not in ("same", "one") for name in names) or operand.size != node.size:
+                    continue
+            stage = self._stage(node, home.domain, ROW)
+            if stage == home.stage:
+                return Home(stage, home.domain, ROW)
+        return None
+
+    def _per_row(self, node: FusionNode, home: Home) -> bool:
+        return home.access == ROW or (isinstance(node, ReduceNode) and node.result == "row")
+
+    def _stage(self, node: FusionNode, domain: Domain, access: Access) -> int:
+        """Return the first stage in which a node can be computed in a domain."""
+        found = [self._reach(one, inner, domain) for one, inner in node.accesses(access, domain)]
+        return max(found, default=0)
+
+    def is_local(self, node: FusionNode, access: Access, stage: int, domain: Domain) -> bool:
+        """Whether a kernel computes a value, and does so before it is needed."""
+        home = self.homes.get(node)
+        if home is None or (home.stage, home.domain) != (stage, domain):
+            return False
+        if isinstance(node, ReduceNode):
+            return node.result == "row" and access == ROW
+        return home.access == access
+
+    def _reach(self, node: FusionNode, access: Access | None, domain: Domain) -> int:
+        """Return the first stage in which kernels of a domain can read or recompute a value."""
+        if access is not None and node in self.homes:
+            home = self.homes[node]
+            if self.is_local(node, access, home.stage, domain):
+                return home.stage
+        read = self.available[node]
+        again = None if access is None else self._recomputing(node, access, domain)
+        return read if again is None else min(read, again)
+
+    def _recomputing(
+        self, node: FusionNode, access: Access, domain: Domain, stage: int | None = None
+    ) -> int | None:
+        """Return the first stage in which a value can be computed again; None if it had better not.
+
+        What it costs: the cheap nodes between it and others, and further arrays to read. Others
+        are computed in the same kernel if they are in its stage: in `stage`, if that is known.
+        """
+        if not self._is_open(node, access, domain):
+            return None
+        cost, first, arrays = 0, 0, set()
+        seen: set[tuple[FusionNode, Access]] = set()
+        stack = [(node, access)]
+        while stack:
+            key = stack.pop()
+            if key in seen:
+                continue
+            seen.add(key)
+            cost += key[0].cost
+            for one, inner in key[0].accesses(key[1], domain):
+                if inner is None:
+                    return None
+                home = self.homes.get(one)
+                at = home.stage if stage is None and home is not None else stage
+                if at is not None and self.is_local(one, inner, at, domain):
+                    first = max(first, at)
+                elif self._is_open(one, inner, domain):
+                    stack.append((one, inner))
+                else:
+                    first = max(first, self.available[one])
+                    if inner.per in ("element", "whole"):
+                        arrays.add(one)
+            if cost + STREAM * (len(arrays) - 1) > CONE:
+                return None
+        return first
+
+    def _is_open(self, node: FusionNode, access: Access, domain: Domain) -> bool:
+        """Whether a value is cheap to compute in a domain that is not its own."""
+        if access.per in ("scalar", "whole") or node not in self.homes or not node.is_cheap:
+            return False
+        return not node.by_element or (access.per == "element" and not domain.columns)
+
+    # what is stored
+
+    def _find_stored(self) -> None:
+        """Find roots: what operations, scalars and the caller read, then what kernels read."""
+        for node in self.nodes:
+            if isinstance(node, HostNode):
+                for one in node.operands:
+                    self._store(base(one))
+            elif isinstance(node, ReduceNode) and node.result == "total":
+                self._add_root(node)
+            elif node.size == 1 and not isinstance(node, ViewNode):
+                for one in node.operands:
+                    if base(one).size > 1:
+                        self._store(base(one))
+        for node in self.outputs:
+            self._store(base(node))
+        # Later kernels first: they add roots to those that they read from.
+        for kernel in sorted(self.kernels.values(), key=lambda one: -one.stage):
+            self._find_reads(kernel)
+        self.kernels = {key: kernel for key, kernel in self.kernels.items() if kernel.roots}
+
+    def _store(self, node: FusionNode) -> None:
+        if not node.is_input:
+            self.stored.add(node)
+        if node in self.homes:
+            self._add_root(node)
+
+    def _add_root(self, node: FusionNode) -> None:
+        home = self.homes[node]
+        roots = self.kernels[home.stage, home.domain].roots
+        if node not in roots:
+            roots.append(node)
+
+    def _find_reads(self, kernel: Kernel) -> None:
+        """Walk from a kernel's roots to what it reads, which is stored by earlier kernels."""
+        seen: set[tuple[FusionNode, Access]] = set()
+        stack = [(root, self.homes[root].access) for root in kernel.roots]
+        while stack:
+            node, access = stack.pop()
+            if (node, access) in seen:
+                continue
+            seen.add((node, access))
+            for one, inner in node.accesses(access, kernel.domain):
+                assert inner is not None
+                if one not in self.homes or inner == SCALAR:
+                    continue
+                if self.is_local(one, inner, kernel.stage, kernel.domain):
+                    if isinstance(one, ReduceNode):
+                        self._add_root(one)
+                    stack.append((one, self.homes[one].access))
+                elif self._is_recomputed(one, inner, kernel):
+                    stack.append((one, inner))
+                else:
+                    kernel.read.add(one)
+                    self._store(one)
+
+    def _is_recomputed(self, node: FusionNode, access: Access, kernel: Kernel) -> bool:
+        if self.available[node] > kernel.stage:
+            return True
+        if node in self.stored:
+            return False
+        again = self._recomputing(node, access, kernel.domain, kernel.stage)
+        return again is not None and again <= kernel.stage
+
+
+def _padding(size: int, start: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function that puts an array's elements between zeros, from `start` on."""
+
+    def pad(x: np.ndarray) -> np.ndarray:
+        out = np.zeros(size, x.dtype)
+        out[start : start + x.size] = x.reshape(-1)
+        return out
+
+    return pad
+
+
+def _expansion(shape: tuple[int, ...]) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function that broadcasts an array to a shape, as an array of its own."""
+    return lambda x: np.array(np.broadcast_to(x, shape))

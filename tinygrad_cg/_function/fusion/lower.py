@@ -1,0 +1,439 @@
+"""From a graph to the few kinds of node that fusion knows.
+
+Elementwise operations become scalar functions with their casts spelled out, compound reductions
+(mean, log_softmax) the simple ones they are made of, whatever keeps elements in row-major order a
+view. All else is a call of the operation itself, on whole arrays, and right for every operation.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from math import prod
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels import elementary as kmath
+from tinygrad_cg_kernels.loops.engine import Elementwise
+from tinygrad_cg_kernels.runtime.compile import is_ours
+from tinygrad_cg_kernels.runtime.dtypes import BOOL
+
+from ..._core.primitive import OPS, runner
+from ..graph.values import FuncGraph, OutputItem, Value
+from .domains import pattern
+from .lookup import COLUMNS, Lookups
+from .nodes import (
+    COPY,
+    TILE,
+    ApplyNode,
+    ArrayNode,
+    FusionNode,
+    HostNode,
+    PadNode,
+    ReduceNode,
+    ScatterNode,
+    SizeNumber,
+    SliceNode,
+    TransposeNode,
+    apply,
+    base,
+    cast,
+    literal,
+    reduce,
+    view,
+)
+
+FUSED = frozenset(np.dtype(code) for code in "?bhilqBHILQfd")
+"""The dtypes of generated loops: Numba has no float16, and complex numbers run eagerly."""
+
+WIDEST = 8192
+"""Columns of a turned matrix at most: as many rows of it as a line of the cache has elements stay
+in the cache."""
+
+
+class Lowering:
+    """The nodes of a graph's values.
+
+    `outputs` are those of the program, `checks` run though no output reads them.
+    """
+
+    def __init__(self, graph: FuncGraph):
+        self.nodes: dict[Value, FusionNode] = {}
+        self._shared = _shared_matrices(graph)
+        for position, value in enumerate(graph.inputs):
+            self.nodes[value] = ArrayNode(value.shape, value.dtype, position)
+        self._sizes = _size_divisors(graph)
+        lookups = Lookups()
+        self._lookups = lookups.rules
+        self._read_in_order = _transposes_read_in_order(graph)
+        for value in graph.values():
+            if value not in self.nodes:
+                self.nodes[value] = self._lower(value)
+        self.outputs = [self.nodes[value] for value in graph.outputs]
+        self.checks = lookups.checks
+
+    def _lower(self, value: Value) -> FusionNode:
+        if value in self._sizes:
+            return literal(self._sizes[value], value.dtype)
+        if value.array is not None:
+            return _constant(value.array)
+        operands = [self.nodes[operand] for operand in value.inputs]
+        return self._fused(value, operands) or _host(value, operands)
+
+    def _fused(self, value: Value, operands: list[FusionNode]) -> FusionNode | None:
+        """Return the node of an operation that loops can compute, by its rule."""
+        primitive = value.primitive
+        if primitive is None or isinstance(value.aval, list):
+            return None
+        nodes = [value.aval, *operands]
+        if not all(node.dtype in FUSED and prod(node.shape) for node in nodes):
+            return None
+        product = vector_product(value)
+        if product is not None and product[0] in self._shared:
+            matrix, vector, transposed = product
+            return _product_by_rows(value, self.nodes[matrix], self.nodes[vector], transposed)
+        rule = RULES.get(primitive.name)
+        if primitive.name == "transpose" and value not in self._read_in_order:
+            rule = None
+        if rule is None and primitive.kind == "elementwise":
+            rule = _elementwise
+        node = rule(value, *operands) if rule else None
+        if node is None and primitive.name in self._lookups:
+            node = self._lookups[primitive.name](value, *operands)
+        return node
+
+
+def _host(value: Value, operands: list[FusionNode]) -> FusionNode:
+    """Return the node of an operation that runs on whole arrays."""
+    if isinstance(value, OutputItem):
+        select = itemgetter(value.index)
+        return HostNode("host", select, value.shape, value.dtype, operands)
+    primitive = value.primitive
+    assert primitive is not None
+    shape, dtype = value.aval, np.dtype(object)
+    shape, dtype = ((), dtype) if isinstance(shape, list) else (value.shape, value.dtype)
+    return HostNode(
+        "host",
+        runner(primitive, value.params),
+        shape,
+        dtype,
+        operands,
+        aliases=primitive.aliases,
+        pure=primitive.kind not in ("impure", "user"),
+        is_operation=True,
+    )
+
+
+def _transposes_read_in_order(graph: FuncGraph) -> set[Value]:
+    """Return the transposes whose elements something reads in order: others are views."""
+    readers = [
+        value
+        for value in graph.values()
+        if value.primitive is not None
+        and (value.primitive.kind == "elementwise" or value.primitive.name in RULES)
+    ]
+    return {*graph.outputs, *[operand for value in readers for operand in value.inputs]}
+
+
+def _constant(array: np.ndarray) -> FusionNode:
+    if not array.ndim and array.dtype in FUSED:
+        return literal(array[()], array.dtype)
+    return ArrayNode(array.shape, array.dtype, array)
+
+
+def _size_divisors(graph: FuncGraph) -> dict[Value, SizeNumber]:
+    """Return whole numbers that something is divided by: they may be sizes, so are parameters.
+
+    Elements are divided by 2, 4, 8 and 16 as these stand: that takes a multiplication.
+    """
+    values = [value for value in graph.values() if not isinstance(value.aval, list)]
+    largest = max((prod(value.shape) for value in values), default=0)
+    found = {}
+    for value in values:
+        if value.primitive is None or value.primitive.name != "divide":
+            continue
+        by = value.inputs[1]
+        if by.array is not None and by.shape == () and by.dtype.char in "fd":
+            number, few = by.array.item(), prod(value.shape) < largest
+            if (
+                1 < number < 2**31
+                and number == int(number)
+                and (few or number not in (2, 4, 8, 16))
+            ):
+                found[by] = SizeNumber(number)
+    return found
+
+
+# Elementwise ---------------------------------------------------------------------------------
+
+
+def importable(function: Callable) -> bool:
+    """Whether generated code can name a scalar function, and the kernels' STAMP covers it."""
+    if not is_ours(function):
+        return False
+    module = sys.modules.get(function.__module__)
+    return getattr(module, function.__name__, None) is function
+
+
+def _elementwise(value: Value, *operands: FusionNode) -> FusionNode | None:
+    kernel = value.primitive.kernel  # pyright: ignore[reportOptionalMemberAccess]
+    if not isinstance(kernel, Elementwise) or not importable(kernel.function):
+        return None
+    signature = kernel._signature(tuple([node.dtype for node in operands]))
+    if signature.checked or signature.target is not signature.result:
+        return None
+    wanted = [cast(node, dtype) for node, dtype in zip(operands, signature.loop, strict=True)]
+    return apply(kernel.function, *wanted, dtype=signature.target)
+
+
+def _cast(value: Value, x: FusionNode) -> FusionNode | None:
+    if x.dtype.kind == "f" and value.dtype.kind in "iu":
+        return None  # out of range, each instruction has a result of its own
+    return cast(x, value.dtype)
+
+
+# Shapes --------------------------------------------------------------------------------------
+
+
+def _view(value: Value, x: FusionNode, *_: FusionNode) -> FusionNode:
+    return view(x, value.shape)
+
+
+def _transpose(value: Value, x: FusionNode) -> FusionNode | None:
+    """Return a view if only axes of size 1 move; transposed matrices, if nothing else changes."""
+    kept = [axis for axis in value.params["perm"] if x.shape[axis] != 1]
+    if kept == sorted(kept):
+        return view(x, value.shape)
+    starts = [place for place, axis in enumerate(kept) if not place or axis != kept[place - 1] + 1]
+    firsts = [kept[place] for place in starts]
+    if sorted(firsts)[:-2] + sorted(firsts)[:-3:-1] != firsts:
+        return None
+    columns = prod(x.shape[axis] for axis in kept[starts[-1] :])
+    rows = prod(x.shape[axis] for axis in kept[starts[-2] : starts[-1]])
+    if rows < TILE or not COLUMNS <= columns <= WIDEST:
+        return None
+    return TransposeNode(value.shape, x, rows, columns)
+
+
+def _broadcast(value: Value, x: FusionNode) -> FusionNode:
+    if x.size == prod(value.shape):
+        return view(x, value.shape)
+    return ApplyNode(COPY, value.shape, x.dtype, (x,))
+
+
+def flat_range(shape: tuple[int, ...], key: tuple) -> tuple[int, int] | None:
+    """Return the first element and the count, if a key picks elements that follow one another."""
+    parts = [part for part in key if part is not None]
+    if any(not isinstance(part, (int, slice)) and part is not Ellipsis for part in parts):
+        return None
+    if Ellipsis in parts:
+        place = parts.index(Ellipsis)
+        parts[place : place + 1] = [slice(None)] * (len(shape) - len(parts) + 1)
+    start, count, whole = 0, 1, True  # whole: all axes from here on have been taken entirely
+    sizes = list(shape)
+    for axis in reversed(range(len(shape))):
+        part = parts[axis] if axis < len(parts) else slice(None)
+        after = prod(sizes[axis + 1 :])
+        if isinstance(part, slice):
+            low, high, step = part.indices(sizes[axis])
+            length = len(range(low, high, step))
+            if not length or (step != 1 and length > 1):
+                return None
+        else:
+            low, length = part % sizes[axis], 1
+        if not whole and length != 1:
+            return None
+        start += low * after
+        count *= length
+        whole = whole and length == sizes[axis]
+    return start, count
+
+
+def _getitem(value: Value, x: FusionNode) -> FusionNode | None:
+    found = flat_range(x.shape, value.params["key"])
+    if found is None:
+        return None
+    start, count = found
+    if count == x.size:
+        return view(x, value.shape)
+    return view(SliceNode(count, view(x, (x.size,)), start), value.shape)
+
+
+def _getitem_adjoint(value: Value, x: FusionNode) -> FusionNode | None:
+    found = flat_range(value.shape, value.params["key"])
+    if found is None:
+        return None
+    if found[1] == prod(value.shape):
+        return view(x, value.shape)
+    size = prod(value.shape)
+    return view(PadNode(size, view(x, (x.size,)), found[0]), value.shape)
+
+
+# Reductions ----------------------------------------------------------------------------------
+
+
+def _reduction(value: Value, x: FusionNode) -> FusionNode | None:
+    name, axes = value.primitive.name, value.params["axis"]  # pyright: ignore[reportOptionalMemberAccess]
+    shape = pattern(x.shape, axes)
+    if shape not in ("", "k", "r", "kr") and (shape, name) != ("rk", "sum"):
+        return None
+    x = cast(x, BOOL) if name in ("any", "all") else cast(x, value.dtype)
+    if name == "sum":
+        return view(_sum(x, axes, value.params["keepdims"]), value.shape)
+    return view(reduce(name, x, axes, value.params["keepdims"]), value.shape)
+
+
+def _sum(x: FusionNode, axes: tuple[int, ...], keepdims: bool) -> FusionNode:
+    """Return a sum; of zeros but for one element in each row, these elements."""
+    total = reduce("sum", x, axes, keepdims)
+    if isinstance(x, ScatterNode) and x.axis in axes and x.rows.size == total.size:
+        return view(x.rows, total.shape)
+    return total
+
+
+def _exp(value: Value, x: FusionNode) -> FusionNode | None:
+    return _softmax_of(x) or _elementwise(value, x)
+
+
+def _softmax_of(y: FusionNode) -> FusionNode | None:
+    """Return exp(y) if `y` is a log_softmax: the powers that were summed for it, over the sum."""
+    if not _applies(y, kmath.subtract) or not _applies(y.operands[1], kmath.log):
+        return None
+    shifted, total = y.operands[0], y.operands[1].operands[0]
+    reduction = base(total)
+    if not isinstance(reduction, ReduceNode) or reduction.name != "sum":
+        return None
+    powers = reduction.operands[0]
+    if not _applies(powers, kmath.exp) or powers.operands[0] is not shifted:
+        return None
+    return apply(kmath.multiply, powers, apply(kmath.divide, literal(1, y.dtype), total))
+
+
+def _applies(node: FusionNode, function: Callable) -> bool:
+    return isinstance(node, ApplyNode) and node.function is function
+
+
+# Composite operations ------------------------------------------------------------------------
+
+
+class _OnNodes:
+    """Operations on nodes by name, for decompositions: see `_ops.composition`."""
+
+    def number(self, value: float, like: FusionNode) -> FusionNode:
+        return literal(value, like.dtype)
+
+    def count(self, value: int, like: FusionNode) -> FusionNode:
+        return literal(SizeNumber(value), like.dtype)
+
+    def sum(self, x: FusionNode, axis: tuple[int, ...], keepdims: bool) -> FusionNode:
+        return _sum(x, axis, keepdims)
+
+    def max(self, x: FusionNode, axis: tuple[int, ...], keepdims: bool) -> FusionNode:
+        return reduce("max", x, axis, keepdims)
+
+    def reshape(self, x: FusionNode, shape: tuple[int, ...]) -> FusionNode:
+        return view(x, shape)
+
+    def identity(self, x: FusionNode) -> FusionNode:
+        return x
+
+    def exp(self, x: FusionNode) -> FusionNode:
+        return _softmax_of(x) or apply(kmath.exp, x)
+
+    def __getattr__(self, name: str) -> Callable[..., FusionNode]:
+        kernel: Any = OPS[name].kernel
+        return partial(apply, kernel.function)
+
+
+NODES: Any = _OnNodes()
+
+
+def _composite(value: Value, *operands: FusionNode) -> FusionNode | None:
+    """Return the node of an operation by its decomposition, along whole rows or elementwise.
+
+    Sums and means may also be over the first axes, or the last of several.
+    """
+    primitive: Any = value.primitive
+    x = operands[-1]
+    if not x.dtype.kind == "f" == value.dtype.kind or operands[0].shape != x.shape:
+        return None
+    axes = value.params.get("axis")
+    if axes is not None:
+        runs = pattern(x.shape, axes if isinstance(axes, tuple) else (axes,))
+        if runs not in (("", "k", "r", "kr", "rk") if primitive.name == "mean" else ("r", "kr")):
+            return None
+    operands = tuple([cast(one, value.dtype) for one in operands])
+    found = primitive.decomposition(NODES, *operands, **value.params)
+    return None if found is None else view(found, value.shape)
+
+
+# Products ------------------------------------------------------------------------------------
+
+
+def vector_product(value: Value) -> tuple[Value, Value, bool] | None:
+    """Return the matrix and the vector that are multiplied, and if the matrix is transposed."""
+    if value.primitive is None or value.dtype.kind != "f":
+        return None
+    form = value.primitive.name, *[len(one.shape) for one in value.inputs]
+    if form not in (("matvec", 2, 1), ("matmul", 2, 2)):
+        return None
+    left, right = value.inputs
+    if right.shape[1:] in ((), (1,)):
+        matrix, vector, transposed = left, right, False
+    elif left.shape[0] == 1:
+        matrix, vector, transposed = right, left, True
+    else:
+        return None
+    if matrix.primitive is not None and matrix.primitive.name == "transpose":
+        transposed ^= matrix.params["perm"][0] == 1
+        matrix = matrix.inputs[0]
+    return matrix, vector, transposed
+
+
+def _shared_matrices(graph: FuncGraph) -> set[Value]:
+    """Return the matrices that more than one product with vectors reads: these share a pass."""
+    values = [value for value in graph.values() if not isinstance(value.aval, list)]
+    found = [product[0] for product in map(vector_product, values) if product is not None]
+    return {matrix for matrix, count in Counter(found).items() if count > 1}
+
+
+def _product_by_rows(
+    value: Value, matrix: FusionNode, vector: FusionNode, transposed: bool
+) -> FusionNode:
+    """Return a product with a vector as sums over the rows or the columns of the matrix."""
+    matrix, vector = cast(matrix, value.dtype), cast(vector, value.dtype)
+    vector = view(vector, (vector.size, 1) if transposed else (vector.size,))
+    total = reduce("sum", apply(kmath.multiply, matrix, vector), (0 if transposed else 1,), False)
+    return view(total, value.shape)
+
+
+COMPOSITE = [
+    "log_softmax",
+    "log_softmax_pull",
+    "logsumexp",
+    "mean",
+    "scalar_power",
+    "softmax",
+    "softmax_pull",
+    "variance",
+]
+
+RULES: dict[str, Callable[..., FusionNode | None]] = {
+    "broadcast_to": _broadcast,
+    "cast": _cast,
+    "exp": _exp,
+    "expand_dims": _view,
+    "getitem": _getitem,
+    "getitem_adjoint": _getitem_adjoint,
+    "identity": _view,
+    "reshape": _view,
+    "squeeze": _view,
+    "stop_gradient": _view,
+    "transpose": _transpose,
+    **dict.fromkeys(COMPOSITE, _composite),
+    **dict.fromkeys(("all", "any", "max", "min", "prod", "sum"), _reduction),
+}

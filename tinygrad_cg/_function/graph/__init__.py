@@ -1,0 +1,1 @@
+"""Programs as graphs of operations, and what makes them smaller."""

@@ -1,0 +1,251 @@
+"""Simplification: the same numbers, bit for bit, from fewer operations.
+
+Each value is built anew, operands first, by a table of identities that hold for all IEEE numbers
+(x + 0 is not one of them: -0 + 0 is 0); equal values become one, small constants are computed, and
+what no output needs is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..._core.primitive import OPS
+from .fingerprint import frozen
+from .values import FuncGraph, OutputItem, Value, constant, in_order, operation
+
+_LARGEST_FOLDED = 1024  # elements
+
+
+def simplify(graph: FuncGraph, known: Mapping[Value, Value] | None = None) -> FuncGraph:
+    """Return an equivalent graph with the same inputs; `known` replaces some of its values."""
+    built = dict(known or {})
+    builder = _Builder()
+    for value, replacement in built.items():
+        built[value] = builder.all_of(replacement)
+    for value in in_order(graph.outputs):
+        if value not in built:
+            built[value] = builder.build(value, [built[operand] for operand in value.inputs])
+    return FuncGraph(graph.inputs, [built[output] for output in graph.outputs])
+
+
+class _Builder:
+    """Makes values, each only once."""
+
+    def __init__(self) -> None:
+        self.made: dict[Any, Value] = {}
+        self.done: set[Value] = set()
+
+    def all_of(self, value: Value) -> Value:
+        built: dict[Value, Value] = {}
+        for one in in_order([value]):
+            built[one] = self.build(one, [built[operand] for operand in one.inputs])
+        return built[value]
+
+    def build(self, value: Value, operands: list[Value]) -> Value:
+        """Return `value` with other operands, or something simpler that equals it."""
+        built = self._build(value, operands)
+        self.done.add(built)
+        return built
+
+    def _build(self, value: Value, operands: list[Value]) -> Value:
+        if value.array is not None:
+            return self._once(("constant", frozen(value.array)), value)
+        if isinstance(value, OutputItem):
+            whole = operands[0]
+            return self._once(("part", whole, value.index), OutputItem(whole, value.index))
+        primitive = value.primitive
+        if primitive is None:  # an input
+            return value
+        made = Value(value.aval, primitive, operands, value.params)
+        if primitive.kind in ("impure", "user"):  # two calls of it may differ
+            return made
+        rule = _RULES.get(primitive.name)
+        simpler = rule(made) if rule is not None else None
+        if simpler is None and primitive.kind == "elementwise":
+            simpler = _without_repeats(made)
+        if simpler is not None:
+            if simpler in self.done:
+                return simpler
+            return self.build(simpler, list(simpler.inputs))
+        folded = _folded(made)
+        if folded is not None:
+            return self.build(folded, [])
+        return self._once((primitive, tuple(operands), frozen(value.params)), made)
+
+    def _once(self, key: Any, value: Value) -> Value:
+        return self.made.setdefault(key, value)
+
+
+def _folded(value: Value) -> Value | None:
+    """Return what an operation on constants gives, unless it is large or the user's own."""
+    primitive, aval = value.primitive, value.aval
+    if primitive is None or isinstance(aval, list):
+        return None
+    if not value.inputs or prod(aval.shape) > _LARGEST_FOLDED:
+        return None
+    arrays = [operand.array for operand in value.inputs]
+    if any(array is None for array in arrays) or primitive.name == "broadcast_to":
+        return None
+    with np.errstate(all="ignore"):
+        try:
+            return constant(np.array(primitive.run(*arrays, **value.params)))
+        except Exception:  # what the operation refuses, it refuses when the program runs
+            return None
+
+
+def _without_repeats(value: Value) -> Value | None:
+    """Return the operation on operands as they were before an explicit broadcast."""
+    operands = list(value.inputs)
+    for i, operand in enumerate(operands):
+        if operand.primitive is None or operand.primitive.name != "broadcast_to":
+            continue
+        shapes = [one.shape for j, one in enumerate(operands) if j != i]
+        if np.broadcast_shapes(operand.inputs[0].shape, *shapes) == tuple(value.shape):
+            operands[i] = operand.inputs[0]
+    if all(new is old for new, old in zip(operands, value.inputs, strict=True)):
+        return None
+    return Value(value.aval, value.primitive, operands, value.params)
+
+
+# Identities ----------------------------------------------------------------------------------
+
+
+def _is_number(value: Value, number: float) -> bool:
+    """Whether all elements are `number`; 0.0 and -0.0 are two numbers."""
+    if value.primitive is not None and value.primitive.name == "broadcast_to":
+        value = value.inputs[0]
+    array = value.array
+    if array is None or array.ndim or array.dtype.kind not in "iuf":
+        return False
+    return array == number and (number != 0 or bool(np.signbit(array)) == bool(np.signbit(number)))
+
+
+def _if_same(value: Value, operand: Value) -> Value | None:
+    """Return `operand`, if it has the shape and the dtype of `value`."""
+    same = operand.aval.shape == value.aval.shape and operand.dtype == value.dtype
+    return operand if same else None
+
+
+def _neutral(number: float, sides: tuple[int, ...]) -> Callable[[Value], Value | None]:
+    """Return the rule of an operation for which `number` is a neutral element."""
+
+    def rule(value: Value) -> Value | None:
+        for side in sides:
+            if _is_number(value.inputs[side], number):
+                return _if_same(value, value.inputs[1 - side])
+        return None
+
+    return rule
+
+
+def _add(value: Value) -> Value | None:
+    zero = -0.0 if value.dtype.kind in "fc" else 0
+    return _neutral(zero, (0, 1))(value) or _put_together(value)
+
+
+def _put_together(value: Value) -> Value | None:
+    """Add two gradients of the same part of an array before they are scattered into zeros."""
+    x, y = value.inputs
+    put = x.primitive
+    if put is None or put is not y.primitive or put.name != "getitem_adjoint":
+        return None
+    if any(isinstance(part, np.ndarray) for part in x.params["key"]):  # places may repeat
+        return None
+    parts = [x.inputs[0], y.inputs[0]]
+    if frozen(x.params) != frozen(y.params) or parts[0].aval != parts[1].aval:
+        return None
+    return operation(put, [operation(OPS["add"], parts, {})], x.params)
+
+
+def _operand(value: Value) -> Value:
+    return value.inputs[0]
+
+
+def _negative(value: Value) -> Value | None:
+    inner = value.inputs[0]
+    if inner.primitive is value.primitive:
+        return _if_same(value, inner.inputs[0])
+    return None
+
+
+def _cast(value: Value) -> Value | None:
+    inner = value.inputs[0]
+    if inner.dtype == value.dtype:
+        return inner
+    if inner.primitive is value.primitive and np.can_cast(inner.inputs[0].dtype, inner.dtype):
+        first = inner.inputs[0]
+        return first if first.dtype == value.dtype else None
+    return None
+
+
+def _reshaped(value: Value) -> Value | None:
+    """Return one reshape for a chain of them; expand_dims and squeeze are reshapes too."""
+    operand = value.inputs[0]
+    while operand.primitive is not None and operand.primitive.name == "reshape":
+        operand = operand.inputs[0]
+    if operand.shape == value.shape:
+        return operand
+    assert value.primitive is not None
+    if value.primitive.name == "reshape" and operand is value.inputs[0]:
+        return None
+    return operation(OPS["reshape"], [operand], {"shape": tuple(value.shape)})
+
+
+def _transpose(value: Value) -> Value | None:
+    perm, operand = value.params["perm"], value.inputs[0]
+    if tuple(perm) == tuple(range(len(perm))):
+        return operand
+    if operand.primitive is value.primitive:
+        inner = operand.params["perm"]
+        combined = tuple([inner[i] for i in perm])
+        return operation(OPS["transpose"], operand.inputs, {"perm": combined})
+    return None
+
+
+def _broadcast_to(value: Value) -> Value | None:
+    operand = value.inputs[0]
+    if operand.shape == value.shape:
+        return operand
+    if operand.primitive is value.primitive:
+        return operation(OPS["broadcast_to"], operand.inputs, value.params)
+    return None
+
+
+class _OnValues:
+    """Operations on values by name, for decompositions: see `_ops.composition`."""
+
+    def __getattr__(self, name: str) -> Callable[..., Value]:
+        return lambda *operands, **params: operation(OPS[name], operands, params)
+
+
+def _scalar_power(value: Value) -> Value | None:
+    primitive: Any = value.primitive
+    exponent = value.params["exponent"]
+    if exponent in (1, 2):  # one operation instead, which others may have in common
+        return primitive.decomposition(_OnValues(), value.inputs[0], exponent=exponent)
+    if exponent == 0:
+        one = constant(np.ones((), value.dtype))
+        return operation(OPS["broadcast_to"], [one], {"shape": tuple(value.shape)})
+    return None
+
+
+_RULES: dict[str, Callable[[Value], Value | None]] = {
+    "add": _add,
+    "subtract": _neutral(0.0, (1,)),
+    "multiply": _neutral(1.0, (0, 1)),
+    "divide": _neutral(1.0, (1,)),
+    "identity": _operand,
+    "stop_gradient": _operand,
+    "negative": _negative,
+    "cast": _cast,
+    "reshape": _reshaped,
+    "expand_dims": _reshaped,
+    "squeeze": _reshaped,
+    "transpose": _transpose,
+    "broadcast_to": _broadcast_to,
+    "scalar_power": _scalar_power,
+}

@@ -1,0 +1,145 @@
+"""Graphs: what a traced program computes, as values that know their operands.
+
+A graph has no tensors, no tapes and no rules: it is what remains of a program when all of these
+have done their work. Values are made once and never changed; passes build new graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from ..._core.primitive import Primitive
+from ..._core.tensor import Aval
+
+
+class Value:
+    """One array of a graph: an input, a constant, or an output of an operation.
+
+    `primitive` is None for inputs and constants; `array` is a constant's value. An operation
+    with several outputs is one value whose `aval` is a list, and a `OutputItem` for each output.
+    """
+
+    __slots__ = ("array", "aval", "inputs", "params", "primitive")
+
+    def __init__(
+        self,
+        aval: Any,
+        primitive: Primitive | None = None,
+        inputs: Sequence[Value] = (),
+        params: Mapping[str, Any] | None = None,
+        array: np.ndarray | None = None,
+    ):
+        self.aval = aval
+        self.primitive = primitive
+        self.inputs = tuple(inputs)
+        self.params = dict(params or {})
+        self.array = array
+
+    @property
+    def is_constant(self) -> bool:
+        return self.array is not None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.aval.dtype
+
+
+class OutputItem(Value):
+    """One output of an operation that has several; its only input is that operation."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, whole: Value, index: int):
+        super().__init__(whole.aval[index], None, (whole,))
+        self.index = index
+
+
+def constant(array: np.ndarray) -> Value:
+    return Value(Aval(array.shape, array.dtype), array=array)
+
+
+def operation(primitive: Primitive, inputs: Sequence[Value], params: Mapping[str, Any]) -> Value:
+    """Return the value of an operation, its shape and dtype by the record's rule."""
+    aval = primitive.abstract(*[value.aval for value in inputs], **params)
+    return Value(aval, primitive, inputs, params)
+
+
+class FuncGraph:
+    """A function from the arrays of `inputs` to those of `outputs`."""
+
+    def __init__(self, inputs: Sequence[Value], outputs: Sequence[Value]):
+        self.inputs: tuple[Value, ...] = tuple(inputs)
+        self.outputs: tuple[Value, ...] = tuple(outputs)
+
+    def values(self) -> list[Value]:
+        """Return all values that the outputs depend on, operands first."""
+        return in_order(self.outputs)
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def in_order(outputs: Iterable[Value]) -> list[Value]:
+    """Return the values that `outputs` depend on, operands first; without recursion."""
+    order: list[Value] = []
+    done: set[Value] = set()
+    stack: list[tuple[Value, Iterator[Value]]] = []
+    for output in outputs:
+        stack.append((output, iter(output.inputs)))
+        while stack:
+            value, remaining = stack[-1]
+            if value in done:
+                stack.pop()
+                continue
+            for operand in remaining:
+                if operand not in done:
+                    stack.append((operand, iter(operand.inputs)))
+                    break
+            else:
+                done.add(value)
+                order.append(value)
+                stack.pop()
+    return order
+
+
+def _lines(graph: FuncGraph) -> list[str]:
+    """One line a value: ``%3 = multiply(%1, %2)  float64(4, 3)``."""
+    names: dict[Value, str] = {value: f"x{i}" for i, value in enumerate(graph.inputs)}
+    numbers = count()
+    lines = [f"{name}: {_type(value.aval)}" for value, name in names.items()]
+    for value in graph.values():
+        if value in names:
+            continue
+        if value.array is not None:
+            names[value] = _literal(value.array)
+            continue
+        operands = [names[operand] for operand in value.inputs]
+        names[value] = name = f"%{next(numbers)}"
+        if isinstance(value, OutputItem):
+            lines.append(f"{name} = {operands[0]}[{value.index}]  {_type(value.aval)}")
+            continue
+        assert value.primitive is not None
+        arguments = operands + [f"{key}={one!r}" for key, one in value.params.items()]
+        lines.append(
+            f"{name} = {value.primitive.name}({', '.join(arguments)})  {_type(value.aval)}"
+        )
+    lines.append(f"return {', '.join(names[value] for value in graph.outputs)}")
+    return lines
+
+
+def _literal(array: np.ndarray) -> str:
+    return repr(array.item()) if not array.ndim else f"constant {_type(array)}"
+
+
+def _type(aval: Any) -> str:
+    if isinstance(aval, list):
+        return ", ".join(map(_type, aval))
+    return f"{aval.dtype}{tuple(aval.shape)}"

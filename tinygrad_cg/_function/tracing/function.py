@@ -1,0 +1,365 @@
+"""function: a Python function becomes one compiled program for each signature.
+
+Follows ``tf.function`` of TensorFlow 2.21, save that what Python's control flow does with values is
+an error rather than rewritten, and that a float argument does not need a new program.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+
+from tinygrad_cg_kernels.runtime.locks import ForkLock
+
+from ... import nest
+from ..._core.levels import state
+from ...errors import FunctionWarning, warn
+from ..codegen.executable import build as fused
+from ..graph.interpret import interpreter
+from ..graph.values import FuncGraph
+from .compiled import Build
+from .concrete import concrete
+from .signature import FunctionCall, Statics, TensorSpec, check_signature
+from .specialization import Specialization
+
+_LARGEST = 64  # programs that one function keeps
+_STREAK = 5  # calls in a row that needed a new program: worth a warning
+_WAYS = 4  # short ways that a call tries: those of the latest forms
+_LONG = 1000  # operations of a program that takes minutes to compile
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+Y = TypeVar("Y")
+
+
+class Function(Generic[P, Y]):
+    """A function that is traced at its first call with each signature, and compiled.
+
+    Made by `function`, which says what it takes. `python_function` is what it was made of.
+    """
+
+    def __init__(
+        self,
+        python: Callable[..., Any],
+        statics: Statics,
+        signature: Any = None,
+        build: Build = fused,
+        relaxed: bool = False,
+    ):
+        self._build = build
+        functools.update_wrapper(self, python, updated=())
+        self.python_function = python
+        self._name = getattr(python, "__name__", type(python).__name__)
+        self._statics = statics
+        self._signature = signature
+        self._programs: OrderedDict[Any, Specialization] = OrderedDict()
+        self._lock = ForkLock()
+        self._enters: tuple[Callable[[tuple], Any], ...] = ()  # short ways into programs
+        self._records: tuple[Callable[[Any, tuple], Any], ...] = ()  # the same, under tapes
+        self._streak = 0
+        self._relaxed = relaxed or any(
+            isinstance(one, TensorSpec) and not one.is_known for one in nest.flatten(signature)
+        )
+        self._has_created = False
+        self._bound: dict[int, tuple[Any, Function]] = {}
+
+    # Calls -----------------------------------------------------------------------------------
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Y:
+        if not kwargs:  # as one of the last times: nearly always so
+            frame = state.frame
+            if frame is None:
+                for enter in self._enters:
+                    result = enter(args)
+                    if result is not None:
+                        self._streak = 0
+                        return result
+            else:
+                for record in self._records:
+                    result = record(frame, args)
+                    if result is not None:
+                        self._streak = 0
+                        return result
+        return self._call(args, kwargs)
+
+    def _call(self, args: tuple, kwargs: dict) -> Any:
+        frame = state.frame
+        if self._signature is not None:
+            args, kwargs = check_signature(self._signature, args, kwargs), {}
+        if frame is not None and (frame.level is not None or frame.natural):
+            return self.python_function(*args, **kwargs)  # each operation in that level's way
+        call = FunctionCall(args, kwargs, self._statics)
+        traced = self._find(call)
+        result = traced.call(call)
+        if frame is None:
+            self._enters = _first(traced.enter(call), self._enters)
+        else:
+            self._records = _first(traced.enter_recorded(call), self._records)
+        return result
+
+    def _find(self, call: FunctionCall) -> Specialization:
+        """Return the program for this signature, traced if there is none yet."""
+        with self._lock:
+            traced = self._programs.get(call.key)
+            if traced is not None:
+                self._programs.move_to_end(call.key)
+                self._streak = 0
+        if traced is None:
+            traced = self._trace(call)
+            with self._lock:
+                traced = self._programs.setdefault(call.key, traced)
+                if len(self._programs) > _LARGEST:
+                    self._programs.popitem(last=False)
+            self._count_retracing()
+        return traced
+
+    def _count_retracing(self) -> None:
+        self._streak += 1
+        if self._streak == _STREAK and not self._relaxed:
+            warn(
+                f"{_STREAK} out of the last {_STREAK} calls to {self!r} triggered tf.function "
+                "retracing. Tracing is expensive. Pass numbers as floats or tensors rather than "
+                "as Python integers, tensors of one shape and dtype, and make the function once, "
+                "outside of loops",
+                FunctionWarning,
+            )
+
+    def _trace(self, call: FunctionCall) -> Specialization:
+        traced = Specialization(self.python_function, self._name, self._derived, call, self._build)
+        if not traced.trace(may_create=not self._has_created):
+            self._has_created = True
+            traced.trace(may_create=False)
+        return traced
+
+    def _derived(self, python: Callable[..., Any]) -> Function:
+        """Return a function that belongs to this one: its gradient."""
+        made = Function(python, Statics(python, None, None), None, self._build, relaxed=True)
+        made._name = f"the gradient of {self._name}"
+        return made
+
+    # What there is to see --------------------------------------------------------------------
+
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the program for these arguments, which may be `TensorSpec`s, as a callable.
+
+        Without arguments: that of `input_signature`. Where sizes are not known: a callable for
+        all sizes, which has a program for each, with the same kernels.
+        """
+        if not args and not kwargs and self._signature is not None:
+            args = self._signature
+        return concrete(self, self._statics, args, kwargs, self._traced)
+
+    def _traced(self, args: tuple, kwargs: dict) -> Specialization:
+        if self._signature is not None:
+            args, kwargs = check_signature(self._signature, args, kwargs), {}
+        return self._find(FunctionCall(args, kwargs, self._statics))
+
+    def graph(self, *args: Any, **kwargs: Any) -> FuncGraph:
+        """Return the graph of the program for these arguments; print it to read it."""
+        return self.get_concrete_function(*args, **kwargs).graph
+
+    def kernels(self, *args: Any, **kwargs: Any) -> list[str]:
+        """Return the source texts of the kernels of the program for these arguments."""
+        return self.get_concrete_function(*args, **kwargs).kernels
+
+    @property
+    def cache_size(self) -> int:
+        """How many programs it keeps."""
+        return len(self._programs)
+
+    def experimental_get_tracing_count(self) -> int:
+        """Return how many programs it keeps; the name that the original has."""
+        return self.cache_size
+
+    def clear(self) -> None:
+        """Forget all programs."""
+        with self._lock:
+            self._programs.clear()
+            self._enters = self._records = ()
+
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> Function[P, Y]: ...
+    @overload
+    def __get__(
+        self: Function[Concatenate[Any, Q], Y], instance: Any, owner: Any = None
+    ) -> Method[Q, Y]: ...
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Return the function as a method: programs are those of the instance."""
+        if instance is None or not hasattr(self.python_function, "__get__"):
+            return self
+        return Method(instance, self, owner)
+
+    def _of(self, instance: Any, owner: Any) -> Function:
+        """Return the function with `instance`, not kept alive by it, as its first argument."""
+        key = id(instance)
+        known = self._bound.get(key)
+        if known is not None:
+            return known[1]
+        try:
+            reference: Any = weakref.ref(instance, lambda _: self._bound.pop(key, None))
+        except TypeError:
+            reference = lambda: instance  # noqa: E731 (it keeps the instance, and so its id)
+        method = functools.partial(_call_method, reference, self.python_function, owner)
+        functools.update_wrapper(method, self.python_function)
+        statics = self._statics.without_first()
+        bound = Function(method, statics, self._signature, self._build, self._relaxed)
+        return self._bound.setdefault(key, (reference, bound))[1]
+
+    def __repr__(self) -> str:
+        return f"<function {getattr(self, '__qualname__', self._name)}, compiled>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"{self!r} cannot be pickled: pickle its python_function")
+
+    def __deepcopy__(self, memo: Any) -> Function[P, Y]:
+        return self
+
+
+def _call_method(reference: Callable, python: Any, owner: Any, *args: Any, **kwargs: Any) -> Any:
+    return python.__get__(reference(), owner)(*args, **kwargs)
+
+
+def _fused_unless_long(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
+    """Return a program; one that would compile for minutes runs operation by operation."""
+    count = sum(value.primitive is not None for value in graph.values())
+    if count <= _LONG:
+        return fused(graph)
+    warn(
+        f"a program of {count} operations would take minutes to compile, so it runs operation by "
+        "operation, as function(jit_compile=False) does without this warning. Keep long loops "
+        "outside of the function, or compile it all the same by function(jit_compile=True)",
+        FunctionWarning,
+    )
+    return interpreter(graph)
+
+
+_BUILDS: dict[bool | None, Build] = {
+    None: _fused_unless_long,
+    True: fused,
+    False: interpreter,
+}
+
+
+def _first(way: Any, ways: tuple) -> tuple:
+    """Return `ways` with `way`, unless it is None, before the others."""
+    return ways if way is None else (way, *[one for one in ways if one is not way][: _WAYS - 1])
+
+
+class Method(Generic[P, Y]):
+    """A `Function` of a class, with the instance it is to work on."""
+
+    __slots__ = ("__self__", "_function", "_owner")
+
+    def __init__(self, instance: Any, function: Function[..., Y], owner: Any):
+        self.__self__ = instance
+        self._function = function
+        self._owner = owner
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Y:
+        return self._function._of(self.__self__, self._owner)(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function._of(self.__self__, self._owner), name)
+
+    def __repr__(self) -> str:
+        return f"<bound {self._function!r} of {self.__self__!r}>"
+
+
+@overload
+def function(
+    func: Callable[P, Y],
+    input_signature: Sequence[Any] | None = None,
+    autograph: bool = True,
+    jit_compile: bool | None = None,
+    reduce_retracing: bool = False,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+) -> Function[P, Y]: ...
+@overload
+def function(
+    func: None = None,
+    input_signature: Sequence[Any] | None = None,
+    autograph: bool = True,
+    jit_compile: bool | None = None,
+    reduce_retracing: bool = False,
+    experimental_implements: Any = None,
+    experimental_autograph_options: Any = None,
+    experimental_attributes: Any = None,
+    experimental_relax_shapes: Any = None,
+    experimental_compile: Any = None,
+    experimental_follow_type_hints: Any = None,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+) -> Callable[[Callable[P, Y]], Function[P, Y]]: ...
+def function(
+    func: Any = None,
+    input_signature: Sequence[Any] | None = None,
+    autograph: bool = True,
+    jit_compile: bool | None = None,
+    reduce_retracing: bool = False,
+    experimental_implements: Any = None,
+    experimental_autograph_options: Any = None,
+    experimental_attributes: Any = None,
+    experimental_relax_shapes: Any = None,
+    experimental_compile: Any = None,
+    experimental_follow_type_hints: Any = None,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+) -> Any:
+    """Compile a function of tensors: Python runs once for each signature, kernels ever after.
+
+    Parameters
+    ----------
+    func:
+        A function, method, or callable of tensors, nested as you like, to tensors, nested as
+        you like. Tapes, jacobians and custom gradients inside become part of the program.
+    input_signature:
+        A `TensorSpec` for each argument: what calls must fit, else TypeError. Where sizes are
+        None each actual size is traced, and compiled kernels serve all of them.
+    static_argnums, static_argnames:
+        Arguments that Python decides with: each value of theirs has a program of its own.
+    jit_compile:
+        By default the program is fused into kernels of its own, which are compiled at the first
+        call (tenths of a second to some seconds) and kept on disk; only a program of more than
+        1000 operations, an unrolled loop say, runs operation by operation, with a warning. True:
+        fused in any case. False: operation by operation, with nothing to compile.
+    reduce_retracing:
+        No warning where each call has other sizes. Kernels are shared between sizes in any case.
+    autograph, experimental_...:
+        Accepted as in the original; they have no effect.
+
+    Tensors and arrays count by shape and dtype. A Python float is an input too, weak as in
+    Python: another value needs no new program. Integers, bools, strings, None and other objects
+    are part of the signature; so are Variables, which may also be captured, and are read and
+    assigned at each call. What Python itself does (print, append to a list, read a global) it
+    does while the function is traced only. The result is differentiable at every order by
+    arguments, captured tensors and Variables (zeros, not None, by those that only other outputs
+    depend on); in `vmap` and forward mode the operations run one by one.
+
+    Raises OperatorNotAllowedInGraphError (a TypeError) where Python asks for a value: `if x > 0`,
+    `float(x)`, `x.numpy()`; ValueError if Variables are made at other calls than the first. A
+    `FunctionWarning` says so when each call needs a new program. After ``tf.function``.
+    """
+
+    def decorate(python: Any) -> Function:
+        if not callable(python):
+            raise TypeError(f"function decorates a function, got {type(python).__name__}")
+        if isinstance(python, Function):
+            python = python.python_function
+        signature = None if input_signature is None else tuple(input_signature)
+        compiled = experimental_compile if jit_compile is None else jit_compile
+        return Function(
+            python,
+            Statics(python, static_argnums, static_argnames),
+            signature,
+            _BUILDS[None if compiled is None else bool(compiled)],
+            bool(reduce_retracing or experimental_relax_shapes),
+        )
+
+    return decorate if func is None else decorate(func)

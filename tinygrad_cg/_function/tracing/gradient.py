@@ -1,0 +1,254 @@
+"""Gradients of compiled programs: forward with residuals, and backward from these.
+
+The program is traced once more, together with its sweep, under a tape that watches what the
+caller's tapes watch, so that each rule inside is found where it belongs. The graph of both is cut
+in two. What is differentiated again is the whole of it, as a function of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..._core.conversion import is_differentiable
+from ..._core.levels import Token, push, remove, state
+from ..._core.record import find_operands, mark_expired, watch_tensor
+from ..._core.tensor import Tensor
+from ..._ops.shape import identity
+from ..._reverse.sweep import differentiate, release
+from ..._rules.calls import Lifted
+from ..._rules.definition import Definition
+from ..graph.partition import cut
+from ..graph.simplify import simplify
+from ..graph.values import FuncGraph
+from .compiled import Outputs, Program, arrays_of, wrapped
+from .trace import FunctionTrace
+from .traced import Traced
+
+
+class Gradient:
+    """The gradient of one program by the inputs that are `wanted`."""
+
+    def __init__(self, traced: Traced, wanted: Sequence[bool]):
+        self.traced = traced
+        self.program: Program = traced.program
+        self.wanted = wanted
+        self.places = [i for i, flag in enumerate(wanted) if flag]
+        self.differentiable = [is_differentiable(aval.dtype) for aval in self.program.avals]
+        self.definition = Definition(traced.python, traced.name)
+        self.pullback = traced.derive(self._pullback)
+        self._parts: ForwardBackward | None = None
+
+    @property
+    def parts(self) -> ForwardBackward:
+        """The two programs, traced when they are first wanted."""
+        if self._parts is None:
+            self._parts = ForwardBackward(self)
+        return self._parts
+
+    def sweep(
+        self, leaves: Sequence, upstream: Callable[[list], Sequence], draws: Sequence = ()
+    ) -> list:
+        """Return gradients by the wanted inputs: run the Python function on a tape of its own.
+
+        ``upstream(outputs)`` gives the upstream gradients of those outputs that have any.
+        """
+        count = len(leaves)
+        fresh = [
+            identity(leaf) if flag else leaf
+            for leaf, flag in zip(leaves, self.wanted[:count], strict=True)
+        ]
+        others = [*self.program.captures, *self.program.reads]
+        sources = [one for one, flag in zip(fresh, self.wanted[:count], strict=True) if flag]
+        sources += [one for one, flag in zip(others, self.wanted[count:], strict=True) if flag]
+        token = Token()
+        before = state.draws
+        push(token)
+        try:
+            for source in sources:
+                watch_tensor(source, token)
+            if draws:
+                state.draws = _DrawReplay(draws, before)
+            outputs = self.traced.run(fresh)
+        finally:
+            state.draws = before
+            remove(token)
+        dys = upstream(outputs)
+        targets = [one for one in outputs if is_differentiable(one._data.dtype)]
+        found, visited = differentiate(token, targets, dys, sources)
+        token.alive = False
+        release(visited)
+        return found
+
+    def _pullback(self, *args: Any) -> list:
+        """Return gradients; `args` are leaves of a call, upstream gradients, and numbers drawn."""
+        first, second = len(self.traced.avals), len(self.traced.avals) + sum(self.differentiable)
+        return self.sweep(args[:first], lambda outputs: args[first:second], args[second:])
+
+    # A call ----------------------------------------------------------------------------------
+
+    def run(self, inputs: Sequence, count: int, deep: bool) -> tuple[list[Tensor], Lifted]:
+        """Return the outputs without records, and the call as tapes see it.
+
+        `inputs` are the program's, the first `count` of them leaves of the call. If it is `deep`,
+        with several tapes, the sweep will be recorded too, and needs no residuals.
+        """
+        program = self.program
+        variables = [*program.reads, *program.assigned]
+        snapshot = {id(variable): variable._data for variable in variables}
+        reads = inputs[len(inputs) - len(program.reads) :]
+        for variable, tensor in zip(program.reads, reads, strict=True):
+            snapshot[id(variable)] = tensor._data
+        saved, draws = None, []
+        if deep and not program.draws:
+            outputs = program.run(inputs)
+        else:
+            outputs, saved, draws = self.parts.forward(inputs[:count], snapshot)
+
+        call = (inputs, count, saved, draws, snapshot)
+        return outputs, Lifted(self.definition, lambda dys, targets: self.pull(call, dys))
+
+    def pull(self, call: tuple, dys: Sequence) -> list:
+        """Return the gradient of each input of a call of `run`, from those of the outputs."""
+        inputs, count, saved, draws, snapshot = call
+        pairs = zip(dys, self.differentiable, strict=True)
+        upstream = [dy for dy, flag in pairs if flag]
+        found = None
+        if saved is not None:
+            found = self.parts.backward(inputs, saved, upstream)
+        if found is None:
+            args = (*inputs[:count], *upstream, *draws)
+            before = state.overrides
+            try:
+                if snapshot:
+                    state.overrides = before | snapshot
+                found = self.pullback(*args)
+            finally:
+                state.overrides = before
+        gradients: list[Any] = [None] * len(inputs)
+        for place, gradient in zip(self.places, found, strict=True):
+            gradients[place] = gradient
+        return gradients
+
+
+class _DrawReplay:
+    """Gives random numbers again, and new ones after the last of them."""
+
+    def __init__(self, draws: Sequence[Tensor], following: Any):
+        self.remaining = iter(draws)
+        self.following = following
+
+    def __call__(self, method: str, arguments: tuple) -> Any:
+        again = next(self.remaining, None)
+        if again is not None:
+            return again
+        if self.following is not None:
+            return self.following(method, arguments)
+        from ..._ops.sampling import draw
+
+        return draw(method, arguments)
+
+
+class ForwardBackward:
+    """Forward and backward of one gradient."""
+
+    def __init__(self, gradient: Gradient):
+        self.program = gradient.program
+        trace = FunctionTrace(gradient.traced.name, may_create=False)
+        with trace.active():
+            leaves = gradient.traced.arguments(trace)
+            early, grads = self._run(gradient, trace, leaves)
+            late = [
+                (variable, value)
+                for variable, value in trace.assignments()
+                if early.assigned.get(variable._serial) is not value
+            ]
+        dys = trace.arguments[len(leaves) :]
+        arguments = trace.arguments[: len(leaves)]
+        del leaves
+        captured, literals = trace.captured()
+        self.captures = [tensor for tensor, _ in captured]
+        reads = list(trace.reads.values())
+        self.reads = [variable for variable, _ in reads[: early.reads]]
+        self.late_reads = [variable for variable, _ in reads[early.reads :]]
+        self.late_assigned = [variable for variable, _ in late]
+        self.connected = [value is not None for value in grads]
+        inputs = [*arguments, *[value for _, value in captured]]
+        inputs += [value for _, value in reads[: early.reads]]
+        late_inputs = [*dys, *[value for _, value in reads[early.reads :]]]
+        kept = [*early.outputs, *early.assigned.values(), *trace.draws[: early.draws]]
+        ends = [value for value in grads if value is not None] + [value for _, value in late]
+        if len(trace.draws) > early.draws:  # the last of them, so that all are drawn
+            ends.append(trace.draws[-1])
+        joint = simplify(FuncGraph([*inputs, *late_inputs], [*kept, *ends]), literals)
+        kept, ends = list(joint.outputs[: len(kept)]), list(joint.outputs[len(kept) :])
+        residuals, backward = cut(inputs, kept, late_inputs, ends)
+        self.count = len(early.outputs)
+        self.draws = early.draws
+        self.late_draws = len(trace.draws) - early.draws
+        self.kept = len(kept)
+        self._forward = Outputs(inputs, [*kept, *residuals], gradient.traced.build)
+        self._backward = Outputs(backward.inputs, backward.outputs, gradient.traced.build)
+
+    def _run(
+        self, gradient: Gradient, trace: FunctionTrace, leaves: Sequence
+    ) -> tuple[_EndOfForward, list]:
+        early = _EndOfForward()
+
+        def upstream(outputs: list) -> list:
+            early.outputs = [trace.value(output) for output in outputs]
+            early.assigned = {variable._serial: value for variable, value in trace.assignments()}
+            early.reads, early.draws = len(trace.reads), len(trace.draws)
+            return [
+                trace.argument(output._data)
+                for output in outputs
+                if is_differentiable(output._data.dtype)
+            ]
+
+        found = gradient.sweep(leaves, upstream)
+        return early, [None if one is None else trace.value(one) for one in found]
+
+    @property
+    def forward_run(self) -> Callable:
+        return self._forward.run
+
+    @property
+    def backward_run(self) -> Callable:
+        return self._backward.run
+
+    def forward(self, leaves: Sequence, snapshot: dict) -> tuple[list[Tensor], list, list[Tensor]]:
+        """Return the outputs, the residuals, and the random numbers drawn."""
+        inputs = [*leaves, *self.captures]
+        for variable in self.reads:
+            known = snapshot.get(id(variable))
+            inputs.append(wrapped(variable._present() if known is None else known))
+        results = self._forward.run(arrays_of(inputs))
+        self.program.assign(results)
+        draws = results[self.kept - self.draws : self.kept]
+        outputs = list(map(wrapped, results[: self.count]))
+        return outputs, results[self.kept :], list(map(wrapped, draws))
+
+    def backward(self, inputs: Sequence, saved: list, dys: Sequence[Tensor]) -> list | None:
+        """Return the gradients; None if somebody records them, or they have no values yet."""
+        late = [variable._read() for variable in self.late_reads]
+        frame = state.frame
+        tensors = [one for one in inputs if isinstance(one, Tensor)]
+        tensors += [*dys, *late, *self.captures]
+        if frame is not None and (frame.level is not None or find_operands(frame, tensors)[2]):
+            return None
+        results = self._backward.run([*saved, *arrays_of(dys), *arrays_of(late)])
+        remaining = iter(results)
+        found = [wrapped(next(remaining)) if flag else None for flag in self.connected]
+        for variable in self.late_assigned:
+            variable._assign(next(remaining))
+        mark_expired(tensors, [one for one in found if one is not None])
+        return found
+
+
+class _EndOfForward:
+    """What a trace had found when the function was over, and its sweep began."""
+
+    outputs: list
+    assigned: dict
+    reads: int
+    draws: int

@@ -1,0 +1,124 @@
+"""Python floats among the arguments of a traced function: numbers without a value yet.
+
+They stay what they are in Python: weak, so that they take the dtype of the tensor they meet, and
+computed among themselves in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..._core.conversion import FLOAT32, FLOAT64, Weak, is_tensor
+from ..._core.levels import state
+from ..._core.primitive import OPS, Primitive
+from ..._core.tensor import ArrayLike, Tensor
+from ..._ops import comparison, elementwise, protocol
+from ..._ops.shape import cast
+from ..graph.values import Value, constant, operation
+from .trace import TraceTensor, refuse_value
+
+
+class TraceNumber(Weak):
+    """A Python float of a program that is being traced, or what was computed from such alone."""
+
+    __slots__ = ("dtype", "level", "value")
+    __array_priority__ = 900.0
+
+    def __init__(self, value: Value, level: Any, dtype: np.dtype = FLOAT32):
+        self.value = value
+        self.level = level
+        self.dtype = dtype  # that of a tensor made of it
+
+    def strong(self, dtype: np.dtype | None = None) -> Tensor:
+        """Return a tensor; float32, as of a Python float, unless another dtype is given."""
+        wanted = self.dtype if dtype is None else dtype
+        if wanted.kind not in "fc":
+            raise TypeError(f"Cannot convert a float to a Tensor of dtype {wanted}")
+        before = state.frame
+        tensor = TraceTensor(self.value, self.level)
+        if before is None:
+            tensor._values()
+        return cast(tensor, wanted)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        refuse_value(repr(self), self.level)
+
+    def __repr__(self) -> str:
+        return "<float argument, traced>"
+
+    def __format__(self, spec: str) -> str:
+        return repr(self) if not spec else self.__array__()
+
+    __bool__ = __int__ = __float__ = __index__ = __complex__ = __round__ = __array__
+    __hash__: Any = None
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        op = protocol.ufuncs.get(ufunc)
+        primitive = getattr(op, "primitive", None)
+        if any(is_tensor(one) for one in inputs) and op is not None and method == "__call__":
+            return op(*inputs)
+        if primitive is None or method != "__call__" or options or not _are_numbers(inputs):
+            refuse_value(repr(self), self.level)
+        return _compute(primitive, inputs)
+
+
+_OPERANDS = (ArrayLike, Weak, np.ndarray, np.generic, list, int, float, complex)
+
+
+def _are_numbers(values: tuple) -> bool:
+    return all(isinstance(one, (int, float, np.floating, TraceNumber)) for one in values)
+
+
+def _compute(primitive: Primitive, operands: tuple) -> Any:
+    """Return an operation on numbers alone; comparisons give tensors."""
+    level = next(one.level for one in operands if isinstance(one, TraceNumber))
+    values = [
+        one.value if isinstance(one, TraceNumber) else constant(np.asarray(one, FLOAT64))
+        for one in operands
+    ]
+    made = operation(primitive, values, {})
+    return TraceNumber(made, level) if made.dtype == FLOAT64 else TraceTensor(made, level)
+
+
+def _operator(name: str, op: Callable[..., Any], swapped: bool = False) -> Callable[..., Any]:
+    primitive = OPS[name]
+
+    def operate(self: TraceNumber, *others: Any) -> Any:
+        operands = (*others, self) if swapped else (self, *others)
+        if _are_numbers(operands):
+            return _compute(primitive, operands)
+        if not all(isinstance(one, _OPERANDS) for one in others):
+            return NotImplemented
+        return op(*operands)
+
+    return operate
+
+
+_TWO = {
+    "add": elementwise.add,
+    "sub": elementwise.subtract,
+    "mul": elementwise.multiply,
+    "truediv": elementwise.divide,
+    "floordiv": elementwise.floor_divide,
+    "mod": elementwise.remainder,
+    "pow": elementwise.power,
+}
+_COMPARE = {
+    "lt": comparison.less,
+    "le": comparison.less_equal,
+    "gt": comparison.greater,
+    "ge": comparison.greater_equal,
+    "eq": comparison.equal,
+    "ne": comparison.not_equal,
+}
+for _name, _op in (_TWO | _COMPARE).items():
+    _primitive = "power" if _name == "pow" else _op.primitive.name
+    setattr(TraceNumber, f"__{_name}__", _operator(_primitive, _op))
+    if _name in _TWO:
+        setattr(TraceNumber, f"__r{_name}__", _operator(_primitive, _op, swapped=True))
+TraceNumber.__neg__ = _operator("negative", elementwise.negative)  # type: ignore[attr-defined]
+TraceNumber.__abs__ = _operator("absolute", elementwise.absolute)  # type: ignore[attr-defined]
+TraceNumber.__pos__ = lambda self: self  # type: ignore[attr-defined]

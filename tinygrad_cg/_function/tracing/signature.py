@@ -1,0 +1,249 @@
+"""Signatures: what of a call decides which program serves it, and what the program is given."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import nest
+from ..._core.conversion import as_dtype, convert, is_tensor
+from ..._core.tensor import Tensor, TensorShape
+from ..._reverse.variable import Variable
+from ...errors import ArgumentTypeError
+from ..graph.fingerprint import frozen
+
+
+class TensorSpec:
+    """The shape and dtype of an argument, for ``function(input_signature=[...])``.
+
+    `shape` may have None for sizes that are not known, or be None for any rank. After
+    ``tf.TensorSpec``.
+    """
+
+    def __init__(self, shape: Any, dtype: Any = np.float32, name: str | None = None):
+        self.shape: tuple[Any, ...] | None = None if shape is None else tuple(shape)
+        self.dtype: np.dtype = as_dtype(dtype)
+        self.name = name
+
+    @classmethod
+    def from_tensor(cls, tensor: Any, name: str | None = None) -> TensorSpec:
+        """Return the specification of one tensor."""
+        return cls(tensor.shape, tensor.dtype, name)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether all sizes are known."""
+        return self.shape is not None and None not in self.shape
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Whether a tensor, or another specification, has this dtype and a shape that fits."""
+        if other.dtype != self.dtype:
+            return False
+        shape = other.shape
+        if self.shape is None or shape is None:
+            return True
+        return len(shape) == len(self.shape) and all(
+            mine is None or size is None or mine == size
+            for mine, size in zip(self.shape, shape, strict=True)
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorSpec) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def _parts(self) -> tuple:
+        return self.shape, self.dtype, self.name
+
+    def __repr__(self) -> str:
+        shape = None if self.shape is None else str(self.shape)
+        return f"TensorSpec(shape={shape}, dtype=tf.{self.dtype}, name={self.name!r})"
+
+
+class Statics:
+    """Which arguments a function takes as they are, as part of the signature."""
+
+    def __init__(self, function: Callable[..., Any], argnums: Any, argnames: Any):
+        numbers = _listed(argnums)
+        self.names = set(_listed(argnames))
+        parameters: list[str] = []
+        if numbers or self.names:
+            parameters = list(inspect.signature(function).parameters)
+        for number in numbers:
+            if not isinstance(number, int):
+                raise TypeError(f"function: static_argnums must be integers, got {number!r}")
+        self.numbers = {number % len(parameters) if number < 0 else number for number in numbers}
+        self.names |= {parameters[i] for i in self.numbers if i < len(parameters)}
+        self.numbers |= {parameters.index(name) for name in self.names if name in parameters}
+
+    def without_first(self) -> Statics:
+        """Return what holds for the function whose first argument, an instance, is given."""
+        found = Statics(len, None, None)
+        found.numbers = {number - 1 for number in self.numbers if number}
+        found.names = self.names
+        return found
+
+
+def _listed(values: Any) -> list:
+    if values is None:
+        return []
+    return list(values) if isinstance(values, (list, tuple, set)) else [values]
+
+
+class FunctionCall:
+    """One call of a function: `key` is its signature, `leaves` what the program is given.
+
+    These are tensors, and Python's floats.
+    """
+
+    __slots__ = ("args", "key", "kwargs", "leaves", "statics")
+
+    def __init__(self, args: tuple, kwargs: dict, statics: Statics):
+        self.args = args
+        self.kwargs = kwargs
+        self.statics = statics
+        self.leaves: list[Any] = []
+        key: list[Any] = []
+        for i, arg in enumerate(args):
+            if i in statics.numbers:
+                key.append(("static", frozen(arg)))
+            else:
+                key.append(self._key(arg))
+        for name in sorted(kwargs):
+            key.append(name)
+            if name in statics.names:
+                key.append(("static", frozen(kwargs[name])))
+            else:
+                key.append(self._key(kwargs[name]))
+        self.key = tuple(key)
+
+    def _key(self, value: Any) -> Any:
+        kind = type(value)
+        if kind is Tensor:
+            self.leaves.append(value)
+            return value._data.shape, value._data.dtype
+        if kind is float:
+            self.leaves.append(value)
+            return float
+        if value is None or kind is int or kind is bool or kind is str:
+            return kind, value
+        if nest.is_nested(value):
+            return self._nested(value)
+        leaf = as_leaf(value)
+        if leaf is None:
+            return frozen(value) if not isinstance(value, Variable) else (Variable, id(value))
+        self.leaves.append(leaf)
+        if isinstance(leaf, Tensor):
+            return leaf._data.shape, leaf._data.dtype
+        return type(leaf)
+
+    def _nested(self, value: Any) -> tuple:
+        if isinstance(value, Mapping):
+            names = sorted(value)
+            return type(value), tuple(names), *[self._key(value[name]) for name in names]
+        return type(value), *[self._key(one) for one in value]
+
+    def without_leaves(self) -> FunctionCall:
+        """Return the call without its tensors, which need not be kept."""
+        found: Any = object.__new__(FunctionCall)
+        found.statics, found.key, found.leaves = self.statics, self.key, []
+        empty = [_Leaf()] * len(self.leaves)
+        found.args, found.kwargs = self.filled(empty)
+        return found
+
+    def filled(self, leaves: Sequence) -> tuple[tuple, dict]:
+        """Return the arguments with other leaves instead of the call's own."""
+        supply = iter(leaves)
+        args = [
+            arg if i in self.statics.numbers else _filled(arg, supply)
+            for i, arg in enumerate(self.args)
+        ]
+        kwargs = dict(self.kwargs)
+        for name in sorted(kwargs):
+            if name not in self.statics.names:
+                kwargs[name] = _filled(kwargs[name], supply)
+        return tuple(args), kwargs
+
+
+class _Leaf:
+    """Stands where a leaf was."""
+
+
+def _filled(structure: Any, supply: Iterator) -> Any:
+    flat = [leaf if as_leaf(leaf) is None else next(supply) for leaf in nest.flatten(structure)]
+    return nest.pack_sequence_as(structure, flat)
+
+
+def as_leaf(value: Any) -> Any:
+    """Return what a program is given for an argument, a tensor or a float; None if static."""
+    if isinstance(value, Tensor):
+        if type(value._data) is not np.ndarray:
+            value._values()  # an error: it has none
+        return value if type(value) is Tensor else value._with_record(value._rec)
+    if isinstance(value, (float, np.floating, _Leaf)):
+        return value
+    if value is None or isinstance(value, (Variable, int, complex, str, bytes, type, np.generic)):
+        return None
+    if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
+        return convert(value)
+    return None
+
+
+def check_signature(signature: Sequence, args: tuple, kwargs: dict, statics: bool = False) -> tuple:
+    """Return `args` as tensors of the specified dtypes; ArgumentTypeError if they do not fit.
+
+    With `statics`, what is no `TensorSpec` stands for itself.
+    """
+    if kwargs or len(args) != len(signature):
+        given = len(args) + len(kwargs)
+        raise ArgumentTypeError(
+            f"Binding inputs to tf.function failed: input_signature has {len(signature)} entries, "
+            f"and the function takes them by position, but {given} arguments were given"
+        )
+    return tuple(
+        nest.pack_sequence_as(
+            specs,
+            [
+                leaf
+                if statics and _is_static(spec, leaf)
+                else _checked(spec, leaf, args, signature)
+                for spec, leaf in zip(nest.flatten(specs), _leaves(specs, arg), strict=True)
+            ],
+        )
+        for specs, arg in zip(signature, args, strict=True)
+    )
+
+
+def _leaves(specs: Any, arg: Any) -> list:
+    if nest.is_nested(specs):
+        nest.assert_same_structure(specs, arg, check_types=False)
+        return nest.flatten(arg)
+    return [arg]
+
+
+def _is_static(spec: Any, leaf: Any) -> bool:
+    if isinstance(spec, TensorSpec):
+        return False
+    if spec is leaf or (type(spec) is type(leaf) and spec == leaf):
+        return True
+    raise ArgumentTypeError(
+        f"Binding inputs to tf.function failed: this function was made for {spec!r}, got {leaf!r}"
+    )
+
+
+def _checked(spec: Any, leaf: Any, args: tuple, signature: Sequence) -> Any:
+    if not isinstance(spec, TensorSpec):
+        raise TypeError(f"function: input_signature holds TensorSpecs, got {spec!r}")
+    tensor = leaf if is_tensor(leaf) else convert(leaf, spec.dtype)
+    if spec.is_compatible_with(tensor):
+        return tensor if isinstance(tensor, Tensor) else convert(tensor)
+    raise ArgumentTypeError(
+        "Binding inputs to tf.function failed due to `Can not cast "
+        f"{TensorSpec(TensorShape(tensor.shape), tensor.dtype)!r} to {spec!r}`. Received args: "
+        f"{args} for signature: {tuple(signature)}. Python inputs incompatible with "
+        "input_signature."
+    )

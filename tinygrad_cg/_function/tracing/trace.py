@@ -1,0 +1,247 @@
+"""Tracing: a level that computes nothing, and writes down what was to be computed.
+
+Python runs once, with tensors that have a shape and a dtype but no values. Tapes, transformations
+and rules of gradients inside the program stand on top of this level and work as always, so what
+it sees is what remains when they have done their work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..._core.conversion import convert
+from ..._core.levels import Level, Listener, add_level, state
+from ..._core.primitive import OPS, Primitive
+from ..._core.tensor import Aval, Tensor
+from ..._ops.sampling import draw as draw_numbers
+from ..._reverse.variable import Variable, VariableSlice
+from ..._tape.graph_mode import Graph as DefaultGraph
+from ...errors import InaccessibleTensorError, OperatorNotAllowedInGraphError, users_line
+from ..graph.interpret import interpreter
+from ..graph.values import FuncGraph, OutputItem, Value, constant, operation
+
+
+class TraceTensor(Tensor):
+    """A tensor of a program that is being traced: `value` is its place in the graph."""
+
+    __slots__ = ("level", "value")
+
+    def __init__(self, value: Value, level: FunctionTrace, record: Any = None):
+        super().__init__(Aval(value.aval.shape, value.aval.dtype), record)
+        self.value = value
+        self.level = level
+
+    def _with_record(self, record: Any) -> TraceTensor:
+        return TraceTensor(self.value, self.level, record)
+
+    def _held(self) -> TraceTensor:
+        return self._with_record(None)
+
+    def _example(self) -> np.ndarray:
+        return self.level.example(self.value)
+
+    def _values(self) -> NoReturn:
+        refuse_value(repr(self), self.level)
+
+    def __repr__(self) -> str:
+        return f"<tg.Tensor: shape={self.shape}, dtype={self.dtype}, traced>"
+
+    def __format__(self, spec: str) -> str:
+        return str(self) if not spec else format(self._values(), spec)
+
+
+def refuse_value(what: str, level: FunctionTrace) -> NoReturn:
+    """Raise the error for a value that is asked for while there is none."""
+    file, line, _ = users_line()
+    text = linecache.getline(file, line).strip()
+    raise OperatorNotAllowedInGraphError(
+        f"Using a symbolic `tf.Tensor` as a Python value is not allowed: {what} has no value while "
+        f'`{level.name}` is traced (File "{file}", line {line}: `{text}`). Choose by element with '
+        "where(); declare an argument that decides on Python's way static, "
+        "function(static_argnums=...); or keep loops, conditions and NumPy calls that need values "
+        "outside of the function"
+    )
+
+
+class FunctionTrace(Level, Listener):
+    """The level of one run of Python: what it meets becomes inputs and constants of a graph."""
+
+    holds_values = True
+
+    def __init__(self, name: str, may_create: bool = True):
+        self.name = name  # that of the function
+        self.may_create = may_create
+        self.arguments: list[Value] = []
+        self.met: dict[int, tuple[Tensor, Value]] = {}  # tensors that no operation here made
+        self.reads: dict[int, tuple[Variable, Value]] = {}
+        self.assigned: dict[int, Variable] = {}
+        self.created: list[Variable] = []
+        self.draws: list[Value] = []
+
+    @contextlib.contextmanager
+    def active(self) -> Iterator[None]:
+        """A context in which this thread traces, with no other level than this and those inside.
+
+        Whatever else records or listens sees the calls of the finished program. As in a default
+        graph, everything is recorded, for `gradients`.
+        """
+        here, names = state, ("frame", "listeners", "graphs", "rules", "overrides", "draws")
+        before = [getattr(here, name) for name in names]
+        here.frame = add_level(None, self)
+        here.listeners, here.graphs, here.rules = [self], [], []
+        here.overrides, here.draws = {}, self.draw
+        try:
+            DefaultGraph()._enter()
+            yield
+        finally:
+            for name, value in zip(names, before, strict=True):
+                setattr(here, name, value)
+
+    # What comes in ---------------------------------------------------------------------------
+
+    def argument(self, aval: Aval) -> TraceTensor:
+        """Return a new input of the program."""
+        value = Value(Aval(tuple(aval.shape), aval.dtype))
+        self.arguments.append(value)
+        return TraceTensor(value, self)
+
+    def value(self, tensor: Any) -> Value:
+        """Return the value of a tensor in the graph; for one from elsewhere it is an input."""
+        if isinstance(tensor, VariableSlice):
+            tensor = tensor.part
+        if isinstance(tensor, TraceTensor):
+            if tensor.level is not self:
+                raise InaccessibleTensorError(
+                    f"{tensor!r} is out of scope: it was made while another function was traced, "
+                    "and has no value here. Return it from that function"
+                )
+            return tensor.value
+        known = self.met.get(id(tensor))
+        if known is None:
+            data = convert(tensor)._data
+            if type(data) is not np.ndarray:
+                tensor._values()
+            known = self.met[id(tensor)] = (tensor, Value(Aval(data.shape, data.dtype)))
+        return known[1]
+
+    # Operations ------------------------------------------------------------------------------
+
+    def process(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
+        """Write an operation down."""
+        return self._tensors(operation(primitive, [self.value(one) for one in inputs], params))
+
+    def _tensors(self, made: Value) -> Any:
+        if isinstance(made.aval, list):
+            return [TraceTensor(OutputItem(made, i), self) for i in range(len(made.aval))]
+        return TraceTensor(made, self)
+
+    def custom_call(self, call: Any, inputs: Any, outputs: Sequence) -> list:
+        """Return the outputs anew; tapes inside the program are on top and have the rule."""
+        return [TraceTensor(self.value(output), self) for output in outputs]
+
+    def draw(self, method: str, arguments: tuple) -> TraceTensor:
+        """Return random numbers, drawn at each call; each draw depends on the one before."""
+        params = {"method": method, "arguments": arguments}
+        made = operation(DRAW, self.draws[-1:], params)
+        self.draws.append(made)
+        return TraceTensor(made, self)
+
+    def example(self, value: Value) -> np.ndarray:
+        """Return what `value` is for some arguments, to tell what holds for nearly all."""
+        generator = np.random.default_rng(0)
+        known = {one: _sample(generator, one) for one in (*self.arguments, *self.draws)}
+        known |= {one: tensor._data for tensor, one in self.met.values()}
+        known |= {one: variable._data for variable, one in self.reads.values()}
+        return interpreter(FuncGraph(list(known), [value]))(list(known.values()))[0]
+
+    # Variables -------------------------------------------------------------------------------
+
+    def variable_read(self, variable: Variable) -> None:
+        """Make the Variable an input, with the value that it has when the program is called."""
+        key = id(variable)
+        if key not in state.overrides:
+            if key not in self.reads:
+                data = variable._data
+                self.reads[key] = (variable, Value(Aval(data.shape, data.dtype)))
+            state.overrides[key] = TraceTensor(self.reads[key][1], self)
+
+    def variable_assigned(self, variable: Variable) -> None:
+        """Keep what is assigned in this thread, until a call of the program is over."""
+        self.assigned[id(variable)] = variable
+        state.overrides.setdefault(id(variable), variable._data)
+
+    def variable_created(self, variable: Variable) -> None:
+        """Refuse Variables at other calls than the first: each call would make some."""
+        if not self.may_create:
+            raise ValueError(
+                "tf.function only supports singleton tf.Variables created on the first call. "
+                "Make sure the tf.Variable is only created once or created outside tf.function."
+            )
+        self.created.append(variable)
+
+    def assignments(self) -> list[tuple[Variable, Value]]:
+        """Return each Variable that was assigned, in order, and its value at the end."""
+        found = []
+        for key, variable in self.assigned.items():
+            data = state.overrides[key]
+            if type(data) is np.ndarray:
+                data = state.overrides[key] = TraceTensor(self.value(Tensor(data)), self)
+            found.append((variable, self.value(data)))
+        return found
+
+    # The end ---------------------------------------------------------------------------------
+
+    def captured(self) -> tuple[list[tuple[Tensor, Value]], dict[Value, Value]]:
+        """Return the tensors from outside, and constants instead of those of this run alone.
+
+        What nobody else holds, nobody can watch or look at: a number or zeros of the program.
+        """
+        outside: list[tuple[Tensor, Value]] = []
+        literals: dict[Value, Value] = {}
+        while self.met:
+            tensor, value = self.met.popitem()[1]
+            if sys.getrefcount(tensor) > 2:
+                outside.append((tensor, value))
+            else:
+                literals[value] = literal(tensor._data)
+        return outside[::-1], literals
+
+
+def _sample(generator: np.random.Generator, value: Value) -> np.ndarray:
+    """Return positive numbers; 0 for integers, which may be indices."""
+    if value.dtype.kind not in "fc":
+        return np.zeros(value.shape, value.dtype)
+    return np.asarray(generator.uniform(0.5, 1.5, value.shape), value.dtype)
+
+
+def literal(array: np.ndarray) -> Value:
+    """Return a constant; one number and a broadcast where all elements are the same."""
+    if array.size > 1:
+        flat = np.ascontiguousarray(array).reshape(-1)
+        if flat.tobytes() == flat[:1].tobytes() * flat.size:
+            return operation(
+                OPS["broadcast_to"], [constant(flat[:1].reshape(()))], {"shape": array.shape}
+            )
+    return constant(array)
+
+
+def _draw_aval(*before: Aval, method: str, arguments: tuple) -> Aval:
+    if method == "integers":
+        return Aval(arguments[2], np.dtype(arguments[3]))
+    return Aval(arguments[0], np.dtype(np.float64))
+
+
+# Not an operation that users call by name: `tinygrad_cg.random` draws through the trace.
+DRAW = Primitive(
+    "draw",
+    lambda *before, method, arguments: draw_numbers(method, arguments),
+    ("before",),
+    _draw_aval,
+    kind="impure",
+)

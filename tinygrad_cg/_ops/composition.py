@@ -1,0 +1,73 @@
+"""Operations by name on arrays and on tensors, for decompositions.
+
+A decomposition is written once, as a function of `ops`: ``ops.exp(x)`` applies the operation named
+"exp" to whatever `x` is. `ARRAYS` and `TENSORS` stand here; the compiler has one that makes nodes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from .._core.conversion import number_array
+from .._core.primitive import OPS, Primitive, apply
+from .._core.tensor import Tensor
+
+
+class Operations(Protocol):
+    """What a decomposition may call: every operation by its name, with its parameters."""
+
+    def number(self, value: float, like: Any) -> Any:
+        """Return a constant with the dtype of `like`."""
+
+    def count(self, value: int, like: Any) -> Any:
+        """Return a whole number that follows from shapes, with the dtype of `like`."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the operation of that name."""
+
+
+def _named(name: str) -> Primitive:
+    if name not in OPS:
+        raise AttributeError(f"no operation is named {name!r}")
+    return OPS[name]
+
+
+class _OnArrays:
+    """Run the kernels of operations on arrays."""
+
+    def number(self, value: float, like: np.ndarray) -> np.ndarray:
+        return number_array(value, like.dtype)
+
+    count = number
+
+    def identity(self, x: np.ndarray) -> np.ndarray:
+        return x.copy()  # what one operation returns is not memory of another
+
+    def __getattr__(self, name: str) -> Any:
+        run = _named(name).run
+        setattr(self, name, run)  # the next look finds it at once
+        return run
+
+
+class _OnTensors:
+    """Apply operations to tensors, for all levels of this thread."""
+
+    def number(self, value: float, like: Tensor) -> Tensor:
+        return Tensor(number_array(value, like.dtype))
+
+    count = number
+
+    def __getattr__(self, name: str) -> Any:
+        primitive = _named(name)
+
+        def call(*operands: Tensor, **params: Any) -> Any:
+            return apply(primitive, operands, params)
+
+        setattr(self, name, call)
+        return call
+
+
+ARRAYS: Operations = _OnArrays()
+TENSORS: Operations = _OnTensors()

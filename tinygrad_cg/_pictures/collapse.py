@@ -1,0 +1,183 @@
+"""Collapsing of repetitions: what a loop recorded is drawn once, with a count."""
+
+from __future__ import annotations
+
+import re
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .sketch import Item, Region
+
+LONGEST = 64  # items in the body of a loop
+FEWEST = 3  # times that are worth folding
+OPERANDS = 8  # an item with more of them is never folded
+PASSES = 4  # loops in loops
+
+
+def collapse_repeats(items: list[Item]) -> tuple[list[Item], list[Region]]:
+    """Return the items, each run of repetitions replaced by its first, and frames of the bodies.
+
+    A run is found where labels repeat and each operand either stands at the same place in the
+    body, or is the same one every time. Its first repetition may take its operands elsewhere.
+    """
+    groups = [[item] for item in _in_sequence(items)]
+    frames: list[Region] = []
+    for _ in range(PASSES):
+        runs = _runs(groups)
+        if not runs:
+            break
+        groups = _merge(groups, runs, frames)
+    kept = [item for group in groups for item in group]
+    kept.sort(key=lambda item: item.serial)
+    return kept, [frame for frame in frames if frame.items <= set(kept)]
+
+
+def _in_sequence(items: list[Item]) -> list[Item]:
+    """Return the items by serial number, those that are watched before their first use."""
+    placed: dict[Item, None] = {}
+    for item in items:
+        if item.kind != "watched" or item.operands:
+            for operand in item.operands:
+                placed.setdefault(operand)
+            placed.setdefault(item)
+    for item in items:
+        placed.setdefault(item)
+    return list(placed)
+
+
+def _label(item: Item) -> Any:
+    name = re.sub(r"\d+", "#", item.name) if item.kind == "watched" else ""
+    return (item.kind, item.operation, item.shape, item.dtype, len(item.tapes), item.count, name)
+
+
+def _runs(groups: list[list[Item]]) -> list[tuple[int, int, int]]:
+    """Return (start, length of the body, times) of runs that do not overlap."""
+    n = len(groups)
+    place = {item: i for i, group in enumerate(groups) for item in group}
+    operands = np.full((n, OPERANDS), -1)
+    numbers: dict[Any, int] = {}
+    labels = np.empty(n, np.int64)
+    for i, group in enumerate(groups):
+        found = sorted({place[one] for item in group for one in item.operands} - {i}, reverse=True)
+        label: Any = (tuple(map(_label, group)), len(found))
+        if len(found) > OPERANDS:
+            label = i  # never a repetition
+        else:
+            operands[i, : len(found)] = found
+        labels[i] = numbers.setdefault(label, len(numbers))
+    runs: list[tuple[int, int, int]] = []
+    used = np.zeros(n, bool)
+    for body in range(1, min(LONGEST, n // FEWEST) + 1):
+        for start, stop in _stretches(labels, operands, used, body):
+            first = start  # the first repetition may take its operands elsewhere
+            while first > max(start - body, 0) and not used[first - 1]:
+                if not _begins(labels, operands, first - 1, body):
+                    break
+                first -= 1
+            start = first
+            times = (stop - start) // body + 1
+            if times >= FEWEST and not used[start : start + times * body].any():
+                used[start : start + times * body] = True
+                runs.append((start, body, times))
+    return sorted(runs)
+
+
+def _begins(labels: np.ndarray, operands: np.ndarray, i: int, body: int) -> bool:
+    """Return whether the item at i begins a run: it has other operands only where the next
+    ones take each other's.
+    """
+    if labels[i] != labels[i + body] or i + 2 * body >= len(labels):
+        return False
+    here = operands[i]
+    for second, third in zip(operands[i + body], operands[i + 2 * body], strict=True):
+        carried = third - second == body and second >= i
+        if not carried and second not in here:
+            return False
+    return True
+
+
+def _stretches(
+    labels: np.ndarray, operands: np.ndarray, used: np.ndarray, body: int
+) -> list[tuple[int, int]]:
+    """Return [start, stop) of each stretch whose items equal those one body later."""
+    here, there = operands[:-body], operands[body:]
+    near = np.arange(body, len(labels))[:, None] - there < 2 * body  # in the body, or in the last
+    moved = (here >= 0) & (there - here == body) & near
+    same = (labels[:-body] == labels[body:]) & ((here == there) | moved).all(axis=1)
+    same &= ~(used[:-body] | used[body:])
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], same, [False])).astype(np.int8)))
+    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2) if b - a >= body]
+
+
+def _merge(
+    groups: list[list[Item]], runs: list[tuple[int, int, int]], frames: list[Region]
+) -> list[list[Item]]:
+    merged, end = [], 0
+    first: dict[Item, Item] = {}  # by the item of a later repetition
+    for start, body, times in runs:
+        merged += groups[end:start]
+        end = start + body * times
+        inside = [item for group in groups[start : start + body] for item in group]
+        later = [item for group in groups[start + body : end] for item in group]
+        own = {*inside, *later}
+        for i, item in enumerate(later):
+            first[item] = stands = inside[i % len(inside)]
+            stands.operands += [one for one in item.operands if one not in own]
+            stands.captured += [one for one in item.captured if one not in own]
+        for stands, item in zip(inside, later[-len(inside) :], strict=True):
+            _rename(stands, item)
+        if len(inside) == 1:
+            inside[0].count *= times
+        else:
+            frames.append(Region("repeat", "", frozenset(inside), count=times))
+        merged.append(inside)
+    merged += groups[end:]
+    for group in merged:
+        for item in group:
+            item.operands = _mapped(item, item.operands, first)
+            item.captured = _mapped(item, item.captured, first)
+    return merged
+
+
+def _rename(stands: Item, last: Item) -> None:
+    """Give the item that stands for all repetitions the name and value of the last result."""
+    if stands.kind != "watched":
+        stands.name, stands.value = last.name, last.value
+    elif stands.name and not stands.name.endswith("…"):
+        stands.name, stands.value = f"{stands.name} …", ""
+
+
+def _mapped(item: Item, others: list[Item], first: dict[Item, Item]) -> list[Item]:
+    mapped = dict.fromkeys(first.get(other, other) for other in others)
+    mapped.pop(item, None)
+    return list(mapped)
+
+
+def shorten(items: list[Item], frames: list[Region], most: int) -> list[Item]:
+    """Return about `most` items at most; one stands for the earliest operations."""
+    if len(items) <= most:
+        return items
+    cut = len(items) - most
+    early, late = items[:cut], items[cut:]
+    # what is watched and used late stays
+    needed = {one for item in late for one in (*item.operands, *item.captured)}
+    kept = [one for one in early if one.kind == "watched" and one in needed]
+    gone = dict.fromkeys(one for one in early if one not in kept)
+    count = sum(_times(item, frames) for item in gone if item.operation)
+    rest = Item("earlier", f"{count:,} earlier operations", (), "", early[-1].serial)
+    for others in [others for item in late for others in (item.operands, item.captured)]:
+        others[:] = dict.fromkeys(rest if one in gone else one for one in others)
+    rest.operands = list(
+        dict.fromkeys(one for item in gone for one in item.operands if one in kept)
+    )
+    for frame in frames:
+        if frame.items.issuperset(gone):
+            frame.items |= {rest}
+    return [*kept, rest, *late]
+
+
+def _times(item: Item, frames: list[Region]) -> int:
+    """Return the number of operations that an item stands for."""
+    return item.count * prod(frame.count for frame in frames if item in frame.items)
