@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels import elementary as kmath
-from tinygrad_cg_kernels.loops.direct import refuse
 from tinygrad_cg_kernels.loops.engine import Elementwise
+from tinygrad_cg_kernels.loops.small import refuse
 from tinygrad_cg_kernels.runtime import generated
 
 from ..._core.levels import Level, add_level, state

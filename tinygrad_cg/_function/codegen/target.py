@@ -92,7 +92,7 @@ class CPU:
             table = [*head, *[kept[node].__array_interface__["data"][0] for node in nodes]]
             words = np.array(table, np.int64)
             start = words.__array_interface__["data"][0]
-            threads.split(address, (start, 0), (0, stride), rows, stride, max(columns, 1))
+            threads.carry_out(threads.Task(address, start, 0, rows, stride, max(columns, 1)))
             return [_combined(node, kept[node], shapes.get(node, node.shape)) for node in partial]
 
         run.owner = owner  # pyright: ignore[reportFunctionMemberAccess]
