@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .conversion import convert_operands, is_differentiable, weak_arrays
+from .conversion import FLOAT32, FLOAT64, convert_operands, is_differentiable, weak_arrays
 from .levels import NOTHING, Frame, Token, is_alive, next_serial, state
 from .tensor import Aval, Tensor
 
@@ -58,8 +58,14 @@ def make_node(
 ) -> Node:
     """Return a node (a function makes one faster than a class that Python initialises)."""
     node = new_node()
-    node.group, node.inputs, node.rule, node.saved = group, inputs, rule, saved
-    node.shape, node.dtype, node.next, node.serial = shape, dtype, following, next_serial()
+    node.group = group
+    node.inputs = inputs
+    node.rule = rule
+    node.saved = saved
+    node.shape = shape
+    node.dtype = dtype
+    node.next = following
+    node.serial = next_serial()
     return node
 
 
@@ -263,10 +269,7 @@ def mark_expired(inputs: Iterable[Tensor], out: Any) -> None:
 def attach(out: Tensor, group: frozenset[Token], inputs: tuple, rule: Any, saved: Any) -> None:
     """Record on `out` how it came to be, in front of what other tapes know of it."""
     data = out._data
-    node = new_node()
-    node.group, node.inputs, node.rule, node.saved = group, inputs, rule, saved
-    node.shape, node.dtype, node.next, node.serial = data.shape, data.dtype, out._rec, next_serial()
-    out._rec = node
+    out._rec = make_node(group, inputs, rule, saved, data.shape, data.dtype, out._rec)
 
 
 def attach_all(group: Any, inputs: tuple, rule: Any, saved: Any, outs: Sequence[Tensor]) -> None:
@@ -443,13 +446,19 @@ def rule(n, dy):
 def attach(group, {nodes}, {operands}, p, o):
     d = o._data
     dtype = d.dtype
-    if dtype.kind != "f":
+    if dtype is not FLOAT32 and dtype is not FLOAT64 and dtype.kind != "f":
         return other(group, {nodes}, {operands}, p, o)
     {convert}
     o._rec = n = new_node()
-    n.group, n.inputs, n.rule, n.next, n.serial = group, ({nodes},), rule, None, serial()
-    n.saved, n.shape, n.dtype = {saved}, d.shape, dtype
-"""
+    n.group = group
+    n.inputs = {nodes},
+    n.rule = rule
+    n.saved = {saved}
+    n.shape = d.shape
+    n.dtype = dtype
+    n.next = None
+    n.serial = serial()
+"""  # one by one: Python makes a tuple of more than three values to assign at once
 _OUTPUT = """if type({0}) is ndarray:
         out = new_tensor()
         out._data, out._rec = {0}, n
@@ -468,6 +477,8 @@ def compile_rule(primitive: Any, mask: int, conjugate: Callable) -> Rule:
     functions: dict[str, Any] = {
         "conj": conjugate,
         "convert": as_operand,
+        "FLOAT32": FLOAT32,
+        "FLOAT64": FLOAT64,
         "ndarray": np.ndarray,
         "new_node": new_node,
         "new_tensor": new_tensor,
