@@ -5,6 +5,9 @@ uses by default (or TINYGRAD_CG_CACHE_DIR) is deliberately left alone here: a se
 the tests compiles nothing.
 """
 
+import gc
+from pathlib import Path
+
 import pytest
 from hypothesis import settings
 
@@ -14,6 +17,33 @@ from tinygrad_cg_kernels.runtime import threads
 # a run of the tests gives the same result each time.
 settings.register_profile("tinygrad_cg", deadline=None, derandomize=True, database=None)
 settings.load_profile("tinygrad_cg")
+
+gc.set_threshold(20_000, 20, 20)  # by default a tenth of the time to compile goes to its passes
+
+LONGEST = (
+    *("ops/test_ops", "function/test_fused", "function/test_operations", "function/test_fuse"),
+    *("kernels/test_math", "kernels/test_reduce", "function/test_spellings", "check/test_check"),
+    *("spellings/test_numpy_functions", "kernels/test_compile", "kernels/test_assembly"),
+    *("kernels/test_memory", "kernels/test_accuracy", "core/test_scale", "tour/test_tour"),
+)
+"""The files that take longest with an empty cache, in the order in which they begin."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first, so that no worker is left with one of them at the end."""
+    tests = Path(__file__).parent
+    first = {tests / f"{name}.py": place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: first.get(item.path, len(first)))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collect_little():
+    """Leave what earlier files made out of the garbage collector's passes.
+
+    Many tests ask for a full pass, which takes .2 s over all that pytest and Numba hold.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ import pytest
 import tinygrad_cg as tf
 from tinygrad_cg import nest
 
+pytestmark = pytest.mark.quick
+
 Point = collections.namedtuple("Point", "b a")
 Other = collections.namedtuple("Other", "b a")
 SamePoint = collections.namedtuple("Point", "b a")

@@ -10,9 +10,6 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import _loading  # noqa: F401 (before anything else)
-
-# isort: split
 from . import (
     autodiff,
     compat,
@@ -32,6 +29,7 @@ from ._core.tensor import Tensor, TensorShape
 from ._function.codegen import fused_rules as _fused_rules  # noqa: F401 (for gradient functions)
 from ._ops import protocol as _numpy_dispatch
 from ._ops.creation import constant, convert_to_tensor
+from ._reverse.graph_mode import Graph, executing_eagerly, gradients
 from ._reverse.variable import Variable
 from ._rules import pickling as _pickling  # noqa: F401 (registers how custom gradients travel)
 from ._rules.custom_gradient import custom_gradient, grad_pass_through
@@ -66,12 +64,11 @@ from ._spellings.arrays import (
     zeros,
     zeros_like,
 )
-from ._tape.graph_mode import Graph, executing_eagerly, gradients, hessians
-from ._tape.recompute import recompute_grad
-from ._tape.tape import GradientTape, UnconnectedGradients
 from ._transforms.batching import vectorized_map, vmap
 from ._transforms.functional import elementwise_grad, grad, jvp, linearize, value_and_grad, vjp
-from ._transforms.matrices import hessian, hvp, jacobian
+from ._transforms.matrices import hessian, hessians, hvp, jacobian
+from ._transforms.recompute import recompute_grad
+from ._transforms.tape import GradientTape, UnconnectedGradients
 from .config.cache import clear_cache
 from .config.threading import get_num_threads, set_num_threads
 from .dtypes import (

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tinygrad_cg._core.annotations import TensorLike
 from tinygrad_cg._core.conversion import as_dtype as as_dtype
 from tinygrad_cg._core.tensor import Tensor
-from tinygrad_cg._spellings.annotations import TensorLike
 
 __all__: list[str]
 DType = np.dtype

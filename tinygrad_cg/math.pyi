@@ -2,9 +2,9 @@
 
 from numpy.typing import DTypeLike
 
+from tinygrad_cg._core.annotations import Axes, TensorLike
 from tinygrad_cg._core.tensor import Tensor
 from tinygrad_cg._ops.sorting import TopK
-from tinygrad_cg._spellings.annotations import Axes, TensorLike
 
 __all__: list[str]
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
+from tinygrad_cg._core.annotations import Axes, Shape, TensorLike
 from tinygrad_cg._core.tensor import Tensor
 from tinygrad_cg._ops.sorting import TopK
-from tinygrad_cg._spellings.annotations import Axes, Shape, TensorLike
 
 __all__: list[str]
 

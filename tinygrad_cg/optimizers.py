@@ -53,12 +53,12 @@ class Optimizer:
         given = [one for one in (clipnorm, clipvalue, global_clipnorm) if one is not None]
         if len(given) > 1:
             raise ValueError("only one of clipnorm, clipvalue and global_clipnorm can be given")
-        self.name = type(self).__name__.lower() if name is None else name
+        self.name: str = type(self).__name__.lower() if name is None else name
         self.weight_decay = weight_decay
         self.clipnorm = clipnorm
         self.clipvalue = clipvalue
         self.global_clipnorm = global_clipnorm
-        self.iterations = Variable(0, trainable=False, name="iteration", dtype=np.int64)
+        self.iterations: Variable = Variable(0, trainable=False, name="iteration", dtype=np.int64)
         self._schedule: Callable[[Any], Any] | None = None
         self.learning_rate = learning_rate
         self._kept: dict[Any, list[Variable]] = {}
@@ -119,7 +119,7 @@ class Optimizer:
         self.iterations.assign_add(1)
         return self.iterations
 
-    def apply(self, grads: Sequence, trainable_variables: Sequence[Variable]) -> None:
+    def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Variable]) -> None:
         """`apply_gradients` for gradients and Variables in two lists."""
         self.apply_gradients(zip(grads, trainable_variables, strict=True))
 

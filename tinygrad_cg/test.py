@@ -20,7 +20,7 @@ def __dir__() -> list[str]:
 
 
 def compute_gradient(
-    f: Callable[..., Any], x: Sequence, delta: float | None = None
+    f: Callable[..., Any], x: Sequence[Any], delta: float | None = None
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """The Jacobians of ``f(*x)`` by each of `x`: by the gradient rules, and by differences.
 

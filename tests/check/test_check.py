@@ -138,6 +138,7 @@ def test_no_composition_of_right_rules_is_called_wrong(chunk):
 # The documents' examples ---------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_example_one_reads_as_it_must():
     report = tf.check_gradients(example_one(1.0), 2.0)
     text = words(report)
@@ -155,6 +156,7 @@ def test_example_one_reads_as_it_must():
     assert tf.check_gradients(corrected, 2.0, order=3).ok
 
 
+@pytest.mark.quick
 def test_example_two_reads_as_it_must():
     report = tf.check_gradients(verbatim, 2.0)
     text = words(report)
@@ -227,6 +229,7 @@ def test_an_all_keyword_call_is_a_remark():
     assert "all its tensors by keyword" in words(report)
 
 
+@pytest.mark.quick
 def test_log1pexp_at_100():
     """The first order is right; the second is NaN in float32, not in float64."""
     report = tf.check_gradients(log1pexp, 100.0)
@@ -499,6 +502,7 @@ def test_nothing_is_left_behind():
         tape.gradient(y, x)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("call", "error", "match"),
     [

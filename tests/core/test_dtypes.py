@@ -8,6 +8,8 @@ import pytest
 import tinygrad_cg as tf
 from tests.support.orders import assert_next_gradient_is_right, assert_raises
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize("array", [np.array([1, 2**40]), np.array(2**40), np.array([300, 1])])
 def test_arrays_of_integers_that_do_not_fit(array):

@@ -11,6 +11,8 @@ import pytest
 import tinygrad_cg as tf
 from tests.support.orders import assert_next_gradient_is_right
 
+pytestmark = pytest.mark.quick
+
 
 def on_a_tape(use):
     """A program with an unused tape of its own."""

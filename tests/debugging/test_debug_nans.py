@@ -13,6 +13,8 @@ from tests.support.composites import log1pexp
 from tests.support.orders import assert_clean_state, gradient, gradient_function, second_gradient
 from tinygrad_cg._core.levels import state
 
+pytestmark = pytest.mark.quick
+
 NonFinite = tf.errors.NonFiniteError
 
 

@@ -69,6 +69,7 @@ def test_products_serve_on_every_way_to_the_second_order(kind, way):
     assert_allclose(found, expected, rtol=1e-3)
 
 
+@pytest.mark.quick
 def test_the_third_order_of_products_is_an_error_or_natural():
     def third(f):
         return derivative(lambda x: tf.reduce_sum(f(tf.stack([x, x * x]))), 0.7, 3, "float64")
@@ -80,6 +81,7 @@ def test_the_third_order_of_products_is_an_error_or_natural():
         assert_allclose(third(f), third(cubic), rtol=1e-10)
 
 
+@pytest.mark.quick
 def test_the_declared_products_are_used_and_not_the_operations():
     f = tf.custom_derivatives(
         lambda x: x**2,
@@ -95,6 +97,7 @@ def solve(a, b):
     return tf.linalg.solve(a, b[:, None])[:, 0]
 
 
+@pytest.mark.quick
 def test_products_of_several_arguments_and_of_an_implicit_function():
     """x of a x = b, by the implicit function theorem, to the second order."""
     rng = np.random.default_rng(1)
@@ -121,6 +124,7 @@ def test_products_of_several_arguments_and_of_an_implicit_function():
             assert_allclose(one, other, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.quick
 def test_products_of_a_function_with_several_outputs():
     def polar(r, t):
         return {"x": r * tf.cos(t), "y": r * tf.sin(t)}
@@ -138,6 +142,7 @@ def test_products_of_a_function_with_several_outputs():
         assert_allclose(tf.nest.flatten(found), tf.nest.flatten(expected), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.quick
 def test_products_of_a_complex_function():
     """Holomorphic, in the library's convention of conjugates, to the second order."""
 
@@ -173,5 +178,6 @@ def test_products_of_a_complex_function():
         assert_allclose(second(declared)(z), second(f)(z), rtol=1e-10)
 
 
+@pytest.mark.quick
 def test_nothing_is_kept_alive():
     assert_nothing_is_kept_alive(tf.custom_derivatives(cubic, **PRODUCTS["all"]), [2.0, 1.0])

@@ -23,21 +23,21 @@ from tests.support.graph_cases import (
 )
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg._function.codegen import buffers
-from tinygrad_cg._function.codegen.buffers import KEPT, LINE, SMALL, Scratch, Span, places
+from tinygrad_cg._function.codegen.buffers import KEPT, LINE, SMALL, Scratch, Span, offsets
 from tinygrad_cg._function.codegen.executable import build
-from tinygrad_cg._function.graph.values import Graph
+from tinygrad_cg._function.graph.values import FuncGraph
 from tinygrad_cg_kernels.runtime import memory
 
 FLOAT64 = np.dtype(np.float64)
 RNG = np.random.default_rng(3)
 
 
-def sorts(size: int, count: int = 2) -> Graph:
+def sorts(size: int, count: int = 2) -> FuncGraph:
     """Kernels between operations on whole arrays: each needs an array that nobody else sees."""
     x = value = given((size,))
     for _ in range(count):
         value = apply("sort", apply("exp", apply("negative", value)), axis=-1, descending=False)
-    return Graph([x], [value])
+    return FuncGraph([x], [value])
 
 
 def peak(run) -> int:
@@ -64,7 +64,7 @@ spans = st.tuples(st.integers(0, 20), st.integers(0, 6), st.integers(1, 300)).ma
 @settings(deadline=None, database=None)
 @drawn(st.lists(spans, max_size=12))
 def test_arrays_that_are_used_together_do_not_overlap(arrays):
-    starts, size = places(arrays)
+    starts, size = offsets(arrays)
     for i, (one, start) in enumerate(zip(arrays, starts, strict=True)):
         assert start % LINE == 0
         assert start + one.size <= size
@@ -76,7 +76,7 @@ def test_arrays_that_are_used_together_do_not_overlap(arrays):
 
 def test_arrays_one_after_the_other_share_a_place():
     arrays = [Span(f"v{i}", (100 + i,), FLOAT64, 2 * i, 2 * i + 1) for i in range(9)]
-    assert places(arrays) == ([0] * 9, arrays[-1].size)
+    assert offsets(arrays) == ([0] * 9, arrays[-1].size)
 
 
 # What is kept ------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ def test_a_program_keeps_one_set_of_its_small_arrays():
 def test_large_arrays_are_not_kept():
     assert build(sorts(SMALL // 8)).scratch is not None
     assert build(sorts(SMALL // 8 + 1)).scratch is None
-    many = Graph([x := given((SMALL // 8,))], [])
+    many = FuncGraph([x := given((SMALL // 8,))], [])
     powers = [apply("exp", apply("multiply", x, x))]
     for _ in range(KEPT // SMALL):
         powers.append(apply("exp", powers[-1]))
@@ -147,7 +147,7 @@ def test_a_view_of_an_array_keeps_its_memory_from_being_used_again(lent):
     x = given((400, 300))
     turned = apply("transpose", apply("exp", x), perm=(1, 0))
     later = apply("sin", apply("sort", apply("cos", x), axis=-1, descending=False))
-    graph = Graph([x], [apply("matmul", turned, later)])
+    graph = FuncGraph([x], [apply("matmul", turned, later)])
     program = build(graph)
     for _ in range(3):
         assert_same(program, graph, arrays_for(graph, RNG), 100)

@@ -28,13 +28,13 @@ from tests.support.graph_cases import (
 )
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg._function.codegen.executable import build
-from tinygrad_cg._function.graph.values import Graph, operation
+from tinygrad_cg._function.graph.values import FuncGraph, operation
 from tinygrad_cg_kernels.runtime import memory, threads
 
 RNG = np.random.default_rng(7)
 
 
-def check(graph: Graph, kernels: int | None = None, scale: float = 1):
+def check(graph: FuncGraph, kernels: int | None = None, scale: float = 1):
     program = build(graph)
     assert_same(program, graph, arrays_for(graph, RNG), scale)
     if kernels is not None:
@@ -57,7 +57,7 @@ def test_elementwise_operations(start):
             outputs.append(operation(OPS[name], values, example.params))
             inputs += values
             arrays += operands
-    graph = Graph(inputs, outputs)
+    graph = FuncGraph(inputs, outputs)
     assert_same(build(graph), graph, arrays)
 
 
@@ -89,14 +89,14 @@ def test_reductions(dtype):
                 continue
             inputs += values
             arrays += operands
-    graph = Graph(inputs, outputs)
+    graph = FuncGraph(inputs, outputs)
     assert_same(build(graph), graph, arrays)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "complex64", "complex128"])
 def test_dtypes_that_are_not_fused(dtype):
     x = given((3, 4), dtype)
-    graph = Graph([x], [total(apply("multiply", apply("exp", x), x), (1,))])
+    graph = FuncGraph([x], [total(apply("multiply", apply("exp", x), x), (1,))])
     program = build(graph)
     assert program.kernels == 0
     assert_same(program, graph, arrays_for(graph, RNG), 100)
@@ -105,7 +105,7 @@ def test_dtypes_that_are_not_fused(dtype):
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
 def test_empty(shape):
     x = given(shape)
-    graph = Graph([x], [total(apply("exp", x)), apply("add", x, number(1)), total(x, (0,))])
+    graph = FuncGraph([x], [total(apply("exp", x)), apply("add", x, number(1)), total(x, (0,))])
     check(graph, 0)
 
 
@@ -149,7 +149,7 @@ def test_products_with_a_matrix_share_a_pass(shape):
     p = apply("sigmoid", apply("matvec", x, w))
     slope = apply("reshape", apply("matmul", x, v), shape=(rows,))
     part = apply("multiply", apply("multiply", p, apply("subtract", number(1), p)), slope)
-    graph = Graph([x, w, v], [apply("matvec", apply("transpose", x, perm=(1, 0)), part)])
+    graph = FuncGraph([x, w, v], [apply("matvec", apply("transpose", x, perm=(1, 0)), part)])
     check(graph, 1, 100)
 
 
@@ -157,7 +157,7 @@ def test_products_with_a_matrix_share_a_pass(shape):
 def test_forms_of_products(dtype):
     x, row, column = given((4, 3), dtype), given((1, 4), dtype), given((3, 1), dtype)
     turned = apply("transpose", x, perm=(1, 0))
-    graph = Graph(
+    graph = FuncGraph(
         [x, row, column],
         [
             apply("matmul", row, x),
@@ -171,7 +171,9 @@ def test_forms_of_products(dtype):
     for size in ((1, 3), (3, 1), (1, 1)):
         y, other = given(size, dtype), given((size[1],), dtype)
         check(
-            Graph([y, other], [apply("matvec", y, other), apply("matvec", y, apply("exp", other))])
+            FuncGraph(
+                [y, other], [apply("matvec", y, other), apply("matvec", y, apply("exp", other))]
+            )
         )
 
 
@@ -191,18 +193,18 @@ def test_outputs_are_arrays_of_their_own():
     x = given((4,))
     y = apply("exp", x)
     row = apply("reshape", y, shape=(1, 4))
-    check(Graph([x], [x, x, y, y, row, number(3), apply("identity", x)]))
+    check(FuncGraph([x], [x, x, y, y, row, number(3), apply("identity", x)]))
 
 
 def test_no_inputs():
-    check(Graph([], [apply("exp", number(1))]))
+    check(FuncGraph([], [apply("exp", number(1))]))
 
 
 def test_operations_on_constants_run_once():
     table, x = constant(RNG.normal(size=(40, 50))), given((40, 10))
     part = apply("getitem", table, key=(slice(None), slice(5, 15)))
     turned = apply("transpose", table, perm=(1, 0))
-    graph = Graph([x], [apply("add", x, part), part, apply("matmul", turned, x)])
+    graph = FuncGraph([x], [apply("add", x, part), part, apply("matmul", turned, x)])
     program = check(graph)
     assert program.sources[0].count("run_") == 1  # the product
     arrays = arrays_for(graph, RNG)
@@ -213,7 +215,7 @@ def test_strided_parts():
     x = given((30, 40))
     parts = [apply("getitem", x, key=(slice(None), slice(n, n + 20))) for n in (0, 7)]
     turned = apply("transpose", parts[1], perm=(1, 0))
-    check(Graph([x], [apply("multiply", *parts), apply("exp", turned), parts[0]]))
+    check(FuncGraph([x], [apply("multiply", *parts), apply("exp", turned), parts[0]]))
 
 
 def test_strided_and_read_only_inputs():
@@ -231,26 +233,28 @@ def test_misaligned_inputs():
 
 def test_operands_that_repeat_in_the_middle():
     x, y = given((2, 3, 4)), given((2, 1, 4))
-    check(Graph([x, y], [apply("multiply", apply("exp", x), y)]))
+    check(FuncGraph([x, y], [apply("multiply", apply("exp", x), y)]))
 
 
 def test_rows_and_columns_of_two_kinds():
     x, row, wide = given((4, 3, 5)), given((4, 1, 1)), given((4, 3, 1))
     y = apply("add", apply("multiply", x, row), wide)
-    check(Graph([x, row, wide], [y, total(y, (1, 2)), total(y, (2,))]))
+    check(FuncGraph([x, row, wide], [y, total(y, (1, 2)), total(y, (2,))]))
 
 
 def test_scalars_from_totals():
     x = given((300,))
     scale = apply("divide", number(1), total(apply("square", x)))
     y = apply("multiply", x, apply("tanh", scale))
-    program = check(Graph([x], [y, total(y), apply("getitem", y, key=(3,))]))
+    program = check(FuncGraph([x], [y, total(y), apply("getitem", y, key=(3,))]))
     assert program.kernels == 2
 
 
 def test_special_values():
     x = given((6,))
-    graph = Graph([x], [apply("log", x), apply("relu", x), apply("divide", number(1), x), total(x)])
+    graph = FuncGraph(
+        [x], [apply("log", x), apply("relu", x), apply("divide", number(1), x), total(x)]
+    )
     array = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0])
     logarithm, relu, inverse, whole = build(graph)([array])
     with np.errstate(all="ignore"):
@@ -264,14 +268,14 @@ def test_float32_stays_float32():
     x = given((1000,), np.float32)
     program = check(chain(1000, np.float32))
     assert not any("float64" in source for source in program.sources[1:])
-    assert build(Graph([x], [total(x)]))([np.ones(1000, np.float32)])[0].dtype == np.float32
+    assert build(FuncGraph([x], [total(x)]))([np.ones(1000, np.float32)])[0].dtype == np.float32
 
 
 def test_long_chains_are_cut():
     x = y = given((64,))
     for _ in range(250):
         y = apply("tanh", apply("add", y, number(0.01)))
-    program = check(Graph([x], [y]))
+    program = check(FuncGraph([x], [y]))
     assert 10 <= program.kernels <= 20
 
 
@@ -287,7 +291,7 @@ def test_long_programs_repeat_themselves():
         for y in reversed(values[1:]):
             back = apply("multiply", back, apply("subtract", number(1), apply("square", y)))
             back = apply("multiply", back, w)
-        program = check(Graph([x, w], [values[-1], back]), None, 10)
+        program = check(FuncGraph([x, w], [values[-1], back]), None, 10)
         texts.append(sum(len(text) for text in set(program.sources[1:])))
     assert texts[1] < 1.2 * texts[0]
 
@@ -308,10 +312,10 @@ def test_deep_scalar_programs():
         for y in reversed(values):
             back = apply("subtract", apply("multiply", back, number(0.7)), y)
         inputs = [values[0], row]
-        inputs += [one for one in Graph([], [back]).values() if one.primitive is None]
+        inputs += [one for one in FuncGraph([], [back]).values() if one.primitive is None]
         inputs = [one for one in dict.fromkeys(inputs) if not one.is_constant]
         outputs = [back, values[20], apply("multiply", row, values[40])]
-        program = check(Graph(inputs, outputs), 1)
+        program = check(FuncGraph(inputs, outputs), 1)
         texts.append(len(program.sources[1]))
     assert texts[1] < 1.3 * texts[0]
 
@@ -319,18 +323,15 @@ def test_deep_scalar_programs():
 # Threads and memory ------------------------------------------------------------------------------
 
 
-def test_the_same_bits_on_any_number_of_threads():
+def test_the_same_bits_on_any_number_of_threads(restore_threads):
     before = threads.get_num_threads()
     graphs = [chain(200_000), cross_entropy(3000, 60), layer_norm(9000, 30)]
     for graph in graphs:
         program, arrays = build(graph), arrays_for(graph, RNG)
         found = []
-        try:
-            for count in {1, before}:
-                threads.set_num_threads(count)
-                found.append(program(arrays))
-        finally:
-            threads.set_num_threads(before)
+        for count in {1, before}:
+            threads.set_num_threads(count)
+            found.append(program(arrays))
         for one, other in zip(found[0], found[-1], strict=True):
             np.testing.assert_array_equal(one, other)
 

@@ -8,13 +8,13 @@ import pytest
 import tinygrad_cg as tf
 from tests.support.graph_cases import FLOAT64, apply, assert_same, given, number, total
 from tinygrad_cg._function.codegen.executable import build
-from tinygrad_cg._function.graph.values import Graph, Value, constant
+from tinygrad_cg._function.graph.values import FuncGraph, Value, constant
 from tinygrad_cg_kernels.runtime import threads
 
 RNG = np.random.default_rng(3)
 
 
-def read_and_written(x: Value, index: Value) -> Graph:
+def read_and_written(x: Value, index: Value) -> FuncGraph:
     """An element of exp(x) by row in each spelling, its transpose, and a product with one_hot."""
     y, line = apply("exp", x), apply("expand_dims", index, axis=len(index.shape))
     shape, axis = x.shape, len(x.shape) - 1
@@ -25,7 +25,7 @@ def read_and_written(x: Value, index: Value) -> Graph:
     ones = apply("one_hot", index, depth=shape[-1], axis=axis, dtype=x.dtype)
     product = apply("multiply", apply("add", back, other), apply("multiply", ones, y))
     outputs = [chosen, again, product, total(product, (axis,)), total(back, (axis,)), total(chosen)]
-    return Graph([x] if index.is_constant else [x, index], outputs)
+    return FuncGraph([x] if index.is_constant else [x, index], outputs)
 
 
 def arrays_for(shape: tuple[int, ...], dtype: Any = FLOAT64, kind: str = "int64") -> list:
@@ -83,7 +83,9 @@ def test_one_row_in_a_long_program(columns):
         if step % 7 == 0:
             part = apply("gather", (x, y)[step % 2], index, axis=1, batch_dims=1)
             known = apply("subtract", part, known)
-    graph = Graph([x, index], [known, apply("multiply", y, apply("reshape", known, shape=(1, 1)))])
+    graph = FuncGraph(
+        [x, index], [known, apply("multiply", y, apply("reshape", known, shape=(1, 1)))]
+    )
     assert_same(build(graph), graph, arrays_for((1, columns)))
 
 
@@ -99,7 +101,7 @@ def test_indices_that_a_kernel_makes():
     x = given((40, 30))
     index = apply("cast", apply("greater", total(x, (1,)), number(0)), dtype=np.dtype(np.int32))
     graph = read_and_written(apply("tanh", x), index)
-    graph = Graph([x], graph.outputs)
+    graph = FuncGraph([x], graph.outputs)
     assert_same(build(graph), graph, arrays_for((40, 30))[:1])
 
 
@@ -109,7 +111,7 @@ def test_special_values_stay_what_they_are():
     chosen = apply("gather", x, index, axis=1, batch_dims=1)
     back = apply("gather_adjoint", chosen, index, shape=(3, 4), axis=1, batch_dims=1)
     array = np.array([[-0.0, np.inf, np.nan, 1], [np.nan, -np.inf, 2, 3], [5, np.nan, np.inf, 4]])
-    found, spread = build(Graph([x, index], [chosen, back]))([array, np.array([0, 1, 0])])
+    found, spread = build(FuncGraph([x, index], [chosen, back]))([array, np.array([0, 1, 0])])
     np.testing.assert_array_equal(found, [-0.0, -np.inf, 5])
     assert np.signbit(found[0])
     expected = np.zeros((3, 4))
@@ -124,7 +126,7 @@ def test_values_that_are_used_many_times():
     for _ in range(25):
         y = apply("subtract", y, apply("multiply", apply("subtract", y, number(0.1)), y))
     chosen = apply("gather", y, index, axis=1, batch_dims=1)
-    graph = Graph([x, index], [chosen, apply("tanh", chosen)])
+    graph = FuncGraph([x, index], [chosen, apply("tanh", chosen)])
     program = build(graph)
     array, places = arrays_for((6, 9))
     assert_same(program, graph, [0.1 * array, places])
@@ -134,20 +136,17 @@ def test_values_that_are_used_many_times():
 def test_one_hot_of_numbers_beyond_int32():
     index = given((3,), np.int64)
     ones = apply("one_hot", index, depth=4, axis=1, dtype=np.dtype(np.float32))
-    graph = Graph([index], [ones, total(ones, (0,))])
+    graph = FuncGraph([index], [ones, total(ones, (0,))])
     assert_same(build(graph), graph, [np.array([2**32 + 1, -(2**32) + 2, 3])])
 
 
-def test_the_same_bits_on_any_number_of_threads():
+def test_the_same_bits_on_any_number_of_threads(restore_threads):
     shape, before = (3000, 60), threads.get_num_threads()
     program = build(read_and_written(given(shape), given(shape[:1], np.int64)))
     arrays, found = arrays_for(shape), []
-    try:
-        for count in {1, before}:
-            threads.set_num_threads(count)
-            found.append(program(arrays))
-    finally:
-        threads.set_num_threads(before)
+    for count in {1, before}:
+        threads.set_num_threads(count)
+        found.append(program(arrays))
     for one, other in zip(found[0], found[-1], strict=True):
         np.testing.assert_array_equal(one, other)
 

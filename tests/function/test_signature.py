@@ -5,6 +5,8 @@ import pytest
 
 import tinygrad_cg as tf
 
+pytestmark = pytest.mark.quick
+
 X = np.array([1.0, -2.0, 3.0])
 
 

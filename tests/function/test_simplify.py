@@ -14,7 +14,7 @@ from tinygrad_cg._function.graph.fingerprint import fingerprint, frozen
 from tinygrad_cg._function.graph.interpret import interpreter
 from tinygrad_cg._function.graph.partition import cut
 from tinygrad_cg._function.graph.simplify import simplify
-from tinygrad_cg._function.graph.values import Graph, Value, constant, in_order, operation
+from tinygrad_cg._function.graph.values import FuncGraph, Value, constant, in_order, operation
 
 SPECIAL = np.array([[0.0, -0.0, 1.5], [np.inf, -np.inf, np.nan]])
 
@@ -25,6 +25,7 @@ def names(function, *args):
     return [value.primitive.name for value in graph.values() if value.primitive is not None]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     "function",
     [
@@ -82,6 +83,7 @@ def test_gradients_of_different_parts_are_put_in_place_each():
     assert names(function, np.arange(4.0)).count("getitem_adjoint") == 2
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     "function",
     [
@@ -149,6 +151,7 @@ def test_users_operations_are_called_as_often_as_they_stand_there():
     assert len(calls) == 2
 
 
+@pytest.mark.quick
 def test_printing():
     f = tf.function(lambda x, y: (tf.reduce_sum(x * y + 2.0), y))
     text = str(f.graph(tf.ones([2, 3]), tf.ones([3])))
@@ -220,11 +223,12 @@ def test_a_deep_graph_needs_no_deep_stack():
     y = x
     for _ in range(20_000):
         y = made("sin", y)
-    graph = simplify(Graph([x], [y]))
+    graph = simplify(FuncGraph([x], [y]))
     assert len(in_order(graph.outputs)) == 20_001
     assert interpreter(graph)([np.ones(2)])[0].shape == (2,)
 
 
+@pytest.mark.quick
 def test_cutting():
     x, w, dy = [Value(Aval((3, 3), np.dtype(np.float64))) for _ in range(3)]
     dear = made("matmul", x, w)
@@ -236,9 +240,9 @@ def test_cutting():
     assert len(backward.inputs) == 3
     rng = np.random.default_rng(0)
     arrays = {one: rng.normal(size=(3, 3)) for one in (x, w, dy)}
-    known = interpreter(Graph([x, w], residuals))([arrays[x], arrays[w]])
+    known = interpreter(FuncGraph([x, w], residuals))([arrays[x], arrays[w]])
     found = interpreter(backward)([*known, arrays[dy]])
-    whole = interpreter(Graph([x, w, dy], [end]))([arrays[x], arrays[w], arrays[dy]])
+    whole = interpreter(FuncGraph([x, w, dy], [end]))([arrays[x], arrays[w], arrays[dy]])
     np.testing.assert_array_equal(found[0], whole[0])
     out_residuals, _ = cut([x, w], [cheap], [dy], [end])
     assert cheap in out_residuals

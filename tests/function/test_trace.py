@@ -10,8 +10,10 @@ import tinygrad_cg as tf
 from tests.support.orders import assert_clean_state
 from tinygrad_cg._core.levels import state
 from tinygrad_cg._core.tensor import Aval
-from tinygrad_cg._function.tracing.trace import Trace, TraceTensor, literal
+from tinygrad_cg._function.tracing.trace import FunctionTrace, TraceTensor, literal
 from tinygrad_cg.errors import TapeWarning
+
+pytestmark = pytest.mark.quick
 
 X = np.array([1.0, -2.0, 3.0])
 
@@ -22,7 +24,7 @@ def program(function, *args):
 
 def traces():
     gc.collect()
-    return sum(issubclass(type(one), (Trace, TraceTensor)) for one in gc.get_objects())
+    return sum(issubclass(type(one), (FunctionTrace, TraceTensor)) for one in gc.get_objects())
 
 
 def test_what_others_hold_is_an_input_and_the_rest_a_constant():
@@ -79,7 +81,7 @@ def test_a_trace_stands_alone_and_is_gone_afterwards():
         tape.watch(x)
         y = f(x)
     assert all(tape not in listeners for _, listeners, _ in seen)
-    assert all(type(level) is Trace for level, _, _ in seen)
+    assert all(type(level) is FunctionTrace for level, _, _ in seen)
     assert tape.gradient(y, [x, v])[1].numpy() == 2.0
     assert_clean_state()
 

@@ -2,13 +2,14 @@
 
 import pytest
 
-from tests.support.accuracy import DTYPES, FUNCTIONS, worst
+from tests.support.accuracy import DTYPES, NAMES, worst
+from tinygrad_cg._core.primitive import OPS
 
 SAMPLES = 6000
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", NAMES)
 def test_error_is_within_the_bound(name, dtype):
     found = worst(name, dtype, SAMPLES)
-    assert found.error <= FUNCTIONS[name].bounds[DTYPES.index(dtype)], found.operands
+    assert found.error <= OPS[name].ulps[DTYPES.index(dtype)], found.operands

@@ -6,6 +6,8 @@ import pytest
 from tinygrad_cg_kernels.linear.matmul import matmul
 from tinygrad_cg_kernels.move.gather import gather, index_add, scatter_add
 
+pytestmark = pytest.mark.quick
+
 
 def numbers(*shape):
     return np.random.default_rng(0).normal(size=shape)

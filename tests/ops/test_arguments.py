@@ -6,6 +6,8 @@ import pytest
 import tinygrad_cg as tf
 from tests.support.orders import assert_raises
 
+pytestmark = pytest.mark.quick
+
 INVALID = tf.errors.InvalidArgumentError
 
 

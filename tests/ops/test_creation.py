@@ -6,6 +6,8 @@ import pytest
 import tinygrad_cg as tf
 from tests.support.orders import slope_of_sum
 
+pytestmark = pytest.mark.quick
+
 FILLED = [
     (lambda x: tf.fill([2], x) * x, 12.0),
     (lambda x: tf.constant(x, shape=[2]) * x, 12.0),

@@ -3,6 +3,8 @@
 Nothing here is about one operation: adding one is adding its record.
 """
 
+import importlib
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -73,6 +75,7 @@ def whole(example: Example, dtype) -> Example:
     return whole._replace(operands=whole.cast(dtype))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", ALL)
 def test_a_record_is_complete(name):
     record = OPS[name]
@@ -82,7 +85,9 @@ def test_a_record_is_complete(name):
     assert reference(record) is not None or record.linear, "only adjoints go without reference"
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+@pytest.mark.parametrize(
+    "dtype", [pytest.param("float64", marks=pytest.mark.quick), "float32", "float16"]
+)
 @pytest.mark.parametrize("name", WITH_REFERENCE)
 def test_values_are_the_references(name, dtype):
     for example in examples(name):
@@ -288,6 +293,33 @@ def test_errors_say_what_is_wrong(name):
     for wrong in OPS[name].errors:
         with pytest.raises(wrong.error, match=wrong.words):
             OPS[name].function(*wrong.operands, **wrong.params)
+
+
+# Spellings -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if OPS[name].spellings])
+def test_spellings_differ_by_their_name_alone(name):
+    """Those of NumPy give what NumPy's own function gives, dtype and all."""
+    record, example = OPS[name], alike(name)[0]
+    for spelling in record.spellings:
+        place, _, last = spelling.rpartition(".")
+        found = getattr(importlib.import_module(f"tinygrad_cg.{place}"), last)
+        for dtype in ("float64", "float32"):
+            operands = example.cast(dtype)
+            result = found(*map(tf.constant, operands))
+            assert_array_equal(result, record.function(*map(tf.constant, operands)))
+            if place == "numpy":
+                expected = getattr(np, last)(*operands)
+                assert result.dtype == expected.dtype
+                assert_same(result.numpy(), expected, TOLERANCES[dtype])
+
+
+def test_every_spelling_is_some_where():
+    """A namespace that no table spells, or a name that stands twice, is a mistake in a record."""
+    spelled = [one for record in OPS.values() for one in record.spellings]
+    assert len(spelled) == len(set(spelled))
+    assert {one.rpartition(".")[0] for one in spelled} == {"math", "keras.ops", "numpy"}
 
 
 # Layouts and edges ---------------------------------------------------------------------------

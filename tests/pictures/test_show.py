@@ -8,6 +8,8 @@ import pytest
 import tinygrad_cg as tf
 from tests.support.pictures import decorated, find, frame, nested, wrapped
 
+pytestmark = pytest.mark.quick
+
 # What is shown --------------------------------------------------------------------------------
 
 

@@ -3,6 +3,10 @@
 import re
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).parents[2]
 BEHAVIOUR = (ROOT / "docs/behaviour.md").read_text()
 SOURCES = [
@@ -32,3 +36,14 @@ def test_no_document_outside_the_repository_is_cited():
     pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
     for path in [*SOURCES, *pages]:
         assert not outside.search(path.read_text()), path
+
+
+def test_each_path_in_the_architecture_exists():
+    text = (ROOT / "docs/architecture.md").read_text()
+    library = ROOT / "tinygrad_cg"
+    homes = (ROOT, library, library / "_function", ROOT / "kernels/tinygrad_cg_kernels")
+    paths = {one for one in re.findall(r"`([\w./*]+)`", text) if "/" in one or ".py" in one}
+    assert len(paths) > 60
+    for path in paths:
+        assert any([*home.glob(path.rstrip("/"))] for home in homes), path
+    assert text.count("\n") <= 350

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -50,3 +52,19 @@ def test_the_data_name_their_source_and_licence():
     note = (ROOT / "tinygrad_cg/_tour/data/breast_cancer.txt").read_text(encoding="utf-8")
     assert "UCI Machine Learning" in note
     assert "CC BY 4.0" in note
+
+
+def test_the_tests_have_the_rooms_of_the_library_and_each_has_some_that_are_quick():
+    library = {room.name[1:] for room in (ROOT / "tinygrad_cg").glob("_*") if room.is_dir()}
+    rooms = {room.name for room in (ROOT / "tests").iterdir() if room.is_dir()} - {"__pycache__"}
+    assert rooms == library - {"_pycache__"} | {"kernels", "project", "support"}
+    for room in rooms - {"support"}:
+        files = (ROOT / "tests" / room).glob("test_*.py")
+        assert any("pytest.mark.quick" in path.read_text(encoding="utf-8") for path in files), room
+
+
+def test_the_files_that_begin_first_are_there():
+    text = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
+    names = re.findall(r'"(\w+/test_\w+)"', text)
+    assert len(names) > 10
+    assert all((ROOT / "tests" / f"{name}.py").is_file() for name in names)

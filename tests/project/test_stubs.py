@@ -1,7 +1,9 @@
 """What editors and type checkers see: stubs of functions made from tables, and annotations."""
 
+import ast
 import importlib
 import importlib.util
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 
 import tinygrad_cg
 from tests.support import typed_program
+from tinygrad_cg._core.tensor import ArrayLike
 from tinygrad_cg._spellings import stubs
 
 LIBRARY = Path(tinygrad_cg.__file__).parent
@@ -37,10 +40,30 @@ def test_each_module_with_a_table_has_a_stub():
     assert with_tables <= stubs.stubs().keys() == written
 
 
+def test_tensors_declare_the_methods_that_a_table_puts_on_them():
+    tree = ast.parse(inspect.getsource(ArrayLike))
+    block = next(one for one in tree.body[0].body if isinstance(one, ast.If))
+    declared = {one.name: one for one in block.body}
+    for name, value in vars(ArrayLike).items():
+        function = value.fget if isinstance(value, property) else value
+        if inspect.isfunction(function) and not stubs.is_written(function, f"ArrayLike.{name}"):
+            if name.startswith("__array_"):  # for NumPy alone
+                continue
+            taken = declared.pop(name).args
+            names = [one.arg for one in (*taken.args, *([taken.vararg] if taken.vararg else []))]
+            parameters = inspect.signature(function).parameters.values()
+            if not name.startswith("__"):
+                assert names[1:] == [one.name for one in parameters][1 : len(names)]
+            needed = [one for one in parameters if one.default is one.empty]
+            assert len(names) >= len(needed)
+    assert not declared
+
+
 @pytest.mark.parametrize("name", PUBLIC)
 def test_dir_shows_public_names_only(name):
     module = importlib.import_module(f"tinygrad_cg{name}")
-    assert dir(module) == sorted(module.__all__)
+    shown = [one for one in dir(module) if not one.startswith("_")]
+    assert shown == sorted(one for one in module.__all__ if not one.startswith("_"))
 
 
 @pytest.mark.parametrize("program", typed_program.PROGRAMS, ids=lambda one: one.__name__)

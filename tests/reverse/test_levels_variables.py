@@ -9,6 +9,8 @@ import pytest
 
 import tinygrad_cg as tf
 
+pytestmark = pytest.mark.quick
+
 
 def recording(body, seen, slots=1):
     """A custom gradient around `body` whose rule notes the variables it is given."""

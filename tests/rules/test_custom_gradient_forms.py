@@ -12,6 +12,8 @@ import pytest
 import tinygrad_cg as tf
 from tests.support.orders import assert_next_gradient_is_right, gradient, numbers, slope
 
+pytestmark = pytest.mark.quick
+
 
 def double(x):
     """Twice x."""

@@ -1,6 +1,7 @@
 """docs/behaviour.md 1.2 and 1.3, decision 3: what a rule and its function may return."""
 
 import collections
+import pickle
 import re
 
 import numpy as np
@@ -8,6 +9,8 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support.orders import assert_next_gradient_is_right, gradient, numbers
+
+pytestmark = pytest.mark.quick
 
 Pair = collections.namedtuple("Pair", ["left", "right"])
 
@@ -490,3 +493,49 @@ def test_variable_and_narrower_dtypes_as_gradients():
         slope = tape.gradient(y, x)
         assert isinstance(slope, tf.Tensor)
         assert (slope.dtype, numbers(slope)) == (tf.float32, [5.0, 6.0])
+
+
+# Fields ---------------------------------------------------------------------------------------
+
+
+def test_errors_and_warnings_carry_what_they_say():
+    @tf.custom_gradient
+    def f(x, y):
+        def rule(dy):
+            return dy
+
+        return tf.reduce_sum(x * y), rule
+
+    x, y = tf.constant([[1.0, 2.0]]), tf.constant([3.0, 4.0])
+    with pytest.raises(tf.errors.GradientCountError) as count:
+        tf.grad(f)(x, y)
+    found = count.value
+    assert isinstance(found, ValueError)
+    assert (found.function, found.expected, found.returned) == ("f", 2, 1)
+    assert list(found.names) == ["x", "y"]
+    assert found.line[0] == __file__
+
+    @tf.custom_gradient
+    def g(x):
+        return x * 2.0, lambda dy: tf.ones((3, 1, 2))
+
+    with pytest.raises(tf.errors.GradientShapeError) as shape:
+        tf.grad(lambda x: tf.reduce_sum(g(x)))(x)
+    found = shape.value
+    assert (found.function, found.index, found.label) == ("g", 0, "input `x`")
+    assert (found.expected, found.returned) == ((1, 2), (3, 1, 2))
+    assert (found.axes, found.remedy) == ([0], "reduce_sum(gradient, axis=[0])")
+    assert pickle.loads(pickle.dumps(found)).expected == (1, 2)
+
+    h = tf.custom_gradient(lambda x: (x * 2.0, lambda dy: 1.0))
+    with pytest.warns(tf.CustomGradientWarning) as warned:
+        tf.grad(lambda x: tf.reduce_sum(h(x)))(x)
+    assert (warned[0].message.kind, warned[0].message.line[0]) == ("scalar", __file__)
+
+    cube = tf.custom_gradient(lambda x: (x**3, lambda dy: dy * 3 * x**2), max_order=1)
+    with pytest.raises(tf.errors.DerivativeOrderError) as order:
+        tf.grad(tf.grad(cube))(1.0)
+    assert (order.value.order, order.value.max_order) == (2, 1)
+
+    with pytest.raises(tf.errors.NotLinearError), tf.autodiff.ForwardAccumulator(x, x):
+        tf.custom_gradient(lambda x: (x * 2.0, lambda dy: dy * dy))(x)

@@ -14,6 +14,8 @@ from tests.support.orders import (
     numbers,
 )
 
+pytestmark = pytest.mark.quick
+
 ignore_bypass = pytest.mark.filterwarnings("ignore::tinygrad_cg.CustomGradientWarning")
 
 

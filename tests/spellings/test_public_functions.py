@@ -12,6 +12,8 @@ import tinygrad_cg as tf
 from tinygrad_cg._ops.protocol import PLAIN, functions, ufuncs
 from tinygrad_cg._spellings import spell
 
+pytestmark = pytest.mark.quick
+
 NAMESPACES = (
     *(
         "",

@@ -1,7 +1,8 @@
 """The accuracy of every elementary function: `python -m tests.support.accuracy`.
 
-One table says what each function of `tinygrad_cg_kernels.elementary` computes, by mpmath, and how
-far off it may be. The command prints the worst error found; a test fails over the bound.
+How far off a function may be stands in its record, what it computes by mpmath among the
+references; here is where to look closely. The command prints the worst error found; a test fails
+over the bound.
 
 The error is in units of the last place (ulps) of the exact result: the distance between
 neighbouring floats of its binade, and of the smallest subnormals below the normal range.
@@ -13,14 +14,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, NamedTuple
 
 import mpmath
 import numpy as np
 
-from tinygrad_cg_kernels import elementary
-from tinygrad_cg_kernels.loops.engine import Elementwise
+from tests.support.references import exact_function
+from tinygrad_cg._core.primitive import OPS
 
 INF = float("inf")
 DTYPES = (np.dtype("float64"), np.dtype("float32"))
@@ -29,18 +29,15 @@ CHUNK = 4096  # arrays shorter than this stay on one thread
 
 
 @dataclass(frozen=True)
-class Function:
-    """What a function computes, where, and how well.
+class Domain:
+    """Where to look at a function.
 
-    `bounds` are the largest errors in ulps allowed in float64 and float32; `low` and `high`
-    (exclusive, and finite samples only) bound the first operand; `places` are points, besides
-    0 and +-1, near which to look closely: zeros, poles, overflow, changes of formula. A
-    function of two operands has `beside`, which draws the second ones next to the first.
-    `scale` gives the number whose ulps are counted, where that is not the result.
+    `low` and `high` (exclusive, and finite samples only) bound the first operand; `places` are
+    points, besides 0 and +-1, near which to look closely: zeros, poles, overflow, changes of
+    formula. A function of two operands has `beside`, which draws the second ones next to the
+    first. `scale` gives the number whose ulps are counted, where that is not the result.
     """
 
-    exact: Callable[..., Any]
-    bounds: tuple[float, float] = (2.0, 1.0)
     low: float = -INF
     high: float = INF
     places: tuple[float, ...] = ()
@@ -48,21 +45,7 @@ class Function:
     scale: Callable[..., Any] | None = None
 
 
-def _sigmoid(x: Any) -> Any:
-    e = mpmath.exp(-abs(x))
-    return (e if x < 0 else 1) / (1 + e)
-
-
-def _softplus(x: Any) -> Any:
-    return max(x, 0) + mpmath.log1p(mpmath.exp(-abs(x)))
-
-
-def _logaddexp(x: Any, y: Any) -> Any:
-    return max(x, y) + mpmath.log1p(mpmath.exp(-abs(x - y)))
-
-
-def _cbrt(x: Any) -> Any:
-    return mpmath.sign(x) * mpmath.cbrt(abs(x))
+EVERYWHERE = Domain()
 
 
 def _any_second(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
@@ -94,51 +77,54 @@ BEYOND_ONE = 1 + 2.0**-52
 NEAR_ONE = (0.9966, -0.9999994, 0.99999999, 0.9999999999999)
 QUARTERS = tuple(k * 1.5707963267948966 for k in (-2, -1, 1, 2, 3, 4, 10, 1e5, 6e8))
 
-FUNCTIONS = {
-    "exp": Function(mpmath.exp, places=OVERFLOW + UNDERFLOW),
-    "exp2": Function(lambda x: mpmath.mpf(2) ** x, places=(1024.0, -1075.0, 128.0, -149.0)),
-    "expm1": Function(mpmath.expm1, places=OVERFLOW),
-    "log": Function(mpmath.log, low=0.0),
-    "log2": Function(lambda x: mpmath.log(x, 2), low=0.0, places=(0.7, 1.41)),
-    "log10": Function(mpmath.log10, low=0.0, places=(0.66, 1.31)),
-    "log1p": Function(mpmath.log1p, low=-1.0),
-    "sinh": Function(mpmath.sinh, places=(*OVERFLOW, 0.34657, 7.98, 18.38)),
-    "cosh": Function(mpmath.cosh, places=(*OVERFLOW, 0.34657, 7.98, 18.38)),
-    "tanh": Function(mpmath.tanh, places=(0.12, 0.516, 0.92, 9.01, 18.7)),
-    "sigmoid": Function(_sigmoid, places=(*UNDERFLOW, -1.1, -16.65, -36.75)),
-    "softplus": Function(_softplus, places=UNDERFLOW),
-    "log_sigmoid": Function(lambda x: -_softplus(-x), places=tuple(-x for x in UNDERFLOW)),
-    "logaddexp": Function(
-        _logaddexp,
+DOMAINS = {
+    "exp": Domain(places=OVERFLOW + UNDERFLOW),
+    "exp2": Domain(places=(1024.0, -1075.0, 128.0, -149.0)),
+    "expm1": Domain(places=OVERFLOW),
+    "log": Domain(low=0.0),
+    "log2": Domain(low=0.0, places=(0.7, 1.41)),
+    "log10": Domain(low=0.0, places=(0.66, 1.31)),
+    "log1p": Domain(low=-1.0),
+    "sinh": Domain(places=(*OVERFLOW, 0.34657, 7.98, 18.38)),
+    "cosh": Domain(places=(*OVERFLOW, 0.34657, 7.98, 18.38)),
+    "tanh": Domain(places=(0.12, 0.516, 0.92, 9.01, 18.7)),
+    "sigmoid": Domain(places=(*UNDERFLOW, -1.1, -16.65, -36.75)),
+    "softplus": Domain(places=UNDERFLOW),
+    "log_sigmoid": Domain(places=tuple(-x for x in UNDERFLOW)),
+    "logaddexp": Domain(
         beside=_second_term,
-        scale=lambda x, y: max(abs(_logaddexp(x, y)), abs(max(x, y))),
+        scale=lambda x, y: max(abs(exact_function("logaddexp")(x, y)), abs(max(x, y))),
     ),
-    "power": Function(mpmath.power, (1.25, 1.0), low=0.0, beside=_exponents),
-    "cbrt": Function(_cbrt),
-    "sqrt": Function(mpmath.sqrt, low=0.0),
-    "rsqrt": Function(lambda x: 1 / mpmath.sqrt(x), low=0.0),
-    "hypot": Function(lambda x, y: mpmath.hypot(x, y), beside=_any_second),
-    "xlogy": Function(
-        lambda x, y: x * mpmath.log(y) if x else mpmath.mpf(0),
+    "power": Domain(low=0.0, beside=_exponents),
+    "sqrt": Domain(low=0.0),
+    "rsqrt": Domain(low=0.0),
+    "hypot": Domain(beside=_any_second),
+    "xlogy": Domain(
         beside=lambda rng, x: np.maximum(np.abs(_any_second(rng, x)), 1.5e-45),
     ),
-    "sin": Function(mpmath.sin, places=QUARTERS),
-    "cos": Function(mpmath.cos, places=QUARTERS),
-    "tan": Function(mpmath.tan, places=QUARTERS),
-    "arcsin": Function(mpmath.asin, low=-BEYOND_ONE, high=BEYOND_ONE, places=(0.5, -0.5)),
-    "arccos": Function(mpmath.acos, low=-BEYOND_ONE, high=BEYOND_ONE, places=(0.5, -0.5)),
-    "arctan": Function(mpmath.atan),
-    "arctan2": Function(mpmath.atan2, beside=_other_coordinate),
-    "arcsinh": Function(mpmath.asinh, places=(0.25, 0.5, 1e9)),
-    "arccosh": Function(mpmath.acosh, low=1 - 2**-53, places=(1.5, 1e9)),
-    "arctanh": Function(mpmath.atanh, low=-1.0, high=1.0, places=(0.25, 0.5)),
-    "erf": Function(mpmath.erf, places=(0.75, -0.75, 3.9, 5.9)),
-    "erfc": Function(mpmath.erfc, high=27.3, places=(0.5, 0.75, -5.9, 9.2, 10.05, 26.5)),
-    "erfinv": Function(mpmath.erfinv, (4.0, 1.0), low=-1.0, high=1.0, places=NEAR_ONE),
+    "sin": Domain(places=QUARTERS),
+    "cos": Domain(places=QUARTERS),
+    "tan": Domain(places=QUARTERS),
+    "arcsin": Domain(low=-BEYOND_ONE, high=BEYOND_ONE, places=(0.5, -0.5)),
+    "arccos": Domain(low=-BEYOND_ONE, high=BEYOND_ONE, places=(0.5, -0.5)),
+    "arctan2": Domain(beside=_other_coordinate),
+    "arcsinh": Domain(places=(0.25, 0.5, 1e9)),
+    "arccosh": Domain(low=1 - 2**-53, places=(1.5, 1e9)),
+    "arctanh": Domain(low=-1.0, high=1.0, places=(0.25, 0.5)),
+    "erf": Domain(places=(0.75, -0.75, 3.9, 5.9)),
+    "erfc": Domain(high=27.3, places=(0.5, 0.75, -5.9, 9.2, 10.05, 26.5)),
+    "erfinv": Domain(low=-1.0, high=1.0, places=NEAR_ONE),
     # Below 0 they are right to a few ulps of 1: see kernels/test_special.py.
-    "lgamma": Function(mpmath.loggamma, (6.0, 1.0), low=0.0, places=(1.46, 2.0, 2.5, 8.5)),
-    "digamma": Function(mpmath.digamma, (4.0, 1.0), low=0.0, places=(1.4616321449683623, 2, 10)),
+    "lgamma": Domain(low=0.0, places=(1.46, 2.0, 2.5, 8.5)),
+    "digamma": Domain(low=0.0, places=(1.4616321449683623, 2, 10)),
+    "sinc": Domain(places=(0.5, 2.0, -3.0, 1000.0, 1e-9)),
 }
+NAMES = [name for name, record in OPS.items() if record.ulps is not None]
+"""The functions whose records say how far off they may be."""
+
+
+def domain(name: str) -> Domain:
+    return DOMAINS.get(name, EVERYWHERE)
 
 
 # Samples -------------------------------------------------------------------------------------
@@ -146,7 +132,7 @@ FUNCTIONS = {
 
 def samples(name: str, dtype: np.dtype, count: int) -> tuple[np.ndarray, ...]:
     """About `count` operands: intervals, all magnitudes, subnormals, and the places."""
-    function = FUNCTIONS[name]
+    function = domain(name)
     rng = np.random.default_rng(0)
     share = count // 8
     near = [rng.uniform(-width, width, share) for width in (1e-3, 0.7, 1.5, 4, 20)]
@@ -193,26 +179,19 @@ class Worst(NamedTuple):
     operands: tuple[float, ...]
 
 
-@cache
-def kernel(name: str) -> Elementwise:
-    """The function over arrays."""
-    return Elementwise(
-        name, getattr(elementary, name), 1 + (FUNCTIONS[name].beside is not None), "float"
-    )
-
-
 def worst(name: str, dtype: np.dtype, count: int) -> Worst:
     """The largest error of a function over about `count` samples."""
-    function, operands = FUNCTIONS[name], samples(name, dtype, count)
+    operands, scaled = samples(name, dtype, count), domain(name).scale
+    compute = exact_function(name)
     parts = range(0, operands[0].size, CHUNK)
-    got = [kernel(name)(*[x[start : start + CHUNK] for x in operands]) for start in parts]
+    got = [OPS[name].kernel(*[x[start : start + CHUNK] for x in operands]) for start in parts]
     results = np.concatenate(got).tolist()
     found = Worst(0.0, ())
     with mpmath.workprec(PRECISION):
         for result, *values in zip(results, *[x.tolist() for x in operands], strict=True):
             numbers = [mpmath.mpf(value) for value in values]
-            exact = function.exact(*numbers)
-            scale = exact if function.scale is None else function.scale(*numbers)
+            exact = compute(*numbers)
+            scale = exact if scaled is None else scaled(*numbers)
             error = _ulps(result, exact, scale, np.finfo(dtype))
             if not error <= found.error:
                 found = Worst(error, tuple(values))
@@ -236,9 +215,9 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="functions, by default all")
     options = parser.parse_args()
     print(f"Worst error in ulps (bound), about {options.samples} samples, and where.")
-    for name in options.names or FUNCTIONS:
+    for name in options.names or NAMES:
         cells = [name.ljust(12)]
-        for dtype, bound in zip(DTYPES, FUNCTIONS[name].bounds, strict=True):
+        for dtype, bound in zip(DTYPES, OPS[name].ulps, strict=True):
             error, operands = worst(name, dtype, options.samples)
             place = ", ".join(f"{value:.9g}" for value in operands)
             cells.append(f"{dtype.name} {error:5.3f} ({bound:g}) {place:30}")

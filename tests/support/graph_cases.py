@@ -10,7 +10,7 @@ import numpy as np
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg._core.tensor import Aval
 from tinygrad_cg._function.graph.interpret import interpreter
-from tinygrad_cg._function.graph.values import Graph, Part, Value, constant, operation
+from tinygrad_cg._function.graph.values import FuncGraph, OutputItem, Value, constant, operation
 
 FLOAT64 = np.dtype(np.float64)
 
@@ -32,38 +32,38 @@ def total(x: Value, axis: Sequence[int] | None = None, keepdims: bool = False) -
     return apply("sum", x, axis=axes, keepdims=keepdims)
 
 
-def of_call(primitive: Any, operands: Sequence[np.ndarray], params: dict) -> Graph:
+def of_call(primitive: Any, operands: Sequence[np.ndarray], params: dict) -> FuncGraph:
     """The graph of one operation."""
     inputs = [given(operand.shape, operand.dtype) for operand in operands]
     value = operation(primitive, inputs, params)
     if isinstance(value.aval, list):
-        return Graph(inputs, [Part(value, place) for place in range(len(value.aval))])
-    return Graph(inputs, [value])
+        return FuncGraph(inputs, [OutputItem(value, place) for place in range(len(value.aval))])
+    return FuncGraph(inputs, [value])
 
 
 # Workloads: values and gradients, as the rules of the operations make them -----------------------
 
 
-def log1pexp(n: int, dtype: Any = FLOAT64) -> Graph:
+def log1pexp(n: int, dtype: Any = FLOAT64) -> FuncGraph:
     """sum(log(1 + exp(x))) and its gradient, by the rule that is exact for large x."""
     x, one = given((n,), dtype), number(1, dtype)
     power = apply("exp", x)
     upstream = apply("broadcast_to", one, shape=(n,))
     slope = apply("subtract", one, apply("divide", one, apply("add", one, power)))
-    return Graph([x], [total(apply("log1p", power)), apply("multiply", upstream, slope)])
+    return FuncGraph([x], [total(apply("log1p", power)), apply("multiply", upstream, slope)])
 
 
-def chain(n: int, dtype: Any = FLOAT64) -> Graph:
+def chain(n: int, dtype: Any = FLOAT64) -> FuncGraph:
     """sum(cos(exp(tanh(sin(x))))) and its gradient."""
     x = given((n,), dtype)
     b = apply("tanh", apply("sin", x))
     c = apply("exp", b)
     d = apply("negative", apply("multiply", apply("sin", c), c))
     d = apply("multiply", d, apply("subtract", number(1, dtype), apply("square", b)))
-    return Graph([x], [total(apply("cos", c)), apply("multiply", d, apply("cos", x))])
+    return FuncGraph([x], [total(apply("cos", c)), apply("multiply", d, apply("cos", x))])
 
 
-def cross_entropy(rows: int, columns: int, dtype: Any = FLOAT64) -> Graph:
+def cross_entropy(rows: int, columns: int, dtype: Any = FLOAT64) -> FuncGraph:
     """The mean cross-entropy of softmax rows, and its gradient."""
     x, y = given((rows, columns), dtype), given((rows, columns), dtype)
     logs = apply("log_softmax", x, axis=1)
@@ -71,10 +71,10 @@ def cross_entropy(rows: int, columns: int, dtype: Any = FLOAT64) -> Graph:
     loss = apply("mean", each, axis=(0,), keepdims=False)
     share = apply("divide", number(-1, dtype), number(rows, dtype))
     upstream = apply("multiply", apply("broadcast_to", share, shape=(rows, columns)), y)
-    return Graph([x, y], [loss, apply("log_softmax_pull", upstream, logs, axis=1)])
+    return FuncGraph([x, y], [loss, apply("log_softmax_pull", upstream, logs, axis=1)])
 
 
-def layer_norm(rows: int, columns: int, dtype: Any = FLOAT64) -> Graph:
+def layer_norm(rows: int, columns: int, dtype: Any = FLOAT64) -> FuncGraph:
     """Normalised rows, scaled and shifted; their sums over rows and over all."""
     x, scale, shift = (
         given((rows, columns), dtype),
@@ -86,10 +86,10 @@ def layer_norm(rows: int, columns: int, dtype: Any = FLOAT64) -> Graph:
     size = apply("sqrt", apply("add", variance, number(1e-5, dtype)))
     normal = apply("divide", away, size)
     y = apply("add", apply("multiply", normal, scale), shift)
-    return Graph([x, scale, shift], [y, total(y, (0,)), total(normal)])
+    return FuncGraph([x, scale, shift], [y, total(y, (0,)), total(normal)])
 
 
-def rosenbrock(n: int, dtype: Any = FLOAT64) -> Graph:
+def rosenbrock(n: int, dtype: Any = FLOAT64) -> FuncGraph:
     """The function of Rosenbrock, and its gradient: neighbours are read, and added to."""
     x = given((n,), dtype)
     ahead, behind = (slice(1, None),), (slice(None, -1),)
@@ -103,10 +103,10 @@ def rosenbrock(n: int, dtype: Any = FLOAT64) -> Graph:
     by_b = apply("subtract", by_b, apply("multiply", u, two))
     back_a = apply("getitem_adjoint", by_a, shape=(n,), key=ahead)
     back_b = apply("getitem_adjoint", by_b, shape=(n,), key=behind)
-    return Graph([x], [value, apply("add", back_a, back_b)])
+    return FuncGraph([x], [value, apply("add", back_a, back_b)])
 
 
-def perceptron(batch: int, sizes: tuple[int, int, int], dtype: Any = FLOAT64) -> Graph:
+def perceptron(batch: int, sizes: tuple[int, int, int], dtype: Any = FLOAT64) -> FuncGraph:
     """A step of a network with one hidden layer: the loss, and the gradients of its weights."""
     width, hidden, classes = sizes
     shapes = [(batch, width), (batch, classes), (width, hidden), (hidden,), (hidden, classes)]
@@ -122,7 +122,7 @@ def perceptron(batch: int, sizes: tuple[int, int, int], dtype: Any = FLOAT64) ->
     by_z = apply("where", apply("greater", h, zero), by_h, zero)
     by_w2 = apply("matmul", apply("transpose", h, perm=(1, 0)), out)
     by_w1 = apply("matmul", apply("transpose", x, perm=(1, 0)), by_z)
-    return Graph(inputs, [loss, by_w1, total(by_z, (0,)), by_w2])
+    return FuncGraph(inputs, [loss, by_w1, total(by_z, (0,)), by_w2])
 
 
 # Random graphs -----------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ BINARY = ("add", "subtract", "multiply", "maximum", "minimum")
 COMPARE = ("greater", "less_equal", "equal")
 
 
-def random_graph(choose: Callable[[int], int], shape: tuple[int, int], steps: int) -> Graph:
+def random_graph(choose: Callable[[int], int], shape: tuple[int, int], steps: int) -> FuncGraph:
     """A graph of some steps; `choose(n)` is a number below n."""
     rows, columns = shape
     dtype = (FLOAT64, np.dtype(np.float32))[choose(2)]
@@ -142,7 +142,7 @@ def random_graph(choose: Callable[[int], int], shape: tuple[int, int], steps: in
     for _ in range(steps):
         values.append(_step(choose, values, dtype))
     outputs = [values[-1 - choose(min(len(values), 6))] for _ in range(1 + choose(3))]
-    return Graph(inputs, outputs)
+    return FuncGraph(inputs, outputs)
 
 
 def _step(choose: Callable[[int], int], values: list[Value], dtype: np.dtype) -> Value:
@@ -214,11 +214,13 @@ def _broadcast(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
 # Comparing ---------------------------------------------------------------------------------------
 
 
-def arrays_for(graph: Graph, rng: np.random.Generator) -> list[np.ndarray]:
+def arrays_for(graph: FuncGraph, rng: np.random.Generator) -> list[np.ndarray]:
     return [np.asarray(rng.normal(size=value.shape)).astype(value.dtype) for value in graph.inputs]
 
 
-def assert_same(program: Any, graph: Graph, arrays: Sequence[np.ndarray], scale: float = 1) -> None:
+def assert_same(
+    program: Any, graph: FuncGraph, arrays: Sequence[np.ndarray], scale: float = 1
+) -> None:
     """The program's outputs are the interpreter's, to rounding, and arrays of their own."""
     before = [array.copy() for array in arrays]
     found, wanted = program(arrays), interpreter(graph)(arrays)

@@ -23,6 +23,11 @@ def reference(primitive: Primitive) -> Callable[..., Any] | None:
     return REFERENCES.get(primitive.name, primitive.ufunc)
 
 
+def exact_function(name: str) -> Callable[..., Any]:
+    """Return the function of mpmath's numbers that an operation approximates."""
+    return EXACT.get(name) or getattr(mpmath, name)
+
+
 # Special functions ---------------------------------------------------------------------------
 
 
@@ -64,6 +69,25 @@ def polygamma(n: float, x: float) -> float:
 
 def digamma(x: float) -> float:
     return polygamma(0, x)
+
+
+def sinc(x: float) -> float:
+    return float(mpmath.sincpi(x)) if math.isfinite(x) else math.nan
+
+
+def sinc_derivative(n: float, x: float) -> float:
+    """By the recurrence of the derivatives, with more digits than it loses."""
+    if not 0 <= n <= 170 or n != math.floor(n) or not math.isfinite(x):
+        return math.nan
+    if x == 0:
+        return 0.0 if n % 2 else (-1) ** (n // 2) * math.pi**n / (n + 1)
+    lost = n * max(0.0, 16 - math.log2(abs(x)))
+    with mpmath.workprec(200 + int(lost)):
+        u = mpmath.pi * x
+        value = mpmath.sin(u) / u
+        for k in range(1, int(n) + 1):
+            value = (mpmath.sin(u + k * mpmath.pi / 2) - k * value) / u
+        return float(value * mpmath.pi ** int(n))
 
 
 # Elementwise ---------------------------------------------------------------------------------
@@ -219,6 +243,36 @@ def _first_place(x: np.ndarray, window: Window) -> np.ndarray:
     return _pool(fold)(pairs, window).astype(np.int64)
 
 
+def _exact_sigmoid(x: Any) -> Any:
+    e = mpmath.exp(-abs(x))
+    return (e if x < 0 else 1) / (1 + e)
+
+
+def _exact_softplus(x: Any) -> Any:
+    return max(x, 0) + mpmath.log1p(mpmath.exp(-abs(x)))
+
+
+EXACT: dict[str, Callable[..., Any]] = {
+    "arccos": mpmath.acos,
+    "arccosh": mpmath.acosh,
+    "arcsin": mpmath.asin,
+    "arcsinh": mpmath.asinh,
+    "arctan": mpmath.atan,
+    "arctan2": mpmath.atan2,
+    "arctanh": mpmath.atanh,
+    "cbrt": lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)),
+    "exp2": lambda x: mpmath.mpf(2) ** x,
+    "lgamma": mpmath.loggamma,
+    "log2": lambda x: mpmath.log(x, 2),
+    "log_sigmoid": lambda x: -_exact_softplus(-x),
+    "logaddexp": lambda x, y: max(x, y) + mpmath.log1p(mpmath.exp(-abs(x - y))),
+    "rsqrt": lambda x: 1 / mpmath.sqrt(x),
+    "sigmoid": _exact_sigmoid,
+    "sinc": mpmath.sincpi,
+    "softplus": _exact_softplus,
+    "xlogy": lambda x, y: x * mpmath.log(y) if x else mpmath.mpf(0),
+}
+"""Those that mpmath has under another name or not at all."""
 REFERENCES: dict[str, Callable[..., Any]] = {
     "real": np.real,
     "imag": np.imag,
@@ -239,6 +293,8 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "lgamma": each(lgamma),
     "digamma": each(digamma),
     "polygamma": each(polygamma),
+    "sinc": each(sinc),
+    "sinc_derivative": each(sinc_derivative),
     "sum": _over(np.sum),
     "mean": _over(np.mean),
     "prod": _over(np.prod),

@@ -101,7 +101,8 @@ def variables() -> None:
     assert_type(v, tf.Variable)
     assert_type(v * 2, tf.Tensor)
     assert_type(v.assign_add([1.0, 1.0]), tf.Variable)
-    assert_type(v[0], tf.Tensor)
+    assert_type(v[0] + 1, tf.Tensor)
+    assert_type(v[0].assign(5.0), tf.Variable)
     assert_type(v.trainable, bool)
     optimizer = tf.optimizers.Adam(learning_rate=0.1)
     with tf.GradientTape() as tape:

@@ -107,6 +107,7 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
     return np.where(x >= 0, 1.0, small) / (1 + small)
 
 
+@pytest.mark.quick
 def test_softplus_is_right_at_every_order():
     x = np.array([-800.0, -30.0, -1.0, 0.5, 2.0, 40.0, 800.0])
     s = sigmoid(x)
@@ -180,6 +181,7 @@ def test_medians_take_turns(monkeypatch):
 # Its data -------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_the_bundled_data_are_all_there():
     dataset = data.bundled()
     assert dataset.measurements.shape == (569, 30)
@@ -202,6 +204,7 @@ def own_file(folder: Path, text: str | bytes) -> str:
     return str(path)
 
 
+@pytest.mark.quick
 def test_own_data_with_names_of_classes_and_a_constant_column(tmp_path, capsys):
     random = np.random.default_rng(1)
     lines = ["size,always,kind"]
@@ -244,6 +247,7 @@ UNUSABLE = [
 ]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("text", "words"), UNUSABLE, ids=[words for _, words in UNUSABLE])
 def test_an_unusable_file_is_one_line_and_exit_code_2(tmp_path, capsys, text, words):
     assert main(["--data", own_file(tmp_path, text), "--target", "y"]) == 2
@@ -268,6 +272,7 @@ def test_half_of_the_options_is_one_line_and_exit_code_2(capsys, options):
     assert "go together" in capsys.readouterr().err
 
 
+@pytest.mark.quick
 def test_help(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["--help"])

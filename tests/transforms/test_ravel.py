@@ -5,6 +5,8 @@ import pytest
 
 import tinygrad_cg as tf
 
+pytestmark = pytest.mark.quick
+
 
 def tree():
     return {

@@ -1,4 +1,4 @@
-"""Is my gradient right? `check_gradients` compares rules with references, order by order."""
+"""Checks of gradients: `check_gradients` compares rules with references, order by order."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _key(f: Any) -> tuple:
 
 
 def _apart(seen: Seen, order: int, modes: Sequence[str], seed: int) -> RuleReport | None:
-    """A custom gradient that ran on the way, by itself."""
+    """Return the report of a custom gradient that ran on the way, checked by itself."""
     if not seen.apart:
         return None
     own = max(1, order - seen.order + 1)

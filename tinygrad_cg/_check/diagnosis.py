@@ -1,4 +1,4 @@
-"""The diagnosis: from verdicts, and what was seen on the way, to words and corrected code."""
+"""The diagnosis: words and corrected code, from verdicts and from what was seen on the way."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .verdicts import (
 
 
 class Evidence:
-    """All that was seen in the passes of a check."""
+    """Everything that was seen in the passes of a check."""
 
     def __init__(self, orders: Orders):
         self.orders = orders
@@ -42,7 +42,7 @@ class Evidence:
             self.cuts += [cut for cut in recorder.cuts if cut not in self.cuts]
 
     def attribute(self) -> None:
-        """Say why rows are false, and which are right though a rule was not used."""
+        """Set the verdicts of rows where a derivative is lost, or a rule was not used."""
         for row in self.rows:
             if row.verdict == WRONG and (row.value is None or self._why(row)):
                 row.verdict = DETACHED
@@ -68,7 +68,7 @@ class Evidence:
         )
 
     def root(self, seen: Seen) -> Seen:
-        """The custom gradient that the user wrote around this one."""
+        """Return the outermost custom gradient around this one."""
         while seen.parent is not None:
             seen = seen.parent
         return seen
@@ -78,7 +78,7 @@ class Evidence:
 
 
 def _merged(recorders: Any) -> list[Seen]:
-    """Each custom gradient once, with what was seen of it in any pass."""
+    """Return each custom gradient once, with what was seen of it in any pass."""
     found: dict[tuple, Seen] = {}
     for recorder in recorders:
         for seen in recorder.calls:
@@ -92,7 +92,7 @@ def _merged(recorders: Any) -> list[Seen]:
 
 
 def diagnose(evidence: Evidence, rules: Sequence[RuleReport]) -> list[Finding]:
-    """The findings, those that explain most first, each said once."""
+    """Return the findings, each once; those that explain most come first."""
     parts = (
         *_errors(evidence),
         *_captures(evidence),
@@ -233,7 +233,7 @@ def _of_captured(
 
 
 def _own_name(seen: Seen, source: str) -> str:
-    """What the function itself calls the tensor that it captures."""
+    """Return the name that the function itself has for the tensor that it captures."""
     names = list(closed_over(seen.function))
     return source if source in names or not names else names[0]
 
@@ -285,7 +285,7 @@ def _of_cut(evidence: Evidence, cut: Cut, rows: list[DerivativeRow]) -> Finding:
 
 
 def _upstreams(evidence: Evidence) -> Iterator[Finding]:
-    """Rules of gradient functions that are not the derivative by the upstream."""
+    """Find rules of gradient functions that are not the derivative by the upstream."""
     for row in evidence.rows:
         if row.path != "upstream" or row.verdict not in (WRONG, DETACHED) or row.order < 2:
             continue
@@ -410,7 +410,7 @@ def _factor(rows: list[DerivativeRow]) -> str:
 
 
 def _swapped(evidence: Evidence, order: int) -> str:
-    """Whether two arguments have each other's gradients."""
+    """Return a sentence if two arguments have each other's gradients."""
     orders = evidence.orders
     problem = orders.problem
     rows = {
@@ -488,7 +488,7 @@ def _written(text: str, code: str | None) -> Finding:
 
 
 def _expected(evidence: Evidence, rows: Sequence[DerivativeRow]) -> str:
-    """One of several false rows, of the lowest order; both paths together if one is missing."""
+    """Describe a false row of the lowest order; of both paths together if one is missing."""
     rows = [row for row in rows if row.verdict != FAILED and not math.isnan(row.reference)]
     if not rows:
         return ""

@@ -33,9 +33,9 @@ from .verdicts import (
 
 @dataclass
 class Property:
-    """A property that rules must have whatever they compute: whether it `holds`, and in words.
+    """A property that every rule must have: whether it `holds`, and a description.
 
-    None where it does so only because gradients were adapted.
+    `holds` is None where it does so only because gradients were adapted.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Property:
 
 
 class Orders:
-    """Compares the derivatives that rules give with references, order by order."""
+    """Comparison of the derivatives that rules give with references, order by order."""
 
     def __init__(self, problem: CheckedFunction, order: int, modes: Sequence[str], full: bool):
         self.problem = problem
@@ -71,7 +71,7 @@ class Orders:
     # One order -------------------------------------------------------------------------------
 
     def _one_order(self, order: int) -> bool:
-        """Add an order's rows; False if there is no going on."""
+        """Add the rows of an order; return False if higher orders cannot be computed."""
         found = self._passes(order)
         if found is None:
             return False
@@ -95,12 +95,12 @@ class Orders:
 
     @property
     def _base(self) -> list[np.ndarray]:
-        """The point to compute at: in float64 where the function takes it."""
+        """Return the point to compute at: in float64 where the function takes it."""
         return self.problem.wide_point if self.problem.wide else self.problem.point
 
     @functools.cached_property
     def _has_two(self) -> bool:
-        """Whether the precision of the arguments is another than that of the comparison."""
+        """Return whether the arguments have another precision than the comparison."""
         pairs = zip(self.problem.point, self._base, strict=True)
         return any(one.dtype != other.dtype for one, other in pairs)
 
@@ -111,7 +111,7 @@ class Orders:
         return Accuracy(max([least, *precisions]))
 
     def _passes(self, order: int, joint: bool = False) -> tuple[list, list] | None:
-        """The gradients in the arguments' precision and in that of the comparison."""
+        """Return the gradients in the arguments' precision and in that of the comparison."""
         problem, path = self.problem, "joint" if joint else "x"
         recorder = Recorder([source.name for source in problem.sources])
         self.recorders[order, path] = recorder
@@ -177,7 +177,7 @@ class Orders:
             self._full_rows(order)
 
     def _again(self, order: int, start: Any = None, joint: bool = False) -> Callable:
-        """A function that computes a source's derivative anew."""
+        """Return a function that computes a source's derivative once more."""
         problem = self.problem
 
         def value(place: int) -> float:
@@ -215,7 +215,7 @@ class Orders:
         value: Product,
         again: Callable[[int], float],
     ) -> DerivativeRow:
-        """The row for a value in the arguments' precision, and in that of the comparison."""
+        """Return the row for a value in the arguments' precision and in the comparison's."""
         shown, detail = value.value, ""
         if not math.isfinite(value.value or 0.0):
             reference = judge.refined()
@@ -250,14 +250,14 @@ class Orders:
         return self._overflow(reference) if known else INCONCLUSIVE
 
     def _overflow(self, reference: ReferenceValue) -> str:
-        """For a value that is not finite: whether it must be, in the dtypes of the sources."""
+        """Return a verdict for a non-finite value: whether the sources' dtypes could hold it."""
         largest = min(float(np.finfo(one.dtype).max) for one in self.problem.point)
         return INCONCLUSIVE if abs(reference.value) > 0.1 * largest else NOT_FINITE
 
     # Other paths -----------------------------------------------------------------------------
 
     def _upstream_row(self, order: int) -> None:
-        """The dependence on the upstream gradient, which is linear: its derivative is itself."""
+        """Add the row of the upstream gradient, in which a gradient is linear."""
         if self._joint is None or not self._linear:
             return
         own, value = map(self._along_upstream, self._joint)
@@ -281,13 +281,13 @@ class Orders:
         self.rows.append(DerivativeRow(order, "dy", "upstream", "reverse", *found))
 
     def _along_upstream(self, gradients: list) -> Product:
-        """The derivative by the weights, along the direction for these."""
+        """Return the derivative by the weights, along the direction for these."""
         problem = self.problem
         pairs = zip(problem.turns, gradients[len(problem.sources) :], strict=True)
         return total([product(way, one) for way, one in pairs])
 
     def _with_upstream(self, order: int) -> Product:
-        """The derivative of the order before, with that direction for its upstream gradient."""
+        """Return the derivative of the order before, with that direction for its upstream."""
         problem = self.problem
         weights, problem.weights = problem.weights, problem.turns
         try:
@@ -301,11 +301,11 @@ class Orders:
         return (one.value or 0.0) - (other.value or 0.0)
 
     def _noise(self, difference: Callable[[], float]) -> float:
-        """How far a difference that should be 0 may be off by rounding."""
+        """Return how far a difference that should be 0 may be off by rounding."""
         return 3 * noise_of(difference(), difference, self.problem.rough)
 
     def _both_rows(self, order: int) -> None:
-        """The derivatives of the squared outputs: here both paths meet."""
+        """Add the derivatives of the squared outputs, where both paths meet."""
         problem = self.problem
         try:
             wide = problem.arrays(self._base, order, problem.squared)
@@ -343,7 +343,7 @@ class Orders:
     # Whole matrices --------------------------------------------------------------------------
 
     def _full_rows(self, order: int) -> None:
-        """Every element of the derivative; rows of those that are worst."""
+        """Compare every element of the derivative; add rows for the worst ones."""
         problem = self.problem
         chosen = problem.weights if order == 1 else problem.ways[order - 1]
         for j, kept in enumerate(chosen):
@@ -353,7 +353,7 @@ class Orders:
                 self._full_row(order, unit)
 
     def _full_row(self, order: int, unit: list[np.ndarray]) -> None:
-        """The derivative of one element of the order before, by every element."""
+        """Compare the derivatives of one element of the order before by every element."""
         problem = self.problem
         before = problem.weights, problem.ways, problem.last
         if order == 1:
@@ -378,7 +378,7 @@ class Orders:
     # Properties ------------------------------------------------------------------------------
 
     def _values_repeat(self) -> bool:
-        """Whether the function, and its gradient, are the same when they are computed again."""
+        """Return whether the function and its gradient are the same when computed again."""
         problem = self.problem
         one, other = problem.outputs(self._base), problem.outputs(self._base)
         if not _alike(one, other):
@@ -402,7 +402,7 @@ class Orders:
         return True
 
     def _check_linearity(self) -> None:
-        """The gradient for a sum of upstream gradients against the sum of the gradients."""
+        """Compare the gradient for a sum of upstream gradients with the sum of the gradients."""
         problem = self.problem
         sums = [b - a for a, b in zip(problem.weights, problem.others, strict=True)]
         upstreams = [problem.weights, sums, problem.others]
@@ -433,7 +433,7 @@ class Orders:
         self.properties.append(Property("linear in the upstream", self._linear, words))
 
     def _check_symmetry(self) -> None:
-        """Second derivatives along two directions, taken in both orders."""
+        """Compare second derivatives along two directions, taken in both orders."""
         if sum(one.size for one in self.problem.point) == 1:
             return
         try:
@@ -466,7 +466,7 @@ class Orders:
         return (one.value or 0.0) - (other.value or 0.0)
 
     def _look_at_shapes(self) -> None:
-        """Whether gradients had to be adapted to their inputs; what cannot be is an error."""
+        """Add the property that gradients did not have to be adapted to their inputs."""
         if any("reverse" in key for key in self.errors):
             return
         notices = [notice for one in self.recorders.values() for notice in one.notices]
@@ -475,7 +475,7 @@ class Orders:
         self.properties.append(Property("shapes and dtypes fit", None if adapted else True, detail))
 
     def _compare_modes(self) -> None:
-        """Forward mode against reverse mode, from the rows."""
+        """Compare forward mode with reverse mode, from the rows."""
         for order, name in ((1, "forward mode is the adjoint"), (2, "forward over reverse agrees")):
             pairs = [
                 (row, other)

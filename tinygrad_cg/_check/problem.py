@@ -1,4 +1,4 @@
-"""What is checked: a function at a point, and the derivatives of it that its rules give.
+"""The checked function at a point, and the derivatives that its rules give.
 
 The derivative of order k is that of the number D_{k-1}, which the rules have given so far:
 D_0 is the outputs' product with fixed weights, and D_k the product of D_{k-1}'s gradient with
@@ -26,15 +26,15 @@ from .._ops.shape import cast
 from .._reverse.observer import Observer
 from .._reverse.variable import Variable
 from .._rules.definition import Definition
-from .._tape.tape import GradientTape
 from .._transforms.forward import ForwardAccumulator
+from .._transforms.tape import GradientTape
 from .recorder import Rough
 
 Point = list[np.ndarray]  # the value of each source
 
 
 class Primal(NamedTuple):
-    """What is differentiated by: a leaf of the arguments, or a Variable that f `captured`."""
+    """A leaf of the arguments, or a Variable that f `captured`, to differentiate by."""
 
     name: str
     value: np.ndarray
@@ -45,8 +45,8 @@ class Primal(NamedTuple):
 class Product(NamedTuple):
     """A product of a gradient with a direction, and the sum of its terms' magnitudes.
 
-    `value` is None where the gradient is None: not connected. `rounding` is what the gradient's
-    dtype may do to it.
+    `value` is None where the gradient is None: not connected. `rounding` bounds the effect of the
+    gradient's dtype.
     """
 
     value: float | None
@@ -60,7 +60,7 @@ class Product(NamedTuple):
 
 
 class Silent(Observer):
-    """Takes what rules would warn of, and forgets it."""
+    """An observer that takes the warnings of rules, and forgets them."""
 
     def notice(self, definition: Definition, kind: str, message: str) -> bool:
         """Take the warning."""
@@ -73,7 +73,7 @@ class Silent(Observer):
 
 @contextlib.contextmanager
 def watched_by(observer: Any, level: Any = None) -> Iterator[None]:
-    """Rules tell `observer` instead of warning, and nothing but `level` and later ones records."""
+    """Let rules tell `observer` instead of warning, and only `level` and later ones record."""
     before = state.observers, state.frame
     state.observers, state.frame = (observer,), None
     if level is not None:
@@ -89,7 +89,7 @@ def watched_by(observer: Any, level: Any = None) -> Iterator[None]:
 
 
 class _Used(dict, Listener):
-    """The trainable Variables that are read, by id."""
+    """A listener that collects the trainable Variables that are read, by id."""
 
     def variable_read(self, variable: Variable) -> None:
         if variable.trainable and is_differentiable(variable._data.dtype):
@@ -146,7 +146,7 @@ class CheckedFunction:
         return sources
 
     def _captured_variables(self) -> list[Primal]:
-        """The Variables that the function reads, which it was not given."""
+        """Return the Variables that the function reads and that are no arguments."""
         used = _Used()
         state.listeners.append(used)
         try:
@@ -166,7 +166,7 @@ class CheckedFunction:
         return nest.pack_sequence_as(self.structure, leaves)
 
     def _accepts_wide(self) -> bool:
-        """Whether the function computes in float64 when it is given float64."""
+        """Return whether the function computes in float64 when it is given float64."""
         try:
             outputs = self.outputs(self.wide_point)
         except Exception:
@@ -176,7 +176,7 @@ class CheckedFunction:
     # Weights and directions ------------------------------------------------------------------
 
     def _choose(self, outputs: list[np.ndarray], generator: Any, order: int) -> None:
-        """Random ones; 1 where there is but one number to choose for."""
+        """Draw weights and directions at random; 1 where there is one number only."""
         plain = sum(one.size for one in outputs) == 1
 
         def chosen() -> list[np.ndarray]:
@@ -203,7 +203,7 @@ class CheckedFunction:
     # Values ----------------------------------------------------------------------------------
 
     def tensors(self, point: Point) -> list:
-        """A tensor for each source; Variables stand for themselves (see `at`)."""
+        """Return a tensor for each source; Variables stand for themselves (see `at`)."""
         return [
             Tensor(np.array(value)) if source.variable is None else source.variable
             for source, value in zip(self.sources, point, strict=True)
@@ -211,7 +211,7 @@ class CheckedFunction:
 
     @contextlib.contextmanager
     def at(self, point: Point, observer: Any = None, level: Any = None) -> Iterator[list]:
-        """The sources as tensors at `point`, where Variables have their values of it, too."""
+        """Give the sources as tensors at `point`, and Variables the values that they have there."""
         before = state.overrides
         state.overrides = before | {
             id(source.variable): np.array(value)
@@ -226,7 +226,7 @@ class CheckedFunction:
 
     @contextlib.contextmanager
     def rough(self, seed: int) -> Iterator[None]:
-        """All that is computed inside is rounded at random."""
+        """Round everything that is computed inside at random."""
         self.level = Rough(seed)
         try:
             yield
@@ -234,7 +234,7 @@ class CheckedFunction:
             self.level = None
 
     def run(self, sources: list) -> list[Tensor]:
-        """The flat outputs that have derivatives."""
+        """Return the flat outputs that have derivatives."""
         args, kwargs = self._nested(sources[: len(self.places)])
         state.rules.append(self.definition)
         try:
@@ -257,12 +257,12 @@ class CheckedFunction:
         return outputs
 
     def outputs(self, point: Point) -> list[np.ndarray]:
-        """The values at a point; no tape records."""
+        """Return the values at a point; no tape records."""
         with self.at(point) as sources:
             return [one._values() for one in self.run(sources)]
 
     def measure(self, point: Point, order: int, start: Any) -> Product:
-        """D_order at a point, added up from its terms."""
+        """Return D_order at a point, summed from its terms."""
         if order:
             ways: Sequence = self.ways[order]
             found: Sequence = self.arrays(point, order, start)
@@ -271,14 +271,14 @@ class CheckedFunction:
         return total([product(way, one) for way, one in zip(ways, found, strict=True)])
 
     def arrays(self, point: Point, order: int, start: Any, recorder: Any = None) -> list:
-        """`gradients` at a point, as arrays."""
+        """Return `gradients` at a point, as arrays."""
         with self.at(point, recorder, recorder) as sources:
             if recorder is not None:
                 recorder.sources = sources
             return _arrays(self.gradients(sources, order, start))
 
     def joint_arrays(self, point: Point, order: int, recorder: Any = None) -> list:
-        """The same where the weights are watched, too, and gradients by these."""
+        """Return the same where the weights are watched, too, and gradients by these."""
         with self.at(point, recorder, recorder) as sources:
             weights = [
                 Tensor(np.asarray(weight, dtype))
@@ -297,7 +297,7 @@ class CheckedFunction:
         return [one.dtype if narrow else _wide(one.dtype) for one in self.values]
 
     def pulled(self, point: Point, upstreams: Sequence) -> list[list]:
-        """The gradients of the outputs for each of several upstream gradients."""
+        """Return the gradients of the outputs for each of several upstream gradients."""
         with self.at(point) as sources:
             with GradientTape(persistent=True) as tape:
                 tape.watch(sources)
@@ -312,15 +312,15 @@ class CheckedFunction:
     # Derivatives -----------------------------------------------------------------------------
 
     def weighed(self, sources: list, weights: Sequence | None = None) -> Tensor:
-        """The outputs' product with the weights."""
+        """Return the outputs' product with the weights."""
         return inner(self.weights if weights is None else weights, self.run(sources))
 
     def squared(self, sources: list) -> Tensor:
-        """The same for the outputs' squares: here the upstream gradient depends on x as well."""
+        """Return the same for the outputs' squares, whose upstream gradients depend on x."""
         return inner(self.weights, [square(one) for one in self.run(sources)])
 
     def number(self, sources: list, order: int, start: Any) -> Tensor:
-        """D_order, where `start` gives D_0."""
+        """Return D_order, where `start` gives D_0."""
         if order == 0:
             return start(sources)
         return inner(self.ways[order], self.gradients(sources, order, start))
@@ -328,14 +328,14 @@ class CheckedFunction:
     def gradients(
         self, sources: list, order: int, start: Any, others: Sequence[Tensor] = ()
     ) -> list:
-        """The gradient of D_{order-1} by each source, then by each of `others`."""
+        """Return the gradient of D_{order-1} by each source, then by each of `others`."""
         with GradientTape() as tape:
             tape.watch([*sources, *others])
             value = self.number(sources, order - 1, start)
         return tape.gradient(value, [*sources, *others])
 
     def tangent(self, point: Point, order: int, place: int) -> Product:
-        """The derivative of D_{order-1} along the last direction of one source, forward."""
+        """Return the derivative of D_{order-1} along a source's last direction, forward."""
         with self.at(point) as sources:
             source = sources[place]
             way = np.asarray(self.last[place], source.dtype)
@@ -345,7 +345,7 @@ class CheckedFunction:
 
 
 def inner(ways: Sequence, tensors: Sequence) -> Tensor:
-    """The real inner product; what is None counts as zeros."""
+    """Return the real inner product, in which None counts as zeros."""
     total = None
     for way, tensor in zip(ways, tensors, strict=True):
         if tensor is None:
@@ -372,7 +372,7 @@ def _arrays(gradients: Sequence) -> list:
 
 
 def product(way: np.ndarray, gradient: Any) -> Product:
-    """The real inner product of a direction and a gradient (None: not connected)."""
+    """Return the real inner product of a direction and a gradient (None: not connected)."""
     if gradient is None:
         return Product(None, 0.0)
     array = gradient._values() if is_tensor(gradient) else np.asarray(gradient)
@@ -383,7 +383,7 @@ def product(way: np.ndarray, gradient: Any) -> Product:
 
 
 def complex_product(weights: Sequence, outputs: Sequence) -> complex | None:
-    """The product of real weights and complex outputs; None if these are not all complex."""
+    """Return the product of real weights and complex outputs; None if not all are complex."""
     if any(not is_complex(one.dtype) for one in outputs):
         return None
     pairs = zip(weights, outputs, strict=True)
@@ -391,7 +391,7 @@ def complex_product(weights: Sequence, outputs: Sequence) -> complex | None:
 
 
 def moved(point: Point, ways: Sequence, step: complex) -> Point:
-    """The point `step` further along `ways`, of the same dtypes unless the step is complex."""
+    """Return the point `step` along `ways`, of the same dtypes unless the step is complex."""
     return [
         value
         if way is None
@@ -413,7 +413,7 @@ def _precision(dtype: np.dtype) -> float:
 
 
 def _signed(generator: Any, like: np.ndarray) -> np.ndarray:
-    """Numbers between 1/2 and 3/2 in size, of both signs; complex ones for complex `like`."""
+    """Return numbers of both signs, from 1/2 to 3/2 in size; complex for complex `like`."""
     sizes = generator.uniform(0.5, 1.5, like.shape)
     signs = generator.choice((-1.0, 1.0), like.shape)
     if is_complex(like.dtype):
@@ -422,7 +422,7 @@ def _signed(generator: Any, like: np.ndarray) -> np.ndarray:
 
 
 def _sizes(value: np.ndarray) -> np.ndarray:
-    """How far each element may move: its magnitude, or a typical one where it is tiny."""
+    """Return a scale for each element: its magnitude, or a typical one where it is tiny."""
     sizes = np.abs(np.where(np.isfinite(value), value, 1.0))
     typical = _typical(sizes)
     return np.where(sizes > 1e-3 * typical, sizes, typical)
@@ -433,13 +433,13 @@ def _scale(value: np.ndarray) -> float:
 
 
 def _typical(sizes: np.ndarray) -> float:
-    """The root of the mean square; 1 for nothing, and for zeros."""
+    """Return the root mean square; 1 for empty arrays and for zeros."""
     largest = float(sizes.max(initial=0.0))
     return largest * float(np.sqrt(np.mean((sizes / largest) ** 2))) if largest else 1.0
 
 
 def _way(generator: Any, value: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """A direction whose numbers are of `dtype`, that of the source, exactly."""
+    """Return a direction whose numbers are exact in `dtype`, that of the source."""
     way = _signed(generator, value) * _sizes(value) / _scale(value)
     with np.errstate(all="ignore"):
         return way.astype(dtype).astype(value.dtype)

@@ -1,4 +1,4 @@
-"""What happens while a function is differentiated: which custom gradients run, with what.
+"""Observers of the checked passes: which custom gradients run, and what becomes of rounding.
 
 A `Recorder` is a level below all tapes, so it sees each operation, each call of a custom
 gradient, and the tapes' nodes of what goes in and comes out.
@@ -7,7 +7,7 @@ gradient, and the tapes' nodes of what goes in and comes out.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -41,9 +41,9 @@ class SourceLine(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """Where a derivative ends: values taken out of a tensor, or an operation without one.
+    """The end of a derivative: values taken out of a tensor, or an operation without one.
 
-    `order` is the order from which on derivatives lack what leads through here.
+    From `order` on derivatives lack what leads through here.
     """
 
     what: str
@@ -53,7 +53,7 @@ class Cut(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """What a rule would have warned of."""
+    """A warning of a rule, of some kind."""
 
     definition: Definition
     kind: str
@@ -105,14 +105,14 @@ class Seen:
 
     @property
     def names(self) -> list[str]:
-        """Names of the inputs, as in the signature."""
+        """Return the names of the inputs, as in the signature."""
         paths = self.call.paths
         paths = [(i, "") for i in range(self.call.count)] if paths is None else paths
         return self.definition.input_names(paths)
 
     @property
     def is_gradient_function(self) -> bool:
-        """Whether this is the gradient function of another custom gradient itself."""
+        """Return whether this is the gradient function of another custom gradient itself."""
         if self.parent is None:
             return False
         inner = getattr(self.parent.call.grad_fn, "_function", None)
@@ -120,7 +120,7 @@ class Seen:
 
 
 class Recorder(Level, Observer):
-    """Sees one pass, and keeps what matters for the diagnosis."""
+    """An observer of one pass that keeps what matters for the diagnosis."""
 
     def __init__(self, names: Sequence[str], hunting: bool = False):
         self.names = names
@@ -132,6 +132,7 @@ class Recorder(Level, Observer):
         self.bad: list[Bad] = []
         self.coarsest = 0.0  # the precision of the least precise result that depends on sources
         self._by_definition: dict[int, Seen] = {}
+        self._rules: list[Any] = []  # definitions of the rules that run, None for operations
 
     # The level -------------------------------------------------------------------------------
 
@@ -150,7 +151,7 @@ class Recorder(Level, Observer):
         return out
 
     def custom_called(self, call: Any, function: Any, args: tuple, kwargs: dict) -> None:
-        """A custom gradient was called: its arguments, without their records."""
+        """Keep the call of a custom gradient, with its arguments without their records."""
         parent = self._running()
         order = 1 if parent is None else parent.order + 1
         leaves = nest.flatten((args, kwargs))
@@ -162,7 +163,7 @@ class Recorder(Level, Observer):
         self._by_definition[id(call.definition)] = seen
 
     def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
-        """The outputs anew, as for no level; whether the tapes see them through the inputs."""
+        """Return new outputs, and look whether the tapes see them through the inputs."""
         results = settle(state.frame, call, inputs, outputs)
         seen = self._by_definition.get(id(getattr(call, "definition", None)))
         if seen is not None:
@@ -191,7 +192,23 @@ class Recorder(Level, Observer):
         if captured and not goes_in:
             seen.bypassed = True
 
-    # What rules tell -------------------------------------------------------------------------
+    # The observer ----------------------------------------------------------------------------
+
+    def run_rule(self, call: Callable[[Node, Any], Any], node: Node, dy: Any) -> Any:
+        """Run the rule of a node in a sweep."""
+        self._rules.append(getattr(node.saved, "definition", None))
+        try:
+            return call(node, dy)
+        finally:
+            self._rules.pop()
+
+    def begin_tangents(self, definition: Any) -> None:
+        """Learn which rule is transposed."""
+        self._rules.append(definition)
+
+    def end_tangents(self, began: int) -> None:
+        """Forget it."""
+        self._rules.pop()
 
     def notice(self, definition: Definition, kind: str, message: str) -> bool:
         """Keep what a rule would have warned of."""
@@ -216,8 +233,8 @@ class Recorder(Level, Observer):
             self.cuts.append(cut)
 
     def _running(self) -> Seen | None:
-        """The custom gradient whose rule is running."""
-        for definition in reversed(state.rules):
+        """Return the custom gradient whose rule is running."""
+        for definition in reversed(self._rules):
             if id(definition) in self._by_definition:
                 return self._by_definition[id(definition)]
         return None
@@ -245,7 +262,7 @@ class Recorder(Level, Observer):
 
 
 class Rough(Level):
-    """Rounds each result at random, to see what rounding does to what comes of it."""
+    """A level that rounds each result at random, to measure the effect of rounding."""
 
     def __init__(self, seed: int):
         self.generator = np.random.default_rng(seed)
@@ -263,12 +280,12 @@ class Rough(Level):
         return out
 
     def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
-        """The outputs anew, as for no level."""
+        """Return new outputs, as without this level."""
         return settle(state.frame, call, inputs, outputs)
 
 
 def closed_over(function: Any) -> dict[str, Any]:
-    """The tensors that a function captures, by the names that it has for them."""
+    """Return the tensors that a function captures, by the names that it has for them."""
     function = getattr(function, "__func__", function)
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
     found = {}
@@ -284,7 +301,7 @@ def _bare(leaf: Any) -> Any:
 
 
 def _example(array: np.ndarray, of_nan: bool) -> str:
-    """The element that best says what went wrong."""
+    """Return the element that best shows what went wrong."""
     flat = array.reshape(-1)
     worst = flat[~np.isfinite(flat)] if of_nan else flat[np.argsort(np.abs(flat))[-1:]]
     if not worst.size:
@@ -312,7 +329,7 @@ def _tokens(tensor: Any) -> set[Token]:
 
 
 def _reached(start: Sequence, stop: set, leaves: dict, token: Token) -> tuple[set[str], set[Node]]:
-    """What `start` depends on: the names of leaves otherwise than through `stop`, and which of
+    """Return the leaves that `start` depends on otherwise than through `stop`, and those of
     these."""
     found: set[str] = set()
     through: set[Node] = set()

@@ -1,4 +1,4 @@
-"""References: derivatives of a function of one number from its values alone, with an error.
+"""Reference derivatives of a function of one number, from its values alone, with an error.
 
 Complex step where the function allows it (Squire and Trapp, SIAM Review 40, 1998), otherwise
 central differences, extrapolated to the step 0 as by Richardson and Ridders (Advances in
@@ -21,7 +21,7 @@ Line = Callable[[float], tuple[float, float]]
 
 
 class ReferenceValue(NamedTuple):
-    """A derivative, how far it may be off, where it comes from, and whether there is a kink."""
+    """A derivative with its error and origin, and whether there is a kink."""
 
     value: float
     error: float
@@ -35,7 +35,7 @@ DEPTH = 3  # extrapolations of each level
 
 
 class Ladder:
-    """Central differences with smaller and smaller steps, as far as somebody asks."""
+    """Central differences with smaller and smaller steps, computed on demand."""
 
     def __init__(self, line: Line, scale: float, precision: float, factor: float = 1.0):
         self.line = line
@@ -49,7 +49,7 @@ class Ladder:
         self.extra = 0.0  # noise of the function beyond rounding its terms
 
     def refine(self) -> None:
-        """One level more."""
+        """Add a level."""
         step = self.step * 0.5 ** len(self.rows)
         (right, one), (left, other) = self.line(step), self.line(-step)
         size = max(one, other, self.size)
@@ -64,13 +64,13 @@ class Ladder:
         self.bends.append((right + left - 2 * self.middle) / step)
 
     def best(self) -> ReferenceValue:
-        """The extrapolation with the smallest error."""
+        """Return the extrapolation with the smallest error."""
         value, error, _ = self._best()
         size = self.size / self.scale
         return ReferenceValue(value, error, DIFFERENCES, self.has_kink(), size)
 
     def converged(self, rounding: float) -> bool:
-        """Whether the steps were small enough to show a derivative, of an oscillation say.
+        """Return whether the steps were small enough to show a derivative, of an oscillation say.
 
         `rounding` is how far the function's values are off by rounding.
         """
@@ -79,7 +79,7 @@ class Ladder:
         return error <= 0.1 * abs(value) or error <= 100 * noise
 
     def _best_level(self) -> int:
-        """The level that this is of."""
+        """Return the level of the best extrapolation."""
         return self._best()[2]
 
     def _best(self) -> tuple[float, float, int]:
@@ -102,14 +102,14 @@ class Ladder:
         return value, error, level
 
     def may_have_kink(self) -> bool:
-        """Whether the slopes to both sides have not come nearer at the latest step."""
+        """Return whether the slopes to both sides have not come nearer at the latest step."""
         if len(self.bends) < 2:
             return False
         last, before = abs(self.bends[-1]), abs(self.bends[-2])
         return last > 0.8 * before and self._counts(len(self.bends) - 1)
 
     def has_kink(self) -> bool:
-        """Whether these slopes stay apart, by the same, as the step goes to 0."""
+        """Return whether these slopes keep their difference as the step goes to 0."""
         if len(self.bends) < 4:
             return False
         last = np.abs(self.bends[-4:])
@@ -122,7 +122,7 @@ class Ladder:
         return bend > 50 * self.noises[level] and bend > 1e-4 * max(slope, self.size / self.scale)
 
     def jumps(self) -> float:
-        """How much the values jump about, as fourth differences show it (Hamming).
+        """Return how much the values jump, by fourth differences (Hamming).
 
         Between points as far apart as the best step; if all is flat there that was not further
         out, as a rounded function is, then further out.
@@ -139,7 +139,7 @@ class Ladder:
 def by_complex_step(
     line: Callable[[complex], tuple[complex, float]], ladder: Ladder
 ) -> ReferenceValue | None:
-    """The derivative from one value beside the real axis; None where differences disagree.
+    """Return the derivative by a complex step; None where differences disagree.
 
     `line` takes a complex step, and may raise anything: the function is not for complex numbers.
     """

@@ -1,4 +1,4 @@
-"""What a check found, as text and as HTML."""
+"""Reports of checks, as text and as HTML."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATHS = {"both": "f(x)**2"}
 
 
 class Finding(NamedTuple):
-    """One thing that was found: in words, and as code, corrected, where that can be said."""
+    """One finding: in words, and as corrected code where there is any."""
 
     text: str
     code: str | None = None
@@ -46,7 +46,7 @@ class RuleReport:
 
 @dataclass
 class GradientReport:
-    """What `check_gradients` found.
+    """The result of `check_gradients`.
 
     `rows` has one entry for each order, argument, path and mode, `properties` the structural
     checks, `rules` each custom gradient by itself, and `findings` the diagnosis. `ok` says
@@ -72,17 +72,17 @@ class GradientReport:
 
     @property
     def conclusive(self) -> bool:
-        """Whether anything could be found out at all."""
+        """Return whether anything could be found out at all."""
         return any(row.verdict not in (INCONCLUSIVE, KINK) for row in self.rows)
 
     def raise_if_wrong(self) -> GradientReport:
-        """The report itself; a `GradientError`, which shows it, if anything is false."""
+        """Return the report itself; raise a `GradientError` with it if anything is false."""
         if not self.ok:
             raise GradientError(f"\n{self}", function=self.name, report=self)
         return self
 
     def summary(self) -> str:
-        """The first line: up to which order the rules are right."""
+        """Return the first line: up to which order the rules are right."""
         false = self.first_false_order
         if false is not None:
             return f"{self.name}: false from order {false} on"
@@ -129,7 +129,7 @@ def _wrapped(text: str) -> str:
 
 
 def number(value: float | None) -> str:
-    """A number as the report shows it."""
+    """Return the text of a number in the report."""
     if value is None:
         return "None"
     return "NaN" if math.isnan(value) else f"{value + 0.0:.6g}"
@@ -153,7 +153,7 @@ def _cells(row: DerivativeRow) -> tuple[str, ...]:
 
 
 def _errors(row: DerivativeRow) -> tuple[str, str]:
-    """The absolute and the relative error; bounds for what is right but for rounding."""
+    """Return the absolute and the relative error; bounds where only rounding differs."""
     size = max(abs(row.reference), abs(row.value or 0.0))
     if not row.false and row.error <= 1e-6 * (size or 1.0):
         return f"< {1e-6 * (size or 1.0):.0e}", "< 1e-06"
@@ -174,7 +174,7 @@ def _table(cells: Sequence[Sequence[str]]) -> str:
 
 
 def _lines(report: GradientReport) -> str:
-    """References, properties and rules: a line for each sort."""
+    """Return a line each for references, properties and rules."""
     lines = []
     kinds = dict.fromkeys(row.kind for row in report.rows if row.kind)
     if kinds:

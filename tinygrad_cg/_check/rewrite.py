@@ -1,4 +1,4 @@
-"""Corrected forms: the user's own source, with what is wrong in it mended."""
+"""Corrected forms of the user's own source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Function = ast.FunctionDef
 
 
 class SourceCode:
-    """The source of a function, as a tree; None where it cannot be had."""
+    """The source of a function, as a tree."""
 
     def __init__(self, tree: Tree, first: int):
         self.tree = tree
@@ -30,13 +30,13 @@ class SourceCode:
             return None
 
     def text(self) -> str:
-        """The whole as code."""
+        """Return the tree as code."""
         text = ast.unparse(ast.fix_missing_locations(self.tree))
         text = re.sub(r":\n\n", ":\n", text).replace(" ** ", "**")
         return "\n".join(_spaced([_without_parentheses(line) for line in text.splitlines()]))
 
     def function(self, name: str) -> Function | None:
-        """The definition of that name."""
+        """Return the definition of that name."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.FunctionDef) and node.name == name:
                 return node
@@ -44,13 +44,13 @@ class SourceCode:
 
     @property
     def prefix(self) -> str:
-        """What the user calls the library, with a dot."""
+        """Return the user's name for the library, with a dot."""
         found = re.search(r"(\w+\.)(?:\w+\.)*custom_gradient", ast.unparse(self.tree))
         return found.group(1) if found else "tf."
 
 
 def _spaced(lines: list[str]) -> list[str]:
-    """Lines of code with an empty one after each function inside another."""
+    """Return lines of code with an empty one after each function inside another."""
     found: list[str] = []
     inside: list[int] = []  # the indents of the functions that a line stands in
     for line in lines:
@@ -79,7 +79,7 @@ def _without_parentheses(line: str) -> str:
 
 
 def returns(function: Function) -> list[ast.Return]:
-    """The return statements of a function, less those of functions inside it."""
+    """Return the return statements of a function, without those of functions inside it."""
     found = []
     pending: list[ast.AST] = list(function.body)
     while pending:
@@ -92,7 +92,7 @@ def returns(function: Function) -> list[ast.Return]:
 
 
 def plain_rule(function: Any, inner: str) -> str | None:
-    """`function`, where the gradient function `inner` has no rule of its own."""
+    """Return `function` without the rule of its gradient function `inner`."""
     source = SourceCode.of(function)
     target = source.function(inner) if source else None
     if source is None or target is None:
@@ -108,7 +108,7 @@ def plain_rule(function: Any, inner: str) -> str | None:
 
 
 class Returned:
-    """The gradients that a rule returns at one place."""
+    """The gradients in one return statement of a rule."""
 
     def __init__(self, node: ast.Return | ast.Lambda):
         self.node = node
@@ -127,7 +127,7 @@ class Returned:
 
 
 def fewer_gradients(function: Any, inner: str, count: int) -> str | None:
-    """`function`, where the rule of `inner` returns only the first `count` gradients."""
+    """Return `function` with a rule of `inner` that returns only the first `count` gradients."""
     source = SourceCode.of(function)
     found = _returned(source, inner)
     if source is None or not found or any(len(one.gradients) <= count for one in found):
@@ -137,23 +137,23 @@ def fewer_gradients(function: Any, inner: str, count: int) -> str | None:
     return source.text()
 
 
-def wrapped_gradient(function: Any, name: str, place: int, call: str) -> str | None:
-    """`function`, where gradient number `place` of `name` is put into `call` (of "gradient")."""
+def wrapped_gradient(function: Any, name: str, index: int, call: str) -> str | None:
+    """Return `function` with gradient number `index` of `name` put into `call`."""
     source = SourceCode.of(function)
     found = _returned(source, name)
-    if source is None or not found or any(len(one.gradients) <= place for one in found):
+    if source is None or not found or any(len(one.gradients) <= index for one in found):
         return None
     call = re.sub(r"\b(reduce_sum|reshape)\(", lambda match: source.prefix + match.group(), call)
     for one in found:
         gradients = list(one.gradients)
-        text = ast.unparse(gradients[place]).replace("\\", r"\\")
-        gradients[place] = ast.parse(re.sub(r"\bgradient\b", text, call), mode="eval").body
+        text = ast.unparse(gradients[index]).replace("\\", r"\\")
+        gradients[index] = ast.parse(re.sub(r"\bgradient\b", text, call), mode="eval").body
         one.replace(gradients)
     return source.text()
 
 
 def with_argument(function: Any, name: str, captured: str) -> str | None:
-    """`function`, where `name` takes what it captured as an argument more."""
+    """Return `function`, where `name` takes what it captured as one more argument."""
     source = SourceCode.of(function)
     target = source.function(name) if source else None
     rule = _rule_of(source, name)
@@ -172,7 +172,7 @@ def with_argument(function: Any, name: str, captured: str) -> str | None:
 
 
 def attached(function: Any, line: int) -> str | None:
-    """`function`, where a line no longer takes values out of tensors."""
+    """Return `function`, where a line no longer takes values out of tensors."""
     source = SourceCode.of(function)
     if source is None:
         return None
@@ -183,7 +183,7 @@ def attached(function: Any, line: int) -> str | None:
 
 
 class Attach(ast.NodeTransformer):
-    """Drops numpy(), float(), np.asarray() and stop_gradient() on one line."""
+    """A transformer that drops numpy(), float(), np.asarray(), stop_gradient() on one line."""
 
     def __init__(self, line: int):
         self.line = line
@@ -205,7 +205,7 @@ class Attach(ast.NodeTransformer):
 
 
 def stable(function: Any) -> str | None:
-    """`function` with sigmoid and softplus in place of what overflows."""
+    """Return `function` with sigmoid and softplus instead of formulas that overflow."""
     source = SourceCode.of(function)
     if source is None:
         return None
@@ -227,7 +227,7 @@ def stable(function: Any) -> str | None:
 
 
 class Stabilise(ast.NodeTransformer):
-    """Writes 1 - 1 / (1 + e^x) and its kin as sigmoid(x), log(1 + e^x) as softplus(x)."""
+    """A transformer that writes 1 - 1 / (1 + e^x) as sigmoid(x), log(1 + e^x) as softplus(x)."""
 
     def __init__(self, exponents: dict, prefix: str):
         self.exponents = exponents
@@ -292,7 +292,7 @@ def _is_one(node: ast.AST) -> bool:
 
 
 def _exponent(node: ast.AST, known: dict) -> ast.expr | None:
-    """x, where the node is exp(x), or the name of that."""
+    """Return x, where the node is exp(x), or a name for it."""
     if isinstance(node, ast.Name):
         return known.get(node.id)
     if isinstance(node, ast.Call) and len(node.args) == 1:
@@ -307,7 +307,7 @@ def _is_decorator(node: ast.AST) -> bool:
 
 
 def _rule_of(source: SourceCode | None, name: str) -> ast.FunctionDef | ast.Lambda | None:
-    """The gradient function that the function `name` returns."""
+    """Return the gradient function that the function `name` returns."""
     target = source.function(name) if source else None
     if target is None:
         return None
@@ -325,7 +325,7 @@ def _rule_of(source: SourceCode | None, name: str) -> ast.FunctionDef | ast.Lamb
 
 
 def _returned(source: SourceCode | None, name: str) -> list[Returned]:
-    """What the rule of the function `name` returns, wherever it does."""
+    """Return the gradients in each return statement of the rule of `name`."""
     rule = _rule_of(source, name)
     if rule is None:
         return []
@@ -341,6 +341,6 @@ def _drop_function(function: Function, name: str) -> None:
 
 
 def line_of(file: str, line: int) -> str:
-    """The text of a line, if the file can be read."""
+    """Return the text of a line, if the file can be read."""
     text = linecache.getline(file, line).strip()
     return text if len(text) < 80 else f"{text[:76]} ..."

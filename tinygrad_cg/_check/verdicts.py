@@ -1,4 +1,4 @@
-"""Verdicts: a derivative that the rules gave, against a reference with an error."""
+"""Verdicts on derivatives that rules gave, against references with an error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FALSE = (WRONG, DETACHED, NOT_FINITE, NOT_LINEAR, FAILED)
 
 @dataclass
 class DerivativeRow:
-    """One derivative: what the rules gave, the reference, and the verdict.
+    """One derivative: the value of the rules, the reference, and the verdict.
 
     `path` is "x" (what the gradient depends on directly), "upstream" (its dependence on the
     upstream gradient) or "both" (of the squared outputs, whose upstream depends on x). `value`
@@ -48,12 +48,12 @@ class DerivativeRow:
 
     @property
     def error(self) -> float:
-        """The absolute error; NaN if there is no number to compare."""
+        """Return the absolute error; NaN if there is no number to compare."""
         return abs((self.value or 0.0) - self.reference)
 
     @property
     def relative_error(self) -> float:
-        """The error in units of the reference (of the value, where the reference is 0)."""
+        """Return the error in units of the reference (of the value, where that is 0)."""
         size = abs(self.reference) or abs(self.value or 0.0)
         return self.error / size if size else 0.0
 
@@ -73,7 +73,7 @@ class Accuracy(NamedTuple):
 
 
 def agrees(value: float, reference: ReferenceValue, accuracy: Accuracy, floor: float) -> bool:
-    """Whether a value is the reference but for rounding, and this is sharp enough to say so."""
+    """Return whether a value equals a sharp reference up to rounding."""
     found, error = reference.value, reference.error
     size = max(abs(value), abs(found))
     close = abs(value - found) <= accuracy.relative * size + floor
@@ -81,7 +81,7 @@ def agrees(value: float, reference: ReferenceValue, accuracy: Accuracy, floor: f
 
 
 def decide(value: float, reference: ReferenceValue, accuracy: Accuracy, floor: float) -> str | None:
-    """A verdict, or None for a difference that must be looked at closely."""
+    """Return a verdict, or None for a difference that needs a closer look."""
     found, error = reference.value, reference.error
     if not (isfinite(found) and isfinite(error)):
         return INCONCLUSIVE
@@ -121,7 +121,7 @@ class Judge:
                 self.exact = by_complex_step(complex_line, self.ladder)
 
     def verdict(self, value: Product, again: Callable[[], float]) -> tuple[str, ReferenceValue]:
-        """The verdict on a value, which `again` computes anew."""
+        """Return the verdict on a value, which `again` computes once more."""
         number = value.value or 0.0
         floor = 16 * max(self.accuracy.precision * value.size, value.rounding)
         if self.exact is not None and agrees(number, self.exact, self.accuracy, floor):
@@ -133,7 +133,7 @@ class Judge:
         return self._accuse(number, floor, again)
 
     def refined(self, number: float = 0.0, floor: float = 0.0) -> ReferenceValue:
-        """As many levels as it takes to say that the value is right, or all of them."""
+        """Return the reference at the first level that confirms the value, or at the last."""
         ladder = self.ladder
         if not isfinite(ladder.middle):
             return ReferenceValue(float("nan"), float("inf"))
@@ -153,7 +153,7 @@ class Judge:
     def _accuse(
         self, number: float, floor: float, again: Callable[[], float]
     ) -> tuple[str, ReferenceValue]:
-        """Nothing is called wrong before its noise is measured and another reference agrees."""
+        """Return a verdict after measuring the noise and asking a second reference."""
         noise = 3 * noise_of(number, again, self.rough)
         ladder = self.ladder
         rounding = noise_of(ladder.middle, lambda: self.line(0.0)[0], self.rough)
@@ -180,7 +180,7 @@ class Judge:
 def noise_of(
     value: float, compute: Callable[[], float], rough: Callable[[int], AbstractContextManager]
 ) -> float:
-    """How far a value is off by rounding: what it is when everything is rounded otherwise."""
+    """Return how much a value changes when everything is rounded otherwise."""
     found = [0.0]
     for seed in range(4):
         with rough(seed), contextlib.suppress(Exception):  # rules may check their arguments

@@ -159,8 +159,8 @@ class IndexedSlices:
     """
 
     def __init__(self, values: Any, indices: Any, dense_shape: Any = None):
-        self.values = convert(values)
-        self.indices = convert(indices)
+        self.values: Tensor = convert(values)
+        self.indices: Tensor = convert(indices)
         self.dense_shape = dense_shape
 
     def dense(self) -> Tensor:

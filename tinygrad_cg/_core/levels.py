@@ -23,7 +23,7 @@ class Token:
     ``alive`` turns False when the tape is gone, ``paused`` is True while it does not record
     on purpose, ``everything`` marks a graph: it records operations on unwatched tensors too.
     For a ``natural`` one custom gradients are the operations inside, and their rules nothing.
-    ``asks`` says that rules which it recorded ask which sweep runs them, ``notes`` are the sweeps
+    ``asks`` says that rules which it recorded ask which sweep runs them, ``noted`` are the sweeps
     that it recorded, if any (see `observer`).
     """
 
@@ -31,7 +31,7 @@ class Token:
     asks = False
     everything = False
     natural = False
-    notes: Any = None
+    noted: Any = None
     paused = False
 
 
@@ -43,6 +43,7 @@ class Level:
     """
 
     holds_values = False  # whether only this level can compute with the tensors that it made
+    is_abstract = False  # whether the tensors that it made have no values yet
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
         raise TypeError(f"{type(self).__name__} does not define process()")

@@ -11,16 +11,13 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .conversion import FLOAT32, FLOAT64, convert_operands, is_differentiable, weak_arrays
 from .levels import NOTHING, Frame, Token, is_alive, next_serial, state
 from .tensor import Aval, Tensor
-
-if TYPE_CHECKING:
-    from .primitive import Primitive
 
 new_tensor = partial(object.__new__, Tensor)
 
@@ -297,7 +294,7 @@ def attach_part(out: Tensor, node: Node, i: int) -> Tensor:
     return out._with_record(make_node(node.group, (node,), part, i, shape, dtype, out._rec))
 
 
-def loose_node(primitive: Primitive, inputs: tuple, params: dict, out: Any, mask: int) -> Node:
+def loose_node(primitive: Any, inputs: tuple, params: dict, out: Any, mask: int) -> Node:
     """Return a node that no tape knows of, to run a rule with.
 
     Its residuals have the records of `out`, and its inputs are the operands' data.
@@ -314,7 +311,7 @@ def loose_node(primitive: Primitive, inputs: tuple, params: dict, out: Any, mask
     return make_node(NOTHING, targets, rule, saved, data.shape, data.dtype, out._rec)
 
 
-def record(frame: Frame | None, primitive: Primitive, inputs: tuple, params: Any, out: Any) -> None:
+def record(frame: Frame | None, primitive: Any, inputs: tuple, params: Any, out: Any) -> None:
     """Record an operation for the tapes of `frame` that watch one of `inputs`."""
     rules = primitive.rules
     if rules is None:
@@ -386,7 +383,7 @@ class CompiledRules(dict):
     The bit above those of the operands asks for conjugated residuals (complex numbers).
     """
 
-    def __init__(self, primitive: Primitive, conjugate: Callable[[Tensor], Tensor]):
+    def __init__(self, primitive: Any, conjugate: Callable[[Tensor], Tensor]):
         self.primitive = primitive
         self.conjugate = conjugate
         self.attach = _Attach(self)
@@ -407,13 +404,19 @@ class _Attach(dict):
         return found
 
 
-def fuse_rule(name: str, rule: Callable, parameters: tuple[str, ...]) -> Callable:
-    """Return what runs a gradient function of elementwise operations: the compiler, if any."""
+RuleCompiler = Callable[[str, Callable, tuple[str, ...]], Callable]
+
+
+def _keep_rule(name: str, rule: Callable, parameters: tuple[str, ...]) -> Callable:
+    """Return the gradient function of an elementwise operation as it is."""
     return rule
 
 
-def set_rule_compiler(fuse: Callable[[str, Callable, tuple[str, ...]], Callable]) -> None:
-    """Have `fuse` take the place of `fuse_rule`: the core does not know the compiler."""
+fuse_rule: RuleCompiler = _keep_rule
+
+
+def set_rule_compiler(fuse: RuleCompiler) -> None:
+    """Have `fuse` return what runs gradient functions: the core does not know the compiler."""
     global fuse_rule
     fuse_rule = fuse
 
@@ -463,7 +466,7 @@ _OUTPUT = """if type({0}) is ndarray:
         out = {0}._with_record(n)"""  # a node that held its own output would be a cycle
 
 
-def compile_rule(primitive: Primitive, mask: int, conjugate: Callable) -> Rule:
+def compile_rule(primitive: Any, mask: int, conjugate: Callable) -> Rule:
     """Generate the rule for one set of watched operands, which keeps what these need and no more.
 
     For multiply with both operands watched ``save`` returns ``x, y``, and ``rule`` is

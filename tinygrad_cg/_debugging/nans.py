@@ -1,4 +1,4 @@
-"""The first NaN or infinity of a pass: an error that says what made it, and where."""
+"""The search for the first NaN or infinity of a pass."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .watcher import Line, Site, Watcher, values
 
 
 class NaNDetector(Watcher):
-    """Raises where the first NaN or infinity comes up. Made by `debug_nans`."""
+    """An observer that raises at the first NaN or infinity. Made by `debug_nans`."""
 
     def __init__(self, nans: bool = True, infs: bool = True):
         super().__init__()
@@ -113,7 +113,7 @@ def _count(bad: np.ndarray, index: tuple[int, ...]) -> str:
 
 
 def _example(site: Site, index: tuple[int, ...], inputs: Sequence, out: np.ndarray) -> str:
-    """The operands of an elementwise operation there."""
+    """Return the operands of an elementwise operation at an index, as text."""
     record = OPS.get(site.name)
     if site.kind != "operation" or record is None or record.kind != "elementwise":
         return ""
@@ -127,7 +127,7 @@ def _where(label: str, line: Line) -> str:
 
 
 def _range(array: Any) -> str:
-    """What values an array has, in a few words."""
+    """Return the range of an array's values, as text."""
     if not isinstance(array, np.ndarray) or not is_real_number(array.dtype):
         return "not real numbers"
     finite = array[np.isfinite(array)] if is_floating(array.dtype) else array
@@ -138,7 +138,7 @@ def _range(array: Any) -> str:
 
 
 def debug_nans(nans: bool = True, infs: bool = True) -> NaNDetector:
-    """A context in which the first NaN or infinity is an error: ``with tf.debug_nans():``.
+    """Make the first NaN or infinity inside a context an error: ``with tf.debug_nans():``.
 
     Raises NonFiniteError (an InvalidArgumentError and a FloatingPointError), forward or backward,
     for the first operation that makes a NaN of operands without, or an infinity of finite ones
@@ -152,7 +152,7 @@ def debug_nans(nans: bool = True, infs: bool = True) -> NaNDetector:
 
 
 def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
-    """`debug_nans` in this thread from here on, until `disable_check_numerics`.
+    """Start `debug_nans` in this thread, until `disable_check_numerics`.
 
     Calling it again has no effect; nor have the arguments. After
     ``tf.debugging.enable_check_numerics``.

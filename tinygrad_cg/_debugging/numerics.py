@@ -1,4 +1,4 @@
-"""check_numerics: an operation that hands its operand on, if that is finite."""
+"""check_numerics: an operation that returns its operand if that is finite."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _check = Primitive(
 
 
 def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:
-    """`tensor`, if all of it is finite; its gradient is checked in the same way.
+    """Return `tensor` if all of it is finite; its gradient is checked in the same way.
 
     Raises NonFiniteError (an InvalidArgumentError) with `message` for a NaN or an infinity,
-    TypeError for what are no floats. In a `function` the result must be used: what nobody uses
-    is not computed. After ``tf.debugging.check_numerics``.
+    TypeError for other dtypes than floats. In a `function` the result must be used, or it is not
+    computed. After ``tf.debugging.check_numerics``.
     """
     x = convert(tensor)
     if not is_differentiable(x.dtype):
@@ -52,5 +52,5 @@ def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor
 
 
 def assert_all_finite(x: Any, message: str, name: str | None = None) -> Tensor:
-    """`check_numerics` under the name of ``tf.debugging.assert_all_finite``."""
+    """Return `check_numerics` of `x`. After ``tf.debugging.assert_all_finite``."""
     return check_numerics(x, message)

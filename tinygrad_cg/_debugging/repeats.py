@@ -16,7 +16,7 @@ class Repeat(NamedTuple):
 
 
 def collapse_repeats(sequence: Sequence[Hashable]) -> list:
-    """The sequence with its repeats collapsed, and those inside of them."""
+    """Return the sequence with its repeats collapsed, at every level."""
     items = list(sequence)
     while True:
         collapsed = _once(items)
@@ -40,7 +40,7 @@ def _once(items: list) -> list:
 
 
 def _following(items: list) -> list[int]:
-    """Where each item comes next."""
+    """Return the index at which each item comes next."""
     latest: dict[Hashable, int] = {}
     following = [len(items)] * len(items)
     for i in range(len(items) - 1, -1, -1):
@@ -50,7 +50,7 @@ def _following(items: list) -> list[int]:
 
 
 def _repeat(items: list, start: int, following: list[int]) -> tuple[int, int]:
-    """The shortest part that is repeated from `start` on, and how often it comes."""
+    """Return the length of the shortest part that repeats from `start` on, and its count."""
     place = following[start]
     while place < len(items) and place - start <= LONGEST:
         period = place - start

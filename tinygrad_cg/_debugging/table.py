@@ -45,7 +45,7 @@ class TableRow(NamedTuple):
         )
 
     def written(self) -> Line:
-        """The line that tells most: in the rule of an operation that of the operation."""
+        """Return the line to show: in the rule of an operation that of the operation."""
         site = self.site
         inside = site.kind == "operation" and site.line == site.asked
         return site.recorded if inside and site.recorded is not None else site.line
@@ -74,24 +74,24 @@ class TableRow(NamedTuple):
 
 
 def where(line: Line) -> str:
-    """A line of the user's, in short."""
+    """Return a line of the user's as ``file:line``."""
     return f"{os.path.basename(line[0])}:{line[1]}"
 
 
 def source(line: Line) -> str:
-    """The text of a line of the user's."""
+    """Return the text of a line of the user's."""
     return linecache.getline(*line).strip()
 
 
 def _shown(rows: list[TableRow], limit: int) -> tuple[list[TableRow], int, list[TableRow]]:
-    """The first rows, how many are left out, and the last ones."""
+    """Return the first rows, the number of those left out, and the last ones."""
     if len(rows) <= limit:
         return rows, 0, []
     return rows[: limit - limit // 2], len(rows) - limit, rows[-(limit // 2) :]
 
 
 def text(rows: list[TableRow], summary: str, limit: int) -> str:
-    """The table in plain text."""
+    """Return the table in plain text."""
     first, left_out, last = _shown(rows, limit)
     cells = [HEADERS, *[row.cells() for row in (*first, *last)]]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -110,7 +110,7 @@ def _line(cells: Sequence[str], widths: list[int]) -> str:
 
 
 def html(rows: list[TableRow], summary: str, limit: int) -> str:
-    """The table in HTML; rows that are not finite stand out, and lines have their text."""
+    """Return the table in HTML; rows that are not finite stand out, lines have their text."""
     first, left_out, last = _shown(rows, limit)
     body = [_html_row(row) for row in first]
     if left_out:

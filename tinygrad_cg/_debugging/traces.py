@@ -1,15 +1,16 @@
-"""Traces: what a pass computed, one row for each operation, as a table."""
+"""Traces of passes: a table with one row for each operation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .repeats import Repeat, collapse_repeats
 from .table import TableRow, html, text
-from .watcher import Line, Site, Watcher, values
+from .watcher import Site, Watcher, values
 
 
 class Event(NamedTuple):
@@ -17,7 +18,7 @@ class Event(NamedTuple):
 
     Of `site`: kind, name, way, order, rule, inputs, outputs, line, recorded, asked. `norm` is the
     Euclidean norm of all outputs together, None if there are no floats among them; `nans` and
-    `infs` count their elements that are no finite numbers. `seconds` is None for a call, whose
+    `infs` count their elements that are not finite. `seconds` is None for a call, whose
     operations are events of their own; that of a rule includes its operations.
     """
 
@@ -27,45 +28,16 @@ class Event(NamedTuple):
     infs: int
     seconds: float | None
 
-    @property
-    def kind(self) -> str:
-        return self.site.kind
-
-    @property
-    def name(self) -> str:
-        return self.site.name
-
-    @property
-    def way(self) -> str:
-        return self.site.way
-
-    @property
-    def order(self) -> int:
-        return self.site.order
-
-    @property
-    def rule(self) -> str:
-        return self.site.rule
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return self.site.inputs
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return self.site.outputs
-
-    @property
-    def line(self) -> Line:
-        return self.site.line
-
-    @property
-    def recorded(self) -> Line | None:
-        return self.site.recorded
-
-    @property
-    def asked(self) -> Line | None:
-        return self.site.asked
+    kind = property(attrgetter("site.kind"))
+    name = property(attrgetter("site.name"))
+    way = property(attrgetter("site.way"))
+    order = property(attrgetter("site.order"))
+    rule = property(attrgetter("site.rule"))
+    inputs = property(attrgetter("site.inputs"))
+    outputs = property(attrgetter("site.outputs"))
+    line = property(attrgetter("site.line"))
+    recorded = property(attrgetter("site.recorded"))
+    asked = property(attrgetter("site.asked"))
 
     @property
     def finite(self) -> bool:
@@ -73,7 +45,7 @@ class Event(NamedTuple):
 
 
 class PassTrace(Watcher):
-    """What was computed while it was active. Made by `trace`."""
+    """Everything that was computed while it was active. Made by `trace`."""
 
     limit = 100  # rows that are shown; in longer tables the middle is left out
 
@@ -92,12 +64,12 @@ class PassTrace(Watcher):
 
     @property
     def first_nonfinite(self) -> Event | None:
-        """The first event with a NaN or an infinity among its outputs."""
+        """Return the first event with a NaN or an infinity among its outputs."""
         return next((event for event in self.events if not event.finite), None)
 
     @property
     def seconds(self) -> float:
-        """What all operations took together."""
+        """Return the time that all operations took together."""
         return sum(one.seconds or 0.0 for one in self.events if one.kind == "operation")
 
     def __len__(self) -> int:
@@ -107,7 +79,7 @@ class PassTrace(Watcher):
         return iter(self.events)
 
     def rows(self) -> list[TableRow]:
-        """The rows of the table: repeats are collapsed."""
+        """Return the rows of the table, repeats collapsed."""
         sites = list(self._sites)
         numbers = {site: i for i, site in enumerate(sites)}
         found: list[TableRow] = []
@@ -136,7 +108,7 @@ class PassTrace(Watcher):
 
 
 def measure(outputs: Sequence) -> tuple[float | None, int, int]:
-    """The norm of all outputs together, and how many NaNs and infinities are in them."""
+    """Return the norm of all outputs together, and the numbers of NaNs and infinities."""
     arrays = [array for one in outputs if (array := values(one)) is not None]
     if not arrays:
         return None, 0, 0
@@ -150,7 +122,7 @@ def measure(outputs: Sequence) -> tuple[float | None, int, int]:
 
 
 def _flat(item: Any) -> list[tuple[int, str]]:
-    """The sites of a collapsed item, each with the mark of the repeats that it is in."""
+    """Return the sites of a collapsed item, each with the mark of its repeats."""
     if not isinstance(item, Repeat):
         return [(item, "")]
     found = [one for part in item.part for one in _flat(part)]
@@ -161,7 +133,7 @@ def _flat(item: Any) -> list[tuple[int, str]]:
 
 
 def _fill(item: Any, rows: list[TableRow], first: int, remaining: Iterator[Event]) -> int:
-    """Hand the events of an item to its rows, from the `first` on; returns the row after them."""
+    """Add the events of an item to its rows, from `first` on; return the row after them."""
     if not isinstance(item, Repeat):
         rows[first].events.append(next(remaining))
         return first + 1
@@ -174,7 +146,7 @@ def _fill(item: Any, rows: list[TableRow], first: int, remaining: Iterator[Event
 
 
 def trace() -> PassTrace:
-    """A context that writes down what is computed inside: ``with tf.debugging.trace() as t:``.
+    """Record everything computed inside a context: ``with tf.debugging.trace() as t:``.
 
     Operations of the program, of the gradient rules in sweeps, and of tangents all have a row:
     the way (forward, backward, tangent), the order, that is how many derivatives have been

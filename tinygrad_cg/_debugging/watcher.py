@@ -1,4 +1,4 @@
-"""Watching a pass: a level below all others, which sees what is really computed.
+"""A level below all others, which sees everything that is computed.
 
 Tapes, accumulators and batches are above it and work as always, so it sees the operations that
 are left of them. The sweep tells it which rule runs, forward mode which tangents are computed.
@@ -22,7 +22,6 @@ from .._core.levels import Level, next_serial, stack, state
 from .._core.primitive import Primitive, apply
 from .._core.record import Node, find, part
 from .._core.tensor import Tensor
-from .._function.tracing.trace import Trace as FunctionTrace
 from .._reverse.observer import Observer, Sweep, order_of
 from .._rules.calls import Call, settle
 from ..errors import users_line
@@ -31,7 +30,7 @@ Line = tuple[str, int]
 
 
 class Running(NamedTuple):
-    """A rule that runs."""
+    """A rule that is running."""
 
     name: str
     order: int
@@ -40,7 +39,7 @@ class Running(NamedTuple):
 
 
 class Site(NamedTuple):
-    """What is the same each time a line of the program runs again.
+    """The facts that are the same each time a line of the program runs.
 
     `kind` is "operation", "call" (of a custom gradient) or "rule" (of one); `way` "forward",
     "backward" or "tangent"; `order` counts the derivatives taken; `rule` is the rule it is part
@@ -62,9 +61,9 @@ class Site(NamedTuple):
 
 
 class Watcher(Level, Observer):
-    """The level of one watch. A subclass says what it does with what it `sees`.
+    """The level of one watch. Subclasses define `sees`.
 
-    Of what was seen longer ago than `remembered` operations, lines and orders are forgotten.
+    Lines and orders of older operations than the last `remembered` ones are forgotten.
     """
 
     remembered = 100_000
@@ -79,7 +78,7 @@ class Watcher(Level, Observer):
         self._latest: Running | None = None
 
     def sees(self, site: Callable[[], Site], inputs: Sequence, outputs: Sequence, seconds: Any):
-        """Something was computed. `seconds` is None for what is made of other operations."""
+        """Learn of an operation, call or rule. `seconds` is None for a call."""
         raise TypeError(f"{type(self).__name__} does not define sees()")
 
     # Entering and leaving --------------------------------------------------------------------
@@ -88,7 +87,7 @@ class Watcher(Level, Observer):
         found = stack(state.frame)
         if self in found:
             raise ValueError(f"{self._name()} is active already: make another one")
-        if any(isinstance(level, FunctionTrace) for level in found):
+        if any(getattr(level, "is_abstract", False) for level in found):
             raise ValueError(
                 f"{self._name()} inside a function that is being traced: there are no values "
                 "yet. Enter it around the call, where the function then runs operation by operation"
@@ -123,7 +122,7 @@ class Watcher(Level, Observer):
         return out
 
     def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
-        """The outputs of a custom gradient anew."""
+        """Return new outputs of a custom gradient."""
         serial = next_serial()
         results = settle(state.frame, call, inputs, outputs)
         _unmark(results)
@@ -169,7 +168,7 @@ class Watcher(Level, Observer):
         return order
 
     def end_tangents(self, began: int) -> None:
-        """What was seen since then is of tangents: nodes that come later are none of its."""
+        """Mark what was seen since then: nodes that come later were not recorded for it."""
         ended = next_serial()
         for i in range(bisect_right(self._serials, began), len(self._serials)):
             self._ends[i] = min(self._ends[i], ended)
@@ -221,21 +220,21 @@ class Watcher(Level, Observer):
 
 
 def _unmark(tensors: Sequence[Tensor]) -> None:
-    """Below all tapes there is nobody to record: the levels above see to that."""
+    """Drop records where no level is left: those above make their own."""
     if state.frame is None:
         for tensor in tensors:
             tensor._rec = None
 
 
 def _whole(tensor: Any) -> Tensor:
-    """All examples of a batch together."""
+    """Return the tensor with all examples of a batch."""
     while hasattr(tensor, "physical"):
         tensor = tensor.physical
     return tensor
 
 
 def _rule_name(node: Node) -> str:
-    """The name of the operation that a node's rule belongs to."""
+    """Return the name of the operation that a node's rule belongs to."""
     code = getattr(node.rule, "__code__", None)
     file = "" if code is None else code.co_filename
     if file.startswith("<rule of "):
@@ -255,6 +254,6 @@ def _text(dtype: np.dtype, shape: tuple[int, ...]) -> str:
 
 
 def values(tensor: Any) -> np.ndarray | None:
-    """The values of a tensor of floats, None for any other."""
+    """Return the values of a tensor of floats, None for any other."""
     data = tensor._data
     return data if isinstance(data, np.ndarray) and is_inexact(data.dtype) else None

@@ -22,7 +22,7 @@ from .._ops.creation import zeros
 from .._ops.shape import cast, identity
 from .._reverse.sweep import differentiate, release
 from .._rules.calls import Call, Lifted, settle
-from .._rules.definition import Definition, Rule
+from .._rules.definition import Definition, RuleSignature
 from .._rules.returned import gradients_of_inputs
 from .._transforms.transposition import transposed
 from ..errors import InvalidArgumentError
@@ -200,7 +200,7 @@ class _Call:
             return [None if target is None else next(found) for target in self.targets]
         upstream = nest.pack_sequence_as(self.structure, dys)
         returned = self._run(vjp, upstream, *map(self._packed, ways), *args)
-        call = Call(Rule(vjp), self.definition, vjp, len(self.targets), None, None, None)
+        call = Call(RuleSignature(vjp), self.definition, vjp, len(self.targets), None, None, None)
         return gradients_of_inputs(call, returned, self.targets)
 
     def _tangent(self, ways: list[list], args: list) -> list:

@@ -17,7 +17,6 @@ from .._core.kinds import is_complex
 from .._core.tensor import Tensor
 from .comparison import ANY
 from .define import public, unary
-from .elementwise import multiply
 
 real = unary(
     "real",
@@ -34,7 +33,7 @@ imag = unary(
     kmath.imag,
     doc="The imaginary part of x; 0 for real x.",
     kind="real",
-    vjp=lambda dy: multiply(dy, 1j),
+    vjp=lambda dy: dy * 1j,
     analytic=False,
     spellings=("keras.ops.imag",),
     samples=(ANY,),
@@ -44,7 +43,7 @@ _conj = unary(
     kmath.conj,
     doc="The complex conjugate of x.",
     kind="same",
-    vjp=lambda dy: conj(dy),
+    vjp=lambda dy: conj(dy),  # pyright: ignore[reportGeneralTypeIssues]
     analytic=False,
     ufunc=np.conj,
     spellings=("keras.ops.conj", "keras.ops.conjugate", "numpy.conj", "numpy.conjugate"),

@@ -35,9 +35,10 @@ from .comparison import (
     logical_or,
     not_equal,
 )
+from .complex import conj, real
 from .composition import ARRAYS, Operations
 from .creation import zeros_like
-from .define import Real, binary, elementwise, public, unary
+from .define import Real, Wrong, binary, elementwise, public, unary
 from .shape import cast, identity
 
 POSITIVE = Real(0.3, 3.0)
@@ -59,6 +60,7 @@ subtract = binary(
     kmath.subtract,
     doc="x - y; TypeError for two bools, as in NumPy.",
     bool_remedy="logical_xor",
+    errors=(Wrong(TypeError, "subtract: .* use logical_xor", (np.array(True), np.array(True))),),
     vjp=(lambda dy: dy, lambda dy: negative(dy)),
     linear=True,
     ufunc=np.subtract,
@@ -84,6 +86,7 @@ divide = binary(
         lambda dy, y: divide(dy, y),
         lambda dy, y, out: negative(divide(multiply(dy, out), y)),
     ),
+    ulps=None,  # rounded once, by the processor
     ufunc=np.true_divide,
     spellings=("math.divide", "math.truediv", "numpy.divide", "numpy.true_divide"),
     samples=(ANY, AWAY),
@@ -93,6 +96,7 @@ negative = unary(
     kmath.negative,
     doc="-x; TypeError for a bool, as in NumPy.",
     bool_remedy="logical_not",
+    errors=(Wrong(TypeError, "negative: .* use logical_not", (np.array(True),)),),
     kind="same",
     vjp=lambda dy: negative(dy),
     linear=True,
@@ -458,8 +462,6 @@ def _sign_rule(dy: Tensor, x: Tensor) -> Tensor:
     """Flat where x is real; x/|x| of a complex x turns with it (and is no analytic function)."""
     if not is_complex(x.dtype):
         return zeros_like(dy)
-    from .complex import conj, real
-
     size = absolute(x)
     size = where(equal(size, 0), 1, size)
     along = divide(real(multiply(conj(x), dy)), multiply(size, square(size)))

@@ -1,4 +1,4 @@
-"""Error functions, and what belongs to the gamma function: one record each."""
+"""Error functions, what belongs to the gamma function, and sinc: one record each."""
 
 from __future__ import annotations
 
@@ -78,4 +78,25 @@ polygamma = binary(
     dtypes=REAL,
     ulps=None,
     samples=(Real(0.0, 1.0), Real(0.5, 3.0)),
+)
+sinc_derivative = binary(
+    "sinc_derivative",
+    kmath.sinc_derivative,
+    doc="The derivative of order `x` of sinc at `y`, for whole orders from 0 to 170; NaN for "
+    "others. Integers give float64. No gradient flows to the order.",
+    kind="float",
+    vjp=(None, lambda dy, x, y: multiply(dy, sinc_derivative(add(x, 1), y))),
+    dtypes=REAL,
+    ulps=None,
+    samples=(Real(0.0, 1.0), ANY),
+)
+sinc = unary(
+    "sinc",
+    kmath.sinc,
+    doc="sin(pi x) / (pi x), and 1 at 0; NaN for infinities.",
+    vjp=lambda dy, x: multiply(dy, sinc_derivative(1, x)),
+    dtypes=REAL,
+    ulps=(3.0, 1.0),
+    spellings=("keras.ops.sinc", "numpy.sinc"),
+    samples=(ANY,),
 )

@@ -1,4 +1,4 @@
-"""Folding: what a loop recorded many times is drawn once, with the number of times."""
+"""Collapsing of repetitions: what a loop recorded is drawn once, with a count."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PASSES = 4  # loops in loops
 
 
 def collapse_repeats(items: list[Item]) -> tuple[list[Item], list[Region]]:
-    """The items with each run of repetitions replaced by its first, and frames for the bodies.
+    """Return the items, each run of repetitions replaced by its first, and frames of the bodies.
 
     A run is found where labels repeat and each operand either stands at the same place in the
     body, or is the same one every time. Its first repetition may take its operands elsewhere.
@@ -35,7 +35,7 @@ def collapse_repeats(items: list[Item]) -> tuple[list[Item], list[Region]]:
 
 
 def _in_sequence(items: list[Item]) -> list[Item]:
-    """By serial number, but what is watched directly before what uses it first."""
+    """Return the items by serial number, those that are watched before their first use."""
     placed: dict[Item, None] = {}
     for item in items:
         if item.kind != "watched" or item.operands:
@@ -53,7 +53,7 @@ def _label(item: Item) -> Any:
 
 
 def _runs(groups: list[list[Item]]) -> list[tuple[int, int, int]]:
-    """(start, length of the body, times) of runs that do not overlap, shortest bodies first."""
+    """Return (start, length of the body, times) of runs that do not overlap."""
     n = len(groups)
     place = {item: i for i, group in enumerate(groups) for item in group}
     operands = np.full((n, OPERANDS), -1)
@@ -85,7 +85,7 @@ def _runs(groups: list[list[Item]]) -> list[tuple[int, int, int]]:
 
 
 def _begins(labels: np.ndarray, operands: np.ndarray, i: int, body: int) -> bool:
-    """Whether what stands at i is the first of a run: it has other operands only where the next
+    """Return whether the item at i begins a run: it has other operands only where the next
     ones take each other's.
     """
     if labels[i] != labels[i + body] or i + 2 * body >= len(labels):
@@ -101,7 +101,7 @@ def _begins(labels: np.ndarray, operands: np.ndarray, i: int, body: int) -> bool
 def _stretches(
     labels: np.ndarray, operands: np.ndarray, used: np.ndarray, body: int
 ) -> list[tuple[int, int]]:
-    """Where each place equals the one a body later: [start, stop) of each such stretch."""
+    """Return [start, stop) of each stretch whose items equal those one body later."""
     here, there = operands[:-body], operands[body:]
     near = np.arange(body, len(labels))[:, None] - there < 2 * body  # in the body, or in the last
     moved = (here >= 0) & (there - here == body) & near
@@ -142,7 +142,7 @@ def _merge(
 
 
 def _rename(stands: Item, last: Item) -> None:
-    """What stands for all repetitions has the name and value of the last result."""
+    """Give the item that stands for all repetitions the name and value of the last result."""
     if stands.kind != "watched":
         stands.name, stands.value = last.name, last.value
     elif stands.name and not stands.name.endswith("…"):
@@ -156,7 +156,7 @@ def _mapped(item: Item, others: list[Item], first: dict[Item, Item]) -> list[Ite
 
 
 def shorten(items: list[Item], frames: list[Region], most: int) -> list[Item]:
-    """About `most` items at most: one stands for the earliest operations."""
+    """Return about `most` items at most; one stands for the earliest operations."""
     if len(items) <= most:
         return items
     cut = len(items) - most
@@ -179,5 +179,5 @@ def shorten(items: list[Item], frames: list[Region], most: int) -> list[Item]:
 
 
 def _times(item: Item, frames: list[Region]) -> int:
-    """How many operations an item stands for."""
+    """Return the number of operations that an item stands for."""
     return item.count * prod(frame.count for frame in frames if item in frame.items)

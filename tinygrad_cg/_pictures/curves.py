@@ -119,7 +119,7 @@ def _label(order: int) -> str:
 
 
 def _mark(axes: Any, places: np.ndarray, colour: str, order: int) -> None:
-    """Marks on the lower edge where a curve is not finite."""
+    """Mark the points where a curve is not finite on the lower edge."""
     if places.size:
         height = np.full(places.shape, 0.02 + 0.03 * order)
         style = {"color": colour, "transform": axes.get_xaxis_transform()}

@@ -1,4 +1,4 @@
-"""Where things stand: layers from operands to results, in frames inside frames.
+"""The layout of a picture: layers from operands to results, in frames inside frames.
 
 After K. Sugiyama, S. Tagawa and M. Toda, "Methods for visual understanding of hierarchical
 system structures", IEEE Trans. SMC 11 (1981), applied to each frame by itself, innermost first:
@@ -90,11 +90,11 @@ class LayeredLayout:
         self._spread_arrows()
 
     def _chain(self, item: Item) -> list[Region | None]:
-        """The frames around an item, from the outermost, which is None, to the innermost."""
+        """Return the frames around an item, from the outermost, which is None, to the innermost."""
         return [None, *reversed(list(self.sketch.around(item)))]
 
     def _child(self, frame: Region | None, item: Item) -> Any:
-        """What of `frame` an item inside it is, or is in."""
+        """Return the child of `frame` that is an item inside it, or contains it."""
         chain = self.chains[item]
         place = chain.index(frame) + 1
         return chain[place] if place < len(chain) else item
@@ -135,7 +135,7 @@ class LayeredLayout:
     def _lines(
         self, frame: Region | None, inside: set[Item], boxes: dict[Any, Vertex]
     ) -> tuple[dict[Item, list], dict[Item, Vertex], dict[Item, Vertex]]:
-        """For each item the ends that its lines have here: (vertex, key, start, offset)."""
+        """Return the ends of each item's lines here: (vertex, key, start, offset)."""
         entries: dict[Item, Vertex] = {}
         exits: dict[Item, Vertex] = {}
         lines: dict[Item, list] = defaultdict(list)
@@ -157,7 +157,7 @@ class LayeredLayout:
         return lines, entries, exits
 
     def _offset(self, child: Any, source: Item, leaving: bool) -> float:
-        """How far right of a box's middle the line of `source` crosses its border."""
+        """Return how far right of a box's middle the line of `source` crosses its border."""
         if not isinstance(child, Region):
             return 0.0
         area = self.areas[child]
@@ -202,7 +202,7 @@ class LayeredLayout:
                 self._absolute(child, x, y)
 
     def _path(self, source: Item, target: Item) -> list[Point]:
-        """From the bottom of one item, through bends and ports, to the top of the other."""
+        """Return the points from the bottom of one item to the top of the other."""
         up, down = self.chains[source], self.chains[target]
         common = sum(1 for one, other in zip(up, down, strict=False) if one is other)
         x, y, width, height = self.boxes[source]
@@ -226,7 +226,7 @@ class LayeredLayout:
         return left + port.x, top + port.y
 
     def _inner(self, frame: Region | None, source: Item, key: Any) -> list[Point]:
-        """Where a line bends inside one frame: straight past each layer."""
+        """Return the bends of a line inside one frame: straight past each layer."""
         area = self.areas[frame]
         left, top = self._corner(frame)
         points = []
@@ -236,7 +236,7 @@ class LayeredLayout:
         return points
 
     def _spread_arrows(self) -> None:
-        """Arrows that end at one item end side by side, in the order in which they come."""
+        """Let arrows that end at one item end side by side, in the order in which they come."""
         arriving: dict[Item, list] = defaultdict(list)
         for _, target, _, points in self.paths:
             arriving[target].append(points)
@@ -252,7 +252,7 @@ class LayeredLayout:
 
 
 def _ranks(boxes: list[Vertex], lines: dict[Item, list]) -> int:
-    """Give each box a rank from 1, below all that it takes from; returns the last rank."""
+    """Give each box a rank from 1, below all its operands; return the last rank."""
     place = {box: i for i, box in enumerate(boxes)}
     before: dict[Vertex, set[Vertex]] = {box: set() for box in boxes}
     after: dict[Vertex, set[Vertex]] = {box: set() for box in boxes}
@@ -271,7 +271,7 @@ def _ranks(boxes: list[Vertex], lines: dict[Item, list]) -> int:
 
 
 def _in_order(boxes: list[Vertex], before: dict, after: dict) -> list[Vertex]:
-    """Topologically; where frames take from each other, the first of them goes first."""
+    """Return the boxes in topological order; of frames in a cycle the first goes first."""
     missing = {box: len(before[box]) for box in boxes}
     waiting = list(boxes)
     done: list[Vertex] = []
@@ -296,7 +296,7 @@ def _in_order(boxes: list[Vertex], before: dict, after: dict) -> list[Vertex]:
 
 
 def _bend(lines: dict[Item, list], layers: list[list[Vertex]]) -> dict:
-    """Vertices where lines pass a layer; the lines of one item share them."""
+    """Add vertices where lines pass a layer; the lines of one item share them."""
     bends: dict[tuple[Item, Any], list[Vertex]] = {}
     for source, ends in lines.items():
         trunks: dict[Vertex, list[Vertex]] = defaultdict(list)
@@ -319,7 +319,7 @@ def _join(upper: Vertex, lower: Vertex, out: float, into: float) -> None:
 
 
 def _order(layers: list[list[Vertex]]) -> None:
-    """Fewer crossings: sort each layer by where its neighbours stand, down and up again."""
+    """Reduce crossings: sort each layer by its neighbours' positions, down and up again."""
     best, fewest = [list(layer) for layer in layers], _crossings(layers)
     for turn in range(ROUNDS):
         if not fewest:
@@ -337,7 +337,7 @@ def _order(layers: list[list[Vertex]]) -> None:
 
 
 def _positions(layers: list[list[Vertex]]) -> dict[Vertex, float]:
-    """The middle of each vertex, if all stood packed and centred."""
+    """Return the middle of each vertex, packed and centred."""
     where = {}
     for layer in layers:
         x = -sum(vertex.width + GAP for vertex in layer) / 2
@@ -369,7 +369,7 @@ def _crossings(layers: list[list[Vertex]]) -> int:
 
 
 def _place(layers: list[list[Vertex]]) -> None:
-    """Middles of all vertices: near their neighbours', without overlaps."""
+    """Set the middles of all vertices near those of their neighbours, without overlaps."""
     for vertex, x in _positions(layers).items():
         vertex.x = x
     for turn in range(RELAXATIONS):
@@ -396,7 +396,7 @@ def _place(layers: list[list[Vertex]]) -> None:
 
 
 def _straighten(layers: list[list[Vertex]]) -> None:
-    """Vertices that hang from each other one by one stand in one column, where there is room."""
+    """Put chains of vertices into one column, where there is room."""
     seen: set[Vertex] = set()
     place = {vertex: (layer, i) for layer in layers for i, vertex in enumerate(layer)}
     for layer in layers:
@@ -419,7 +419,7 @@ def _straighten(layers: list[list[Vertex]]) -> None:
 
 
 def _room(layer: list[Vertex], i: int) -> tuple[float, float]:
-    """Between which places a vertex can be moved, its neighbours being where they are."""
+    """Return the interval in which a vertex can move between its neighbours."""
     one = layer[i]
     low = layer[i - 1].x + _distance(layer[i - 1], one) if i else -inf
     high = layer[i + 1].x - _distance(one, layer[i + 1]) if i + 1 < len(layer) else inf
@@ -427,13 +427,13 @@ def _room(layer: list[Vertex], i: int) -> tuple[float, float]:
 
 
 def _distance(one: Vertex, other: Vertex) -> float:
-    """What the middles of two neighbours keep between them, at least."""
+    """Return the least distance between the middles of two neighbours."""
     lines = (one.height == 0) + (other.height == 0)
     return (one.width + other.width) / 2 + (GAP, LANE, 2.0)[lines]
 
 
 def _stiffness(one: Vertex, other: Vertex) -> float:
-    """How much a line resists being slanted: most where it passes layers, or is the only one."""
+    """Return the weight of a line in the layout: large where it passes layers, or is alone."""
     if one.rank > other.rank:
         one, other = other, one
     if len(one.below) == 1 == len(other.above):
@@ -442,9 +442,9 @@ def _stiffness(one: Vertex, other: Vertex) -> float:
 
 
 def _apart(layer: list[Vertex], wanted: Sequence[float], weights: Sequence[float]) -> np.ndarray:
-    """The places nearest to the wanted ones that keep order and distance (least squares).
+    """Return the positions nearest to the wanted ones that keep order and distance.
 
-    By pooling adjacent violators: what would overlap moves as one block.
+    Least squares, by pooling adjacent violators: what would overlap moves as one block.
     """
     steps = [0.0]
     for one, other in pairwise(layer):

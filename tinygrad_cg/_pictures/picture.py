@@ -1,4 +1,4 @@
-"""show: the picture of what tapes have recorded."""
+"""show: pictures of what tapes have recorded."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .. import nest
 from .._core.conversion import is_tensor
 from .._core.levels import Token
 from .._core.record import Node
-from .._tape.tape import GradientTape
+from .._transforms.tape import GradientTape
 from ..errors import ArgumentTypeError
 from . import collapse, text
-from .reading import Reading, UserNames, live_nodes, nodes_of, token_of
+from .reading import RecordWalk, UserNames, live_nodes, nodes_of, token_of
 from .sketch import Sketch
 from .svg import svg
 
@@ -28,7 +28,7 @@ MOST = 120  # items in one picture
 
 
 class Picture:
-    """What `show` returns: it draws itself in a notebook, and prints itself elsewhere.
+    """The result of `show`: it draws itself in a notebook, and prints itself elsewhere.
 
     ``svg`` and ``mermaid`` are its texts, ``save`` writes one of them; ``items`` and ``frames``
     are what it shows. It is plain data, and keeps no tensor alive.
@@ -48,12 +48,12 @@ class Picture:
 
     @cached_property
     def svg(self) -> str:
-        """An SVG document."""
+        """Return an SVG document."""
         return svg(self._sketch, self._title)
 
     @cached_property
     def mermaid(self) -> str:
-        """A Mermaid flowchart, as JupyterLab and GitHub draw it in Markdown."""
+        """Return a Mermaid flowchart, as JupyterLab and GitHub draw it in Markdown."""
         return text.mermaid(self._sketch)
 
     def save(self, path: Any) -> None:
@@ -88,7 +88,7 @@ class Picture:
 
 
 def show(*what: Any, names: Mapping[str, Any] | None = None, fold: bool | None = None) -> Picture:
-    """A picture of what tapes have recorded: how `what` was computed, and who watches what.
+    """Return a picture of what tapes have recorded: how `what` was computed, who watches what.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def show(*what: Any, names: Mapping[str, Any] | None = None, fold: bool | None =
         and tapes. With tapes among them only what these recorded is drawn. Tapes alone: all
         that they recorded of the tensors that have names.
     names:
-        UserNames for tensors and tapes: ``{"x": x, "outer": outer}``. By default those of the
+        Names for tensors and tapes: ``{"x": x, "outer": outer}``. By default those of the
         caller's variables.
     fold:
         Whether repetitions are drawn once, with their number. By default large pictures are.
@@ -117,7 +117,7 @@ def show(*what: Any, names: Mapping[str, Any] | None = None, fold: bool | None =
 
 
 def tape_bundle(tape: GradientTape) -> dict[str, str]:
-    """What a notebook shows for a tape: its picture, or plain words if there is none."""
+    """Return what a notebook shows for a tape: its picture, or a text if there is none."""
     main = sys.modules.get("__main__")
     try:
         return _picture((tape,), UserNames([vars(main) if main else {}]), None)._repr_mimebundle_()
@@ -149,7 +149,7 @@ def _picture(what: tuple, names: UserNames, folded: bool | None) -> Picture:
             "are computed from; a tape that is not persistent frees it with its gradient: take "
             "the picture before, or use GradientTape(persistent=True)"
         )
-    reading = Reading(roots, names, wanted)
+    reading = RecordWalk(roots, names, wanted)
     items, frames = list(reading.items.values()), reading.frames
     if folded or (folded is None and len(items) > FOLD_FROM):
         items, repeats = collapse.collapse_repeats(items)
@@ -166,12 +166,12 @@ def _roots(tensors: Iterable[Any], wanted: frozenset[Token]) -> Iterator[Node]:
 
 
 def _is_freed(node: Node) -> bool:
-    """Whether a finished tape has dropped the record (or watches what the node stands for)."""
+    """Return whether a finished tape has dropped the record (or watches the tensor)."""
     return node.rule is None and not any(token.alive for token in node.group)
 
 
 def _all(names: UserNames, wanted: frozenset[Token]) -> list[Node]:
-    """What tapes recorded of the tensors that have names; of all that live, if none has."""
+    """Return the nodes of tensors that have names; if none has, all that are alive."""
     known = [node for node in names.of_node if node.group & wanted and node.rule is not None]
     if known:
         return known

@@ -1,4 +1,4 @@
-"""From the nodes that tensors carry to a sketch: who recorded what, and whose rule serves when."""
+"""The reading of tensors' nodes into a sketch: who recorded what, and whose rule serves when."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from .._reverse.observer import order_of, recording_sweeps
 from .._reverse.variable import Variable
 from .._rules.calls import Call, Lifted, _identity_rule
 from .._rules.user_ops import _Use
-from .._tape.tape import GradientTape
 from .._transforms.forward import _no_rule
+from .._transforms.tape import GradientTape
 from ..module import Module
 from .sketch import Item, Region
 
@@ -31,12 +31,12 @@ ELEMENTS, DEPTH = 100, 3  # larger and deeper containers are not searched for na
 
 
 def token_of(tape: GradientTape) -> Token | None:
-    """The recording of a tape, also when it has been used."""
+    """Return the token of a tape, also when its gradient has been taken."""
     return tape._token or tape._consumed
 
 
 def nodes_of(record: Any) -> Iterator[Node]:
-    """All nodes of one tensor, one for each group of tapes."""
+    """Yield all nodes of one tensor, one for each group of tapes."""
     while record is not None:
         if type(record) is not Expired and record.rule is not _no_rule:
             yield record
@@ -82,7 +82,7 @@ class UserNames:
                 self._add(f"{name}[{key!r}]", one, depth + 1)
 
 
-class Reading:
+class RecordWalk:
     """One walk from the roots back along their operands, for all tapes or only `wanted`."""
 
     def __init__(
@@ -120,7 +120,7 @@ class Reading:
                         pending += found
 
     def _sources(self, node: Node) -> Iterator[Node]:
-        """The nodes of the operands, as the sweeps of the node's tapes find them."""
+        """Yield the nodes of the operands, as the sweeps of the node's tapes find them."""
         if node.rule is None:  # what is watched was computed, too, on tapes around
             yield from self.origins.get(node, ())
             return
@@ -147,7 +147,7 @@ class Reading:
                     yield source
 
     def _began(self) -> dict[Token, int]:
-        """The tapes of the picture, and since when they watch."""
+        """Return the tapes of the picture, and the serial numbers from which on they watch."""
         began: dict[Token, int] = {}
         for node in self.nodes:
             for token in self._group(node):
@@ -156,7 +156,7 @@ class Reading:
         return began
 
     def _group(self, node: Node) -> frozenset[Token]:
-        """The tapes that count: for what is watched, those that recorded something from it."""
+        """Return the tapes of a node; of a leaf those that recorded something from it."""
         group = node.group & self.wanted if self.wanted else node.group
         if node.rule is None:
             alive = frozenset([token for token in group if token.alive])
@@ -194,7 +194,7 @@ class Reading:
                 item.captured = list(self._captured(node, item))
 
     def _captured(self, node: Node, item: Item) -> Iterator[Item]:
-        """What the decorated function itself uses besides its arguments, and a tape recorded."""
+        """Yield what a decorated function itself captures and a tape recorded."""
         if type(node.saved) is not Call:
             return
         for tensor in _used_around(node.saved.definition.function):
@@ -246,7 +246,7 @@ class Reading:
 
 
 def _whole(node: Node) -> Node:
-    """The operation behind one of several outputs."""
+    """Return the node of the operation behind one of several outputs."""
     if node.rule is part and node.inputs:
         whole: Any = node.inputs[0]
         return whole
@@ -254,7 +254,7 @@ def _whole(node: Node) -> Node:
 
 
 def _made_by(node: Node) -> tuple[str, str]:
-    """The kind of an item, and the name of the operation."""
+    """Return the kind of an item, and the name of the operation."""
     rule, saved = node.rule, node.saved
     if rule is None:
         alive = any(token.alive for token in node.group)
@@ -278,7 +278,7 @@ def _made_by(node: Node) -> tuple[str, str]:
 
 
 def _used_around(function: Any) -> Iterator[Any]:
-    """The tensors that a function's own code takes from around it, not those of its rule."""
+    """Yield the tensors that a function's own code captures, without those of its rule."""
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):
         return

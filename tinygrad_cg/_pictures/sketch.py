@@ -1,4 +1,4 @@
-"""What a picture shows, as plain data: it holds no tensor, no node and no tape."""
+"""The content of a picture, as plain data: it holds no tensor, no node and no tape."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Item:
     tapes around know it), "operation", "custom" (a custom gradient), "bypassed" (one whose rule
     does not serve on these tapes), "finished" (of what only tapes of the past have recorded) or
     "earlier" (many operations, left out). `name` is the user's variable, `operation` what made
-    it. `order` is that of the gradient which it was computed for: 0 for none; None if that is
+    it. `order` is the order of the sweep that recorded it: 0 for none; None if that is
     not known. `serves` are the tapes and orders whose sweeps ask its rule, `captured` the items
     that a custom gradient's function uses and does not differentiate. `tapes` are numbers of
     frames; `count` says how many like it stand here.
@@ -38,14 +38,14 @@ class Item:
 
     @property
     def title(self) -> str:
-        """Name and operation: ``y = multiply``."""
+        """Return name and operation: ``y = multiply``."""
         parts = [part for part in (self.name, self.operation) if part]
         times = f" {TIMES}{self.count:,}" if self.count > 1 else ""
         return (" = ".join(parts) or self.kind) + times
 
     @property
     def detail(self) -> str:
-        """The value where it is known and small, and the dtype with the shape."""
+        """Return the value where it is known and small, and the dtype with the shape."""
         if self.kind == "earlier":
             return ""
         kind = self.dtype + (f" {self.shape}" if self.shape else "")
@@ -53,7 +53,7 @@ class Item:
 
     @property
     def role(self) -> str:
-        """What its rule is for, in words; empty for what has no rule of its own."""
+        """Return the use of its rule, as text; empty where it has no rule of its own."""
         if self.kind == "bypassed":
             return "rule not used"
         if self.kind != "custom":
@@ -70,7 +70,7 @@ def _listed(words: list[str]) -> str:
 
 @dataclass(eq=False)
 class Region:
-    """A region: what one tape recorded ("tape"), or what is repeated ("repeat").
+    """A frame: what one tape recorded ("tape"), or what is repeated ("repeat").
 
     `recorders` are the tapes that recorded its gradient, and so lie around it; `extent` is all
     that is drawn in it, more than `items` where it lies around other tapes.
@@ -111,23 +111,23 @@ class Sketch:
         self.frames = [frame for frame in self.frames if frame in used or frame.kind == "tape"]
 
     def around(self, item: Item) -> Iterable[Region]:
-        """The frames that an item stands in, innermost first."""
+        """Yield the frames around an item, innermost first."""
         frame = self.home[item]
         while frame is not None:
             yield frame
             frame = frame.parent
 
     def tapes(self, item: Item) -> list[Region]:
-        """The tapes that recorded an item, or watch it."""
+        """Return the tapes that recorded an item, or watch it."""
         return [frame for frame in self.frames if frame.kind == "tape" and item in frame.items]
 
     def badges(self, item: Item) -> list[Region]:
-        """The tapes that recorded an item which is drawn outside of them."""
+        """Return the tapes that recorded an item which is drawn outside of them."""
         around = set(self.around(item))
         return [frame for frame in self.tapes(item) if frame not in around]
 
     def note(self, item: Item) -> str:
-        """What is to be said of an item beside what it is."""
+        """Return a remark on an item: the use of its rule, and which tapes alone have it."""
         strange = any(
             frame.kind == "tape" and item not in frame.items for frame in self.around(item)
         )
@@ -135,14 +135,14 @@ class Sketch:
         return ", ".join(part for part in (item.role, only) if part)
 
     def edges(self) -> list[tuple[Item, Item, str]]:
-        """(from, to, "operand" or "captured"), each pair once."""
+        """Return (from, to, "operand" or "captured"), each pair once."""
         found = [(source, item, "operand") for item in self.items for source in item.operands]
         found += [(source, item, "captured") for item in self.items for source in item.captured]
         return list(dict.fromkeys(found))
 
 
 def nested(present: frozenset[Item], frames: list[Region]) -> list[Region]:
-    """The frames that hold something, each after its parent: the smallest that it fits into.
+    """Return the frames that hold something, each after its parent, the smallest that it fits into.
 
     A tape lies inside those that recorded its gradient, with all that it holds.
     """

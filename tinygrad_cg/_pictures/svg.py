@@ -1,4 +1,4 @@
-"""A sketch as SVG: one text that needs no other file, font or program."""
+"""Sketches as SVG: one text that needs no other file, font or program."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ CAPTURED = "#b3261e"
 
 
 def svg(sketch: Sketch, title: str) -> str:
-    """The picture of a sketch."""
+    """Return the picture of a sketch."""
     return _Drawing(sketch, title).text()
 
 
 def text_width(text: str, size: float, bold: bool = False) -> float:
-    """About how wide a text is in Helvetica and its kin."""
+    """Return about how wide a text is in Helvetica and similar fonts."""
     units = sum(0.31 if one in NARROW else 0.87 if one in WIDE else 0.575 for one in text)
     return units * size * (1.06 if bold else 1.0)
 
@@ -58,7 +58,7 @@ class _Drawing:
         return max(width + 26, 56.0), height
 
     def _lines(self, item: Item) -> list[tuple[str, float, bool]]:
-        """The texts in an item's box, with their sizes, and whether they are bold."""
+        """Return the texts in an item's box, with their sizes, and whether they are bold."""
         texts = (item.title, item.detail, self.sketch.note(item))
         lines = zip(texts, (TITLE, DETAIL, DETAIL), (True, False, False), strict=True)
         return [line for line in lines if line[0]]
@@ -148,7 +148,7 @@ class _Drawing:
         return "\n".join([*parts, "</g>"])
 
     def _hover(self, item: Item) -> str:
-        """The text under the pointer, where the picture stands in a page."""
+        """Return the text under the pointer, where the picture stands in a page."""
         names = [frame.name for frame in self.sketch.tapes(item)]
         recorded = "watched by " if item.kind == "watched" else "recorded by "
         words = [item.title, item.detail, recorded + ", ".join(names) if names else "", item.role]

@@ -1,4 +1,4 @@
-"""A sketch as text: Mermaid, for JupyterLab and GitHub, and plain lines."""
+"""Sketches as text: Mermaid, for JupyterLab and GitHub, and plain lines."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ SHAPES = {"watched": ("([", "])"), "finished": ("([", "])"), "custom": ("[[", "]
 
 
 def mermaid(sketch: Sketch) -> str:
-    """A Mermaid flowchart."""
+    """Return a Mermaid flowchart."""
     return "\n".join(_Flowchart(sketch).lines()) + "\n"
 
 
 def mermaid_text(text: str) -> str:
-    """`text` for a label in quotes: what Mermaid or HTML could read as their own is a code."""
+    """Return `text` for a label in quotes, with the characters of Mermaid and HTML escaped."""
     return re.sub(rf"[^\w ,.=()·{TIMES}…:+-]", lambda found: f"#{ord(found.group())};", text)
 
 
@@ -81,7 +81,7 @@ class _Flowchart:
 
 
 def plain(sketch: Sketch) -> str:
-    """One line an item, operands first: what it is, who recorded it, whose rule serves when."""
+    """Return a line for each item, operands first: what it is, and who recorded it."""
     names: dict[Item, str] = {}
     for item in sketch.items:
         name = item.name or f"%{len(names)}"

@@ -9,19 +9,15 @@ asks, does without all of this.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._core.levels import Token, next_serial, stack, state
 from .._core.record import Node
 from ..errors import users_line
 
-if TYPE_CHECKING:
-    from .._rules.definition import Definition
-
-NOTED = 64  # sweeps that one tape remembers, the latest
+NOTED = 64  # sweeps that one tape remembers, the latest ones
 
 
 class Sweep:
@@ -31,36 +27,20 @@ class Sweep:
     `ended` are serial numbers: nodes with one between them were recorded by it. `began` is 0 if
     nothing recorded. `order` counts the derivatives taken, None if that is not known any more.
     `transposes` says that it is no further derivative, but the transpose of a rule. `asked` is
-    the user's line that asked for it, for observers.
+    the user's line that asked for it, for observers. A sweep without a token stands for several
+    that were forgotten.
     """
 
     __slots__ = ("asked", "began", "ended", "order", "outer", "token", "transposes")
+    ended: int  # set at its end, as is the order
+    order: int | None
 
-    def __init__(self, token: Token, outer: Sweep | None, transposes: bool):
+    def __init__(self, token: Token | None, outer: Sweep | None, began: int, transposes: bool):
         self.token = token
         self.outer = outer
-        self.transposes = transposes or (outer is not None and outer.transposes)
-        self.began = 0 if state.frame is None else next_serial()
-        self.ended = 0
-        self.order: int | None = None
-        self.asked: tuple[str, int] | None = None
-
-    def recorded(self, node: Node) -> bool:
-        return self.began < node.serial < self.ended
-
-
-class Notes:
-    """The latest sweeps that one tape recorded. `began` is when the very first of them did."""
-
-    __slots__ = ("began", "sweeps")
-
-    def __init__(self, began: int):
         self.began = began
-        self.sweeps: deque[Sweep] = deque(maxlen=NOTED)
-
-    def forgot(self, node: Node) -> bool:
-        """Return whether `node` may come from a sweep that is noted no more."""
-        return self.began < node.serial < self.sweeps[0].began
+        self.transposes = transposes
+        self.asked: tuple[str, int] | None = None
 
 
 def run_sweep(
@@ -72,48 +52,62 @@ def run_sweep(
     transposes: bool,
 ) -> tuple:
     """Run ``sweep(token, seeds, wanted, stopped, run)`` as ``state.sweep``, and note it."""
-    frame, outer = state.frame, state.sweep
-    state.sweep = running = Sweep(token, outer, transposes)
-    run = None
-    if state.observers:
+    here = state
+    frame, outer, run = here.frame, here.sweep, None
+    if outer is not None:
+        transposes = transposes or outer.transposes
+    began = 0 if frame is None else next_serial()
+    here.sweep = running = Sweep(token, outer, began, transposes)
+    if here.observers:
         running.asked = users_line()[:2]
         run = _run_observed
     try:
         totals, visited = sweep(token, seeds, wanted, stopped, run)
     finally:
-        state.sweep = outer
-    if frame is not None and visited:
-        _note(running, frame, visited)
+        here.sweep = outer
+    if frame is not None and visited and (outer is None or not _is_part(running, visited)):
+        running.ended = next_serial()
+        running.order = 1 if token.noted is None else _order_of_sweep(token.noted, visited)
+        _note(running, frame)
     return totals, visited
 
 
-def _note(sweep: Sweep, frame: Any, visited: list[Node]) -> None:
-    """Let the tapes of `frame` remember a finished sweep, unless it is part of a rule."""
+def _is_part(sweep: Sweep, visited: list[Node]) -> bool:
+    """Return whether a sweep is part of a rule, which recorded all that was swept."""
     outer, sweep.outer = sweep.outer, None
     while outer is not None:
-        if 0 < outer.began < visited[-1].serial:  # all that was swept was recorded by the rule
-            return
+        if 0 < outer.began < visited[-1].serial:
+            return True
         outer = outer.outer
-    sweep.ended = next_serial()
-    sweep.order = _order_of_sweep(sweep.token, visited)
+    return False
+
+
+def _note(sweep: Sweep, frame: Any) -> None:
+    """Let the tapes of `frame` and of those below it remember a finished sweep."""
     while frame is not None:
         for token in frame.group:
-            if token.notes is None:
-                token.notes = Notes(sweep.began)
-            token.notes.sweeps.append(sweep)
+            noted = token.noted
+            if noted is None:
+                token.noted = [sweep]
+            else:
+                noted.append(sweep)
+                if len(noted) > NOTED:
+                    noted[:2] = [_forget(*noted[:2])]
         frame = frame.lower
 
 
-def _order_of_sweep(token: Token, visited: list[Node]) -> int | None:
-    """Return one more than the highest order among the nodes that a sweep of `token` visited."""
-    notes = token.notes
-    if notes is None:
-        return 1
-    if any(map(notes.forgot, visited)):
-        return None
+def _forget(first: Sweep, second: Sweep) -> Sweep:
+    """Return one sweep, of unknown order, that stands for both and all between them."""
+    both = Sweep(None, None, first.began, False)
+    both.ended, both.order = second.ended, None
+    return both
+
+
+def _order_of_sweep(noted: list[Sweep], visited: list[Node]) -> int | None:
+    """Return one more than the highest order of `visited` nodes of a tape that noted these."""
     highest = 0
     serials = [node.serial for node in reversed(visited)]
-    for sweep in notes.sweeps:
+    for sweep in noted:
         first = bisect_left(serials, sweep.began)
         if first < len(serials) and serials[first] < sweep.ended:
             if sweep.order is None:
@@ -127,9 +121,8 @@ def recording_sweeps(node: Node) -> list[Sweep]:
     found = {
         sweep
         for token in node.group
-        if token.notes is not None
-        for sweep in token.notes.sweeps
-        if sweep.recorded(node)
+        for sweep in token.noted or ()
+        if sweep.began < node.serial < sweep.ended
     }
     return sorted(found, key=lambda sweep: sweep.began)
 
@@ -140,10 +133,7 @@ def order_of(node: Node) -> int | None:
     0 if it was recorded outside of sweeps, None if so long ago that it is not known any more.
     """
     sweeps = recording_sweeps(node)
-    if sweeps:
-        return sweeps[-1].order
-    forgotten = any(token.notes is not None and token.notes.forgot(node) for token in node.group)
-    return None if forgotten else 0
+    return sweeps[-1].order if sweeps else 0
 
 
 # Observers -----------------------------------------------------------------------------------
@@ -159,14 +149,20 @@ class Observer:
         """Run the rule of a node in a sweep: ``call(node, dy)``."""
         return call(node, dy)
 
-    def end_tangents(self, began: int) -> None:
-        """Tangents of one operation or call have been computed, from the serial `began` on."""
+    def begin_tangents(self, definition: Any) -> None:
+        """Learn that tangents of one operation or call are computed now.
 
-    def notice(self, definition: Definition, kind: str, message: str) -> bool:
+        `definition` is that of a call, whose rule is transposed, or None.
+        """
+
+    def end_tangents(self, began: int) -> None:
+        """Learn that tangents have been computed, from the serial number `began` on."""
+
+    def notice(self, definition: Any, kind: str, message: str) -> bool:
         """Return whether a rule's warning was taken, and is not to be shown."""
         return False
 
-    def detach(self, definition: Definition, file: str, line: int) -> bool:
+    def detach(self, definition: Any, file: str, line: int) -> bool:
         """Return whether the warning was taken that a rule took values out of a tensor."""
         return False
 
@@ -180,10 +176,12 @@ def _run_observed(node: Node, dy: Any) -> Any:
     return call(node, dy)
 
 
-def run_tangents(compute: Callable[..., Any], *args: Any) -> Any:
-    """Return ``compute(*args)``, tangents of one operation or call, where there are observers."""
+def run_tangents(definition: Any, compute: Callable[..., Any], *args: Any) -> Any:
+    """Return ``compute(*args)``, tangents of an operation or of a call, and tell observers."""
     state.tangents += 1
     began = next_serial()
+    for observer in state.observers:
+        observer.begin_tangents(definition)
     try:
         return compute(*args)
     finally:

@@ -77,7 +77,7 @@ class Variable(ArrayLike):
         self._serial = _next_serial()
         self._name = "Variable" if name is None else name
         self._trainable = True if trainable is None else trainable
-        self.resource = True  # see compat.v1.variable_scope(use_resource=...)
+        self.resource: bool = True  # see compat.v1.variable_scope(use_resource=...)
         for listener in state.listeners:
             listener.variable_created(self)
 
@@ -196,11 +196,12 @@ class Variable(ArrayLike):
             "same holds for -=, *= and the others.)"
         )
 
-    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = _refuse_in_place
+    __iadd__: Any = _refuse_in_place
+    __isub__ = __imul__ = __itruediv__ = __ipow__ = __iadd__
 
-    def __getitem__(self, key: Any) -> Tensor:
+    def __getitem__(self, key: Any) -> VariableSlice:
         whole = self._read()
-        part = getitem(whole, key)
+        part: Any = getitem(whole, key)
         if type(part) is not type(whole):  # inside vmap, at an index for each example
             return part
         return VariableSlice(part, self, key)
@@ -216,10 +217,10 @@ class Variable(ArrayLike):
             "'Variable' object does not support item assignment: use variable[index].assign(value)"
         )
 
-    def __deepcopy__(self, memo: dict) -> Variable:
+    def __deepcopy__(self, memo: Any) -> Variable:
         return _restore(np.array(self._data), self._trainable, self._name, self.resource)
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (np.array(self._data), self._trainable, self._name, self.resource)
 
 

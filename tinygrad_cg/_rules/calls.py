@@ -26,14 +26,14 @@ from .._core.record import (
 )
 from .._core.tensor import Tensor
 from .._reverse.variable import Variable
-from .definition import Definition, Rule
+from .definition import Definition, RuleSignature
 from .returned import gradients_of_inputs, gradients_of_variables
 
 
 class Call(NamedTuple):
     """One call of a decorated function: what its node saves."""
 
-    rule: Rule
+    rule: RuleSignature
     definition: Definition
     grad_fn: Callable[..., Any]
     count: int  # of inputs: as many gradients must the rule return

@@ -1,4 +1,4 @@
-"""Definitions of custom gradients, and how their rules want to be called."""
+"""Definitions of custom gradients, and the signatures of their rules."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from ..errors import CustomGradientWarning, users_line
 
 if TYPE_CHECKING:
     from .._reverse.variable import Variable
-    from .calls import Call
 
 
 def place_of(function: Any) -> tuple[str, int]:
-    """The file and line where `function` was written."""
+    """Return the file and line where `function` was written."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None:
         code = getattr(getattr(function, "func", type(function).__call__), "__code__", None)
@@ -27,7 +26,7 @@ def place_of(function: Any) -> tuple[str, int]:
 
 
 def _is_plain(grad_fn: Any) -> bool:
-    """Whether the code of `grad_fn` says all that there is to know of its signature."""
+    """Return whether the code of `grad_fn` alone determines its signature."""
     return (
         type(grad_fn) is FunctionType
         and grad_fn.__defaults__ is None
@@ -36,8 +35,8 @@ def _is_plain(grad_fn: Any) -> bool:
     )
 
 
-class Rule:
-    """The signature of a `grad_fn`: looked at once, for it costs more than an operation."""
+class RuleSignature:
+    """The signature of a `grad_fn`, kept, for reading it costs more than an operation."""
 
     __slots__ = ("fewest", "keras", "missing", "most", "takes_variables")
 
@@ -78,7 +77,7 @@ class Rule:
         self.missing = [name for name in required if name not in ("upstream", "variables")]
         self.keras = "upstream" in required  # grad_fn(*inputs, upstream=dys), Keras on PyTorch
 
-    def run(self, call: Call, dys: Sequence[Any]) -> Any:
+    def run(self, call: Any, dys: Sequence[Any]) -> Any:
         if self.keras:
             keywords: dict[str, Any] = {"upstream": dys[0] if len(dys) == 1 else tuple(dys)}
             if call.variables:
@@ -90,7 +89,7 @@ class Rule:
 
 
 class Definition:
-    """One decorated function: its name and place, and what is known of its rule."""
+    """One decorated function: its name, its source line, and the signature of its rule."""
 
     role = "the rule of"
 
@@ -109,8 +108,8 @@ class Definition:
 
     # The rule --------------------------------------------------------------------------------
 
-    def rule(self, grad_fn: Any, outputs: int, variables: list[Variable] | None) -> Rule:
-        """How to call `grad_fn`; TypeError if it cannot take what it will be given."""
+    def rule(self, grad_fn: Any, outputs: int, variables: list[Variable] | None) -> RuleSignature:
+        """Return the signature of `grad_fn`; TypeError if it cannot take its arguments."""
         code, count, known = self._known
         if (
             type(grad_fn) is FunctionType
@@ -121,7 +120,7 @@ class Definition:
             and grad_fn.__kwdefaults__ is None
         ):
             return known
-        known = Rule(grad_fn)
+        known = RuleSignature(grad_fn)
         if known.missing or not (known.keras or known.fewest <= outputs <= known.most):
             self._refuse_arity(grad_fn, outputs, known)
         if variables:
@@ -130,7 +129,7 @@ class Definition:
             self._known = (grad_fn.__code__, outputs, known)
         return known
 
-    def _refuse_arity(self, grad_fn: Any, outputs: int, rule: Rule) -> None:
+    def _refuse_arity(self, grad_fn: Any, outputs: int, rule: RuleSignature) -> None:
         takes = f"{rule.fewest}" if rule.fewest == rule.most else f"{rule.fewest} to {rule.most}"
         if rule.missing:
             takes += f" and needs keyword arguments ({', '.join(rule.missing)})"
@@ -140,7 +139,7 @@ class Definition:
             f"of {self.name}, but it takes {takes} ({self.where(grad_fn)})"
         )
 
-    def _check_variables(self, variables: list[Variable], rule: Rule) -> None:
+    def _check_variables(self, variables: list[Variable], rule: RuleSignature) -> None:
         if any(not variable.resource for variable in variables):
             raise TypeError(
                 f"All variables used by `{self.name}` with @custom_gradient must be "
@@ -156,14 +155,14 @@ class Definition:
             )
 
     def keyword_order(self, kwargs: dict[str, Any]) -> list[str]:
-        """The names in `kwargs`: those of the signature in its order, then the others."""
+        """Return the names in `kwargs`: those of the signature in its order, then the others."""
         if self._keywords is None:
             self._keywords = list(inspect.signature(self.function).parameters)
         known = [name for name in self._keywords if name in kwargs]
         return known + [name for name in kwargs if name not in known]
 
     def input_names(self, paths: Sequence[tuple]) -> list[str]:
-        """Names for inputs that stood at `paths`: (position or keyword, path inside it)."""
+        """Return names for inputs at `paths`: (position or keyword, path inside it)."""
         try:
             parameters = list(inspect.signature(self.function).parameters.values())
         except (TypeError, ValueError):  # a function that is not written in Python
@@ -185,7 +184,7 @@ class Definition:
     # Words -----------------------------------------------------------------------------------
 
     def where(self, grad_fn: Any = None) -> str:
-        """Where the rule (or else the function) was written, for messages."""
+        """Return where the rule (or else the function) was written, for messages."""
         file, line = place_of(grad_fn if grad_fn is not None else self.function)
         return f'File "{file}", line {line}'
 
@@ -222,7 +221,7 @@ class Definition:
         )
 
     def warn_detached(self, record: Any) -> None:
-        """Values were taken out of a tensor while this rule runs: once per line."""
+        """Warn, once for each line, that this rule takes values out of a tensor."""
         group = record.tokens if type(record) is Expired else record.group
         if not is_alive(group):
             return
@@ -242,7 +241,7 @@ class Definition:
 
 
 def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[..., Any]]:
-    """The pair (y, grad_fn) that a decorated function must return."""
+    """Return the pair (y, grad_fn) that a decorated function must return."""
     if type(result) is tuple and len(result) == 2 and callable(result[1]):
         return result
     name = definition.name
@@ -270,7 +269,7 @@ def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[...
 
 
 def _habit(result: Any) -> str:
-    """The words that the original has for this mistake."""
+    """Return the original's words for this mistake."""
     if result is None:
         return "cannot unpack non-iterable NoneType object; "
     if isinstance(result, ArrayLike):

@@ -1,4 +1,4 @@
-"""How often a custom gradient may be differentiated: ``custom_gradient(f, max_order=n)``.
+"""Limits on the order of derivatives of a custom gradient: ``custom_gradient(f, max_order=n)``.
 
 The function gets its inputs, and its rule the upstream gradients, as aliases that have nodes of
 their own, and so have the gradients that a rule returns, which depend on the inputs whatever they
@@ -27,7 +27,7 @@ from .definition import Definition, place_of
 
 
 def limited(function: Callable[..., Any], definition: Definition, most: int) -> Callable[..., Any]:
-    """`function`, which returns (y, grad_fn), with a rule that serves to the order `most`."""
+    """Return `function`, which returns (y, grad_fn), with a rule for orders up to `most`."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
         if state.frame is None:  # nobody will ask
@@ -54,7 +54,7 @@ def limited(function: Callable[..., Any], definition: Definition, most: int) -> 
 
 
 class Limit(Listener):
-    """What one call of a limited function knows of the orders that were asked of it."""
+    """The orders that were asked of one call of a limited function."""
 
     def __init__(self, definition: Definition, most: int):
         self.definition = definition
@@ -65,7 +65,7 @@ class Limit(Listener):
         self.read: dict[int, tuple[Variable, Any]] = {}
 
     def rule(self, grad_fn: Callable[..., Any], aliases: dict[int, Tensor]) -> Callable[..., Any]:
-        """`grad_fn`, between aliases of what it is given and what it returns."""
+        """Return `grad_fn` with aliases of its arguments and results."""
 
         @functools.wraps(grad_fn)
         def ruled(*dys: Any, **keywords: Any) -> Any:
@@ -84,7 +84,7 @@ class Limit(Listener):
     # Aliases ---------------------------------------------------------------------------------
 
     def guarded(self, tensor: Tensor) -> Tensor:
-        """An input of the function: a sweep that reaches it has differentiated once more."""
+        """Return an alias of an input: a sweep that reaches it has differentiated once more."""
         alias = self._alias(tensor, 1)
         self.inputs.append(tensor)
         whole: Any = alias
@@ -94,7 +94,7 @@ class Limit(Listener):
         return alias
 
     def upstream(self, dy: Tensor) -> Tensor:
-        """An upstream gradient: its gradient is of the order of what it was for."""
+        """Return an alias of an upstream gradient, whose gradient has the order of its use."""
         return self._alias(dy, 0)
 
     def _alias(self, tensor: Tensor, more: int) -> Tensor:
@@ -107,7 +107,7 @@ class Limit(Listener):
         return self._passed([tensor], pull, lambda tangent, token: tangent)
 
     def gradient(self, value: Any, order: int) -> Any:
-        """A gradient of so high an order, which may be differentiated again, or not."""
+        """Return an alias of a gradient of some order, which checks further derivatives."""
         if not isinstance(value, Tensor):
             return value
         self._check(order)
@@ -125,13 +125,13 @@ class Limit(Listener):
         return self._passed([value, *self.inputs], pull, along)
 
     def _passed(self, inputs: list[Tensor], pull: Callable, along: Callable) -> Tensor:
-        """The first of `inputs`, as something that depends on all of them."""
+        """Return the first of `inputs` as a tensor that depends on all of them."""
         if state.frame is None:
             return inputs[0]
         return settle(state.frame, Lifted(self.definition, pull, along), inputs, inputs[:1])[0]
 
     def _check(self, order: int) -> None:
-        """Accumulators differentiate what is computed, each once more, as it is computed."""
+        """Raise if the order is too high; each active accumulator adds one."""
         order += sum(token in self.followers for token in _accumulators())
         if order > self.most:
             raise DerivativeOrderError(
@@ -149,7 +149,7 @@ class Limit(Listener):
 
     @contextlib.contextmanager
     def variables(self) -> Iterator[None]:
-        """A context in which what is read from Variables are inputs, too."""
+        """Make values of Variables that are read inside the context inputs, too."""
         state.listeners.append(self)
         before, self.read = self.read, {}
         try:
@@ -161,7 +161,7 @@ class Limit(Listener):
             self.read = before
 
     def variable_read(self, variable: Variable) -> None:
-        """A listener's call: all reads in the context have one alias's record."""
+        """Give all reads of a Variable in the context the record of one alias."""
         record = variable._rec
         if record is None or not variable.trainable or id(variable) in self.read:
             return
@@ -172,13 +172,13 @@ class Limit(Listener):
 
 
 def _tensor(value: Any, dtype: Any) -> Any:
-    """What a rule returned, as a tensor, if it is one gradient."""
+    """Return a value of a rule as a tensor, if it is a gradient."""
     if isinstance(value, ndarray) or is_weak(value):
         return convert(value, dtype if is_weak(value) else None)
     return value
 
 
 def _accumulators() -> list[Any]:
-    """The tokens of the forward accumulators that are active."""
+    """Return the tokens of the active forward accumulators."""
     tokens = [getattr(level, "_token", None) for level in stack(state.frame)]
     return [token for token in tokens if token is not None]

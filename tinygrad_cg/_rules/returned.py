@@ -1,9 +1,9 @@
-"""What a custom rule returned: counted, checked, converted (docs/behaviour.md 0.3, 0.12)."""
+"""Checks and conversion of gradients that a custom rule returned (docs/behaviour.md 0.3, 0.12)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,15 +14,11 @@ from .._ops.shape import broadcast_to, cast
 from ..errors import GradientCountError, GradientShapeError
 from .definition import place_of
 
-if TYPE_CHECKING:
-    from .calls import Call
-
-
 _ARRAYS = (np.ndarray, IndexedSlices)
 
 
-def gradients_of_inputs(call: Call, returned: Any, targets: Sequence) -> list:
-    """One gradient (or None) for each input; ValueError if their number or shapes are wrong.
+def gradients_of_inputs(call: Any, returned: Any, targets: Sequence) -> list:
+    """Return one gradient (or None) for each input; ValueError if number or shapes are wrong.
 
     `targets` have the inputs' shapes and dtypes: their nodes, or None where nobody watches.
     """
@@ -37,7 +33,7 @@ def gradients_of_inputs(call: Call, returned: Any, targets: Sequence) -> list:
     ]
 
 
-def gradients_of_variables(call: Call, returned: Any) -> tuple[Any, list]:
+def gradients_of_variables(call: Any, returned: Any) -> tuple[Any, list]:
     """Split (grad_xs, grad_vars), and check the second part."""
     used = call.variables or []
     name, count = call.definition.name, len(used)
@@ -63,8 +59,8 @@ def gradients_of_variables(call: Call, returned: Any) -> tuple[Any, list]:
     ]
 
 
-def _fit(call: Call, gradient: Any, target: Any, number: str, label: str | None) -> Any:
-    """`gradient` as a tensor of the shape and dtype of `target`, which `label` names."""
+def _fit(call: Any, gradient: Any, target: Any, number: str, label: str | None) -> Any:
+    """Return `gradient` as a tensor of the shape and dtype of `target`, named by `label`."""
     if gradient is None or target is None:
         return None
     wanted, dtype = target.shape, target.dtype
@@ -92,9 +88,9 @@ def _fit(call: Call, gradient: Any, target: Any, number: str, label: str | None)
 
 
 def _fit_shape(
-    call: Call, tensor: Tensor, wanted: tuple[int, ...], number: str, label: str | None
+    call: Any, tensor: Tensor, wanted: tuple[int, ...], number: str, label: str | None
 ) -> Tensor:
-    """A scalar is repeated, with a warning; any other shape than the wanted one is an error."""
+    """Return a scalar broadcast, with a warning; raise for any other wrong shape."""
     shape, name = tuple(tensor.shape), call.definition.name
     label = label or f"input `{input_names(call)[int(number)]}`"
     if shape:
@@ -140,7 +136,7 @@ def _undo_broadcasting(shape: tuple, wanted: tuple) -> tuple[list[int], str]:
     return axes, f"reshape(reduce_sum(gradient, axis={axes}), {wanted})"
 
 
-def _refuse_count(call: Call, returned: int) -> None:
+def _refuse_count(call: Any, returned: int) -> None:
     names = input_names(call)
     name, expected = call.definition.name, len(names)
     gradients = "gradient" if returned == 1 else "gradients"
@@ -158,15 +154,15 @@ def _refuse_count(call: Call, returned: int) -> None:
     )
 
 
-def input_names(call: Call) -> list[str]:
-    """The names of a call's inputs, as its function's signature has them."""
+def input_names(call: Any) -> list[str]:
+    """Return the names of a call's inputs, from its function's signature."""
     paths = call.paths
     return call.definition.input_names(
         [(i, "") for i in range(call.count)] if paths is None else paths
     )
 
 
-def _where(call: Call) -> str:
+def _where(call: Any) -> str:
     return call.definition.where(call.grad_fn)
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_cg_kernels.loops.several import Pointwise
+from tinygrad_cg_kernels.loops.engine import Pointwise
 
 from .. import nest
 from .._core.conversion import as_dtype, check_dtype, convert_operands, is_tensor, promote
@@ -23,7 +23,7 @@ from .._core.tensor import Aval, Tensor
 from .._ops.define import broadcast_shapes
 from .._reverse.sweep import fit_shape
 from .calls import Call
-from .definition import Definition, Rule, place_of
+from .definition import Definition, RuleSignature, place_of
 from .returned import gradients_of_inputs
 
 _gradients: dict[str, Callable[..., Any] | None] = {}
@@ -328,7 +328,7 @@ def _rule(node: Node, dy: Any) -> list:
         state.rules.pop()
     if isinstance(USER_OPS[name].kernel, Pointwise):
         returned = _unbroadcast(returned, inputs, outs[0].shape)
-    call = Call(Rule(function), definition, function, len(inputs), None, None, None)
+    call = Call(RuleSignature(function), definition, function, len(inputs), None, None, None)
     return gradients_of_inputs(call, returned, node.inputs)
 
 

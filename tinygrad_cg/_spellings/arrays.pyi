@@ -4,8 +4,8 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
+from tinygrad_cg._core.annotations import Axes, Shape, TensorLike
 from tinygrad_cg._core.tensor import Tensor
-from tinygrad_cg._spellings.annotations import Axes, Shape, TensorLike
 
 __all__: list[str]
 

@@ -122,7 +122,7 @@ class ForwardAccumulator(Level):
             several = isinstance(out, list)
             outs = out if several else [out]
             if state.observers:
-                found = run_tangents(push_forward, primitive, inputs, params, out, tangents)
+                found = run_tangents(None, push_forward, primitive, inputs, params, out, tangents)
             else:
                 found = push_forward(primitive, inputs, params, out, tangents)
             for one, tangent in zip(outs, found, strict=True):
@@ -144,8 +144,10 @@ class ForwardAccumulator(Level):
         else:
             pairs = zip(inputs, tangents, strict=True)
             targets = [None if way is None else one._data for one, way in pairs]
+            definition, pull = call.definition, call.pull
             natural = run_tangents(
-                transposed, lambda dys: call.pull(dys, targets), outputs, tangents, call.definition
+                *(definition, transposed, lambda dys: pull(dys, targets)),
+                *(outputs, tangents, definition),
             )
         for result, tangent in zip(results, natural, strict=True):
             if tangent is not None:
@@ -222,7 +224,7 @@ def push_forward(
     if by_element:
         return [_elementwise(primitive, inputs, params, outs[0], tangents)]
     mask = sum(1 << i for i, tangent in enumerate(tangents) if tangent is not None)
-    node = loose_node(primitive, inputs, params, out, mask)
+    node: Any = loose_node(primitive, inputs, params, out, mask)
     several = isinstance(out, list)
     return transposed(
         lambda dys: node.rule(node, dys if several else dys[0]),
@@ -247,7 +249,7 @@ def _elementwise(
     for i, tangent in enumerate(tangents):
         if tangent is None:
             continue
-        node = loose_node(primitive, inputs, params, out, 1 << i)
+        node: Any = loose_node(primitive, inputs, params, out, 1 << i)
         part = node.rule(node, _fitted(tangent, shape, dtype))[i]
         if part is not None:
             part = _fitted(part, shape, dtype)

@@ -7,10 +7,11 @@ from typing import Any
 
 from .. import nest
 from .._core.kinds import is_complex
-from .._core.levels import Token, push, remove
+from .._core.levels import Token, push, remove, state
 from .._core.tensor import Tensor
 from .._ops.creation import zeros
 from .._ops.shape import cast, reshape, transpose
+from .._reverse.graph_mode import gradients
 from .batching import Batch, BatchTensor
 from .differentiable import Differentiable, fitted, swept, wrapped
 from .functional import gradient_function, linearized
@@ -152,3 +153,24 @@ def hvp(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[...
         return transform.packed(sources, swept(token, nest.flatten(output), vectors, flat))
 
     return wrapped(transform, run)
+
+
+def hessians(
+    ys: Any,
+    xs: Any,
+    gate_gradients: bool = False,
+    aggregation_method: Any = None,
+    name: str = "hessians",
+) -> list[Any]:
+    """The second derivatives of the sum of `ys` by each of `xs`, as a list.
+
+    Each has shape ``x.shape + x.shape``; None where ys do not depend on x. Works where
+    `gradients` does, and raises as it does. After ``tf.hessians``, whose other arguments are
+    accepted and have no effect.
+    """
+    firsts = gradients(ys, xs, name=name)
+    token = state.graphs[-1]._token
+    return [
+        None if first is None else rows(token, first, [x])[0]
+        for first, x in zip(firsts, nest.flatten(xs), strict=True)
+    ]

@@ -1,16 +1,14 @@
 """What programs for TensorFlow 1 and the older documents use."""
 
-from __future__ import annotations
-
-from .._rules.custom_gradient import custom_gradient
-from .._tape.graph_mode import (
+from .._reverse.graph_mode import (
     Graph,
     disable_eager_execution,
     enable_eager_execution,
     executing_eagerly,
     gradients,
 )
-from .._tape.variable_scope import AUTO_REUSE, get_variable, get_variable_scope, variable_scope
+from .._reverse.variable_scope import AUTO_REUSE, get_variable, get_variable_scope, variable_scope
+from .._rules.custom_gradient import custom_gradient
 from ..math import (
     abs,
     add,
@@ -54,7 +52,3 @@ __all__ = [
     "tanh",
     "variable_scope",
 ]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

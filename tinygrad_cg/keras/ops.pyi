@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tinygrad_cg._core.annotations import Axes, Shape, TensorLike
 from tinygrad_cg._core.conversion import is_tensor as is_tensor
 from tinygrad_cg._core.tensor import Tensor
 from tinygrad_cg._ops.decompositions import (
@@ -15,7 +16,6 @@ from tinygrad_cg._ops.decompositions import (
 )
 from tinygrad_cg._ops.sorting import TopK
 from tinygrad_cg._rules.custom_gradient import custom_gradient as custom_gradient
-from tinygrad_cg._spellings.annotations import Axes, Shape, TensorLike
 
 __all__: list[str]
 
@@ -280,7 +280,7 @@ def log_sigmoid(x: TensorLike) -> Tensor:
     first."""
 
 def log_softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
-    """``x - logsumexp(x)`` along one axis, several, or all (None), without overflow."""
+    """``x - logsumexp(x)`` over one axis, several, or all (None), without overflow."""
 
 def logaddexp(x1: TensorLike, x2: TensorLike) -> Tensor:
     """log(exp(x1) + exp(x2)), without overflow."""
@@ -410,6 +410,9 @@ def sign(x: TensorLike) -> Tensor:
 def sin(x: TensorLike) -> Tensor:
     """The sine of x, in radians."""
 
+def sinc(x: TensorLike) -> Tensor:
+    """sin(pi x) / (pi x), and 1 at 0; NaN for infinities."""
+
 def sinh(x: TensorLike) -> Tensor:
     """The hyperbolic sine of x."""
 
@@ -417,7 +420,7 @@ def size(x: TensorLike) -> Tensor:
     """How many elements `x` has, as a scalar tensor."""
 
 def softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
-    """``exp(x) / sum(exp(x))`` along one axis, several, or all (None), without overflow."""
+    """``exp(x) / sum(exp(x))`` over axes, without overflow; as `log_softmax` otherwise."""
 
 def softplus(x: TensorLike) -> Tensor:
     """log(1 + exp(x)), without overflow."""

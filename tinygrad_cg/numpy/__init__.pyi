@@ -26,9 +26,9 @@ from numpy import (
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tinygrad_cg._core.annotations import Axes, Shape, TensorLike
 from tinygrad_cg._core.tensor import Tensor
 from tinygrad_cg._ops.dlpack import from_dlpack as from_dlpack
-from tinygrad_cg._spellings.annotations import Axes, Shape, TensorLike
 from tinygrad_cg.numpy import (
     linalg as linalg,
     random as random,
@@ -577,6 +577,9 @@ def sign(x: TensorLike, /) -> Tensor:
 
 def sin(x: TensorLike, /) -> Tensor:
     """The sine of x, in radians."""
+
+def sinc(x: TensorLike, /) -> Tensor:
+    """sin(pi x) / (pi x), and 1 at 0; NaN for infinities."""
 
 def sinh(x: TensorLike, /) -> Tensor:
     """The hyperbolic sine of x."""

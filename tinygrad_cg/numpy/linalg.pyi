@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 from numpy.typing import DTypeLike
 
+from tinygrad_cg._core.annotations import Axes, TensorLike
 from tinygrad_cg._core.tensor import Tensor
-from tinygrad_cg._spellings.annotations import Axes, TensorLike
 
 class SlogdetResult(NamedTuple):
     sign: Tensor

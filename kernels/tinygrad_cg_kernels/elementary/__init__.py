@@ -85,7 +85,16 @@ from tinygrad_cg_kernels.elementary.powers import (
     rsqrt,
     xlogy,
 )
-from tinygrad_cg_kernels.elementary.special import digamma, erf, erfc, erfinv, lgamma, polygamma
+from tinygrad_cg_kernels.elementary.special import (
+    digamma,
+    erf,
+    erfc,
+    erfinv,
+    lgamma,
+    polygamma,
+    sinc,
+    sinc_derivative,
+)
 from tinygrad_cg_kernels.elementary.trigonometric import GUARDED_TURNS, cos, sin, tan
 
 __all__ = [
@@ -153,6 +162,8 @@ __all__ = [
     "sigmoid",
     "sign",
     "sin",
+    "sinc",
+    "sinc_derivative",
     "sinh",
     "softplus",
     "sqrt",

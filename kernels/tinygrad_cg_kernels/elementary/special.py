@@ -1,9 +1,9 @@
-"""erf, erfc, erfinv, lgamma, digamma and polygamma, in arithmetic that LLVM vectorises.
+"""erf, erfc, erfinv, lgamma, digamma, polygamma and sinc, in arithmetic that LLVM vectorises.
 
-Only polygamma, whose sums have as many terms as it takes, is left to scalar code. Coefficients
-are minimax fits by Remez's exchange in 50 digits; ERF_32 and ERFC_BITS_32 were rounded one
-after the other from the lowest, the rest fitted anew. Where float32 needs more digits on the
-way than it has, it takes them from float64.
+Only polygamma and the derivatives of sinc, which take as many steps as their order asks for, are
+left to scalar code. Coefficients are minimax fits by Remez's exchange in 50 digits; ERF_32 and
+ERFC_BITS_32 were rounded one after the other from the lowest, the rest fitted anew. Where float32
+needs more digits on the way than it has, it takes them from float64.
 """
 
 import math
@@ -27,9 +27,9 @@ from tinygrad_cg_kernels.elementary.logarithm import (
     log64,
 )
 from tinygrad_cg_kernels.elementary.trigonometric import sin_or_cos
-from tinygrad_cg_kernels.runtime.compile import (
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable, outside
+from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
-    by_type,
     float_absolute,
     float_copysign,
     float_floor,
@@ -37,8 +37,6 @@ from tinygrad_cg_kernels.runtime.compile import (
     float_round,
     from_bits,
     inlined,
-    jitable,
-    outside,
     polynomial,
 )
 
@@ -519,3 +517,74 @@ def polygamma(n, x):
 
 
 by_type(polygamma, {types.float64: _polygamma64, types.float32: _polygamma32})
+
+# --- sinc -------------------------------------------------------------------------------
+
+
+@jitable
+def _sinc64(x):
+    """sin(pi x) / (pi x), of which both are exact to more than their digits."""
+    inlined()
+    size = float_absolute(x)
+    sine, _ = _sin_cos_turn(size)
+    high = size * PI
+    low = float_fma(size, PI, -high) + size * PI_LOW
+    quotient = sine / high
+    value = quotient - quotient * (low / high)
+    value = 0.0 if size > 1e300 and size < INF else value  # where pi x may overflow
+    return 1.0 if size < 1e-9 else value
+
+
+@jitable
+def _sinc32(x):
+    inlined()
+    return F(_sinc64(np.float64(x)))
+
+
+def sinc(x):
+    """sin(pi x) / (pi x), 1 at 0."""
+    return outside(_sinc64)(x)
+
+
+by_type(sinc, {types.float64: _sinc64, types.float32: _sinc32})
+
+
+@jitable
+def _sine_derivative(n, sine, cosine):
+    """The n-th derivative of sin, from the sine and the cosine of its argument."""
+    value = cosine if n % 2 else sine
+    return -value if n % 4 >= 2 else value
+
+
+@jitable
+def _sinc_derivative64(n, x):
+    """By the recurrence u f(k) = sin(k)(u) - k f(k - 1), u = pi x, where f(k) is a derivative of
+    sin(u) / u: upwards from f(0) where that shrinks errors, else downwards, as Miller."""
+    if not (0.0 <= n <= 170.0 and n == float_floor(n)) or not float_absolute(x) < INF:
+        return NAN
+    order, size = np.int64(n), float_absolute(x)
+    sine, cosine = _sin_cos_turn(size)
+    u = size * PI
+    if u >= n + 1.0:
+        value = sine / u
+        for k in range(1, order + 1):
+            value = (_sine_derivative(k, sine, cosine) - k * value) / u
+    else:
+        value = 0.0  # f(k) is less than 1 / k, and the error falls by u / k at each step
+        for k in range(3 * order + 80, order, -1):
+            value = (_sine_derivative(k, sine, cosine) - u * value) / k
+    value *= PI**n
+    return -value if x < 0.0 and order % 2 else value
+
+
+@jitable
+def _sinc_derivative32(n, x):
+    return F(_sinc_derivative64(np.float64(n), np.float64(x)))
+
+
+def sinc_derivative(n, x):
+    """The n-th derivative of sinc for whole n from 0 to 170, nan for others."""
+    return outside(_sinc_derivative64)(n, x)
+
+
+by_type(sinc_derivative, {types.float64: _sinc_derivative64, types.float32: _sinc_derivative32})

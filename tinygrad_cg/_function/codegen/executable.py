@@ -1,6 +1,6 @@
-"""Graphs as compiled programs: generated kernels, and operations on arrays between them.
+"""Graphs as executables: kernels, and operations on arrays between them, in one Python function.
 
-A program is cut into segments by the operations that run on whole arrays. A small segment is one
+A program is cut into segments by the operations that run on arrays. A small segment is one
 compiled function. In a large one each kernel is split over threads by its block function's address,
 whatever the number of threads, so that results have the same bits on any.
 """
@@ -13,57 +13,62 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy import empty
 
-from tinygrad_cg_kernels.runtime import generated, memory, threads
+from tinygrad_cg_kernels.runtime import memory
 
-from ..._core.primitive import runner
-from ..fusion.fuse import Fusion, folding
-from ..fusion.lookup import positions
+from ..fusion.fuse import Fusion, Kernel
 from ..fusion.lower import Lowering
-from ..fusion.nodes import Node, behind
-from ..graph.values import Graph, Part, Value
-from .blocks import Block
-from .segment import Segment, cut_rows, grouped
+from ..fusion.nodes import (
+    ArrayNode,
+    FusionNode,
+    HostNode,
+    LiteralNode,
+    ReduceNode,
+    base,
+)
+from ..graph.values import FuncGraph
+from .segment import Segment
 from .steps import Steps
-
-
-def build(graph: Graph) -> Program:
-    """A program that computes the graph's outputs from arrays of its inputs' shapes and dtypes."""
-    return Program(Fusion(Lowering(graph)), len(graph.inputs))
-
+from .target import CPU, Target
 
 LARGEST = 2**20
 """Elements of a constant that is computed beforehand."""
 
 
-class Program:
-    """A compiled graph: called with arrays, it returns fresh ones. `sources` are its texts: the
-    call itself, then its segments."""
+def build(graph: FuncGraph, target: Target | None = None) -> Executable:
+    """Return an executable for arrays of the shapes and dtypes of the graph's inputs."""
+    return Executable(Fusion(Lowering(graph)), len(graph.inputs), target or CPU())
 
-    def __init__(self, fusion: Fusion, inputs: int):
+
+class Executable:
+    """A compiled graph: called with arrays, it returns fresh ones.
+
+    `sources` are its texts: the call itself, then its segments.
+    """
+
+    def __init__(self, fusion: Fusion, inputs: int, target: Target):
         self.sources: list[str] = []
         self.dispatchers: list[Any] = []
-        self.kernels = 0
-        self._fusion = fusion
-        self._names = _names(fusion, inputs)
-        self._shapes: dict[Node, tuple[int, ...]] = {}
+        self.kernels = len(fusion.kernels)
+        self._fusion, self._target = fusion, target
+        self._names = _names(fusion)
+        self._shapes: dict[FusionNode, tuple[int, ...]] = {}
         for node in fusion.outputs:
-            if behind(node).kind not in ("array", "literal", "host"):
-                self._shapes.setdefault(behind(node), node.shape)
-        self._constants: set[Node] = set()  # operations that have been run already
-        self._fed = {
-            behind(one) for node in fusion.nodes if node.kind == "host" for one in node.operands
-        }
-        self._scope: dict[str, Any] = {"empty": empty, "large": memory.empty}
-        self._scope |= {"plain": _plain, "array": np.array}
+            made = base(node)
+            if not made.is_input and not isinstance(made, HostNode):
+                self._shapes.setdefault(made, node.shape)
+        self._constants: set[FusionNode] = set()  # operations that have been run already
+        hosts = [node for node in fusion.nodes if isinstance(node, HostNode)]
+        self._read_by_hosts = {base(one) for node in hosts for one in node.operands}
+        self._scope: dict[str, Any] = {**target.names, "array": np.array}
         self._steps = Steps()
-        self._plan()
-        names = ", ".join([f"x{place}" for place in range(inputs)])
+        self._plan(hosts)
+        names = ", ".join([f"x{position}" for position in range(inputs)])
         lines = ["def call(arrays):", f"    {names}{',' * bool(names)} = arrays"]
         lines = lines if names else lines[:1]
-        results = [self._result(place) for place in range(len(fusion.outputs))]
-        body, self.scratch = self._steps.finished(results)
+        results = [self._result(position) for position in range(len(fusion.outputs))]
+        returned = {self._names[base(node)] for node in fusion.outputs}
+        body, self.scratch = self._steps.finished(results, returned)
         if self.scratch is not None:
             self._scope |= {"take": self.scratch.take, "give": self.scratch.give}
         text = "\n".join([*lines, *[f"    {line}" for line in body], ""])
@@ -76,57 +81,46 @@ class Program:
 
     # planning
 
-    def _plan(self) -> None:
-        fusion = self._fusion
-        hosts: dict[int, list[Node]] = {}
-        for node in fusion.nodes:
-            if node.kind == "host":
-                hosts.setdefault(fusion.available[node], []).append(node)
-        cuts = sorted(hosts)
-        for place, segments in enumerate(self._segments(cuts)):
-            if place:
-                for node in hosts[cuts[place - 1]]:
-                    self._host(node)
+    def _plan(self, hosts: list[HostNode]) -> None:
+        """Add the steps: operations on arrays by stages, and between them segments."""
+        by_stage: dict[int, list[HostNode]] = {}
+        for node in hosts:
+            by_stage.setdefault(self._fusion.available[node], []).append(node)
+        cuts = sorted(by_stage)
+        for k, segments in enumerate(self._segments(cuts)):
+            for node in by_stage[cuts[k - 1]] if k else ():
+                self._run_host(node)
             for segment in segments:
                 self.sources.append(segment.source)
-                self._run(segment, len(self.sources) - 1)
+                self._run_segment(segment, len(self.sources) - 1)
 
     def _segments(self, cuts: list[int]) -> list[list[Segment]]:
-        """The segments before each cut, and after the last one.
+        """Return the segments before each cut, and after the last one.
 
         Texts are made from the last to the first, which must know what totals are needed.
         """
         fusion = self._fusion
-        blocks: list[list[Block]] = [[] for _ in range(len(cuts) + 1)]
-        finals: list[list[Node]] = [[] for _ in range(len(cuts) + 1)]
+        kernels: list[list[Kernel]] = [[] for _ in range(len(cuts) + 1)]
+        finals: list[list[FusionNode]] = [[] for _ in range(len(cuts) + 1)]
         for kernel in sorted(fusion.kernels.values(), key=lambda one: one.stage):
-            blocks[bisect_right(cuts, kernel.stage)].append(Block(fusion, kernel))
+            kernels[bisect_right(cuts, kernel.stage)].append(kernel)
         for node in fusion.nodes:
-            if (
-                node in fusion.stored
-                and node.size == 1
-                and node.kind in ("apply", "slice", "lookup")
-            ):
+            if node in fusion.stored and node.size == 1 and node.among_scalars:
                 finals[bisect_left(cuts, fusion.available[node])].append(node)
         wanted = {node for node in fusion.stored if _is_total(node)}
-        found: list[list[Segment]] = []
-        for some, last in zip(reversed(blocks), reversed(finals), strict=True):
-            segments: list[Segment] = []
-            for group in reversed(grouped(some)):
-                segment = Segment(group, [] if segments else last)
-                if group or segment.finals:
-                    self._write(segment, wanted)
-                    segments.insert(0, segment)
-            found.insert(0, segments)
+        found = [
+            self._target.segments(fusion, some, last)
+            for some, last in zip(kernels, finals, strict=True)
+        ]
+        for segment in reversed([one for segments in found for one in segments]):
+            self._write(segment, wanted)
         return found
 
-    def _write(self, segment: Segment, wanted: set[Node]) -> None:
+    def _write(self, segment: Segment, wanted: set[FusionNode]) -> None:
         """Make a segment's text; `wanted` are the totals to store, and get those that it reads."""
         if not segment.large:
-            roots = [root for block in segment.blocks for root in block.kernel.roots]
-            segment.finals += [root for root in roots if root in wanted and _is_total(root)]
-        self.kernels += len(segment.blocks)
-        segment.text()
+            segment.finals += [one for one in _roots(segment) if one in wanted and _is_total(one)]
+        segment.write()
         wanted.update(segment.arrays)
         for nodes in segment.tables:
             wanted.update(nodes)
@@ -135,215 +129,144 @@ class Program:
         self._scope[name] = value
         return name
 
-    def _name(self, node: Node) -> str:
-        """The name of a value's array in the call; constants are global to it."""
+    def _name(self, node: FusionNode) -> str:
+        """Return the name of a value's array in the call; constants are global to it."""
         name = self._names[node]
         if name not in self._scope:
-            if node.kind == "array" and not isinstance(node.detail, int):
-                self._scope[name] = _plain(node.detail)
-            elif node.kind == "literal":
-                self._scope[name] = np.array(node.detail, node.dtype)
+            if isinstance(node, ArrayNode) and node.constant is not None:
+                self._scope[name] = self._scope["contiguous"](node.constant)
+            elif isinstance(node, LiteralNode):
+                self._scope[name] = np.array(node.number, node.dtype)
         return name
 
-    def _shape(self, node: Node) -> tuple[int, ...]:
+    def _shape(self, node: FusionNode) -> tuple[int, ...]:
         return self._shapes.get(node, node.shape)
 
     # steps, each some lines of the call
 
-    def _host(self, node: Node) -> None:
-        operands = []
-        for one in node.operands:
-            made = behind(one)
-            name = self._name(made)
-            same = made.dtype == object or self._shape(made) == one.shape
-            operands.append(name if same else f"{name}.reshape({one.shape})")
+    def _run_host(self, node: HostNode) -> None:
+        """Add an operation on arrays; of constants alone, run it now."""
+        made = [base(one) for one in node.operands]
+        names = [self._name(one) for one in made]
+        arguments = [
+            name
+            if one.dtype == object or self._shape(one) == operand.shape
+            # a view, which is made of the operand's array
+            else f"{name}.reshape({operand.shape})"
+            for name, one, operand in zip(names, made, node.operands, strict=True)
+        ]
         name = self._name(node)
-        run = self._bind(f"run_{name}", _runner(node))
-        text = f"{run}({', '.join(operands)})"
+        text = f"{self._bind(f'run_{name}', node.run)}({', '.join(arguments)})"
         if self._is_constant(node):
             self._constants.add(node)
-            self._scope[name] = _plain(eval(text, self._scope))
+            self._scope[name] = eval(f"contiguous({text})", self._scope)
             return
-        if node not in self._fed and _is_strided(node):
-            text = f"plain({text})"
-        made = [self._name(behind(one)) for one in node.operands]
-        self._steps.operation(
-            name, f"{name} = {text}", made, not _is_fresh(node), _is_foreign(node)
-        )
+        if node not in self._read_by_hosts and _is_strided(node):
+            text = f"contiguous({text})"
+        self._steps.operation(name, f"{name} = {text}", names, node.aliases, not node.pure)
 
-    def _is_constant(self, node: Node) -> bool:
+    def _is_constant(self, node: HostNode) -> bool:
         """Whether an operation's result is the same in all calls, and worth keeping."""
-        value, operands = node.detail, [behind(one) for one in node.operands]
-        if not isinstance(value, Value) or value.primitive is None or node.dtype == object:
+        if not (node.is_operation and node.pure and node.operands) or node.dtype == object:
             return False
-        if _is_foreign(node) or node.size > LARGEST or not operands:
-            return False
-        return all(
-            one in self._constants or (one.kind == "array" and not isinstance(one.detail, int))
+        operands = [base(one) for one in node.operands]
+        return node.size <= LARGEST and all(
+            one in self._constants or (isinstance(one, ArrayNode) and one.constant is not None)
             for one in operands
         )
 
-    def _run(self, segment: Segment, place: int) -> None:
+    def _run_segment(self, segment: Segment, number: int) -> None:
         if not segment.large:
-            roots = [root for block in segment.blocks for root in block.kernel.roots]
-            written = segment.finals + [root for root in roots if root in self._fusion.stored]
-            self._small(segment, place, list(dict.fromkeys(written)))
+            roots = [one for one in _roots(segment) if one in self._fusion.stored]
+            self._run_small(segment, number, list(dict.fromkeys([*segment.finals, *roots])))
             return
         for k in range(len(segment.blocks)):
-            self._split(segment, place, k)
+            self._run_split(segment, number, k)
         if segment.finals:
-            self._small(segment, place, segment.finals)
+            self._run_small(segment, number, segment.finals)
 
-    def _fresh(self, nodes: list[Node]) -> None:
+    def _make_arrays(self, nodes: list[FusionNode]) -> None:
         for node in nodes:
             name, shape = self._name(node), self._shape(node)
             texts = self._bind(f"shape_{name}", shape), self._bind(f"type_{name}", node.dtype)
             maker = "large" if prod(shape) * node.dtype.itemsize >= memory.LARGE else "empty"
             self._steps.empty(name, shape, node.dtype, f"{name} = {maker}({', '.join(texts)})")
 
-    def _small(self, segment: Segment, place: int, written: list[Node]) -> None:
-        """One compiled function, given the arrays it reads and new ones that it writes."""
+    def _run_small(self, segment: Segment, number: int, written: list[FusionNode]) -> None:
+        """Add one compiled function, given the arrays it reads and new ones that it writes."""
         nodes = list(segment.arrays)
         kinds = [(node.dtype, len(self._shape(node))) for node in nodes]
-        enter, dispatcher = generated.function(segment.source, "run", kinds)
+        function, dispatcher = self._target.function(segment, kinds)
         self.dispatchers.append(dispatcher)
-        run = self._bind(f"segment_{place}", enter)
-        sizes = self._bind(f"sizes_{place}", np.array(segment.sizes.values, np.int64))
+        run = self._bind(f"segment_{number}", function)
+        sizes = self._bind(f"sizes_{number}", np.array(segment.sizes.values, np.int64))
         names = [self._name(node) for node in nodes]
-        plain = [
-            name if node in written else f"plain({name})"
+        repaired = [
+            name if node in written else f"contiguous({name})"
             for name, node in zip(names, nodes, strict=True)
         ]
-        self._fresh([node for node in written if node in segment.arrays])
+        self._make_arrays([node for node in written if node in segment.arrays])
         self._steps.add(
             f"if {run}({', '.join([*names, sizes])}) is False:",
-            f"    {run}({', '.join([*plain, sizes])})",
+            f"    {run}({', '.join([*repaired, sizes])})",
+            uses=names,
         )
 
-    def _split(self, segment: Segment, place: int, k: int) -> None:
-        """A kernel's blocks on all threads, then the blocks' totals in order."""
+    def _run_split(self, segment: Segment, number: int, k: int) -> None:
+        """Add a kernel whose blocks run on all threads, then the blocks' totals in order."""
         block, nodes = segment.blocks[k], segment.tables[k]
-        fresh = [node for node in block.kernel.roots if node in self._fusion.stored]
         partial = [*block.totals, *block.columns]
-        run = _splitter(block, segment, place, k, nodes, self._shapes)
-        name = self._bind(f"split_{place}_{k}", run)
-        results = ", ".join(self._name(node) for node in partial)
+        run = self._target.splitter(segment, k, self._shapes)
+        name = self._bind(f"split_{number}_{k}", run)
+        results = [self._name(node) for node in partial]
         given = [self._name(node) for node in nodes if node not in partial]
+        stored = [node for node in block.kernel.roots if node in self._fusion.stored]
+        self._make_arrays([node for node in stored if node not in partial and node in nodes])
         call = f"{name}({', '.join(given)})"
-        fresh = [node for node in fresh if node not in partial and node in nodes]
-        self._fresh(fresh)
-        self._steps.add(f"{results}, = {call}" if results else call)
+        line = f"{', '.join(results)}, = {call}" if results else call
+        self._steps.add(line, uses=[*results, *given], makes=results)
 
     # outputs
 
-    def _result(self, place: int) -> str:
-        """An output's array, of its own."""
+    def _result(self, position: int) -> str:
+        """Return the expression of an output's array, which nothing else refers to."""
         outputs = self._fusion.outputs
-        made, shape = behind(outputs[place]), outputs[place].shape
+        made, shape = base(outputs[position]), outputs[position].shape
         name = self._name(made)
         if (
             made not in self._constants
             and _is_fresh(made)
-            and all(behind(one) is not made for one in outputs[:place])
+            and all(base(one) is not made for one in outputs[:position])
         ):
             return name if self._shape(made) == shape else f"{name}.reshape({shape})"
         return f"array({name}, order='C').reshape({shape})"
 
 
-def _names(fusion: Fusion, inputs: int) -> dict[Node, str]:
+def _names(fusion: Fusion) -> dict[FusionNode, str]:
     names = {}
-    for place, node in enumerate(fusion.nodes):
-        is_input = node.kind == "array" and isinstance(node.detail, int)
-        names[node] = f"x{node.detail}" if is_input else f"v{place}"
+    for k, node in enumerate(fusion.nodes):
+        names[node] = f"v{k}"
+        if isinstance(node, ArrayNode) and node.constant is None:
+            names[node] = f"x{node.source}"
     return names
 
 
-def _splitter(block: Block, segment: Segment, place: int, k: int, nodes: list[Node], shapes: dict):
-    """A function of a kernel's arrays that runs it on all threads and returns its totals."""
-    address, owner = generated.block(segment.source, segment.threads[k])
-    rows, columns, stride = cut_rows(block)
-    blocks = -(-rows // stride)
-    head = segment.heads[k]
-    partial: dict[Node, tuple[int, ...]] = dict.fromkeys(block.totals, (blocks,))
-    partial.update((node, (blocks, columns)) for node in block.columns)
-    order = [*block.totals, *block.columns]
-    given = [node for node in nodes if node not in partial]
-
-    def run(*arrays: np.ndarray) -> list[np.ndarray]:
-        kept = {node: _plain(array) for node, array in zip(given, arrays, strict=True)}
-        kept.update((node, empty(shape, node.dtype)) for node, shape in partial.items())
-        table = [*head, *[kept[node].__array_interface__["data"][0] for node in nodes]]
-        words = np.array(table, np.int64)
-        start = words.__array_interface__["data"][0]
-        threads.split(address, (start, 0), (0, stride), rows, stride, max(columns, 1))
-        return [_in_order(node, kept[node], shapes.get(node, node.shape)) for node in order]
-
-    run.owner = owner  # pyright: ignore[reportFunctionMemberAccess]
-    return run
+def _roots(segment: Segment) -> list[FusionNode]:
+    return [root for block in segment.blocks for root in block.kernel.roots]
 
 
-def _plain(array: np.ndarray) -> np.ndarray:
-    """An array as kernels take it: aligned, and in row-major order."""
-    flags = array.flags
-    return array if flags.c_contiguous and flags.aligned else np.require(array, None, ("C", "A"))
+def _is_total(node: FusionNode) -> bool:
+    return isinstance(node, ReduceNode) and node.result == "total"
 
 
-def _is_strided(node: Node) -> bool:
+def _is_strided(node: HostNode) -> bool:
     """Whether an operation gives a view that kernels cannot read, as far as shapes tell."""
-    value = node.detail
-    if not isinstance(value, Value) or value.primitive is None or not value.primitive.aliases:
+    if not node.is_operation or not node.aliases:
         return False
-    result = _runner(node)(*[empty(one.shape, one.dtype) for one in node.operands])
+    result = node.run(*[np.empty(one.shape, one.dtype) for one in node.operands])
     return not result.flags.c_contiguous
 
 
-def _is_total(node: Node) -> bool:
-    return node.kind == "reduce" and folding(node) == "total"
-
-
-def _is_fresh(node: Node) -> bool:
+def _is_fresh(node: FusionNode) -> bool:
     """Whether a value's array is made in each call, and nothing else refers to it."""
-    if node.kind == "host":
-        value = node.detail
-        return (
-            isinstance(value, Value) and value.primitive is not None and not value.primitive.aliases
-        )
-    return node.kind not in ("array", "literal")
-
-
-def _is_foreign(node: Node) -> bool:
-    """Whether an operation may do more than compute: keep its operands, say."""
-    primitive = getattr(node.detail, "primitive", None)
-    return primitive is not None and primitive.kind in ("impure", "user")
-
-
-def _in_order(node: Node, partial: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Blocks' partial results as one, the same on any number of threads."""
-    fold = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
-    fold |= {"any": np.logical_or, "all": np.logical_and}
-    if partial.ndim > 1:
-        return fold[node.detail].reduce(partial, axis=0, dtype=node.dtype).reshape(shape)
-    fold[node.detail].accumulate(partial, out=partial)
-    return np.array(partial[-1]).reshape(shape)
-
-
-def _runner(node: Node) -> Callable[..., Any]:
-    """An operation on arrays."""
-    value = node.detail
-    if isinstance(value, Part):
-        index = value.index
-        return lambda whole: whole[index]
-    if isinstance(value, Value):
-        assert value.primitive is not None
-        return runner(value.primitive, value.params)
-    if value[0] == "positions":
-        return lambda indices: positions(indices, *value[1:])
-    if value[0] == "expand":
-        return lambda x: np.array(np.broadcast_to(x, node.shape))
-    return lambda x: _padded(x, node.size, value[1])
-
-
-def _padded(x: np.ndarray, size: int, start: int) -> np.ndarray:
-    out = np.zeros(size, x.dtype)
-    out[start : start + x.size] = x.reshape(-1)
-    return out
+    return not node.aliases if isinstance(node, HostNode) else not node.is_input

@@ -1,15 +1,17 @@
-"""A node's value as text that Numba compiles, with the dtypes of the operations run one by one."""
+"""Scalar functions and numbers as expressions, with the dtypes of the operations run one by one."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.elementary import comparison
+from tinygrad_cg_kernels.runtime import generated
 
-from ..fusion.nodes import Node
+from .statements import Code, Expression, modules, render
 
 SYMBOLS: dict[Any, str] = {
     kmath.add: "{} + {}",
@@ -28,24 +30,28 @@ SYMBOLS: dict[Any, str] = {
 """What Python writes as the function does it, for floats: it takes no compiling of its own."""
 
 
-def module_of(function: Any) -> str:
-    return function.__module__.rpartition(".")[2]
-
-
 def type_name(dtype: np.dtype) -> str:
+    """Return a dtype as generated code writes it."""
     return f"np.{'bool_' if dtype.kind == 'b' else dtype.name}"
 
 
-def called(function: Any, arguments: list[str]) -> str:
-    return f"{module_of(function)}.{function.__name__}({', '.join(arguments)})"
+def call(function: Callable, operands: Sequence[Any]) -> Expression:
+    """Return a call of a kernels' function."""
+    module = function.__module__
+    name = f"{module.rpartition('.')[2]}.{function.__name__}"
+    arguments = ", ".join(["{}"] * len(operands))
+    return Expression(f"{name}({arguments})", *operands, modules=(module,))
 
 
-def typed(text: str, dtype: np.dtype) -> str:
-    """An expression's value in a dtype, which wider integers and literals do not keep."""
-    return text if dtype == np.float64 else f"{type_name(dtype)}({text})"
+def typed(expression: Any, dtype: np.dtype) -> Any:
+    """Return a value in a dtype, which wider integers and literals do not keep."""
+    return (
+        expression if dtype == np.float64 else Expression(f"{type_name(dtype)}({{}})", expression)
+    )
 
 
 def number_text(value: Any, dtype: np.dtype) -> str:
+    """Return a number of a dtype as generated code writes it."""
     if dtype.kind == "b":
         return repr(bool(value))
     if dtype.kind in "iu":
@@ -54,65 +60,20 @@ def number_text(value: Any, dtype: np.dtype) -> str:
     text = repr(value) if np.isfinite(value) else f"np.{abs(value)}" if value == value else "np.nan"
     if np.isinf(value) and value < 0:
         text = f"-{text}"
-    return typed(text, dtype)
+    return str(typed(text, dtype))
 
 
-def expression(node: Node, arguments: list[str]) -> str:
-    """A node's value in terms of its operands'."""
-    if node.detail == "copy":
-        return arguments[0]
-    if node.detail == "cast":
-        if node.dtype.kind == "b":
-            return f"{arguments[0]} != 0"
-        return f"{type_name(node.dtype)}({arguments[0]})"
-    operand = node.operands[0].dtype if node.operands else node.dtype
-    return applied(node.detail, arguments, operand, node.dtype)
-
-
-def applied(function: Any, arguments: list[str], operand: np.dtype, result: np.dtype) -> str:
-    """A scalar function's value, by the dtypes of its first operand and of the result."""
+def scalar(function: Callable, operands: Sequence[Any], operand: np.dtype, result: np.dtype) -> Any:
+    """Return a scalar function's value, by the dtypes of its first operand and of the result."""
     if function in SYMBOLS and operand.kind == "f":
-        return SYMBOLS[function].format(*arguments)
-    return typed(called(function, arguments), result)
+        return Expression(SYMBOLS[function], *operands)
+    return typed(call(function, operands), result)
 
 
-def label(node: Node) -> str:
-    detail = node.detail
-    if node.kind == "host" and isinstance(detail, tuple):
-        return detail[0]
-    return detail if isinstance(detail, str) else getattr(detail, "__name__", node.kind)
-
-
-# Folding -------------------------------------------------------------------------------------
-
-_OPERATORS = {"sum": "+", "prod": "*", "any": "|", "all": "&"}
-_REASSOCIATING = {"sum": "reassociating_add", "prod": "reassociating_multiply"}
-
-
-def identity(node: Node) -> str:
-    """What a reduction starts from."""
-    name, dtype = node.detail, node.dtype
-    if name in ("max", "min"):
-        low = name == "max"
-        if dtype.kind == "f":
-            return number_text(-np.inf if low else np.inf, dtype)
-        if dtype.kind == "b":
-            return repr(not low)
-        limits = np.iinfo(dtype)
-        return number_text(limits.min if low else limits.max, dtype)
-    return number_text(name in ("prod", "all"), dtype)
-
-
-def joined(node: Node, total: str, value: str) -> str:
-    """A total with one more value, in exactly this order."""
-    name = node.detail
-    if name in ("max", "min"):
-        return f"arithmetic.{name}imum({total}, {value})"
-    return typed(f"{total} {_OPERATORS[name]} {value}", node.dtype)
-
-
-def folded(node: Node, total: str, value: str) -> str:
-    """A total with one more value, in any order."""
-    if node.dtype.kind == "f" and node.detail in _REASSOCIATING:
-        return f"{_REASSOCIATING[node.detail]}({total}, {value})"
-    return joined(node, total, value)
+def scalar_function(names: Sequence[str], code: Code, result: str) -> str:
+    """Return the source of a module with ``rule(*names)``, a scalar function for kernels."""
+    head = f"import numpy as np\n\n{generated.import_lines(modules(code))}\n"
+    head += "from tinygrad_cg_kernels.runtime.compile import jitable\n"
+    head += "from tinygrad_cg_kernels.runtime.intrinsics import inlined\n\n\n@jitable"
+    lines = [head, f"def rule({', '.join(names)}):", "    inlined()", *render(code)]
+    return "\n".join([*lines, f"    return {result}", ""])

@@ -1,8 +1,8 @@
 """The gradient functions of operations as one kernel each, for sweeps that nobody records.
 
-Where no level is active, a gradient function made of several elementwise operations runs as one
+Where no level is active, a gradient function made of some elementwise operations runs as one
 kernel. It is generated from the function, traced when the operation's rule is compiled, never
-written beside it; a function that has anything else in it stays as it is.
+written next to it; a function that has anything else in it stays as it is.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels import elementary as kmath
-from tinygrad_cg_kernels.loops.direct import refuse
 from tinygrad_cg_kernels.loops.engine import Elementwise
+from tinygrad_cg_kernels.loops.small import refuse
 from tinygrad_cg_kernels.runtime import generated
 
 from ..._core.levels import Level, add_level, state
 from ..._core.primitive import unrecorded_function
 from ..._core.record import mark_expired, set_rule_compiler
 from ..._core.tensor import Aval, Tensor
-from .expressions import applied, number_text
+from .expressions import number_text, scalar, scalar_function
+from .statements import Code, Name, Statement
 
 MOST_OPERANDS = 3
 
@@ -39,8 +40,7 @@ class _Trace(Level):
     """Writes down the scalar expression of what is done with tensors that have no values."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.modules: set[str] = set()
+        self.code: Code = []
         self.names: dict[int, str] = {}
         self.tensors: list[Tensor] = []  # keeps those alive whose names are known
 
@@ -51,20 +51,18 @@ class _Trace(Level):
         return tensor
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Tensor:
-
         function = getattr(primitive.kernel, "function", None)
-        if primitive.kind != "elementwise" or params or function in _GUARDED:
+        elementwise = primitive.kind == "elementwise" and not params
+        if function is None or not elementwise or function in _GUARDED:
             raise _NotElementwise
         aval = primitive.abstract(*[Aval(one._data.shape, one._data.dtype) for one in inputs])
         texts = [self.text(one) for one in inputs]
-        text = applied(function, texts, inputs[0]._data.dtype, aval.dtype)
-        self.modules.add(function.__module__)
-        name = f"t{len(self.lines)}"
-        self.lines.append(f"{name} = {text}")
+        value = scalar(function, texts, inputs[0]._data.dtype, aval.dtype)
+        name = Name(f"t{len(self.code)}")
+        self.code.append(Statement(name, value))
         return self.named(name, aval)
 
     def text(self, tensor: Any) -> str:
-
         known = self.names.get(id(tensor))
         if known is not None:
             return known
@@ -75,7 +73,7 @@ class _Trace(Level):
 
 
 def _source(rule: Callable, names: tuple[str, ...], dtype: np.dtype) -> str | None:
-    """The text of `rule` as a function of scalars; None if one kernel is not to be had by it."""
+    """Return the text of `rule` as a function of scalars; None if it is not elementwise."""
     trace = _Trace()
     operands = [trace.named(name, Aval((), dtype)) for name in names]
     around = state.frame
@@ -86,12 +84,9 @@ def _source(rule: Callable, names: tuple[str, ...], dtype: np.dtype) -> str | No
         return None
     finally:
         state.frame = around
-    if len(trace.lines) < 2 or type(result) is not Tensor or id(result) not in trace.names:
+    if len(trace.code) < 2 or type(result) is not Tensor or id(result) not in trace.names:
         return None
-    lines = [*trace.lines, f"return {trace.text(result)}"]
-    head = f"import numpy as np\n\n{generated.import_lines(trace.modules)}\n"
-    head += "from tinygrad_cg_kernels.runtime.compile import inlined, jitable\n\n\n@jitable\n"
-    return "\n    ".join([f"{head}def rule({', '.join(names)}):", "inlined()", *lines]) + "\n"
+    return scalar_function(names, trace.code, trace.text(result))
 
 
 class FusedRule:
@@ -122,7 +117,6 @@ class FusedRule:
         return out
 
     def _kernel(self, dtype: np.dtype) -> Elementwise | None:
-
         exact = dtype.kind == "f" and dtype.itemsize >= 4
         source = _source(self.rule, self.names, dtype) if exact else None
         kernel = None

@@ -1,276 +1,287 @@
-"""The text of one pass over a row or a range, and of what is computed once a row."""
+"""The code of one pass over a row or a range, and of what is computed once a row."""
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any
 
-from tinygrad_cg_kernels import elementary as kmath
-
-from ..fusion.fuse import ELEMENT, ROW, Place, folding
-from ..fusion.lower import importable
-from ..fusion.nodes import Node
-from .expressions import called, expression, folded, identity, joined, label, number_text, typed
-
-if TYPE_CHECKING:
-    from .blocks import Block
+from ..fusion.domains import ELEMENT, ROW, Access
+from ..fusion.nodes import FusionNode, LiteralNode, ReduceNode, TransposeNode
+from .emission import LEFT, combine, combine_any_order, emitter, identity
+from .expressions import call
+from .scope import BlockScope
+from .statements import Code, Expression, Name, Statement, Suite, reads, render
 
 CHUNK = 1024
-"""Elements whose partial results are kept apart, so that rounding errors stay small."""
+"""Elements whose partial results are kept separately, so that rounding errors stay small."""
+
+FAILED, INDEX, SIZE, START, TURN = map(Name, ("failed", "i", "size", "start", "turn"))
+"""Variables of block functions; see also `emission.COLUMNS` and `LEFT`: whether a fast formula does
+not hold for some element of the chunk, the row, the chunk's elements, the row's first element, the
+first element of the current row among the rows of transposes."""
 
 
-class Row:
-    """What is computed once a row: lines to come before the next pass."""
+class RowCode:
+    """What is computed once a row, before the next pass over it."""
 
-    def __init__(self, block: Block):
+    def __init__(self, block: BlockScope):
         self.block = block
-        self.lines: list[str] = []
-        self.names: dict[Node, str] = {}
-        self.cells: dict[tuple[Node, Place, str], str] = {}  # in one column
+        self.array, self.transpose = block.array, block.transpose
+        self.names: dict[FusionNode, Name] = {}
+        self._code: Code = []
+        self._cells: dict[tuple[FusionNode, Access, Any], Name] = {}
 
-    def take(self) -> list[str]:
-        lines, self.lines = self.lines, []
-        return lines
+    def take(self) -> Code:
+        """Return the statements since the last time."""
+        code, self._code = self._code, []
+        return code
 
-    def value(self, node: Node, place: Place) -> str:
+    def operands(self, node: FusionNode, access: Access) -> list[tuple[FusionNode, Access]]:
+        return self.block.operands(node, access)
+
+    def total(self, node: FusionNode) -> Name:
+        return Name(f"row_{self.block.names[node]}")
+
+    def value(self, node: FusionNode, access: Access) -> Any:
         block = self.block
-        if place.per == "scalar" or node.kind == "literal":
+        if access.per == "scalar" or isinstance(node, LiteralNode):
             return block.scalar(node)
         if node in self.names:
             return self.names[node]
-        if node.kind == "reduce" and block.is_local(node, ROW):
-            if node.detail != "gather":
-                return f"row_{block.names[node]}"
-            (x, inner), (index, _) = block.operands(node, ELEMENT)
-            text = self._at(x, inner, self.value(index, ROW))
-        elif node.kind == "lookup" and not block.is_read(node, ROW):
-            (x, _), one = block.operands(node, ROW)
-            text = f"{block.array(x)}[{self.value(*one)}]"
-        elif block.is_read(node, ROW):
-            text = f"{block.array(node)}[i]"
+        if block.is_read(node, ROW):
+            found: Any = Expression("{}[{}]", block.array(node), INDEX)
         else:
-            text = expression(node, [self.value(*one) for one in block.operands(node, ROW)])
-        name = self.names[node] = block.fresh(label(node))
-        self.lines.append(f"{name} = {text}")
+            found = emitter(node).in_row(self, node)
+        if not isinstance(found, Expression):
+            return found
+        name = self.names[node] = block.fresh(node.label)
+        self._code.append(Statement(name, found))
         return name
 
-    def _at(self, node: Node, place: Place, column: str) -> str:
-        """The name of a value of the row in one column."""
-        if place.per in ("row", "scalar") or node.kind == "literal":
-            return self.value(node, place)
-        key = (node, place, column)
-        if key not in self.cells:
-            text = self._cell(node, place, column)
-            name = self.cells[key] = self.block.fresh(label(node))
-            self.lines.append(f"{name} = {text}")
-        return self.cells[key]
+    def cell(self, node: FusionNode, access: Access, column: Any) -> Any:
+        if access.per in ("row", "scalar") or isinstance(node, LiteralNode):
+            return self.value(node, access)
+        key = (node, access, column)
+        if key not in self._cells:
+            found = self._cell(node, access, column)
+            name = self._cells[key] = self.block.fresh(node.label)
+            self._code.append(Statement(name, found))
+        return self._cells[key]
 
-    def _cell(self, node: Node, place: Place, column: str) -> str:
+    def _cell(self, node: FusionNode, access: Access, column: Any) -> Any:
         block = self.block
-        if (node, place) in block.kept:
-            array, start = block.kept[node, place]
-            return f"{array}[{start.removesuffix('left')}{column}]"
-        if block.is_read(node, place):
-            return f"{block.array(node)}[{'start + ' * (place == ELEMENT)}{column}]"
-        if node.kind == "turn":
-            return f"{block.turn(node)}[turn + {column}]"
-        operands = block.operands(node, place)
-        if node.kind != "lookup":
-            return expression(node, [self._at(*one, column) for one in operands])
-        (x, _), (positions, inner) = operands
-        index = self._at(positions, inner, column)
-        return f"{block.array(x)}[{index}{f' * columns + {column}' * (inner == ROW)}]"
-
-    def root(self, node: Node) -> None:
-        block = self.block
-        if node.kind == "reduce":
-            value = self.value(*block.operands(node, ROW)[0])
-            total = f"total_{block.names[node]}"
-            self.lines.append(f"{total} = {joined(node, total, value)}")
+        if (node, access) in block.saved:
+            array, in_row = block.saved[node, access]
+        elif block.is_read(node, access):
+            array, in_row = block.array(node), access == ELEMENT
         else:
-            self.lines.append(f"{block.array(node)}[i] = {self.value(node, ROW)}")
+            return emitter(node).in_cell(self, node, access, column)
+        if in_row:
+            return Expression("{}[{} + {}]", array, START, column)
+        return Expression("{}[{}]", array, column)
+
+    def store(self, node: FusionNode) -> None:
+        """Store a value per row, or add it to a total."""
+        block = self.block
+        if isinstance(node, ReduceNode):
+            value = self.value(*block.operands(node, ROW)[0])
+            total = Name(f"total_{block.names[node]}")
+            self._code.append(Statement(total, combine(node, total, value)))
+        else:
+            self.store_in(node)
+
+    def store_in(self, node: FusionNode) -> None:
+        """Store a value per row in its array."""
+        target = Expression("{}[{}]", self.block.array(node), INDEX)
+        self._code.append(Statement(target, self.value(node, ROW)))
 
 
-class Loop:
-    """One pass over a row, or over a range of flat data, chunk by chunk."""
+class LoopCode:
+    """One pass over a row, or over a range of flat data, chunk by chunk.
+
+    It computes `roots`, and the values in `saved`, which it stores for a later pass. `live` are the
+    paddings that are not zero in the range.
+    """
 
     def __init__(
         self,
-        block: Block,
-        roots: list[Node],
-        begin: str,
-        end: str,
-        start: str,
-        saved: list[tuple[Node, Place]],
-        live: set[tuple[Node, Place]],
-        row: Row | None = None,
+        block: BlockScope,
+        roots: list[FusionNode],
+        begin: Any,
+        end: Any,
+        saved: list[tuple[FusionNode, Access]],
+        live: set[tuple[FusionNode, Access]],
+        row: RowCode | None = None,
     ):
-        self.block, self.roots, self.begin, self.end, self.start = block, roots, begin, end, start
+        self.block, self.roots, self.begin, self.end = block, roots, begin, end
         self.saved, self.live, self.row = saved, live, row
-        self.sections: dict[str, str] = {}
-        self.folds = [node for node in roots if node.kind == "reduce"]
-        self.parts = {node: block.fresh("part") for node in self.folds if folding(node) != "column"}
+        self.array = block.array
+        self.sections: dict[str, tuple[Name, Expression]] = {}  # by the text of each
+        self.reductions = [node for node in roots if isinstance(node, ReduceNode)]
+        self.parts = {
+            node: block.fresh("part") for node in self.reductions if node.result != "column"
+        }
         self.fast = False
         self.guarded = False
 
-    def lines(self) -> list[str]:
+    def code(self) -> Code:
+        """Return the statements of the pass.
+
+        Each chunk begins its partial results anew. Functions that have a quick formula for nearly
+        all arguments are first tried by it, with a flag that says whether it was right for all;
+        else the chunk is computed again, by a function of its own.
+        """
         body = self._body()
-        again: list[str] | None = None
-        if self.guarded and len(self.parts) == len(self.folds):
-            again, self.fast = body, True
+        general: Code | None = None
+        if self.guarded and len(self.parts) == len(self.reductions):  # it can be done twice
+            general, self.fast = body, True
             body = self._body()
         totals = [(node, self._total(node)) for node in self.parts]
-        starts = [f"{name} = {identity(node)}" for node, name in totals if folding(node) == "row"]
-        parts = [f"{part} = {identity(node)}" for node, part in self.parts.items()]
-        chunk = [f"size = min({CHUNK}, {self.end} - left)"]
-        chunk += [f"{name} = {text}" for text, name in self.sections.items()]
-        counted = "for j in range(np.uintp(size)):"
-        if again is not None:
-            chunk += ["failed = False", *parts, counted, *indented(body), "if failed:"]
-            chunk.append("    " + self._outlined([*parts, counted, *indented(again)]))
+        starts: Code = [
+            Statement(name, identity(node)) for node, name in totals if node.result == "row"
+        ]
+        parts: Code = [Statement(part, identity(node)) for node, part in self.parts.items()]
+        chunk: Code = [Statement(SIZE, Expression(f"min({CHUNK}, {{}} - {{}})", self.end, LEFT))]
+        chunk += [Statement(name, section) for name, section in self.sections.values()]
+        counted = Expression("for j in range(np.uintp({}))", SIZE)
+        if general is not None:
+            again = self._outlined([*parts, Suite(counted, general)])
+            chunk += [Statement(FAILED, "False"), *parts, Suite(counted, body)]
+            chunk.append(Suite(Expression("if {}", FAILED), [again]))
         else:
-            chunk += [*parts, counted, *indented(body)]
-        chunk += [f"{name} = {joined(node, name, self.parts[node])}" for node, name in totals]
-        head = f"for left in range({self.begin}, {self.end}, {CHUNK}):"
-        return [*starts, head, *indented(chunk)]
+            chunk += [*parts, Suite(counted, body)]
+        chunk += [Statement(name, combine(node, name, self.parts[node])) for node, name in totals]
+        head = Expression(f"for {{}} in range({{}}, {{}}, {CHUNK})", LEFT, self.begin, self.end)
+        return [*starts, Suite(head, chunk)]
 
-    def _outlined(self, lines: list[str]) -> str:
-        """A call of a function of its own for lines that seldom run: beside the others they would
-        take registers from them."""
+    def _outlined(self, code: Code) -> Statement:
+        """Return a call of a function of its own for statements that seldom run.
+
+        Among the others they would take registers from them.
+        """
         block = self.block
-        words = set(re.findall(r"\w+", " ".join(lines)))
-        lines = [
-            f"{name} = {text}" for text, name in self.sections.items() if name in words
-        ] + lines
-        words = set(re.findall(r"\w+", " ".join(lines)))
-        known = ["left", "size", "start", "turn", *block.parameters]
+        words = reads(code)
+        sections = [one for one in self.sections.values() if one[0] in words]
+        code = [*[Statement(name, section) for name, section in sections], *code]
+        words = reads(code)
+        known = [LEFT, SIZE, START, TURN, *block.parameters]
         if self.row is not None:
-            known += [*self.row.names.values(), *[f"row_{name}" for name in block.names.values()]]
-        given = ", ".join(name for name in dict.fromkeys(known) if name in words)
-        results = "".join(f"{part}, " for part in self.parts.values())
+            known += [*self.row.names.values(), *map(self.row.total, block.names)]
+        given = [name for name in dict.fromkeys(known) if name in words]
+        results = "".join(f"{part}, " for part in self.parts.values()).rstrip()
         name = f"{block.name}_far_{len(block.helpers)}"
-        head = ["@jitable", f"def {name}({given}):", "    outlined()", "    apart()"]
-        tail = f"    return {results or 0}".rstrip()
-        block.helpers.append("\n".join([*head, *indented(lines), tail]))
-        return f"{results}= {name}({given})" if results else f"{name}({given})"
+        arguments = ", ".join(given)
+        head = ["@jitable", f"def {name}({arguments}):", "    outlined()", "    apart()"]
+        tail = f"    return {results or 0}"
+        block.helpers.append("\n".join([*head, *render(code), tail]))
+        block.modules(code)
+        return Statement(Name(results) if results else None, f"{name}({arguments})")
 
-    def _total(self, node: Node) -> str:
-        return f"{'row' if folding(node) == 'row' else 'total'}_{self.block.names[node]}"
+    def _total(self, node: ReduceNode) -> Name:
+        return Name(f"{'row' if node.result == 'row' else 'total'}_{self.block.names[node]}")
 
-    def _body(self) -> list[str]:
-        self.out: list[str] = []
-        self.values: dict[tuple[Node, Place], str] = {}
+    def _body(self) -> Code:
+        """Return the statements for one element."""
+        self._code: Code = []
+        self._values: dict[tuple[FusionNode, Access], Any] = {}
         block = self.block
         for node in self.roots:
-            if node.kind == "reduce":
-                value = self.value(*block.operands(node, ELEMENT)[0])
-                if node in self.parts:
-                    part = self.parts[node]
-                    self.out.append(f"{part} = {folded(node, part, value)}")
-                else:
-                    name = self._section(f"columns_of_{block.names[node]}", "left")
-                    self.out.append(f"{name}[j] = {joined(node, f'{name}[j]', value)}")
-            else:
+            if not isinstance(node, ReduceNode):
                 value = self.value(node, ELEMENT)
-                target = self._section(block.array(node), f"{self.start}left")
-                self.out.append(f"{target}[j] = {value}")
-        for node, place in self.saved:
-            value = self.value(node, place)
-            array, start = block._kept(node, place)
-            if start == "left":
-                self.out.append(f"{self._section(array, start)}[j] = {value}")
-        return self.out
+                target = self.element(block.array(node), self._index(ELEMENT))
+                self._code.append(Statement(target, value))
+                continue
+            value = self.value(*block.operands(node, ELEMENT)[0])
+            if node in self.parts:
+                part = self.parts[node]
+                self._code.append(Statement(part, combine_any_order(node, part, value)))
+            else:
+                total = self.element(block.column_total(node), Expression("{}", LEFT))
+                self._code.append(Statement(total, combine(node, total, value)))
+        for node, access in self.saved:
+            value = self.value(node, access)
+            array, in_row = block.place_to_save(node, access)
+            if not in_row:  # else it is stored as a root
+                self._code.append(Statement(self.element(array, Expression("{}", LEFT)), value))
+        return self._code
 
-    def _section(self, array: str, start: str) -> str:
-        text = f"section({array}, {start}, size)"
+    def element(self, array: Name, start: Expression) -> Expression:
+        """Return the element that the loop is at, of the section of an array from `start` on."""
+        section = Expression("section({}, {}, {})", array, start, SIZE)
+        text = str(section)
         if text not in self.sections:
-            known = set(self.sections.values())
+            known = {name for name, _ in self.sections.values()}
             name = f"{array}_part"
             while name in known:
                 name += "_"
-            self.sections[text] = name
-        return self.sections[text]
+            self.sections[text] = Name(name), section
+        return Expression("{}[j]", self.sections[text][0])
 
-    def _start(self, place: Place) -> str:
-        start = f"{self.start}left" if place.per == "element" else "left"
-        return f"{start} + {self.block.offset(place.shift)}" if place.shift else start
+    def _index(self, access: Access) -> Expression:
+        """Return where the chunk begins in an array of values with this access."""
+        names = [LEFT] if self.block.flat or access.per != "element" else [START, LEFT]
+        if access.shift:
+            names.append(self.block.offset(access.shift))
+        return Expression(" + ".join(["{}"] * len(names)), *names)
 
-    def value(self, node: Node, place: Place) -> str:
-        """The name of a value, whose line is there from then on."""
-        stack = [(node, place)]
+    def value(self, node: FusionNode, access: Access) -> Any:
+        """Return the name of a value, whose statement is there from then on, or its number."""
+        stack = [(node, access)]
         while stack:
             key = stack[-1]
-            if self._simple(*key) is not None:
+            if self._known(*key) is not None:
                 stack.pop()
                 continue
-            missing = [one for one in self._operands(*key) if self._simple(*one) is None]
+            operands = emitter(key[0]).loop_operands(self, *key, self.block.operands(*key))
+            missing = [one for one in operands if self._known(*one) is None]
             if missing:
                 stack.extend(missing)
                 continue
             stack.pop()
-            self._compute(*key)
-        found = self._simple(node, place)
+            found = emitter(key[0]).in_loop(self, *key, operands)
+            if isinstance(found, Expression):
+                name = self.block.fresh(emitter(key[0]).stem or key[0].label)
+                self._code.append(Statement(name, found))
+                found = name
+            self._values[key] = found
+        found = self._known(node, access)
         assert found is not None
         return found
 
-    def _operands(self, node: Node, place: Place) -> list[tuple[Node, Place]]:
-        if node.kind == "pad" and (node, place) not in self.live:
-            return []
-        return self.block.operands(node, place)
-
-    def _simple(self, node: Node, place: Place) -> str | None:
-        """The text of a value that needs no computing here, or whose line is there."""
+    def _known(self, node: FusionNode, access: Access) -> Any:
+        """Return a value that needs no computing here, or whose statement is there; or None."""
         block = self.block
-        if place.per == "scalar" or node.kind == "literal":
+        if access.per == "scalar" or isinstance(node, LiteralNode):
             return block.scalar(node)
-        if place.per == "row":
+        if access.per == "row":
             assert self.row is not None
-            return self.row.value(node, place)
-        if place.per == "whole":
+            return self.row.value(node, access)
+        if access.per == "anywhere":
             return block.array(node)
-        key = (node, place)
-        if key not in self.values:
-            if key in block.kept:
-                array, start = block.kept[key]
-            elif block.is_read(node, place):
-                array, start = block.array(node), self._start(place)
-            elif node.kind == "turn":
-                array, start = block.turn(node), "turn + left"
+        key = (node, access)
+        if key not in self._values:
+            if key in block.saved:
+                array, in_row = block.saved[key]
+                start = self._index(ELEMENT) if in_row else Expression("{}", LEFT)
+            elif block.is_read(node, access):
+                array, start = block.array(node), self._index(access)
+            elif isinstance(node, TransposeNode):
+                array, start = block.transpose(node), Expression("{} + {}", TURN, LEFT)
             else:
                 return None
-            name = self.values[key] = block.fresh(array)
-            self.out.append(f"{name} = {self._section(array, start)}[j]")
-        return self.values[key]
+            name = block.fresh(array)
+            self._values[key] = name
+            self._code.append(Statement(name, self.element(array, start)))
+        return self._values[key]
 
-    def _compute(self, node: Node, place: Place) -> None:
-        block = self.block
-        operands = [self.value(*one) for one in self._operands(node, place)]
-        if node.kind == "pad" and (node, place) not in self.live:
-            self.values[node, place] = number_text(0, node.dtype)
-            return
-        if node.kind in ("slice", "pad"):
-            self.values[node, place] = operands[0]
-            return
-        if node.kind == "lookup":
-            array, index = operands
-            if self._operands(node, place)[1][1] == ROW:
-                text = f"{self._section(array, f'{index} * columns + left')}[j]"
-            else:
-                text = f"{array}[np.uintp({index})]"
-            name = self.values[node, place] = block.fresh("gather")
-            self.out.append(f"{name} = {text}")
-            return
-        guard = kmath.GUARDED.get(node.detail) or kmath.GUARDED_PAIRS.get(node.detail)
-        text = None
-        if guard and all(map(importable, guard)) and node.dtype.kind == "f":
-            self.guarded = True
-            if self.fast:
-                test, fast = guard
-                self.out.append(f"failed = failed | (not {called(test, operands)})")
-                text = typed(called(fast, operands), node.dtype)
-        name = self.values[node, place] = block.fresh(label(node))
-        self.out.append(f"{name} = {text or expression(node, operands)}")
+    def is_live(self, node: FusionNode, access: Access) -> bool:
+        """Whether a padding is not zero in the range of the loop."""
+        return (node, access) in self.live
 
-
-def indented(lines: list[str]) -> list[str]:
-    return [f"    {line}" for line in lines]
+    def check(self, test: Callable, operands: list) -> bool:
+        """Have all elements tested, and return whether a guarded function may rely on it."""
+        self.guarded = True
+        if self.fast:
+            text = Expression("{} | (not {})", FAILED, call(test, operands))
+            self._code.append(Statement(FAILED, text))
+        return self.fast

@@ -1,53 +1,79 @@
-"""Lines that compute values of one element, and functions of their own for long runs of them."""
+"""Values of one element as statements, and functions of their own for long runs of these."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
-from ..fusion.nodes import Count, Node, behind
-from .expressions import expression, number_text, type_name, typed
+from ..fusion.nodes import FusionNode, LiteralNode, base
+from .emission import emitter
+from .expressions import number_text, type_name
+from .statements import Code, Expression, Name, Statement, Suite, reads, render
 
 LONG = 100
-"""Lines that stay together: what a function takes to compile grows faster than its length."""
+"""Statements that stay together: what a function takes to compile grows faster than its length."""
 PART = 16
-"""Lines in each function, where there are more."""
+"""Statements in each function, where there are more."""
 
 
 class Sizes:
-    """Numbers that follow from shapes, which a text finds by their places in an array."""
+    """Numbers that follow from shapes, which a function reads from an array."""
 
     def __init__(self) -> None:
         self.values: list[int] = []
 
-    def size(self, value: int) -> int:
+    def add(self, value: int) -> int:
+        """Return the position of one more number."""
         self.values.append(value)
         return len(self.values) - 1
 
+    def number(self, value: int) -> Expression:
+        """Return the expression of one more number."""
+        return Expression(f"sizes[{self.add(value)}]")
+
+
+class _Load(Expression):
+    """An element of an array. At a computed position it stays where it is: the functions that take
+    runs of scalars are given no arrays but those of scalars."""
+
+    __slots__ = ()
+
 
 class Scalars:
-    """The lines of a function that compute values of one element."""
+    """The statements of a function that compute values of one element.
 
-    def __init__(self, sizes: Sizes, array: Callable[[Node], str]):
-        self.sizes, self.array = sizes, array
-        self.names: dict[Node, str] = {}
-        self.kinds: dict[str, np.dtype] = {}
-        self._lines: list[str] = []
+    `array` gives the name of the elements of a node's array.
+    """
 
-    def take(self) -> list[str]:
-        lines, self._lines = self._lines, []
-        return lines
+    def __init__(self, sizes: Sizes, array: Callable[[FusionNode], str]):
+        self.sizes, self.array, self.number = sizes, array, sizes.number
+        self.names: dict[FusionNode, Name] = {}
+        self.dtypes: dict[Name, np.dtype] = {}
+        self.movable: set[Any] = set()  # names of those that another function may compute
+        self._code: Code = []
 
-    def name(self, node: Node) -> str:
-        if node.kind == "literal" and not isinstance(node.detail, Count):
-            return number_text(node.detail, node.dtype)
+    def take(self) -> Code:
+        """Return the statements since the last time."""
+        code, self._code = self._code, []
+        return code
+
+    def define(self, node: FusionNode, name: Name) -> None:
+        """Say which variable has a node's value: one that other statements compute."""
+        self.names[node] = name
+        self.dtypes[name] = node.dtype
+
+    def value(self, node: FusionNode) -> Any:
+        """Return the name of a node's value, or its number."""
+        if isinstance(node, LiteralNode) and node.in_text:
+            return number_text(node.number, node.dtype)
         stack = [node]
         while stack:
             top = stack[-1]
-            missing = [one for one in map(behind, self._operands(top)) if not self._known(one)]
+            operands = map(base, emitter(top).scalar_operands(top))
+            missing = [one for one in operands if not self._is_known(one)]
             if top in self.names or not missing:
                 stack.pop()
                 self._compute(top)
@@ -55,142 +81,125 @@ class Scalars:
                 stack.extend(missing)
         return self.names[node]
 
-    def _operands(self, node: Node) -> tuple[Node, ...]:
-        if node.kind == "lookup":
-            return node.operands[1:]
-        return node.operands if node.kind == "apply" else ()
+    def load(self, node: FusionNode, position: Any) -> Expression:
+        """Return one element of an array."""
+        return _Load(f"section({self.array(node)}, {{}}, 1)[0]", position)
 
-    def _known(self, node: Node) -> bool:
-        return node in self.names or (node.kind == "literal" and not isinstance(node.detail, Count))
+    def _is_known(self, node: FusionNode) -> bool:
+        return node in self.names or (isinstance(node, LiteralNode) and node.in_text)
 
-    def _compute(self, node: Node) -> None:
+    def _compute(self, node: FusionNode) -> None:
         if node in self.names:
             return
-        if node.kind == "apply":
-            text = expression(node, [self.name(behind(one)) for one in node.operands])
-        elif node.kind == "literal":
-            text = typed(f"sizes[{self.sizes.size(int(node.detail))}]", node.dtype)
-            if node.dtype == np.float64:
-                text = f"np.float64({text})"
-        elif node.kind == "slice":
-            source, place = behind(node.operands[0]), self.sizes.size(node.detail)
-            text = f"section({self.array(source)}, sizes[{place}], 1)[0]"
-        elif node.kind == "lookup":
-            source, place = map(behind, node.operands)
-            text = f"section({self.array(source)}, {self.name(place)}, 1)[0]"
-        else:
-            text = f"section({self.array(node)}, 0, 1)[0]"
-        name = self.names[node] = f"s{len(self.names)}"
-        self.kinds[name] = node.dtype
-        self._lines.append(f"{name} = {text}")
+        found = emitter(node).as_scalar(self, node)
+        name = Name(f"s{len(self.names)}")
+        self.define(node, name)
+        self._code.append(Statement(name, found))
+        if not (isinstance(found, _Load) and found.reads):
+            self.movable.add(name)
 
 
-# Long runs of lines --------------------------------------------------------------------------
-
-_LINE = re.compile(r"s\d+ = (?!section\(\w+, s\d)")
-_SCALAR = re.compile(r"\b(?:s\d+|total_v\d+)\b")
+# Long runs of statements ---------------------------------------------------------------------
 
 
-def in_parts(lines: list[str], scalars: Scalars, define: Callable[[str, str], str]) -> list[str]:
-    """A function's lines, with calls in place of long runs of those that compute scalars.
+def in_parts(code: Code, scalars: Scalars, define: Callable[[str, str], str]) -> Code:
+    """Return a function's statements, with calls in place of long runs of scalars.
 
     ``define(text, stem)`` gives the name of the function that has a text, in which it is NAME. The
-    functions find scalars in arrays, by places that are among the sizes: so a program that does
+    functions find scalars in arrays, at positions that are among the sizes: so a program that does
     the same again and again is compiled once.
     """
-    pieces: list[list[str]] = []
-    runs: list[bool] = []
-    for is_run, piece in groupby(lines, lambda line: bool(_LINE.match(line))):
-        pieces.append(list(piece))
-        runs.append(is_run and len(pieces[-1]) > LONG)
-    return _Parts(pieces, runs, scalars, define).lines if any(runs) else lines
 
+    def is_scalar(one: Statement | Suite) -> bool:
+        return isinstance(one, Statement) and one.target in scalars.movable
 
-Line = tuple[str, str, list[str]]
-"""A line, the scalar that it computes, and those that it uses."""
+    pieces = [(is_run, list(piece)) for is_run, piece in groupby(code, is_scalar)]
+    runs = [is_run and len(piece) > LONG for is_run, piece in pieces]
+    if not any(runs):
+        return code
+    return _Parts([piece for _, piece in pieces], runs, scalars, define).code
 
 
 class _Parts:
-    """Pieces of a function, with those that are runs of scalars as calls."""
+    """Pieces of a function, with those that are runs of scalars as calls; from last to first."""
 
-    def __init__(
-        self, pieces: list[list[str]], runs: list[bool], scalars: Scalars, define: Callable
-    ):
-        self.sizes, self.kinds, self.define = scalars.sizes, scalars.kinds, define
-        self.places: dict[str, int] = {}  # in the array of their dtype
+    def __init__(self, pieces: list[Code], runs: list[bool], scalars: Scalars, define: Callable):
+        self.sizes, self.dtypes, self.define = scalars.sizes, scalars.dtypes, define
+        self.positions: dict[Name, int] = {}  # in the array of their dtype
         self.lengths: dict[np.dtype, int] = {}
-        used = [line for piece, run in zip(pieces, runs, strict=True) if not run for line in piece]
-        self.outside = set(_SCALAR.findall("\n".join(used)))
-        self.later = set(self.outside)  # what is used after the place where we are
-        self.read: set[str] = set()  # by functions after it
-        body: list[str] = []
+        straight = [
+            one for piece, run in zip(pieces, runs, strict=True) if not run for one in piece
+        ]
+        self.outside = reads(straight)
+        self.later = set(self.outside)  # what is used after the piece where we are
+        self.read: set[Any] = set()  # by functions after it
+        body: Code = []
         for piece, run in zip(reversed(pieces), reversed(runs), strict=True):
             body = [*(self._run(piece) if run else self._straight(piece)), *body]
         works = [
-            f"{_work(kind)} = np.empty({length}, {type_name(kind)})"
-            for kind, length in self.lengths.items()
+            Statement(Name(_work(dtype)), f"np.empty({length}, {type_name(dtype)})")
+            for dtype, length in self.lengths.items()
         ]
-        self.lines = [*works, *body]
+        self.code: Code = [*works, *body]
 
-    def _straight(self, lines: list[str]) -> list[str]:
-        """Lines as they are, and what later functions want of them."""
-        names = [line.partition(" = ")[0] for line in lines]
-        return lines + [f"{self._slot(name)} = {name}" for name in names if name in self.read]
+    def _straight(self, code: Code) -> Code:
+        """Return statements as they are, and what later functions want of them."""
+        targets = [one.target for one in code if isinstance(one, Statement)]
+        wanted = [name for name in targets if isinstance(name, Name) and name in self.read]
+        return code + [Statement(self._slot(name), name) for name in wanted]
 
-    def _run(self, lines: list[str]) -> list[str]:
-        found = [_line(line) for line in lines]
-        loads = [line for line, _, words in found if not words]
-        rest = [one for one in found if one[2]]
-        ends = [f"{name} = {self._slot(name)}" for _, name, _ in rest if name in self.outside]
-        calls: list[str] = []
+    def _run(self, code: Code) -> Code:
+        found = [one for one in code if isinstance(one, Statement)]
+        loads: Code = [one for one in found if not one.expression.reads]
+        rest = [one for one in found if one.expression.reads]
+        names = [one.target for one in rest if isinstance(one.target, Name)]
+        ends = [Statement(name, self._slot(name)) for name in names if name in self.outside]
+        calls: Code = []
         for start in reversed(range(0, len(rest), PART)):
             part = rest[start : start + PART]
             calls.insert(0, self._call(part))
-            self.later.update(*[words for *_, words in part])
+            self.later |= reads(part)
         return [*self._straight(loads), *calls, *ends]
 
-    def _place(self, name: str) -> int:
-        if name not in self.places:
-            kind = self.kinds[name]
-            self.places[name] = self.lengths.get(kind, 0)
-            self.lengths[kind] = self.places[name] + 1
-        return self.places[name]
+    def _position(self, name: Name) -> int:
+        if name not in self.positions:
+            dtype = self.dtypes[name]
+            self.positions[name] = self.lengths.get(dtype, 0)
+            self.lengths[dtype] = self.positions[name] + 1
+        return self.positions[name]
 
-    def _slot(self, name: str) -> str:
-        return f"{_work(self.kinds[name])}[{self._place(name)}]"
+    def _slot(self, name: Name) -> Expression:
+        return Expression(f"{_work(self.dtypes[name])}[{self._position(name)}]")
 
-    def _call(self, part: list[Line]) -> str:
-        """A call of the function with these lines, which is there already if one is alike."""
-        names: dict[str, str] = {}
+    def _call(self, part: list[Statement]) -> Statement:
+        """Return a call of the function with these statements, which may be there already."""
+        names: dict[Name, Name] = {}
         works: dict[str, None] = {}
-        body: list[str] = []
+        body: Code = []
         first = len(self.sizes.values)
-        made = {name for _, name, _ in part}
+        made = {one.target for one in part}
 
-        def slot(name: str) -> str:
-            work = _work(self.kinds[name])
+        def slot(name: Name) -> Expression:
+            work = _work(self.dtypes[name])
             works.setdefault(work)
-            place = self.sizes.size(self._place(name)) - first
-            return f"{work}[sizes[first + {place}]]"
+            position = self.sizes.add(self._position(name)) - first
+            return Expression(f"{work}[sizes[first + {position}]]")
 
-        for line, name, words in part:
-            for word in words:
+        for one in part:
+            name: Any = one.target
+            for word in one.expression.reads:
                 if word not in names and word not in made:
-                    names[word] = f"s{len(names)}"
-                    body.append(f"    {names[word]} = {slot(word)}")
+                    names[word] = Name(f"s{len(names)}")
+                    body.append(Statement(names[word], slot(word)))
                     self.read.add(word)
-            names[name] = f"s{len(names)}"
-            body.append(f"    {_SCALAR.sub(lambda found: names[found[0]], line)}")
-        body += [f"    {slot(name)} = {names[name]}" for _, name, _ in part if name in self.later]
+            names[name] = Name(f"s{len(names)}")
+            body.append(Statement(names[name], one.expression.renamed(names)))
+        wanted = [one.target for one in part if one.target in self.later]
+        body += [Statement(slot(name), names[name]) for name in wanted if isinstance(name, Name)]
         head = ["@jitable", f"def NAME({', '.join([*works, 'sizes', 'first'])}):", "    outlined()"]
-        name = self.define("\n".join([*head, *body, "    return 0"]), "part")
-        return f"{name}({', '.join([*works, 'sizes', str(first)])})"
+        name = self.define("\n".join([*head, *render(body), "    return 0"]), "part")
+        return Statement(None, f"{name}({', '.join([*works, 'sizes', str(first)])})")
 
 
-def _line(text: str) -> Line:
-    name, _, value = text.partition(" = ")
-    return text, name, _SCALAR.findall(value)
-
-
-def _work(kind: np.dtype) -> str:
-    return f"scalars_{kind.name}"
+def _work(dtype: np.dtype) -> str:
+    return f"scalars_{dtype.name}"

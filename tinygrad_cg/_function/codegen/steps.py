@@ -1,62 +1,80 @@
-"""The lines of a program's call: which array is used where, and what becomes of its memory."""
+"""The steps of an executable's call: the arrays that each uses, and when their memory is free."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from .buffers import KEPT, SMALL, Scratch, Span, places
+from .buffers import KEPT, SMALL, Scratch, Span, offsets
 
-_ARRAY = re.compile(r"\b[vx]\d+\b")
-_MAKES = re.compile(r"(v\d+, )*v\d+,? = ")
+
+class CallStep(NamedTuple):
+    """Lines of the call that belong together.
+
+    `uses` are the arrays that they name, `makes` those of them that they bind to a new object.
+    """
+
+    lines: tuple[str, ...]
+    uses: tuple[str, ...]
+    makes: tuple[str, ...] = ()
 
 
 class Steps:
-    """Lines that compute arrays from arrays, each under a name of its own."""
+    """Steps that compute arrays from arrays, each array under a name of its own."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
-        self._empty: dict[str, tuple[int, tuple[int, ...], np.dtype]] = {}
-        self._behind: dict[str, list[str]] = {}
-        self._shown: set[str] = set()
+        self.steps: list[CallStep] = []
+        self._empty: dict[str, tuple[int, tuple[int, ...], np.dtype]] = {}  # made for kernels
+        self._views: dict[str, Iterable[str]] = {}  # by name, what it may be a view of
+        self._shown: set[str] = set()  # to operations that may keep them
 
-    def add(self, *lines: str) -> None:
-        self.lines += lines
+    def add(self, *lines: str, uses: Iterable[str], makes: Iterable[str] = ()) -> None:
+        """Add a step that writes elements of some arrays, or makes arrays."""
+        self.steps.append(CallStep(lines, tuple(uses), tuple(makes)))
 
-    def empty(self, name: str, shape: tuple[int, ...], dtype: np.dtype, text: str) -> None:
-        """A line that makes an array which kernels fill."""
-        self._empty[name] = len(self.lines), shape, dtype
-        self.lines.append(text)
+    def empty(self, name: str, shape: tuple[int, ...], dtype: np.dtype, line: str) -> None:
+        """Add a step that makes an array which kernels fill."""
+        self._empty[name] = len(self.steps), shape, dtype
+        self.add(line, uses=[name], makes=[name])
 
     def operation(
-        self, name: str, text: str, operands: Iterable[str], views: bool, keeps: bool
+        self, name: str, line: str, operands: Sequence[str], views: bool, keeps: bool
     ) -> None:
-        """A line that runs an operation on whole arrays.
+        """Add a step that runs an operation on arrays.
 
         The result may be a view of its operands, or it may keep them, and who knows for how long.
         """
-        self.lines.append(text)
+        self.add(line, uses=[name, *operands], makes=[name])
         if views:
-            self._behind[name] = list(operands)
+            self._views[name] = operands
         if keeps:
             self._shown.update(operands)
 
-    def finished(self, results: Sequence[str]) -> tuple[list[str], Scratch | None]:
-        """The lines of the call, up to its return, and the small arrays that it keeps."""
-        returned = set(_ARRAY.findall(" ".join(results)))
-        for view, operands in reversed(self._behind.items()):
-            self._shown.update(operands if view in self._shown else ())
-        last = self._last_uses(returned)
+    def finished(
+        self, results: Sequence[str], returned: set[str]
+    ) -> tuple[list[str], Scratch | None]:
+        """Return the lines of the call, with its return, and the small arrays that it keeps.
+
+        `results` are the expressions of what it returns, `returned` the arrays in them.
+        """
+        for name, operands in reversed(self._views.items()):
+            self._shown.update(operands if name in self._shown else ())
+        last = self._last_uses()
+        last.update(dict.fromkeys(returned, len(self.steps)))
+        lives = dict(last)
+        for name, operands in reversed(self._views.items()):
+            for one in operands:  # in use as long as a view of it
+                lives[one] = max(lives[one], lives[name])
         inner = [
-            Span(name, shape, dtype, place, last[name])
-            for name, (place, shape, dtype) in self._empty.items()
+            Span(name, shape, dtype, step, lives[name])
+            for name, (step, shape, dtype) in self._empty.items()
             if name not in returned | self._shown
         ]
         small = [one for one in inner if one.size <= SMALL]
-        kept = small if small and places(small)[1] <= KEPT else []
-        lines = self._released(returned, {one.name for one in kept})
+        kept = small if small and offsets(small)[1] <= KEPT else []
+        lines = self._lines(last, {one.name for one in kept})
         result = ", ".join(results)
         if not kept:
             return [*lines, f"return [{result}]"], None
@@ -64,32 +82,23 @@ class Steps:
         lines = ["scratch = take()", f"{names}, = scratch", *lines]
         return [*lines, f"results = [{result}]", "give(scratch)", "return results"], Scratch(kept)
 
-    def _last_uses(self, returned: set[str]) -> dict[str, int]:
-        """By name, the last line that uses an array or a view of it."""
+    def _last_uses(self) -> dict[str, int]:
+        """Return by name the last step that uses an array, in the order of their first uses."""
         last: dict[str, int] = {}
-        for place, line in enumerate(self.lines):
-            last.update(dict.fromkeys(_ARRAY.findall(line), place))
-        last.update(dict.fromkeys(returned, len(self.lines)))
-        for view, operands in reversed(self._behind.items()):
-            for one in operands:
-                last[one] = max(last[one], last[view])
+        for k, step in enumerate(self.steps):
+            last.update(dict.fromkeys(step.uses, k))
         return last
 
-    def _released(self, returned: set[str], kept: set[str]) -> list[str]:
-        """The lines, and after its last use the release of each array that one of them made."""
-        dropped = {self._empty[name][0] for name in kept}
-        made, last = set(), {}
-        for place, line in enumerate(self.lines):
-            if found := _MAKES.match(line):
-                made.update(found[0].removesuffix(" = ").rstrip(",").split(", "))
-            last.update(dict.fromkeys(_ARRAY.findall(line), place))
-        others = made - returned - kept
+    def _lines(self, last: dict[str, int], kept: set[str]) -> list[str]:
+        """Return the lines, and after its last use the release of each array that a step made."""
+        made = {name for step in self.steps for name in step.makes} - kept
         unused: dict[int, list[str]] = {}
-        for name, place in last.items():
-            if name in others and place + 1 < len(self.lines):
-                unused.setdefault(place, []).append(name)
+        for name, k in last.items():
+            if name in made and k + 1 < len(self.steps):
+                unused.setdefault(k, []).append(name)
+        skipped = {self._empty[name][0] for name in kept}
         lines: list[str] = []
-        for place, line in enumerate(self.lines):
-            lines += [] if place in dropped else [line]
-            lines += [f"del {', '.join(unused[place])}"] if place in unused else []
+        for k, step in enumerate(self.steps):
+            lines += () if k in skipped else step.lines
+            lines += [f"del {', '.join(unused[k])}"] if k in unused else []
         return lines

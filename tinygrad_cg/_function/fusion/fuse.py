@@ -1,29 +1,41 @@
 """Which values share a kernel, and when each kernel runs.
 
-A kernel goes once over a domain of rows and columns (flat data: one row, cut in blocks). Seen from
-a domain, a value has one number per element, per row, per column, or is a scalar. Programs run in
-stages: in each, scalars first, then operations on whole arrays, then kernels. What a kernel folds
-to a scalar or to columns is there for the next stage; what it folds to rows, for its own next pass
-over the row.
+A kernel goes once over a domain of rows and columns (a flat one: one range of elements, cut in
+blocks). In a domain, a value has one number per element, per row, per column, or is a scalar.
+Programs run in stages: in each, scalars first, then operations on arrays, then kernels. What
+a kernel reduces to a scalar or to columns is there for the next stage; what it reduces to rows, for
+its own next pass over the row.
 
 Cheap values are computed again wherever they are needed rather than stored, so that a kernel reads
 and writes little: a pass over memory costs as much as ten additions.
+
+The steps of `Fusion`, in order: domains are shared where values are read element by element; each
+value gets the first stage in which its operands are there; from the outputs backwards, the values
+are found that have to be stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from math import prod
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
-from tinygrad_cg_kernels import elementary as kmath
+import numpy as np
 
+from .domains import ELEMENT, ROW, SCALAR, Access, Domain, broadcasting
 from .lower import Lowering
-from .nodes import Node, behind, pattern
+from .nodes import (
+    ApplyNode,
+    FusionNode,
+    HostNode,
+    PadNode,
+    ReduceNode,
+    ViewNode,
+    base,
+)
 
 LIMIT = 100
-"""Nodes in a kernel, dear ones counting more: beyond, registers spill and compiling takes long."""
-DEAR = 5
+"""Nodes in a kernel, costly ones counting more: beyond, registers spill, compiling takes long."""
+COSTLY = 5
 """How many of them a function counts as that is a polynomial, or a reduction."""
 ARRAY = 4
 """How many of them an array counts as: compiling takes as the square of their number."""
@@ -34,76 +46,31 @@ STREAM = 4
 PADS = 6
 """Paddings that are fused in a program: each may cut a kernel's range in two more."""
 
-_NAMES = """
-    absolute add clip divide equal greater greater_equal isfinite isinf isnan less less_equal
-    logical_and logical_not logical_or logical_xor maximum minimum multiply negative not_equal relu
-    sign square subtract where
-"""
-CHEAP: set[Any] = {"copy", "cast", *[getattr(kmath, name) for name in _NAMES.split()]}
-
-
-class Place(NamedTuple):
-    """From a domain's index to that of a value: what it has a number for, and an offset."""
-
-    per: str
-    """"element", "row", "column", "scalar", or "whole": an array that is read anywhere."""
-    shift: int = 0
-
-
-ELEMENT, ROW, COLUMN, SCALAR, WHOLE = (
-    Place(per) for per in ("element", "row", "column", "scalar", "whole")
-)
-
-
-class Domain(NamedTuple):
-    """What a kernel goes over; without columns it is flat."""
-
-    size: int
-    columns: int = 0
-
 
 class Home(NamedTuple):
-    """Where a value is computed: for a reduction, `place` is that of its operand."""
+    """The kernel that computes a value, and its access there: for a reduction, its operand's."""
 
     stage: int
     domain: Domain
-    place: Place
+    access: Access
 
 
 class Kernel:
-    """A domain's values of one stage: `roots` are reductions, and values that are stored."""
+    """The values of one stage and one domain.
+
+    `roots` are those it runs for: reductions, and values that are stored. `read` are values of
+    other kernels that it reads from memory rather than computing them again.
+    """
 
     def __init__(self, stage: int, domain: Domain):
         self.stage, self.domain = stage, domain
-        self.roots: list[Node] = []
-        self.read: set[Node] = set()  # values of other kernels that are not computed again
+        self.roots: list[FusionNode] = []
+        self.read: set[FusionNode] = set()
 
 
-def relation(shape: tuple[int, ...], result: tuple[int, ...]) -> tuple[str, int]:
-    """How an operand repeats to a result: "same", "one", "row", "column" or "mixed"; columns."""
-    padded = (1,) * (len(result) - len(shape)) + shape
-    pairs = [(own, size) for own, size in zip(padded, result, strict=True) if size != 1]
-    kept = [own == size for own, size in pairs]
-    if all(kept):
-        return "same", 0
-    if not any(kept):
-        return "one", 0
-    cut = kept.index(not kept[0])
-    if kept[cut:].count(kept[0]):
-        return "mixed", 0
-    columns = prod(size for _, size in pairs[cut:])
-    return ("row" if kept[0] else "column"), columns
-
-
-def folding(node: Node) -> str:
-    """What a reduction leaves: "total", "row" or "column"."""
-    shape = pattern(node.operands[0].shape, node.axes)
-    return {"r": "total", "kr": "row", "rk": "column"}[shape]
-
-
-def ordered(outputs: Iterable[Node]) -> list[Node]:
-    """The nodes that outputs depend on, operands first; without recursion."""
-    order: dict[Node, None] = {}
+def ordered(outputs: Iterable[FusionNode]) -> list[FusionNode]:
+    """Return the nodes that outputs depend on, operands first; without recursion."""
+    order: dict[FusionNode, None] = {}
     stack = [(node, False) for node in reversed(list(outputs))]
     while stack:
         node, ready = stack.pop()
@@ -118,48 +85,32 @@ def ordered(outputs: Iterable[Node]) -> list[Node]:
 
 
 class Domains:
-    """The domain of each fused node: those that are alike element by element share one."""
+    """The domain of each fused node: sets of nodes with a domain in common, by union and find.
 
-    def __init__(self, nodes: list[Node]):
-        self._parent: dict[Node, Node] = {}
-        self._columns: dict[Node, int] = {}
+    A set takes in a node that is read element by element by one of its own, unless the two need
+    different columns.
+    """
+
+    def __init__(self, nodes: list[FusionNode]):
+        self._parent: dict[FusionNode, FusionNode] = {}
+        self._columns: dict[FusionNode, int] = {}  # by the root of a set; 0 if any will do
         for node in nodes:
-            if node.kind in ("apply", "reduce", "slice", "pad", "lookup", "turn"):
-                self._add(node)
+            if node.is_fused:
+                self._parent[node] = node
+                self._columns[node] = node.columns
+                for one in node.aligned:
+                    self._join(node, base(one))
 
-    def __getitem__(self, node: Node) -> Domain:
-        size = node.operands[0].size if node.kind == "reduce" else node.size
-        return Domain(size, self._columns[self._root(node)])
+    def __getitem__(self, node: FusionNode) -> Domain:
+        return Domain(node.domain_size, self._columns[self._root(node)])
 
-    def _root(self, node: Node) -> Node:
+    def _root(self, node: FusionNode) -> FusionNode:
         while self._parent[node] is not node:
             self._parent[node] = node = self._parent[self._parent[node]]
         return node
 
-    def _add(self, node: Node) -> None:
-        self._parent[node] = node
-        self._columns[node] = 0
-        if node.kind == "reduce":
-            if folding(node) != "total":
-                shape, axes = node.operands[0].shape, node.axes
-                inner = [n for i, n in enumerate(shape) if (i in axes) == (folding(node) == "row")]
-                self._columns[node] = prod(inner)
-            self._join(node, behind(node.operands[0]))
-        elif node.kind == "turn":
-            self._columns[node] = node.detail[1]
-        elif node.kind == "lookup":
-            columns = prod(node.operands[0].shape[1:])
-            self._columns[node] = columns if columns > 1 else 0
-        elif node.kind == "apply":
-            found = [relation(one.shape, node.shape) for one in node.operands]
-            cuts = [columns for name, columns in found if columns]
-            self._columns[node] = cuts[0] if cuts else 0
-            for (name, _), one in zip(found, node.operands, strict=True):
-                if name == "same":
-                    self._join(node, behind(one))
-
-    def _join(self, node: Node, other: Node) -> None:
-        if other not in self._parent or other.kind not in ("apply", "lookup", "turn"):
+    def _join(self, node: FusionNode, other: FusionNode) -> None:
+        if other not in self._parent or not other.shares_domain:
             return
         a, b = self._root(node), self._root(other)
         columns, others = self._columns[a], self._columns[b]
@@ -169,46 +120,58 @@ class Domains:
 
 
 class Fusion:
-    """A lowered program cut into kernels."""
+    """A lowered program cut into kernels.
+
+    `homes` says which kernel computes a fused value, `available` from which stage on kernels can
+    read a value, `stored` which values have arrays of their own.
+    """
 
     def __init__(self, lowered: Lowering):
         self.outputs = lowered.outputs
         self._wanted = [*lowered.outputs, *lowered.checks]
         self.nodes = ordered(self._wanted)
-        if sum(node.kind == "pad" for node in self.nodes) > PADS:
-            self._keep_pads()
+        if sum(isinstance(node, PadNode) for node in self.nodes) > PADS:
+            self._pad_on_host()
         self.domains = Domains(self.nodes)
         self._expand_mixed()
-        self.homes: dict[Node, Home] = {}
-        self.available: dict[Node, int] = {}
-        """By node: the first stage whose kernels can read it."""
+        self.homes: dict[FusionNode, Home] = {}
+        self.available: dict[FusionNode, int] = {}
         self.kernels: dict[tuple[int, Domain], Kernel] = {}
-        self._count: dict[tuple[int, Domain], int] = {}
-        self._met: set[tuple[tuple[int, Domain], Node]] = set()  # what a kernel may read
+        self._weights: dict[tuple[int, Domain], int] = {}  # of the nodes in each kernel
+        self._read: set[tuple[tuple[int, Domain], FusionNode]] = set()  # what it may read
         for node in self.nodes:
-            self._settle(node)
-        self.stored: set[Node] = set()
-        self._demand()
+            self._assign_stage(node)
+        self.stored: set[FusionNode] = set()
+        self._find_stored()
 
     # preparing
 
-    def _keep_pads(self) -> None:
+    def _pad_on_host(self) -> None:
+        """Pad arrays between kernels instead, if there are many paddings."""
+        replaced: dict[FusionNode, FusionNode] = {}
         for node in self.nodes:
-            if node.kind == "pad":
-                node.kind, node.detail = "host", ("pad", node.detail)
+            node.operands = tuple([replaced.get(one, one) for one in node.operands])
+            if isinstance(node, PadNode):
+                run = _padding(node.size, node.start)
+                replaced[node] = HostNode("pad", run, node.shape, node.dtype, node.operands)
+        self.outputs = [replaced.get(one, one) for one in self.outputs]
+        self._wanted = [replaced.get(one, one) for one in self._wanted]
+        self.nodes = ordered(self._wanted)
 
     def _expand_mixed(self) -> None:
-        """Have operands that repeat in any other way repeated by an operation of their own."""
-        fresh = []
+        """Have operands that broadcast in any other way expanded by an operation of their own."""
+        fresh = False
         for node in self.nodes:
-            if node.kind == "apply" and node.size > 1:
+            if isinstance(node, ApplyNode) and node.size > 1:
                 columns = self.domains[node].columns
                 operands = []
                 for one in node.operands:
-                    name, cut = relation(one.shape, node.shape)
+                    name, cut = broadcasting(one.shape, node.shape)
                     if name == "mixed" or (cut and cut != columns):
-                        one = Node("host", node.shape, one.dtype, (one,), ("expand",))
-                        fresh.append(one)
+                        one = HostNode(
+                            "expand", _expansion(node.shape), node.shape, one.dtype, [one]
+                        )
+                        fresh = True
                     operands.append(one)
                 node.operands = tuple(operands)
         if fresh:
@@ -216,55 +179,55 @@ class Fusion:
 
     # stages
 
-    def _settle(self, node: Node) -> None:
-        if node.kind in ("array", "literal"):
+    def _assign_stage(self, node: FusionNode) -> None:
+        if node.is_input:
             self.available[node] = 0
-        elif node.kind == "view":
-            self.available[node] = self.available[behind(node)]
-        elif node.kind == "host":
+        elif isinstance(node, ViewNode):
+            self.available[node] = self.available[base(node)]
+        elif isinstance(node, HostNode):
             self.available[node] = max([self.available[one] for one in node.operands], default=0)
-        elif node.size == 1 and node.kind != "reduce":
-            ready = [self.available[one] + (behind(one).kind == "host") for one in node.operands]
+        elif node.size == 1 and not isinstance(node, ReduceNode):
+            # A scalar: computed before the kernels of a stage, after the operations of the last.
+            ready = [self.available[one] + isinstance(base(one), HostNode) for one in node.operands]
             self.available[node] = max(ready)
         else:
-            self._settle_fused(node)
+            self._assign_kernel(node)
 
-    def _settle_fused(self, node: Node) -> None:
+    def _assign_kernel(self, node: FusionNode) -> None:
+        """Choose the kernel of a fused node: the first with room for it."""
         home = self._row_home(node)
         if home is None:
             domain = self.domains[node]
             home = Home(self._stage(node, domain, ELEMENT), domain, ELEMENT)
-        stage, domain, place = home
-        while self._count.get((stage, domain), 0) >= LIMIT:
+        stage, domain, access = home
+        while self._weights.get((stage, domain), 0) >= LIMIT:
             stage += 1
         key = (stage, domain)
-        weight = 1 if is_cheap(node) else DEAR
-        for one in map(behind, node.operands):
+        weight = 1 if node.is_cheap else COSTLY
+        for one in map(base, node.operands):
             there = one in self.homes and self.homes[one][:2] == key
-            if not (there or one.size == 1 or (key, one) in self._met):
-                self._met.add((key, one))
+            if not (there or one.size == 1 or (key, one) in self._read):
+                self._read.add((key, one))
                 weight += ARRAY
-        self._count[key] = self._count.get(key, 0) + weight
-        self.homes[node] = Home(stage, domain, place)
+        self._weights[key] = self._weights.get(key, 0) + weight
+        self.homes[node] = Home(stage, domain, access)
         self.available[node] = stage + 1
         if key not in self.kernels:
             self.kernels[key] = Kernel(stage, domain)
 
-    def _row_home(self, node: Node) -> Home | None:
-        """The kernel whose rows a value per row, or a total of such values, belongs to."""
-        if node.kind == "reduce" and folding(node) != "total":
-            return None
-        if node.kind not in ("apply", "reduce"):
+    def _row_home(self, node: FusionNode) -> Home | None:
+        """Return the kernel whose rows a value per row, or a total of such values, belongs to."""
+        if not node.by_row or (isinstance(node, ReduceNode) and node.result != "total"):
             return None
         for operand in node.operands:
-            made = behind(operand)
+            made = base(operand)
             home = self.homes.get(made)
             if home is None or operand.size * max(home.domain.columns, 1) != home.domain.size:
                 continue
             if not home.domain.columns or not self._per_row(made, home):
                 continue
-            if node.kind == "apply":
-                names = [relation(one.shape, node.shape)[0] for one in node.operands]
+            if isinstance(node, ApplyNode):
+                names = [broadcasting(one.shape, node.shape)[0] for one in node.operands]
                 if any(name not in ("same", "one") for name in names) or operand.size != node.size:
                     continue
             stage = self._stage(node, home.domain, ROW)
@@ -272,180 +235,151 @@ class Fusion:
                 return Home(stage, home.domain, ROW)
         return None
 
-    def _per_row(self, node: Node, home: Home) -> bool:
-        return home.place == ROW or (node.kind == "reduce" and folding(node) == "row")
+    def _per_row(self, node: FusionNode, home: Home) -> bool:
+        return home.access == ROW or (isinstance(node, ReduceNode) and node.result == "row")
 
-    def _stage(self, node: Node, domain: Domain, place: Place) -> int:
-        """The first stage in which a node can be computed in a domain."""
-        found = [
-            self._reach(one, inner, domain)
-            for one, inner in self.operand_places(node, place, domain)
-        ]
+    def _stage(self, node: FusionNode, domain: Domain, access: Access) -> int:
+        """Return the first stage in which a node can be computed in a domain."""
+        found = [self._reach(one, inner, domain) for one, inner in node.accesses(access, domain)]
         return max(found, default=0)
 
-    def operand_places(
-        self, node: Node, place: Place, domain: Domain
-    ) -> list[tuple[Node, Place | None]]:
-        """The operands of a node, views undone, and where they stand; None where that is no
-        place of the domain."""
-        if node.kind in ("slice", "pad"):
-            made, offset = behind(node.operands[0]), node.detail
-            if made.size == 1:
-                return [(made, SCALAR)]
-            offset = offset if node.kind == "slice" else -offset
-            return [(made, Place(place.per, place.shift + offset))]
-        if node.kind == "reduce":
-            x, *indices = map(behind, node.operands)
-            return [(x, place), *[(one, ROW) for one in indices]]
-        if node.kind == "turn":
-            return [(behind(node.operands[0]), WHOLE)]
-        if node.kind == "lookup":
-            table, positions = node.operands
-            rows: Place | None = place
-            if (columns := prod(table.shape[1:])) > 1:
-                rows = ROW if place == ELEMENT and columns == domain.columns else None
-            return [(behind(table), WHOLE), (behind(positions), rows)]
-        result: list[tuple[Node, Place | None]] = []
-        for one in node.operands:
-            name, columns = relation(one.shape, node.shape)
-            inner: Place | None = SCALAR
-            if one.size == 1:
-                pass
-            elif name == "same":
-                inner = place
-            elif place == ELEMENT and columns == domain.columns:
-                inner = ROW if name == "row" else COLUMN
-            else:
-                inner = None
-            result.append((behind(one), inner))
-        return result
-
-    def is_local(self, node: Node, place: Place, stage: int, domain: Domain) -> bool:
+    def is_local(self, node: FusionNode, access: Access, stage: int, domain: Domain) -> bool:
         """Whether a kernel computes a value, and does so before it is needed."""
         home = self.homes.get(node)
         if home is None or (home.stage, home.domain) != (stage, domain):
             return False
-        if node.kind == "reduce":
-            return folding(node) == "row" and place == ROW
-        return home.place == place
+        if isinstance(node, ReduceNode):
+            return node.result == "row" and access == ROW
+        return home.access == access
 
-    def _reach(self, node: Node, place: Place | None, domain: Domain) -> int:
-        """The first stage in which kernels of a domain have a value, read or computed again."""
-        if place is not None and node in self.homes:
+    def _reach(self, node: FusionNode, access: Access | None, domain: Domain) -> int:
+        """Return the first stage in which kernels of a domain can read or recompute a value."""
+        if access is not None and node in self.homes:
             home = self.homes[node]
-            if self.is_local(node, place, home.stage, domain):
+            if self.is_local(node, access, home.stage, domain):
                 return home.stage
         read = self.available[node]
-        again = None if place is None else self._again(node, place, domain)
+        again = None if access is None else self._recomputing(node, access, domain)
         return read if again is None else min(read, again)
 
-    def _again(
-        self, node: Node, place: Place, domain: Domain, there: int | None = None
+    def _recomputing(
+        self, node: FusionNode, access: Access, domain: Domain, stage: int | None = None
     ) -> int | None:
-        """The first stage in which a value can be computed again; None if it had better not.
+        """Return the first stage in which a value can be computed again; None if it had better not.
 
         What it costs: the cheap nodes between it and others, and further arrays to read. Others
-        are computed in the same kernel if they are in its stage: in `there`, if that is known.
+        are computed in the same kernel if they are in its stage: in `stage`, if that is known.
         """
-        if not self._is_open(node, place, domain):
+        if not self._is_open(node, access, domain):
             return None
-        cost, stage, arrays = 0, 0, set()
-        seen: set[tuple[Node, Place]] = set()
-        stack = [(node, place)]
+        cost, first, arrays = 0, 0, set()
+        seen: set[tuple[FusionNode, Access]] = set()
+        stack = [(node, access)]
         while stack:
             key = stack.pop()
             if key in seen:
                 continue
             seen.add(key)
-            cost += key[0].kind == "apply" and key[0].detail != "copy"
-            for one, inner in self.operand_places(*key, domain):
+            cost += key[0].cost
+            for one, inner in key[0].accesses(key[1], domain):
                 if inner is None:
                     return None
                 home = self.homes.get(one)
-                at = home.stage if there is None and home is not None else there
+                at = home.stage if stage is None and home is not None else stage
                 if at is not None and self.is_local(one, inner, at, domain):
-                    stage = max(stage, at)
+                    first = max(first, at)
                 elif self._is_open(one, inner, domain):
                     stack.append((one, inner))
                 else:
-                    stage = max(stage, self.available[one])
-                    if inner.per in ("element", "whole"):
+                    first = max(first, self.available[one])
+                    if inner.per in ("element", "anywhere"):
                         arrays.add(one)
             if cost + STREAM * (len(arrays) - 1) > CONE:
                 return None
-        return stage
+        return first
 
-    def _is_open(self, node: Node, place: Place, domain: Domain) -> bool:
+    def _is_open(self, node: FusionNode, access: Access, domain: Domain) -> bool:
         """Whether a value is cheap to compute in a domain that is not its own."""
-        if place.per in ("scalar", "whole") or node not in self.homes or not is_cheap(node):
+        if access.per in ("scalar", "anywhere") or node not in self.homes or not node.is_cheap:
             return False
-        if node.kind in ("slice", "pad"):
-            return place.per == "element" and not domain.columns
-        return True
+        return not node.by_element or (access.per == "element" and not domain.columns)
 
     # what is stored
 
-    def _demand(self) -> None:
+    def _find_stored(self) -> None:
+        """Find roots: what operations, scalars and the caller read, then what kernels read."""
         for node in self.nodes:
-            if node.kind == "host":
+            if isinstance(node, HostNode):
                 for one in node.operands:
-                    self._store(behind(one))
-            elif node.kind == "reduce" and folding(node) == "total":
-                self._root(node)
-            elif node.size == 1 and node.kind != "view":
+                    self._store(base(one))
+            elif isinstance(node, ReduceNode) and node.result == "total":
+                self._add_root(node)
+            elif node.size == 1 and not isinstance(node, ViewNode):
                 for one in node.operands:
-                    if behind(one).size > 1:
-                        self._store(behind(one))
+                    if base(one).size > 1:
+                        self._store(base(one))
         for node in self.outputs:
-            self._store(behind(node))
+            self._store(base(node))
+        # Later kernels first: they add roots to those that they read from.
         for kernel in sorted(self.kernels.values(), key=lambda one: -one.stage):
-            self._walk(kernel)
+            self._find_reads(kernel)
         self.kernels = {key: kernel for key, kernel in self.kernels.items() if kernel.roots}
 
-    def _store(self, node: Node) -> None:
-        if node.kind not in ("array", "literal"):
+    def _store(self, node: FusionNode) -> None:
+        if not node.is_input:
             self.stored.add(node)
         if node in self.homes:
-            self._root(node)
+            self._add_root(node)
 
-    def _root(self, node: Node) -> None:
+    def _add_root(self, node: FusionNode) -> None:
         home = self.homes[node]
         roots = self.kernels[home.stage, home.domain].roots
         if node not in roots:
             roots.append(node)
 
-    def _walk(self, kernel: Kernel) -> None:
-        seen: set[tuple[Node, Place]] = set()
-        stack = [(root, self.homes[root].place) for root in kernel.roots]
+    def _find_reads(self, kernel: Kernel) -> None:
+        """Walk from a kernel's roots to what it reads, which is stored by earlier kernels."""
+        seen: set[tuple[FusionNode, Access]] = set()
+        stack = [(root, self.homes[root].access) for root in kernel.roots]
         while stack:
-            node, place = stack.pop()
-            if (node, place) in seen:
+            node, access = stack.pop()
+            if (node, access) in seen:
                 continue
-            seen.add((node, place))
-            for one, inner in self.operand_places(node, place, kernel.domain):
+            seen.add((node, access))
+            for one, inner in node.accesses(access, kernel.domain):
                 assert inner is not None
                 if one not in self.homes or inner == SCALAR:
                     continue
                 if self.is_local(one, inner, kernel.stage, kernel.domain):
-                    if one.kind == "reduce":
-                        self._root(one)
-                    stack.append((one, self.homes[one].place))
-                elif self._recomputed(one, inner, kernel):
+                    if isinstance(one, ReduceNode):
+                        self._add_root(one)
+                    stack.append((one, self.homes[one].access))
+                elif self._is_recomputed(one, inner, kernel):
                     stack.append((one, inner))
                 else:
                     kernel.read.add(one)
                     self._store(one)
 
-    def _recomputed(self, node: Node, place: Place, kernel: Kernel) -> bool:
+    def _is_recomputed(self, node: FusionNode, access: Access, kernel: Kernel) -> bool:
         if self.available[node] > kernel.stage:
             return True
         if node in self.stored:
             return False
-        again = self._again(node, place, kernel.domain, kernel.stage)
+        again = self._recomputing(node, access, kernel.domain, kernel.stage)
         return again is not None and again <= kernel.stage
 
 
-def is_cheap(node: Node) -> bool:
-    if node.kind == "apply":
-        return node.detail in CHEAP
-    return node.kind in ("slice", "pad", "lookup")
+def _padding(size: int, start: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function that puts an array's elements between zeros, from `start` on."""
+
+    def pad(x: np.ndarray) -> np.ndarray:
+        out = np.zeros(size, x.dtype)
+        out[start : start + x.size] = x.reshape(-1)
+        return out
+
+    return pad
+
+
+def _expansion(shape: tuple[int, ...]) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function that broadcasts an array to a shape, as an array of its own."""
+    return lambda x: np.array(np.broadcast_to(x, shape))

@@ -3,14 +3,15 @@
 With one index for each row, the element at it is read when the row is there; the transpose, zeros
 but for that element, is ``where(column == index, g, 0)`` in whatever loop needs it. No array of
 that shape is made for either, and rows have one writer each, on any number of threads. Rows and
-elements at indices are read where they are needed as well; their transpose, in which several may
-meet, remains an operation on whole arrays, that adds in order.
+elements at indices are read where they are needed as well; their transpose, in which some may
+meet, remains an operation on arrays, that adds in order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -22,20 +23,26 @@ from tinygrad_cg_kernels.runtime.dtypes import BOOL, INT64
 
 from ..graph.fingerprint import frozen
 from ..graph.values import Value
-from .nodes import Count, Node, apply, behind, cast, literal, pattern, view
+from .domains import pattern
+from .nodes import (
+    ArrayNode,
+    FusionNode,
+    HostNode,
+    LookupNode,
+    RowGatherNode,
+    ScatterNode,
+    SizeNumber,
+    apply,
+    base,
+    cast,
+    literal,
+    view,
+)
 
 COLUMNS = 32
-"""Elements in a row at least that is looked up as a whole: a loop over fewer takes longer than to
+"""Elements in a row at least that is looked up together: a loop over fewer takes longer than to
 copy them."""
 INT32, UINT64 = np.dtype(np.int32), np.dtype(np.uint64)
-
-
-class Spread(Node):
-    """Zeros but for one element of each row along `axis`: those are `rows`."""
-
-    __slots__ = ("axis", "rows")
-    axis: int
-    rows: Node
 
 
 class Lookups:
@@ -43,11 +50,11 @@ class Lookups:
     in common, the check that these are inside, is done once."""
 
     def __init__(self) -> None:
-        self.checks: list[Node] = []
+        self.checks: list[FusionNode] = []
         """What runs whether its result is used or not: a hvp may need no labels, but right ones."""
-        self._positions: dict[Any, Node] = {}
-        self._columns: dict[tuple[int, ...], Node] = {}
-        self.rules: dict[str, Callable[..., Node | None]] = {
+        self._positions: dict[Any, FusionNode] = {}
+        self._columns: dict[tuple[int, ...], FusionNode] = {}
+        self.rules: dict[str, Callable[..., FusionNode | None]] = {
             "add_along_axis": self._add_along_axis,
             "gather": self._gather,
             "gather_adjoint": self._gather_adjoint,
@@ -59,114 +66,127 @@ class Lookups:
 
     # operations
 
-    def _gather(self, value: Value, x: Node, indices: Node) -> Node | None:
+    def _gather(self, value: Value, x: FusionNode, indices: FusionNode) -> FusionNode | None:
         axis, shared = value.params["axis"], value.params["batch_dims"]
         if axis != shared:
             return None
         return self._read(value, x, indices, axis) or self._rows(value, x, indices, axis)
 
-    def _take_along_axis(self, value: Value, x: Node, indices: Node) -> Node | None:
+    def _take_along_axis(
+        self, value: Value, x: FusionNode, indices: FusionNode
+    ) -> FusionNode | None:
         axis = value.params["axis"]
         found = self._read(value, x, indices, axis)
         if found is None and prod(x.shape[axis + 1 :]) == 1:
             return self._rows(value, x, indices, axis)
         return found
 
-    def _getitem(self, value: Value, x: Node) -> Node | None:
+    def _getitem(self, value: Value, x: FusionNode) -> FusionNode | None:
         key = value.params["key"]
         if len(key) == 1 and isinstance(key[0], np.ndarray) and key[0].dtype.kind in "iu":
-            return self._rows(value, x, Node("array", key[0].shape, key[0].dtype, (), key[0]))
+            return self._rows(value, x, ArrayNode(key[0].shape, key[0].dtype, key[0]))
         index = last_index(key, x.shape)
         return None if index is None else self._read(value, x, index, len(x.shape) - 1)
 
-    def _gather_adjoint(self, value: Value, g: Node, indices: Node) -> Node | None:
+    def _gather_adjoint(
+        self, value: Value, g: FusionNode, indices: FusionNode
+    ) -> FusionNode | None:
         axis, shared = value.params["axis"], value.params["batch_dims"]
-        return self._spread(value, g, indices, axis) if axis == shared else None
+        return self._scatter(value, g, indices, axis) if axis == shared else None
 
-    def _add_along_axis(self, value: Value, g: Node, indices: Node) -> Node | None:
-        return self._spread(value, g, indices, value.params["axis"])
+    def _add_along_axis(
+        self, value: Value, g: FusionNode, indices: FusionNode
+    ) -> FusionNode | None:
+        return self._scatter(value, g, indices, value.params["axis"])
 
-    def _getitem_adjoint(self, value: Value, g: Node) -> Node | None:
+    def _getitem_adjoint(self, value: Value, g: FusionNode) -> FusionNode | None:
         index = last_index(value.params["key"], value.shape)
-        return None if index is None else self._spread(value, g, index, len(value.shape) - 1)
+        return None if index is None else self._scatter(value, g, index, len(value.shape) - 1)
 
-    def _one_hot(self, value: Value, indices: Node) -> Node | None:
-        """Ones where a column is the index: none where that is outside."""
+    def _one_hot(self, value: Value, indices: FusionNode) -> FusionNode | None:
+        """Return ones where a column is the index, zeros elsewhere; none for an index outside."""
         axis, depth = value.params["axis"], value.params["depth"]
         if axis != len(indices.shape) or value.dtype.kind == "c":
             return None
         indices = cast(indices, INT64)
-        last = literal(Count(depth), INT64)
+        last = literal(SizeNumber(depth), INT64)
         indices = apply(kmath.maximum, apply(kmath.minimum, indices, last), literal(-1, INT64))
         return cast(self._is_column(indices, value.shape, axis), value.dtype)
 
     # nodes
 
-    def _read(self, value: Value, x: Node, indices: Node, axis: int) -> Node | None:
-        """``x[row, indices[row]]``."""
+    def _read(
+        self, value: Value, x: FusionNode, indices: FusionNode, axis: int
+    ) -> FusionNode | None:
+        """Return ``x[row, indices[row]]``, which is read when the row is there."""
         if not _is_one_by_row(x.shape, axis, indices) or pattern(x.shape, (axis,)) != "kr":
             return None
         rows = x.shape[:axis] + x.shape[axis + 1 :]
         positions = self._checked(value, indices, x.shape[axis])
-        return view(Node("reduce", rows, x.dtype, (x, positions), "gather", (axis,)), value.shape)
+        return view(RowGatherNode("gather", rows, x.dtype, (x, positions), (axis,)), value.shape)
 
-    def _rows(self, value: Value, x: Node, indices: Node, axis: int = 0) -> Node | None:
-        """Elements, or rows that are long enough for loops of their own, of each part of `x` that
-        the axes before `axis` leave."""
+    def _rows(
+        self, value: Value, x: FusionNode, indices: FusionNode, axis: int = 0
+    ) -> FusionNode | None:
+        """Return elements of `x` at indices, or rows that are long enough for loops.
+
+        Each part of `x` that the axes before `axis` leave has its own indices.
+        """
         table = view(x, (prod(x.shape[: axis + 1]), *x.shape[axis + 1 :]))
         columns = prod(table.shape[1:])
         if table.shape[0] == 1 or (columns > 1 and (columns < COLUMNS or indices.size == 1)):
             return None
         positions = self._checked(value, indices, x.shape[axis], prod(x.shape[:axis]))
-        return Node("lookup", value.shape, x.dtype, (table, positions))
+        return LookupNode(value.shape, x.dtype, (table, positions))
 
-    def _spread(self, value: Value, g: Node, indices: Node, axis: int) -> Node | None:
-        """The transpose of that."""
+    def _scatter(
+        self, value: Value, g: FusionNode, indices: FusionNode, axis: int
+    ) -> FusionNode | None:
+        """Return the transpose of `_read`: zeros but for one element of each row."""
         shape = value.shape
         if not _is_one_by_row(shape, axis, indices) or shape[axis] == 1:
             return None
         test = self._is_column(self._checked(value, indices, shape[axis]), shape, axis)
         rows = view(cast(g, value.dtype), (*shape[:axis], 1, *shape[axis + 1 :]))
         zero = literal(0, value.dtype)
-        node = Spread("apply", shape, value.dtype, (test, rows, zero), kmath.where)
-        node.axis, node.rows = axis, rows
-        return node
+        return ScatterNode((test, rows, zero), shape, axis)
 
-    def _is_column(self, indices: Node, shape: tuple[int, ...], axis: int) -> Node:
-        """Where the place along an axis is the row's index."""
-        along = shape[axis:]
-        if along not in self._columns:
-            numbers = np.arange(shape[axis], dtype=INT32).reshape(along)
-            self._columns[along] = Node("array", along, INT32, (), numbers)
+    def _is_column(self, indices: FusionNode, shape: tuple[int, ...], axis: int) -> FusionNode:
+        """Return where the position on an axis is the row's index."""
+        sizes = shape[axis:]
+        if sizes not in self._columns:
+            numbers = np.arange(shape[axis], dtype=INT32).reshape(sizes)
+            self._columns[sizes] = ArrayNode(sizes, INT32, numbers)
         rows = cast(view(indices, (*shape[:axis], 1, *shape[axis + 1 :])), INT32)
-        return apply(kmath.equal, self._columns[along], rows, dtype=BOOL)
+        return apply(kmath.equal, self._columns[sizes], rows, dtype=BOOL)
 
-    def _checked(self, value: Value, indices: Node, size: int, parts: int = 1) -> Node:
-        """Positions from 0 to size - 1, by an operation that refuses indices outside; those in
-        several parts of an array follow one another."""
+    def _checked(self, value: Value, indices: FusionNode, size: int, parts: int = 1) -> FusionNode:
+        """Return positions from 0 to size - 1, by an operation that refuses indices outside.
+
+        Positions in some parts of an array follow one another.
+        """
         assert value.primitive is not None
-        made, name = behind(indices), value.primitive.name
-        known = made.detail if isinstance(made.detail, np.ndarray) else None
+        made, name = base(indices), value.primitive.name
+        known = made.constant if isinstance(made, ArrayNode) else None
         key = (made if known is None else frozen(known), size, parts)
         if key not in self._positions:
-            found = Node("host", made.shape, INT64, (made,), ("positions", name, size, parts))
+            check = partial(positions, name=name, size=size, parts=parts)
+            found: FusionNode = HostNode("positions", check, made.shape, INT64, (made,))
             if known is not None:
                 with suppress(IndexError):  # which is raised when the program runs
-                    found = Node(
-                        "array", made.shape, INT64, (), positions(known, name, size, parts)
-                    )
+                    found = ArrayNode(made.shape, INT64, check(known))
             self._positions[key] = found
-            self.checks += [found] * (found.kind == "host")
+            self.checks += [found] * (not found.is_input)
         return self._positions[key]
 
 
-def _is_one_by_row(shape: tuple[int, ...], axis: int, indices: Node) -> bool:
+def _is_one_by_row(shape: tuple[int, ...], axis: int, indices: FusionNode) -> bool:
     """Whether there is one index for each line along an axis, and lines are rows."""
     return prod(shape[axis + 1 :]) == 1 and indices.size == prod(shape[:axis])
 
 
-def last_index(key: tuple, shape: tuple[int, ...]) -> Node | None:
-    """The last of a key's arrays, if the others go through all rows in order."""
+def last_index(key: tuple, shape: tuple[int, ...]) -> FusionNode | None:
+    """Return the last of a key's arrays, if the others go through all rows in order."""
     if len(key) != len(shape) or len(key) < 2:
         return None
     if not all(isinstance(part, np.ndarray) and part.dtype.kind in "iu" for part in key):
@@ -175,11 +195,11 @@ def last_index(key: tuple, shape: tuple[int, ...]) -> Node | None:
     rows = np.indices(shape[:-1]).reshape(len(others), -1)
     if last.size != rows.shape[1] or not np.array_equal(np.reshape(others, rows.shape), rows):
         return None
-    return Node("array", last.shape, last.dtype, (), last)
+    return ArrayNode(last.shape, last.dtype, last)
 
 
 def positions(indices: np.ndarray, name: str, size: int, parts: int) -> np.ndarray:
-    """Positions in an array of several parts of a size; IndexError for indices outside of one."""
+    """Return positions in an array of some parts of a size; IndexError for indices outside."""
     if indices.dtype != INT64 or indices.view(UINT64).max() >= size:  # negative ones are large
         indices = checked_positions(name, indices, size)
     if parts > 1:

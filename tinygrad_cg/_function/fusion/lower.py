@@ -2,7 +2,7 @@
 
 Elementwise operations become scalar functions with their casts spelled out, compound reductions
 (mean, log_softmax) the simple ones they are made of, whatever keeps elements in row-major order a
-view. All else is a call of the operation itself, on whole arrays, and right for every operation.
+view. All else is a call of the operation itself, on arrays, and right for every operation.
 """
 
 from __future__ import annotations
@@ -10,79 +10,126 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from math import prod
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
 from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.loops.engine import Elementwise
-from tinygrad_cg_kernels.reduce import softmax as ksoftmax
 from tinygrad_cg_kernels.runtime.compile import is_ours
 from tinygrad_cg_kernels.runtime.dtypes import BOOL
 
-from ..graph.values import Graph, Part, Value
-from .lookup import COLUMNS, Lookups, Spread
-from .nodes import TILE, Count, Node, apply, behind, cast, fold, literal, pattern, view
+from ..._core.primitive import OPS, runner
+from ..graph.values import FuncGraph, OutputItem, Value
+from .domains import pattern
+from .lookup import COLUMNS, Lookups
+from .nodes import (
+    COPY,
+    TILE,
+    ApplyNode,
+    ArrayNode,
+    FusionNode,
+    HostNode,
+    PadNode,
+    ReduceNode,
+    ScatterNode,
+    SizeNumber,
+    SliceNode,
+    TransposeNode,
+    apply,
+    base,
+    cast,
+    literal,
+    reduce,
+    view,
+)
 
 FUSED = frozenset(np.dtype(code) for code in "?bhilqBHILQfd")
 """The dtypes of generated loops: Numba has no float16, and complex numbers run eagerly."""
 
 WIDEST = 8192
-"""Columns of a turned matrix at most: as many rows of it as a line of the cache has elements stay
-in the cache."""
+"""Columns of a transposed matrix at most: as many rows of it as a line of the cache has elements
+stay in the cache."""
 
 
 class Lowering:
-    """The nodes of a graph's values."""
+    """The nodes of a graph's values.
 
-    def __init__(self, graph: Graph):
-        self.nodes: dict[Value, Node] = {}
+    `outputs` are those of the program, `checks` run though no output reads them.
+    """
+
+    def __init__(self, graph: FuncGraph):
+        self.nodes: dict[Value, FusionNode] = {}
         self._shared = _shared_matrices(graph)
-        for place, value in enumerate(graph.inputs):
-            self.nodes[value] = Node("array", value.shape, value.dtype, (), place)
-        self._counts = _counts(graph)
+        for position, value in enumerate(graph.inputs):
+            self.nodes[value] = ArrayNode(value.shape, value.dtype, position)
+        self._sizes = _size_divisors(graph)
         lookups = Lookups()
         self._lookups = lookups.rules
-        self._turned = _turned(graph)
+        self._read_in_order = _transposes_read_in_order(graph)
         for value in graph.values():
             if value not in self.nodes:
-                self.nodes[value] = self._lowered(value)
+                self.nodes[value] = self._lower(value)
         self.outputs = [self.nodes[value] for value in graph.outputs]
         self.checks = lookups.checks
 
-    def _lowered(self, value: Value) -> Node:
-        if value in self._counts:
-            return literal(self._counts[value], value.dtype)
+    def _lower(self, value: Value) -> FusionNode:
+        if value in self._sizes:
+            return literal(self._sizes[value], value.dtype)
         if value.array is not None:
             return _constant(value.array)
         operands = [self.nodes[operand] for operand in value.inputs]
-        if isinstance(value, Part):
-            return Node("host", value.shape, value.dtype, operands, value)
+        return self._fused(value, operands) or _host(value, operands)
+
+    def _fused(self, value: Value, operands: list[FusionNode]) -> FusionNode | None:
+        """Return the node of an operation that loops can compute, by its rule."""
         primitive = value.primitive
-        assert primitive is not None
-        if not isinstance(value.aval, list):
-            nodes = [value.aval, *operands]
-            if all(node.dtype in FUSED and prod(node.shape) for node in nodes):
-                rule = RULES.get(primitive.name)
-                if primitive.name == "transpose" and value not in self._turned:
-                    rule = None
-                product = vector_product(value)
-                if product is not None and product[0] in self._shared:
-                    matrix, vector, turned = product
-                    return _by_rows(value, self.nodes[matrix], self.nodes[vector], turned)
-                if rule is None and primitive.kind == "elementwise":
-                    rule = _elementwise
-                node = rule(value, *operands) if rule else None
-                if node is None and primitive.name in self._lookups:
-                    node = self._lookups[primitive.name](value, *operands)
-                if node is not None:
-                    return node
-            return Node("host", value.shape, value.dtype, operands, value)
-        return Node("host", (), np.dtype(object), operands, value)
+        if primitive is None or isinstance(value.aval, list):
+            return None
+        nodes = [value.aval, *operands]
+        if not all(node.dtype in FUSED and prod(node.shape) for node in nodes):
+            return None
+        product = vector_product(value)
+        if product is not None and product[0] in self._shared:
+            matrix, vector, transposed = product
+            return _product_by_rows(value, self.nodes[matrix], self.nodes[vector], transposed)
+        rule = RULES.get(primitive.name)
+        if primitive.name == "transpose" and value not in self._read_in_order:
+            rule = None
+        if rule is None and primitive.kind == "elementwise":
+            rule = _elementwise
+        node = rule(value, *operands) if rule else None
+        if node is None and primitive.name in self._lookups:
+            node = self._lookups[primitive.name](value, *operands)
+        return node
 
 
-def _turned(graph: Graph) -> set[Value]:
-    """The transposes whose elements something reads in order: others are views."""
+def _host(value: Value, operands: list[FusionNode]) -> FusionNode:
+    """Return the node of an operation that runs on arrays."""
+    if isinstance(value, OutputItem):
+        select = itemgetter(value.index)
+        return HostNode("host", select, value.shape, value.dtype, operands)
+    primitive = value.primitive
+    assert primitive is not None
+    shape, dtype = value.aval, np.dtype(object)
+    shape, dtype = ((), dtype) if isinstance(shape, list) else (value.shape, value.dtype)
+    return HostNode(
+        "host",
+        runner(primitive, value.params),
+        shape,
+        dtype,
+        operands,
+        aliases=primitive.aliases,
+        pure=primitive.kind not in ("impure", "user"),
+        is_operation=True,
+    )
+
+
+def _transposes_read_in_order(graph: FuncGraph) -> set[Value]:
+    """Return the transposes whose elements something reads in order: others are views."""
     readers = [
         value
         for value in graph.values()
@@ -92,14 +139,14 @@ def _turned(graph: Graph) -> set[Value]:
     return {*graph.outputs, *[operand for value in readers for operand in value.inputs]}
 
 
-def _constant(array: np.ndarray) -> Node:
+def _constant(array: np.ndarray) -> FusionNode:
     if not array.ndim and array.dtype in FUSED:
         return literal(array[()], array.dtype)
-    return Node("array", array.shape, array.dtype, (), array)
+    return ArrayNode(array.shape, array.dtype, array)
 
 
-def _counts(graph: Graph) -> dict[Value, Count]:
-    """Whole numbers that something is divided by: they may be sizes, so they are parameters.
+def _size_divisors(graph: FuncGraph) -> dict[Value, SizeNumber]:
+    """Return integers that something is divided by: they may be sizes, so are parameters.
 
     Elements are divided by 2, 4, 8 and 16 as these stand: that takes a multiplication.
     """
@@ -117,7 +164,7 @@ def _counts(graph: Graph) -> dict[Value, Count]:
                 and number == int(number)
                 and (few or number not in (2, 4, 8, 16))
             ):
-                found[by] = Count(number)
+                found[by] = SizeNumber(number)
     return found
 
 
@@ -132,7 +179,7 @@ def importable(function: Callable) -> bool:
     return getattr(module, function.__name__, None) is function
 
 
-def _elementwise(value: Value, *operands: Node) -> Node | None:
+def _elementwise(value: Value, *operands: FusionNode) -> FusionNode | None:
     kernel = value.primitive.kernel  # pyright: ignore[reportOptionalMemberAccess]
     if not isinstance(kernel, Elementwise) or not importable(kernel.function):
         return None
@@ -143,66 +190,50 @@ def _elementwise(value: Value, *operands: Node) -> Node | None:
     return apply(kernel.function, *wanted, dtype=signature.target)
 
 
-def _cast(value: Value, x: Node) -> Node | None:
+def _cast(value: Value, x: FusionNode) -> FusionNode | None:
     if x.dtype.kind == "f" and value.dtype.kind in "iu":
         return None  # out of range, each instruction has a result of its own
     return cast(x, value.dtype)
 
 
-def _scalar_power(value: Value, x: Node) -> Node | None:
-    """Small powers by multiplications, which are as exact and vectorise."""
-    exponent = value.params["exponent"]
-    if exponent == 1:
-        return x
-    if exponent == 2:
-        return apply(kmath.square, x)
-    if exponent == 3:
-        return apply(kmath.multiply, apply(kmath.square, x), x)
-    if exponent == 4:
-        return apply(kmath.square, apply(kmath.square, x))
-    if exponent == -1:
-        return apply(kmath.divide, literal(1, x.dtype), x)
-    return apply(kmath.power, x, literal(exponent, x.dtype), dtype=x.dtype)
-
-
 # Shapes --------------------------------------------------------------------------------------
 
 
-def _view(value: Value, x: Node, *_: Node) -> Node:
+def _view(value: Value, x: FusionNode, *_: FusionNode) -> FusionNode:
     return view(x, value.shape)
 
 
-def _transpose(value: Value, x: Node) -> Node | None:
-    """A view if only axes of size 1 change places; turned matrices, if nothing else changes."""
+def _transpose(value: Value, x: FusionNode) -> FusionNode | None:
+    """Return a view if only axes of size 1 move; transposed matrices, if nothing else changes."""
     kept = [axis for axis in value.params["perm"] if x.shape[axis] != 1]
     if kept == sorted(kept):
         return view(x, value.shape)
-    starts = [place for place, axis in enumerate(kept) if not place or axis != kept[place - 1] + 1]
-    firsts = [kept[place] for place in starts]
+    starts = [k for k, axis in enumerate(kept) if not k or axis != kept[k - 1] + 1]
+    firsts = [kept[k] for k in starts]
     if sorted(firsts)[:-2] + sorted(firsts)[:-3:-1] != firsts:
         return None
     columns = prod(x.shape[axis] for axis in kept[starts[-1] :])
     rows = prod(x.shape[axis] for axis in kept[starts[-2] : starts[-1]])
     if rows < TILE or not COLUMNS <= columns <= WIDEST:
         return None
-    return Node("turn", value.shape, x.dtype, (x,), (rows, columns))
+    return TransposeNode(value.shape, x, rows, columns)
 
 
-def _broadcast(value: Value, x: Node) -> Node:
+def _broadcast(value: Value, x: FusionNode) -> FusionNode:
     if x.size == prod(value.shape):
         return view(x, value.shape)
-    return Node("apply", value.shape, x.dtype, (x,), "copy")
+    return ApplyNode(COPY, value.shape, x.dtype, (x,))
 
 
 def flat_range(shape: tuple[int, ...], key: tuple) -> tuple[int, int] | None:
-    """First element and count, if a key picks elements that follow one another."""
+    """Return the first element and the count, if a key picks elements that follow one another."""
     parts = [part for part in key if part is not None]
     if any(not isinstance(part, (int, slice)) and part is not Ellipsis for part in parts):
         return None
     if Ellipsis in parts:
-        place = parts.index(Ellipsis)
-        parts[place : place + 1] = [slice(None)] * (len(shape) - len(parts) + 1)
-    start, count, whole = 0, 1, True  # whole: all axes from here on have been taken entirely
+        k = parts.index(Ellipsis)
+        parts[k : k + 1] = [slice(None)] * (len(shape) - len(parts) + 1)
+    start, count, complete = 0, 1, True  # complete: of all axes from here on
     sizes = list(shape)
     for axis in reversed(range(len(shape))):
         part = parts[axis] if axis < len(parts) else slice(None)
@@ -214,38 +245,38 @@ def flat_range(shape: tuple[int, ...], key: tuple) -> tuple[int, int] | None:
                 return None
         else:
             low, length = part % sizes[axis], 1
-        if not whole and length != 1:
+        if not complete and length != 1:
             return None
         start += low * after
         count *= length
-        whole = whole and length == sizes[axis]
+        complete = complete and length == sizes[axis]
     return start, count
 
 
-def _getitem(value: Value, x: Node) -> Node | None:
+def _getitem(value: Value, x: FusionNode) -> FusionNode | None:
     found = flat_range(x.shape, value.params["key"])
     if found is None:
         return None
     start, count = found
     if count == x.size:
         return view(x, value.shape)
-    return view(Node("slice", (count,), x.dtype, (view(x, (x.size,)),), start), value.shape)
+    return view(SliceNode(count, view(x, (x.size,)), start), value.shape)
 
 
-def _getitem_adjoint(value: Value, x: Node) -> Node | None:
+def _getitem_adjoint(value: Value, x: FusionNode) -> FusionNode | None:
     found = flat_range(value.shape, value.params["key"])
     if found is None:
         return None
     if found[1] == prod(value.shape):
         return view(x, value.shape)
     size = prod(value.shape)
-    return view(Node("pad", (size,), x.dtype, (view(x, (x.size,)),), found[0]), value.shape)
+    return view(PadNode(size, view(x, (x.size,)), found[0]), value.shape)
 
 
 # Reductions ----------------------------------------------------------------------------------
 
 
-def _reduction(value: Value, x: Node) -> Node | None:
+def _reduction(value: Value, x: FusionNode) -> FusionNode | None:
     name, axes = value.primitive.name, value.params["axis"]  # pyright: ignore[reportOptionalMemberAccess]
     shape = pattern(x.shape, axes)
     if shape not in ("", "k", "r", "kr") and (shape, name) != ("rk", "sum"):
@@ -253,111 +284,98 @@ def _reduction(value: Value, x: Node) -> Node | None:
     x = cast(x, BOOL) if name in ("any", "all") else cast(x, value.dtype)
     if name == "sum":
         return view(_sum(x, axes, value.params["keepdims"]), value.shape)
-    return view(fold(name, x, axes, value.params["keepdims"]), value.shape)
+    return view(reduce(name, x, axes, value.params["keepdims"]), value.shape)
 
 
-def _sum(x: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
-    """A sum; of zeros but for one element in each row, these elements."""
-    total = fold("sum", x, axes, keepdims)
-    if isinstance(x, Spread) and x.axis in axes and x.rows.size == total.size:
+def _sum(x: FusionNode, axes: tuple[int, ...], keepdims: bool) -> FusionNode:
+    """Return a sum; of zeros but for one element in each row, these elements."""
+    total = reduce("sum", x, axes, keepdims)
+    if isinstance(x, ScatterNode) and x.axis in axes and x.rows.size == total.size:
         return view(x.rows, total.shape)
     return total
 
 
-def _exp(value: Value, x: Node) -> Node | None:
-    return _power(x) or _elementwise(value, x)
+def _exp(value: Value, x: FusionNode) -> FusionNode | None:
+    return _softmax_of(x) or _elementwise(value, x)
 
 
-def _power(y: Node) -> Node | None:
-    """exp(y) of a log_softmax: what has been summed for it, over the sum."""
-    if y.detail is not kmath.subtract or y.operands[1].detail is not kmath.log:
+def _softmax_of(y: FusionNode) -> FusionNode | None:
+    """Return exp(y) if `y` is a log_softmax: the powers that were summed for it, over the sum."""
+    if not _applies(y, kmath.subtract) or not _applies(y.operands[1], kmath.log):
         return None
     shifted, total = y.operands[0], y.operands[1].operands[0]
-    powers = behind(total).operands[0] if behind(total).detail == "sum" else None
-    if powers is None or powers.detail is not kmath.exp or powers.operands[0] is not shifted:
+    reduction = base(total)
+    if not isinstance(reduction, ReduceNode) or reduction.name != "sum":
+        return None
+    powers = reduction.operands[0]
+    if not _applies(powers, kmath.exp) or powers.operands[0] is not shifted:
         return None
     return apply(kmath.multiply, powers, apply(kmath.divide, literal(1, y.dtype), total))
 
 
-def _mean(value: Value, x: Node) -> Node | None:
-    axes = value.params["axis"]
-    if x.dtype.kind != "f" or pattern(x.shape, axes) not in ("", "k", "r", "kr", "rk"):
+def _applies(node: FusionNode, function: Callable) -> bool:
+    return isinstance(node, ApplyNode) and node.function is function
+
+
+# Composite operations ------------------------------------------------------------------------
+
+
+class _OnNodes:
+    """Operations on nodes by name, for decompositions: see `_ops.composition`."""
+
+    def number(self, value: float, like: FusionNode) -> FusionNode:
+        return literal(value, like.dtype)
+
+    def count(self, value: int, like: FusionNode) -> FusionNode:
+        return literal(SizeNumber(value), like.dtype)
+
+    def sum(self, x: FusionNode, axis: tuple[int, ...], keepdims: bool) -> FusionNode:
+        return _sum(x, axis, keepdims)
+
+    def max(self, x: FusionNode, axis: tuple[int, ...], keepdims: bool) -> FusionNode:
+        return reduce("max", x, axis, keepdims)
+
+    def reshape(self, x: FusionNode, shape: tuple[int, ...]) -> FusionNode:
+        return view(x, shape)
+
+    def identity(self, x: FusionNode) -> FusionNode:
+        return x
+
+    def exp(self, x: FusionNode) -> FusionNode:
+        return _softmax_of(x) or apply(kmath.exp, x)
+
+    def __getattr__(self, name: str) -> Callable[..., FusionNode]:
+        kernel: Any = OPS[name].kernel
+        return partial(apply, kernel.function)
+
+
+NODES: Any = _OnNodes()
+
+
+def _composite(value: Value, *operands: FusionNode) -> FusionNode | None:
+    """Return the node of an operation by its decomposition, over rows or elementwise.
+
+    Sums and means may also be over the first axes, or the last of more.
+    """
+    primitive: Any = value.primitive
+    x = operands[-1]
+    if not x.dtype.kind == "f" == value.dtype.kind or operands[0].shape != x.shape:
         return None
-    total = fold("sum", x, axes, value.params["keepdims"])
-    count = literal(Count(prod(x.shape[axis] for axis in axes)), x.dtype)
-    return view(apply(kmath.divide, total, count, dtype=x.dtype), value.shape)
-
-
-def _exp_total(x: Node, axes: tuple[int, ...]) -> tuple[Node, Node, Node]:
-    """The largest of each row, exp(x - that), and its sum, as the kernels of `softmax`."""
-    shift = apply(ksoftmax.finite, fold("max", x, axes, True))
-    powers = apply(kmath.exp, apply(kmath.subtract, x, shift))
-    return shift, powers, fold("sum", powers, axes, True)
-
-
-def _is_by_rows(value: Value, x: Node, axes: tuple[int, ...]) -> bool:
-    return x.dtype.kind == "f" == value.dtype.kind and pattern(x.shape, axes) in ("r", "kr")
-
-
-def _logsumexp(value: Value, x: Node) -> Node | None:
-    axes = value.params["axis"]
-    if not _is_by_rows(value, x, axes):
-        return None
-    shift, _, total = _exp_total(x, axes)
-    return view(apply(kmath.add, shift, apply(kmath.log, total)), value.shape)
-
-
-def _log_softmax(value: Value, x: Node) -> Node | None:
-    axes = (value.params["axis"],)
-    if not _is_by_rows(value, x, axes):
-        return None
-    _, powers, total = _exp_total(x, axes)
-    return apply(kmath.subtract, powers.operands[0], apply(kmath.log, total))
-
-
-def _softmax(value: Value, x: Node) -> Node | None:
-    axes = (value.params["axis"],)
-    if not _is_by_rows(value, x, axes):
-        return None
-    _, powers, total = _exp_total(x, axes)
-    return apply(kmath.multiply, powers, apply(kmath.divide, literal(1, x.dtype), total))
-
-
-def _softmax_pull(value: Value, g: Node, y: Node) -> Node | None:
-    axes = (value.params["axis"],)
-    if not _is_by_rows(value, y, axes) or g.shape != y.shape:
-        return None
-    g, y = cast(g, value.dtype), cast(y, value.dtype)
-    total = fold("sum", apply(kmath.multiply, g, y), axes, True)
-    return apply(kmath.multiply, y, apply(kmath.subtract, g, total))
-
-
-def _log_softmax_pull(value: Value, g: Node, y: Node) -> Node | None:
-    axes = (value.params["axis"],)
-    if not _is_by_rows(value, y, axes) or g.shape != y.shape:
-        return None
-    g, y = cast(g, value.dtype), cast(y, value.dtype)
-    total = _sum(g, axes, True)
-    power = _power(y) or apply(kmath.exp, y)
-    return apply(kmath.subtract, g, apply(kmath.multiply, power, total))
-
-
-def _variance(value: Value, x: Node) -> Node | None:
-    axes = value.params["axis"]
-    if not _is_by_rows(value, x, axes):
-        return None
-    count = literal(Count(prod(x.shape[axis] for axis in axes)), x.dtype)
-    mean = apply(kmath.divide, fold("sum", x, axes, True), count, dtype=x.dtype)
-    squares = apply(kmath.square, apply(kmath.subtract, x, mean))
-    total = fold("sum", squares, axes, value.params["keepdims"])
-    return view(apply(kmath.divide, total, count, dtype=x.dtype), value.shape)
+    axes = value.params.get("axis")
+    if axes is not None:
+        runs = pattern(x.shape, axes if isinstance(axes, tuple) else (axes,))
+        if runs not in (("", "k", "r", "kr", "rk") if primitive.name == "mean" else ("r", "kr")):
+            return None
+    operands = tuple([cast(one, value.dtype) for one in operands])
+    found = primitive.decomposition(NODES, *operands, **value.params)
+    return None if found is None else view(found, value.shape)
 
 
 # Products ------------------------------------------------------------------------------------
 
 
 def vector_product(value: Value) -> tuple[Value, Value, bool] | None:
-    """The matrix and the vector that are multiplied, and whether the matrix is transposed."""
+    """Return the matrix and the vector that are multiplied, and if the matrix is transposed."""
     if value.primitive is None or value.dtype.kind != "f":
         return None
     form = value.primitive.name, *[len(one.shape) for one in value.inputs]
@@ -365,33 +383,46 @@ def vector_product(value: Value) -> tuple[Value, Value, bool] | None:
         return None
     left, right = value.inputs
     if right.shape[1:] in ((), (1,)):
-        matrix, vector, turned = left, right, False
+        matrix, vector, transposed = left, right, False
     elif left.shape[0] == 1:
-        matrix, vector, turned = right, left, True
+        matrix, vector, transposed = right, left, True
     else:
         return None
     if matrix.primitive is not None and matrix.primitive.name == "transpose":
-        turned ^= matrix.params["perm"][0] == 1
+        transposed ^= matrix.params["perm"][0] == 1
         matrix = matrix.inputs[0]
-    return matrix, vector, turned
+    return matrix, vector, transposed
 
 
-def _shared_matrices(graph: Graph) -> set[Value]:
-    """The matrices that several products with vectors read: in a kernel they share a pass."""
+def _shared_matrices(graph: FuncGraph) -> set[Value]:
+    """Return the matrices that more than one product with vectors reads: these share a pass."""
     values = [value for value in graph.values() if not isinstance(value.aval, list)]
     found = [product[0] for product in map(vector_product, values) if product is not None]
     return {matrix for matrix, count in Counter(found).items() if count > 1}
 
 
-def _by_rows(value: Value, matrix: Node, vector: Node, turned: bool) -> Node:
-    """A product with a vector as sums over the rows or the columns of the matrix."""
+def _product_by_rows(
+    value: Value, matrix: FusionNode, vector: FusionNode, transposed: bool
+) -> FusionNode:
+    """Return a product with a vector as sums over the rows or the columns of the matrix."""
     matrix, vector = cast(matrix, value.dtype), cast(vector, value.dtype)
-    vector = view(vector, (vector.size, 1) if turned else (vector.size,))
-    total = fold("sum", apply(kmath.multiply, matrix, vector), (0 if turned else 1,), False)
+    vector = view(vector, (vector.size, 1) if transposed else (vector.size,))
+    total = reduce("sum", apply(kmath.multiply, matrix, vector), (0 if transposed else 1,), False)
     return view(total, value.shape)
 
 
-RULES: dict[str, Callable[..., Node | None]] = {
+COMPOSITE = [
+    "log_softmax",
+    "log_softmax_pull",
+    "logsumexp",
+    "mean",
+    "scalar_power",
+    "softmax",
+    "softmax_pull",
+    "variance",
+]
+
+RULES: dict[str, Callable[..., FusionNode | None]] = {
     "broadcast_to": _broadcast,
     "cast": _cast,
     "exp": _exp,
@@ -399,17 +430,10 @@ RULES: dict[str, Callable[..., Node | None]] = {
     "getitem": _getitem,
     "getitem_adjoint": _getitem_adjoint,
     "identity": _view,
-    "log_softmax": _log_softmax,
-    "log_softmax_pull": _log_softmax_pull,
-    "logsumexp": _logsumexp,
-    "mean": _mean,
     "reshape": _view,
-    "scalar_power": _scalar_power,
-    "softmax": _softmax,
-    "softmax_pull": _softmax_pull,
     "squeeze": _view,
     "stop_gradient": _view,
     "transpose": _transpose,
-    "variance": _variance,
+    **dict.fromkeys(COMPOSITE, _composite),
     **dict.fromkeys(("all", "any", "max", "min", "prod", "sum"), _reduction),
 }

@@ -1,92 +1,384 @@
-"""Nodes: the few kinds of value that fusion knows."""
+"""Node kinds: the few forms of value that loops are made of.
+
+A class says what its values read, over which domain a loop computes them, what that costs, and
+whether they may be computed again. How a value is written down is said in `codegen.emission`,
+which operations become which nodes in `lower` and `lookup`: a new kind of node is a class here, an
+emitter there, and a rule that makes it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels import elementary as kmath
+
+from .domains import ANYWHERE, COLUMN, ELEMENT, ROW, SCALAR, Access, Domain, broadcasting, pattern
+
 TILE = 8
-"""Rows of a turned matrix that are made at a time, since memory comes by lines of some elements."""
+"""Rows of a transpose that are made at a time, since memory comes by lines of some elements."""
+
+COPY, CAST = "copy", "cast"
+"""The two functions of an `ApplyNode` that need no kernel."""
+
+_CHEAP_NAMES = """
+    absolute add clip divide equal greater greater_equal isfinite isinf isnan less less_equal
+    logical_and logical_not logical_or logical_xor maximum minimum multiply negative not_equal relu
+    sign square subtract where
+"""
+CHEAP: set[Any] = {COPY, CAST, *[getattr(kmath, name) for name in _CHEAP_NAMES.split()]}
+"""Functions that take less time than a pass over memory: the others are polynomials."""
+
+Operands = list[tuple["FusionNode", "Access | None"]]
+"""Operands, views undone, and how a domain indexes them; None if it cannot."""
 
 
-class Node:
-    """A value of a lowered program.
+class FusionNode:
+    """A value of a lowered program: its shape and dtype, and the nodes that it is computed from."""
 
-    `kind`, and what `detail` holds:
-    "array"     an input, its position; or a constant, the array
-    "literal"   a number, itself
-    "apply"     a scalar function of operands that broadcast, the function
-    "reduce"    a reduction over `axes`, its name; "gather" takes from each row the element at a
-                position, which is by row its second operand
-    "view"      another shape, in the same order
-    "slice"     a range of the operand's elements in order, the first; "pad" is its transpose
-    "lookup"    rows of an array, or elements, at the positions in its second operand
-    "turn"      rows and columns of each matrix exchanged, how many there are then
-    "host"      an operation run on arrays, the graph's value
-    """
+    __slots__ = ("dtype", "operands", "shape", "size")
 
-    __slots__ = ("axes", "detail", "dtype", "kind", "operands", "shape", "size")
+    is_input = False
+    """Known before the program runs, or given to it: computed by no kernel."""
+    is_fused = False
+    """Computed by a loop, so that it has a domain."""
+    shares_domain = False
+    """What reads it element by element may be computed in the same domain."""
+    by_row = False
+    """Can be computed once a row, in the domain of an operand."""
+    by_element = False
+    """Can be computed again in flat domains only, element by element."""
+    among_scalars = False
+    """Computed with the scalars of a segment, rather than by a loop, if it has one element."""
+    is_cheap = False
+    """Takes less time to compute again than to store and to read."""
+    cost = 0
+    """What computing it again counts as."""
 
     def __init__(
-        self,
-        kind: str,
-        shape: tuple[int, ...],
-        dtype: np.dtype,
-        operands: Sequence[Node] = (),
-        detail: Any = None,
-        axes: tuple[int, ...] = (),
+        self, shape: tuple[int, ...], dtype: np.dtype, operands: Sequence[FusionNode] = ()
     ):
-        self.kind = kind
         self.shape = tuple(shape)
         self.dtype = dtype
         self.operands = tuple(operands)
-        self.detail = detail
-        self.axes = axes
         self.size = prod(self.shape)
 
+    @property
+    def label(self) -> str:
+        """A word for it in names of variables."""
+        return type(self).__name__.removesuffix("Node").lower()
+
+    @property
+    def domain_size(self) -> int:
+        """How many elements the loop goes over that computes it."""
+        return self.size
+
+    @property
+    def columns(self) -> int:
+        """The columns of that loop's domain; 0 if any will do."""
+        return 0
+
+    @property
+    def aligned(self) -> list[FusionNode]:
+        """The operands that it reads element by element: they had better share its domain."""
+        return []
+
+    def accesses(self, access: Access, domain: Domain) -> Operands:
+        """Return the operands as indexed by a domain in which the node itself is at `access`."""
+        raise TypeError(f"{self!r} is computed by no loop")
+
     def __repr__(self) -> str:
-        return f"<{self.kind} {self.detail!r} {self.dtype}{self.shape}>"
+        return f"<{self.label} {self.dtype}{self.shape}>"
 
 
-def behind(node: Node) -> Node:
-    """The node that a chain of views is of."""
-    while node.kind == "view":
-        node = node.operands[0]
-    return node
+class ArrayNode(FusionNode):
+    """An input of the program, by its position, or a constant: an array."""
+
+    __slots__ = ("source",)
+    is_input = True
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, source: int | np.ndarray):
+        super().__init__(shape, dtype)
+        self.source = source
+
+    @property
+    def constant(self) -> np.ndarray | None:
+        """The array of a constant; None for an input."""
+        return None if isinstance(self.source, int) else self.source
 
 
-class Count(float):
-    """A number that follows from sizes: a parameter of a kernel, not part of its text."""
+class SizeNumber(float):
+    """A number that follows from shapes: a parameter of a kernel, not part of its text."""
 
     __slots__ = ()
 
 
-def literal(number: Any, dtype: np.dtype) -> Node:
-    return Node("literal", (), dtype, (), number)
+class LiteralNode(FusionNode):
+    """One number."""
+
+    __slots__ = ("number",)
+    is_input = True
+
+    def __init__(self, number: Any, dtype: np.dtype):
+        super().__init__((), dtype)
+        self.number = number
+
+    @property
+    def in_text(self) -> bool:
+        """Whether the number is written into the text of kernels."""
+        return not isinstance(self.number, SizeNumber)
 
 
-def view(node: Node, shape: tuple[int, ...]) -> Node:
-    return node if node.shape == shape else Node("view", shape, node.dtype, (node,))
-
-
-def cast(node: Node, dtype: np.dtype) -> Node:
-    if node.dtype == dtype:
-        return node
-    return Node("apply", node.shape, dtype, (node,), "cast")
-
-
-def apply(function: Any, *operands: Node, dtype: np.dtype | None = None) -> Node:
+class ApplyNode(FusionNode):
     """A scalar function of operands that broadcast and have the dtypes it wants."""
+
+    __slots__ = ("function",)
+    is_fused = shares_domain = by_row = among_scalars = True
+
+    def __init__(
+        self, function: Any, shape: tuple[int, ...], dtype: np.dtype, operands: Sequence[FusionNode]
+    ):
+        super().__init__(shape, dtype, operands)
+        self.function = function
+
+    @property
+    def label(self) -> str:
+        return getattr(self.function, "__name__", self.function)
+
+    @property
+    def is_cheap(self) -> bool:
+        return self.function in CHEAP
+
+    @property
+    def cost(self) -> int:
+        return int(self.function != COPY)
+
+    @property
+    def columns(self) -> int:
+        found = [broadcasting(one.shape, self.shape)[1] for one in self.operands]
+        return next((columns for columns in found if columns), 0)
+
+    @property
+    def aligned(self) -> list[FusionNode]:
+        pairs = [(broadcasting(one.shape, self.shape)[0], one) for one in self.operands]
+        return [one for name, one in pairs if name == "same"]
+
+    def accesses(self, access: Access, domain: Domain) -> Operands:
+        result: Operands = []
+        for one in self.operands:
+            name, columns = broadcasting(one.shape, self.shape)
+            inner: Access | None = SCALAR
+            if one.size == 1:
+                pass
+            elif name == "same":
+                inner = access
+            elif access == ELEMENT and columns == domain.columns:
+                inner = ROW if name == "row" else COLUMN
+            else:
+                inner = None
+            result.append((base(one), inner))
+        return result
+
+
+class ScatterNode(ApplyNode):
+    """Zeros but for one element of each row along `axis`: those are `rows`."""
+
+    __slots__ = ("axis", "rows")
+
+    def __init__(self, operands: Sequence[FusionNode], shape: tuple[int, ...], axis: int):
+        super().__init__(kmath.where, shape, operands[1].dtype, operands)
+        self.axis, self.rows = axis, operands[1]
+
+
+class ReduceNode(FusionNode):
+    """A reduction of the first operand over `axes`, by its name: "sum", "max", ..."""
+
+    __slots__ = ("axes", "name")
+    is_fused = by_row = True
+
+    def __init__(
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        operands: Sequence[FusionNode],
+        axes: tuple[int, ...],
+    ):
+        super().__init__(shape, dtype, operands)
+        self.name, self.axes = name, axes
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+    @property
+    def result(self) -> str:
+        """What the reduction leaves: a "total", or a number by "row" or by "column"."""
+        shape = pattern(self.operands[0].shape, self.axes)
+        return {"r": "total", "kr": "row", "rk": "column"}[shape]
+
+    @property
+    def domain_size(self) -> int:
+        return self.operands[0].size
+
+    @property
+    def columns(self) -> int:
+        result, shape = self.result, self.operands[0].shape
+        if result == "total":
+            return 0
+        return prod(n for i, n in enumerate(shape) if (i in self.axes) == (result == "row"))
+
+    @property
+    def aligned(self) -> list[FusionNode]:
+        return [self.operands[0]]
+
+    def accesses(self, access: Access, domain: Domain) -> Operands:
+        x, *indices = map(base, self.operands)
+        return [(x, access), *[(one, ROW) for one in indices]]
+
+
+class RowGatherNode(ReduceNode):
+    """From each row of the first operand the element at a position, the second one's, by row."""
+
+    __slots__ = ()
+
+
+class ViewNode(FusionNode):
+    """The operand's elements, in the same order, in another shape."""
+
+    __slots__ = ()
+
+
+class SliceNode(FusionNode):
+    """A range of the operand's elements in order, from the one at `start` on."""
+
+    __slots__ = ("start",)
+    is_fused = by_element = is_cheap = among_scalars = True
+    sign = 1
+
+    def __init__(self, size: int, operand: FusionNode, start: int):
+        super().__init__((size,), operand.dtype, (operand,))
+        self.start = start
+
+    def accesses(self, access: Access, domain: Domain) -> Operands:
+        made = base(self.operands[0])
+        if made.size == 1:
+            return [(made, SCALAR)]
+        return [(made, Access(access.per, access.shift + self.sign * self.start))]
+
+
+class PadNode(SliceNode):
+    """The operand's elements from `start` on, between zeros: the transpose of a slice."""
+
+    __slots__ = ()
+    among_scalars = False
+    sign = -1
+
+
+class LookupNode(FusionNode):
+    """Rows of a table, or elements if it has no columns, at the positions in the second operand."""
+
+    __slots__ = ()
+    is_fused = shares_domain = is_cheap = among_scalars = True
+
+    @property
+    def columns(self) -> int:
+        columns = prod(self.operands[0].shape[1:])
+        return columns if columns > 1 else 0
+
+    def accesses(self, access: Access, domain: Domain) -> Operands:
+        table, positions = map(base, self.operands)
+        rows: Access | None = access
+        if columns := self.columns:
+            rows = ROW if access == ELEMENT and columns == domain.columns else None
+        return [(table, ANYWHERE), (positions, rows)]
+
+
+class TransposeNode(FusionNode):
+    """Each matrix of `rows` by `columns`, counted in the result, from its transpose."""
+
+    __slots__ = ("_columns", "rows")
+    is_fused = shares_domain = True
+
+    def __init__(self, shape: tuple[int, ...], operand: FusionNode, rows: int, columns: int):
+        super().__init__(shape, operand.dtype, (operand,))
+        self.rows, self._columns = rows, columns
+
+    @property
+    def label(self) -> str:
+        return "turn"
+
+    @property
+    def columns(self) -> int:
+        return self._columns
+
+    def accesses(self, access: Access, domain: Domain) -> Operands:
+        return [(base(self.operands[0]), ANYWHERE)]
+
+
+class HostNode(FusionNode):
+    """A function of arrays, run between kernels.
+
+    The result is a fresh array unless it `aliases` an operand. A `pure` function has the same
+    result for the same operands, and keeps none of them. `is_operation` if it is one op's result.
+    """
+
+    __slots__ = ("aliases", "is_operation", "name", "pure", "run")
+
+    def __init__(
+        self,
+        name: str,
+        run: Callable[..., Any],
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        operands: Sequence[FusionNode],
+        *,
+        aliases: bool = True,
+        pure: bool = True,
+        is_operation: bool = False,
+    ):
+        super().__init__(shape, dtype, operands)
+        self.name, self.run = name, run
+        self.aliases, self.pure, self.is_operation = aliases, pure, is_operation
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+
+def base(node: FusionNode) -> FusionNode:
+    """Return the node that a chain of views is of."""
+    while isinstance(node, ViewNode):
+        node = node.operands[0]
+    return node
+
+
+def literal(number: Any, dtype: np.dtype) -> LiteralNode:
+    """Return a node for one number."""
+    return LiteralNode(number, dtype)
+
+
+def view(node: FusionNode, shape: tuple[int, ...]) -> FusionNode:
+    """Return `node` in another shape."""
+    return node if node.shape == shape else ViewNode(shape, node.dtype, (node,))
+
+
+def cast(node: FusionNode, dtype: np.dtype) -> FusionNode:
+    """Return `node` in another dtype."""
+    return node if node.dtype == dtype else ApplyNode(CAST, node.shape, dtype, (node,))
+
+
+def apply(function: Any, *operands: FusionNode, dtype: np.dtype | None = None) -> ApplyNode:
+    """Return a scalar function of operands; its dtype is that of the last, unless given."""
     shape = np.broadcast_shapes(*[node.shape for node in operands])
-    return Node("apply", shape, dtype or operands[-1].dtype, operands, function)
+    return ApplyNode(function, shape, dtype or operands[-1].dtype, operands)
 
 
-def fold(name: str, x: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
-    """A reduction of `x`, by kernels of its own where its axes are neither all, nor last, nor
-    first."""
+def reduce(name: str, x: FusionNode, axes: tuple[int, ...], keepdims: bool) -> FusionNode:
+    """Return a reduction of `x` over axes; over axes of size 1 it is a view."""
     shape = tuple(
         1 if axis in axes else size
         for axis, size in enumerate(x.shape)
@@ -95,14 +387,4 @@ def fold(name: str, x: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
     if prod(x.shape[axis] for axis in axes) == 1:
         return view(x, shape)
     flat = tuple(size for axis, size in enumerate(x.shape) if axis not in axes)
-    return view(Node("reduce", flat, x.dtype, (x,), name, axes), shape)
-
-
-def pattern(shape: tuple[int, ...], axes: tuple[int, ...]) -> str:
-    """Runs of reduced ("r") and kept ("k") axes, those of size 1 apart."""
-    runs = ""
-    for axis, size in enumerate(shape):
-        letter = "r" if axis in axes else "k"
-        if size != 1 and not runs.endswith(letter):
-            runs += letter
-    return runs
+    return view(ReduceNode(name, flat, x.dtype, (x,), axes), shape)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .values import Graph, Part, Value
+from .values import FuncGraph, OutputItem, Value
 
 
 def frozen(value: Any) -> Any:
-    """A hashable stand-in for a parameter: equal for equal ones, of whatever type."""
+    """Return a hashable stand-in for a parameter: equal for equal ones, of whatever type."""
     if isinstance(value, np.ndarray):
         return "array", value.dtype.str, value.shape, value.tobytes()
     if isinstance(value, slice):
@@ -33,27 +33,27 @@ def frozen(value: Any) -> Any:
     return type(value).__name__, value
 
 
-def fingerprint(graph: Graph) -> str:
-    """A hash of what a graph computes: names, parameters, shapes, dtypes and single numbers.
+def fingerprint(graph: FuncGraph) -> str:
+    """Return a hash of what a graph computes: names, parameters, avals and single numbers.
 
     It is the same in all processes. Inputs and larger constants count by shape and dtype alone.
     """
-    places = {value: i for i, value in enumerate(graph.inputs)}
+    numbers = {value: i for i, value in enumerate(graph.inputs)}
     words = [_aval(value.aval) for value in graph.inputs]
     for value in graph.values():
-        if value not in places:
-            places[value] = len(places)
-            words.append(_described(value, places))
-    words += [str(places[output]) for output in graph.outputs]
+        if value not in numbers:
+            numbers[value] = len(numbers)
+            words.append(_described(value, numbers))
+    words += [str(numbers[output]) for output in graph.outputs]
     return hashlib.sha256("\n".join(words).encode()).hexdigest()
 
 
-def _described(value: Value, places: dict[Value, int]) -> str:
-    operands = " ".join(str(places[operand]) for operand in value.inputs)
+def _described(value: Value, numbers: dict[Value, int]) -> str:
+    operands = " ".join(str(numbers[operand]) for operand in value.inputs)
     if value.array is not None:
         text = value.array.tobytes().hex() if not value.array.ndim else "constant"
         return f"{text} {_aval(value.aval)}"
-    if isinstance(value, Part):
+    if isinstance(value, OutputItem):
         return f"part {value.index} {operands}"
     assert value.primitive is not None
     return f"{value.primitive.name} {operands} {frozen(value.params)!r} {_aval(value.aval)}"

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..._core.primitive import runner
-from .values import Graph, Part, Value
+from .values import FuncGraph, OutputItem, Value
 
 
-def interpreter(graph: Graph) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
-    """A function from the arrays of the graph's inputs to fresh arrays of its outputs.
+def interpreter(graph: FuncGraph) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
+    """Return a function from the arrays of the graph's inputs to fresh arrays of its outputs.
 
     An array is forgotten as soon as nothing needs it any more.
     """
@@ -39,14 +39,14 @@ def _compute(value: Value, known: dict) -> object:
     if value.array is not None:
         return value.array
     operands = [known[operand] for operand in value.inputs]
-    if isinstance(value, Part):
+    if isinstance(value, OutputItem):
         return operands[0][value.index]
     assert value.primitive is not None
     return runner(value.primitive, value.params)(*operands)
 
 
 def _own(array: object, value: Value, taken: set[int]) -> np.ndarray:
-    """An output is an array of its own, though it may be an input, a constant or a view."""
+    """Return an array that nothing else refers to: a copy of an input, a constant or a view."""
     assert isinstance(array, np.ndarray)
     fresh = value.primitive is not None and not value.primitive.aliases
     if fresh and id(array) not in taken:

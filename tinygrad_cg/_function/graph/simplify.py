@@ -15,13 +15,13 @@ import numpy as np
 
 from ..._core.primitive import OPS
 from .fingerprint import frozen
-from .values import Graph, Part, Value, constant, in_order, operation
+from .values import FuncGraph, OutputItem, Value, constant, in_order, operation
 
-_LARGEST_FOLDED = 1024  # elements
+_LARGEST_CONSTANT = 1024  # elements
 
 
-def simplify(graph: Graph, known: Mapping[Value, Value] | None = None) -> Graph:
-    """An equivalent graph with the inputs of `graph`; `known` replaces some of its values."""
+def simplify(graph: FuncGraph, known: Mapping[Value, Value] | None = None) -> FuncGraph:
+    """Return an equivalent graph with the same inputs; `known` replaces some of its values."""
     built = dict(known or {})
     builder = _Builder()
     for value, replacement in built.items():
@@ -29,7 +29,7 @@ def simplify(graph: Graph, known: Mapping[Value, Value] | None = None) -> Graph:
     for value in in_order(graph.outputs):
         if value not in built:
             built[value] = builder.build(value, [built[operand] for operand in value.inputs])
-    return Graph(graph.inputs, [built[output] for output in graph.outputs])
+    return FuncGraph(graph.inputs, [built[output] for output in graph.outputs])
 
 
 class _Builder:
@@ -46,7 +46,7 @@ class _Builder:
         return built[value]
 
     def build(self, value: Value, operands: list[Value]) -> Value:
-        """`value` of other operands, or something simpler that equals it."""
+        """Return `value` with other operands, or something simpler that equals it."""
         built = self._build(value, operands)
         self.done.add(built)
         return built
@@ -54,9 +54,9 @@ class _Builder:
     def _build(self, value: Value, operands: list[Value]) -> Value:
         if value.array is not None:
             return self._once(("constant", frozen(value.array)), value)
-        if isinstance(value, Part):
-            whole = operands[0]
-            return self._once(("part", whole, value.index), Part(whole, value.index))
+        if isinstance(value, OutputItem):
+            made = operands[0]
+            return self._once(("part", made, value.index), OutputItem(made, value.index))
         primitive = value.primitive
         if primitive is None:  # an input
             return value
@@ -71,21 +71,21 @@ class _Builder:
             if simpler in self.done:
                 return simpler
             return self.build(simpler, list(simpler.inputs))
-        folded = _folded(made)
-        if folded is not None:
-            return self.build(folded, [])
+        computed = _constant_of(made)
+        if computed is not None:
+            return self.build(computed, [])
         return self._once((primitive, tuple(operands), frozen(value.params)), made)
 
     def _once(self, key: Any, value: Value) -> Value:
         return self.made.setdefault(key, value)
 
 
-def _folded(value: Value) -> Value | None:
-    """The constant that an operation on constants gives, unless it is large or the user's own."""
+def _constant_of(value: Value) -> Value | None:
+    """Return what an operation on constants gives, unless it is large or the user's own."""
     primitive, aval = value.primitive, value.aval
     if primitive is None or isinstance(aval, list):
         return None
-    if not value.inputs or prod(aval.shape) > _LARGEST_FOLDED:
+    if not value.inputs or prod(aval.shape) > _LARGEST_CONSTANT:
         return None
     arrays = [operand.array for operand in value.inputs]
     if any(array is None for array in arrays) or primitive.name == "broadcast_to":
@@ -98,7 +98,7 @@ def _folded(value: Value) -> Value | None:
 
 
 def _without_repeats(value: Value) -> Value | None:
-    """Repeated operands as they were before, where the operation repeats them by itself."""
+    """Return the operation on operands as they were before an explicit broadcast."""
     operands = list(value.inputs)
     for i, operand in enumerate(operands):
         if operand.primitive is None or operand.primitive.name != "broadcast_to":
@@ -125,13 +125,13 @@ def _is_number(value: Value, number: float) -> bool:
 
 
 def _if_same(value: Value, operand: Value) -> Value | None:
-    """`operand`, if it has the shape and the dtype of `value`."""
+    """Return `operand`, if it has the shape and the dtype of `value`."""
     same = operand.aval.shape == value.aval.shape and operand.dtype == value.dtype
     return operand if same else None
 
 
 def _neutral(number: float, sides: tuple[int, ...]) -> Callable[[Value], Value | None]:
-    """The rule for an operation that leaves an operand as it is beside `number`."""
+    """Return the rule of an operation for which `number` is a neutral element."""
 
     def rule(value: Value) -> Value | None:
         for side in sides:
@@ -148,12 +148,12 @@ def _add(value: Value) -> Value | None:
 
 
 def _put_together(value: Value) -> Value | None:
-    """Two gradients of the same part of an array are added before they are put into zeros."""
+    """Add two gradients of the same part of an array before they are scattered into zeros."""
     x, y = value.inputs
     put = x.primitive
     if put is None or put is not y.primitive or put.name != "getitem_adjoint":
         return None
-    if any(isinstance(part, np.ndarray) for part in x.params["key"]):  # places may repeat
+    if any(isinstance(part, np.ndarray) for part in x.params["key"]):  # positions may repeat
         return None
     parts = [x.inputs[0], y.inputs[0]]
     if frozen(x.params) != frozen(y.params) or parts[0].aval != parts[1].aval:
@@ -183,7 +183,7 @@ def _cast(value: Value) -> Value | None:
 
 
 def _reshaped(value: Value) -> Value | None:
-    """reshape, expand_dims and squeeze are all reshapes; of two only the last counts."""
+    """Return one reshape for a chain of them; expand_dims and squeeze are reshapes too."""
     operand = value.inputs[0]
     while operand.primitive is not None and operand.primitive.name == "reshape":
         operand = operand.inputs[0]
@@ -215,12 +215,18 @@ def _broadcast_to(value: Value) -> Value | None:
     return None
 
 
+class _OnValues:
+    """Operations on values by name, for decompositions: see `_ops.composition`."""
+
+    def __getattr__(self, name: str) -> Callable[..., Value]:
+        return lambda *operands, **params: operation(OPS[name], operands, params)
+
+
 def _scalar_power(value: Value) -> Value | None:
-    exponent, operand = value.params["exponent"], value.inputs[0]
-    if exponent == 1:
-        return operand
-    if exponent == 2:
-        return operation(OPS["square"], [operand], {})
+    primitive: Any = value.primitive
+    exponent = value.params["exponent"]
+    if exponent in (1, 2):  # one operation instead, which others may have in common
+        return primitive.decomposition(_OnValues(), value.inputs[0], exponent=exponent)
     if exponent == 0:
         one = constant(np.ones((), value.dtype))
         return operation(OPS["broadcast_to"], [one], {"shape": tuple(value.shape)})

@@ -20,7 +20,7 @@ class Value:
     """One array of a graph: an input, a constant, or an output of an operation.
 
     `primitive` is None for inputs and constants; `array` is a constant's value. An operation
-    with several outputs is one value whose `aval` is a list, and a `Part` for each output.
+    with several outputs is one value whose `aval` is a list, and an `OutputItem` for each output.
     """
 
     __slots__ = ("array", "aval", "inputs", "params", "primitive")
@@ -52,13 +52,13 @@ class Value:
         return self.aval.dtype
 
 
-class Part(Value):
-    """One output of an operation that has several; its only input is that operation."""
+class OutputItem(Value):
+    """One output of an operation that has more; its only input is that operation."""
 
     __slots__ = ("index",)
 
-    def __init__(self, whole: Value, index: int):
-        super().__init__(whole.aval[index], None, (whole,))
+    def __init__(self, made: Value, index: int):
+        super().__init__(made.aval[index], None, (made,))
         self.index = index
 
 
@@ -67,20 +67,20 @@ def constant(array: np.ndarray) -> Value:
 
 
 def operation(primitive: Primitive, inputs: Sequence[Value], params: Mapping[str, Any]) -> Value:
-    """The value of an operation, its shape and dtype by the record's rule."""
+    """Return the value of an operation, its shape and dtype by the record's rule."""
     aval = primitive.abstract(*[value.aval for value in inputs], **params)
     return Value(aval, primitive, inputs, params)
 
 
-class Graph:
+class FuncGraph:
     """A function from the arrays of `inputs` to those of `outputs`."""
 
     def __init__(self, inputs: Sequence[Value], outputs: Sequence[Value]):
-        self.inputs = tuple(inputs)
-        self.outputs = tuple(outputs)
+        self.inputs: tuple[Value, ...] = tuple(inputs)
+        self.outputs: tuple[Value, ...] = tuple(outputs)
 
     def values(self) -> list[Value]:
-        """All values that the outputs depend on, operands before what is made of them."""
+        """Return all values that the outputs depend on, operands first."""
         return in_order(self.outputs)
 
     def __str__(self) -> str:
@@ -88,7 +88,7 @@ class Graph:
 
 
 def in_order(outputs: Iterable[Value]) -> list[Value]:
-    """The values that `outputs` depend on, operands first; without recursion."""
+    """Return the values that `outputs` depend on, operands first; without recursion."""
     order: list[Value] = []
     done: set[Value] = set()
     stack: list[tuple[Value, Iterator[Value]]] = []
@@ -110,7 +110,7 @@ def in_order(outputs: Iterable[Value]) -> list[Value]:
     return order
 
 
-def _lines(graph: Graph) -> list[str]:
+def _lines(graph: FuncGraph) -> list[str]:
     """One line a value: ``%3 = multiply(%1, %2)  float64(4, 3)``."""
     names: dict[Value, str] = {value: f"x{i}" for i, value in enumerate(graph.inputs)}
     numbers = count()
@@ -123,7 +123,7 @@ def _lines(graph: Graph) -> list[str]:
             continue
         operands = [names[operand] for operand in value.inputs]
         names[value] = name = f"%{next(numbers)}"
-        if isinstance(value, Part):
+        if isinstance(value, OutputItem):
             lines.append(f"{name} = {operands[0]}[{value.index}]  {_type(value.aval)}")
             continue
         assert value.primitive is not None

@@ -10,12 +10,12 @@ import numpy as np
 from ..._core.tensor import Tensor
 from ..._reverse.variable import Variable
 from ..graph.simplify import simplify
-from ..graph.values import Graph, Value
-from .trace import Trace
+from ..graph.values import FuncGraph, Value
+from .trace import FunctionTrace
 
 new = object.__new__
 
-Build = Callable[[Graph], Callable[[Sequence[np.ndarray]], list[np.ndarray]]]
+Build = Callable[[FuncGraph], Callable[[Sequence[np.ndarray]], list[np.ndarray]]]
 """What makes a program of a graph: `interpreter`, or `program.build`, which fuses."""
 
 
@@ -28,29 +28,29 @@ class Outputs:
 
     def __init__(self, inputs: Sequence[Value], outputs: Sequence[Value], build: Build):
         self._build = build
-        places = {value: i for i, value in enumerate(inputs)}
+        positions = {value: i for i, value in enumerate(inputs)}
         computed: dict[Value, int] = {}
         self.steps: list[tuple[int, Any]] = []
         for value in outputs:
-            if value in places:
-                self.steps.append((0, places[value]))
+            if value in positions:
+                self.steps.append((0, positions[value]))
             elif value.array is not None:
                 self.steps.append((1, value.array))
             else:
                 self.steps.append((2, computed.setdefault(value, len(computed))))
-        self.graph = Graph(inputs, list(computed))
-        direct = [place for kind, place in self.steps if kind == 2]
-        self.direct = direct == list(range(len(computed))) and len(direct) == len(self.steps)
+        self.graph = FuncGraph(inputs, list(computed))
+        order = [item for kind, item in self.steps if kind == 2]
+        self.in_order = order == list(range(len(computed))) and len(order) == len(self.steps)
         self._run: Callable[[Sequence[np.ndarray]], list[np.ndarray]] | None = None
 
     @property
     def run(self) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
-        """From the arrays of the inputs to those of the outputs; compiled when it is wanted."""
+        """The function from arrays of the inputs to those of the outputs; compiled when wanted."""
         run = self._run
         if run is None:
             self.program = self._build(self.graph)
             call: Any = getattr(self.program, "call", self.program)  # without one in between
-            run = self._run = call if self.direct else self._arranged(call)
+            run = self._run = call if self.in_order else self._arranged(call)
         return run
 
     def _arranged(self, program: Callable) -> Callable:
@@ -58,7 +58,7 @@ class Outputs:
 
         def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
             found: Any = (arrays, None, [] if nothing else program(arrays))
-            return [place if kind == 1 else found[kind][place] for kind, place in steps]
+            return [item if kind == 1 else found[kind][item] for kind, item in steps]
 
         return run
 
@@ -75,7 +75,9 @@ class Program:
     after these the last random numbers, so that they are drawn.
     """
 
-    def __init__(self, trace: Trace, outputs: Sequence[Value], assigned: Sequence, build: Build):
+    def __init__(
+        self, trace: FunctionTrace, outputs: Sequence[Value], assigned: Sequence, build: Build
+    ):
         captured, literals = trace.captured()
         self.captures: list[Tensor] = [tensor for tensor, _ in captured]
         self.reads: list[Variable] = [variable for variable, _ in trace.reads.values()]
@@ -85,19 +87,19 @@ class Program:
         inputs = [*trace.arguments, *[value for _, value in captured]]
         inputs += [value for _, value in trace.reads.values()]
         kept = [*outputs, *[value for _, value in assigned], *trace.draws[-1:]]
-        self.graph = simplify(Graph(inputs, kept), literals)
+        self.graph = simplify(FuncGraph(inputs, kept), literals)
         self.avals = [value.aval for value in self.graph.outputs[: self.count]]
         self.outputs = Outputs(self.graph.inputs, self.graph.outputs, build)
 
     def inputs(self, leaves: Sequence) -> list:
-        """The leaves of a call, then the captured tensors, then the values of the Variables.
+        """Return the leaves of a call, then captured tensors, then the values of the Variables.
 
         Whoever listens hears that these are read: tapes start watching here.
         """
         return [*leaves, *self.captures, *[variable._read() for variable in self.reads]]
 
     def run(self, inputs: Sequence) -> list[Tensor]:
-        """The outputs as tensors without records. Variables are assigned."""
+        """Return the outputs as tensors without records, and assign Variables."""
         results = self.outputs.run(arrays_of(inputs))
         self.assign(results)
         return list(map(wrapped, results[: self.count]))
@@ -109,7 +111,7 @@ class Program:
 
 
 def arrays_of(inputs: Sequence) -> list[np.ndarray]:
-    """The arrays of tensors; numbers become arrays of float64."""
+    """Return the arrays of tensors; numbers become arrays of float64."""
     return [one._data if isinstance(one, Tensor) else np.asarray(one, np.float64) for one in inputs]
 
 

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ... import nest
 from ..._core.tensor import ArrayLike, Tensor
 from ...errors import ArgumentTypeError
-from ..graph.values import Graph
-from .signature import Call, TensorSpec, check_signature
+from ..graph.values import FuncGraph
+from .signature import FunctionCall, Statics, TensorSpec, check_signature
 from .traced import Traced
-
-if TYPE_CHECKING:
-    from .function import Function
 
 
 class ConcreteFunction:
     """One program of a `Function`. Arguments must have the signature it was made for."""
 
-    def __init__(self, function: Function, traced: Traced):
-        self._function = function
-        self._traced = traced
+    def __init__(self, function: Callable[..., Any], statics: Statics, traced: Traced):
+        self._function, self._statics, self._traced = function, statics, traced
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        call = Call(args, kwargs, self._function._statics)
+        call = FunctionCall(args, kwargs, self._statics)
         if call.key != self._traced.key:
             raise TypeError(
                 f"{self!r} was made for other arguments: call the function itself, which "
@@ -35,8 +31,8 @@ class ConcreteFunction:
         return self._function(*args, **kwargs)
 
     @property
-    def graph(self) -> Graph:
-        """What is computed."""
+    def graph(self) -> FuncGraph:
+        """The graph of what is computed."""
         return self._traced.program.graph
 
     @property
@@ -59,7 +55,7 @@ class AnySize:
     Each size has a program of its own, and these share their kernels.
     """
 
-    def __init__(self, function: Function, args: Sequence, kwargs: Mapping):
+    def __init__(self, function: Callable[..., Any], args: Sequence, kwargs: Mapping):
         self._function = function
         self._names = sorted(kwargs)
         given = (*args, *[kwargs[name] for name in self._names])
@@ -88,13 +84,13 @@ class AnySize:
         )
 
     @property
-    def graph(self) -> Graph:
-        """There are several: ValueError."""
+    def graph(self) -> FuncGraph:
+        """There is more than one: ValueError."""
         self._refuse()
 
     @property
     def kernels(self) -> list[str]:
-        """There are several: ValueError."""
+        """There is more than one: ValueError."""
         self._refuse()
 
     def __repr__(self) -> str:
@@ -102,19 +98,23 @@ class AnySize:
 
 
 def concrete(
-    function: Function, args: tuple, kwargs: dict, find: Callable[[tuple, dict], Traced]
+    function: Callable[..., Any],
+    statics: Statics,
+    args: tuple,
+    kwargs: dict,
+    find: Callable[[tuple, dict], Traced],
 ) -> ConcreteFunction | AnySize:
-    """A concrete function for tensors and specifications."""
+    """Return a concrete function for tensors and specifications."""
     if any(
         isinstance(one, TensorSpec) and not one.is_known for one in nest.flatten((args, kwargs))
     ):
         return AnySize(function, args, kwargs)
     args, kwargs = nest.map_structure(_example, (args, kwargs))
-    return ConcreteFunction(function, find(args, kwargs))
+    return ConcreteFunction(function, statics, find(args, kwargs))
 
 
 def _example(leaf: Any) -> Any:
-    """A tensor that a specification describes."""
+    """Return a tensor that a specification describes; any other leaf as it is."""
     return Tensor(np.zeros(leaf.shape or (), leaf.dtype)) if isinstance(leaf, TensorSpec) else leaf
 
 

@@ -1,8 +1,13 @@
-"""The shortest way into a compiled program: calls of the form that it was made for."""
+"""The shortest way into a compiled program: generated functions for calls of one form.
+
+An entry looks whether a call has the form that it was made for, and runs the program; for any other
+call it returns None. It is written in one piece, since calls of helpers would cost more than all of
+it does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -10,16 +15,18 @@ import numpy as np
 
 from ..._core.conversion import FLOAT64
 from ..._core.levels import state
+from ..._core.record import Node, attach, attach_all
 from ..._core.tensor import Tensor
 from ..._reverse.variable import Variable, assigning
 from .compiled import Program
-from .signature import Call
+from .recorded import Recorded
+from .signature import FunctionCall
 
 _STATIC = (int, bool, str, type(None))
 _SAME = (Variable, FunctionType, np.dtype, type)
 
 
-def takes(call: Call) -> bool:
+def takes(call: FunctionCall) -> bool:
     """Whether entries know arguments like these."""
     return not call.kwargs and all(
         type(arg) in _STATIC
@@ -29,36 +36,116 @@ def takes(call: Call) -> bool:
     )
 
 
-def entry(call: Call, program: Program, pack: Callable | None) -> Callable:
-    """Generate ``enter(args)``: the result, or None for a call of another form than `call`.
+def entry(call: FunctionCall, program: Program, pack: Callable | None) -> Callable:
+    """Return ``enter(args)``: the result, or None for a call of another form than `call`.
 
     Its arguments are positional: tensors, floats, Variables, Python's simplest other values.
     Nothing may record or listen, tensors and Variables have no records. `pack` makes the result of
     the list of outputs; without it the only output is the result. For one tensor and one output:
     ``(x0,) = args``, then checks of its type, record, shape and dtype, then
-    ``r = run((d0,))`` and the tensor of ``r[0]``: in one piece, since helper calls would cost more
-    than all of it.
+    ``r = run((d0,))`` and the tensor of ``r[0]``.
     """
-    code = Code(call, program, pack)
-    code.names["run"] = program.outputs.run
-    return code.function()
+    return _EntryWriter(call, program, pack).unrecorded()
 
 
-class Code:
+def recorded_entry(call: FunctionCall, recorded: Recorded, pack: Callable | None) -> Callable:
+    """Return ``enter(frame, args)``, the same under tapes that record as they did that call."""
+    return _EntryWriter(call, recorded.program, pack, recorded).recorded()
+
+
+def _rule(node: Node, dy: Any) -> Sequence:
+    saved = node.saved
+    return saved[0].pull(node, saved, dy if type(dy) is list else [dy])
+
+
+class _EntryWriter:
     """The source of one entry, and the names in it."""
 
-    def __init__(self, call: Call, program: Program, pack: Callable | None):
-        self.program = program
-        self.pack = pack
+    def __init__(
+        self,
+        call: FunctionCall,
+        program: Program,
+        pack: Callable | None,
+        recorder: Recorded | None = None,
+    ):
+        self.call, self.program, self.pack, self.recorder = call, program, pack, recorder
         self.names: dict[str, Any] = {"Tensor": Tensor, "new": object.__new__, "state": state}
-        self.names |= {"pack": pack, "assigning": assigning}
-        self.names |= {"array": np.array, "float64": FLOAT64}
-        self.call = call
+        self.names |= {"pack": pack, "assigning": assigning, "array": np.array, "float64": FLOAT64}
+        self.names |= {"attach": attach, "attach_all": attach_all, "rule": _rule, "self": recorder}
         self.checks: list[str] = []  # the lines before the program runs
         self.leaves: list[str] = []
         self.arrays: list[str] = []
+        self.nodes: list[str] = []  # of the program's inputs, for the tapes
 
-    def inputs(self) -> None:
+    def unrecorded(self) -> Callable:
+        """Return the entry for calls that nobody records."""
+        program, names = self.program, self.names
+        names["run"] = program.outputs.run
+        self._inputs()
+        if program.draws:
+            self._unless("state.draws is None")
+        if program.reads or program.assigned:
+            self._unless("not state.listeners and not state.overrides")
+        lines = []
+        for i, variable in enumerate(program.reads):
+            names[f"v{i}"] = variable
+            self._record(f"v{i}")
+            self.arrays.append(f"vd{i}")
+            lines.append(f"vd{i} = v{i}._data")
+        lines.append(f"r = run(({_tuple(self.arrays)}))")
+        for i, variable in enumerate(program.assigned):
+            names[f"a{i}"] = variable
+            lines.append(f"a{i}._data = r[{program.count + i}]")
+        if program.assigned:
+            lines = ["with assigning:", *[f"    {line}" for line in lines]]
+        return self._compiled("args", [*lines, *self._tensors(), self._result()])
+
+    def recorded(self) -> Callable:
+        """Return the entry for calls under tapes."""
+        program, recorder = self.program, self.recorder
+        assert recorder is not None
+        self.checks.append("group = frame.alone")
+        self._unless("group and frame.level is None and not frame.natural")
+        self._inputs()
+        for i, variable in enumerate(program.reads):
+            self.names[f"variable{i}"] = variable
+            self.checks.append(f"v{i} = variable{i}._read()")
+            self._record(f"v{i}")
+            self.arrays.append(f"v{i}._data")
+        self.names["outputs"] = program.outputs
+        run = [f"r = outputs.run(({_tuple(self.arrays)}))", "kept = None"]
+        if recorder.single:
+            lines = [*self._with_residuals(recorder), "else:", *[f" {line}" for line in run]]
+        else:
+            lines = ["if len(group) == 1: return None", *run]
+        reads = _tuple([f"v{i}" for i in range(len(program.reads))])
+        lines += self._tensors()
+        lines.append(f"saved = (self, ({_tuple(self.leaves)}), kept, ({reads}))")
+        nodes = f"({_tuple(self.nodes)})"
+        if program.count > 1:
+            lines.append(f"attach_all(group, {nodes}, rule, saved, [{self._outputs()}])")
+        elif recorder.upstream:
+            lines.append(f"attach(t0, group, {nodes}, rule, saved)")
+        return self._compiled("frame, args", [*lines, self._result()])
+
+    def _with_residuals(self, recorder: Recorded) -> list[str]:
+        """Return the lines for calls under one tape, which keep residuals."""
+        parts, arrays = recorder.gradient.parts, self.arrays[: len(self.leaves)]
+        for i, tensor in enumerate(parts.captures):
+            self.names[f"kept{i}"] = tensor._data
+            arrays.append(f"kept{i}")
+        positions = {id(variable): i for i, variable in enumerate(self.program.reads)}
+        arrays += [f"v{positions[id(variable)]}._data" for variable in parts.reads]
+        self.names["forward"] = parts.forward_run
+        return [
+            "if len(group) == 1:",
+            f" r = forward(({_tuple(arrays)}))",
+            f" kept = r[{parts.kept}:]",
+        ]
+
+    # arguments
+
+    def _inputs(self) -> None:
         """Take and check the arguments, and what is captured."""
         for i, arg in enumerate(self.call.args):
             if type(arg) in _STATIC:
@@ -67,13 +154,16 @@ class Code:
             elif type(arg) is Tensor:
                 self._tensor(i, arg)
             elif type(arg) is float:
-                self._number(i)
+                self._unless(f"type(x{i}) is float")
+                self.leaves.append(f"x{i}")
+                self.arrays.append(f"array(x{i}, float64)")
+                self.nodes.append("None")
             else:
                 self.names[f"same{i}"] = arg
                 self._unless(f"x{i} is same{i}")
         for i, tensor in enumerate(self.program.captures):
             self.names |= {f"c{i}": tensor, f"cd{i}": tensor._data}
-            self.record(f"c{i}")
+            self._record(f"c{i}")
             self.arrays.append(f"cd{i}")
 
     def _unless(self, condition: str) -> None:
@@ -83,72 +173,51 @@ class Code:
         data = arg._data
         self.names |= {f"shape{i}": tuple(data.shape), f"dtype{i}": data.dtype}
         self._unless(f"type(x{i}) is Tensor")
-        self.record(f"x{i}")
+        self._record(f"x{i}")
         self.checks.append(f"d{i} = x{i}._data")
         self._unless(f"d{i}.shape == shape{i} and d{i}.dtype is dtype{i}")
         self.leaves.append(f"x{i}")
         self.arrays.append(f"d{i}")
 
-    def _number(self, i: int) -> None:
-        self._unless(f"type(x{i}) is float")
-        self.leaves.append(f"x{i}")
-        self.arrays.append(f"array(x{i}, float64)")
+    def _record(self, tensor: str) -> None:
+        """Check that all tapes watch a tensor, or none does, as in the call it was made for."""
+        if self.recorder is None or not self.recorder.gradient.wanted[len(self.nodes)]:
+            self._unless(f"{tensor}._rec is None")
+            self.nodes.append("None")
+            return
+        name = f"n{len(self.nodes)}"
+        self.nodes.append(name)
+        self.checks.append(f"{name} = {tensor}._rec")
+        self._unless(f"{name} is not None and {name}.next is None")
+        self._unless(f"{name}.group is group or frame.active({name}.group) is group")
 
-    def record(self, tensor: str) -> None:
-        """Check the record of a tensor."""
-        self._unless(f"{tensor}._rec is None")
+    # results
 
-    def function(self) -> Callable:
-        program = self.program
-        self.inputs()
-        self._variables()
-        call = f"r = run(({''.join(f'{one}, ' for one in self.arrays)}))"
-        if program.assigned:
-            self.checks.append("with assigning:")
-            lines = [f"    {line}" for line in (*self._reads(), call, *self._assignments())]
-        else:
-            lines = [*self._reads(), call]
-        return self.compiled("args", [*self.checks, *lines, *self.tensors(), self.result()])
-
-    def compiled(self, parameters: str, lines: list[str]) -> Callable:
+    def _compiled(self, parameters: str, lines: list[str]) -> Callable:
         count = len(self.call.args)
         taken = [f"if len(args) != {count}: return None"]
         if count:
-            taken.append(f"{''.join(f'x{i}, ' for i in range(count))} = args")
-        text = "\n ".join([f"def enter({parameters}):", *taken, *lines])
+            taken.append(f"{_tuple([f'x{i}' for i in range(count)])} = args")
+        text = "\n ".join([f"def enter({parameters}):", *taken, *self.checks, *lines])
         exec(compile(text, "<tinygrad_cg: entry>", "exec"), self.names)
         return self.names["enter"]
 
-    def _variables(self) -> None:
-        program = self.program
-        if program.draws:
-            self._unless("state.draws is None")
-        if program.reads or program.assigned:
-            self._unless("not state.listeners and not state.overrides")
-        for i, variable in enumerate(program.reads):
-            self.names[f"v{i}"] = variable
-            self.record(f"v{i}")
-            self.arrays.append(f"vd{i}")
-
-    def _reads(self) -> list[str]:
-        return [f"vd{i} = v{i}._data" for i in range(len(self.program.reads))]
-
-    def _assignments(self) -> list[str]:
-        program, lines = self.program, []
-        for i, variable in enumerate(program.assigned):
-            self.names[f"a{i}"] = variable
-            lines.append(f"a{i}._data = r[{program.count + i}]")
-        return lines
-
-    def tensors(self) -> list[str]:
-        """The outputs as tensors without records."""
+    def _tensors(self) -> list[str]:
+        """Return the lines that make tensors without records of the outputs."""
         lines = []
         for i in range(self.program.count):
             lines += [f"t{i} = new(Tensor)", f"t{i}._data = r[{i}]", f"t{i}._rec = None"]
         return lines
 
-    def result(self) -> str:
-        outputs = ", ".join(f"t{i}" for i in range(self.program.count))
+    def _outputs(self) -> str:
+        return ", ".join(f"t{i}" for i in range(self.program.count))
+
+    def _result(self) -> str:
         if self.pack is None:
             return "return t0"
+        outputs = self._outputs()
         return f"return ({outputs},)" if self.pack is tuple else f"return pack([{outputs}])"
+
+
+def _tuple(names: Sequence[str]) -> str:
+    return "".join(f"{name}, " for name in names)

@@ -19,11 +19,11 @@ from ..._core.levels import state
 from ...errors import FunctionWarning, warn
 from ..codegen.executable import build as fused
 from ..graph.interpret import interpreter
-from ..graph.values import Graph
+from ..graph.values import FuncGraph
 from .compiled import Build
 from .concrete import concrete
-from .signature import Call, Statics, TensorSpec, check_signature
-from .traced import Traced
+from .signature import FunctionCall, Statics, TensorSpec, check_signature
+from .specialization import Specialization
 
 _LARGEST = 64  # programs that one function keeps
 _STREAK = 5  # calls in a row that needed a new program: worth a warning
@@ -55,7 +55,7 @@ class Function(Generic[P, Y]):
         self._name = getattr(python, "__name__", type(python).__name__)
         self._statics = statics
         self._signature = signature
-        self._programs: OrderedDict[Any, Traced] = OrderedDict()
+        self._programs: OrderedDict[Any, Specialization] = OrderedDict()
         self._lock = ForkLock()
         self._enters: tuple[Callable[[tuple], Any], ...] = ()  # short ways into programs
         self._records: tuple[Callable[[Any, tuple], Any], ...] = ()  # the same, under tapes
@@ -91,7 +91,7 @@ class Function(Generic[P, Y]):
             args, kwargs = check_signature(self._signature, args, kwargs), {}
         if frame is not None and (frame.level is not None or frame.natural):
             return self.python_function(*args, **kwargs)  # each operation in that level's way
-        call = Call(args, kwargs, self._statics)
+        call = FunctionCall(args, kwargs, self._statics)
         traced = self._find(call)
         result = traced.call(call)
         if frame is None:
@@ -100,8 +100,8 @@ class Function(Generic[P, Y]):
             self._records = _first(traced.enter_recorded(call), self._records)
         return result
 
-    def _find(self, call: Call) -> Traced:
-        """The program for this signature, traced if there is none yet."""
+    def _find(self, call: FunctionCall) -> Specialization:
+        """Return the program for this signature, traced if there is none yet."""
         with self._lock:
             traced = self._programs.get(call.key)
             if traced is not None:
@@ -127,15 +127,15 @@ class Function(Generic[P, Y]):
                 FunctionWarning,
             )
 
-    def _trace(self, call: Call) -> Traced:
-        traced = Traced(self.python_function, self._name, self._derived, call, self._build)
+    def _trace(self, call: FunctionCall) -> Specialization:
+        traced = Specialization(self.python_function, self._name, self._derived, call, self._build)
         if not traced.trace(may_create=not self._has_created):
             self._has_created = True
             traced.trace(may_create=False)
         return traced
 
     def _derived(self, python: Callable[..., Any]) -> Function:
-        """A function that belongs to this one: its gradient."""
+        """Return a function that belongs to this one: its gradient."""
         made = Function(python, Statics(python, None, None), None, self._build, relaxed=True)
         made._name = f"the gradient of {self._name}"
         return made
@@ -143,26 +143,26 @@ class Function(Generic[P, Y]):
     # What there is to see --------------------------------------------------------------------
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Any:
-        """The program for these arguments, which may be `TensorSpec`s, as a callable.
+        """Return the program for these arguments, which may be `TensorSpec`s, as a callable.
 
         Without arguments: that of `input_signature`. Where sizes are not known: a callable for
         all sizes, which has a program for each, with the same kernels.
         """
         if not args and not kwargs and self._signature is not None:
             args = self._signature
-        return concrete(self, args, kwargs, self._traced)
+        return concrete(self, self._statics, args, kwargs, self._traced)
 
-    def _traced(self, args: tuple, kwargs: dict) -> Traced:
+    def _traced(self, args: tuple, kwargs: dict) -> Specialization:
         if self._signature is not None:
             args, kwargs = check_signature(self._signature, args, kwargs), {}
-        return self._find(Call(args, kwargs, self._statics))
+        return self._find(FunctionCall(args, kwargs, self._statics))
 
-    def graph(self, *args: Any, **kwargs: Any) -> Graph:
-        """The graph of the program for these arguments; print it to read it."""
+    def graph(self, *args: Any, **kwargs: Any) -> FuncGraph:
+        """Return the graph of the program for these arguments; print it to read it."""
         return self.get_concrete_function(*args, **kwargs).graph
 
     def kernels(self, *args: Any, **kwargs: Any) -> list[str]:
-        """The source texts of the kernels of the program for these arguments."""
+        """Return the source texts of the kernels of the program for these arguments."""
         return self.get_concrete_function(*args, **kwargs).kernels
 
     @property
@@ -171,7 +171,7 @@ class Function(Generic[P, Y]):
         return len(self._programs)
 
     def experimental_get_tracing_count(self) -> int:
-        """How many programs it keeps; the name that the original has."""
+        """Return how many programs it keeps; the name that the original has."""
         return self.cache_size
 
     def clear(self) -> None:
@@ -187,13 +187,13 @@ class Function(Generic[P, Y]):
         self: Function[Concatenate[Any, Q], Y], instance: Any, owner: Any = None
     ) -> Method[Q, Y]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        """As a method: programs are those of the instance."""
+        """Return the function as a method: programs are those of the instance."""
         if instance is None or not hasattr(self.python_function, "__get__"):
             return self
         return Method(instance, self, owner)
 
     def _of(self, instance: Any, owner: Any) -> Function:
-        """The function whose first argument is `instance`; it does not keep the instance alive."""
+        """Return the function with `instance`, not kept alive by it, as its first argument."""
         key = id(instance)
         known = self._bound.get(key)
         if known is not None:
@@ -214,7 +214,7 @@ class Function(Generic[P, Y]):
     def __reduce__(self) -> Any:
         raise TypeError(f"{self!r} cannot be pickled: pickle its python_function")
 
-    def __deepcopy__(self, memo: dict) -> Function:
+    def __deepcopy__(self, memo: Any) -> Function[P, Y]:
         return self
 
 
@@ -222,8 +222,8 @@ def _call_method(reference: Callable, python: Any, owner: Any, *args: Any, **kwa
     return python.__get__(reference(), owner)(*args, **kwargs)
 
 
-def _fused_unless_long(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
-    """The default: what nobody would wait for is not compiled."""
+def _fused_unless_long(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
+    """Return a program; one that would compile for minutes runs operation by operation."""
     count = sum(value.primitive is not None for value in graph.values())
     if count <= _LONG:
         return fused(graph)
@@ -244,7 +244,7 @@ _BUILDS: dict[bool | None, Build] = {
 
 
 def _first(way: Any, ways: tuple) -> tuple:
-    """`ways` with this one, if it is one, before the others."""
+    """Return `ways` with `way`, unless it is None, before the others."""
     return ways if way is None else (way, *[one for one in ways if one is not way][: _WAYS - 1])
 
 
@@ -253,7 +253,7 @@ class Method(Generic[P, Y]):
 
     __slots__ = ("__self__", "_function", "_owner")
 
-    def __init__(self, instance: Any, function: Function, owner: Any):
+    def __init__(self, instance: Any, function: Function[..., Y], owner: Any):
         self.__self__ = instance
         self._function = function
         self._owner = owner
@@ -312,7 +312,7 @@ def function(
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
 ) -> Any:
-    """A function of tensors as a program: Python runs once for each signature, kernels ever after.
+    """Compile a function of tensors: Python runs once for each signature, kernels ever after.
 
     Parameters
     ----------

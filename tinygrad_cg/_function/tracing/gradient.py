@@ -2,13 +2,13 @@
 
 The program is traced once more, together with its sweep, under a tape that watches what the
 caller's tapes watch, so that each rule inside is found where it belongs. The graph of both is cut
-in two. What is differentiated again is the whole of it, as a function of its own.
+in two. What is differentiated again is all of it, as a function of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..._core.conversion import is_differentiable
 from ..._core.levels import Token, push, remove, state
@@ -20,12 +20,10 @@ from ..._rules.calls import Lifted
 from ..._rules.definition import Definition
 from ..graph.partition import cut
 from ..graph.simplify import simplify
-from ..graph.values import Graph
+from ..graph.values import FuncGraph
 from .compiled import Outputs, Program, arrays_of, wrapped
-from .trace import Trace
-
-if TYPE_CHECKING:
-    from .traced import Traced
+from .trace import FunctionTrace
+from .traced import Traced
 
 
 class Gradient:
@@ -35,23 +33,23 @@ class Gradient:
         self.traced = traced
         self.program: Program = traced.program
         self.wanted = wanted
-        self.places = [i for i, flag in enumerate(wanted) if flag]
+        self.positions = [i for i, flag in enumerate(wanted) if flag]
         self.differentiable = [is_differentiable(aval.dtype) for aval in self.program.avals]
         self.definition = Definition(traced.python, traced.name)
         self.pullback = traced.derive(self._pullback)
-        self._parts: _Parts | None = None
+        self._parts: ForwardBackward | None = None
 
     @property
-    def parts(self) -> _Parts:
+    def parts(self) -> ForwardBackward:
         """The two programs, traced when they are first wanted."""
         if self._parts is None:
-            self._parts = _Parts(self)
+            self._parts = ForwardBackward(self)
         return self._parts
 
     def sweep(
         self, leaves: Sequence, upstream: Callable[[list], Sequence], draws: Sequence = ()
     ) -> list:
-        """Run the Python function on a tape of its own: gradients by the wanted inputs.
+        """Return gradients by the wanted inputs: run the Python function on a tape of its own.
 
         ``upstream(outputs)`` gives the upstream gradients of those outputs that have any.
         """
@@ -70,7 +68,7 @@ class Gradient:
             for source in sources:
                 watch_tensor(source, token)
             if draws:
-                state.draws = _Replay(draws, before)
+                state.draws = _DrawReplay(draws, before)
             outputs = self.traced.run(fresh)
         finally:
             state.draws = before
@@ -83,17 +81,17 @@ class Gradient:
         return found
 
     def _pullback(self, *args: Any) -> list:
-        """Leaves of a call, upstream gradients, and random numbers drawn: all by position."""
+        """Return gradients; `args` are leaves of a call, upstream gradients, and numbers drawn."""
         first, second = len(self.traced.avals), len(self.traced.avals) + sum(self.differentiable)
         return self.sweep(args[:first], lambda outputs: args[first:second], args[second:])
 
     # A call ----------------------------------------------------------------------------------
 
     def run(self, inputs: Sequence, count: int, deep: bool) -> tuple[list[Tensor], Lifted]:
-        """The outputs without records, and the call as tapes see it.
+        """Return the outputs without records, and the call as tapes see it.
 
         `inputs` are the program's, the first `count` of them leaves of the call. If it is `deep`,
-        with several tapes, the sweep will be recorded too, and needs no residuals.
+        with more than one tape, the sweep will be recorded too, and needs no residuals.
         """
         program = self.program
         variables = [*program.reads, *program.assigned]
@@ -111,7 +109,7 @@ class Gradient:
         return outputs, Lifted(self.definition, lambda dys, targets: self.pull(call, dys))
 
     def pull(self, call: tuple, dys: Sequence) -> list:
-        """The gradient of each input of a call of `run`, from those of the outputs."""
+        """Return the gradient of each input of a call of `run`, from those of the outputs."""
         inputs, count, saved, draws, snapshot = call
         pairs = zip(dys, self.differentiable, strict=True)
         upstream = [dy for dy, flag in pairs if flag]
@@ -128,12 +126,12 @@ class Gradient:
             finally:
                 state.overrides = before
         gradients: list[Any] = [None] * len(inputs)
-        for place, gradient in zip(self.places, found, strict=True):
-            gradients[place] = gradient
+        for position, gradient in zip(self.positions, found, strict=True):
+            gradients[position] = gradient
         return gradients
 
 
-class _Replay:
+class _DrawReplay:
     """Gives random numbers again, and new ones after the last of them."""
 
     def __init__(self, draws: Sequence[Tensor], following: Any):
@@ -151,16 +149,16 @@ class _Replay:
         return draw(method, arguments)
 
 
-class _Parts:
+class ForwardBackward:
     """Forward and backward of one gradient."""
 
     def __init__(self, gradient: Gradient):
         self.program = gradient.program
-        trace = Trace(gradient.traced.name, may_create=False)
+        trace = FunctionTrace(gradient.traced.name, may_create=False)
         with trace.active():
             leaves = gradient.traced.arguments(trace)
             early, grads = self._run(gradient, trace, leaves)
-            late = [
+            assigned = [
                 (variable, value)
                 for variable, value in trace.assignments()
                 if early.assigned.get(variable._serial) is not value
@@ -172,28 +170,30 @@ class _Parts:
         self.captures = [tensor for tensor, _ in captured]
         reads = list(trace.reads.values())
         self.reads = [variable for variable, _ in reads[: early.reads]]
-        self.late_reads = [variable for variable, _ in reads[early.reads :]]
-        self.late_assigned = [variable for variable, _ in late]
+        self.backward_reads = [variable for variable, _ in reads[early.reads :]]
+        self.backward_assigned = [variable for variable, _ in assigned]
         self.connected = [value is not None for value in grads]
         inputs = [*arguments, *[value for _, value in captured]]
         inputs += [value for _, value in reads[: early.reads]]
-        late_inputs = [*dys, *[value for _, value in reads[early.reads :]]]
+        backward_inputs = [*dys, *[value for _, value in reads[early.reads :]]]
         kept = [*early.outputs, *early.assigned.values(), *trace.draws[: early.draws]]
-        ends = [value for value in grads if value is not None] + [value for _, value in late]
+        ends = [value for value in grads if value is not None] + [value for _, value in assigned]
         if len(trace.draws) > early.draws:  # the last of them, so that all are drawn
             ends.append(trace.draws[-1])
-        joint = simplify(Graph([*inputs, *late_inputs], [*kept, *ends]), literals)
+        joint = simplify(FuncGraph([*inputs, *backward_inputs], [*kept, *ends]), literals)
         kept, ends = list(joint.outputs[: len(kept)]), list(joint.outputs[len(kept) :])
-        residuals, backward = cut(inputs, kept, late_inputs, ends)
+        residuals, backward = cut(inputs, kept, backward_inputs, ends)
         self.count = len(early.outputs)
         self.draws = early.draws
-        self.late_draws = len(trace.draws) - early.draws
+        self.backward_draws = len(trace.draws) - early.draws
         self.kept = len(kept)
         self._forward = Outputs(inputs, [*kept, *residuals], gradient.traced.build)
         self._backward = Outputs(backward.inputs, backward.outputs, gradient.traced.build)
 
-    def _run(self, gradient: Gradient, trace: Trace, leaves: Sequence) -> tuple[_Early, list]:
-        early = _Early()
+    def _run(
+        self, gradient: Gradient, trace: FunctionTrace, leaves: Sequence
+    ) -> tuple[_EndOfForward, list]:
+        early = _EndOfForward()
 
         def upstream(outputs: list) -> list:
             early.outputs = [trace.value(output) for output in outputs]
@@ -217,7 +217,7 @@ class _Parts:
         return self._backward.run
 
     def forward(self, leaves: Sequence, snapshot: dict) -> tuple[list[Tensor], list, list[Tensor]]:
-        """Outputs, what the backward program needs, and the random numbers drawn."""
+        """Return the outputs, the residuals, and the random numbers drawn."""
         inputs = [*leaves, *self.captures]
         for variable in self.reads:
             known = snapshot.get(id(variable))
@@ -229,23 +229,23 @@ class _Parts:
         return outputs, results[self.kept :], list(map(wrapped, draws))
 
     def backward(self, inputs: Sequence, saved: list, dys: Sequence[Tensor]) -> list | None:
-        """The gradients; None if somebody records them, or they have no values yet."""
-        late = [variable._read() for variable in self.late_reads]
+        """Return the gradients; None if somebody records them, or they have no values yet."""
+        reads = [variable._read() for variable in self.backward_reads]
         frame = state.frame
         tensors = [one for one in inputs if isinstance(one, Tensor)]
-        tensors += [*dys, *late, *self.captures]
+        tensors += [*dys, *reads, *self.captures]
         if frame is not None and (frame.level is not None or find_operands(frame, tensors)[2]):
             return None
-        results = self._backward.run([*saved, *arrays_of(dys), *arrays_of(late)])
+        results = self._backward.run([*saved, *arrays_of(dys), *arrays_of(reads)])
         remaining = iter(results)
         found = [wrapped(next(remaining)) if flag else None for flag in self.connected]
-        for variable in self.late_assigned:
+        for variable in self.backward_assigned:
             variable._assign(next(remaining))
         mark_expired(tensors, [one for one in found if one is not None])
         return found
 
 
-class _Early:
+class _EndOfForward:
     """What a trace had found when the function was over, and its sweep began."""
 
     outputs: list

@@ -15,7 +15,7 @@ from ..._core.conversion import FLOAT32, FLOAT64, Weak, is_tensor
 from ..._core.levels import state
 from ..._core.primitive import OPS, Primitive
 from ..._core.tensor import ArrayLike, Tensor
-from ..._ops import comparison, elementwise, operators
+from ..._ops import comparison, elementwise, protocol
 from ..._ops.shape import cast
 from ..graph.values import Value, constant, operation
 from .trace import TraceTensor, refuse_value
@@ -33,7 +33,7 @@ class TraceNumber(Weak):
         self.dtype = dtype  # that of a tensor made of it
 
     def strong(self, dtype: np.dtype | None = None) -> Tensor:
-        """The number as a tensor; float32, as a Python float, unless another dtype is given."""
+        """Return a tensor; float32, as of a Python float, unless another dtype is given."""
         wanted = self.dtype if dtype is None else dtype
         if wanted.kind not in "fc":
             raise TypeError(f"Cannot convert a float to a Tensor of dtype {wanted}")
@@ -56,7 +56,7 @@ class TraceNumber(Weak):
     __hash__: Any = None
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        op = operators._UFUNCS.get(ufunc)
+        op = protocol.ufuncs.get(ufunc)
         primitive = getattr(op, "primitive", None)
         if any(is_tensor(one) for one in inputs) and op is not None and method == "__call__":
             return op(*inputs)
@@ -73,7 +73,7 @@ def _are_numbers(values: tuple) -> bool:
 
 
 def _compute(primitive: Primitive, operands: tuple) -> Any:
-    """An operation on numbers alone; comparisons give tensors."""
+    """Return an operation on numbers alone; comparisons give tensors."""
     level = next(one.level for one in operands if isinstance(one, TraceNumber))
     values = [
         one.value if isinstance(one, TraceNumber) else constant(np.asarray(one, FLOAT64))

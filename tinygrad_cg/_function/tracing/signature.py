@@ -24,13 +24,13 @@ class TensorSpec:
     """
 
     def __init__(self, shape: Any, dtype: Any = np.float32, name: str | None = None):
-        self.shape = None if shape is None else tuple(shape)
-        self.dtype = as_dtype(dtype)
+        self.shape: tuple[Any, ...] | None = None if shape is None else tuple(shape)
+        self.dtype: np.dtype = as_dtype(dtype)
         self.name = name
 
     @classmethod
     def from_tensor(cls, tensor: Any, name: str | None = None) -> TensorSpec:
-        """The specification of one tensor."""
+        """Return the specification of one tensor."""
         return cls(tensor.shape, tensor.dtype, name)
 
     @property
@@ -81,7 +81,7 @@ class Statics:
         self.numbers |= {parameters.index(name) for name in self.names if name in parameters}
 
     def without_first(self) -> Statics:
-        """For the function whose first argument, an instance, is given already."""
+        """Return what holds for the function whose first argument, an instance, is given."""
         found = Statics(len, None, None)
         found.numbers = {number - 1 for number in self.numbers if number}
         found.names = self.names
@@ -94,7 +94,7 @@ def _listed(values: Any) -> list:
     return list(values) if isinstance(values, (list, tuple, set)) else [values]
 
 
-class Call:
+class FunctionCall:
     """One call of a function: `key` is its signature, `leaves` what the program is given.
 
     These are tensors, and Python's floats.
@@ -147,16 +147,16 @@ class Call:
             return type(value), tuple(names), *[self._key(value[name]) for name in names]
         return type(value), *[self._key(one) for one in value]
 
-    def without_leaves(self) -> Call:
-        """The call without its tensors, which need not be kept: only their places are known."""
-        found: Any = object.__new__(Call)
+    def without_leaves(self) -> FunctionCall:
+        """Return the call without its tensors, which need not be kept."""
+        found: Any = object.__new__(FunctionCall)
         found.statics, found.key, found.leaves = self.statics, self.key, []
         empty = [_Leaf()] * len(self.leaves)
         found.args, found.kwargs = self.filled(empty)
         return found
 
     def filled(self, leaves: Sequence) -> tuple[tuple, dict]:
-        """The arguments with other leaves in their places."""
+        """Return the arguments with other leaves instead of the call's own."""
         supply = iter(leaves)
         args = [
             arg if i in self.statics.numbers else _filled(arg, supply)
@@ -179,7 +179,7 @@ def _filled(structure: Any, supply: Iterator) -> Any:
 
 
 def as_leaf(value: Any) -> Any:
-    """What a program is given for this argument: a tensor or a float; None if it is static."""
+    """Return what a program is given for an argument, a tensor or a float; None if static."""
     if isinstance(value, Tensor):
         if type(value._data) is not np.ndarray:
             value._values()  # an error: it has none
@@ -194,7 +194,7 @@ def as_leaf(value: Any) -> Any:
 
 
 def check_signature(signature: Sequence, args: tuple, kwargs: dict, statics: bool = False) -> tuple:
-    """`args` as tensors of the specified dtypes; ArgumentTypeError where they do not fit.
+    """Return `args` as tensors of the specified dtypes; ArgumentTypeError if they do not fit.
 
     With `statics`, what is no `TensorSpec` stands for itself.
     """

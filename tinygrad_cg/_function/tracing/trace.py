@@ -20,19 +20,19 @@ from ..._core.levels import Level, Listener, add_level, state
 from ..._core.primitive import OPS, Primitive
 from ..._core.tensor import Aval, Tensor
 from ..._ops.sampling import draw as draw_numbers
+from ..._reverse.graph_mode import Graph as DefaultGraph
 from ..._reverse.variable import Variable, VariableSlice
-from ..._tape.graph_mode import Graph as DefaultGraph
 from ...errors import InaccessibleTensorError, OperatorNotAllowedInGraphError, users_line
 from ..graph.interpret import interpreter
-from ..graph.values import Graph, Part, Value, constant, operation
+from ..graph.values import FuncGraph, OutputItem, Value, constant, operation
 
 
 class TraceTensor(Tensor):
-    """A tensor of a program that is being traced: `value` is its place in the graph."""
+    """A tensor of a program that is being traced: `value` is what it is in the graph."""
 
     __slots__ = ("level", "value")
 
-    def __init__(self, value: Value, level: Trace, record: Any = None):
+    def __init__(self, value: Value, level: FunctionTrace, record: Any = None):
         super().__init__(Aval(value.aval.shape, value.aval.dtype), record)
         self.value = value
         self.level = level
@@ -56,8 +56,8 @@ class TraceTensor(Tensor):
         return str(self) if not spec else format(self._values(), spec)
 
 
-def refuse_value(what: str, level: Trace) -> NoReturn:
-    """The error for a value that is asked for while there is none."""
+def refuse_value(what: str, level: FunctionTrace) -> NoReturn:
+    """Raise the error for a value that is asked for while there is none."""
     file, line, _ = users_line()
     text = linecache.getline(file, line).strip()
     raise OperatorNotAllowedInGraphError(
@@ -69,10 +69,11 @@ def refuse_value(what: str, level: Trace) -> NoReturn:
     )
 
 
-class Trace(Level, Listener):
+class FunctionTrace(Level, Listener):
     """The level of one run of Python: what it meets becomes inputs and constants of a graph."""
 
     holds_values = True
+    is_abstract = True
 
     def __init__(self, name: str, may_create: bool = True):
         self.name = name  # that of the function
@@ -106,13 +107,13 @@ class Trace(Level, Listener):
     # What comes in ---------------------------------------------------------------------------
 
     def argument(self, aval: Aval) -> TraceTensor:
-        """A new input of the program."""
+        """Return a new input of the program."""
         value = Value(Aval(tuple(aval.shape), aval.dtype))
         self.arguments.append(value)
         return TraceTensor(value, self)
 
     def value(self, tensor: Any) -> Value:
-        """The place of a tensor in the graph; what comes from elsewhere gets one."""
+        """Return the value of a tensor in the graph; for one from elsewhere it is an input."""
         if isinstance(tensor, VariableSlice):
             tensor = tensor.part
         if isinstance(tensor, TraceTensor):
@@ -138,32 +139,32 @@ class Trace(Level, Listener):
 
     def _tensors(self, made: Value) -> Any:
         if isinstance(made.aval, list):
-            return [TraceTensor(Part(made, i), self) for i in range(len(made.aval))]
+            return [TraceTensor(OutputItem(made, i), self) for i in range(len(made.aval))]
         return TraceTensor(made, self)
 
     def custom_call(self, call: Any, inputs: Any, outputs: Sequence) -> list:
-        """The outputs anew; tapes inside the program are on top, and have the rule already."""
+        """Return the outputs anew; tapes inside the program are on top and have the rule."""
         return [TraceTensor(self.value(output), self) for output in outputs]
 
     def draw(self, method: str, arguments: tuple) -> TraceTensor:
-        """Random numbers, drawn at each call: each draw is told the one before, to keep order."""
+        """Return random numbers, drawn at each call; each draw depends on the one before."""
         params = {"method": method, "arguments": arguments}
         made = operation(DRAW, self.draws[-1:], params)
         self.draws.append(made)
         return TraceTensor(made, self)
 
     def example(self, value: Value) -> np.ndarray:
-        """What `value` is for some arguments, to tell what holds for nearly all."""
+        """Return what `value` is for some arguments, to tell what holds for nearly all."""
         generator = np.random.default_rng(0)
         known = {one: _sample(generator, one) for one in (*self.arguments, *self.draws)}
         known |= {one: tensor._data for tensor, one in self.met.values()}
         known |= {one: variable._data for variable, one in self.reads.values()}
-        return interpreter(Graph(list(known), [value]))(list(known.values()))[0]
+        return interpreter(FuncGraph(list(known), [value]))(list(known.values()))[0]
 
     # Variables -------------------------------------------------------------------------------
 
     def variable_read(self, variable: Variable) -> None:
-        """A Variable is an input with the value that it has when the program is called."""
+        """Make the Variable an input, with the value that it has when the program is called."""
         key = id(variable)
         if key not in state.overrides:
             if key not in self.reads:
@@ -172,12 +173,12 @@ class Trace(Level, Listener):
             state.overrides[key] = TraceTensor(self.reads[key][1], self)
 
     def variable_assigned(self, variable: Variable) -> None:
-        """What it is assigned stays in this thread, until a call of the program is over."""
+        """Keep what is assigned in this thread, until a call of the program is over."""
         self.assigned[id(variable)] = variable
         state.overrides.setdefault(id(variable), variable._data)
 
     def variable_created(self, variable: Variable) -> None:
-        """Programs that are called again and again must not make Variables each time."""
+        """Refuse Variables at other calls than the first: each call would make some."""
         if not self.may_create:
             raise ValueError(
                 "tf.function only supports singleton tf.Variables created on the first call. "
@@ -186,7 +187,7 @@ class Trace(Level, Listener):
         self.created.append(variable)
 
     def assignments(self) -> list[tuple[Variable, Value]]:
-        """Each Variable that was assigned, in order, and its value at the end."""
+        """Return each Variable that was assigned, in order, and its value at the end."""
         found = []
         for key, variable in self.assigned.items():
             data = state.overrides[key]
@@ -198,7 +199,7 @@ class Trace(Level, Listener):
     # The end ---------------------------------------------------------------------------------
 
     def captured(self) -> tuple[list[tuple[Tensor, Value]], dict[Value, Value]]:
-        """The tensors from outside, and constants in place of those that are of this run alone.
+        """Return the tensors from outside, and constants instead of those of this run alone.
 
         What nobody else holds, nobody can watch or look at: a number or zeros of the program.
         """
@@ -214,14 +215,14 @@ class Trace(Level, Listener):
 
 
 def _sample(generator: np.random.Generator, value: Value) -> np.ndarray:
-    """Positive numbers; 0 for integers, which may be indices."""
+    """Return positive numbers; 0 for integers, which may be indices."""
     if value.dtype.kind not in "fc":
         return np.zeros(value.shape, value.dtype)
     return np.asarray(generator.uniform(0.5, 1.5, value.shape), value.dtype)
 
 
 def literal(array: np.ndarray) -> Value:
-    """A constant; where all elements are the same, one number that is repeated."""
+    """Return a constant; one number and a broadcast where all elements are the same."""
     if array.size > 1:
         flat = np.ascontiguousarray(array).reshape(-1)
         if flat.tobytes() == flat[:1].tobytes() * flat.size:

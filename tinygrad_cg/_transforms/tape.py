@@ -26,8 +26,8 @@ from .._reverse.arguments import (
 )
 from .._reverse.sweep import differentiate, release
 from .._reverse.variable import Variable
-from .._transforms.jacobians import example_rows, rows
 from ..errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
+from .jacobians import example_rows, rows
 
 _NONE = UnconnectedGradients.NONE
 

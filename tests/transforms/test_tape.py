@@ -10,6 +10,8 @@ import pytest
 import tinygrad_cg as tf
 from tests.support.orders import run_in_a_thread, values
 
+pytestmark = pytest.mark.quick
+
 
 def test_first_gradient():
     """2.1: a watched tensor."""

@@ -17,10 +17,9 @@ from .._core import levels
 from .._core.conversion import is_differentiable
 from .._core.levels import State, Token, state
 from .._core.record import find, watch_tensor
-from .._reverse.arguments import check_source, check_upstream, fill_zeros, flat_targets, wants_zeros
-from .._reverse.sweep import differentiate
-from .._reverse.variable import Variable
-from .._transforms.jacobians import rows
+from .arguments import check_source, check_upstream, fill_zeros, flat_targets, wants_zeros
+from .sweep import differentiate
+from .variable import Variable
 
 _lock = ForkLock()
 
@@ -152,24 +151,3 @@ def gradients(
         upstream = [None if one is None else next(checked) for one in given]
     results, _ = differentiate(graph._token, targets, upstream, sources, stopped)
     return fill_zeros(sources, results) if zero else results
-
-
-def hessians(
-    ys: Any,
-    xs: Any,
-    gate_gradients: bool = False,
-    aggregation_method: Any = None,
-    name: str = "hessians",
-) -> list[Any]:
-    """The second derivatives of the sum of `ys` by each of `xs`, as a list.
-
-    Each has shape ``x.shape + x.shape``; None where ys do not depend on x. Works where
-    `gradients` does, and raises as it does. After ``tf.hessians``, whose other arguments are
-    accepted and have no effect.
-    """
-    firsts = gradients(ys, xs, name=name)
-    token = state.graphs[-1]._token
-    return [
-        None if first is None else rows(token, first, [x])[0]
-        for first, x in zip(firsts, nest.flatten(xs), strict=True)
-    ]

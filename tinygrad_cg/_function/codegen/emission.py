@@ -1,0 +1,228 @@
+"""How the values of each kind of node are written: in loops, once a row, and as single numbers.
+
+An emitter returns the expression of a node's value, or a name or a number that has it already. It
+asks what is being written (`loop.LoopCode`, `loop.RowCode`, `scalars.Scalars`) for the values of
+operands. Code for another target, of LLVM say, is another table of emitters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels import elementary as kmath
+
+from ..fusion.domains import ELEMENT, ROW, Access
+from ..fusion.lower import importable
+from ..fusion.nodes import (
+    CAST,
+    COPY,
+    ApplyNode,
+    FusionNode,
+    LiteralNode,
+    LookupNode,
+    PadNode,
+    ReduceNode,
+    RowGatherNode,
+    ScatterNode,
+    SliceNode,
+    TransposeNode,
+    base,
+)
+from .expressions import call, number_text, scalar, type_name, typed
+from .statements import Expression, Name
+
+COLUMNS, LEFT = Name("columns"), Name("left")
+Pair = tuple[FusionNode, Access]
+
+
+class Emitter:
+    """What a kind of node has in common with others: it is loaded from memory."""
+
+    stem: str | None = None
+    """A word for names of variables in loops, if it is not the node's label."""
+
+    def loop_operands(
+        self, loop: Any, node: Any, access: Access, operands: list[Pair]
+    ) -> list[Pair]:
+        """Return those of a node's operands that a loop has to compute first."""
+        return operands
+
+    def in_loop(self, loop: Any, node: FusionNode, access: Access, operands: list[Pair]) -> Any:
+        """Return the value of the element that a loop is at."""
+        raise TypeError(f"{node!r} is computed by no loop")
+
+    def in_row(self, row: Any, node: FusionNode) -> Any:
+        """Return a value that is there once a row."""
+        raise TypeError(f"{node!r} has no value per row")
+
+    def in_cell(self, row: Any, node: FusionNode, access: Access, column: Any) -> Any:
+        """Return the value in one column of a row."""
+        raise TypeError(f"{node!r} has no value in a column")
+
+    def scalar_operands(self, node: FusionNode) -> tuple[FusionNode, ...]:
+        """Return those of a node's operands that have to be computed before it as a scalar."""
+        return ()
+
+    def as_scalar(self, scalars: Any, node: FusionNode) -> Any:
+        """Return the value of a node of one element."""
+        return scalars.load(node, 0)
+
+
+class _Literal(Emitter):
+    def as_scalar(self, scalars: Any, node: LiteralNode) -> Any:
+        number = typed(scalars.number(int(node.number)), node.dtype)
+        return Expression("np.float64({})", number) if node.dtype == np.float64 else number
+
+
+class _Apply(Emitter):
+    def in_loop(self, loop: Any, node: ApplyNode, access: Access, operands: list[Pair]) -> Any:
+        values = [loop.value(*one) for one in operands]
+        guard = kmath.GUARDED.get(node.function) or kmath.GUARDED_PAIRS.get(node.function)
+        if guard and all(map(importable, guard)) and node.dtype.kind == "f":
+            test, fast = guard
+            if loop.check(test, values):
+                return typed(call(fast, values), node.dtype)
+        return applied(node, values)
+
+    def in_row(self, row: Any, node: ApplyNode) -> Any:
+        return applied(node, [row.value(*one) for one in row.operands(node, ROW)])
+
+    def in_cell(self, row: Any, node: ApplyNode, access: Access, column: Any) -> Any:
+        return applied(node, [row.cell(*one, column) for one in row.operands(node, access)])
+
+    def scalar_operands(self, node: ApplyNode) -> tuple[FusionNode, ...]:
+        return node.operands
+
+    def as_scalar(self, scalars: Any, node: ApplyNode) -> Any:
+        return applied(node, [scalars.value(base(one)) for one in node.operands])
+
+
+class _Reduce(Emitter):
+    def in_row(self, row: Any, node: ReduceNode) -> Any:
+        return row.total(node)
+
+
+class _RowGather(Emitter):
+    def in_row(self, row: Any, node: RowGatherNode) -> Any:
+        (x, inner), (index, _) = row.operands(node, ELEMENT)
+        return Expression("{}", row.cell(x, inner, row.value(index, ROW)))
+
+
+class _Slice(Emitter):
+    def in_loop(self, loop: Any, node: SliceNode, access: Access, operands: list[Pair]) -> Any:
+        return loop.value(*operands[0])
+
+    def as_scalar(self, scalars: Any, node: SliceNode) -> Any:
+        return scalars.load(base(node.operands[0]), scalars.number(node.start))
+
+
+class _Pad(Emitter):
+    def loop_operands(
+        self, loop: Any, node: Any, access: Access, operands: list[Pair]
+    ) -> list[Pair]:
+        return operands if loop.is_live(node, access) else []
+
+    def in_loop(self, loop: Any, node: PadNode, access: Access, operands: list[Pair]) -> Any:
+        return loop.value(*operands[0]) if operands else number_text(0, node.dtype)
+
+
+class _Lookup(Emitter):
+    stem = "gather"
+
+    def in_loop(self, loop: Any, node: LookupNode, access: Access, operands: list[Pair]) -> Any:
+        array, index = [loop.value(*one) for one in operands]
+        if operands[1][1] == ROW:
+            return loop.element(array, Expression("{} * {} + {}", index, COLUMNS, LEFT))
+        return Expression("{}[np.uintp({})]", array, index)
+
+    def in_row(self, row: Any, node: LookupNode) -> Any:
+        (x, _), index = row.operands(node, ROW)
+        return Expression("{}[{}]", row.array(x), row.value(*index))
+
+    def in_cell(self, row: Any, node: LookupNode, access: Access, column: Any) -> Any:
+        (x, _), (positions, inner) = row.operands(node, access)
+        index = row.cell(positions, inner, column)
+        if inner == ROW:
+            return Expression("{}[{} * {} + {}]", row.array(x), index, COLUMNS, column)
+        return Expression("{}[{}]", row.array(x), index)
+
+    def scalar_operands(self, node: LookupNode) -> tuple[FusionNode, ...]:
+        return node.operands[1:]
+
+    def as_scalar(self, scalars: Any, node: LookupNode) -> Any:
+        table, positions = map(base, node.operands)
+        return scalars.load(table, scalars.value(positions))
+
+
+class _Transpose(Emitter):
+    def in_cell(self, row: Any, node: TransposeNode, access: Access, column: Any) -> Any:
+        return Expression("{}[{} + {}]", row.transpose(node), Name("turn"), column)
+
+
+EMITTERS: dict[type[FusionNode], Emitter] = {
+    ApplyNode: _Apply(),
+    LiteralNode: _Literal(),
+    LookupNode: _Lookup(),
+    PadNode: _Pad(),
+    ReduceNode: _Reduce(),
+    RowGatherNode: _RowGather(),
+    ScatterNode: _Apply(),
+    SliceNode: _Slice(),
+    TransposeNode: _Transpose(),
+}
+"""By kind of node; those that are not here are loaded from memory."""
+_LOADED = Emitter()
+
+
+def emitter(node: FusionNode) -> Emitter:
+    """Return the emitter of a node's kind."""
+    return EMITTERS.get(type(node), _LOADED)
+
+
+def applied(node: ApplyNode, operands: Sequence[Any]) -> Any:
+    """Return the value of a scalar function of operands."""
+    if node.function == COPY:
+        return Expression("{}", operands[0])
+    if node.function == CAST:
+        if node.dtype.kind == "b":
+            return Expression("{} != 0", operands[0])
+        return Expression(f"{type_name(node.dtype)}({{}})", operands[0])
+    return scalar(node.function, operands, node.operands[0].dtype, node.dtype)
+
+
+# Reductions ----------------------------------------------------------------------------------
+
+_OPERATORS = {"sum": "+", "prod": "*", "any": "|", "all": "&"}
+_REASSOCIATING = {"sum": "reassociating_add", "prod": "reassociating_multiply"}
+_EXTREMA = {"max": kmath.maximum, "min": kmath.minimum}
+
+
+def identity(node: ReduceNode) -> str:
+    """Return the number that a reduction starts from."""
+    name, dtype = node.name, node.dtype
+    if name in _EXTREMA:
+        low = name == "max"
+        if dtype.kind == "f":
+            return number_text(-np.inf if low else np.inf, dtype)
+        if dtype.kind == "b":
+            return repr(not low)
+        limits = np.iinfo(dtype)
+        return number_text(limits.min if low else limits.max, dtype)
+    return number_text(name in ("prod", "all"), dtype)
+
+
+def combine(node: ReduceNode, total: Any, value: Any) -> Any:
+    """Return a total with one more value, in exactly this order."""
+    if node.name in _EXTREMA:
+        return call(_EXTREMA[node.name], (total, value))
+    return typed(Expression(f"{{}} {_OPERATORS[node.name]} {{}}", total, value), node.dtype)
+
+
+def combine_any_order(node: ReduceNode, total: Any, value: Any) -> Any:
+    """Return a total with one more value, in any order, so that LLVM vectorises the loop."""
+    if node.dtype.kind == "f" and node.name in _REASSOCIATING:
+        return Expression(f"{_REASSOCIATING[node.name]}({{}}, {{}})", total, value)
+    return combine(node, total, value)

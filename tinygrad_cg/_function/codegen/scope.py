@@ -1,0 +1,149 @@
+"""What the parts of a block function share: parameters, names, what it reads and computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..fusion.domains import Access
+from ..fusion.fuse import Fusion, Kernel
+from ..fusion.nodes import FusionNode, HostNode, LiteralNode, ReduceNode
+from .expressions import number_text
+from .statements import Name, Statement, Suite, modules
+
+
+class NodeNames(dict[FusionNode, Name]):
+    """Names of values by the order in which a text needs them: what is alike has one text."""
+
+    def __missing__(self, node: FusionNode) -> Name:
+        name = self[node] = Name(f"v{len(self)}")
+        return name
+
+
+class BlockScope:
+    """A kernel's block function while it is written: names, parameters, passes.
+
+    Each registry maps what the function is called with to the name of a parameter, in the order of
+    first use.
+    """
+
+    name = "NAME"  # until its segment is written
+
+    def __init__(self, fusion: Fusion, kernel: Kernel):
+        self.fusion, self.kernel = fusion, kernel
+        self.flat = not kernel.domain.columns
+        self.names = NodeNames()
+        self.arrays: dict[FusionNode, Name] = {}  # read or written
+        self.scalars: dict[FusionNode, Name] = {}
+        self.numbers: dict[int, Name] = {}  # offsets, which depend on shapes
+        self.scratch: dict[tuple[FusionNode, Access], Name] = {}  # rows for a later pass
+        self.transposes: dict[FusionNode, Name] = {}  # rows of them, some at a time
+        self.columns = self._reductions("column")
+        self.totals = self._reductions("total")
+        self.saved: dict[tuple[FusionNode, Access], tuple[Name, bool]] = {}
+        """Values that an earlier pass has stored: the array, and whether it has all rows."""
+        self.helpers: list[str] = []  # functions that the block function calls
+        self.imported: set[str] = set()
+        self._passes: dict[tuple[FusionNode, Access], int] = {}
+        self._count = 0
+
+    def _reductions(self, result: str) -> list[ReduceNode]:
+        roots = [node for node in self.kernel.roots if isinstance(node, ReduceNode)]
+        return [node for node in roots if node.result == result]
+
+    @property
+    def parameters(self) -> list[Name]:
+        """All of them, in order."""
+        return [
+            *map(Name, ("first", "last", "columns")),
+            *self.numbers.values(),
+            *self.arrays.values(),
+            *map(self.column_total, self.columns),
+            *self.scratch.values(),
+            *self.transposes.values(),
+            *self.scalars.values(),
+        ]
+
+    # names
+
+    def fresh(self, stem: str) -> Name:
+        """Return a name for a new variable."""
+        self._count += 1
+        return Name(f"{stem.lstrip('_')}_{self._count}")
+
+    def scalar(self, node: FusionNode) -> Any:
+        """Return the name of a value of one element, or its number."""
+        if isinstance(node, LiteralNode) and node.in_text:
+            return number_text(node.number, node.dtype)
+        return self.scalars.setdefault(node, Name(f"s{len(self.scalars)}"))
+
+    def array(self, node: FusionNode) -> Name:
+        """Return the name of a value's array."""
+        return self.arrays.setdefault(node, self.names[node])
+
+    def transpose(self, node: FusionNode) -> Name:
+        """Return the name of some rows of a transpose, whose current one begins at `turn`."""
+        return self.transposes.setdefault(node, Name(f"turned{len(self.transposes)}"))
+
+    def offset(self, value: int) -> Name:
+        """Return the name of a number that depends on shapes."""
+        return self.numbers.setdefault(value, Name(f"n{len(self.numbers)}"))
+
+    def column_total(self, node: FusionNode) -> Name:
+        """Return the name of what a block reduces its columns to."""
+        return Name(f"columns_of_{self.names[node]}")
+
+    def place_to_save(self, node: FusionNode, access: Access) -> tuple[Name, bool]:
+        """Return where a row is saved: in the array it is stored in, or in one for the purpose."""
+        if node in self.fusion.stored and self.is_local(node, access):
+            return self.array(node), True
+        known = self.scratch.setdefault((node, access), Name(f"scratch{len(self.scratch)}"))
+        return known, False
+
+    def modules(self, code: Iterable[Statement | Suite]) -> None:
+        """Note the modules that statements call functions of."""
+        self.imported |= modules(code)
+
+    # what is computed, and when
+
+    def operands(self, node: FusionNode, access: Access) -> list[tuple[FusionNode, Access]]:
+        """Return a node's operands and how the kernel's domain indexes them."""
+        found = node.accesses(access, self.kernel.domain)
+        return [(one, inner) for one, inner in found if inner is not None]
+
+    def is_local(self, node: FusionNode, access: Access) -> bool:
+        """Whether the kernel computes a value, and does so before it is needed."""
+        return self.fusion.is_local(node, access, self.kernel.stage, self.kernel.domain)
+
+    def is_read(self, node: FusionNode, access: Access) -> bool:
+        """Whether a value comes from an array."""
+        scalar = isinstance(node, LiteralNode) or access.per == "scalar"
+        if scalar or self.is_local(node, access):
+            return False
+        return node.is_input or isinstance(node, HostNode) or node in self.kernel.read
+
+    def pass_of(self, node: FusionNode, access: Access) -> int:
+        """Return the pass over the row in which a value is there, or before which, per row."""
+        stack = [(node, access)]
+        while stack:
+            key = stack[-1]
+            if key in self._passes:
+                stack.pop()
+                continue
+            below = self.below(*key)
+            missing = [one for one in below if one not in self._passes]
+            if missing:
+                stack.extend(missing)
+                continue
+            found = max([self._passes[one] for one in below], default=0)
+            reduces = isinstance(key[0], ReduceNode) and self.is_local(*key)
+            self._passes[key] = found + reduces
+        return self._passes[node, access]
+
+    def below(self, node: FusionNode, access: Access) -> list[tuple[FusionNode, Access]]:
+        """Return what the kernel computes or reads for a value; nothing for what it reads."""
+        if access.per == "scalar" or isinstance(node, LiteralNode) or self.is_read(node, access):
+            return []
+        if isinstance(node, ReduceNode):
+            access = self.fusion.homes[node].access
+        return self.operands(node, access)

@@ -1,0 +1,121 @@
+"""Statements of generated functions: what they read and write is known, their text comes last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+
+class Name(str):
+    """A variable of a generated function, unlike a number, which is a string as well."""
+
+    __slots__ = ()
+
+
+class Expression:
+    """A function of operands, as a template with a slot for each of them.
+
+    Operands are expressions, names and numbers. `modules` are those of the template's functions.
+    """
+
+    __slots__ = ("_modules", "operands", "template")
+
+    def __init__(self, template: str, *operands: Any, modules: tuple[str, ...] = ()):
+        self.template, self.operands, self._modules = template, operands, modules
+
+    def __str__(self) -> str:
+        return self.template.format(*self.operands)
+
+    def leaves(self) -> Iterator[Any]:
+        """Yield the names and numbers in it."""
+        for one in self.operands:
+            if isinstance(one, Expression):
+                yield from one.leaves()
+            else:
+                yield one
+
+    @property
+    def reads(self) -> list[Name]:
+        """The variables in it, as often as they stand there."""
+        return [one for one in self.leaves() if isinstance(one, Name)]
+
+    @property
+    def modules(self) -> Iterator[str]:
+        """The modules that it calls functions of, by their full names."""
+        yield from self._modules
+        for one in self.operands:
+            if isinstance(one, Expression):
+                yield from one.modules
+
+    def renamed(self, names: Mapping[Name, Name]) -> Expression:
+        """Return the same function of other variables."""
+        operands = [
+            one.renamed(names) if isinstance(one, Expression) else names.get(one, one)
+            for one in self.operands
+        ]
+        return Expression(self.template, *operands, modules=self._modules)
+
+
+class Statement:
+    """``target = expression``, or the expression alone.
+
+    A target is a variable, or the expression of an element that is stored.
+    """
+
+    __slots__ = ("expression", "target")
+
+    def __init__(self, target: Name | Expression | None, expression: Any):
+        self.target = target
+        self.expression = (
+            expression if isinstance(expression, Expression) else Expression("{}", expression)
+        )
+
+    def __str__(self) -> str:
+        if self.target is None:
+            return str(self.expression)
+        return f"{self.target} = {self.expression}"
+
+    def parts(self) -> Iterator[Expression]:
+        """Yield the expressions in it."""
+        if isinstance(self.target, Expression):
+            yield self.target
+        yield self.expression
+
+
+class Suite:
+    """Statements under a head: a loop or a condition."""
+
+    __slots__ = ("body", "head")
+
+    def __init__(self, head: Expression, body: list[Statement | Suite]):
+        self.head, self.body = head, body
+
+    def parts(self) -> Iterator[Expression]:
+        """Yield the expressions in it."""
+        yield self.head
+        for one in self.body:
+            yield from one.parts()
+
+
+Code = list[Statement | Suite]
+
+
+def render(code: Iterable[Statement | Suite], indent: str = "    ") -> list[str]:
+    """Return the lines of a function's body."""
+    lines: list[str] = []
+    for one in code:
+        if isinstance(one, Suite):
+            lines += [f"{indent}{one.head}:", *render(one.body, f"{indent}    ")]
+        else:
+            lines.append(f"{indent}{one}")
+    return lines
+
+
+def reads(code: Iterable[Statement | Suite]) -> set[Name]:
+    """Return the variables that statements read, or store elements in."""
+    return {name for one in code for part in one.parts() for name in part.reads}
+
+
+def modules(code: Iterable[Statement | Suite]) -> set[str]:
+    """Return the full names of the modules that statements call functions of."""
+    return {module for one in code for part in one.parts() for module in part.modules}

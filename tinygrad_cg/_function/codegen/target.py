@@ -1,0 +1,114 @@
+"""Where kernels run: how segments become functions of arrays, and arrays for them are made.
+
+`Target` is the seam between executables and kernels. An executable knows when each kernel runs and
+which arrays it reads and writes; a target writes and compiles it. `CPU` writes Python that Numba
+compiles; another way to make machine code, or a device, is another target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy import empty
+
+from tinygrad_cg_kernels.runtime import generated, memory, threads
+
+from ..fusion.fuse import Fusion, Kernel
+from ..fusion.nodes import FusionNode, ReduceNode
+from .blocks import Block
+from .segment import Segment, cut_rows, grouped
+
+Shapes = dict[FusionNode, tuple[int, ...]]
+"""By node, the shape of its array, where that is not the node's own."""
+
+_COMBINE = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+_COMBINE |= {"any": np.logical_or, "all": np.logical_and}
+
+
+class Target(Protocol):
+    """A way to run kernels."""
+
+    names: dict[str, Any]
+    """What the text of a call may use: ``empty(shape, dtype)`` and ``large(shape, dtype)`` make
+    arrays, ``contiguous(array)`` gives an array that kernels can read."""
+
+    def segments(
+        self, fusion: Fusion, kernels: list[Kernel], finals: list[FusionNode]
+    ) -> list[Segment]:
+        """Return the segments of kernels that run between two operations on arrays."""
+        ...
+
+    def function(
+        self, segment: Segment, kinds: list[tuple[np.dtype, int]]
+    ) -> tuple[Callable[..., Any], Any]:
+        """Return a segment's ``run(*arrays, sizes)``, for dtypes and ranks, and its dispatcher.
+
+        It returns False, and has done nothing, where the arrays are not as kernels read them.
+        """
+        ...
+
+    def splitter(self, segment: Segment, k: int, shapes: Shapes) -> Callable[..., Any]:
+        """Return a function of the arrays of a large segment's kernel that runs it on all threads.
+
+        It returns the kernel's totals, and sums of columns, of all blocks in order.
+        """
+        ...
+
+
+class CPU:
+    """Kernels as Python that Numba compiles, in blocks that all threads share."""
+
+    def __init__(self) -> None:
+        self.names = {"empty": empty, "large": memory.empty, "contiguous": contiguous}
+
+    def segments(
+        self, fusion: Fusion, kernels: list[Kernel], finals: list[FusionNode]
+    ) -> list[Segment]:
+        groups = grouped([Block(fusion, kernel) for kernel in kernels])
+        last = len(groups) - 1
+        made = [Segment(group, finals if k == last else []) for k, group in enumerate(groups)]
+        return [one for one in made if one.blocks or one.finals]
+
+    def function(
+        self, segment: Segment, kinds: list[tuple[np.dtype, int]]
+    ) -> tuple[Callable[..., Any], Any]:
+        return generated.function(segment.source, "run", kinds)
+
+    def splitter(self, segment: Segment, k: int, shapes: Shapes) -> Callable[..., Any]:
+        block, nodes = segment.blocks[k], segment.tables[k]
+        address, owner = generated.block(segment.source, segment.threads[k])
+        rows, columns, stride = cut_rows(block)
+        blocks = -(-rows // stride)
+        head = segment.heads[k]
+        partial: dict[ReduceNode, tuple[int, ...]] = dict.fromkeys(block.totals, (blocks,))
+        partial.update((node, (blocks, columns)) for node in block.columns)
+        given = [node for node in nodes if node not in partial]
+
+        def run(*arrays: np.ndarray) -> list[np.ndarray]:
+            kept = {node: contiguous(array) for node, array in zip(given, arrays, strict=True)}
+            kept.update((node, empty(shape, node.dtype)) for node, shape in partial.items())
+            table = [*head, *[kept[node].__array_interface__["data"][0] for node in nodes]]
+            words = np.array(table, np.int64)
+            start = words.__array_interface__["data"][0]
+            threads.carry_out(threads.Task(address, start, 0, rows, stride, max(columns, 1)))
+            return [_combined(node, kept[node], shapes.get(node, node.shape)) for node in partial]
+
+        run.owner = owner  # pyright: ignore[reportFunctionMemberAccess]
+        return run
+
+
+def contiguous(array: np.ndarray) -> np.ndarray:
+    """Return an array as kernels take it: aligned, and in row-major order."""
+    flags = array.flags
+    return array if flags.c_contiguous and flags.aligned else np.require(array, None, ("C", "A"))
+
+
+def _combined(node: ReduceNode, partial: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Return blocks' partial results as one, the same on any number of threads."""
+    combine = _COMBINE[node.name]
+    if partial.ndim > 1:
+        return combine.reduce(partial, axis=0, dtype=node.dtype).reshape(shape)
+    combine.accumulate(partial, out=partial)
+    return np.array(partial[-1]).reshape(shape)

@@ -1,0 +1,123 @@
+"""Calls of one signature of a function: the program, its gradients for tapes, and entries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ... import nest
+from ..._core.conversion import is_tensor
+from ..._core.levels import state
+from ..._core.record import find, find_operands, forget_dead, mark_expired
+from ..._core.tensor import Tensor
+from ..._reverse.variable import assigning
+from ..._rules.calls import settle
+from .compiled import Build
+from .entry import entry, recorded_entry, takes
+from .gradient import Gradient
+from .recorded import Recorded
+from .signature import FunctionCall
+from .traced import OutputMark, Traced
+
+
+class Specialization(Traced):
+    """What a function does for one signature: its program, and the gradients of that."""
+
+    def __init__(
+        self,
+        python: Callable[..., Any],
+        name: str,
+        derive: Callable,
+        call: FunctionCall,
+        build: Build,
+    ):
+        super().__init__(python, name, derive, call, build)
+        self._enter: Callable[[tuple], Any] | None = None
+        self._gradients: dict[tuple, Gradient] = {}
+        self.latest: tuple[Gradient, bool] | None = None  # of the latest call that was recorded
+        self._recorded_entries: dict[tuple[Gradient, bool], Callable[[Any, tuple], Any] | None] = {}
+
+    def enter(self, call: FunctionCall) -> Callable[[tuple], Any] | None:
+        """Return the entry for calls of this form, if the program returns something."""
+        if self._enter is None and self.program.count and takes(call):
+            pack = None if self.structure is OutputMark else self._pack()
+            self._enter = entry(call, self.program, pack)
+        return self._enter
+
+    def enter_recorded(self, call: FunctionCall) -> Callable[[Any, tuple], Any] | None:
+        """Return the entry for calls that tapes record as they did the latest."""
+        key = self.latest
+        if key is None or not takes(call):
+            return None
+        if key not in self._recorded_entries:
+            pack = None if self.structure is OutputMark else self._pack()
+            made = recorded_entry(call, Recorded(*key), pack) if Recorded.serves(*key) else None
+            self._recorded_entries[key] = made
+        return self._recorded_entries[key]
+
+    def call(self, call: FunctionCall) -> Any:
+        """Run the program, for all tapes of this thread."""
+        program = self.program
+        if program.assigned:
+            with assigning:
+                return self._call(call)
+        return self._call(call)
+
+    def _call(self, call: FunctionCall) -> Any:
+        program, frame = self.program, state.frame
+        for one in (*call.leaves, *program.captures, *program.reads):
+            if is_tensor(one) and one._rec is not None:
+                forget_dead(one)  # the short ways are for tensors without records
+        if program.draws and state.draws is not None:  # numbers that are drawn again
+            return self.python(*call.args, **call.kwargs)
+        inputs = program.inputs(call.leaves)
+        tensors = [one for one in inputs if isinstance(one, Tensor)]
+        if frame is not None:
+            group, nodes, mask = find_operands(frame, tensors)
+            if mask and program.count:
+                if not _alike(group, tensors):  # to each tape its own rules
+                    return self.python(*call.args, **call.kwargs)
+                return self.packed(self._recorded(frame, inputs, nodes, len(call.leaves), group))
+        outputs = program.run(inputs)
+        if any(tensor._rec is not None for tensor in tensors):
+            mark_expired(tensors, outputs)
+        return self.packed(outputs)
+
+    def _recorded(self, frame: Any, inputs: list, nodes: tuple, count: int, group: Any) -> list:
+        remaining = iter(nodes)
+        wanted = tuple([isinstance(one, Tensor) and next(remaining) is not None for one in inputs])
+        gradient = self._gradients.get(wanted)
+        if gradient is None:
+            gradient = self._gradients.setdefault(wanted, Gradient(self, wanted))
+        outputs, transformed = gradient.run(inputs, count, len(group) > 1)
+        self.latest = gradient, len(group) == 1
+        of_tensors = [one if isinstance(one, Tensor) else None for one in inputs]
+        return settle(frame, transformed, of_tensors, outputs)
+
+    def packed(self, outputs: Sequence[Tensor]) -> Any:
+        """Return the outputs in the structure of the function's result."""
+        structure = self.structure
+        if structure is OutputMark:
+            return outputs[0]
+        remaining = iter(outputs)
+        flat = [next(remaining) if one is OutputMark else one for one in nest.flatten(structure)]
+        return nest.pack_sequence_as(structure, flat)
+
+    def _pack(self) -> Callable[[list], Any]:
+        """Return `packed`, or something simpler for the simplest structures."""
+        kind = type(self.structure)
+        if kind in (tuple, list) and all(one is OutputMark for one in self.structure):
+            return kind
+        return self.packed
+
+
+def _alike(group: Any, tensors: Sequence[Tensor]) -> bool:
+    """Whether all tapes of `group` watch the same ones of these tensors."""
+    for tensor in tensors:
+        record = tensor._rec
+        if record is None or record.group is group:
+            continue
+        found = [find(record, token) is not None for token in group]
+        if any(found) != all(found):
+            return False
+    return True
