@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import THREADS
-from tinygrad_cg._core.primitive import OPS
+from tinygrad_cg._core.primitive import OPS, Primitive
 from tinygrad_cg._tour.printing import table
 from tinygrad_cg._tour.timing import medians
 
@@ -58,57 +58,59 @@ class Function:
         return function and _call(library, function, data)
 
 
-def alike(name: str, low: float, high: float, operands: int = 1, **names: str | None) -> Function:
-    """A function whose name is the same everywhere, but for those given."""
-    peers = {"numpy": name, "torch": name, "jax": f"numpy.{name}"} | names
-    return Function(name, low, high, operands=operands, **peers)
+RANGES = {  # what operands are drawn from, where that is not what the record is tested on
+    **dict.fromkeys(("exp", "exp2", "sinh", "cosh", "tanh", "arctan", "arctan2"), (-5, 5)),
+    **dict.fromkeys(("arcsinh", "sigmoid", "softplus", "log_sigmoid", "hypot", "cbrt"), (-5, 5)),
+    **dict.fromkeys(("logaddexp", "sinc"), (-5, 5)),
+    **dict.fromkeys(("log", "log2", "log10", "lgamma", "digamma", "sqrt", "rsqrt"), (0.1, 10)),
+    **dict.fromkeys(("sin", "cos", "tan"), (-10, 10)),
+    **dict.fromkeys(("arcsin", "arccos", "arctanh", "erfinv"), (-0.99, 0.99)),
+    **dict.fromkeys(("expm1", "erf", "erfc"), (-3, 3)),
+    **dict.fromkeys(("power", "xlogy"), (0.1, 5)),
+    "log1p": (-0.5, 10),
+    "arccosh": (1.01, 10),
+}
+# Names of the peers that are not the record's. JAX has NumPy's names, but for these.
+TORCH: dict[str, str | None] = {
+    "power": "pow",
+    "cbrt": None,
+    "max": "amax",
+    "min": "amin",
+    "variance": "var",
+    "softplus": "nn.functional.softplus",
+    "log_sigmoid": "nn.functional.logsigmoid",
+    "euclidean_norm": "linalg.vector_norm",
+}
+JAX: dict[str, str | None] = {
+    **{name: f"nn.{name}" for name in ("sigmoid", "softplus", "log_sigmoid")},
+    **{name: f"nn.{name}" for name in ("softmax", "log_softmax")},
+    **{name: f"scipy.special.{name}" for name in ("erf", "erfc", "erfinv", "digamma", "xlogy")},
+    "lgamma": "scipy.special.gammaln",
+    "logsumexp": "scipy.special.logsumexp",
+    "rsqrt": "lax.rsqrt",
+    "euclidean_norm": None,
+}
+NUMPY: dict[str, str | None] = {"variance": "var", "euclidean_norm": "linalg.norm"}
 
 
-FUNCTIONS = (
-    alike("exp", -5, 5),
-    alike("exp2", -5, 5),
-    alike("expm1", -3, 3),
-    alike("log", 0.1, 10),
-    alike("log2", 0.1, 10),
-    alike("log10", 0.1, 10),
-    alike("log1p", -0.5, 10),
-    alike("sin", -10, 10),
-    alike("cos", -10, 10),
-    alike("tan", -10, 10),
-    alike("sinh", -5, 5),
-    alike("cosh", -5, 5),
-    alike("tanh", -5, 5),
-    alike("arcsin", -0.99, 0.99),
-    alike("arccos", -0.99, 0.99),
-    alike("arctan", -5, 5),
-    alike("arctan2", -5, 5, 2),
-    alike("arcsinh", -5, 5),
-    alike("arccosh", 1.01, 10),
-    alike("arctanh", -0.99, 0.99),
-    alike("sigmoid", -5, 5, numpy=None, jax="nn.sigmoid"),
-    alike("softplus", -5, 5, numpy=None, torch="nn.functional.softplus", jax="nn.softplus"),
-    alike(
-        "log_sigmoid",
-        -5,
-        5,
-        numpy=None,
-        torch="nn.functional.logsigmoid",
-        jax="nn.log_sigmoid",
-    ),
-    alike("erf", -3, 3, numpy=None, jax="scipy.special.erf"),
-    alike("erfc", -3, 3, numpy=None, jax="scipy.special.erfc"),
-    alike("erfinv", -0.99, 0.99, numpy=None, jax="scipy.special.erfinv"),
-    alike("lgamma", 0.1, 10, numpy=None, jax="scipy.special.gammaln"),
-    alike("digamma", 0.1, 10, numpy=None, jax="scipy.special.digamma"),
-    alike("power", 0.1, 5, 2, torch="pow"),
-    alike("hypot", -5, 5, 2),
-    alike("cbrt", -5, 5, torch=None),
-    alike("sqrt", 0.1, 10),
-    alike("rsqrt", 0.1, 10, numpy=None, jax="lax.rsqrt"),
-    alike("xlogy", 0.1, 5, 2, numpy=None, jax="scipy.special.xlogy"),
-    alike("logaddexp", -5, 5, 2),
-)
-"""Add a function here; those without a record yet are left out of what is measured."""
+def peers(name: str) -> dict[str, str | None]:
+    """Return the dotted names of a record's function in the other libraries."""
+    numpy = NUMPY.get(name, name if hasattr(np, name) else None)
+    return {
+        "numpy": numpy,
+        "torch": TORCH.get(name, name),
+        "jax": JAX.get(name, numpy and f"numpy.{numpy}"),
+    }
+
+
+def function(record: Primitive) -> Function:
+    """Return what to time of an elementary function."""
+    low, high = RANGES.get(record.name) or (record.samples[0].low, record.samples[0].high)
+    return Function(record.name, low, high, operands=len(record.inputs), **peers(record.name))
+
+
+FUNCTIONS = tuple(function(one) for one in OPS.values() if one.ulps is not None)
+"""The functions whose records say how far off they may be."""
 
 
 @dataclass(frozen=True)
@@ -153,29 +155,7 @@ def _matrix(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     return place
 
 
-FOLDS = (
-    Fold("sum", "sum", "sum", "numpy.sum"),
-    Fold("mean", "mean", "mean", "numpy.mean"),
-    Fold("prod", "prod", "prod", "numpy.prod"),
-    Fold("max", "max", "amax", "numpy.max"),
-    Fold("min", "min", "amin", "numpy.min"),
-    Fold("argmax", "argmax", "argmax", "numpy.argmax"),
-    Fold("argmin", "argmin", "argmin", "numpy.argmin"),
-    Fold("any", "any", "any", "numpy.any"),
-    Fold("all", "all", "all", "numpy.all"),
-    Fold("logsumexp", None, "logsumexp", "scipy.special.logsumexp"),
-    Fold("softmax", None, "softmax", "nn.softmax"),
-    Fold("log_softmax", None, "log_softmax", "nn.log_softmax"),
-    Fold("variance", "var", "var", "numpy.var"),
-    Fold("euclidean_norm", "linalg.norm", "linalg.vector_norm", None),
-    Fold("cumsum", "cumsum", "cumsum", "numpy.cumsum"),
-    Fold("cumprod", "cumprod", "cumprod", "numpy.cumprod"),
-)
-
-
-def measured(records: tuple) -> list:
-    """The records that the library has."""
-    return [record for record in records if record.name in OPS]
+FOLDS = tuple(Fold(name, **peers(name)) for name, one in OPS.items() if one.kind == "reduction")
 
 
 def _found(library: str, name: str | None) -> Callable | None:
@@ -217,7 +197,7 @@ def tables(seconds: float, names: list[str]) -> None:
     headers = ("", "dtype", "us", "best/ours", *PEERS)
     elementary = [
         row(one.name, dtype, {lib: one.build(lib, 100_000, dtype) for lib in LIBRARIES}, seconds)
-        for one in measured(FUNCTIONS)
+        for one in FUNCTIONS
         for dtype in DTYPES
         if not names or one.name in names
     ]
@@ -231,7 +211,7 @@ def tables(seconds: float, names: list[str]) -> None:
             {lib: one.build(lib, (4096, 1000), axis, dtype) for lib in LIBRARIES},
             seconds,
         )
-        for one in measured(FOLDS)
+        for one in FOLDS
         for axis in (1, 0)
         for dtype in DTYPES
         if not names or one.name in names

@@ -5,7 +5,7 @@ Where nothing is timed, the smallest size shows that all of it runs.
 
 import pytest
 
-from benchmarks.kernels import DTYPES, FOLDS, FUNCTIONS, LIBRARIES, measured
+from benchmarks.kernels import DTYPES, FOLDS, FUNCTIONS, LIBRARIES
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg_kernels.loops.engine import Elementwise
 
@@ -32,7 +32,7 @@ def timed(benchmark):
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("function", measured(FUNCTIONS), ids=lambda one: one.name)
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda one: one.name)
 def test_function(timed, function, dtype, size, library):
     """Time an elementary function."""
     group = f"{function.name} {dtype} {size}"
@@ -42,7 +42,7 @@ def test_function(timed, function, dtype, size, library):
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("fold", measured(FOLDS), ids=lambda one: one.name)
+@pytest.mark.parametrize("fold", FOLDS, ids=lambda one: one.name)
 def test_fold(timed, fold, dtype, size, library):
     """Time a reduction of a vector."""
     group = f"{fold.name} {dtype} {size}"
@@ -52,7 +52,7 @@ def test_fold(timed, fold, dtype, size, library):
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("axis", [1, 0])
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("fold", measured(FOLDS), ids=lambda one: one.name)
+@pytest.mark.parametrize("fold", FOLDS, ids=lambda one: one.name)
 def test_fold_of_a_matrix(timed, fold, dtype, axis, library):
     """Time a reduction over an axis of (4096, 1000)."""
     group = f"{fold.name} {dtype} (4096, 1000) axis {axis}"
@@ -60,10 +60,10 @@ def test_fold_of_a_matrix(timed, fold, dtype, axis, library):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("function", measured(FUNCTIONS), ids=lambda one: one.name)
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda one: one.name)
 def test_compiling(benchmark, function, dtype):
     """Time the first call of a kernel that no cache holds."""
-    if benchmark.disabled and function is not measured(FUNCTIONS)[0]:
+    if benchmark.disabled and function is not FUNCTIONS[0]:
         pytest.skip("the first function shows that it runs")
     scalar, data = OPS[function.name].kernel.function, function.data(10, dtype)
 

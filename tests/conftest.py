@@ -18,6 +18,8 @@ from tinygrad_cg_kernels.runtime import threads
 settings.register_profile("tinygrad_cg", deadline=None, derandomize=True, database=None)
 settings.load_profile("tinygrad_cg")
 
+gc.set_threshold(20_000, 20, 20)  # by default a tenth of the time to compile goes to its passes
+
 LONGEST = (
     *("ops/test_ops", "function/test_fused", "function/test_operations", "function/test_fuse"),
     *("kernels/test_math", "kernels/test_reduce", "function/test_spellings", "check/test_check"),

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba.core.ccallback import CFunc
 from numba.core.dispatcher import Dispatcher
 
-import tinygrad_cg  # noqa: F401  (fills the registry)
+import tinygrad_cg
 from tinygrad_cg._core.primitive import OPS, Primitive
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,6 +53,10 @@ NOT_OPERATIONS = {  # rules, and questions whose answer is no tensor
     "shape",
     "show",
     "size",
+}
+PUBLIC_MODULES = {
+    *("autodiff", "compat", "config", "contrib", "debugging", "dtypes", "errors", "experimental"),
+    *("keras", "linalg", "math", "module", "nest", "nn", "numpy", "optimizers", "random", "test"),
 }
 MAKERS = ("tinygrad_cg._ops.creation", "tinygrad_cg._ops.sampling")
 EXTRAS = {LIBRARY / "_pictures" / "curves.py": {"matplotlib"}}  # imported where they are used
@@ -159,6 +164,123 @@ def test_runtime_dependencies_are_numba_and_numpy():
     assert [text.split(">=")[0] for text in project["dependencies"]] == ["numba", "numpy"]
 
 
+# Which room may import which -------------------------------------------------------------------
+
+GROUND = {"errors", "nest"}  # public modules that every room may import
+MAY_IMPORT = {  # docs/architecture.md explains it
+    "errors": set(),
+    "nest": set(),
+    "_core": GROUND,
+    "_ops": {"_core", *GROUND},
+    "_reverse": {"_core", "_ops", *GROUND},
+    "_rules": {"_core", "_ops", "_reverse", *GROUND},
+    "_transforms": {"_core", "_ops", "_reverse", "_rules", *GROUND},
+    "_derivatives": {"_core", "_ops", "_reverse", "_rules", "_transforms", *GROUND},
+    "_function": {"_core", "_ops", "_reverse", "_rules", "_transforms", *GROUND},
+    "_check": {"_core", "_ops", "_reverse", "_rules", "_transforms", *GROUND},
+    "_debugging": {"_core", "_ops", "_reverse", "_rules", "_transforms", *GROUND},
+    "_pictures": {
+        "_core",
+        "_ops",
+        "_reverse",
+        "_rules",
+        "_transforms",
+        "_function",
+        "module",
+        *GROUND,
+    },
+    "_spellings": {"_core", "_ops", *GROUND},
+}
+KERNELS_MAY_IMPORT = {
+    "runtime": set(),
+    "elementary": {"runtime"},
+    "loops": {"runtime", "elementary"},
+    "reduce": {"runtime", "elementary", "loops"},
+    "move": {"runtime", "elementary", "loops", "reduce"},
+    "linear": {"runtime", "elementary", "loops", "reduce", "move"},
+}
+COMPILER_MAY_IMPORT = {
+    "graph": set(),
+    "fusion": {"graph"},
+    "codegen": {"graph", "fusion"},
+    "tracing": {"graph", "fusion", "codegen"},
+}
+
+
+def modules_of(folder: Path) -> dict[str, Path]:
+    """The files of a package by the names of their modules."""
+    files = {path: path.relative_to(folder.parent).with_suffix("") for path in sources(folder)}
+    return {".".join(name.parts).removesuffix(".__init__"): path for path, name in files.items()}
+
+
+def imports_of(folder: Path) -> dict[str, set[str]]:
+    """The modules of a package that each of its modules imports, wherever in the file."""
+    modules = modules_of(folder)
+    found: dict[str, set[str]] = {}
+    for module, path in modules.items():
+        package = module if path.stem == "__init__" else module.rpartition(".")[0]
+        targets: set[str] = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                home = node.module or ""
+                if node.level:
+                    parts = package.split(".")
+                    above = parts[: len(parts) + 1 - node.level]
+                    home = ".".join([*above, *filter(None, [node.module])])
+                for alias in node.names:
+                    name = f"{home}.{alias.name}"
+                    targets.add(name if name in modules else home)
+            elif isinstance(node, ast.Import):
+                targets.update(alias.name for alias in node.names)
+        found[module] = targets & set(modules) - {module}
+    return found
+
+
+def room(module: str, package: str) -> str | None:
+    """The first part of a module's name below `package`; None for what is not below it."""
+    if not module.startswith(f"{package}."):
+        return None
+    return module.removeprefix(f"{package}.").split(".")[0]
+
+
+@pytest.mark.parametrize(
+    ("folder", "package", "allowed"),
+    [
+        (LIBRARY, "tinygrad_cg", MAY_IMPORT),
+        (LIBRARY, "tinygrad_cg._function", COMPILER_MAY_IMPORT),
+        (KERNELS / "tinygrad_cg_kernels", "tinygrad_cg_kernels", KERNELS_MAY_IMPORT),
+    ],
+    ids=["library", "compiler", "kernels"],
+)
+def test_rooms_import_only_what_they_may(folder, package, allowed):
+    rooms = {path.stem for path in (folder.parent / package.replace(".", "/")).iterdir()}
+    assert set(allowed) <= rooms
+    for module, targets in imports_of(folder).items():
+        source = room(module, package)
+        for target in targets:
+            goal = room(target, package)
+            if source in allowed and goal is not None and goal != source:
+                assert goal in allowed[source], f"{module} imports {target}"
+
+
+@pytest.mark.parametrize("folder", [LIBRARY, KERNELS / "tinygrad_cg_kernels"])
+def test_no_modules_import_each_other_in_a_circle(folder):
+    left = imports_of(folder)
+    while left:  # take away what imports nothing that is left
+        free = {module for module, targets in left.items() if not targets & set(left)}
+        assert free, f"circles among {sorted(left)}"
+        left = {module: targets for module, targets in left.items() if module not in free}
+
+
+def test_only_public_names_are_public_modules():
+    public = {path.stem for path in LIBRARY.iterdir() if not path.name.startswith("_")}
+    assert public - {"py"} <= PUBLIC_MODULES
+
+
+def test_the_library_shows_its_public_names_only():
+    assert dir(tinygrad_cg) == sorted(tinygrad_cg.__all__)
+
+
 # What stands behind an operation --------------------------------------------------------------
 
 
@@ -213,7 +335,7 @@ def dispatchers(kernel: Any) -> list[Any]:
 def assert_compiled(kernel: Any) -> None:
     assert dispatchers(kernel)
     for dispatcher in dispatchers(kernel):
-        assert isinstance(dispatcher, Dispatcher)
+        assert isinstance(dispatcher, Dispatcher | CFunc)
 
 
 def records(kind: str) -> list[Primitive]:

@@ -64,11 +64,11 @@ from ._spellings.arrays import (
     zeros,
     zeros_like,
 )
-from ._tape.recompute import recompute_grad
-from ._tape.tape import GradientTape, UnconnectedGradients
 from ._transforms.batching import vectorized_map, vmap
 from ._transforms.functional import elementwise_grad, grad, jvp, linearize, value_and_grad, vjp
 from ._transforms.matrices import hessian, hessians, hvp, jacobian
+from ._transforms.recompute import recompute_grad
+from ._transforms.tape import GradientTape, UnconnectedGradients
 from .config.cache import clear_cache
 from .config.threading import get_num_threads, set_num_threads
 from .dtypes import (

@@ -3,7 +3,3 @@
 from ._transforms.forward import ForwardAccumulator
 
 __all__ = ["ForwardAccumulator"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -12,7 +12,3 @@ __all__ = [
     "enable_check_numerics",
     "trace",
 ]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -3,7 +3,3 @@
 from ._ops.sampling import normal, set_seed, uniform
 
 __all__ = ["normal", "set_seed", "uniform"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -14,6 +14,8 @@ from tests.support.orders import (
 )
 from tinygrad_cg._core.levels import state
 
+pytestmark = pytest.mark.quick
+
 
 class TestStateSurvives:
     """Point 6: state is per thread and survives exceptions."""

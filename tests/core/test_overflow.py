@@ -12,6 +12,8 @@ from tinygrad_cg_kernels.reduce import reduction as kreduce
 from tinygrad_cg_kernels.reduce import softmax as ksoftmax
 from tinygrad_cg_kernels.runtime import errstate
 
+pytestmark = pytest.mark.quick
+
 HUGE = 1e300
 
 

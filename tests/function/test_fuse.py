@@ -323,18 +323,15 @@ def test_deep_scalar_programs():
 # Threads and memory ------------------------------------------------------------------------------
 
 
-def test_the_same_bits_on_any_number_of_threads():
+def test_the_same_bits_on_any_number_of_threads(restore_threads):
     before = threads.get_num_threads()
     graphs = [chain(200_000), cross_entropy(3000, 60), layer_norm(9000, 30)]
     for graph in graphs:
         program, arrays = build(graph), arrays_for(graph, RNG)
         found = []
-        try:
-            for count in {1, before}:
-                threads.set_num_threads(count)
-                found.append(program(arrays))
-        finally:
-            threads.set_num_threads(before)
+        for count in {1, before}:
+            threads.set_num_threads(count)
+            found.append(program(arrays))
         for one, other in zip(found[0], found[-1], strict=True):
             np.testing.assert_array_equal(one, other)
 

@@ -12,6 +12,7 @@ import tinygrad_cg as tf
 from tests.function.test_spellings import COMPOSITES
 from tests.project import test_documents as documents
 from tests.rules import test_nested as nested
+from tests.support.compiled import differentiated
 from tests.support.composites import FAKE, POINT, TRUE
 from tests.support.op_cases import examples, generator, is_elementwise, names
 from tinygrad_cg._core.primitive import OPS
@@ -57,19 +58,7 @@ def of_example(example):
     result = example.run(*example.operands)
     rng = generator(example.primitive)
     weights = tf.constant(np.asarray(rng.normal(size=result.shape)).astype(result.dtype))
-
-    def derivatives(*tensors):
-        sources = [tensors[i] for i in example.real()]
-        with tf.GradientTape() as outer:
-            outer.watch(sources)
-            with tf.GradientTape() as tape:
-                tape.watch(sources)
-                y = example.call(*tensors)
-            first = tape.gradient(y, sources, output_gradients=weights)
-            parts = [tf.reduce_sum(one * one) for one in first if one is not None]
-        return y, first, outer.gradient(parts, sources) if parts else None
-
-    return derivatives, tensors
+    return differentiated(example, weights, lambda one: one * one), tensors
 
 
 def chosen(name, place):

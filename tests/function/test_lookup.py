@@ -140,16 +140,13 @@ def test_one_hot_of_numbers_beyond_int32():
     assert_same(build(graph), graph, [np.array([2**32 + 1, -(2**32) + 2, 3])])
 
 
-def test_the_same_bits_on_any_number_of_threads():
+def test_the_same_bits_on_any_number_of_threads(restore_threads):
     shape, before = (3000, 60), threads.get_num_threads()
     program = build(read_and_written(given(shape), given(shape[:1], np.int64)))
     arrays, found = arrays_for(shape), []
-    try:
-        for count in {1, before}:
-            threads.set_num_threads(count)
-            found.append(program(arrays))
-    finally:
-        threads.set_num_threads(before)
+    for count in {1, before}:
+        threads.set_num_threads(count)
+        found.append(program(arrays))
     for one, other in zip(found[0], found[-1], strict=True):
         np.testing.assert_array_equal(one, other)
 

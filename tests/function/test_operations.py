@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tests.support.compiled import unfused
+from tests.support.compiled import differentiated, unfused
 from tests.support.op_cases import examples, first_gradients, generator, names, second_gradients
 
 EXAMPLES = [
@@ -76,18 +76,7 @@ def test_tapes_inside(example):
     rng = generator(example.primitive)
     result = example.run(*example.operands)
     weights = tf.constant(np.asarray(rng.normal(size=result.shape)).astype(result.dtype))
-
-    def derivatives(*tensors):
-        sources = [tensors[i] for i in example.real()]
-        with tf.GradientTape() as outer:
-            outer.watch(sources)
-            with tf.GradientTape() as tape:
-                tape.watch(sources)
-                y = example.call(*tensors)
-            first = tape.gradient(y, sources, output_gradients=weights)
-            parts = [tf.reduce_sum(tf.sin(one)) for one in first if one is not None]
-        return first, outer.gradient(parts, sources) if parts else None
-
+    derivatives = differentiated(example, weights, tf.sin)
     tensors = [tf.constant(operand) for operand in example.operands]
     function = unfused(derivatives)
     found, expected = function(*tensors), derivatives(*tensors)

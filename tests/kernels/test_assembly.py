@@ -13,9 +13,9 @@ from llvmlite import binding
 from tests.support.accuracy import DTYPES, NAMES
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg_kernels import elementary
-from tinygrad_cg_kernels.loops.inner import LOOPS, bind
+from tinygrad_cg_kernels.loops.engine import Pointwise, flat_kernel
 from tinygrad_cg_kernels.loops.interleave import COUNT
-from tinygrad_cg_kernels.loops.several import Pointwise
+from tinygrad_cg_kernels.loops.rows import run
 from tinygrad_cg_kernels.runtime.compile import FLAGS, array_type, jitable
 
 pytestmark = pytest.mark.skipif(
@@ -88,7 +88,8 @@ def test_a_loop_with_several_results_is_vectorised(dtype):
 
     kernel = Pointwise("powers", powers, 1)
     kernel(np.ones(3, dtype))
-    (text,) = kernel._dispatcher.inspect_asm().values()
+    (owner,) = kernel.dispatchers.values()
+    text = owner._library.get_asm_str()
     assert PACKED[dtype.name].search(text)
     assert "exp" not in called(text)
 
@@ -96,8 +97,9 @@ def test_a_loop_with_several_results_is_vectorised(dtype):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_a_loop_of_a_kernel_takes_several_vectors_at_a_time(dtype):
     """log divides once: so many divisions follow one another as vectors are in a round."""
-    compiled = numba.njit(**FLAGS)(bind(LOOPS[1]["flat"], elementary.log, 2))
-    compiled.compile((array_type(dtype, 1),) * 2)
+    log = elementary.log
+    compiled = numba.njit(**FLAGS)(flat_kernel(run, log, log, log, (dtype,), (dtype,)))
+    compiled.compile((numba.types.intp,) * 3)
     text = compiled.inspect_asm(compiled.signatures[0])
     divisions = re.findall(r"\tvdivp[sd]\s.*%[yz]mm|^\.\w+:$", text, re.MULTILINE)
     rounds = "".join("d" if "vdiv" in one else " " for one in divisions).split()

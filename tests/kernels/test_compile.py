@@ -12,6 +12,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from numba.core.ccallback import CFunc
 from numba.core.compiler_lock import global_compiler_lock
 
 from tinygrad_cg_kernels import elementary
@@ -23,6 +24,7 @@ KERNELS = Path(build.__file__).parents[2]
 
 PROGRAM = """
 import numpy as np
+from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.reduce import reduction
 from tinygrad_cg_kernels.runtime import threads
@@ -36,15 +38,7 @@ for x in (np.ones(()), row, np.ones((4, 6))[:, ::2], large):
     exp(x), add(x, x), sin(x), own(x), reduction.sum(x, tuple(range(x.ndim)))
 add(row, row.copy(), out=row)
 assert own(np.array(2.0)) == 5
-
-counts = [0, 0]
-for kernel in (exp, add, sin, *reduction.sum.kernels.values()):
-    for dispatcher in kernel.dispatchers.values():
-        counts[0] += sum(dispatcher.stats.cache_hits.values())
-        counts[1] += sum(dispatcher.stats.cache_misses.values())
-    for _, owner in kernel._blocks.values():
-        counts[0] += owner.cache_hits
-print(*counts)
+print(len(build.loaded), len([name for name in build.compiled if not name.startswith("own")]))
 """
 
 
@@ -74,12 +68,13 @@ def test_a_second_process_compiles_nothing_and_the_cache_does_not_grow(tmp_path)
     assert before
     hits, missed = map(int, run(PROGRAM, TINYGRAD_CG_CACHE_DIR=str(tmp_path)).split())
     assert missed == 0
-    assert hits > misses
+    assert hits == misses
     assert files(tmp_path) == before
 
 
 SMALL = """
 import numpy as np
+from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.reduce import reduction
 from tinygrad_cg_kernels.loops.engine import Elementwise
@@ -87,8 +82,7 @@ from tinygrad_cg_kernels.loops.engine import Elementwise
 exp, x = Elementwise("exp", elementary.exp, 1, "float"), np.linspace(0, 1, 50)
 assert abs(exp(x) - np.exp(x)).max() < 1e-15
 assert abs(reduction.sum(x, (0,)) - x.sum()) < 1e-13
-dispatchers = [*exp.dispatchers.values(), *reduction.sum.dispatchers.values()]
-print(sum(sum(one.stats.cache_misses.values()) for one in dispatchers))
+print(len(build.compiled), len(build.loaded))
 """
 
 
@@ -96,7 +90,7 @@ print(sum(sum(one.stats.cache_misses.values()) for one in dispatchers))
 def compiled(tmp_path_factory):
     """A cache folder with what SMALL needs."""
     folder = tmp_path_factory.mktemp("compiled")
-    assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(folder)) != "0"
+    assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(folder)).split()[0] != "0"
     return folder
 
 
@@ -111,10 +105,14 @@ def test_several_processes_start_at_once_on_an_empty_cache(tmp_path):
         subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for _ in range(8)
     ]
+    counts = []
     for process in started:
-        _, errors = process.communicate(timeout=300)
+        printed, errors = process.communicate(timeout=300)
         assert process.returncode == 0, errors.decode()
-    assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(tmp_path / "new")) == "0"
+        counts.append([int(word) for word in printed.split()])
+    if os.name == "posix":  # one compiles each kernel, the others wait for it
+        assert sum(compiled for compiled, _ in counts) == sum(counts[0])
+    assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(tmp_path / "new")).split()[0] == "0"
 
 
 def folder_of_age(path: Path, days: float, *held: str) -> Path:
@@ -183,6 +181,21 @@ def test_the_cache_folder_is_named_by_the_sources(monkeypatch, tmp_path):
     assert len(build.STAMP) == 64
 
 
+def test_the_stamp_covers_all_rooms_and_versions(tmp_path):
+    inner = tmp_path / "room" / "inner"
+    inner.mkdir(parents=True)
+    (inner / "a.py").write_text("x = 1")
+    first = build._stamp(tmp_path, "1.0")
+    assert build._stamp(tmp_path, "1.0") == first
+    assert build._stamp(tmp_path, "2.0") != first
+    (inner / "a.py").write_text("x = 2")
+    second = build._stamp(tmp_path, "1.0")
+    assert second != first
+    (inner / "a.py").rename(tmp_path / "room" / "a.py")
+    assert build._stamp(tmp_path, "1.0") not in (first, second)
+    assert build._stamp(build.PACKAGE, np.__version__) == build.STAMP
+
+
 def test_numba_keeps_its_own_cache_setting():
     before = numba.config.CACHE_DIR
     Elementwise("negative", elementary.negative, 1)(np.ones(3, np.int16))
@@ -194,11 +207,13 @@ def test_kernels_carry_their_name():
     add = Elementwise("my_add", elementary.add, 2)
     add(np.ones(3), np.ones(3))
     add(np.ones(3), np.ones(3)[::-1])
-    assert set(add.dispatchers) == {"direct", "general"}
-    for variant, dispatcher in add.dispatchers.items():
-        assert isinstance(dispatcher, numba.core.registry.CPUDispatcher)
-        assert dispatcher.py_func.__name__ == f"my_add_{variant}"
-        assert dispatcher.py_func.__qualname__ == f"my_add_{variant}"
+    made = {key[0]: owner for key, owner in add.dispatchers.items()}
+    assert set(made) == {"direct", "tiles"}
+    assert isinstance(made["direct"], numba.core.registry.CPUDispatcher)
+    assert made["direct"].py_func.__name__ == "my_add_direct"
+    assert made["direct"].py_func.__qualname__ == "my_add_direct"
+    assert isinstance(made["tiles"], CFunc)
+    assert made["tiles"].__name__ == made["tiles"].__qualname__ == "my_add_tiles"
 
 
 def test_a_function_of_the_users_own():
@@ -245,17 +260,16 @@ def test_a_numba_without_entry_points_serves_through_the_dispatcher():
     assert dispatcher.compiled == (1,)
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize("left", [b"", b"\x80\x05damaged"], ids=["emptied", "cut"])
 @pytest.mark.parametrize("kind", ["nbi", "nbc"])
 def test_damaged_files_in_the_cache_are_made_anew(compiled, tmp_path, kind, left):
     """A full disk or a crash may leave them."""
     shutil.copytree(compiled, tmp_path, dirs_exist_ok=True)
-    assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(tmp_path)) == "0"
+    assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(tmp_path)).split()[0] == "0"
     for path in tmp_path.rglob(f"*.{kind}"):
         path.write_bytes(left)
-    assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(tmp_path)) != "0"
-    assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(tmp_path)) == "0"
+    assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(tmp_path)).split()[0] != "0"
+    assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(tmp_path)).split()[0] == "0"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

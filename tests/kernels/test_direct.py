@@ -9,7 +9,7 @@ import pytest
 
 import tinygrad_cg as tf
 from tinygrad_cg_kernels import elementary
-from tinygrad_cg_kernels.loops import direct
+from tinygrad_cg_kernels.loops import small
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.reduce import reduction
 from tinygrad_cg_kernels.runtime import objects
@@ -100,9 +100,9 @@ def test_other_layouts_dtypes_and_sizes_are_refused():
         assert run(other, x) is None
         assert run(x, other) is None
     assert run(misaligned, misaligned) is None
-    large = np.ones(direct.MOST + 1)
+    large = np.ones(small.MOST + 1)
     assert run(large, large) is None
-    assert run(large[1:], large[1:]).sum() == 2 * direct.MOST
+    assert run(large[1:], large[1:]).sum() == 2 * small.MOST
 
 
 def test_boxes():
@@ -140,7 +140,7 @@ def test_totals(name, dtype):
 
 def test_totals_of_many_elements_have_the_bits_of_the_core():
     rng = np.random.default_rng(0)
-    for size in (100, 5000, direct.MOST):
+    for size in (100, 5000, small.MOST):
         x = rng.normal(size=size)
         assert reduction.sum(x, (0,)) == reduction.sum(x[None], (1,))[0]
 
@@ -178,5 +178,5 @@ def test_without_a_look_at_objects(monkeypatch):
     x = np.array([1.0, 2.0])
     for left, right in ((x, x), (x, x[0:1]), (np.array(1.0), x), (x[:, None], x)):
         np.testing.assert_array_equal(alone(left, right), left + right)
-    assert alone.direct == [direct.refuse]
+    assert alone.direct == [small.refuse]
     assert Elementwise("exp", elementary.exp, 1, "float")(np.zeros(())) == 1

@@ -3,140 +3,59 @@
 How far off the elementary ones may be is in `test_accuracy.py`.
 """
 
-import math as python_math
-from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from tests.support import references as special
-from tests.support.references import each
+from tests.support.references import reference
+from tinygrad_cg._core.kinds import is_one_of
+from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg_kernels import elementary
-from tinygrad_cg_kernels.loops.engine import Elementwise
 
-REALS = "fd"
-FLOATS = "efd"
-INEXACT = "efdFD"
+REALS, FLOATS, COMPLEX = "fd", "efd", "FD"
 WHOLE = "bhilBHIL"
-NUMBERS = WHOLE + INEXACT
-ORDERED = "?" + WHOLE + FLOATS
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
-
-
-def softplus(x):
-    return np.logaddexp(x, np.zeros((), x.dtype))
-
-
-def log_sigmoid(x):
-    return -np.logaddexp(-x, np.zeros((), x.dtype))
-
-
-def rsqrt(x):
-    return np.ones((), x.dtype) / np.sqrt(x)
-
-
-def xlogy(x, y):
-    zero = (x == 0) & ~np.isnan(y)
-    return np.where(zero, x.dtype.type(0), x * np.log(np.where(zero, y.dtype.type(1), y)))
-
-
-def relu(x):
-    return np.maximum(x, np.zeros((), x.dtype))
-
-
-def clip(x, low, high):
-    return np.minimum(np.maximum(x, low), high)
-
-
-# name: (kind, inputs, dtypes it claims, reference); the reference is NumPy's of that name
-# unless another is given.
-TABLE = {
-    "exp": ("float", 1, "l" + INEXACT, np.exp),
-    "exp2": ("float", 1, INEXACT, np.exp2),
-    "expm1": ("float", 1, REALS, np.expm1),
-    "log": ("float", 1, "l" + INEXACT, np.log),
-    "log2": ("float", 1, "l" + INEXACT, np.log2),
-    "log10": ("float", 1, "l" + INEXACT, np.log10),
-    "log1p": ("float", 1, REALS, np.log1p),
-    "sinh": ("float", 1, INEXACT, np.sinh),
-    "cosh": ("float", 1, INEXACT, np.cosh),
-    "tanh": ("float", 1, INEXACT, np.tanh),
-    "sigmoid": ("float", 1, REALS, sigmoid),
-    "softplus": ("float", 1, REALS, softplus),
-    "log_sigmoid": ("float", 1, REALS, log_sigmoid),
-    "cbrt": ("float", 1, FLOATS, np.cbrt),
-    "rsqrt": ("float", 1, INEXACT, rsqrt),
-    "sin": ("float", 1, INEXACT, np.sin),
-    "cos": ("float", 1, INEXACT, np.cos),
-    "tan": ("float", 1, INEXACT, np.tan),
-    "arcsin": ("float", 1, INEXACT, np.arcsin),
-    "arccos": ("float", 1, INEXACT, np.arccos),
-    "arctan": ("float", 1, INEXACT, np.arctan),
-    "arcsinh": ("float", 1, INEXACT, np.arcsinh),
-    "arccosh": ("float", 1, INEXACT, np.arccosh),
-    "arctanh": ("float", 1, INEXACT, np.arctanh),
-    "arctan2": ("float", 2, "l" + FLOATS, np.arctan2),
-    "erf": ("float", 1, "l" + FLOATS, each(python_math.erf)),
-    "erfc": ("float", 1, "l" + FLOATS, each(python_math.erfc)),
-    "erfinv": ("float", 1, FLOATS, each(special.erfinv)),
-    "lgamma": ("float", 1, "l" + FLOATS, each(special.lgamma)),
-    "digamma": ("float", 1, "l" + FLOATS, each(special.digamma)),
-    "polygamma": ("float", 2, FLOATS, each(special.polygamma)),
-    "sqrt": ("float", 1, "l" + INEXACT, np.sqrt),
-    "negative": ("same", 1, "bhil" + INEXACT, np.negative),
-    "square": ("same", 1, NUMBERS, np.square),
-    "absolute": ("real", 1, "il" + INEXACT, np.abs),
-    "sign": ("same", 1, "il" + INEXACT, np.sign),
-    "round": ("same", 1, "l" + FLOATS, np.round),
-    "floor": ("same", 1, "l" + FLOATS, np.floor),
-    "ceil": ("same", 1, "l" + FLOATS, np.ceil),
-    "relu": ("same", 1, "l" + FLOATS, relu),
-    "conj": ("same", 1, "dFD", np.conj),
-    "real": ("real", 1, "dFD", np.real),
-    "imag": ("real", 1, "dFD", np.imag),
-    "isnan": ("compare", 1, "l" + INEXACT, np.isnan),
-    "isfinite": ("compare", 1, "l" + INEXACT, np.isfinite),
-    "isinf": ("compare", 1, "l" + INEXACT, np.isinf),
-    "logical_not": ("logical", 1, "?ld", np.logical_not),
-    "add": ("same", 2, NUMBERS + "?", np.add),
-    "subtract": ("same", 2, NUMBERS, np.subtract),
-    "multiply": ("same", 2, NUMBERS + "?", np.multiply),
-    "divide": ("float", 2, "l" + INEXACT, np.divide),
-    "power": ("same", 2, "bil" + INEXACT, np.power),
-    "logaddexp": ("float", 2, "l" + FLOATS, np.logaddexp),
-    "hypot": ("float", 2, "l" + FLOATS, np.hypot),
-    "xlogy": ("float", 2, FLOATS, xlogy),
-    "floor_divide": ("same", 2, "bilB" + FLOATS, np.floor_divide),
-    "remainder": ("same", 2, "bilB" + FLOATS, np.remainder),
-    "maximum": ("same", 2, ORDERED, np.maximum),
-    "minimum": ("same", 2, ORDERED, np.minimum),
-    "equal": ("compare", 2, "?l" + INEXACT, np.equal),
-    "not_equal": ("compare", 2, "l" + INEXACT, np.not_equal),
-    "less": ("compare", 2, "l" + FLOATS, np.less),
-    "less_equal": ("compare", 2, "l" + FLOATS, np.less_equal),
-    "greater": ("compare", 2, "l" + FLOATS, np.greater),
-    "greater_equal": ("compare", 2, "l" + FLOATS, np.greater_equal),
-    "logical_and": ("logical", 2, "?ld", np.logical_and),
-    "logical_or": ("logical", 2, "?ld", np.logical_or),
-    "logical_xor": ("logical", 2, "?ld", np.logical_xor),
-    "clip": ("same", 3, "il" + FLOATS, clip),
-    "where": ("select", 3, "?l" + INEXACT, np.where),
+MORE = {  # integers besides int64, and bool, where loops of their own serve them
+    **dict.fromkeys(("add", "multiply", "maximum", "minimum"), "?" + WHOLE),
+    **dict.fromkeys(("subtract", "square"), WHOLE),
+    **dict.fromkeys(("equal", "where", "logical_not", "logical_and"), "?"),
+    **dict.fromkeys(("logical_or", "logical_xor"), "?"),
+    **dict.fromkeys(("absolute", "sign", "clip"), "i"),
+    **dict.fromkeys(("floor_divide", "remainder"), "biB"),
+    "negative": "bhi",
+    "power": "bi",
 }
 
 
+class Row(NamedTuple):
+    """What a record says of a scalar function: its kernel's kind, operands, dtypes, reference."""
+
+    kind: str
+    inputs: int
+    codes: str
+    reference: Any
+
+
+def row(record):
+    complex_too = COMPLEX if is_one_of(np.dtype(complex), record.dtypes) else ""
+    codes = MORE.get(record.name, "") + "l" + FLOATS + complex_too
+    return Row(record.kernel.kind, len(record.inputs), codes, reference(record))
+
+
+TABLE = {
+    name: row(record)
+    for name, record in OPS.items()
+    if record.kernel is not None
+    and getattr(record.kernel, "function", None) is getattr(elementary, name, record)
+}
 POSITIVE = (
     *("log", "log2", "log10", "sqrt", "rsqrt", "power", "xlogy"),
     *("lgamma", "digamma", "polygamma"),
 )
 
 
-@cache
 def kernel(name):
-    kind, inputs, *_ = TABLE[name]
-    return Elementwise(name, getattr(elementary, name), inputs, kind)
+    return OPS[name].kernel
 
 
 def operands(name, dtype, shape):
@@ -152,7 +71,7 @@ def operands(name, dtype, shape):
             values = values + 1j * generator.uniform(-2, 2, shape)
         if dtype.kind == "b" or (name == "where" and k == 0):
             result.append(np.asarray(generator.uniform(0, 1, shape) < 0.5))
-        elif name == "polygamma" and k == 0:  # the order
+        elif name in ("polygamma", "sinc_derivative") and k == 0:  # the order
             result.append(np.asarray(np.round(values)).astype(dtype))
         elif name == "clip":
             result.append(np.asarray(values + 3 * (k - 1)).astype(dtype))

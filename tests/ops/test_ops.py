@@ -85,7 +85,9 @@ def test_a_record_is_complete(name):
     assert reference(record) is not None or record.linear, "only adjoints go without reference"
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+@pytest.mark.parametrize(
+    "dtype", [pytest.param("float64", marks=pytest.mark.quick), "float32", "float16"]
+)
 @pytest.mark.parametrize("name", WITH_REFERENCE)
 def test_values_are_the_references(name, dtype):
     for example in examples(name):

@@ -11,6 +11,8 @@ import pytest
 import tinygrad_cg as tf
 from tests.support.orders import assert_next_gradient_is_right, numbers
 
+pytestmark = pytest.mark.quick
+
 
 def doubled_gradient(v):
     """The gradient of v*v, to see that Variable and tape are in order: 2v."""

@@ -10,6 +10,8 @@ import tinygrad_cg as tf
 from tests.support.orders import assert_next_gradient_is_right, derivative, gradient, numbers
 from tests.support.rules import log1pexp
 
+pytestmark = pytest.mark.quick
+
 
 def naive_log1pexp(x):
     return tf.math.log(1 + tf.exp(x))

@@ -6,6 +6,8 @@ import pytest
 import tinygrad_cg as tf
 from tests.support.orders import assert_next_gradient_is_right, gradient, numbers
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize("value", [2.0, 2, True, [1.0, 2.0], np.array([1.0, 2.0], np.float32)])
 def test_plain_values_reach_the_function_as_they_are(value):

@@ -10,6 +10,8 @@ import pytest
 import tinygrad_cg as tf
 from tests.support.orders import assert_next_gradient_is_right, gradient, numbers
 
+pytestmark = pytest.mark.quick
+
 Pair = collections.namedtuple("Pair", ["left", "right"])
 
 

@@ -10,6 +10,8 @@ import pytest
 import tinygrad_cg as tf
 from tests.support.orders import assert_next_gradient_is_right, gradient
 
+pytestmark = pytest.mark.quick
+
 
 def custom(result):
     """A custom gradient my_fn(a), whatever `result` makes of its argument."""

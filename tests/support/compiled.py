@@ -30,3 +30,23 @@ def orders(function: Callable[..., Any], x: Any, count: int = 3) -> list[Any]:
         tape.watch(x)
         found = orders(function, x, count - 1)
     return [*found, None if found[-1] is None else tape.gradient(found[-1], x)]
+
+
+def differentiated(example: Any, weights: tf.Tensor, part: Callable[..., Any]) -> Callable:
+    """Return a function of an example's operands: its value, and gradients of two orders.
+
+    The second are those of the sum of `part` of the first.
+    """
+
+    def derivatives(*tensors):
+        sources = [tensors[i] for i in example.real()]
+        with tf.GradientTape() as outer:
+            outer.watch(sources)
+            with tf.GradientTape() as tape:
+                tape.watch(sources)
+                y = example.call(*tensors)
+            first = tape.gradient(y, sources, output_gradients=weights)
+            parts = [tf.reduce_sum(part(one)) for one in first if one is not None]
+        return y, first, outer.gradient(parts, sources) if parts else None
+
+    return derivatives

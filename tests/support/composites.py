@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import tinygrad_cg as tf
-from tests.support.rules import log1pexp, product, with_a_tape
+from tests.support.rules import log1pexp, polar, product, with_a_tape
 from tinygrad_cg.keras import ops
 
 POINT = np.array([0.4, -0.7, 1.1])
@@ -157,21 +157,6 @@ def _cube_rule(op, dy):
     return 3.0 * dy * op.inputs[0] ** 2
 
 
-_polar = tf.primitive(
-    "composites_polar",
-    lambda x: (np.cos(x), np.sin(x)),
-    shape=lambda x: [x.shape, x.shape],
-    replace=True,
-)
-
-
-@tf.RegisterGradient("composites_polar", replace=True)
-def _polar_rule(op, dc, ds):
-    """Through the outputs."""
-    c, s = op.outputs
-    return ds * c - dc * s
-
-
 def rosenbrock(x):
     return tf.reduce_sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
 
@@ -204,7 +189,7 @@ TRUE = {
     "declared products": lambda x: tf.reduce_sum(tf.sin(declared_squares(x)) * x),
     "a declared tangent": lambda x: tf.reduce_sum(declared_pushed(tf.sin(x)) ** 2),
     "the user's operation": lambda x: tf.reduce_sum(_cube(x) * tf.sin(x)),
-    "the user's, two outputs": lambda x: tf.reduce_sum(_polar(x)[0] * _polar(x * x)[1] * x),
+    "the user's, two outputs": lambda x: tf.reduce_sum(polar(x)[0] * polar(x * x)[1] * x),
 }
 FAKE = {
     "nested, a true rule": lambda x: tf.reduce_sum(nested(lambda x, d: 3.0 * x**2 * d)(x)) ** 2,

@@ -1,5 +1,7 @@
 """Custom gradients that several tests use."""
 
+import numpy as np
+
 import tinygrad_cg as tf
 
 
@@ -56,3 +58,18 @@ def doubled_rule(x):
         return 2.0 * dy * tf.cos(x)
 
     return tf.sin(x), grad
+
+
+polar = tf.primitive(
+    "rules_polar",
+    lambda x: (np.cos(x), np.sin(x)),
+    shape=lambda x: [x.shape, x.shape],
+    replace=True,
+)
+
+
+@tf.RegisterGradient("rules_polar", replace=True)
+def _polar_rule(op, dc, ds):
+    """Through the outputs."""
+    c, s = op.outputs
+    return ds * c - dc * s

@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import tinygrad_cg as tf
 from tests.support.op_cases import examples, names
 from tests.support.orders import assert_clean_state, numbers, slope
+from tests.support.rules import polar
 from tinygrad_cg._core.levels import state
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg._transforms.batching import vmap
@@ -526,18 +527,6 @@ class TestAUsersOperation:
         TestCustomGradients().agree(lambda w, x: cube(x, w) * w, X)
 
     def test_several_outputs(self):
-        polar = tf.primitive(
-            "batching_polar",
-            lambda x: (np.cos(x), np.sin(x)),
-            shape=lambda x: [x.shape, x.shape],
-            replace=True,
-        )
-
-        @tf.RegisterGradient("batching_polar", replace=True)
-        def _(op, dc, ds):
-            c, s = op.outputs
-            return ds * c - dc * s
-
         TestCustomGradients().agree(lambda w, x: polar(x * w)[0] * polar(w)[1], X)
 
 

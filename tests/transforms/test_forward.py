@@ -15,6 +15,7 @@ from tests.support.orders import (
     numbers,
     tangent_function,
 )
+from tests.support.rules import polar
 from tinygrad_cg.autodiff import ForwardAccumulator
 
 X = tf.constant([1.0, 2.0])
@@ -385,18 +386,6 @@ class TestRulesThatAreNotLinear:
 
 def test_a_users_operation_with_several_outputs():
     """Its rule sees the outputs: their tangents count at the second order."""
-    polar = tf.primitive(
-        "forward_polar",
-        lambda x: (np.cos(x), np.sin(x)),
-        shape=lambda x: [x.shape, x.shape],
-        replace=True,
-    )
-
-    @tf.RegisterGradient("forward_polar", replace=True)
-    def _(op, dc, ds):
-        c, s = op.outputs
-        return ds * c - dc * s
-
     x = tf.constant([0.3, 1.0], dtype="float64")
     with ForwardAccumulator(x, tf.ones_like(x)) as accumulator:
         with tf.GradientTape() as tape:

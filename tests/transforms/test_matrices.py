@@ -8,6 +8,8 @@ import tinygrad_cg as tf
 from tests.support.composites import rosenbrock
 from tests.support.orders import assert_clean_state, numbers
 
+pytestmark = pytest.mark.quick
+
 X = tf.constant([1.0, 2.0, 3.0])
 MODES = ["reverse", "forward"]
 

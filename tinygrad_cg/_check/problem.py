@@ -26,8 +26,8 @@ from .._ops.shape import cast
 from .._reverse.observer import Observer
 from .._reverse.variable import Variable
 from .._rules.definition import Definition
-from .._tape.tape import GradientTape
 from .._transforms.forward import ForwardAccumulator
+from .._transforms.tape import GradientTape
 from .recorder import Rough
 
 Point = list[np.ndarray]  # the value of each source

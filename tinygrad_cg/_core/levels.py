@@ -124,8 +124,13 @@ def _make_frame(
     natural: frozenset[Token] = NOTHING,
 ) -> Frame:
     frame = _new_frame()
-    frame.top, frame.outer, frame.group, frame.everything = top, outer, group, everything
-    frame.level, frame.lower, frame.natural = level, lower, natural
+    frame.top = top
+    frame.outer = outer
+    frame.group = group
+    frame.everything = everything
+    frame.level = level
+    frame.lower = lower
+    frame.natural = natural
     frame.alone = None if everything else group
     frame.selected = frame.shortcuts = _NO_GROUPS
     return frame

@@ -11,16 +11,13 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .conversion import convert_operands, is_differentiable, weak_arrays
+from .conversion import FLOAT32, FLOAT64, convert_operands, is_differentiable, weak_arrays
 from .levels import NOTHING, Frame, Token, is_alive, next_serial, state
 from .tensor import Aval, Tensor
-
-if TYPE_CHECKING:
-    from .primitive import Primitive
 
 new_tensor = partial(object.__new__, Tensor)
 
@@ -61,8 +58,14 @@ def make_node(
 ) -> Node:
     """Return a node (a function makes one faster than a class that Python initialises)."""
     node = new_node()
-    node.group, node.inputs, node.rule, node.saved = group, inputs, rule, saved
-    node.shape, node.dtype, node.next, node.serial = shape, dtype, following, next_serial()
+    node.group = group
+    node.inputs = inputs
+    node.rule = rule
+    node.saved = saved
+    node.shape = shape
+    node.dtype = dtype
+    node.next = following
+    node.serial = next_serial()
     return node
 
 
@@ -266,10 +269,7 @@ def mark_expired(inputs: Iterable[Tensor], out: Any) -> None:
 def attach(out: Tensor, group: frozenset[Token], inputs: tuple, rule: Any, saved: Any) -> None:
     """Record on `out` how it came to be, in front of what other tapes know of it."""
     data = out._data
-    node = new_node()
-    node.group, node.inputs, node.rule, node.saved = group, inputs, rule, saved
-    node.shape, node.dtype, node.next, node.serial = data.shape, data.dtype, out._rec, next_serial()
-    out._rec = node
+    out._rec = make_node(group, inputs, rule, saved, data.shape, data.dtype, out._rec)
 
 
 def attach_all(group: Any, inputs: tuple, rule: Any, saved: Any, outs: Sequence[Tensor]) -> None:
@@ -294,7 +294,7 @@ def attach_part(out: Tensor, node: Node, i: int) -> Tensor:
     return out._with_record(make_node(node.group, (node,), part, i, shape, dtype, out._rec))
 
 
-def loose_node(primitive: Primitive, inputs: tuple, params: dict, out: Any, mask: int) -> Node:
+def loose_node(primitive: Any, inputs: tuple, params: dict, out: Any, mask: int) -> Node:
     """Return a node that no tape knows of, to run a rule with.
 
     Its residuals have the records of `out`, and its inputs are the operands' data.
@@ -311,7 +311,7 @@ def loose_node(primitive: Primitive, inputs: tuple, params: dict, out: Any, mask
     return make_node(NOTHING, targets, rule, saved, data.shape, data.dtype, out._rec)
 
 
-def record(frame: Frame | None, primitive: Primitive, inputs: tuple, params: Any, out: Any) -> None:
+def record(frame: Frame | None, primitive: Any, inputs: tuple, params: Any, out: Any) -> None:
     """Record an operation for the tapes of `frame` that watch one of `inputs`."""
     rules = primitive.rules
     if rules is None:
@@ -383,7 +383,7 @@ class CompiledRules(dict):
     The bit above those of the operands asks for conjugated residuals (complex numbers).
     """
 
-    def __init__(self, primitive: Primitive, conjugate: Callable[[Tensor], Tensor]):
+    def __init__(self, primitive: Any, conjugate: Callable[[Tensor], Tensor]):
         self.primitive = primitive
         self.conjugate = conjugate
         self.attach = _Attach(self)
@@ -446,13 +446,19 @@ def rule(n, dy):
 def attach(group, {nodes}, {operands}, p, o):
     d = o._data
     dtype = d.dtype
-    if dtype.kind != "f":
+    if dtype is not FLOAT32 and dtype is not FLOAT64 and dtype.kind != "f":
         return other(group, {nodes}, {operands}, p, o)
     {convert}
     o._rec = n = new_node()
-    n.group, n.inputs, n.rule, n.next, n.serial = group, ({nodes},), rule, None, serial()
-    n.saved, n.shape, n.dtype = {saved}, d.shape, dtype
-"""
+    n.group = group
+    n.inputs = {nodes},
+    n.rule = rule
+    n.saved = {saved}
+    n.shape = d.shape
+    n.dtype = dtype
+    n.next = None
+    n.serial = serial()
+"""  # one by one: Python makes a tuple of more than three values to assign at once
 _OUTPUT = """if type({0}) is ndarray:
         out = new_tensor()
         out._data, out._rec = {0}, n
@@ -460,7 +466,7 @@ _OUTPUT = """if type({0}) is ndarray:
         out = {0}._with_record(n)"""  # a node that held its own output would be a cycle
 
 
-def compile_rule(primitive: Primitive, mask: int, conjugate: Callable) -> Rule:
+def compile_rule(primitive: Any, mask: int, conjugate: Callable) -> Rule:
     """Generate the rule for one set of watched operands, which keeps what these need and no more.
 
     For multiply with both operands watched ``save`` returns ``x, y``, and ``rule`` is
@@ -471,6 +477,8 @@ def compile_rule(primitive: Primitive, mask: int, conjugate: Callable) -> Rule:
     functions: dict[str, Any] = {
         "conj": conjugate,
         "convert": as_operand,
+        "FLOAT32": FLOAT32,
+        "FLOAT64": FLOAT64,
         "ndarray": np.ndarray,
         "new_node": new_node,
         "new_tensor": new_tensor,

@@ -22,7 +22,7 @@ from .._core.conversion import (
     to_array,
     weak_dtype,
 )
-from .._core.kinds import is_complex, is_inexact
+from .._core.kinds import is_complex, is_floating, is_inexact
 from .._core.tensor import ArrayLike, Tensor
 from ..errors import InvalidArgumentError
 from .define import as_int, as_sizes, broadcast_shapes
@@ -218,7 +218,9 @@ def _flows(value: Any, wanted: np.dtype | None) -> bool:
     """Whether `value` is a tensor that a gradient can reach from a result of dtype `wanted`."""
     if not is_tensor(value) or not is_inexact(value.dtype):
         return False
-    return wanted is None or is_complex(wanted) or is_complex(wanted) == is_complex(value.dtype)
+    if wanted is None or is_complex(wanted):
+        return True
+    return is_floating(wanted) and is_floating(value.dtype)
 
 
 def _check_scalar(name: str, argument: str, data: Any) -> None:

@@ -19,13 +19,15 @@ from .._core.kinds import is_complex, is_exact
 from .._core.primitive import Primitive, apply, register
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError, MatrixError
-from .define import Case, broadcast_shapes
+from .define import Case, Wrong, broadcast_shapes, public
 from .elementwise import add, multiply, negative, where
 from .linear_algebra import _matmul
 from .shape import expand_dims, squeeze, swap_last
 
 _MATRIX = np.array([[3.0, 1.0, 0.5], [-1.0, 2.5, 0.25], [0.5, -0.5, 2.0]])
 _STACK = np.stack([_MATRIX, np.eye(3) - 0.25 * _MATRIX])
+_SINGULAR = Wrong(MatrixError, "[Ss]ingular", (np.ones((2, 2)),))
+_NOT_SQUARE = Wrong(InvalidArgumentError, "needs square matrices", (np.ones((2, 3)),))
 _POSITIVE = np.stack([_MATRIX @ _MATRIX.T, np.eye(3) + 0.1 * _MATRIX.T @ _MATRIX])
 
 
@@ -81,13 +83,21 @@ def _scaled_inverse(x: Tensor, scale: Tensor) -> Tensor:
     return multiply(swap_last(inv(x)), expand_dims(expand_dims(scale, -1), -1))
 
 
-_inverse = _of_matrices("inverse", np.linalg.inv, _inverse_rule, False, [_MATRIX, _STACK])
+_inverse = _of_matrices(
+    "inverse",
+    np.linalg.inv,
+    _inverse_rule,
+    False,
+    [_MATRIX, _STACK],
+    errors=(_SINGULAR, _NOT_SQUARE),
+)
 _det = _of_matrices(
     "determinant",
     np.linalg.det,
     lambda dy, x, out: _scaled_inverse(x, multiply(dy, out)),
     True,
     [_MATRIX, _STACK],
+    errors=(_NOT_SQUARE,),
 )
 _log_abs_det = _of_matrices(
     "log_abs_determinant",
@@ -115,6 +125,11 @@ _cholesky = _of_matrices(
     _cholesky_rule,
     False,
     [_POSITIVE[0], _POSITIVE],
+    errors=(
+        _NOT_SQUARE,
+        Wrong(MatrixError, "cholesky: .* not positive definite", (-np.eye(2),)),
+        Wrong(TypeError, "cholesky: complex matrices", (np.eye(2, dtype=complex),)),
+    ),
 )
 
 
@@ -141,6 +156,10 @@ _solve = register(
             Case(((2, 3, 3), (3, 1)), {}, {0: _STACK}),
             Case(((3, 3), (2, 3, 2)), {}, {0: _MATRIX}),
         ],
+        errors=(
+            Wrong(MatrixError, "solve: [Ss]ingular", (np.ones((2, 2)), np.ones(2))),
+            Wrong(InvalidArgumentError, "solve: .* do not fit", (np.eye(2), np.ones(3))),
+        ),
     )
 )
 
@@ -165,6 +184,7 @@ def _real_matrices(name: str, x: Any) -> Tensor:
     return x
 
 
+@public(_inverse)
 def inv(x: Any) -> Tensor:
     """The inverse of each square matrix of `x`; shape (..., n, n), integers as float64.
 
@@ -174,6 +194,7 @@ def inv(x: Any) -> Tensor:
     return apply(_inverse, (_square("inv", x),), {})
 
 
+@public(_det)
 def det(x: Any) -> Tensor:
     """The determinant of each square matrix of `x`, of shape (..., n, n): shape (...).
 
@@ -197,6 +218,7 @@ _det_sign = _of_matrices(
 )
 
 
+@public(_cholesky)
 def cholesky(x: Any) -> Tensor:
     """The lower triangular matrix L of each symmetric positive definite ``x = L transpose(L)``.
 
@@ -206,6 +228,7 @@ def cholesky(x: Any) -> Tensor:
     return apply(_cholesky, (_real_matrices("cholesky", x),), {})
 
 
+@public(_solve)
 def solve(x: Any, y: Any) -> Tensor:
     """The solution z of ``matmul(x, z) = y`` for square matrices `x`; of the shape of `y`.
 

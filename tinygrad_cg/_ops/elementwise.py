@@ -38,7 +38,7 @@ from .comparison import (
 from .complex import conj, real
 from .composition import ARRAYS, Operations
 from .creation import zeros_like
-from .define import Real, binary, elementwise, public, unary
+from .define import Real, Wrong, binary, elementwise, public, unary
 from .shape import cast, identity
 
 POSITIVE = Real(0.3, 3.0)
@@ -60,6 +60,7 @@ subtract = binary(
     kmath.subtract,
     doc="x - y; TypeError for two bools, as in NumPy.",
     bool_remedy="logical_xor",
+    errors=(Wrong(TypeError, "subtract: .* use logical_xor", (np.array(True), np.array(True))),),
     vjp=(lambda dy: dy, lambda dy: negative(dy)),
     linear=True,
     ufunc=np.subtract,
@@ -95,6 +96,7 @@ negative = unary(
     kmath.negative,
     doc="-x; TypeError for a bool, as in NumPy.",
     bool_remedy="logical_not",
+    errors=(Wrong(TypeError, "negative: .* use logical_not", (np.array(True),)),),
     kind="same",
     vjp=lambda dy: negative(dy),
     linear=True,

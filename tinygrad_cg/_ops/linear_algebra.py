@@ -15,7 +15,16 @@ from .._core.primitive import Primitive, apply, register
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .complex import conj, imag, real
-from .define import Case, as_int, as_shape, broadcast_shapes, normalize_axes, normalize_axis, public
+from .define import (
+    Case,
+    Wrong,
+    as_int,
+    as_shape,
+    broadcast_shapes,
+    normalize_axes,
+    normalize_axis,
+    public,
+)
 from .elementwise import absolute, multiply, power
 from .reductions import euclidean_norm, reduce_max, reduce_sum
 from .shape import cast, expand_dims, reshape, squeeze, stack, swap_last, transpose
@@ -57,6 +66,10 @@ _matmul = register(
         core=(2, 2),
         ufunc=np.matmul,
         samples=[Case(((2, 3), (3, 2))), Case(((2, 2, 3), (3, 1))), Case(((1, 3), (2, 3, 2)))],
+        errors=(
+            Wrong(InvalidArgumentError, "matmul: ", (np.ones((2, 3)), np.ones((2, 3)))),
+            Wrong(InvalidArgumentError, "matmul: ", (np.ones(()), np.ones(2))),
+        ),
     )
 )
 

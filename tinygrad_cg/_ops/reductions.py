@@ -26,11 +26,21 @@ from .._core.kinds import (
 from .._core.levels import state
 from .._core.primitive import Primitive, apply, register
 from .._core.tensor import Aval, Tensor
+from ..errors import InvalidArgumentError
 from .comparison import equal
 from .complex import imag, real
-from .composition import Operations
+from .composition import TENSORS, Operations
 from .creation import ones
-from .define import Case, as_int, folded_shape, normalize_axis, reduction
+from .define import (
+    Case,
+    Wrong,
+    as_int,
+    folded_shape,
+    normalize_axes,
+    normalize_axis,
+    public,
+    reduction,
+)
 from .elementwise import add, divide, exp, multiply, negative, power, sqrt, subtract, where
 from .indexing import getitem
 from .shape import cast, concatenate, repeat, reshape, stack, transpose
@@ -313,6 +323,10 @@ def _along(name: str, kernel: Any, abstract: Any, kind: str, **record: Any) -> P
             kernel=kernel,
             batch=lambda params, size: {"axis": params["axis"] + 1},
             samples=[Case(((2, 3),), {"axis": 1}), Case(((3, 2, 2),), {"axis": 0})],
+            errors=(
+                Wrong(InvalidArgumentError, "axis 2 is out of range", (np.ones((2, 3)), 2)),
+                Wrong(TypeError, "no kernel for dtype complex", (np.ones(2, complex), 0)),
+            ),
             **record,
         )
     )
@@ -415,6 +429,7 @@ _log_softmax = _normalisation(
 )
 
 
+@public(_argmax)
 def argmax(x: Any, axis: Any = 0) -> Tensor:
     """Positions (int64) of the largest elements along `axis`; the first where several tie.
 
@@ -424,6 +439,7 @@ def argmax(x: Any, axis: Any = 0) -> Tensor:
     return _arg(_argmax, x, axis)
 
 
+@public(_argmin)
 def argmin(x: Any, axis: Any = 0) -> Tensor:
     """Positions (int64) of the smallest elements along `axis`; the first where several tie.
 
@@ -439,20 +455,28 @@ def _arg(primitive: Primitive, x: Any, axis: Any) -> Tensor:
     return apply(primitive, (x,), {"axis": normalize_axis(primitive.name, axis, x._data.ndim)})
 
 
+@public(_log_softmax)
 def log_softmax(x: Any, axis: Any = -1) -> Tensor:
-    """``x - logsumexp(x)`` along `axis`, without overflow; the shape is that of `x`.
+    """``x - logsumexp(x)`` over one axis, several, or all (None), without overflow.
 
-    Integers become float64. Raises InvalidArgumentError for an axis that `x` does not have.
+    The shape is that of `x`. Integers become float64. Raises InvalidArgumentError for an axis that
+    `x` does not have.
     """
     return _normalised(_log_softmax, x, axis)
 
 
+@public(_softmax)
 def softmax(x: Any, axis: Any = -1) -> Tensor:
-    """``exp(x) / sum(exp(x))`` along `axis`, without overflow; as `log_softmax` otherwise."""
+    """``exp(x) / sum(exp(x))`` over axes, without overflow; as `log_softmax` otherwise."""
     return _normalised(_softmax, x, axis)
 
 
-def _normalised(primitive: Primitive, x: Any, axis: Any) -> Tensor:
+def _normalised(primitive: Any, x: Any, axis: Any) -> Tensor:
     x = convert(x)
+    if axis is None or isinstance(axis, (tuple, list)):  # the kernels go along one axis
+        axes = normalize_axes(primitive.name, axis, x._data.ndim)
+        if 0 in x._data.shape:
+            return exp(x)  # which is empty, and of the dtype of the result
+        return primitive.decomposition(TENSORS, x, axis=axes)
     place = normalize_axis(primitive.name, as_int(primitive.name, "axis", axis), x._data.ndim)
     return apply(primitive, (x,), {"axis": place})

@@ -16,7 +16,7 @@ from .. import nest
 from .._core.conversion import is_tensor
 from .._core.levels import Token
 from .._core.record import Node
-from .._tape.tape import GradientTape
+from .._transforms.tape import GradientTape
 from ..errors import ArgumentTypeError
 from . import collapse, text
 from .reading import RecordWalk, UserNames, live_nodes, nodes_of, token_of

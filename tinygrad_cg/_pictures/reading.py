@@ -22,8 +22,8 @@ from .._reverse.observer import order_of, recording_sweeps
 from .._reverse.variable import Variable
 from .._rules.calls import Call, Lifted, _identity_rule
 from .._rules.user_ops import _Use
-from .._tape.tape import GradientTape
 from .._transforms.forward import _no_rule
+from .._transforms.tape import GradientTape
 from ..module import Module
 from .sketch import Item, Region
 

@@ -1,1 +1,1 @@
-"""The reverse sweep, its arguments, and Variables."""
+"""The reverse sweep, its arguments and observers, Variables, and graph mode."""

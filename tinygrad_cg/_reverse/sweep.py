@@ -160,7 +160,7 @@ def sweep(
     """
     totals: dict[Any, Any] = {}
     visited: list[Node] = []
-    owned: set[Node] | None = set() if state.frame is None else None
+    owned: set[Node] | None = None  # whose totals live in buffers of the sweep's own
     latest: Any = None  # of the nodes whose rules are to run, the one with the highest serial
     heap: list[tuple[int, Any]] = []  # the others
     pending: Iterable[tuple[Any, Any]] = seeds
@@ -188,9 +188,10 @@ def sweep(
                 gradient = cast(gradient, node.dtype)
             total = totals.get(node)
             if total is not None:
-                if owned is None or data.size <= FEW:
+                if data.size <= FEW or state.frame is not None:
                     totals[node] = add(total, gradient)
                 else:
+                    owned = owned or set()
                     totals[node] = _add_up(node, total, gradient, owned)
                 continue
             totals[node] = gradient

@@ -21,14 +21,13 @@ from .._core.record import (
     find_operands,
     find_tokens,
     narrow,
+    new_tensor,
     resolve,
 )
 from .._core.tensor import Tensor
 from .._reverse.variable import Variable
 from .definition import Definition, RuleSignature
 from .returned import gradients_of_inputs, gradients_of_variables
-
-new = object.__new__
 
 
 class Call(NamedTuple):
@@ -86,7 +85,7 @@ def one_output(frame: Frame, call: Call, inputs: Sequence[Tensor], y: Tensor) ->
     else:
         group, nodes, mask = _ruled(frame, inputs)
     record = y._rec
-    result = new(Tensor)
+    result = new_tensor()
     result._data = y._data
     result._rec = None
     if record is not None and (record.group is not group or record.next is not None):
@@ -144,6 +143,11 @@ def _ruled(frame: Frame, inputs: Sequence[Tensor]) -> tuple:
 def copy(output: Tensor) -> Tensor:
     """The same value as another tensor, so that an output is never an input itself."""
     record = output._rec
+    if record is None and type(output) is Tensor:
+        result = new_tensor()
+        result._data = output._data
+        result._rec = None
+        return result
     return output._with_record(None if record is None else expired(find_tokens(record)))
 
 

@@ -152,8 +152,7 @@ class _Decorated:
         rule = definition.rule(grad_fn, 1 if single else len(outputs), variables)
         frame = state.frame
         if frame is None:
-            results = [copy(output) for output in outputs]
-            return results[0] if single else _pack(y, results)
+            return copy(y) if single else _pack(y, list(map(copy, outputs)))
         if kwargs:
             inputs, paths = _inputs(definition, args, kwargs)
         else:

@@ -15,7 +15,6 @@ from ..errors import CustomGradientWarning, users_line
 
 if TYPE_CHECKING:
     from .._reverse.variable import Variable
-    from .calls import Call
 
 
 def place_of(function: Any) -> tuple[str, int]:
@@ -78,7 +77,7 @@ class RuleSignature:
         self.missing = [name for name in required if name not in ("upstream", "variables")]
         self.keras = "upstream" in required  # grad_fn(*inputs, upstream=dys), Keras on PyTorch
 
-    def run(self, call: Call, dys: Sequence[Any]) -> Any:
+    def run(self, call: Any, dys: Sequence[Any]) -> Any:
         if self.keras:
             keywords: dict[str, Any] = {"upstream": dys[0] if len(dys) == 1 else tuple(dys)}
             if call.variables:

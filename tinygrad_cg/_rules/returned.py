@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,14 +14,10 @@ from .._ops.shape import broadcast_to, cast
 from ..errors import GradientCountError, GradientShapeError
 from .definition import place_of
 
-if TYPE_CHECKING:
-    from .calls import Call
-
-
 _ARRAYS = (np.ndarray, IndexedSlices)
 
 
-def gradients_of_inputs(call: Call, returned: Any, targets: Sequence) -> list:
+def gradients_of_inputs(call: Any, returned: Any, targets: Sequence) -> list:
     """Return one gradient (or None) for each input; ValueError if number or shapes are wrong.
 
     `targets` have the inputs' shapes and dtypes: their nodes, or None where nobody watches.
@@ -37,7 +33,7 @@ def gradients_of_inputs(call: Call, returned: Any, targets: Sequence) -> list:
     ]
 
 
-def gradients_of_variables(call: Call, returned: Any) -> tuple[Any, list]:
+def gradients_of_variables(call: Any, returned: Any) -> tuple[Any, list]:
     """Split (grad_xs, grad_vars), and check the second part."""
     used = call.variables or []
     name, count = call.definition.name, len(used)
@@ -63,7 +59,7 @@ def gradients_of_variables(call: Call, returned: Any) -> tuple[Any, list]:
     ]
 
 
-def _fit(call: Call, gradient: Any, target: Any, number: str, label: str | None) -> Any:
+def _fit(call: Any, gradient: Any, target: Any, number: str, label: str | None) -> Any:
     """Return `gradient` as a tensor of the shape and dtype of `target`, named by `label`."""
     if gradient is None or target is None:
         return None
@@ -92,7 +88,7 @@ def _fit(call: Call, gradient: Any, target: Any, number: str, label: str | None)
 
 
 def _fit_shape(
-    call: Call, tensor: Tensor, wanted: tuple[int, ...], number: str, label: str | None
+    call: Any, tensor: Tensor, wanted: tuple[int, ...], number: str, label: str | None
 ) -> Tensor:
     """Return a scalar broadcast, with a warning; raise for any other wrong shape."""
     shape, name = tuple(tensor.shape), call.definition.name
@@ -140,7 +136,7 @@ def _undo_broadcasting(shape: tuple, wanted: tuple) -> tuple[list[int], str]:
     return axes, f"reshape(reduce_sum(gradient, axis={axes}), {wanted})"
 
 
-def _refuse_count(call: Call, returned: int) -> None:
+def _refuse_count(call: Any, returned: int) -> None:
     names = input_names(call)
     name, expected = call.definition.name, len(names)
     gradients = "gradient" if returned == 1 else "gradients"
@@ -158,7 +154,7 @@ def _refuse_count(call: Call, returned: int) -> None:
     )
 
 
-def input_names(call: Call) -> list[str]:
+def input_names(call: Any) -> list[str]:
     """Return the names of a call's inputs, from its function's signature."""
     paths = call.paths
     return call.definition.input_names(
@@ -166,7 +162,7 @@ def input_names(call: Call) -> list[str]:
     )
 
 
-def _where(call: Call) -> str:
+def _where(call: Any) -> str:
     return call.definition.where(call.grad_fn)
 
 

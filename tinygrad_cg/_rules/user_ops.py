@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_cg_kernels.loops.several import Pointwise
+from tinygrad_cg_kernels.loops.engine import Pointwise
 
 from .. import nest
 from .._core.conversion import as_dtype, check_dtype, convert_operands, is_tensor, promote

@@ -11,9 +11,9 @@ from .._core.conversion import convert
 from .._core.kinds import is_integer
 from .._core.tensor import Tensor
 from .._ops.creation import linspace
-from .._ops.elementwise import exp, floor, multiply, sqrt, subtract
+from .._ops.elementwise import floor, multiply, sqrt
 from .._ops.indexing import gather, getitem
-from .._ops.reductions import log_softmax, reduce_logsumexp, reduce_variance, softmax
+from .._ops.reductions import reduce_variance
 from .._ops.shape import cast, expand_dims, reshape
 from .._ops.sorting import argsort, sort, take_along_axis
 from ..errors import InvalidArgumentError
@@ -89,20 +89,6 @@ def enlarged(
         else:
             enlarged.append(size * step if more is None else (size - 1) * step + reach % 2 + more)
     return enlarged
-
-
-def log_softmax_over(x: Tensor, axis: Any) -> Tensor:
-    """`log_softmax` over one axis, several, or all (None)."""
-    if axis is None or isinstance(axis, (tuple, list)):
-        return subtract(x, reduce_logsumexp(x, axis, keepdims=True))
-    return log_softmax(x, axis)
-
-
-def softmax_over(x: Tensor, axis: Any) -> Tensor:
-    """`softmax` over one axis, several, or all (None)."""
-    if axis is None or isinstance(axis, (tuple, list)):
-        return exp(log_softmax_over(x, axis))
-    return softmax(x, axis)
 
 
 def variance(x: Tensor, axis: Any, ddof: float, keepdims: bool) -> Tensor:

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from .._core.conversion import FLOAT64, convert, is_tensor
+from .._core.conversion import FLOAT32, FLOAT64, convert, is_tensor
 from .._core.kinds import is_integer
 from .._core.tensor import Tensor
 from .._ops.creation import constant
 from .._ops.elementwise import where as _where
 from .._ops.shape import cast
 from .._ops.sorting import one_hot as _one_hot
-from ..dtypes import float32
 from ..errors import InvalidArgumentError
 from .spell import spell
 
@@ -63,7 +62,7 @@ def _each_axis(tensor: Any, paddings: Any) -> Any:
 def _marked(indices: Any, depth: Any, on: Any, off: Any, axis: Any, dtype: Any) -> Tensor:
     place = -1 if axis is None else axis
     if on is None and off is None:
-        return _one_hot(indices, depth, place, float32 if dtype is None else dtype)
+        return _one_hot(indices, depth, place, FLOAT32 if dtype is None else dtype)
     on, off = 1 if on is None else on, 0 if off is None else off
     found = _where(_one_hot(indices, depth, place, bool), on, off)
     return found if dtype is None else cast(found, dtype)

@@ -1,1 +1,1 @@
-"""Batching, forward mode, transposition, and the functional transforms."""
+"""Gradient tapes, forward mode, batching, transposition, and the transforms of functions."""

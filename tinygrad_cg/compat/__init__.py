@@ -3,7 +3,3 @@
 from . import v1
 
 __all__ = ["v1"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

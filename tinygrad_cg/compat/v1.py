@@ -1,7 +1,5 @@
 """What programs for TensorFlow 1 and the older documents use."""
 
-from __future__ import annotations
-
 from .._reverse.graph_mode import (
     Graph,
     disable_eager_execution,
@@ -9,8 +7,8 @@ from .._reverse.graph_mode import (
     executing_eagerly,
     gradients,
 )
+from .._reverse.variable_scope import AUTO_REUSE, get_variable, get_variable_scope, variable_scope
 from .._rules.custom_gradient import custom_gradient
-from .._tape.variable_scope import AUTO_REUSE, get_variable, get_variable_scope, variable_scope
 from ..math import (
     abs,
     add,
@@ -54,7 +52,3 @@ __all__ = [
     "tanh",
     "variable_scope",
 ]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

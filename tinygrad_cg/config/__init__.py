@@ -3,7 +3,3 @@
 from . import cache, threading
 
 __all__ = ["cache", "threading"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -3,7 +3,3 @@
 from . import eager
 
 __all__ = ["eager"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -3,7 +3,3 @@
 from . import ops, optimizers, random
 
 __all__ = ["ops", "optimizers", "random"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -157,8 +157,7 @@ _TABLE = """
         down if integers are asked for.
     log_sigmoid(x) = log_sigmoid(_real(x))
         # The logarithm of sigmoid(x), without overflow; booleans and integers are float32 first.
-    log_softmax(x, axis=-1) = log_softmax_over(_real(x), axis)
-        # ``x - logsumexp(x)`` along one axis, several, or all (None), without overflow.
+    log_softmax(x, axis=-1) = log_softmax(_real(x), axis)
     logsumexp(x, axis=None, keepdims=False) = reduce_logsumexp(_real(x), axis, keepdims)
     matmul(x1, x2) = matmul(x1, x2)
         # The matrix product over the last two axes; the axes before them broadcast. A 1-D operand
@@ -191,8 +190,7 @@ _TABLE = """
         # `x` to so many decimals, half to even. It has no gradient.
     size(x) = constant(convert(x).size)  # How many elements `x` has, as a scalar tensor.
     slogdet = slogdet
-    softmax(x, axis=-1) = softmax_over(_real(x), axis)
-        # ``exp(x) / sum(exp(x))`` along one axis, several, or all (None), without overflow.
+    softmax(x, axis=-1) = softmax(_real(x), axis)
     sort(x, axis=-1) = sorted_along(x, axis)
         # `x` sorted along `axis`, or flattened first if it is None; NaN counts as larger than all
         else.

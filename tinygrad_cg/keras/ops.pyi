@@ -280,7 +280,7 @@ def log_sigmoid(x: TensorLike) -> Tensor:
     first."""
 
 def log_softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
-    """``x - logsumexp(x)`` along one axis, several, or all (None), without overflow."""
+    """``x - logsumexp(x)`` over one axis, several, or all (None), without overflow."""
 
 def logaddexp(x1: TensorLike, x2: TensorLike) -> Tensor:
     """log(exp(x1) + exp(x2)), without overflow."""
@@ -420,7 +420,7 @@ def size(x: TensorLike) -> Tensor:
     """How many elements `x` has, as a scalar tensor."""
 
 def softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
-    """``exp(x) / sum(exp(x))`` along one axis, several, or all (None), without overflow."""
+    """``exp(x) / sum(exp(x))`` over axes, without overflow; as `log_softmax` otherwise."""
 
 def softplus(x: TensorLike) -> Tensor:
     """log(1 + exp(x)), without overflow."""

@@ -7,8 +7,8 @@ import numpy as np
 from numba import types
 
 from tinygrad_cg_kernels.elementary.powers import power32, power64
-from tinygrad_cg_kernels.runtime.compile import (
-    by_type,
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable
+from tinygrad_cg_kernels.runtime.intrinsics import (
     float_absolute,
     float_ceil,
     float_copysign,
@@ -17,7 +17,6 @@ from tinygrad_cg_kernels.runtime.compile import (
     float_minimum,
     float_remainder,
     float_round,
-    jitable,
     like,
 )
 

@@ -3,7 +3,8 @@
 import numpy as np
 from numba import types
 
-from tinygrad_cg_kernels.runtime.compile import by_type, float_absolute, jitable
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable
+from tinygrad_cg_kernels.runtime.intrinsics import float_absolute
 
 INF = np.inf
 

@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from tinygrad_cg_kernels.runtime.compile import (
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable
+from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
-    by_type,
     estrin,
     float_absolute,
     float_fma,
     from_bits,
     inlined,
-    jitable,
     like,
 )
 

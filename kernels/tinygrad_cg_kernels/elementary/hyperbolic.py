@@ -20,9 +20,9 @@ from tinygrad_cg_kernels.elementary.exponential import (
     power_of_two,
     scaled,
 )
-from tinygrad_cg_kernels.runtime.compile import (
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable
+from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
-    by_type,
     estrin,
     float_absolute,
     float_copysign,
@@ -31,7 +31,6 @@ from tinygrad_cg_kernels.runtime.compile import (
     float_minimum,
     from_bits,
     inlined,
-    jitable,
     like,
 )
 

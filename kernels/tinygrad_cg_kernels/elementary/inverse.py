@@ -22,9 +22,9 @@ from tinygrad_cg_kernels.elementary.logarithm import (
     _log_sum32,
     _log_sum64,
 )
-from tinygrad_cg_kernels.runtime.compile import (
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable
+from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
-    by_type,
     estrin,
     float_absolute,
     float_copysign,
@@ -32,7 +32,6 @@ from tinygrad_cg_kernels.runtime.compile import (
     float_minimum,
     from_bits,
     inlined,
-    jitable,
     like,
     polynomial,
 )

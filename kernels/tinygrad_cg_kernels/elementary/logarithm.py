@@ -20,14 +20,13 @@ from tinygrad_cg_kernels.elementary.exponential import (
     SHIFT_BITS,
     SHIFT_BITS_32,
 )
-from tinygrad_cg_kernels.runtime.compile import (
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable
+from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
-    by_type,
     float_copysign,
     float_fma,
     from_bits,
     inlined,
-    jitable,
     like,
     polynomial,
 )

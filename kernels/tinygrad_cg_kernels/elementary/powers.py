@@ -47,9 +47,9 @@ from tinygrad_cg_kernels.elementary.logarithm import (
     log_edges,
     log_pair,
 )
-from tinygrad_cg_kernels.runtime.compile import (
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable
+from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
-    by_type,
     estrin,
     float_absolute,
     float_copysign,
@@ -57,7 +57,6 @@ from tinygrad_cg_kernels.runtime.compile import (
     float_fma,
     from_bits,
     inlined,
-    jitable,
     like,
 )
 

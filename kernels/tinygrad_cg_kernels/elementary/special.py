@@ -27,9 +27,9 @@ from tinygrad_cg_kernels.elementary.logarithm import (
     log64,
 )
 from tinygrad_cg_kernels.elementary.trigonometric import sin_or_cos
-from tinygrad_cg_kernels.runtime.compile import (
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable, outside
+from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
-    by_type,
     float_absolute,
     float_copysign,
     float_floor,
@@ -37,8 +37,6 @@ from tinygrad_cg_kernels.runtime.compile import (
     float_round,
     from_bits,
     inlined,
-    jitable,
-    outside,
     polynomial,
 )
 

@@ -21,14 +21,13 @@ from tinygrad_cg_kernels.elementary.exponential import (
 from tinygrad_cg_kernels.elementary.logarithm import (
     nowhere,
 )
-from tinygrad_cg_kernels.runtime.compile import (
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable
+from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
-    by_type,
     float_absolute,
     float_fma,
     from_bits,
     inlined,
-    jitable,
     like,
     polynomial,
 )

@@ -20,15 +20,11 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from tinygrad_cg_kernels.runtime import threads
-from tinygrad_cg_kernels.runtime.compile import (
-    block_address,
-    integer,
-    jitable,
-    pointer,
-    vector,
-    wide_vectors,
-)
+from tinygrad_cg_kernels.runtime.arrays import vector
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.dtypes import FLOAT32, FLOAT64
+from tinygrad_cg_kernels.runtime.entries import Blocks
+from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 from tinygrad_cg_kernels.runtime.memory import empty
 from tinygrad_cg_kernels.runtime.objects import data_address
 
@@ -84,40 +80,27 @@ def multiply(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     addresses = [*map(data_address, (x, y, out)), start]
     numbers = [rows, inner, columns, *addresses, *x.strides, y.strides[0], chunks]
     table = np.array(numbers, np.int64)
-    pack, tiles = _kernels(x.dtype)
-    pointers, steps = (data_address(table), 0), (0, 1)
-    threads.split(pack, pointers, steps, panels, 1, inner)
-    threads.split(tiles, pointers, steps, panels * chunks, 1, inner)
+    for kernel, units in ((_pack, panels), (_multiply, panels * chunks)):
+        address = kernel[x.dtype,]
+        threads.carry_out(threads.Task(address, data_address(table), 0, units, 1, inner))
     return out
-
-
-@cache
-def _kernels(dtype: np.dtype) -> tuple[int, int]:
-    """The addresses of the kernels that pack a panel, and that compute a chunk of tiles."""
-    pack, packer = block_address(_packer(dtype.type), f"pack_panel_{dtype.name}")
-    tiles, computer = block_address(_computer(dtype.type), f"multiply_tiles_{dtype.name}")
-    _owners.extend((packer, computer))
-    return pack, tiles
-
-
-_owners: list = []
 
 
 def _packer(kind: type) -> Callable:
     size, width = np.dtype(kind).itemsize, VECTORS * 64 // np.dtype(kind).itemsize
 
-    def pack(table, first, c, d, n):
+    def pack(table, first, count):
         wide_vectors()
         numbers = vector(table, 11, np.int64)
         inner, columns, step = numbers[1], numbers[2], numbers[9]
         source, start = numbers[4], numbers[6]
-        left = integer(first) * width
+        left = first * width
         held = min(width, columns - left)
         lanes = 64 // size
         padded = (held + lanes - 1) // lanes * lanes
         for i in range(inner):
-            line = vector(pointer(source + i * step + left * size), held, kind)
-            panel = vector(pointer(start + (left * inner + i * padded) * size), padded, kind)
+            line = vector(source + i * step + left * size, held, kind)
+            panel = vector(start + (left * inner + i * padded) * size, padded, kind)
             for j in range(np.uintp(held)):
                 panel[j] = line[j]
             for j in range(held, padded):
@@ -129,13 +112,13 @@ def _packer(kind: type) -> Callable:
 def _computer(kind: type) -> Callable:
     size, width = np.dtype(kind).itemsize, VECTORS * 64 // np.dtype(kind).itemsize
 
-    def compute(table, unit, c, d, n):
+    def compute(table, unit, count):
         wide_vectors()
         numbers = vector(table, 11, np.int64)
         rows, inner, columns = numbers[0], numbers[1], numbers[2]
         left_matrix, out, start = numbers[3], numbers[5], numbers[6]
         row_step, step, chunks = numbers[7], numbers[8], numbers[10]
-        panel, chunk = integer(unit) // chunks, integer(unit) % chunks
+        panel, chunk = unit // chunks, unit % chunks
         left = panel * width
         held = min(width, columns - left)
         lanes = 64 // size
@@ -155,11 +138,17 @@ def _computer(kind: type) -> Callable:
                 run_tile(tile, vectors, x, row_step, step, count, y, place, line, depth, done)
             if not whole:
                 for i in range(count):
-                    final = vector(pointer(target + i * columns * size), held, kind)
+                    final = vector(target + i * columns * size, held, kind)
                     for j in range(held):
                         final[j] = tile[i * vectors * lanes + j]
 
     return compute
+
+
+_pack = Blocks("matmul", lambda dtype: (f"pack_panel_{dtype.name}", _packer(dtype.type)))
+"""Kernels that pack a panel, a unit of work."""
+_multiply = Blocks("matmul", lambda dtype: (f"multiply_tiles_{dtype.name}", _computer(dtype.type)))
+"""Kernels that compute a chunk of tiles."""
 
 
 @jitable

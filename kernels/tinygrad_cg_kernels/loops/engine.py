@@ -1,62 +1,53 @@
 """Scalar function -> kernel over arrays.
 
-`Elementwise` takes the quickest way that its operands allow: a direct kernel for few elements,
-loops over contiguous arrays of one shape, with a scalar operand, with one array as input and
-output; and for all else a kernel over three strided dimensions, with any further ones looped
-over in Python.
+There are three ways. Few contiguous elements are computed by a kernel that takes Python objects
+(`small`). Contiguous operands of one shape, and single values beside them, are rows of all elements
+(`rows`), also where an operand is the output. All else is brought into rows tile by tile (`tiles`),
+with dimensions beyond three looped over in Python. What was found out about operands of some
+dtypes, shapes and strides is kept ready for the next ones.
 """
 
 import itertools
 import re
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
+from numba import types
 from numba.core.errors import NumbaError
 
 from tinygrad_cg_kernels import elementary
-from tinygrad_cg_kernels.loops import direct, inner
-from tinygrad_cg_kernels.loops.broadcast import Plan
-from tinygrad_cg_kernels.loops.broadcast import plan as plan_for
-from tinygrad_cg_kernels.loops.ranges import share
+from tinygrad_cg_kernels.loops import plans, rows, small, tiles
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import threads
+from tinygrad_cg_kernels.runtime.arrays import address_of, into, layout, operands
 from tinygrad_cg_kernels.runtime.dtypes import (
     BOOL,
     FLOAT64,
+    INT64,
     computing,
     native,
     no_kernel,
     promote,
     real,
 )
+from tinygrad_cg_kernels.runtime.entries import Blocks
 from tinygrad_cg_kernels.runtime.errstate import cast
+from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 from tinygrad_cg_kernels.runtime.memory import empty
-from tinygrad_cg_kernels.runtime.objects import PLAIN, data_address
+from tinygrad_cg_kernels.runtime.objects import ALIGNED, PLAIN, WRITEABLE
 
 KINDS = ("same", "float", "compare", "logical", "real", "select")
-SPLIT = threads.THRESHOLD
-ALIGNED = 0x100
-WRITABLE = 0x501  # and writable
-
-IN_PLACE = {"flat": "", "scalar_y": "_scalar_y"}
-"""How the variant is called that writes into an operand."""
-
+READY = 4096
+"""Layouts of operands that are kept ready by one kernel."""
 
 _TELLING = re.compile(r"NameError|Untyped|Unknown attribute|nsupported|not defined")
 """The lines of Numba's messages that say what is wrong with a user's function."""
 
 
-def _plain(array: np.ndarray) -> bool:
+def _is_plain(array: np.ndarray) -> bool:
     return array.flags.num & PLAIN == PLAIN
-
-
-def _once(array: np.ndarray) -> np.ndarray:
-    """The 0-d array of the value that an array repeats; any other array itself."""
-    if any(array.strides) or not array.size:
-        return array
-    return array[(0,) * array.ndim + (...,)]
 
 
 def _may_overlap(x: np.ndarray, y: np.ndarray) -> bool:
@@ -64,7 +55,58 @@ def _may_overlap(x: np.ndarray, y: np.ndarray) -> bool:
     return not (x.base is None and y.base is None) and np.may_share_memory(x, y)
 
 
-# --- the public class -------------------------------------------------------------------
+# --- block kernels: a loop bound to operands -----------------------------------------------
+# What these close over is hashed for the disk cache: as in `small`. An operand's dtype is in a
+# tuple of its own if the operand is one value throughout a row, see `arrays.operands`.
+
+
+def flat_kernel(loop: Callable, f: Any, test: Any, fast: Any, ins: tuple, outs: tuple) -> Callable:
+    """Units are elements. The table's sizes are steps from element to element."""
+    inputs, arrays = len(ins), len(ins) + len(outs)
+
+    def block(table, first, count):
+        wide_vectors()
+        group = operands(layout(table, 0, arrays, ins), first, count, ins)
+        target = operands(layout(table, inputs, arrays, outs), first, count, outs)
+        loop(f, test, fast, group, target, count)
+
+    return block
+
+
+def in_place_kernel(
+    loop: Callable, f: Any, test: Any, fast: Any, ins: tuple, position: int
+) -> Callable:
+    """The same where the operand at some position is the output."""
+    arrays = len(ins)
+
+    def block(table, first, count):
+        wide_vectors()
+        group = operands(layout(table, 0, arrays, ins), first, count, ins)
+        loop(f, test, fast, group, into(position), count)
+
+    return block
+
+
+def tile_kernel(loop: Callable, f: Any, test: Any, fast: Any, ins: tuple, outs: tuple) -> Callable:
+    """Units are tiles, see `tiles.find_rows`."""
+    inputs, outputs = len(ins), len(outs)
+    arrays, space = inputs + outputs, inputs * tiles.BUFFER * tiles.WIDEST // 8
+
+    def block(table, first, count):
+        wide_vectors()
+        memory = np.empty(2 * arrays + 1 + space, np.int64)  # for the rows' table, then buffers
+        rows_table = address_of(memory)
+        buffers = rows_table + 8 * (2 * arrays + 1)
+        for unit in range(first, first + count):
+            several = tiles.rows_of(table, inputs, outputs, unit, first, buffers, rows_table)
+            columns = memory[2 * arrays]  # which also keeps the memory alive
+            sources = layout(rows_table, 0, arrays, ins)
+            targets = layout(rows_table, inputs, arrays, outs)
+            for r in range(several):
+                group = operands(sources, r, columns, ins)
+                loop(f, test, fast, group, operands(targets, r, columns, outs), columns)
+
+    return block
 
 
 class Signature(NamedTuple):
@@ -79,9 +121,6 @@ class Signature(NamedTuple):
     """Whether operands are looked at before the loop runs."""
     exact: bool
     """Whether operands are run as they are, and the output returned as it is."""
-    itemsizes: tuple[int, ...]
-    entries: dict[str, Callable]
-    """The compiled kernels, by variant."""
 
 
 class Elementwise:
@@ -98,16 +137,14 @@ class Elementwise:
         complex loop. "select": the first input is bool, the others promote.
 
     Calling it gives a fresh C-contiguous array, or fills `out`, which may be an input.
-    `dispatchers` holds the Numba dispatcher of each variant in use so far. The one element of
-    `direct` is the direct kernel that served last (see `direct`): who calls it must be ready for
-    None.
+    `dispatchers` holds what Numba compiled so far. The one element of `direct` is the direct kernel
+    that served last (see `small`): who calls it must be ready for None.
     """
 
     name: str
     function: Callable
     inputs: int
     kind: str
-    dispatchers: dict[str, Any]
     direct: list[Callable]
 
     def __init__(self, name: str, function: Callable, inputs: int, kind: str = "same") -> None:
@@ -117,21 +154,26 @@ class Elementwise:
             raise ValueError(f"{name}: kind {kind!r} is not one of {', '.join(KINDS)}")
         self.name, self.function, self.inputs, self.kind = name, function, inputs, kind
         self._check = elementary.CHECKS.get(function)
-        self._cached = build.is_ours(function)
         self._scalar = build.scalar_function(function)
-        self._kernels = self._templates()
+        cached = build.is_ours(function)
         self._signatures: dict[tuple[np.dtype, ...], Signature] = {}
-        self._entries: dict[tuple[str, tuple[np.dtype, ...]], Callable] = {}
-        self._blocks: dict[tuple[str, tuple[np.dtype, ...]], tuple[int, Any]] = {}
-        # by variant, what the fast paths of `__call__` need for a dtype: entry and result
-        self._quick: dict[str, dict[np.dtype, tuple[Callable, np.dtype]]] = {
-            variant: {} for variant in self._kernels
-        }
-        self._direct = direct.Directs(name, self._make_direct, inputs)
-        self.direct, self.dispatchers = self._direct.latest, self._direct.dispatchers
+        self._ready: dict[tuple, Callable] = {}
+        self._small = small.Directs(name, self._small_kernel, inputs, cached)
+        self._in_place = small.Directs(name, self._small_in_place, 2, cached, True)
+        self._blocks = Blocks(name, self._block_kernel, cached)
+        self.direct = self._small.latest
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
+
+    @property
+    def dispatchers(self) -> dict[Any, Any]:
+        """What Numba compiled so far: direct kernels by dtypes, block kernels by layouts too."""
+        return {
+            **{("direct", *key): owner for key, owner in self._small.entries.owners.items()},
+            **{("in_place", *key): owner for key, owner in self._in_place.entries.owners.items()},
+            **self._blocks.owners,
+        }
 
     def __call__(self, *arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Apply the function to arrays that broadcast together."""
@@ -139,12 +181,26 @@ class Elementwise:
             got = self.direct[0](*arrays)
             if got is not None:
                 return got
-            got = self._large(arrays) if arrays[0].size >= SPLIT else self._general(arrays)
-            if got is not None:
-                return got
-        elif len(arrays) == 2 == self.inputs and out is arrays[0] and self._into_x(*arrays):
-            return arrays[0]
-        return self._call(arrays, out)
+        elif len(arrays) != self.inputs:
+            raise TypeError(f"{self.name} takes {self.inputs} arrays, got {len(arrays)}")
+        elif out is not arrays[0]:
+            return self._fill(arrays, out)
+        elif self._in_place.latest[0](*arrays) is out:
+            return out
+        key: list[Any] = [out is None]
+        for array in arrays:
+            if not array.flags.num & ALIGNED:
+                break
+            key += (array.dtype, array.shape, array.strides)
+        else:
+            run = self._ready.get(tuple(key))
+            if run is not None:
+                if out is None:
+                    return run(*arrays)
+                if self._is_free(arrays, out):
+                    run(*arrays)
+                    return out
+        return self._fresh(arrays) if out is None else self._fill(arrays, out)
 
     # dtypes
 
@@ -162,8 +218,7 @@ class Elementwise:
         steps = tuple(computing(dtype) for dtype in loop)
         checked = self._check is not None and loop[0].kind in "iu"
         exact = not checked and steps == dtypes and all(d.isnative for d in dtypes)
-        itemsizes = tuple(dtype.itemsize for dtype in steps)
-        found = Signature(steps, computing(result), result, checked, exact, itemsizes, {})
+        found = Signature(steps, computing(result), result, checked, exact)
         self._signatures[dtypes] = found
         return found
 
@@ -179,236 +234,217 @@ class Elementwise:
 
     # compiling
 
-    def _templates(self) -> dict[str, Callable]:
-        """All variants, to be compiled when they are first used."""
-        f, guard = self._scalar, elementary.GUARDED.get(self.function)
-        run = inner.run_guarded if guard else inner.run_plain
-        result = {"general": inner.tile_kernel(self.inputs, run, (f, *(guard or ())))}
-        for variant, loop in inner.LOOPS[self.inputs].items():
-            arguments = self.inputs + (not variant.startswith("into"))
-            if guard:
-                loop = inner.GUARDED_LOOPS[variant]
-                result[variant] = inner.bind_guarded(loop, f, *guard, arguments)
-            else:
-                result[variant] = inner.bind(loop, f, arguments)
-        return result
+    def _guard(self, dtype: np.dtype, fresh: bool) -> tuple[Callable, Callable, Callable] | None:
+        """The loop, the test and the fast version of a function that has one."""
+        if self.function in elementary.GUARDED_PAIRS:
+            loop = rows.run_tried if fresh else rows.run_guarded
+            guard = elementary.GUARDED_PAIRS[self.function]
+            return (loop, *guard) if dtype.kind == "f" else None
+        guard = elementary.GUARDED.get(self.function)
+        return guard and (rows.run_guarded, *guard)
 
-    def _make_direct(self, dtypes: tuple[np.dtype, ...]) -> Callable:
-        if self.inputs == 1:
-            return direct.unary(self._scalar, elementary.GUARDED.get(self.function, ()), dtypes)
-        make = direct.binary if self.inputs == 2 else direct.ternary
-        return make(self._scalar, self.function in elementary.GUARDED_PAIRS, dtypes)
+    def _loops(self, dtype: np.dtype, fresh: bool, loop: Callable) -> tuple[Callable, ...]:
+        """A loop, the scalar function, a test and a fast version; `loop` if there is none."""
+        f, guard = self._scalar, self._guard(dtype, fresh)
+        return (guard[0], f, *guard[1:]) if guard else (loop, f, f, f)
 
-    def _entry(self, variant: str, signature: Signature) -> Callable:
-        """The compiled kernel of a variant."""
-        dtypes = _argument_dtypes(variant, signature)
-        found = self._entries.get((variant, dtypes))
-        if found is None:
-            types = _argument_types(variant, dtypes)
-            found = self._compiled(dtypes, build.entry, self._dispatcher(variant), *types)
-            self._entries[variant, dtypes] = found
-        signature.entries[variant] = found
-        if signature.exact:
-            self._quick[variant][signature.loop[-1]] = (found, signature.result)
-        return found
+    def _small_kernel(self, dtypes: tuple[np.dtype, ...]) -> Callable:
+        return small.elementwise(*self._loops(dtypes[0], True, rows.run_brief), dtypes)
 
-    def _dispatcher(self, variant: str) -> Any:
-        found = self.dispatchers.get(variant)
-        if found is None:
-            name = f"{self.name}_{variant}"
-            found = build.kernel(self._kernels[variant], name, self._cached, nogil=True)
-            self.dispatchers[variant] = found
-        return found
+    def _small_in_place(self, dtypes: tuple[np.dtype, ...]) -> Callable:
+        return small.in_place(*self._loops(dtypes[0], False, rows.run_brief), dtypes)
 
-    def _block(self, variant: str, dtypes: tuple[np.dtype, ...]) -> int:
-        """The address of a variant's C function, for the thread splitter."""
-        found = self._blocks.get((variant, dtypes))
-        if found is None:
-            guard, places = elementary.GUARDED.get(self.function), inner.SCALARS.get(variant, ())
-            if variant == "general":
-                run = inner.run_guarded if guard else inner.run_plain
-                block = inner.tile_block(run, (self._scalar, *(guard or ())), dtypes)
-            elif guard:
-                loop = inner.GUARDED_LOOPS[variant]
-                block = inner.bind_guarded_block(loop, self._scalar, *guard, dtypes)
-            else:
-                loop = inner.LOOPS[self.inputs][variant]
-                block = inner.bind_block(loop, self._scalar, dtypes, places)
-            name = f"{self.name}_{variant}_block"
-            found = self._compiled(dtypes, build.block_address, block, name, self._cached)
-            self._blocks[variant, dtypes] = found
-        return found[0]
+    def _block_kernel(
+        self,
+        form: str,
+        ins: tuple[np.dtype, ...],
+        outs: tuple[np.dtype, ...],
+        values: tuple[int, ...],
+        position: int | None,
+    ) -> tuple[str, Callable]:
+        """The name and the function of a block kernel: "flat" or "tiles"."""
+        unguarded = rows.run_apart if len(outs) > 1 else rows.run
+        loops = self._loops(ins[0], position is None, unguarded)
+        kinds = tuple([(one,) if k in values else one for k, one in enumerate(ins)])
+        if position is not None:
+            made = in_place_kernel(*loops, kinds, position)
+            return f"{self.name}_in_place", made
+        if form == "flat":
+            return f"{self.name}_flat", flat_kernel(*loops, kinds, outs)
+        tiles.prepare()
+        return f"{self.name}_tiles", tile_kernel(*loops, kinds, outs)
 
-    def _compiled(self, dtypes: tuple[np.dtype, ...], compiler: Callable, *arguments: Any) -> Any:
+    def _explained(self, dtypes: Sequence[np.dtype], compile: Callable, *arguments: Any) -> Any:
+        """What `compile` gives; TypeError, with the reason, for what Numba cannot compile."""
         try:
-            return compiler(*arguments)
-        except (NumbaError, AttributeError) as error:  # the latter for a module's attribute
-            said = no_kernel(self.name, *dtypes[: self.inputs])
+            return compile(*arguments)
+        except (NumbaError, AttributeError, TypeError) as error:  # an attribute of a module, say
+            cause = error.__cause__ if isinstance(error.__cause__, NumbaError) else error
+            if isinstance(cause, TypeError) and not isinstance(cause, NumbaError):
+                raise
+            said = no_kernel(self.name, *dtypes)
             if build.is_ours(self.function):
-                raise TypeError(said) from error
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+                raise TypeError(said) from cause
+            lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
             telling = [line for line in lines if _TELLING.search(line)]
             reason = telling[0] if telling else " ".join(lines[1:3] or lines)
-            raise TypeError(f"{said}: {reason}") from error
+            raise TypeError(f"{said}: {reason}") from cause
 
     # running
 
-    def _call(self, arrays: tuple[np.ndarray, ...], out: np.ndarray | None) -> np.ndarray:
-        if len(arrays) != self.inputs:
-            raise TypeError(f"{self.name} takes {self.inputs} arrays, got {len(arrays)}")
+    def _checked(self, arrays: tuple[np.ndarray, ...]) -> tuple[Signature, tuple[np.ndarray, ...]]:
+        """What is done with operands, which are looked at if need be, and the operands, aligned."""
         signature = self._signature(tuple([array.dtype for array in arrays]))
         if signature.checked and self._check is not None:
             self._check(self.name, *arrays)
-        if not signature.exact:
-            arrays = tuple(map(np.asarray, arrays, signature.loop))
         for array in arrays:
             if not array.flags.aligned:
-                arrays = tuple([np.require(each, None, "A") for each in arrays])
-                break
-        if out is not None:
-            return self._fill(arrays, signature, out)
+                return signature, tuple([np.require(each, None, "A") for each in arrays])
+        return signature, arrays
+
+    def _fresh(self, arrays: tuple[np.ndarray, ...]) -> np.ndarray:
+        """The result as a new array."""
+        signature, arrays = self._checked(arrays)
         if signature.exact:
             dtypes = (*signature.loop, signature.result)
-            got = self._compiled(dtypes, self._direct, arrays, dtypes, self._cached)
+            got = self._explained(signature.loop, self._small, arrays, dtypes)
             if got is not None:
                 return got
-        return self._fresh(arrays, signature)
+        return self._run(signature, arrays)
 
-    def _plan(self, arrays: tuple[np.ndarray, ...], signature: Signature) -> Plan:
+    def _run(self, signature: Signature, arrays: tuple[np.ndarray, ...]) -> np.ndarray:
+        """The result by a block kernel, for operands that were checked."""
+        if signature.exact:
+            run = self._bound(arrays, (signature.target,))
+        else:
+            run = self._converting(signature, tuple(map(np.asarray, arrays, signature.loop)))
+        if signature.exact or (not signature.checked and all(map(_is_plain, arrays))):
+            self._keep_ready(True, arrays, run)
+        return run(*arrays)
+
+    def _converting(self, signature: Signature, converted: tuple[np.ndarray, ...]) -> Callable:
+        """What casts operands of the layouts of those that were `converted`, and the result."""
+        run = self._bound(converted, (signature.target,))
+        loop, result = signature.loop, signature.result
+
+        def run_converted(*arrays: np.ndarray) -> np.ndarray:
+            return cast(run(*map(np.asarray, arrays, loop)), result)
+
+        return run_converted
+
+    def _keep_ready(self, fresh: bool, arrays: tuple[np.ndarray, ...], run: Callable) -> None:
+        key: list[Any] = [fresh]
+        for array in arrays:
+            key += (array.dtype, array.shape, array.strides)
+        if len(self._ready) >= READY:
+            self._ready.clear()
+        self._ready[tuple(key)] = run
+
+    def _plan(self, arrays: tuple[np.ndarray, ...]) -> plans.Plan:
         layouts = [part for array in arrays for part in (array.shape, array.strides)]
         try:
-            return plan_for(signature.itemsizes, *layouts)
+            return plans.plan(tuple([array.itemsize for array in arrays]), *layouts)
         except ValueError:
             shapes = " and ".join(str(array.shape) for array in arrays)
             raise ValueError(f"{self.name}: shapes {shapes} do not broadcast") from None
 
-    def _large(self, arrays: tuple[np.ndarray, ...]) -> np.ndarray | None:
-        """The quick way for large contiguous operands of dtypes that were seen; None if none."""
-        signature = self._signatures.get(tuple([array.dtype for array in arrays]))
-        if signature is None or not signature.exact:
-            return None
-        for array in arrays:
-            if array.flags.num & PLAIN != PLAIN:
-                return None
-        return self._fresh(arrays, signature)
+    def _bound(self, arrays: tuple[np.ndarray, ...], targets: tuple[np.dtype, ...]) -> Callable:
+        """What computes the result, or a list of several, from operands with these layouts."""
+        plan = self._plan(arrays)
+        run, shape = (
+            self._runner(plan, tuple([array.dtype for array in arrays]), targets),
+            plan.shape,
+        )
+        if len(targets) > 1:
 
-    def _general(self, arrays: tuple[np.ndarray, ...]) -> np.ndarray | None:
-        """The quick way through the general kernel, for operands of one dtype; None if none."""
-        dtype = arrays[0].dtype
-        found = self._quick["general"].get(dtype)
-        if found is None:
-            return None
-        for array in arrays:
-            if array.dtype is not dtype or not array.flags.num & ALIGNED:
-                return None
-        enter, result = found
-        layouts = [part for array in arrays for part in (array.shape, array.strides)]
-        try:
-            plan = plan_for((dtype.itemsize,) * len(arrays), *layouts)
-        except ValueError:
-            return None
-        if not plan.quick:
-            return None
-        out = np.empty(plan.shape, result)
-        views = [array.reshape(shape) for array, shape in zip(arrays, plan.views, strict=False)]
-        enter(plan.units, plan.sizes, *views, out.reshape(plan.views[-1]))
-        return out
+            def run_several(*arrays: np.ndarray) -> list[np.ndarray]:
+                outs = [empty(shape, target) for target in targets]
+                run(*arrays, *outs)
+                return outs
 
-    def _into_x(self, x: np.ndarray, y: np.ndarray) -> bool:
-        """The quick way to write into the first of two operands; False if it is none."""
-        if y.dtype is not x.dtype or not x.ndim or x.flags.num & WRITABLE != WRITABLE:
+            return run_several
+        (target,) = targets
+
+        def run_one(*arrays: np.ndarray) -> np.ndarray:
+            out = empty(shape, target)
+            run(*arrays, out)
+            return out
+
+        return run_one
+
+    def _runner(
+        self,
+        plan: plans.Plan,
+        dtypes: tuple[np.dtype, ...],
+        targets: tuple[np.dtype, ...],
+        position: int | None = None,
+    ) -> Callable[..., None]:
+        """What carries out a plan on operands and outputs of these dtypes."""
+        if not plan.units:
+            return lambda *arrays: None
+        sizes = (*plan.sizes, *[target.itemsize for target in targets])
+        key = "flat" if plan.flat else "tiles", dtypes, targets, plan.values, position
+        address = self._explained(dtypes, self._blocks.__getitem__, key)
+        work = plan.units if plan.flat else int(np.prod(plan.views[-1][-3:]))
+        run = threads.bind(address, len(dtypes) + len(targets), sizes, plan.units, work)
+        if not plan.outer:
+            return run
+
+        def run_outer(*arrays: np.ndarray) -> None:
+            views = [
+                _once(array).reshape(plan.views[min(k, len(dtypes))])
+                for k, array in enumerate(arrays)
+            ]
+            for index in itertools.product(*map(range, plan.outer)):
+                run(*[_at(view, index) for view in views])
+
+        return run_outer
+
+    def _is_free(self, arrays: tuple[np.ndarray, ...], out: np.ndarray) -> bool:
+        """Whether an output can be written while other operands are read."""
+        if not out.flags.num & WRITEABLE:
             return False
-        if not y.ndim:
-            found = self._quick["into_x_scalar_y"].get(x.dtype)
-        elif x.shape == y.shape and y.flags.num & PLAIN == PLAIN and y is not x:
-            found = self._quick["into_x"].get(x.dtype)
-        else:
-            return False
-        if found is None or x.size >= SPLIT or _may_overlap(x, y):
-            return False
-        found[0](x.ravel(), y.ravel() if y.ndim else y)
+        for array in arrays:  # noqa: SIM110 (a third of the time)
+            if array is not out and _may_overlap(array, out):
+                return False
         return True
 
-    def _fresh(self, arrays: tuple[np.ndarray, ...], signature: Signature) -> np.ndarray:
-        plan = self._plan(arrays, signature)
-        if plan.variant == "general" and any(not any(array.strides) for array in arrays):
-            once = tuple(map(_once, arrays))  # one value repeated is a scalar operand
-            shorter = self._plan(once, signature)
-            if shorter.shape == plan.shape:
-                arrays, plan = once, shorter
-        out = empty(plan.shape, signature.target)
-        if out.size:
-            self._run(plan, (*arrays, out), signature)
-        return cast(out, signature.result)
-
-    def _fill(self, arrays, signature: Signature, out: np.ndarray) -> np.ndarray:
-        plan = self._plan(arrays, signature)
-        result = signature.result
+    def _fill(self, arrays: tuple[np.ndarray, ...], out: np.ndarray) -> np.ndarray:
+        """Write the result into an array, which may be an operand."""
+        signature, given = self._checked(arrays)
+        arrays = tuple(map(np.asarray, given, signature.loop))
+        plan, result = self._plan(arrays), signature.result
         if out.shape != plan.shape:
             raise ValueError(f"{self.name}: out has shape {out.shape}, the result {plan.shape}")
         if not np.can_cast(result, out.dtype, "same_kind"):
             raise TypeError(f"{self.name}: out has dtype {out.dtype}, the result {result}")
         if not out.flags.writeable:
             raise ValueError(f"{self.name}: out is read-only")
-        direct = _plain(out) and out.dtype == signature.target
-        if not out.size or (direct and self._in_place(arrays, signature, plan, out)):
+        if not out.size:
             return out
-        if direct and not any(_may_overlap(array, out) for array in arrays):
-            self._run(plan, (*arrays, out), signature)
-        else:
-            np.copyto(out, self._fresh(arrays, signature), casting="same_kind")
+        positions = [k for k, array in enumerate(arrays) if array is out]
+        if _is_plain(out) and out.dtype == signature.target and self._is_free(arrays, out):
+            if not positions:
+                self._runner(plan, signature.loop, (signature.target,))(*arrays, out)
+                return out
+            position = positions[0]
+            if self.inputs == 2 and positions == [0] and signature.exact:
+                dtypes = (*signature.loop, signature.target)
+                if self._explained(signature.loop, self._in_place, arrays, dtypes) is out:
+                    return out
+            if len(positions) == 1 and plan.flat and position not in plan.values:
+                run = self._runner(plan, signature.loop, (), position)
+                run(*arrays)
+                if signature.exact and position == 0:
+                    self._keep_ready(False, arrays, run)
+                return out
+        np.copyto(out, self._run(signature, given), casting="same_kind")
         return out
 
-    def _in_place(self, arrays, signature: Signature, plan: Plan, out: np.ndarray) -> bool:
-        """Run the variant in which an input is the output; False if there is none."""
-        places = [k for k, array in enumerate(arrays) if array is out]
-        if len(places) != 1 or signature.loop[places[0]] != signature.target:
-            return False
-        if any(array is not out and _may_overlap(array, out) for array in arrays):
-            return False
-        suffix = IN_PLACE.get(plan.variant)
-        variant = f"into_{'xyz'[places[0]]}{suffix}"
-        if suffix is None or variant not in self._kernels:
-            return False
-        self._run(plan._replace(variant=variant, views=plan.views[:-1]), arrays, signature)
-        return True
 
-    def _run(self, plan: Plan, arguments: tuple[np.ndarray, ...], signature: Signature) -> None:
-        variant = plan.variant
-        many = arguments[-1].size >= SPLIT and not plan.outer
-        several = many and threads.get_num_threads() > 1
-        if several and self._split(variant, signature, arguments, plan):
-            return
-        enter = signature.entries.get(variant) or self._entry(variant, signature)
-        views = [
-            array if array.shape == shape else array.reshape(shape)
-            for array, shape in zip(arguments, plan.views, strict=True)
-        ]
-        if variant == "general":
-            enter = partial(enter, plan.units, plan.sizes)
-        if not plan.outer:
-            if enter(*views) is False:
-                raise AssertionError(f"{self.name}: {variant} refused what was planned for it")
-            return
-        for index in itertools.product(*map(range, plan.outer)):
-            enter(*[_at(view, index) for view in views])
-
-    def _split(self, variant: str, signature: Signature, arguments, plan: Plan) -> bool:
-        """Do the work in blocks, on several threads; False if it is too short for that."""
-        count = max(array.size for array in arguments)
-        address = self._block(variant, _argument_dtypes(variant, signature))
-        if not threads.worth(address, count):
-            return False
-        if variant == "general":
-            share(address, arguments, plan.sizes, plan.units, count)
-            return True
-        scalars = inner.SCALARS.get(variant, ())
-        steps = [
-            0 if k in scalars else array.itemsize * threads.BLOCK
-            for k, array in enumerate(arguments)
-        ]
-        threads.split(address, [*map(data_address, arguments)], steps, count)
-        return True
+def _once(array: np.ndarray) -> np.ndarray:
+    """The 0-d array of the value that an array repeats; any other array itself."""
+    return array if any(array.strides) else array[(0,) * array.ndim + (...,)]
 
 
 def _at(view: np.ndarray, index: tuple[int, ...]) -> np.ndarray:
@@ -416,19 +452,93 @@ def _at(view: np.ndarray, index: tuple[int, ...]) -> np.ndarray:
     return view[tuple([i if n > 1 else 0 for i, n in zip(index, view.shape, strict=False)])]
 
 
-def _argument_dtypes(variant: str, signature: Signature) -> tuple[np.dtype, ...]:
-    in_place = variant.startswith("into")
-    return signature.loop if in_place else (*signature.loop, signature.target)
+class Pointwise:
+    """A function of numbers made into an array kernel, whether it returns a number or a tuple.
 
+    Parameters
+    ----------
+    name : what errors, tracebacks and cache files call it.
+    function : the scalar function, which Numba can compile.
+    inputs : how many numbers it takes, 1 to 3.
 
-def _argument_types(variant: str, dtypes: tuple[np.dtype, ...]) -> list[Any]:
-    """The Numba types of a variant's arguments, of which the last is written."""
-    rank = 3 if variant == "general" else 1
-    layout = "A" if variant == "general" else "C"
-    ranks = [0 if k in inner.SCALARS.get(variant, ()) else rank for k in range(len(dtypes))]
-    types = [
-        build.array_type(dtype, rank, layout if rank else "C")
-        for dtype, rank in zip(dtypes[:-1], ranks, strict=False)
-    ]
-    types.append(build.array_type(dtypes[-1], ranks[-1]))
-    return build.tile_types(len(dtypes) - 1) + types if variant == "general" else types
+    Operands broadcast; integers and bool become float64 first. Of one result, as `Elementwise`.
+    Of a tuple, a list of fresh C-contiguous arrays, all written in one pass: floats in the dtype
+    of the operands, integers as int64, truths as bool.
+    """
+
+    def __init__(self, name: str, function: Callable, inputs: int) -> None:
+        self.name, self.inputs = name, inputs
+        self.one = Elementwise(name, function, inputs, "float")
+        self._single = False  # whether it is known to return a number
+        self._results: dict[np.dtype, tuple[np.dtype, ...] | None] = {}
+        self._ready: dict[tuple, Callable] = {}
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}>"
+
+    @property
+    def dispatchers(self) -> dict[Any, Any]:
+        """What Numba compiled so far."""
+        return self.one.dispatchers
+
+    def result_dtypes(self, *dtypes: np.dtype) -> tuple[np.dtype, ...] | None:
+        """The dtypes of several results for operands of these dtypes; None for a single one."""
+        dtype = self.one.result_dtype(*dtypes)
+        if dtype not in self._results:
+            self._results[dtype] = self._inferred(dtype)
+        return self._results[dtype]
+
+    def _inferred(self, dtype: np.dtype) -> tuple[np.dtype, ...] | None:
+        kinds, f = (numba.from_dtype(computing(dtype)),) * self.inputs, self.one._scalar
+        probes = (lambda x: f(x), lambda x, y: f(x, y), lambda x, y, z: f(x, y, z))
+        probe = numba.njit(**build.FLAGS)(probes[self.inputs - 1])
+        try:
+            probe.compile(kinds)
+        except (NumbaError, AttributeError):
+            return None  # `Elementwise` says what is wrong
+        returned = probe.overloads[kinds].signature.return_type
+        if not isinstance(returned, types.BaseTuple):
+            self._single = True
+            return None
+        if not len(returned):
+            raise TypeError(f"{self.name}: the kernel returned an empty tuple: return numbers")
+        return tuple([self._dtype_of(one, dtype) for one in returned])
+
+    def _dtype_of(self, kind: types.Type, dtype: np.dtype) -> np.dtype:
+        if isinstance(kind, types.Boolean):
+            return BOOL
+        if isinstance(kind, types.Integer):
+            return INT64
+        if isinstance(kind, types.Float):
+            return real(dtype)
+        if isinstance(kind, types.Complex):
+            return np.result_type(dtype, np.complex64)
+        raise TypeError(
+            f"{self.name}: the kernel returned {kind} among its results: return numbers"
+        )
+
+    def __call__(self, *arrays: np.ndarray) -> Any:
+        """An array, or a list of them where the function returns a tuple."""
+        if self._single:
+            return self.one(*arrays)
+        key: list[Any] = []
+        for array in arrays:
+            key += (array.dtype, array.shape, array.strides)
+        ready = self._ready.get(tuple(key))
+        if ready is not None:
+            for array in arrays:
+                if not array.flags.num & ALIGNED:
+                    break
+            else:
+                return ready(*arrays)
+        results = self.result_dtypes(*[array.dtype for array in arrays])
+        if results is None:
+            return self.one(*arrays)
+        signature, operands = self.one._checked(arrays)
+        operands = tuple(map(np.asarray, operands, signature.loop))
+        run = self.one._bound(operands, tuple(map(computing, results)))
+        if signature.exact:
+            if len(self._ready) >= READY:
+                self._ready.clear()
+            self._ready[tuple(key)] = run
+        return [cast(out, dtype) for out, dtype in zip(run(*operands), results, strict=True)]

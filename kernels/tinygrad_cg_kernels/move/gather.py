@@ -1,13 +1,14 @@
 """Gather, and its transposes: scatter-add along an axis and at an index."""
 
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
 import numpy as np
+from numba import types
 
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.dtypes import INT64, computing, native
+from tinygrad_cg_kernels.runtime.entries import ByDtype
 from tinygrad_cg_kernels.runtime.memory import empty
 
 
@@ -76,24 +77,12 @@ def _scatter(indices, values, out):
                 out[a, target, b] += values[a, k, b]
 
 
-class _Scatter:
-    """The compiled scatter kernel, one entry for each dtype."""
-
-    def __init__(self) -> None:
-        self.name = "scatter_add"
-        self.dispatcher = build.kernel(_scatter, self.name, nogil=True)
-        self._entries: dict[np.dtype, Callable] = {}
-
-    def __call__(self, indices: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
-        enter = self._entries.get(out.dtype)
-        if enter is None:
-            array = build.array_type(out.dtype, 3)
-            enter = build.entry(self.dispatcher, build.array_type(INT64, 1), array, array)
-            self._entries[out.dtype] = enter
-        enter(indices, values, out)
+def _scattered(dtype: np.dtype) -> tuple[types.Type, ...]:
+    array = build.array_type(dtype, 3)
+    return build.array_type(INT64, 1), array, array
 
 
-_run = _Scatter()
+_run = ByDtype(_scatter, "scatter_add", _scattered)
 
 
 def _added(shape, dtype, middle, positions, values) -> np.ndarray:
@@ -103,7 +92,7 @@ def _added(shape, dtype, middle, positions, values) -> np.ndarray:
     out = np.zeros(shape, loop)
     if values.size:
         values = np.ascontiguousarray(values, dtype=loop).reshape(before, positions.size, after)
-        _run(positions.reshape(-1), values, out.reshape(before, size, after))
+        _run(loop, positions.reshape(-1), values, out.reshape(before, size, after))
     return out.astype(dtype, copy=False)
 
 

@@ -4,17 +4,14 @@ import numpy as np
 from numba import types
 
 from tinygrad_cg_kernels import elementary
-from tinygrad_cg_kernels.loops.inner import packed
-from tinygrad_cg_kernels.loops.pairs import copy
-from tinygrad_cg_kernels.runtime.compile import (
-    by_type,
-    jitable,
+from tinygrad_cg_kernels.runtime.arrays import span
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable
+from tinygrad_cg_kernels.runtime.intrinsics import (
     largest_number,
     like,
     reassociating_add,
     reassociating_multiply,
     smallest_number,
-    span,
     vectorised,
 )
 
@@ -22,6 +19,28 @@ SPAN = 1024  # elements whose partial result is kept apart, so that rounding err
 STRIP = 2048  # columns that are accumulated at a time
 BAND = 128 * 1024  # elements of a strip that are accumulated into one partial result
 TOGETHER = 16384  # elements of a row at most, if four rows are folded at once
+
+# --- rows ---------------------------------------------------------------------------------
+
+
+@jitable
+def copy(line, out):
+    """Copy a row."""
+    vectorised()
+    for i in range(np.uintp(out.size)):
+        out[i] = line[i]
+
+
+@jitable
+def packed(x, offset, step, count, buffer):
+    """`count` elements from a byte offset on, copied only if their step leaves gaps."""
+    vectorised()
+    if step == x.itemsize:
+        return span(x, offset, count)
+    for i in range(np.uintp(count)):
+        buffer[i] = span(x, offset + np.intp(i) * step, 1)[0]
+    return span(buffer, 0, count)
+
 
 # --- combining two values ---------------------------------------------------------------
 

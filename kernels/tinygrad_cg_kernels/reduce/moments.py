@@ -13,9 +13,11 @@ from tinygrad_cg_kernels.loops.ranges import SPLIT, Compound, Ranged
 from tinygrad_cg_kernels.reduce import reduction as reductions
 from tinygrad_cg_kernels.reduce.combine import SPAN, rows_core, sum_row
 from tinygrad_cg_kernels.reduce.sums import Sums, about
-from tinygrad_cg_kernels.runtime.compile import jitable, like, span
+from tinygrad_cg_kernels.runtime.arrays import span
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.dtypes import computing, real_float
 from tinygrad_cg_kernels.runtime.errstate import cast, quietly
+from tinygrad_cg_kernels.runtime.intrinsics import like
 
 
 @jitable
@@ -65,7 +67,7 @@ class Moment(Compound):
     """
 
     def __init__(self, name: str, row: Callable, function: Callable, empty: float) -> None:
-        rows = Ranged(f"{name}_rows", rows_core, 2, 5, (row,), reductions.BLOCK)
+        rows = Ranged(f"{name}_rows", rows_core, 5, (row,), reductions.BLOCK)
         self.name, self.kernels = name, {"row": rows, **_squares.kernels}
         self._function, self._empty = function, empty
 

@@ -8,15 +8,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numba.core.errors import NumbaError
 from numpy import empty
 
-from tinygrad_cg_kernels.loops import direct
+from tinygrad_cg_kernels.loops import small
 from tinygrad_cg_kernels.loops.ranges import Compound, Ranged
 from tinygrad_cg_kernels.reduce import combine
 from tinygrad_cg_kernels.reduce.axes import Plan, plan
 from tinygrad_cg_kernels.runtime import threads
-from tinygrad_cg_kernels.runtime.dtypes import BOOL, INT64, computing, native, no_kernel, real_float
+from tinygrad_cg_kernels.runtime.dtypes import BOOL, INT64, computing, native, real_float
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.objects import PLAIN
 
@@ -33,7 +32,7 @@ class Reduction(Compound):
     Called with an array, the axes (distinct, not negative) and `keepdims`; the result is a
     fresh C-contiguous array. Integers keep their dtype; bool sums to int64; float16 is
     accumulated in float32. The one element of `direct` is the direct kernel for all axes that
-    served last (see `direct`): who calls it must be ready for None.
+    served last (see `small`): who calls it must be ready for None.
     """
 
     def __init__(
@@ -47,18 +46,18 @@ class Reduction(Compound):
     ) -> None:
         self.name, self.identity, self.kind = name, identity, kind
         self.kernels = {
-            "rows": Ranged(f"{name}_rows", combine.rows_core, 2, 5, (row, four), BLOCK),
-            "columns": Ranged(f"{name}_columns", combine.columns_core, 2, 8, (rows,)),
+            "rows": Ranged(f"{name}_rows", combine.rows_core, 5, (row, four), BLOCK),
+            "columns": Ranged(f"{name}_columns", combine.columns_core, 8, (rows,)),
         }
         self._ready: dict[tuple, Callable[[np.ndarray], np.ndarray]] = {}
         self._copied: set[np.dtype] = set()  # dtypes without a kernel, whose scalars are results
-        self._direct = direct.Directs(name, partial(direct.total, row), 1)
+        self._direct = small.Directs(name, partial(small.total, row), 1)
         self.direct = self._direct.latest
 
     @property
     def dispatchers(self) -> dict[str, Any]:
         """The Numba dispatchers in use so far."""
-        return super().dispatchers | self._direct.dispatchers
+        return super().dispatchers | self._direct.entries.owners
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:
         """The dtype of the result."""
@@ -73,7 +72,7 @@ class Reduction(Compound):
         """Reduce `x` over `axes`."""
         if len(axes) == x.ndim and not keepdims:
             got = self.direct[0](x)
-            if got is None and x.size <= direct.MOST and self.result_dtype(x.dtype) is x.dtype:
+            if got is None and x.size <= small.MOST and self.result_dtype(x.dtype) is x.dtype:
                 got = self._whole(x)
             if got is not None:
                 return got
@@ -88,11 +87,11 @@ class Reduction(Compound):
             return None
         try:
             return self._direct((x,), (x.dtype,))
-        except NumbaError as error:
-            if not x.ndim:  # there is nothing to fold: any dtype will do
+        except TypeError:
+            if not x.ndim:  # there is nothing to reduce: any dtype will do
                 self._copied.add(x.dtype)
                 return None
-            raise TypeError(no_kernel(self.name, x.dtype)) from error
+            raise
 
     def _slow(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool) -> np.ndarray:
         result = self.result_dtype(x.dtype)

@@ -7,9 +7,11 @@ import numpy as np
 from numba import types
 
 from tinygrad_cg_kernels.loops.ranges import Compound, Ranged
-from tinygrad_cg_kernels.runtime.compile import by_type, jitable, like, span, vectorised
+from tinygrad_cg_kernels.runtime.arrays import span
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.dtypes import BOOL, INT64, computing, native
 from tinygrad_cg_kernels.runtime.errstate import cast
+from tinygrad_cg_kernels.runtime.intrinsics import like, vectorised
 from tinygrad_cg_kernels.runtime.memory import empty
 
 STRIP = 512  # columns that are scanned at a time
@@ -149,8 +151,8 @@ class Scan(Compound):
     def __init__(self, name: str, advance: Callable, start: Callable) -> None:
         self.name = name
         self.kernels = {
-            "rows": Ranged(f"{name}_rows", rows_core, 3, 3, (advance, start)),
-            "columns": Ranged(f"{name}_columns", columns_core, 3, 5, (advance, start)),
+            "rows": Ranged(f"{name}_rows", rows_core, 3, (advance, start)),
+            "columns": Ranged(f"{name}_columns", columns_core, 5, (advance, start)),
         }
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:

@@ -7,8 +7,10 @@ import numpy as np
 
 from tinygrad_cg_kernels.loops.ranges import Compound, Ranged
 from tinygrad_cg_kernels.reduce.combine import larger_number, mixed, smaller_number
-from tinygrad_cg_kernels.runtime.compile import jitable, like, span, vectorised
+from tinygrad_cg_kernels.runtime.arrays import span
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.dtypes import INT64, computing, native
+from tinygrad_cg_kernels.runtime.intrinsics import like, vectorised
 
 SEARCH = 128  # elements of a row that are searched at a time
 STRIP = 512  # columns that are searched at a time
@@ -119,8 +121,8 @@ class ArgReduction(Compound):
     def __init__(self, name: str, pick: Callable, better: Callable) -> None:
         self.name = name
         self.kernels = {
-            "rows": Ranged(f"{name}_rows", rows_core, 2, 1, (pick, better)),
-            "columns": Ranged(f"{name}_columns", columns_core, 2, 3, (better,)),
+            "rows": Ranged(f"{name}_rows", rows_core, 1, (pick, better)),
+            "columns": Ranged(f"{name}_columns", columns_core, 3, (better,)),
         }
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:

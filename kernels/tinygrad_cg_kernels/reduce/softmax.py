@@ -23,16 +23,11 @@ from tinygrad_cg_kernels.reduce.combine import (
 )
 from tinygrad_cg_kernels.reduce.reduction import Reduction
 from tinygrad_cg_kernels.reduce.sums import Sums
-from tinygrad_cg_kernels.runtime.compile import (
-    by_type,
-    jitable,
-    like,
-    reassociating_add,
-    span,
-    vectorised,
-)
+from tinygrad_cg_kernels.runtime.arrays import span
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.dtypes import computing, real_float
 from tinygrad_cg_kernels.runtime.errstate import cast
+from tinygrad_cg_kernels.runtime.intrinsics import like, reassociating_add, vectorised
 from tinygrad_cg_kernels.runtime.memory import empty
 
 LARGEST64, LARGEST32 = np.finfo(np.float64).max, np.finfo(np.float32).max
@@ -262,7 +257,7 @@ class Normalisation(Compound):
     def __init__(self, name: str, row: Callable, element: Callable, of_total: Elementwise) -> None:
         self.name = name
         self.kernels = {
-            "rows": Ranged(f"{name}_rows", _rows_of_one, 2, 1, (row,)),
+            "rows": Ranged(f"{name}_rows", _rows_of_one, 1, (row,)),
             "columns": Elementwise(f"{name}_columns", element, 3),
         }
         self._of_total = of_total
@@ -294,7 +289,7 @@ class NormalisationGradient(Compound):
     def __init__(self, name: str, row: Callable, element: Callable, total: Callable) -> None:
         self.name = name
         self.kernels = {
-            "rows": Ranged(f"{name}_rows", _rows_of_two, 3, 1, (row,)),
+            "rows": Ranged(f"{name}_rows", _rows_of_two, 1, (row,)),
             "columns": Elementwise(f"{name}_columns", element, 3),
         }
         self._total = total

@@ -10,7 +10,9 @@ from tinygrad_cg_kernels.loops.ranges import SPLIT, Compound, Ranged
 from tinygrad_cg_kernels.reduce import reduction as reductions
 from tinygrad_cg_kernels.reduce.combine import SPAN, add, column_sizes
 from tinygrad_cg_kernels.runtime import threads
-from tinygrad_cg_kernels.runtime.compile import jitable, like, span, vectorised
+from tinygrad_cg_kernels.runtime.arrays import span
+from tinygrad_cg_kernels.runtime.compile import jitable
+from tinygrad_cg_kernels.runtime.intrinsics import like, vectorised
 
 
 @jitable
@@ -109,8 +111,8 @@ class Sums(Compound):
     def __init__(self, name: str, term: Callable) -> None:
         self.name = name
         self.kernels = {
-            "rows": Ranged(f"{name}_rows", rows_core, 3, 4, (term,)),
-            "columns": Ranged(f"{name}_columns", columns_core, 3, 10, (term,)),
+            "rows": Ranged(f"{name}_rows", rows_core, 4, (term,)),
+            "columns": Ranged(f"{name}_columns", columns_core, 10, (term,)),
         }
 
     def __call__(self, x: np.ndarray, y: np.ndarray, axis: int, result: np.dtype) -> np.ndarray:

@@ -13,20 +13,23 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
 import numba
 import numpy as np
-from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
-from numba.extending import intrinsic, overload, register_jitable
+from numba.extending import overload, register_jitable
 
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
@@ -58,6 +61,11 @@ NO_WRAPPER: dict[str, Any] = {"no_cfunc_wrapper": True}
 """For what is called from Python and from other kernels: an entry for C, which Numba makes of
 each function by default, takes a sixth of the time."""
 
+compiled: list[str] = []
+"""The kernels that this process compiled, in order."""
+loaded: list[str] = []
+"""Those that it found in the cache."""
+
 _config: Any = numba.config
 _lock = ForkLock()
 if hasattr(os, "register_at_fork"):  # Numba's own lock: no other thread may be compiling
@@ -78,23 +86,12 @@ def _user_cache() -> Path:
     return Path(base) / "tinygrad_cg"
 
 
-def make_array(kind: types.Array) -> Callable:
-    """Numba's own, imported when a kernel is first compiled: that takes a tenth of our start."""
-    from numba.np import arrayobj
-
-    return arrayobj.make_array(kind)
-
-
-def populate_array(*arguments: Any) -> None:
-    from numba.np import arrayobj
-
-    arrayobj.populate_array(*arguments)
-
-
 DAY = 24 * 3600.0
 KEPT = 3  # folders of other versions that stay, however old
+LOCKS = 64  # files by which processes wait for one another
 REMOVED = 16  # at most so many are removed by one process
 _OURS = re.compile(r"[0-9a-f]{16}")
+_HELD = re.compile(rf"\.nb[ic](\.tmp\.\w+)?$|^\d+\.lock$|^{GENERATED}\w+\.(py|used)$")
 
 
 @cache
@@ -134,11 +131,11 @@ def _remove_stale(folder: Path) -> None:
 
 
 def _is_cache(folder: Path) -> bool:
-    """Whether a folder is one of ours: by its name, and by holding Numba's files alone."""
+    """Whether a folder is one of ours: by its name, and by holding our files alone."""
     if not _OURS.fullmatch(folder.name) or folder.is_symlink() or not folder.is_dir():
         return False
     held = (path for path in folder.rglob("*") if not path.is_dir())
-    return all(re.search(r"\.nb[ic](\.tmp\.\w+)?$", path.name) for path in held)
+    return all(_HELD.search(path.name) for path in held)
 
 
 def cache_folder() -> Path | None:
@@ -174,6 +171,27 @@ def _mended(compile: Callable[[], Any], forget: Callable[[], None]) -> Any:
         return compile()
 
 
+@contextlib.contextmanager
+def _alone(function: Callable, *more: Any) -> Iterator[None]:
+    """Hold what keeps other processes from compiling the same kernel: they find it in the cache.
+
+    Processes that start together, as a test run's do, would compile each kernel several times.
+    """
+    folder = cache_folder()
+    if folder is None or fcntl is None:
+        yield
+        return
+    held = [cell.cell_contents for cell in function.__closure__ or ()]
+    names = [getattr(one, "__qualname__", None) or repr(one) for one in held]
+    key = hashlib.sha256(repr((function.__qualname__, names, more)).encode()).digest()
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # a file system without locks: compile anyway
+            file = stack.enter_context(open(folder / f"{key[0] % LOCKS:02}.lock", "a"))
+            fcntl.flock(file, fcntl.LOCK_EX)
+            stack.callback(fcntl.flock, file, fcntl.LOCK_UN)  # also for a child that has the file
+        yield
+
+
 def _decorated(decorator: Callable, function: Callable, cached: bool) -> Any:
     """Apply a Numba decorator, with the disk cache where a folder can be written."""
     folder = cache_folder() if cached else None
@@ -205,9 +223,9 @@ def kernel(function: Callable, name: str, cached: bool = True, **flags: Any) -> 
     return _decorated(lambda **more: numba.njit(**options, **more), _named(function, name), cached)
 
 
-BLOCK = types.void(*[types.voidptr] * 4, types.intp)
-"""What block kernels take: four pointers and a count. That is all that the thread splitter knows
-of a kernel, so one compiled splitter serves every kernel."""
+BLOCK = types.void(*[types.intp] * 3)
+"""What block kernels take: the address of a table, the first unit of work, and how many units. That
+is all that the thread splitter knows of a kernel, so one compiled splitter serves every kernel."""
 
 
 def block_address(
@@ -219,21 +237,34 @@ def block_address(
     """
     options: dict[str, Any] = dict(FLAGS)
     named = _named(function, name)
-    with _lock:
+    with _lock, _alone(named) if cached else contextlib.nullcontext():
         owner: Any = _decorated(
             lambda **more: numba.cfunc(signature, **options, **more), named, cached
         )
+    (loaded if owner.cache_hits else compiled).append(name)
     return owner.address, owner
+
+
+class Target:
+    """How kernels are compiled for the processor that they run on.
+
+    A second device has a target of its own: its flags, how it compiles a block kernel, and what
+    calls one by what `block` returned (see `threads`).
+    """
+
+    flags = FLAGS
+
+    def block(self, function: Callable, name: str, cached: bool) -> tuple[int, Any]:
+        """Compile a function of a table's address and a range of units; its address and owner."""
+        return block_address(function, name, cached)
+
+
+CPU = Target()
 
 
 def array_type(dtype: np.dtype, ndim: int, layout: str = "C") -> types.Array:
     """The Numba type of an aligned array, as kernels are compiled for."""
     return types.Array(numba.from_dtype(dtype), ndim, layout)
-
-
-def tile_types(operands: int) -> list[types.Type]:
-    """The types of a count, and of what the general kernel is told (see `inner`)."""
-    return [types.intp, types.UniTuple(types.intp, 7 + 3 * operands)]
 
 
 def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
@@ -243,11 +274,16 @@ def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
     neither dtype, rank nor layout: the caller must have done that. A Numba without the
     attribute serves through the dispatcher itself.
     """
-    with _lock:
+    own = dispatcher.py_func if hasattr(dispatcher, "py_func") else entry
+    with _lock, _alone(own, argument_types):
+        hits = sum(dispatcher.stats.cache_hits.values()) if hasattr(dispatcher, "stats") else 0
         with contextlib.suppress(OSError):  # compiled, but not cached: the disk is full
             _mended(lambda: dispatcher.compile(argument_types), lambda: dispatcher._cache.flush())
         try:
-            return dispatcher.overloads[argument_types].entry_point
+            found = dispatcher.overloads[argument_types].entry_point
+            more = sum(dispatcher.stats.cache_hits.values()) > hits
+            (loaded if more else compiled).append(dispatcher.py_func.__name__)
+            return found
         except (AttributeError, KeyError):
             return dispatcher
 
@@ -302,228 +338,3 @@ def by_type(stub: Callable, choices: dict[Any, Callable]) -> Callable:
     chooser = {1: unary, 2: binary, 3: ternary}[stub.__code__.co_argcount]
     overload(stub, strict=False)(chooser)
     return stub
-
-
-def _attribute(*names: str) -> Callable:
-    @intrinsic
-    def mark(typingctx):
-        def generate(context, builder, signature, arguments):
-            for name in names:
-                # llvmlite's own `add` refuses attributes that have a value.
-                set.add(builder.function.attributes, name)
-            return context.get_dummy_value()
-
-        return types.void(), generate
-
-    return mark
-
-
-WIDE, INLINE = '"prefer-vector-width"="512"', "alwaysinline"
-
-# Asked for everywhere: on one core of an EPYC 9005, 256 bits took 1.7 to 2.0 times as long for
-# elementary functions, 1.1 to 1.9 for reductions and normalisations of what is in the cache,
-# and 0.8 to 1 where memory sets the pace (additions and negation of 10^4 to 4 * 10^6 elements, long
-# sums, transposed operands).
-wide_vectors = _attribute(WIDE)
-"""Called in a kernel, asks LLVM for 512-bit vectors there; Numba's own functions keep theirs."""
-
-inlined = _attribute(INLINE)
-"""Called in a helper, has it inlined wherever it is used. LLVM vectorises no loop with a call
-left in it, and its own limit on size leaves one where a formula uses several helpers."""
-
-vectorised = _attribute(WIDE, INLINE)
-"""Both, for a helper that holds a loop: it is optimised by itself before it is inlined."""
-
-
-def _reassociated(instruction: str) -> Callable:
-    @intrinsic
-    def combine(typingctx, x, y):
-        def generate(context, builder, signature, arguments):
-            return getattr(builder, instruction)(*arguments, flags=("reassoc", "contract"))
-
-        if isinstance(x, types.Float) and x == y:
-            return x(x, y), generate
-        return None
-
-    return combine
-
-
-@intrinsic
-def float_remainder(typingctx, x, y):
-    """C's fmod: the remainder of a division truncated towards zero."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.frem(*arguments)
-
-    return (x(x, y), generate) if isinstance(x, types.Float) and x == y else None
-
-
-reassociating_add = _reassociated("fadd")
-reassociating_multiply = _reassociated("fmul")
-
-
-@intrinsic
-def bits(typingctx, value):
-    """The bits of a float as an integer of its width."""
-    result = types.int64 if value == types.float64 else types.int32
-
-    def generate(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], context.get_value_type(signature.return_type))
-
-    return result(value), generate
-
-
-@intrinsic
-def from_bits(typingctx, value):
-    """The float that an integer's bits spell."""
-    result = types.float64 if value.bitwidth == 64 else types.float32
-
-    def generate(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], context.get_value_type(signature.return_type))
-
-    return result(value), generate
-
-
-@intrinsic
-def like(typingctx, value, model):
-    """`value` cast to the type of `model`: a literal that does not widen a formula."""
-
-    def generate(context, builder, signature, arguments):
-        return context.cast(builder, arguments[0], signature.args[0], signature.return_type)
-
-    return model(value, model), generate
-
-
-def _polynomial(sum_up: Callable) -> Callable:
-    """The sum of coefficients[k] * x**k as `sum_up` builds it, in the dtype of x.
-
-    LLVM does not always unroll a loop over a tuple, and would not vectorise what has it.
-    """
-
-    @intrinsic
-    def evaluate(typingctx, x, coefficients):
-        def generate(context, builder, signature, arguments):
-            kind, (variable, packed) = signature.args[1].dtype, arguments
-            parts = [builder.extract_value(packed, k) for k in range(len(signature.args[1]))]
-            return sum_up(builder, variable, [context.cast(builder, p, kind, x) for p in parts])
-
-        if isinstance(x, types.Float) and isinstance(coefficients, types.UniTuple):
-            return x(x, coefficients), generate
-        return None
-
-    return evaluate
-
-
-def _horner(builder: Any, x: Any, values: list[Any]) -> Any:
-    *others, total = values
-    for other in reversed(others):
-        product = builder.fmul(x, total, flags=("contract",))
-        total = builder.fadd(product, other, flags=("contract",))
-    return total
-
-
-def _estrin(builder: Any, x: Any, values: list[Any]) -> Any:
-    square = builder.fmul(x, x)
-    pairs = [_horner(builder, x, values[k : k + 2]) for k in range(0, len(values), 2)]
-    if len(pairs) <= 3:
-        return _horner(builder, square, pairs)
-    fours = [_horner(builder, square, pairs[k : k + 2]) for k in range(0, len(pairs), 2)]
-    return _horner(builder, builder.fmul(square, square), fours)
-
-
-polynomial = _polynomial(_horner)
-"""The sum of coefficients[k] * x**k by Horner's rule."""
-estrin = _polynomial(_estrin)
-"""The same in shorter chains: pairs or fours of terms by Estrin's scheme, Horner's rule over those.
-It is sooner done where several steps are taken at a time, and rounds a little more."""
-
-
-def _float_intrinsic(name: str, operands: int, flags: tuple[str, ...] = ()) -> Callable:
-    def generate(context, builder, signature, arguments):
-        kind = context.get_value_type(signature.return_type)
-        suffix = {"float": "f32", "double": "f64"}[str(kind)]
-        declared = ir.FunctionType(kind, [kind] * operands)
-        function = cgutils.get_or_insert_function(builder.module, declared, f"llvm.{name}.{suffix}")
-        return builder.call(function, arguments, fastmath=flags)
-
-    @intrinsic
-    def call_one(typingctx, x):
-        return (x(x), generate) if isinstance(x, types.Float) else None
-
-    @intrinsic
-    def call_two(typingctx, x, y):
-        return (x(x, y), generate) if isinstance(x, types.Float) and x == y else None
-
-    @intrinsic
-    def call_three(typingctx, x, y, z):
-        return (x(x, y, z), generate) if isinstance(x, types.Float) and x == y == z else None
-
-    return (call_one, call_two, call_three)[operands - 1]
-
-
-float_maximum = _float_intrinsic("maximum", 2)
-float_minimum = _float_intrinsic("minimum", 2)
-largest_number = _float_intrinsic("maxnum", 2, ("nnan", "nsz", "reassoc"))
-smallest_number = _float_intrinsic("minnum", 2, ("nnan", "nsz", "reassoc"))
-"""One instruction, which a reduction may use in any order: the result means nothing if an
-operand is nan, so whoever folds with these looks for nan as well."""
-float_floor = _float_intrinsic("floor", 1)
-float_ceil = _float_intrinsic("ceil", 1)
-float_round = _float_intrinsic("rint", 1)
-float_copysign = _float_intrinsic("copysign", 2)
-float_absolute = _float_intrinsic("fabs", 1)
-float_fma = _float_intrinsic("fma", 3)
-"""x * y + z rounded once, everywhere: for the error of a product, x * y - p. Contraction alone
-would leave that to the machine."""
-
-
-@intrinsic
-def span(typingctx, array, offset, count):
-    """`count` elements of an array from a byte offset on, as a contiguous array.
-
-    It neither checks bounds nor keeps the memory alive: slicing does the latter by counting
-    references, which costs more than the work on a short row.
-    """
-    result = types.Array(array.dtype, 1, "C")
-
-    def generate(context, builder, signature, arguments):
-        source = make_array(signature.args[0])(context, builder, arguments[0])
-        view = make_array(signature.return_type)(context, builder)
-        address = builder.ptrtoint(source.data, arguments[1].type)
-        data = builder.inttoptr(builder.add(address, arguments[1]), source.data.type)
-        populate_array(view, data, [arguments[2]], [source.itemsize], source.itemsize, None)
-        return view._getvalue()
-
-    return result(array, types.intp, types.intp), generate
-
-
-@intrinsic
-def integer(typingctx, address):
-    """The number that an address is."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.ptrtoint(arguments[0], context.get_value_type(signature.return_type))
-
-    return types.intp(types.voidptr), generate
-
-
-@intrinsic
-def pointer(typingctx, number):
-    """The address that a number is."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
-
-    return types.voidptr(types.intp), generate
-
-
-@jitable
-def vector(pointer, count, dtype):
-    """The array of `count` elements at an address."""
-    return numba.carray(pointer, count, dtype)
-
-
-@jitable
-def scalar(pointer, count, dtype):
-    """The 0-d array at an address."""
-    return numba.carray(pointer, (), dtype)

@@ -1,12 +1,72 @@
-"""Kernels over whole arrays, compiled for each dtype when it first comes."""
+"""Tables of what was compiled: for each choice of dtypes, compiled when it first comes."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import types
+from numba.core.errors import NumbaError
 
 from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime.dtypes import no_kernel
+from tinygrad_cg_kernels.runtime.locks import ForkLock
+
+_lock = ForkLock()
+
+
+class Entries(dict[Any, Any]):
+    """The compiled forms of one operation, by a key of dtypes; what is missing is compiled.
+
+    Parameters
+    ----------
+    name : what errors call the operation.
+    compiled : ``compiled(*key)`` returns the way in, and the object that owns its code.
+
+    `owners` holds what Numba made, by the same keys.
+    """
+
+    def __init__(self, name: str, compiled: Callable[..., tuple[Any, Any]]) -> None:
+        super().__init__()
+        self.name = name
+        self.owners: dict[Any, Any] = {}
+        self._compiled = compiled
+
+    def __missing__(self, key: Any) -> Any:
+        with _lock:  # an owner that another thread replaced would take code in use with it
+            if key not in self:
+                try:
+                    found, owner = self._compiled(*key)
+                except NumbaError as error:
+                    dtypes = [one for one in key if isinstance(one, np.dtype)]
+                    raise TypeError(no_kernel(self.name, *dtypes[:1])) from error
+                self.owners[key] = owner
+                self[key] = found
+            return self[key]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        super().clear()
+        self.owners.clear()
+
+
+class Blocks(Entries):
+    """The addresses of an operation's block kernels: ``template(*key)`` is a name and a function.
+
+    The target says how they are compiled, see `compile.Target`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        template: Callable[..., tuple[str, Callable]],
+        cached: bool = True,
+        target: build.Target = build.CPU,
+    ) -> None:
+        def compiled(*key: Any) -> tuple[int, Any]:
+            title, function = template(*key)
+            return target.block(function, title, cached)
+
+        super().__init__(name, compiled)
 
 
 def numbers(count: int) -> types.UniTuple:
@@ -22,16 +82,13 @@ class ByDtype:
     ) -> None:
         self.name = name
         self.dispatcher = build.kernel(function, name, nogil=True)
-        self._arguments = arguments
-        self._entries: dict[np.dtype, Callable] = {}
+        self.entries = Entries(
+            name, lambda dtype: (build.entry(self.dispatcher, *arguments(dtype)), self.dispatcher)
+        )
 
     def __call__(self, dtype: np.dtype, *operands: Any) -> None:
         """Run on operands of exactly the types for `dtype`."""
-        enter = self._entries.get(dtype)
-        if enter is None:
-            enter = build.entry(self.dispatcher, *self._arguments(dtype))
-            self._entries[dtype] = enter
-        enter(*operands)
+        self.entries[dtype,](*operands)
 
 
 def words(dtype: np.dtype) -> tuple[np.dtype, int]:

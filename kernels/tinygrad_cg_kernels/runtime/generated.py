@@ -20,12 +20,13 @@ from typing import Any
 import llvmlite.binding as llvm
 import numba
 import numpy as np
-from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime.compile import jitable, make_array, populate_array
+from tinygrad_cg_kernels.runtime.arrays import make_array
+from tinygrad_cg_kernels.runtime.compile import jitable
+from tinygrad_cg_kernels.runtime.entries import Blocks, Entries
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
 PREFIX = build.GENERATED
@@ -34,7 +35,6 @@ LIMIT = 256 * 2**20
 
 _lock = ForkLock()
 _modules: dict[str, ModuleType] = {}
-_made: dict[Any, Any] = {}
 
 
 # --- files ------------------------------------------------------------------------------
@@ -145,7 +145,8 @@ def clear_cache() -> None:
     """Delete all generated files and their compiled code. What is in use stays in use."""
     with _lock:
         _modules.clear()
-        _made.clear()
+        _functions.clear()
+        _blocks.clear()
     base = folder()
     if base is not None:
         for paths in _families(base).values():
@@ -166,68 +167,29 @@ def function(source: str, name: str, arguments: list[tuple[np.dtype, int]]) -> t
 
     `arguments` are dtypes and ranks. The arrays may have any strides: the function looks.
     """
-
-    def make() -> tuple[Callable, Any]:
-        dispatcher = build.kernel(template, name, nogil=True)
-        kinds = [build.array_type(dtype, rank, "A" if rank else "C") for dtype, rank in arguments]
-        sizes = build.array_type(np.dtype(np.int64), 1)
-        return build.entry(dispatcher, *kinds, sizes), dispatcher
-
     template = getattr(load(source), name)
-    return _made_once(template, (name, *arguments), make)
+    key = template, name, *arguments
+    return _functions[key], _functions.owners[key]
 
 
 def block(source: str, name: str) -> tuple[int, Any]:
     """The address of a text's block function, for the thread splitter, and its owner."""
-    template = getattr(load(source), name)
-    return _made_once(template, name, lambda: build.block_address(template, name))
+    key = getattr(load(source), name), name
+    return _blocks[key], _blocks.owners[key]
 
 
-def _made_once(template: Any, key: Any, make: Callable[[], Any]) -> Any:
-    """What `make` gives, for all programs that have a text in common."""
-    if (template, key) not in _made:
-        _made[template, key] = make()
-    return _made[template, key]
+def _compiled(template: Callable, name: str, *arguments: tuple[np.dtype, int]) -> tuple:
+    owner = build.kernel(template, name, nogil=True)
+    kinds = [build.array_type(dtype, rank, "A" if rank else "C") for dtype, rank in arguments]
+    return build.entry(owner, *kinds, build.array_type(np.dtype(np.int64), 1)), owner
+
+
+_functions = Entries("function", _compiled)
+_blocks = Blocks("function", lambda template, name: (name, template))
+"""What was compiled of texts, for all programs that have a text in common."""
 
 
 # --- what generated code calls ------------------------------------------------------------
-
-outlined = build._attribute(build.WIDE, "noinline")
-"""Called in a function, keeps its code out of its callers."""
-
-
-@intrinsic
-def apart(typingctx):
-    """Called in a function: its array arguments do not overlap wherever one is written.
-
-    LLVM checks at run time otherwise, and gives up where there are many arrays.
-    """
-
-    def generate(context, builder, signature, arguments):
-        for argument in builder.function.args:
-            if isinstance(argument.type, ir.PointerType):
-                argument.add_attribute("noalias")
-        return context.get_dummy_value()
-
-    return types.void(), generate
-
-
-@intrinsic
-def section(typingctx, array, start, count):
-    """`count` elements from the one at `start` on, of an array whose elements follow one another.
-
-    It neither checks bounds nor keeps the memory alive.
-    """
-    result = types.Array(array.dtype, 1, "C")
-
-    def generate(context, builder, signature, arguments):
-        source = make_array(signature.args[0])(context, builder, arguments[0])
-        view = make_array(signature.return_type)(context, builder)
-        data = builder.gep(source.data, [arguments[1]])
-        populate_array(view, data, [arguments[2]], [source.itemsize], source.itemsize, None)
-        return view._getvalue()
-
-    return result(array, types.intp, types.intp), generate
 
 
 @intrinsic
@@ -254,26 +216,6 @@ def plain(typingctx, array):
         return result
 
     return types.boolean(array), generate
-
-
-@intrinsic
-def pointer(typingctx, address):
-    """An address as a pointer."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
-
-    return types.voidptr(types.intp), generate
-
-
-@intrinsic
-def number(typingctx, address):
-    """A pointer as a number."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.ptrtoint(arguments[0], context.get_value_type(types.intp))
-
-    return types.intp(types.voidptr), generate
 
 
 @jitable

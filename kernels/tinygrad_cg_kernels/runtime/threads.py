@@ -7,19 +7,29 @@ calls a block kernel by its address (see `compile.block_address`).
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import lru_cache
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from tinygrad_cg_kernels.runtime.compile import entry, kernel
-from tinygrad_cg_kernels.runtime.objects import DATA, OBJECT, put, word
-from tinygrad_cg_kernels.runtime.objects import address as place_of
+from tinygrad_cg_kernels.runtime import objects
+from tinygrad_cg_kernels.runtime.compile import entry, jitable, kernel
+from tinygrad_cg_kernels.runtime.objects import DATA, data_address
+from tinygrad_cg_kernels.runtime.objects.fields import (
+    OBJECT,
+    address_of,
+    store_word,
+    tuple_item,
+    tuple_size,
+    word,
+)
 
 BLOCK = 16384
 """Elements in a block."""
@@ -48,11 +58,20 @@ _rates: dict[int, tuple[float, int]] = {}
 """Nanoseconds for an element, the least that was measured, and in how many calls; by a kernel's
 address."""
 UNKNOWN = (float("inf"), 0)
-Four = tuple[int, int, int, int]
-Task = tuple[int, Four, Four, int, int]
-"""A block kernel's address, four pointers, their steps, and how many elements, by how many."""
-NONE = (0, None, None, None, None)
-"""No arrays for `split`."""
+
+
+class Task(NamedTuple):
+    """What a block kernel is to do."""
+
+    address: int
+    """The kernel's; it is called with a table's address, the first unit and how many units."""
+    table: int
+    first: int
+    units: int
+    step: int
+    """Units in a block."""
+    weight: float
+    """Elements of work in a unit."""
 
 
 def default_threads() -> int:
@@ -93,47 +112,45 @@ if hasattr(os, "register_at_fork"):
 
 
 @intrinsic
-def _call_block(typingctx, address, a, b, c, d, count):
+def _call_block(typingctx, address, table, first, count):
     def generate(context, builder, signature, arguments):
         word = context.get_value_type(types.intp)
-        pointer = ir.IntType(8).as_pointer()
-        declared = ir.FunctionType(ir.VoidType(), [pointer] * 4 + [word])
+        declared = ir.FunctionType(ir.VoidType(), [word] * 3)
         function = builder.inttoptr(arguments[0], declared.as_pointer())
-        pointers = [builder.inttoptr(value, pointer) for value in arguments[1:5]]
-        builder.call(function, [*pointers, arguments[5]])
+        builder.call(function, arguments[1:])
         return context.get_dummy_value()
 
-    return types.void(*[types.intp] * 6), generate
+    return types.void(*[types.intp] * 4), generate
+
+
+@jitable
+def _write_addresses(table, arrays):
+    """Write the addresses of a tuple of arrays to a table's first words."""
+    for k in range(tuple_size(arrays)):
+        store_word(table, 8 * k, word(tuple_item(arrays, k), DATA))
 
 
 def _splitter(parallel: bool) -> Callable:
-    def split(threads, arrays, w, x, y, z, address, pointers, steps, count, block):
-        blocks = (count + block - 1) // block
-        a, b, c, d = pointers
-        if arrays > 0:
-            put(a, 0, word(place_of(w), DATA))
-        if arrays > 1:
-            put(a, 8, word(place_of(x), DATA))
-        if arrays > 2:
-            put(a, 16, word(place_of(y), DATA))
-        if arrays > 3:
-            put(a, 24, word(place_of(z), DATA))
-        step_a, step_b, step_c, step_d = steps
+    def split(threads, arrays, address, table, first, units, step):
+        blocks = (units + step - 1) // step
+        _write_addresses(table, address_of(arrays))
         for part in numba.prange(threads):
             for k in range(blocks * part // threads, blocks * (part + 1) // threads):
-                _call_block(
-                    address,
-                    a + k * step_a,
-                    b + k * step_b,
-                    c + k * step_c,
-                    d + k * step_d,
-                    min(block, count - k * block),
-                )
+                _call_block(address, table, first + k * step, min(step, units - k * step))
 
     name = "split_parallel" if parallel else "split_serial"
     made = kernel(split, name, parallel=parallel, nogil=True)
-    number, four = types.intp, types.UniTuple(types.intp, 4)
-    return entry(made, number, number, *[OBJECT] * 4, number, four, four, number, number)
+    return entry(made, types.intp, OBJECT, *[types.intp] * 5)
+
+
+def _launcher() -> Callable:
+    def launch(address, table, units, arrays):
+        place = word(address_of(table), DATA)
+        _write_addresses(place, address_of(arrays))
+        _call_block(address, place, 0, units)
+
+    # Under the interpreter's lock: no other thread writes to the table meanwhile.
+    return entry(kernel(launch, "launch"), types.intp, OBJECT, types.intp, OBJECT)
 
 
 def _loaded(parallel: bool) -> Callable:
@@ -142,7 +159,7 @@ def _loaded(parallel: bool) -> Callable:
     if run is None:
         with _lock, _brief_spins() if parallel else nullcontext():
             run = _splitter(parallel)
-            run(1, *NONE, 0, (0, 0, 0, 0), (0, 0, 0, 0), 0, BLOCK)
+            run(1, (), 0, 0, 0, 0, BLOCK)
             _splitters[parallel] = run
     return run
 
@@ -163,87 +180,115 @@ def _brief_spins() -> Iterator[None]:
         del os.environ["GOMP_SPINCOUNT"]
 
 
-def _run_parallel(count: int, arrays: tuple[Any, ...], task: Task) -> None:
+def _run_parallel(count: int, arrays: tuple[np.ndarray, ...], task: Task) -> None:
     """Call the splitter on `count` threads."""
     run = _splitters.get(True) or _loaded(parallel=True)
     alone = numba.threading_layer() == "workqueue"
     if count == _MOST and not alone:
-        run(count, *arrays, *task)
+        run(count, arrays, *task[:5])
         return
     previous = numba.get_num_threads()
     numba.set_num_threads(count)  # the others need not wake
     try:
         # Numba's workqueue layer aborts the process when two threads enter it at once.
         with _lock if alone else nullcontext():
-            run(count, *arrays, *task)
+            run(count, arrays, *task[:5])
     finally:
         numba.set_num_threads(previous)
 
 
-def _run_serial(arrays: tuple[Any, ...], task: Task) -> None:
+def _run_serial(arrays: tuple[np.ndarray, ...], task: Task) -> None:
     run = _splitters.get(False) or _loaded(parallel=False)
-    run(1, *arrays, *task)
+    address, table, first, units, step, _ = task
+    run(1, arrays, address, table, first, units, step)
 
 
 def _after(task: Task, blocks: int) -> Task:
     """What remains of a task when its first blocks are done."""
-    address, pointers, steps, count, block = task
-    a, b, c, d = [start + step * blocks for start, step in zip(pointers, steps, strict=True)]
-    return (address, (a, b, c, d), steps, count - blocks * block, block)
+    done = blocks * task.step
+    return task._replace(first=task.first + done, units=task.units - done)
 
 
-def _measure(arrays: tuple[Any, ...], task: Task, weight: float) -> int:
+def _measure(arrays: tuple[np.ndarray, ...], task: Task) -> int:
     """Do the first blocks, in two parts, and note the pace of the faster; how many are done."""
-    address, *_, count, block = task
-    best, samples = _rates.get(address, UNKNOWN)
-    size = min(PROBE, count // block // 2)
+    best, samples = _rates.get(task.address, UNKNOWN)
+    size = min(PROBE, task.units // task.step // 2)
     for part in range(2):
         start = perf_counter_ns()
-        _run_serial(arrays, (*_after(task, part * size)[:3], size * block, block))
-        pace = (perf_counter_ns() - start) / (size * block * weight)
+        _run_serial(arrays, _after(task, part * size)._replace(units=size * task.step))
+        pace = (perf_counter_ns() - start) / (size * task.step * task.weight)
         best = min(best, pace)
-    _rates[address] = best, samples + 1
+    _rates[task.address] = best, samples + 1
     return 2 * size
 
 
-def worth(address: int, work: float) -> bool:
-    """Whether threads may pay for so many elements, as far as is known."""
-    return get_num_threads() > 1 and _rates.get(address, UNKNOWN)[0] * work >= WORTH
+def carry_out(task: Task, arrays: tuple[np.ndarray, ...] = ()) -> None:
+    """Do a task, on several threads where that pays.
 
-
-def split(
-    address: int,
-    pointers: Sequence[int],
-    steps: Sequence[int],
-    count: int,
-    block: int = BLOCK,
-    weight: float = 1.0,
-    arrays: tuple[Any, ...] = NONE,
-) -> None:
-    """Call a block kernel over `count` elements, `block` at a time.
-
-    `pointers` are up to four data addresses; `steps` say by how many bytes each moves from
-    one block to the next. `weight` is how many elements of work one counts for. `arrays` are how
-    many and four arrays (or None), whose data addresses are written to the first pointer's
-    first words.
+    The addresses of the arrays, if there are any, are written to the table's first words.
     """
-    unused = (0,) * (4 - len(pointers))
-    a, b, c, d = (*pointers, *unused)
-    step_a, step_b, step_c, step_d = (*steps, *unused)
-    task = (address, (a, b, c, d), (step_a, step_b, step_c, step_d), count, block)
-    carry_out(task, weight, arrays)
-
-
-def carry_out(task: Task, weight: float, arrays: tuple[Any, ...] = NONE) -> None:
-    """As `split`, for a task that is ready: its four pointers and steps are there."""
-    address, _, _, count, block = task
     threads = get_num_threads()
-    if threads == 1 or count < 2 * block:
+    if threads == 1 or task.units < 2 * task.step:
         return _run_serial(arrays, task)
-    pace, samples = _rates.get(address, UNKNOWN)
+    pace, samples = _rates.get(task.address, UNKNOWN)
     if samples < SAMPLES:
-        task = _after(task, _measure(arrays, task, weight))
-        pace, count = _rates[address][0], task[3]
-    if pace * count * weight >= WORTH:
+        task = _after(task, _measure(arrays, task))
+        pace = _rates[task.address][0]
+    if pace * task.units * task.weight >= WORTH:
         return _run_parallel(threads, arrays, task)
     return _run_serial(arrays, task)
+
+
+@lru_cache(maxsize=4096)
+def bind(
+    address: int, count: int, sizes: tuple[int, ...], units: int, work: int, block: int = BLOCK
+) -> Callable[..., None]:
+    """Return what has a block kernel do all units on `count` arrays, which are given later.
+
+    A table tells the kernel where the arrays are and, after that, the sizes. `work` is how many
+    elements are looked at in all: much work is cut into blocks of about so many elements, which
+    threads share, and is done without the interpreter's lock. Tables are kept for the next call.
+    """
+
+    def new_table() -> np.ndarray:
+        return np.array([0] * count + list(sizes), np.int64)
+
+    if work < THRESHOLD and objects.supported:
+        own = new_table()
+
+        def run_small(*arrays: np.ndarray) -> None:
+            (_launch or _get_launch())(address, own, units, arrays)
+
+        return run_small
+
+    step = max(block * units // max(work, 1), 1)
+    step -= step % 4 if step > 4 else 0  # rows are reduced four at a time
+    weight = work / units
+    idle: list[tuple[np.ndarray, Task, Task]] = []  # that no call is using
+
+    def run(*arrays: np.ndarray) -> None:
+        try:
+            entry = idle.pop()
+        except IndexError:
+            table = new_table()
+            alone = Task(address, data_address(table), 0, units, units, weight)
+            entry = table, alone, alone._replace(step=step)
+        if not objects.supported:
+            entry[0][:count], arrays = [*map(data_address, arrays)], ()
+        if get_num_threads() == 1:
+            _run_serial(arrays, entry[1])
+        else:
+            carry_out(entry[2], arrays)
+        idle.append(entry)
+
+    return run
+
+
+_launch: Callable | None = None
+
+
+def _get_launch() -> Callable:
+    global _launch
+    with _lock:
+        _launch = _launch or _launcher()
+    return _launch

@@ -1,8 +1,8 @@
 """Block functions of kernels, in Python that Numba compiles.
 
 A block function goes over a range of a kernel's rows (of elements, where it is flat) and returns
-its totals. Long rows go by chunks whose partial sums are kept apart, as `reduce` does. In a text,
-sizes and whatever else comes from shapes are parameters.
+its totals. Long rows go by chunks with partial sums of their own, as in `reduce`. In a text, sizes
+and whatever else comes from shapes are parameters.
 """
 
 from __future__ import annotations
@@ -185,9 +185,9 @@ class Block(BlockScope):
                     continue
                 seen.add(key)
                 computed = not node.is_input and not self.is_read(node, access)
-                late = computed and self.pass_of(*key) < number
+                earlier = computed and self.pass_of(*key) < number
                 costly = not node.is_cheap and not isinstance(node, TransposeNode)
-                if late and access == ELEMENT and costly:
+                if earlier and access == ELEMENT and costly:
                     saves += [key] if key not in saves else []
                 else:
                     stack.extend(self.below(*key))

@@ -20,7 +20,7 @@ from tinygrad_cg_kernels.runtime.memory import LINE
 
 SMALL = 2**17
 """Bytes of an array that is kept between calls, at most. To make and to free one takes 0.25 us
-whatever its size: beyond, that is nothing beside what is done with it."""
+whatever its size: beyond, that is nothing compared with what is done with it."""
 KEPT = 2**20
 """Bytes that a program keeps at most."""
 
@@ -36,7 +36,7 @@ class Span(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Its bytes, to a whole number of lines."""
+        """Its bytes, up to the end of a line of memory."""
         return -(-prod(self.shape) * self.dtype.itemsize // LINE) * LINE
 
 
@@ -65,7 +65,7 @@ class Scratch:
     def _made(self) -> tuple[np.ndarray, ...]:
         memory = np.empty(self.size + LINE, np.uint8)
         pairs = zip(self._spans, self._offsets, strict=True)
-        start = -memory.ctypes.data % LINE  # the first whole line
+        start = -memory.ctypes.data % LINE  # of the first complete line
         return tuple(np.ndarray(one.shape, one.dtype, memory, start + at) for one, at in pairs)
 
     def clear(self) -> None:
@@ -86,7 +86,7 @@ def offsets(spans: Sequence[Span]) -> tuple[list[int], int]:
     """Return where arrays begin in a common piece of memory, in bytes, and the size of that.
 
     Those that are used at the same time do not overlap. In the order of their first use each
-    takes the smallest place that is free and large enough, or the largest, which then grows.
+    takes the smallest piece that is free and large enough, or the largest, which then grows.
     """
     sizes: list[int] = []
     chosen: dict[int, int] = {}

@@ -1,6 +1,6 @@
 """Graphs as executables: kernels, and operations on arrays between them, in one Python function.
 
-A program is cut into segments by the operations that run on whole arrays. A small segment is one
+A program is cut into segments by the operations that run on arrays. A small segment is one
 compiled function. In a large one each kernel is split over threads by its block function's address,
 whatever the number of threads, so that results have the same bits on any.
 """
@@ -134,7 +134,7 @@ class Executable:
         name = self._names[node]
         if name not in self._scope:
             if isinstance(node, ArrayNode) and node.constant is not None:
-                self._scope[name] = self._scope["plain"](node.constant)
+                self._scope[name] = self._scope["contiguous"](node.constant)
             elif isinstance(node, LiteralNode):
                 self._scope[name] = np.array(node.number, node.dtype)
         return name
@@ -145,7 +145,7 @@ class Executable:
     # steps, each some lines of the call
 
     def _run_host(self, node: HostNode) -> None:
-        """Add an operation on whole arrays; of constants alone, run it now."""
+        """Add an operation on arrays; of constants alone, run it now."""
         made = [base(one) for one in node.operands]
         names = [self._name(one) for one in made]
         arguments = [
@@ -159,10 +159,10 @@ class Executable:
         text = f"{self._bind(f'run_{name}', node.run)}({', '.join(arguments)})"
         if self._is_constant(node):
             self._constants.add(node)
-            self._scope[name] = eval(f"plain({text})", self._scope)
+            self._scope[name] = eval(f"contiguous({text})", self._scope)
             return
         if node not in self._read_by_hosts and _is_strided(node):
-            text = f"plain({text})"
+            text = f"contiguous({text})"
         self._steps.operation(name, f"{name} = {text}", names, node.aliases, not node.pure)
 
     def _is_constant(self, node: HostNode) -> bool:
@@ -201,14 +201,14 @@ class Executable:
         run = self._bind(f"segment_{number}", function)
         sizes = self._bind(f"sizes_{number}", np.array(segment.sizes.values, np.int64))
         names = [self._name(node) for node in nodes]
-        contiguous = [
-            name if node in written else f"plain({name})"
+        repaired = [
+            name if node in written else f"contiguous({name})"
             for name, node in zip(names, nodes, strict=True)
         ]
         self._make_arrays([node for node in written if node in segment.arrays])
         self._steps.add(
             f"if {run}({', '.join([*names, sizes])}) is False:",
-            f"    {run}({', '.join([*contiguous, sizes])})",
+            f"    {run}({', '.join([*repaired, sizes])})",
             uses=names,
         )
 

@@ -73,6 +73,7 @@ def scalar(function: Callable, operands: Sequence[Any], operand: np.dtype, resul
 def scalar_function(names: Sequence[str], code: Code, result: str) -> str:
     """Return the source of a module with ``rule(*names)``, a scalar function for kernels."""
     head = f"import numpy as np\n\n{generated.import_lines(modules(code))}\n"
-    head += "from tinygrad_cg_kernels.runtime.compile import inlined, jitable\n\n\n@jitable"
+    head += "from tinygrad_cg_kernels.runtime.compile import jitable\n"
+    head += "from tinygrad_cg_kernels.runtime.intrinsics import inlined\n\n\n@jitable"
     lines = [head, f"def rule({', '.join(names)}):", "    inlined()", *render(code)]
     return "\n".join([*lines, f"    return {result}", ""])

@@ -1,8 +1,8 @@
 """The gradient functions of operations as one kernel each, for sweeps that nobody records.
 
-Where no level is active, a gradient function made of several elementwise operations runs as one
+Where no level is active, a gradient function made of some elementwise operations runs as one
 kernel. It is generated from the function, traced when the operation's rule is compiled, never
-written beside it; a function that has anything else in it stays as it is.
+written next to it; a function that has anything else in it stays as it is.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels import elementary as kmath
-from tinygrad_cg_kernels.loops.direct import refuse
 from tinygrad_cg_kernels.loops.engine import Elementwise
+from tinygrad_cg_kernels.loops.small import refuse
 from tinygrad_cg_kernels.runtime import generated
 
 from ..._core.levels import Level, add_level, state

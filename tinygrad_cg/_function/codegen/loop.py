@@ -13,10 +13,10 @@ from .scope import BlockScope
 from .statements import Code, Expression, Name, Statement, Suite, reads, render
 
 CHUNK = 1024
-"""Elements whose partial results are kept apart, so that rounding errors stay small."""
+"""Elements whose partial results are kept separately, so that rounding errors stay small."""
 
 FAILED, INDEX, SIZE, START, TURN = map(Name, ("failed", "i", "size", "start", "turn"))
-"""Variables of block functions, beside `emission.COLUMNS` and `LEFT`: whether a fast formula does
+"""Variables of block functions; see also `emission.COLUMNS` and `LEFT`: whether a fast formula does
 not hold for some element of the chunk, the row, the chunk's elements, the row's first element, the
 first element of the current row among the rows of transposes."""
 
@@ -128,7 +128,7 @@ class LoopCode:
         """Return the statements of the pass.
 
         Each chunk begins its partial results anew. Functions that have a quick formula for nearly
-        all arguments are first tried by it, with a flag that says whether it held throughout;
+        all arguments are first tried by it, with a flag that says whether it was right for all;
         else the chunk is computed again, by a function of its own.
         """
         body = self._body()
@@ -256,7 +256,7 @@ class LoopCode:
         if access.per == "row":
             assert self.row is not None
             return self.row.value(node, access)
-        if access.per == "whole":
+        if access.per == "anywhere":
             return block.array(node)
         key = (node, access)
         if key not in self._values:

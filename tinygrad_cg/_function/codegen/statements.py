@@ -13,7 +13,7 @@ class Name(str):
 
 
 class Expression:
-    """A function of operands, as a template with a place for each of them.
+    """A function of operands, as a template with a slot for each of them.
 
     Operands are expressions, names and numbers. `modules` are those of the template's functions.
     """

@@ -42,7 +42,7 @@ class Steps:
     def operation(
         self, name: str, line: str, operands: Sequence[str], views: bool, keeps: bool
     ) -> None:
-        """Add a step that runs an operation on whole arrays.
+        """Add a step that runs an operation on arrays.
 
         The result may be a view of its operands, or it may keep them, and who knows for how long.
         """

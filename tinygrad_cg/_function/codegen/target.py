@@ -32,12 +32,12 @@ class Target(Protocol):
 
     names: dict[str, Any]
     """What the text of a call may use: ``empty(shape, dtype)`` and ``large(shape, dtype)`` make
-    arrays, ``plain(array)`` gives an array that kernels can read."""
+    arrays, ``contiguous(array)`` gives an array that kernels can read."""
 
     def segments(
         self, fusion: Fusion, kernels: list[Kernel], finals: list[FusionNode]
     ) -> list[Segment]:
-        """Return the segments of kernels that run between two operations on whole arrays."""
+        """Return the segments of kernels that run between two operations on arrays."""
         ...
 
     def function(
@@ -61,7 +61,7 @@ class CPU:
     """Kernels as Python that Numba compiles, in blocks that all threads share."""
 
     def __init__(self) -> None:
-        self.names = {"empty": empty, "large": memory.empty, "plain": plain}
+        self.names = {"empty": empty, "large": memory.empty, "contiguous": contiguous}
 
     def segments(
         self, fusion: Fusion, kernels: list[Kernel], finals: list[FusionNode]
@@ -87,19 +87,19 @@ class CPU:
         given = [node for node in nodes if node not in partial]
 
         def run(*arrays: np.ndarray) -> list[np.ndarray]:
-            kept = {node: plain(array) for node, array in zip(given, arrays, strict=True)}
+            kept = {node: contiguous(array) for node, array in zip(given, arrays, strict=True)}
             kept.update((node, empty(shape, node.dtype)) for node, shape in partial.items())
             table = [*head, *[kept[node].__array_interface__["data"][0] for node in nodes]]
             words = np.array(table, np.int64)
             start = words.__array_interface__["data"][0]
-            threads.split(address, (start, 0), (0, stride), rows, stride, max(columns, 1))
+            threads.carry_out(threads.Task(address, start, 0, rows, stride, max(columns, 1)))
             return [_combined(node, kept[node], shapes.get(node, node.shape)) for node in partial]
 
         run.owner = owner  # pyright: ignore[reportFunctionMemberAccess]
         return run
 
 
-def plain(array: np.ndarray) -> np.ndarray:
+def contiguous(array: np.ndarray) -> np.ndarray:
     """Return an array as kernels take it: aligned, and in row-major order."""
     flags = array.flags
     return array if flags.c_contiguous and flags.aligned else np.require(array, None, ("C", "A"))

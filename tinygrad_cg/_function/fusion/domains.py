@@ -18,15 +18,15 @@ class Access(NamedTuple):
     """How the index of a value follows from that of the domain.
 
     `per` is "element", "row", "column" or "scalar", by what in the domain the value has a number
-    for, or "whole" for an array that is read at any index. `shift` is an offset in elements.
+    for, or "anywhere" for an array that is read at any index. `shift` is an offset in elements.
     """
 
     per: str
     shift: int = 0
 
 
-ELEMENT, ROW, COLUMN, SCALAR, WHOLE = (
-    Access(per) for per in ("element", "row", "column", "scalar", "whole")
+ELEMENT, ROW, COLUMN, SCALAR, ANYWHERE = (
+    Access(per) for per in ("element", "row", "column", "scalar", "anywhere")
 )
 
 

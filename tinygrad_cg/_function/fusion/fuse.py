@@ -2,7 +2,7 @@
 
 A kernel goes once over a domain of rows and columns (a flat one: one range of elements, cut in
 blocks). In a domain, a value has one number per element, per row, per column, or is a scalar.
-Programs run in stages: in each, scalars first, then operations on whole arrays, then kernels. What
+Programs run in stages: in each, scalars first, then operations on arrays, then kernels. What
 a kernel reduces to a scalar or to columns is there for the next stage; what it reduces to rows, for
 its own next pass over the row.
 
@@ -147,7 +147,7 @@ class Fusion:
     # preparing
 
     def _pad_on_host(self) -> None:
-        """Pad whole arrays between kernels instead, if there are many paddings."""
+        """Pad arrays between kernels instead, if there are many paddings."""
         replaced: dict[FusionNode, FusionNode] = {}
         for node in self.nodes:
             node.operands = tuple([replaced.get(one, one) for one in node.operands])
@@ -292,7 +292,7 @@ class Fusion:
                     stack.append((one, inner))
                 else:
                     first = max(first, self.available[one])
-                    if inner.per in ("element", "whole"):
+                    if inner.per in ("element", "anywhere"):
                         arrays.add(one)
             if cost + STREAM * (len(arrays) - 1) > CONE:
                 return None
@@ -300,7 +300,7 @@ class Fusion:
 
     def _is_open(self, node: FusionNode, access: Access, domain: Domain) -> bool:
         """Whether a value is cheap to compute in a domain that is not its own."""
-        if access.per in ("scalar", "whole") or node not in self.homes or not node.is_cheap:
+        if access.per in ("scalar", "anywhere") or node not in self.homes or not node.is_cheap:
             return False
         return not node.by_element or (access.per == "element" and not domain.columns)
 

@@ -3,8 +3,8 @@
 With one index for each row, the element at it is read when the row is there; the transpose, zeros
 but for that element, is ``where(column == index, g, 0)`` in whatever loop needs it. No array of
 that shape is made for either, and rows have one writer each, on any number of threads. Rows and
-elements at indices are read where they are needed as well; their transpose, in which several may
-meet, remains an operation on whole arrays, that adds in order.
+elements at indices are read where they are needed as well; their transpose, in which some may
+meet, remains an operation on arrays, that adds in order.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .nodes import (
 )
 
 COLUMNS = 32
-"""Elements in a row at least that is looked up as a whole: a loop over fewer takes longer than to
+"""Elements in a row at least that is looked up together: a loop over fewer takes longer than to
 copy them."""
 INT32, UINT64 = np.dtype(np.int32), np.dtype(np.uint64)
 
@@ -153,12 +153,12 @@ class Lookups:
 
     def _is_column(self, indices: FusionNode, shape: tuple[int, ...], axis: int) -> FusionNode:
         """Return where the position on an axis is the row's index."""
-        along = shape[axis:]
-        if along not in self._columns:
-            numbers = np.arange(shape[axis], dtype=INT32).reshape(along)
-            self._columns[along] = ArrayNode(along, INT32, numbers)
+        sizes = shape[axis:]
+        if sizes not in self._columns:
+            numbers = np.arange(shape[axis], dtype=INT32).reshape(sizes)
+            self._columns[sizes] = ArrayNode(sizes, INT32, numbers)
         rows = cast(view(indices, (*shape[:axis], 1, *shape[axis + 1 :])), INT32)
-        return apply(kmath.equal, self._columns[along], rows, dtype=BOOL)
+        return apply(kmath.equal, self._columns[sizes], rows, dtype=BOOL)
 
     def _checked(self, value: Value, indices: FusionNode, size: int, parts: int = 1) -> FusionNode:
         """Return positions from 0 to size - 1, by an operation that refuses indices outside.

@@ -2,7 +2,7 @@
 
 Elementwise operations become scalar functions with their casts spelled out, compound reductions
 (mean, log_softmax) the simple ones they are made of, whatever keeps elements in row-major order a
-view. All else is a call of the operation itself, on whole arrays, and right for every operation.
+view. All else is a call of the operation itself, on arrays, and right for every operation.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ FUSED = frozenset(np.dtype(code) for code in "?bhilqBHILQfd")
 """The dtypes of generated loops: Numba has no float16, and complex numbers run eagerly."""
 
 WIDEST = 8192
-"""Columns of a turned matrix at most: as many rows of it as a line of the cache has elements stay
-in the cache."""
+"""Columns of a transposed matrix at most: as many rows of it as a line of the cache has elements
+stay in the cache."""
 
 
 class Lowering:
@@ -108,7 +108,7 @@ class Lowering:
 
 
 def _host(value: Value, operands: list[FusionNode]) -> FusionNode:
-    """Return the node of an operation that runs on whole arrays."""
+    """Return the node of an operation that runs on arrays."""
     if isinstance(value, OutputItem):
         select = itemgetter(value.index)
         return HostNode("host", select, value.shape, value.dtype, operands)
@@ -146,7 +146,7 @@ def _constant(array: np.ndarray) -> FusionNode:
 
 
 def _size_divisors(graph: FuncGraph) -> dict[Value, SizeNumber]:
-    """Return whole numbers that something is divided by: they may be sizes, so are parameters.
+    """Return integers that something is divided by: they may be sizes, so are parameters.
 
     Elements are divided by 2, 4, 8 and 16 as these stand: that takes a multiplication.
     """
@@ -208,8 +208,8 @@ def _transpose(value: Value, x: FusionNode) -> FusionNode | None:
     kept = [axis for axis in value.params["perm"] if x.shape[axis] != 1]
     if kept == sorted(kept):
         return view(x, value.shape)
-    starts = [place for place, axis in enumerate(kept) if not place or axis != kept[place - 1] + 1]
-    firsts = [kept[place] for place in starts]
+    starts = [k for k, axis in enumerate(kept) if not k or axis != kept[k - 1] + 1]
+    firsts = [kept[k] for k in starts]
     if sorted(firsts)[:-2] + sorted(firsts)[:-3:-1] != firsts:
         return None
     columns = prod(x.shape[axis] for axis in kept[starts[-1] :])
@@ -231,9 +231,9 @@ def flat_range(shape: tuple[int, ...], key: tuple) -> tuple[int, int] | None:
     if any(not isinstance(part, (int, slice)) and part is not Ellipsis for part in parts):
         return None
     if Ellipsis in parts:
-        place = parts.index(Ellipsis)
-        parts[place : place + 1] = [slice(None)] * (len(shape) - len(parts) + 1)
-    start, count, whole = 0, 1, True  # whole: all axes from here on have been taken entirely
+        k = parts.index(Ellipsis)
+        parts[k : k + 1] = [slice(None)] * (len(shape) - len(parts) + 1)
+    start, count, complete = 0, 1, True  # complete: of all axes from here on
     sizes = list(shape)
     for axis in reversed(range(len(shape))):
         part = parts[axis] if axis < len(parts) else slice(None)
@@ -245,11 +245,11 @@ def flat_range(shape: tuple[int, ...], key: tuple) -> tuple[int, int] | None:
                 return None
         else:
             low, length = part % sizes[axis], 1
-        if not whole and length != 1:
+        if not complete and length != 1:
             return None
         start += low * after
         count *= length
-        whole = whole and length == sizes[axis]
+        complete = complete and length == sizes[axis]
     return start, count
 
 
@@ -353,9 +353,9 @@ NODES: Any = _OnNodes()
 
 
 def _composite(value: Value, *operands: FusionNode) -> FusionNode | None:
-    """Return the node of an operation by its decomposition, along whole rows or elementwise.
+    """Return the node of an operation by its decomposition, over rows or elementwise.
 
-    Sums and means may also be over the first axes, or the last of several.
+    Sums and means may also be over the first axes, or the last of more.
     """
     primitive: Any = value.primitive
     x = operands[-1]

@@ -16,7 +16,7 @@ import numpy as np
 
 from tinygrad_cg_kernels import elementary as kmath
 
-from .domains import COLUMN, ELEMENT, ROW, SCALAR, WHOLE, Access, Domain, broadcasting, pattern
+from .domains import ANYWHERE, COLUMN, ELEMENT, ROW, SCALAR, Access, Domain, broadcasting, pattern
 
 TILE = 8
 """Rows of a transpose that are made at a time, since memory comes by lines of some elements."""
@@ -294,7 +294,7 @@ class LookupNode(FusionNode):
         rows: Access | None = access
         if columns := self.columns:
             rows = ROW if access == ELEMENT and columns == domain.columns else None
-        return [(table, WHOLE), (positions, rows)]
+        return [(table, ANYWHERE), (positions, rows)]
 
 
 class TransposeNode(FusionNode):
@@ -316,11 +316,11 @@ class TransposeNode(FusionNode):
         return self._columns
 
     def accesses(self, access: Access, domain: Domain) -> Operands:
-        return [(base(self.operands[0]), WHOLE)]
+        return [(base(self.operands[0]), ANYWHERE)]
 
 
 class HostNode(FusionNode):
-    """A function of whole arrays, run between kernels.
+    """A function of arrays, run between kernels.
 
     The result is a fresh array unless it `aliases` an operand. A `pure` function has the same
     result for the same operands, and keeps none of them. `is_operation` if it is one op's result.

@@ -38,18 +38,18 @@ def fingerprint(graph: FuncGraph) -> str:
 
     It is the same in all processes. Inputs and larger constants count by shape and dtype alone.
     """
-    places = {value: i for i, value in enumerate(graph.inputs)}
+    numbers = {value: i for i, value in enumerate(graph.inputs)}
     words = [_aval(value.aval) for value in graph.inputs]
     for value in graph.values():
-        if value not in places:
-            places[value] = len(places)
-            words.append(_described(value, places))
-    words += [str(places[output]) for output in graph.outputs]
+        if value not in numbers:
+            numbers[value] = len(numbers)
+            words.append(_described(value, numbers))
+    words += [str(numbers[output]) for output in graph.outputs]
     return hashlib.sha256("\n".join(words).encode()).hexdigest()
 
 
-def _described(value: Value, places: dict[Value, int]) -> str:
-    operands = " ".join(str(places[operand]) for operand in value.inputs)
+def _described(value: Value, numbers: dict[Value, int]) -> str:
+    operands = " ".join(str(numbers[operand]) for operand in value.inputs)
     if value.array is not None:
         text = value.array.tobytes().hex() if not value.array.ndim else "constant"
         return f"{text} {_aval(value.aval)}"

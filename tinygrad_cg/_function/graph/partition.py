@@ -14,14 +14,17 @@ _CHEAP = frozenset(
 
 
 def cut(
-    inputs: Sequence[Value], kept: Sequence[Value], late: Sequence[Value], ends: Sequence[Value]
+    inputs: Sequence[Value],
+    kept: Sequence[Value],
+    backward_inputs: Sequence[Value],
+    ends: Sequence[Value],
 ) -> tuple[list[Value], FuncGraph]:
-    """Return the residuals, and a graph from these and the `late` inputs to `ends`.
+    """Return the residuals, and a graph from these and `backward_inputs` to `ends`.
 
     A residual depends on `inputs` alone. It is an input, one of the values in `kept`, which are
     there anyway, or dear to compute: the rest of what the ends need is computed again.
     """
-    primal = _primal(inputs, kept, late, ends)
+    primal = _primal(inputs, kept, backward_inputs, ends)
     there = {*inputs, *kept}
     residuals: dict[Value, Value] = {}
     pending, seen = list(ends), set(ends)
@@ -34,15 +37,18 @@ def cut(
             if operand not in seen:
                 seen.add(operand)
                 pending.append(operand)
-    graph = FuncGraph([*residuals.values(), *late], ends)
+    graph = FuncGraph([*residuals.values(), *backward_inputs], ends)
     return list(residuals), simplify(graph, residuals)
 
 
 def _primal(
-    inputs: Sequence[Value], kept: Sequence[Value], late: Sequence[Value], ends: Sequence[Value]
+    inputs: Sequence[Value],
+    kept: Sequence[Value],
+    backward_inputs: Sequence[Value],
+    ends: Sequence[Value],
 ) -> set[Value]:
     """Return the values that depend on `inputs` alone; what must not be repeated is `kept`."""
-    known, later = set(inputs), set(late)
+    known, later = set(inputs), set(backward_inputs)
     forward = set(in_order(kept))
     for value in in_order([*kept, *ends]):
         if value in known or value in later:

@@ -17,7 +17,7 @@ from ..._core.primitive import OPS
 from .fingerprint import frozen
 from .values import FuncGraph, OutputItem, Value, constant, in_order, operation
 
-_LARGEST_FOLDED = 1024  # elements
+_LARGEST_CONSTANT = 1024  # elements
 
 
 def simplify(graph: FuncGraph, known: Mapping[Value, Value] | None = None) -> FuncGraph:
@@ -55,8 +55,8 @@ class _Builder:
         if value.array is not None:
             return self._once(("constant", frozen(value.array)), value)
         if isinstance(value, OutputItem):
-            whole = operands[0]
-            return self._once(("part", whole, value.index), OutputItem(whole, value.index))
+            made = operands[0]
+            return self._once(("part", made, value.index), OutputItem(made, value.index))
         primitive = value.primitive
         if primitive is None:  # an input
             return value
@@ -71,21 +71,21 @@ class _Builder:
             if simpler in self.done:
                 return simpler
             return self.build(simpler, list(simpler.inputs))
-        folded = _folded(made)
-        if folded is not None:
-            return self.build(folded, [])
+        computed = _constant_of(made)
+        if computed is not None:
+            return self.build(computed, [])
         return self._once((primitive, tuple(operands), frozen(value.params)), made)
 
     def _once(self, key: Any, value: Value) -> Value:
         return self.made.setdefault(key, value)
 
 
-def _folded(value: Value) -> Value | None:
+def _constant_of(value: Value) -> Value | None:
     """Return what an operation on constants gives, unless it is large or the user's own."""
     primitive, aval = value.primitive, value.aval
     if primitive is None or isinstance(aval, list):
         return None
-    if not value.inputs or prod(aval.shape) > _LARGEST_FOLDED:
+    if not value.inputs or prod(aval.shape) > _LARGEST_CONSTANT:
         return None
     arrays = [operand.array for operand in value.inputs]
     if any(array is None for array in arrays) or primitive.name == "broadcast_to":
@@ -153,7 +153,7 @@ def _put_together(value: Value) -> Value | None:
     put = x.primitive
     if put is None or put is not y.primitive or put.name != "getitem_adjoint":
         return None
-    if any(isinstance(part, np.ndarray) for part in x.params["key"]):  # places may repeat
+    if any(isinstance(part, np.ndarray) for part in x.params["key"]):  # positions may repeat
         return None
     parts = [x.inputs[0], y.inputs[0]]
     if frozen(x.params) != frozen(y.params) or parts[0].aval != parts[1].aval:

@@ -20,7 +20,7 @@ class Value:
     """One array of a graph: an input, a constant, or an output of an operation.
 
     `primitive` is None for inputs and constants; `array` is a constant's value. An operation
-    with several outputs is one value whose `aval` is a list, and a `OutputItem` for each output.
+    with several outputs is one value whose `aval` is a list, and an `OutputItem` for each output.
     """
 
     __slots__ = ("array", "aval", "inputs", "params", "primitive")
@@ -53,12 +53,12 @@ class Value:
 
 
 class OutputItem(Value):
-    """One output of an operation that has several; its only input is that operation."""
+    """One output of an operation that has more; its only input is that operation."""
 
     __slots__ = ("index",)
 
-    def __init__(self, whole: Value, index: int):
-        super().__init__(whole.aval[index], None, (whole,))
+    def __init__(self, made: Value, index: int):
+        super().__init__(made.aval[index], None, (made,))
         self.index = index
 
 

@@ -28,19 +28,19 @@ class Outputs:
 
     def __init__(self, inputs: Sequence[Value], outputs: Sequence[Value], build: Build):
         self._build = build
-        places = {value: i for i, value in enumerate(inputs)}
+        positions = {value: i for i, value in enumerate(inputs)}
         computed: dict[Value, int] = {}
         self.steps: list[tuple[int, Any]] = []
         for value in outputs:
-            if value in places:
-                self.steps.append((0, places[value]))
+            if value in positions:
+                self.steps.append((0, positions[value]))
             elif value.array is not None:
                 self.steps.append((1, value.array))
             else:
                 self.steps.append((2, computed.setdefault(value, len(computed))))
         self.graph = FuncGraph(inputs, list(computed))
-        direct = [place for kind, place in self.steps if kind == 2]
-        self.direct = direct == list(range(len(computed))) and len(direct) == len(self.steps)
+        order = [item for kind, item in self.steps if kind == 2]
+        self.in_order = order == list(range(len(computed))) and len(order) == len(self.steps)
         self._run: Callable[[Sequence[np.ndarray]], list[np.ndarray]] | None = None
 
     @property
@@ -50,7 +50,7 @@ class Outputs:
         if run is None:
             self.program = self._build(self.graph)
             call: Any = getattr(self.program, "call", self.program)  # without one in between
-            run = self._run = call if self.direct else self._arranged(call)
+            run = self._run = call if self.in_order else self._arranged(call)
         return run
 
     def _arranged(self, program: Callable) -> Callable:
@@ -58,7 +58,7 @@ class Outputs:
 
         def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
             found: Any = (arrays, None, [] if nothing else program(arrays))
-            return [place if kind == 1 else found[kind][place] for kind, place in steps]
+            return [item if kind == 1 else found[kind][item] for kind, item in steps]
 
         return run
 

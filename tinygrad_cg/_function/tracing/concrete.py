@@ -85,12 +85,12 @@ class AnySize:
 
     @property
     def graph(self) -> FuncGraph:
-        """There are several: ValueError."""
+        """There is more than one: ValueError."""
         self._refuse()
 
     @property
     def kernels(self) -> list[str]:
-        """There are several: ValueError."""
+        """There is more than one: ValueError."""
         self._refuse()
 
     def __repr__(self) -> str:

@@ -112,12 +112,12 @@ class _EntryWriter:
             self.checks.append(f"v{i} = variable{i}._read()")
             self._record(f"v{i}")
             self.arrays.append(f"v{i}._data")
-        self.names["whole"] = program.outputs
-        whole = [f"r = whole.run(({_tuple(self.arrays)}))", "kept = None"]
+        self.names["outputs"] = program.outputs
+        run = [f"r = outputs.run(({_tuple(self.arrays)}))", "kept = None"]
         if recorder.single:
-            lines = [*self._with_residuals(recorder), "else:", *[f" {line}" for line in whole]]
+            lines = [*self._with_residuals(recorder), "else:", *[f" {line}" for line in run]]
         else:
-            lines = ["if len(group) == 1: return None", *whole]
+            lines = ["if len(group) == 1: return None", *run]
         reads = _tuple([f"v{i}" for i in range(len(program.reads))])
         lines += self._tensors()
         lines.append(f"saved = (self, ({_tuple(self.leaves)}), kept, ({reads}))")

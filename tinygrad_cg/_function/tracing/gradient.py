@@ -2,7 +2,7 @@
 
 The program is traced once more, together with its sweep, under a tape that watches what the
 caller's tapes watch, so that each rule inside is found where it belongs. The graph of both is cut
-in two. What is differentiated again is the whole of it, as a function of its own.
+in two. What is differentiated again is all of it, as a function of its own.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Gradient:
         self.traced = traced
         self.program: Program = traced.program
         self.wanted = wanted
-        self.places = [i for i, flag in enumerate(wanted) if flag]
+        self.positions = [i for i, flag in enumerate(wanted) if flag]
         self.differentiable = [is_differentiable(aval.dtype) for aval in self.program.avals]
         self.definition = Definition(traced.python, traced.name)
         self.pullback = traced.derive(self._pullback)
@@ -91,7 +91,7 @@ class Gradient:
         """Return the outputs without records, and the call as tapes see it.
 
         `inputs` are the program's, the first `count` of them leaves of the call. If it is `deep`,
-        with several tapes, the sweep will be recorded too, and needs no residuals.
+        with more than one tape, the sweep will be recorded too, and needs no residuals.
         """
         program = self.program
         variables = [*program.reads, *program.assigned]
@@ -126,8 +126,8 @@ class Gradient:
             finally:
                 state.overrides = before
         gradients: list[Any] = [None] * len(inputs)
-        for place, gradient in zip(self.places, found, strict=True):
-            gradients[place] = gradient
+        for position, gradient in zip(self.positions, found, strict=True):
+            gradients[position] = gradient
         return gradients
 
 
@@ -158,7 +158,7 @@ class ForwardBackward:
         with trace.active():
             leaves = gradient.traced.arguments(trace)
             early, grads = self._run(gradient, trace, leaves)
-            late = [
+            assigned = [
                 (variable, value)
                 for variable, value in trace.assignments()
                 if early.assigned.get(variable._serial) is not value
@@ -170,22 +170,22 @@ class ForwardBackward:
         self.captures = [tensor for tensor, _ in captured]
         reads = list(trace.reads.values())
         self.reads = [variable for variable, _ in reads[: early.reads]]
-        self.late_reads = [variable for variable, _ in reads[early.reads :]]
-        self.late_assigned = [variable for variable, _ in late]
+        self.backward_reads = [variable for variable, _ in reads[early.reads :]]
+        self.backward_assigned = [variable for variable, _ in assigned]
         self.connected = [value is not None for value in grads]
         inputs = [*arguments, *[value for _, value in captured]]
         inputs += [value for _, value in reads[: early.reads]]
-        late_inputs = [*dys, *[value for _, value in reads[early.reads :]]]
+        backward_inputs = [*dys, *[value for _, value in reads[early.reads :]]]
         kept = [*early.outputs, *early.assigned.values(), *trace.draws[: early.draws]]
-        ends = [value for value in grads if value is not None] + [value for _, value in late]
+        ends = [value for value in grads if value is not None] + [value for _, value in assigned]
         if len(trace.draws) > early.draws:  # the last of them, so that all are drawn
             ends.append(trace.draws[-1])
-        joint = simplify(FuncGraph([*inputs, *late_inputs], [*kept, *ends]), literals)
+        joint = simplify(FuncGraph([*inputs, *backward_inputs], [*kept, *ends]), literals)
         kept, ends = list(joint.outputs[: len(kept)]), list(joint.outputs[len(kept) :])
-        residuals, backward = cut(inputs, kept, late_inputs, ends)
+        residuals, backward = cut(inputs, kept, backward_inputs, ends)
         self.count = len(early.outputs)
         self.draws = early.draws
-        self.late_draws = len(trace.draws) - early.draws
+        self.backward_draws = len(trace.draws) - early.draws
         self.kept = len(kept)
         self._forward = Outputs(inputs, [*kept, *residuals], gradient.traced.build)
         self._backward = Outputs(backward.inputs, backward.outputs, gradient.traced.build)
@@ -230,16 +230,16 @@ class ForwardBackward:
 
     def backward(self, inputs: Sequence, saved: list, dys: Sequence[Tensor]) -> list | None:
         """Return the gradients; None if somebody records them, or they have no values yet."""
-        late = [variable._read() for variable in self.late_reads]
+        reads = [variable._read() for variable in self.backward_reads]
         frame = state.frame
         tensors = [one for one in inputs if isinstance(one, Tensor)]
-        tensors += [*dys, *late, *self.captures]
+        tensors += [*dys, *reads, *self.captures]
         if frame is not None and (frame.level is not None or find_operands(frame, tensors)[2]):
             return None
-        results = self._backward.run([*saved, *arrays_of(dys), *arrays_of(late)])
+        results = self._backward.run([*saved, *arrays_of(dys), *arrays_of(reads)])
         remaining = iter(results)
         found = [wrapped(next(remaining)) if flag else None for flag in self.connected]
-        for variable in self.late_assigned:
+        for variable in self.backward_assigned:
             variable._assign(next(remaining))
         mark_expired(tensors, [one for one in found if one is not None])
         return found

@@ -14,7 +14,7 @@ from .gradient import Gradient
 class Recorded:
     """Calls of one program, of whose inputs all tapes watch those in `wanted` and no others.
 
-    Under one tape the residuals are kept, and the sweep is a program as well. Under several the
+    Under one tape the residuals are kept, and the sweep is a program as well. Under more the
     sweep will be recorded, by all but the innermost: it is a call of the pullback, which is a
     function like any other. What it cannot serve, it leaves to `Traced`, which does the same in
     general.
@@ -27,8 +27,8 @@ class Recorded:
         self.single = single
         if single:
             self.parts = gradient.parts
-            connected = zip(gradient.places, self.parts.connected, strict=True)
-            self.places = [place for place, flag in connected if flag]
+            connected = zip(gradient.positions, self.parts.connected, strict=True)
+            self.positions = [position for position, flag in connected if flag]
 
     @staticmethod
     def serves(gradient: Gradient, single: bool) -> bool:
@@ -41,8 +41,8 @@ class Recorded:
         parts = gradient.parts
         known = {id(variable) for variable in program.reads}
         return (
-            parts.draws == parts.late_draws == 0
-            and not (parts.late_reads or parts.late_assigned)
+            parts.draws == parts.backward_draws == 0
+            and not (parts.backward_reads or parts.backward_assigned)
             and all(id(variable) in known for variable in parts.reads)
         )
 
@@ -58,11 +58,11 @@ class Recorded:
             inputs = [*leaves, *program.captures, *reads]
             return self.gradient.pull((inputs, len(leaves), residuals, [], snapshot), dys)
         results = self.parts.backward_run([*residuals, *[dys[i]._data for i in self.upstream]])
-        late = new_mark((_tapes(node),))  # as any operation on what tapes have recorded
+        mark = new_mark((_tapes(node),))  # as any operation on what tapes have recorded
         gradients: list[Any] = [None] * len(node.inputs)
-        for place, array in zip(self.places, results, strict=True):
-            gradients[place] = gradient = wrapped(array)
-            gradient._rec = late
+        for position, array in zip(self.positions, results, strict=True):
+            gradients[position] = gradient = wrapped(array)
+            gradient._rec = mark
         return gradients
 
 

@@ -89,10 +89,10 @@ class Specialization(Traced):
         gradient = self._gradients.get(wanted)
         if gradient is None:
             gradient = self._gradients.setdefault(wanted, Gradient(self, wanted))
-        outputs, lifted = gradient.run(inputs, count, len(group) > 1)
+        outputs, transformed = gradient.run(inputs, count, len(group) > 1)
         self.latest = gradient, len(group) == 1
         of_tensors = [one if isinstance(one, Tensor) else None for one in inputs]
-        return settle(frame, lifted, of_tensors, outputs)
+        return settle(frame, transformed, of_tensors, outputs)
 
     def packed(self, outputs: Sequence[Tensor]) -> Any:
         """Return the outputs in the structure of the function's result."""

@@ -28,7 +28,7 @@ from ..graph.values import FuncGraph, OutputItem, Value, constant, operation
 
 
 class TraceTensor(Tensor):
-    """A tensor of a program that is being traced: `value` is its place in the graph."""
+    """A tensor of a program that is being traced: `value` is what it is in the graph."""
 
     __slots__ = ("level", "value")
 

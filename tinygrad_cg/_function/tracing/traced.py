@@ -71,8 +71,8 @@ class Traced:
             self.structure = nest.pack_sequence_as(result, flat)
             outputs = [
                 trace.value(convert(leaf))
-                for leaf, place in zip(nest.flatten(result), flat, strict=True)
-                if place is OutputMark
+                for leaf, mark in zip(nest.flatten(result), flat, strict=True)
+                if mark is OutputMark
             ]
             assigned = trace.assignments()
             del args, kwargs, result

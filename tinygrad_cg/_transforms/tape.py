@@ -26,8 +26,8 @@ from .._reverse.arguments import (
 )
 from .._reverse.sweep import differentiate, release
 from .._reverse.variable import Variable
-from .._transforms.jacobians import example_rows, rows
 from ..errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
+from .jacobians import example_rows, rows
 
 _NONE = UnconnectedGradients.NONE
 
@@ -67,13 +67,10 @@ class GradientTape(levels.Listener):
                 "Tape is still recording, This can happen if you try to re-enter an "
                 "already-active tape."
             )
-        here = state
-        token = self._token
-        if token is None:
-            token = self._ready()
-        here.frame = add_level(here.frame, token)
+        here = state.__dict__  # of this thread, looked for once
+        here["frame"] = add_level(here["frame"], self._token or self._ready())
         if self._watch_accessed:
-            here.listeners.append(self)
+            here["listeners"].append(self)
         self._recording = True
         return self
 
@@ -82,15 +79,15 @@ class GradientTape(levels.Listener):
             self._stop(self._token)
 
     def _stop(self, token: Any) -> int:
-        here = state
-        frame = here.frame
+        here = state.__dict__
+        frame = here["frame"]
         if frame is not None and frame.top is token:
-            here.frame = frame.outer
+            here["frame"] = frame.outer
             place = 0
         else:
             place = levels.remove(token)
         if self._watch_accessed:
-            listeners = here.listeners
+            listeners = here["listeners"]
             if listeners[-1] is self:
                 listeners.pop()
             else:

@@ -1,4 +1,4 @@
-"""How operands that broadcast together are run: which kernel, over which dimensions."""
+"""How operands that broadcast together are run: as flat rows, or in tiles of three dimensions."""
 
 import itertools
 from functools import lru_cache
@@ -7,44 +7,39 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tinygrad_cg_kernels.loops import inner
-from tinygrad_cg_kernels.runtime import threads
+from tinygrad_cg_kernels.loops.tiles import BUFFER
 
-SPLIT = threads.THRESHOLD
 STACKED = 64  # columns below which several rows make one loop
 TILE = (16, 64)  # rows and columns at a time where an operand's steps cross
 
-CONTIGUOUS = {
-    (1, ()): "flat",
-    (2, ()): "flat",
-    (2, (0,)): "scalar_x",
-    (2, (1,)): "scalar_y",
-    (3, ()): "flat",
-    (3, (1, 2)): "scalar_yz",
-}
-"""The variant for contiguous operands, by their number and which of them are scalars."""
+FLAT = {(1, ()), (2, ()), (2, (0,)), (2, (1,)), (3, ()), (3, (1, 2))}
+"""Which of so many contiguous operands may be single values beside rows: more would be compiled
+for each choice than it saves."""
 
-Layouts = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+Shape = tuple[int, ...]
+Layouts = tuple[tuple[Shape, Shape], ...]
 
 
 class Plan(NamedTuple):
     """How operands of some shapes and strides are run."""
 
-    shape: tuple[int, ...]
-    variant: str
-    views: tuple[tuple[int, ...], ...]
-    """What each operand, and last the output, is reshaped to."""
-    outer: tuple[int, ...] = ()
+    shape: Shape
+    """The result's."""
+    flat: bool
+    """Whether operands are rows of all elements; in tiles otherwise, see `tiles.find_rows`."""
+    values: Shape
+    """Which operands are one value in each row."""
+    sizes: Shape
+    """What stands in a kernel's table after the addresses, but for what the outputs add."""
+    units: int
+    """How many elements, or tiles, there are."""
+    views: tuple[Shape, ...] = ()
+    """What each operand, and last the output, is reshaped to if they have outer dimensions."""
+    outer: Shape = ()
     """Leading dimensions of the views that are looped over in Python."""
-    sizes: tuple[int, ...] = ()
-    """What the general kernel is told of tiles and steps (see `inner`)."""
-    units: int = 0
-    """How many tiles there are."""
-    quick: bool = False
-    """Whether the general kernel can be entered without a second look."""
 
 
-def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
+def _is_contiguous(shape: Shape, strides: Shape, itemsize: int) -> bool:
     for size, stride in zip(reversed(shape), reversed(strides), strict=True):
         if size != 1 and stride != itemsize:
             return False
@@ -53,35 +48,36 @@ def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: i
 
 
 @lru_cache(maxsize=4096)
-def plan(itemsizes: tuple[int, ...], *flat_layouts: tuple[int, ...]) -> Plan:
+def plan(itemsizes: Shape, *flat_layouts: Shape) -> Plan:
     """The plan for operands with these shapes and strides, one after the other.
 
     ValueError if they do not broadcast.
     """
     layouts = tuple(zip(flat_layouts[::2], flat_layouts[1::2], strict=True))
     shape = np.broadcast_shapes(*[sizes for sizes, _ in layouts])
-    sizes = [prod(operand) for operand, _ in layouts]
     size = prod(shape)
-    if not shape:
-        return Plan(shape, "flat", ((1,),) * (len(layouts) + 1))
+    if size:  # one value repeated is a single value
+        layouts = tuple([one if any(one[1]) or prod(one[0]) == 1 else ((), ()) for one in layouts])
     if all(map(_is_contiguous, *zip(*layouts, strict=True), itemsizes)):
-        ranks = [len(operand) for operand, _ in layouts]
-        scalars = tuple(k for k, count in enumerate(sizes) if count != size or not ranks[k])
-        if all(sizes[k] == 1 for k in scalars) and (len(layouts), scalars) in CONTIGUOUS:
-            flat = [() if k in scalars else (size,) for k in range(len(layouts))]
-            variant = CONTIGUOUS[len(layouts), scalars]
-            return Plan(shape, variant, (*flat, (size,)))
+        values = tuple(
+            k
+            for k, (sizes, _) in enumerate(layouts)
+            if shape and (prod(sizes) != size or not sizes)
+        )
+        single = all(prod(layouts[k][0]) == 1 for k in values)
+        if single and (len(layouts), values) in FLAT:
+            steps = tuple(0 if k in values else one for k, one in enumerate(itemsizes))
+            return Plan(shape, True, values, steps, size)
     views, steps = _coalesced(shape, layouts)
     outer, inner_shape = views[-1][:-3], views[-1][-3:]
     tiling, units = _tiling(inner_shape, steps, itemsizes)
-    once = any(not any(strides) for _, strides in layouts)
-    quick = 0 < size < SPLIT and not outer and not once
-    sizes = (*tiling, *itertools.chain(*steps))
-    return Plan(shape, "general", views, outer, sizes, units, quick)
+    values = tuple(k for k, one in enumerate(steps) if not tiling[6] and not one[2])
+    sizes = (*tiling, *itertools.chain(*[(*a, b) for a, b in zip(steps, itemsizes, strict=True)]))
+    return Plan(shape, False, values, sizes, units, views, outer)
 
 
 def _tiling(
-    shape: tuple[int, ...], steps: list[tuple[int, ...]], itemsizes: tuple[int, ...]
+    shape: Shape, steps: list[tuple[int, ...]], itemsizes: tuple[int, ...]
 ) -> tuple[tuple[int, ...], int]:
     """The first seven of a kernel's `sizes`, and how many tiles there are."""
     n0, n1, n2 = shape
@@ -91,23 +87,19 @@ def _tiling(
     )
     stacked = n2 < STACKED
     if stacked:
-        rows, columns = inner.BUFFER // max(n2, 1), n2
+        rows, columns = BUFFER // max(n2, 1), n2
     else:
-        rows, columns = TILE if across else (1, inner.BUFFER)
+        rows, columns = TILE if across else (1, BUFFER)
     down, right = -(-n1 // rows), -(-n2 // max(columns, 1))
     return (n1, n2, rows, columns, down, right, int(stacked)), n0 * down * right
 
 
-def _coalesced(
-    shape: tuple[int, ...], layouts: Layouts
-) -> tuple[tuple[tuple[int, ...], ...], list[tuple[int, ...]]]:
+def _coalesced(shape: Shape, layouts: Layouts) -> tuple[tuple[Shape, ...], list[Shape]]:
     """Each operand's and the output's shape, in the fewest dimensions, but at least three.
 
-    With them each operand's last three steps, 0 where it repeats.
-
-
-    Neighbouring dimensions merge where every operand either steps through both as through
-    one or repeats along both, so that reshaping an operand to its merged shape is a view.
+    With them each operand's last three steps, 0 where it repeats. Neighbouring dimensions merge
+    where every operand either steps through both as through one or repeats along both, so that
+    reshaping an operand to its merged shape is a view.
     """
     padded = []
     for sizes, strides in layouts:

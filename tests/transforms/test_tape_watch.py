@@ -9,6 +9,8 @@ import pytest
 import tinygrad_cg as tf
 from tests.support.orders import values
 
+pytestmark = pytest.mark.quick
+
 
 def names(tape):
     return [variable.name for variable in tape.watched_variables()]

@@ -14,6 +14,8 @@ from tests.support.orders import (
     run_in_a_thread,
 )
 
+pytestmark = pytest.mark.quick
+
 
 def test_forward_runs_again_on_the_way_back():
     """1.10: y=v*x chain x4, v=2: y=16, [16, 32], 4+4=8 runs."""

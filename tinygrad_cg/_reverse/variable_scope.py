@@ -17,8 +17,8 @@ import numpy as np
 from .._core.conversion import FLOAT32, as_dtype
 from .._ops import sampling as random
 from .._ops.define import as_shape
-from .._reverse.graph_mode import default_graph
-from .._reverse.variable import Variable
+from .graph_mode import default_graph
+from .variable import Variable
 
 
 class _ReuseMode(enum.Enum):

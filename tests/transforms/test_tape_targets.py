@@ -11,6 +11,8 @@ import pytest
 import tinygrad_cg as tf
 from tests.support.orders import assert_next_gradient_is_right, numbers, values
 
+pytestmark = pytest.mark.quick
+
 Pair = collections.namedtuple("Pair", "first second")
 
 

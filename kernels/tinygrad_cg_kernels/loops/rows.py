@@ -1,0 +1,92 @@
+"""The one elementwise loop: a function of numbers over a row of each operand.
+
+Every loop here is ``loop(f, test, fast, ins, outs, count)``: `ins` is a tuple of rows and of
+numbers that stand for all of a row, `outs` a tuple of rows or `Into` (see `arrays`). `fast` serves
+where `test` holds; loops that are not guarded have no use for either.
+
+Bounds are unsigned, or Numba's wrap-around of negative indices stays in the loop and stops
+vectorisation.
+"""
+
+import numpy as np
+
+from tinygrad_cg_kernels.loops.interleave import interleaved
+from tinygrad_cg_kernels.runtime.arrays import apart, parts, put, take
+from tinygrad_cg_kernels.runtime.compile import jitable
+from tinygrad_cg_kernels.runtime.intrinsics import inlined, outlined, vectorised, wide_vectors
+
+GUARDED = 1024  # elements that are tested at a time
+
+
+@jitable
+def run(f, test, fast, ins, outs, count):
+    """Apply a function, several vectors at a time."""
+    vectorised()
+    for i in range(np.uintp(count)):
+        put(ins, outs, i, f(*take(ins, i)))
+    interleaved(ins, outs)
+
+
+@jitable
+def run_brief(f, test, fast, ins, outs, count):
+    """The same for rows that are short: one vector at a time leaves fewer elements over."""
+    inlined()
+    for i in range(np.uintp(count)):
+        put(ins, outs, i, f(*take(ins, i)))
+
+
+@jitable
+def run_apart(f, test, fast, ins, outs, count):
+    """The same for many arrays, which do not overlap."""
+    outlined()
+    apart()
+    for i in range(np.uintp(count)):
+        put(ins, outs, i, f(*take(ins, i)))
+
+
+@jitable
+def _all_pass(test, ins, count):
+    vectorised()
+    failed = False
+    for i in range(np.uintp(count)):
+        failed = failed | (not test(*take(ins, i)))
+    return not failed
+
+
+@jitable
+def run_guarded(f, test, fast, ins, outs, count):
+    """The fast version for each block of elements that all pass the test."""
+    wide_vectors()
+    for start in range(0, count, GUARDED):
+        size = min(GUARDED, count - start)
+        some, target = parts(ins, start, size), parts(outs, start, size)
+        if _all_pass(test, some, size):
+            run(fast, test, fast, some, target, size)
+        else:
+            run(f, test, fast, some, target, size)
+
+
+@jitable
+def _try(test, fast, ins, outs, count):
+    vectorised()
+    failed = False
+    for i in range(np.uintp(count)):
+        values = take(ins, i)
+        failed = failed | (not test(*values))
+        put(ins, outs, i, fast(*values))
+    interleaved(ins, outs)
+    return failed
+
+
+@jitable
+def run_tried(f, test, fast, ins, outs, count):
+    """The fast version while the test looks at its operands; a block that fails is done again.
+
+    For tests that share most of their work with the fast version, and outputs that are no operand.
+    """
+    wide_vectors()
+    for start in range(0, count, GUARDED):
+        size = min(GUARDED, count - start)
+        some, target = parts(ins, start, size), parts(outs, start, size)
+        if _try(test, fast, some, target, size):
+            run(f, test, fast, some, target, size)

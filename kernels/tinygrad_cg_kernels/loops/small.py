@@ -1,0 +1,205 @@
+"""Kernels that take Python objects: the quick way for arrays that one loop is enough for.
+
+Called with arrays, boxes of arrays (`objects`) and, beside these, Python's numbers. They return
+a new array, in a box if an operand was in one, or None if they are not for these operands: which
+must be C-contiguous, of one shape or of one element without axes, and not many.
+
+What the functions here close over is hashed for the disk cache: importable functions and dtypes
+only, since the hash of a closure, or of a dispatcher, differs in each process.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime import threads
+from tinygrad_cg_kernels.runtime.arrays import into, put, take, vector
+from tinygrad_cg_kernels.runtime.compile import jitable
+from tinygrad_cg_kernels.runtime.entries import Entries
+from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
+from tinygrad_cg_kernels.runtime.objects import PLAIN
+from tinygrad_cg_kernels.runtime.objects.fields import (
+    OBJECT,
+    address_of,
+    as_object,
+    counted,
+    dtype_place,
+    nothing,
+)
+from tinygrad_cg_kernels.runtime.objects.prepare import prepared, prepared_in_place, ready
+
+MOST = threads.THRESHOLD - 1
+"""Elements at most: they are computed under the interpreter's lock, in some 100 us at most."""
+
+
+def refuse(*operands: Any) -> None:
+    """Stands for a direct kernel where there is none."""
+
+
+@jitable
+def unserved(status):
+    """What is returned without a result: None, or nothing at all where memory was short."""
+    return nothing() if status == 0 else as_object(0)
+
+
+@jitable
+def _one(f, ins, outs):
+    """Apply a function to single elements."""
+    put(ins, outs, 0, f(*take(ins, 0)))
+
+
+def elementwise(
+    loop: Callable, f: Callable, test: Callable, fast: Callable, dtypes: tuple[np.dtype, ...]
+) -> Callable:
+    """The direct kernel of a function, by a loop of `rows`; the last dtype is the result's.
+
+    Numbers and arrays of one element stand beside one operand, not beside two. A single element is
+    not worth a test.
+    """
+    first, second, third, result = (*dtypes[:-1], *dtypes[:1] * 2)[:3] + dtypes[-1:]
+    width = first.itemsize if first.kind == "f" else 0
+
+    def direct1(x):
+        wide_vectors()
+        known = prepared(address_of(x), 0, 0, dtype_place(first), 0, 0, dtype_place(result), 0, 0)
+        if known.status <= 0:
+            return unserved(known.status)
+        size = known.size
+        loop(
+            f,
+            test,
+            fast,
+            (vector(known.x, size, first),),
+            (vector(known.line, size, result),),
+            size,
+        )
+        return as_object(known.result)
+
+    def direct1_tested(x):
+        wide_vectors()
+        known = prepared(address_of(x), 0, 0, dtype_place(first), 0, 0, dtype_place(result), 0, 0)
+        if known.status <= 0:
+            return unserved(known.status)
+        size = known.size
+        ins, outs = (vector(known.x, size, first),), (vector(known.line, size, result),)
+        if size == 1:
+            _one(f, ins, outs)
+        else:
+            loop(f, test, fast, ins, outs, size)
+        return as_object(known.result)
+
+    def direct2(x, y):
+        wide_vectors()
+        kinds = dtype_place(first), dtype_place(second), dtype_place(result)
+        known = prepared(address_of(x), address_of(y), 0, kinds[0], kinds[1], 0, kinds[2], width, 0)
+        if known.status <= 0:
+            return unserved(known.status)
+        size = known.size
+        u, v = vector(known.x, size, first), vector(known.y, size, second)
+        outs = (vector(known.line, size, result),)
+        if size == 1:
+            _one(f, (u, v), outs)
+        elif known.one == 1:
+            loop(f, test, fast, (u[0], v), outs, size)
+        elif known.one == 2:
+            loop(f, test, fast, (u, v[0]), outs, size)
+        else:
+            loop(f, test, fast, (u, v), outs, size)
+        return as_object(known.result)
+
+    def direct3(x, y, z):
+        wide_vectors()
+        kinds = dtype_place(first), dtype_place(second), dtype_place(third), dtype_place(result)
+        known = prepared(address_of(x), address_of(y), address_of(z), *kinds, 0, 0)
+        if known.status <= 0:
+            return unserved(known.status)
+        size = known.size
+        u, v = vector(known.x, size, first), vector(known.y, size, second)
+        ins, outs = (u, v, vector(known.z, size, third)), (vector(known.line, size, result),)
+        loop(f, test, fast, ins, outs, size)
+        return as_object(known.result)
+
+    unary = direct1 if test is f else direct1_tested
+    return (unary, direct2, direct3)[len(dtypes) - 2]
+
+
+def in_place(
+    loop: Callable, f: Callable, test: Callable, fast: Callable, dtypes: tuple[np.dtype, ...]
+) -> Callable:
+    """The direct kernel of a function of two values that writes its first operand."""
+    first, second, _ = dtypes
+    itemsize = first.itemsize
+
+    def direct(x, y):
+        wide_vectors()
+        kinds = dtype_place(first), dtype_place(second)
+        known = prepared_in_place(address_of(x), address_of(y), kinds[0], kinds[1], itemsize)
+        if known.status <= 0:
+            return nothing()
+        size = known.size
+        u, v = vector(known.x, size, first), vector(known.y, size, second)
+        if known.one == 2:
+            loop(f, test, fast, (u, v[0]), into(0), size)
+        else:
+            loop(f, test, fast, (u, v), into(0), size)
+        return as_object(counted(address_of(x)))
+
+    return direct
+
+
+def total(row: Callable, dtypes: tuple[np.dtype, ...]) -> Callable:
+    """The direct kernel of a reduction of all elements, by its total of a row."""
+    (dtype,) = dtypes
+
+    def direct(x):
+        wide_vectors()
+        place = dtype_place(dtype)
+        known = prepared(address_of(x), 0, 0, place, 0, 0, place, 0, 1)
+        if known.status <= 0:
+            return unserved(known.status)
+        vector(known.line, 1, dtype)[0] = row(vector(known.x, known.size, dtype))
+        return as_object(known.result)
+
+    return direct
+
+
+class Directs:
+    """The direct kernels of one operation, by dtypes, each compiled at its first use.
+
+    The one element of `latest` is the one that served last, for whoever calls it with operands
+    as they are, and is ready for None.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[..., Callable],
+        inputs: int,
+        cached: bool = True,
+        in_place: bool = False,
+    ) -> None:
+        def compiled(*dtypes: np.dtype) -> tuple[Callable, Any]:
+            made = make(dtypes)
+            owner = build.kernel(made, f"{name}_in_place" if in_place else f"{name}_direct", cached)
+            return build.entry(owner, *[OBJECT] * inputs), owner
+
+        self.in_place = in_place
+        self.latest: list[Callable] = [refuse]
+        self.entries = Entries(name, compiled)
+
+    def __call__(
+        self, arrays: tuple[np.ndarray, ...], dtypes: tuple[np.dtype, ...]
+    ) -> np.ndarray | None:
+        """The result for operands of these dtypes, of which the last is its own; None if none."""
+        for array in arrays:
+            if array.size > MOST or array.flags.num & PLAIN != PLAIN:
+                return None
+        if not ready(MOST, self.in_place):
+            return None
+        enter = self.entries[dtypes]
+        got = enter(*arrays)
+        if got is not None:
+            self.latest[0] = enter
+        return got

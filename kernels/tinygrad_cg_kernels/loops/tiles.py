@@ -1,0 +1,134 @@
+"""Tiles: strided and broadcast operands, brought into rows that elementwise loops can take.
+
+An output of three dimensions is done in tiles of some rows and columns, the units that threads
+share. What an operand has there is used where it lies if its columns follow one another, and copied
+to a buffer if not. One compiled function finds the rows of a tile for all kernels, which know it by
+its address: they would take several times as long to compile with it inside, for each dtype anew.
+"""
+
+from typing import Any
+
+import llvmlite.binding
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
+from tinygrad_cg_kernels.runtime.arrays import declare, vector
+from tinygrad_cg_kernels.runtime.compile import block_address, jitable
+from tinygrad_cg_kernels.runtime.dtypes import INT64
+from tinygrad_cg_kernels.runtime.intrinsics import vectorised, wide_vectors
+
+BUFFER = 1024  # elements of an operand that are copied at a time
+WIDEST = 16  # bytes of an element
+HEAD = 7  # numbers before the steps, see `find_rows`
+U1, U2, U4, U8 = (np.dtype(f"u{size}") for size in (1, 2, 4, 8))
+SYMBOL = "tinygrad_cg_find_rows"
+
+
+@jitable
+def _copy(target, source, step, gap, rows, columns, size, dtype):
+    """Copy elements that lie apart, or one that is repeated along a row, to where they follow."""
+    vectorised()
+    for r in range(rows):
+        out = vector(target + r * columns * size, columns, dtype)
+        if gap == 0:
+            value = vector(source + r * step, 1, dtype)[0]
+            for k in range(np.uintp(columns)):
+                out[k] = value
+        else:
+            for k in range(np.uintp(columns)):
+                out[k] = vector(source + r * step + np.intp(k) * gap, 1, dtype)[0]
+
+
+@jitable
+def _copy_pairs(target, source, step, gap, rows, columns):
+    """The same for elements of 16 bytes."""
+    for r in range(rows):
+        out = vector(target + r * columns * 16, 2 * columns, U8)
+        for k in range(np.uintp(columns)):
+            pair = vector(source + r * step + np.intp(k) * gap, 2, U8)
+            out[2 * k], out[2 * k + 1] = pair[0], pair[1]
+
+
+@jitable
+def _copy_any(target, source, step, gap, rows, columns, itemsize):
+    if itemsize == 8:
+        _copy(target, source, step, gap, rows, columns, 8, U8)
+    elif itemsize == 4:
+        _copy(target, source, step, gap, rows, columns, 4, U4)
+    elif itemsize == 1:
+        _copy(target, source, step, gap, rows, columns, 1, U1)
+    elif itemsize == 2:
+        _copy(target, source, step, gap, rows, columns, 2, U2)
+    else:
+        _copy_pairs(target, source, step, gap, rows, columns)
+
+
+def find_rows(table, inputs, outputs, unit, first, buffers, rows_table):
+    """Find the rows of a tile: how many there are is returned.
+
+    The table has the addresses of operands and outputs; rows and columns of the whole, rows and
+    columns of a tile, tiles across each, whether tiles are stacked (then all operands are brought
+    to one long row); then for each operand three steps in bytes and the size of an element, and for
+    each output the latter. Where rows begin, their steps, and the number of columns are written to
+    `rows_table`. `first` is the first unit of a call: buffers hold what they should if rows repeat.
+    """
+    wide_vectors()
+    arrays = inputs + outputs
+    known = vector(table, arrays + 7 + 4 * inputs + outputs, INT64)
+    n1, n2, tall, wide = known[arrays], known[arrays + 1], known[arrays + 2], known[arrays + 3]
+    down, right = known[arrays + 4], known[arrays + 5]
+    stacked = known[arrays + 6] != 0
+    left, above = unit % right * wide, unit // right
+    top, matrix = above % down * tall, above // down
+    rows, columns = min(tall, n1 - top), min(wide, n2 - left)
+    found = vector(rows_table, 2 * arrays + 1, INT64)
+    whole = rows == 1 or columns == n2  # whether the rows of outputs, and so far of all, are one
+    for k in range(inputs):
+        at = arrays + 7 + 4 * k
+        step, gap, size = known[at + 1], known[at + 2], known[at + 3]
+        place = known[k] + matrix * known[at] + top * step + left * gap
+        pitch = columns * size
+        if gap == size and (rows == 1 or step == pitch or not stacked):
+            pitch = pitch if rows == 1 else step
+        elif gap == 0 and not stacked:  # one value in each row
+            pitch = step
+        else:
+            buffer = buffers + k * BUFFER * WIDEST
+            if not (stacked and unit > first and top > 0 and step == 0):
+                _copy_any(buffer, place, step, gap, rows, columns, size)
+            place = buffer
+        found[k], found[arrays + k] = place, pitch
+        whole = whole and (
+            rows == 1 or pitch == (0 if gap == 0 and not stacked else columns * size)
+        )
+    for k in range(outputs):
+        size = known[arrays + 7 + 4 * inputs + k]
+        found[inputs + k] = known[inputs + k] + ((matrix * n1 + top) * n2 + left) * size
+        found[arrays + inputs + k] = n2 * size
+    found[2 * arrays] = rows * columns if whole else columns
+    return 1 if whole else rows
+
+
+@intrinsic
+def rows_of(typingctx, table, inputs, outputs, unit, first, buffers, rows_table):
+    """Call `find_rows`."""
+
+    def generate(context, builder, signature, arguments):
+        word = context.get_value_type(types.intp)
+        return builder.call(declare(builder, SYMBOL, word, *[word] * 7), arguments)
+
+    return types.intp(*[types.intp] * 7), generate
+
+
+_owner: Any = None
+
+
+def prepare() -> None:
+    """Compile what kernels of tiles call, once in a process, before they are loaded."""
+    global _owner
+    if _owner is None:
+        signature = types.intp(*[types.intp] * 7)
+        address, owner = block_address(find_rows, "find_rows", True, signature)
+        llvmlite.binding.add_symbol(SYMBOL, address)
+        _owner = owner

@@ -1,0 +1,127 @@
+"""Python objects in compiled code: arrays as they lie in memory, and boxes that hold one.
+
+Unboxing an array, as Numba does it, and making one from Python cost more than the work on a few
+elements. Kernels for these take the objects themselves: they look at an operand's fields, and
+make the result through NumPy's C interface. Nothing outside this folder knows where fields lie.
+
+They lie where a look at samples finds them. Where that fails, as on an interpreter without its lock
+or with another implementation of Python, `supported` is False: there are no kernels of objects,
+`small.Directs` serves nothing, and tables of addresses are filled by `data_address`, from NumPy's
+own attribute. All else runs as it does, with the same bits.
+
+`fields` reads and writes objects in compiled code, `prepare` looks at operands for small kernels.
+"""
+
+import ctypes
+import sys
+from typing import Any, NamedTuple
+
+import llvmlite.binding
+import numpy as np
+
+KIND = object.__basicsize__ - ctypes.sizeof(ctypes.c_void_p)
+DATA, NDIM, SHAPE, DTYPE, FLAGS = (KIND + 8 * place for place in (1, 2, 3, 6, 7))
+VALUE = KIND + 8  # of a float
+LENGTH, ITEMS = KIND + 8, tuple.__basicsize__
+PLAIN = 0x101
+"""The flags of an array that is C-contiguous and aligned."""
+ALIGNED, WRITEABLE = 0x100, 0x400
+DOUBLE, SINGLE = (float(np.finfo(dtype).max) for dtype in (np.float64, np.float32))
+_NEW_ARRAY = 94  # PyArray_NewFromDescr in NumPy's table of functions, which never changes
+
+
+_DTYPES = ["bool", "float32", "float64", "complex64", "complex128"]
+_DTYPES += [f"{sign}int{width}" for sign in ("", "u") for width in (8, 16, 32, 64)]
+
+
+def _word(address: int) -> int:
+    return ctypes.c_ssize_t.from_address(address).value
+
+
+def _as_expected() -> bool:
+    """Whether arrays, floats and integers lie in memory as this module takes them to."""
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return False
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return False
+    sample, number = np.zeros((3, 5), np.float32)[:, ::2], 1.5
+    place = id(sample)
+    fields = [_word(place + KIND), _word(place + DATA), _word(place + DTYPE)]
+    group = (sample, number)
+    items = [_word(id(group) + offset) for offset in (LENGTH, ITEMS, ITEMS + 8)]
+    shape = [_word(_word(place + SHAPE) + 8 * axis) for axis in range(2)]
+    counts = [ctypes.c_int.from_address(place + offset).value for offset in (NDIM, FLAGS)]
+    return (
+        fields == [id(np.ndarray), sample.ctypes.data, id(sample.dtype)]
+        and items == [2, id(sample), id(number)]
+        and shape == [3, 3]
+        and counts == [2, sample.flags.num]
+        and ctypes.c_double.from_address(id(number) + VALUE).value == number
+    )
+
+
+def _new_array() -> int:
+    """The address of NumPy's function that makes an array."""
+    table = np._core.multiarray._ARRAY_API  # type: ignore[attr-defined]
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    functions: Any = pointer(table, None)
+    return _word(functions + 8 * _NEW_ARRAY)
+
+
+class Boxes(NamedTuple):
+    """Where objects of the class of boxes keep their array, and what else refers to None."""
+
+    array: int
+    empty: int
+
+
+class _NoBox:
+    """Stands for the class of boxes while there is none."""
+
+
+def _announce() -> bool:
+    """Tell compiled code where things are; False where they are not as it takes them to be."""
+    try:
+        if not _as_expected():
+            return False
+        known: dict[str, Any] = {"array": np.ndarray, "float": float, "int": int, "none": None}
+        known["box"] = _NoBox
+        known |= {f"dtype_{name}": np.dtype(name) for name in _DTYPES}
+        places = {name: id(thing) for name, thing in known.items()}
+        places["new_array"] = _new_array()
+        places["new_box"] = _address(ctypes.pythonapi.PyType_GenericAlloc)
+        places["integer"] = _address(ctypes.pythonapi.PyLong_AsLongLongAndOverflow)
+    except (AttributeError, ValueError):
+        return False
+    for name, place in places.items():
+        llvmlite.binding.add_symbol(PREFIX + name, place)
+    return True
+
+
+def _address(function: Any) -> int:
+    return _word(ctypes.addressof(function))
+
+
+PREFIX = "tinygrad_cg_"
+supported = _announce()
+boxes = Boxes(0, 0)
+
+
+def data_address(array: np.ndarray) -> int:
+    """Where the elements of an array begin: `array.ctypes.data`, in a third of its time."""
+    if supported:
+        return ctypes.c_ssize_t.from_address(id(array) + DATA).value
+    return array.ctypes.data
+
+
+def register(cls: type, sample: Any, array: np.ndarray) -> None:
+    """Make `cls` the class of boxes, of which `sample` holds `array` and otherwise None."""
+    global boxes
+    if not supported:
+        return
+    offsets = range(KIND + 8, cls.__basicsize__, 8)
+    words = [_word(id(sample) + offset) for offset in offsets]
+    if words.count(id(array)) == 1 == words.count(id(None)):
+        boxes = Boxes(*[offsets[words.index(id(one))] for one in (array, None)])
+        llvmlite.binding.add_symbol(f"{PREFIX}box", id(cls))

@@ -1,1 +1,0 @@
-"""Gradient tapes, graph mode, and recomputation."""
