@@ -24,12 +24,13 @@ class Token:
     on purpose, ``everything`` marks a graph: it records operations on unwatched tensors too.
     For a ``natural`` one custom gradients are the operations inside, and their rules nothing.
     ``asks`` says that rules which it recorded ask which sweep runs them, ``noted`` are the sweeps
-    that it recorded, if any (see `observer`).
+    that it recorded, if any, and ``name`` is what sweeps of it are noted under (see `observer`).
     """
 
     alive = True
     asks = False
     everything = False
+    name: object = None
     natural = False
     noted: Any = None
     paused = False

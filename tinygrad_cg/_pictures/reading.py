@@ -209,14 +209,15 @@ class RecordWalk:
     def _orders(self) -> None:
         """Set the order of each item, and that of each tape's gradient, if all are known."""
         orders = {node: order_of(node) for node in self.nodes}
+        swept = {token.name: self.frames[number] for token, number in self.numbers.items()}
+        swept.pop(None, None)
         for node, item in self.items.items():
             for sweep in recording_sweeps(node):
-                if sweep.token in self.numbers:
-                    recorders = self.frames[self.numbers[sweep.token]].recorders
-                    for number in item.tapes:
-                        frame = self.frames[number]
-                        if self.tokens[number] is not sweep.token and frame not in recorders:
-                            recorders.append(frame)
+                if sweep.tape in swept:
+                    inner = swept[sweep.tape]
+                    for frame in [self.frames[number] for number in item.tapes]:
+                        if frame is not inner and frame not in inner.recorders:
+                            inner.recorders.append(frame)
             if None not in orders.values():
                 item.order = orders[node]
         for frame in self.frames if None not in orders.values() else ():

@@ -23,19 +23,21 @@ NOTED = 64  # sweeps that one tape remembers, the latest ones
 class Sweep:
     """One reverse sweep.
 
-    `token` is the tape that is swept, `outer` the sweep whose rule asked for this one. `began` and
+    `token` is the tape that is swept, and `outer` the sweep whose rule asked for this one, while
+    they run; afterwards ``token.name`` stands in `tape`, for tokens in a cycle would outlive
+    their tapes, and None for several sweeps that were forgotten. `began` and
     `ended` are serial numbers: nodes with one between them were recorded by it. `began` is 0 if
     nothing recorded. `order` counts the derivatives taken, None if that is not known any more.
     `transposes` says that it is no further derivative, but the transpose of a rule. `asked` is
-    the user's line that asked for it, for observers. A sweep without a token stands for several
-    that were forgotten.
+    the user's line that asked for it, for observers.
     """
 
-    __slots__ = ("asked", "began", "ended", "order", "outer", "token", "transposes")
-    ended: int  # set at its end, as is the order
+    __slots__ = ("asked", "began", "ended", "order", "outer", "tape", "token", "transposes")
+    ended: int  # set at its end, as are the order and the tape
     order: int | None
+    tape: object
 
-    def __init__(self, token: Token | None, outer: Sweep | None, began: int, transposes: bool):
+    def __init__(self, token: Any, outer: Sweep | None, began: int, transposes: bool):
         self.token = token
         self.outer = outer
         self.began = began
@@ -84,6 +86,10 @@ def _is_part(sweep: Sweep, visited: list[Node]) -> bool:
 
 def _note(sweep: Sweep, frame: Any) -> None:
     """Let the tapes of `frame` and of those below it remember a finished sweep."""
+    token, sweep.token = sweep.token, None
+    if token.name is None:
+        token.name = object()
+    sweep.tape = token.name
     while frame is not None:
         for token in frame.group:
             noted = token.noted
@@ -99,7 +105,7 @@ def _note(sweep: Sweep, frame: Any) -> None:
 def _forget(first: Sweep, second: Sweep) -> Sweep:
     """Return one sweep, of unknown order, that stands for both and all between them."""
     both = Sweep(None, None, first.began, False)
-    both.ended, both.order = second.ended, None
+    both.ended, both.order, both.tape = second.ended, None, None
     return both
 
 

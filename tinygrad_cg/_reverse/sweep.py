@@ -12,6 +12,7 @@ from math import inf
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from .._core.conversion import is_differentiable
 from .._core.levels import Token, is_alive, state
@@ -188,7 +189,7 @@ def sweep(
                 gradient = cast(gradient, node.dtype)
             total = totals.get(node)
             if total is not None:
-                if data.size <= FEW or state.frame is not None:
+                if type(data) is not ndarray or data.size <= FEW or state.frame is not None:
                     totals[node] = add(total, gradient)
                 else:
                     owned = owned or set()

@@ -186,7 +186,7 @@ def _check_power(name: str, x: np.ndarray, y: np.ndarray) -> None:
 def _check_divisor(name: str, x: np.ndarray, y: np.ndarray) -> None:
     if not y.all():
         message = f"divide by zero encountered in {name}"
-        warnings.warn(message, RuntimeWarning, stacklevel=4)
+        warnings.warn(message, RuntimeWarning, stacklevel=5)
 
 
 CHECKS = {power: _check_power, floor_divide: _check_divisor, remainder: _check_divisor}

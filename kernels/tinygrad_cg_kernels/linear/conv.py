@@ -19,6 +19,7 @@ from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.dtypes import computing, native, promote
 from tinygrad_cg_kernels.runtime.entries import ByDtype, numbers, words
 from tinygrad_cg_kernels.runtime.errstate import cast, quietly
+from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 
 Pair = tuple[int, int]
 
@@ -100,7 +101,7 @@ def _add_patches(patches, images, plan):
 
 
 def _sum_taps(images, filters, out, plan):
-    build.wide_vectors()
+    wide_vectors()
     rows, row_step, columns, column_step, run = plan[5:10]
     first, count = plan[12:]
     for k in range(count):
@@ -115,7 +116,7 @@ def _sum_taps(images, filters, out, plan):
 
 
 def _spread_taps(images, filters, upstream, plan):
-    build.wide_vectors()
+    wide_vectors()
     rows, row_step, columns, column_step, run = plan[5:10]
     first, count = plan[12:]
     for k in range(count):
@@ -130,7 +131,7 @@ def _spread_taps(images, filters, upstream, plan):
 
 
 def _fold_taps(images, filters, upstream, plan):
-    build.wide_vectors()
+    wide_vectors()
     rows, row_step, columns, column_step, run = plan[5:10]
     first, count = plan[12:]
     for k in range(count):

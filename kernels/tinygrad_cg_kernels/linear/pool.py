@@ -17,6 +17,7 @@ from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.dtypes import FLOAT64, INT64, computing, native
 from tinygrad_cg_kernels.runtime.entries import ByDtype
 from tinygrad_cg_kernels.runtime.errstate import cast
+from tinygrad_cg_kernels.runtime.intrinsics import like, wide_vectors
 
 
 class Window(NamedTuple):
@@ -49,7 +50,7 @@ def _bounds(place, stride, before, window, size):
 
 
 def _max_windows(images, out, plan):
-    build.wide_vectors()
+    wide_vectors()
     count, height, width, channels, rows, columns = plan[:6]
     tall, broad, down, across, top, left = plan[6:]
     run = np.uintp(channels)
@@ -69,7 +70,7 @@ def _max_windows(images, out, plan):
 
 
 def _place_windows(images, best, out, plan):
-    build.wide_vectors()
+    wide_vectors()
     count, height, width, channels, rows, columns = plan[:6]
     tall, broad, down, across, top, left = plan[6:]
     run = np.uintp(channels)
@@ -94,7 +95,7 @@ def _place_windows(images, best, out, plan):
 
 
 def _sum_windows(images, out, plan):
-    build.wide_vectors()
+    wide_vectors()
     count, height, width, channels, rows, columns = plan[:6]
     tall, broad, down, across, top, left = plan[6:]
     run = np.uintp(channels)
@@ -108,13 +109,13 @@ def _sum_windows(images, out, plan):
                 source = np.uintp(((base + y) * width + x) * channels)
                 for c in range(run):
                     out[target + c] += images[source + c]
-        number = build.like((stop - start) * (last - first), out[target])
+        number = like((stop - start) * (last - first), out[target])
         for c in range(run):
             out[target + c] /= number
 
 
 def _spread_windows(upstream, out, plan):
-    build.wide_vectors()
+    wide_vectors()
     count, height, width, channels, rows, columns = plan[:6]
     tall, broad, down, across, top, left = plan[6:]
     run = np.uintp(channels)
@@ -123,7 +124,7 @@ def _spread_windows(upstream, out, plan):
         start, stop = _bounds(line % rows, down, top, tall, height)
         first, last = _bounds(k % columns, across, left, broad, width)
         source, base = np.uintp(k * channels), line // rows * height
-        number = build.like((stop - start) * (last - first), upstream[source])
+        number = like((stop - start) * (last - first), upstream[source])
         for y in range(start, stop):
             for x in range(first, last):
                 target = np.uintp(((base + y) * width + x) * channels)

@@ -183,10 +183,11 @@ class Elementwise:
                 return got
         elif len(arrays) != self.inputs:
             raise TypeError(f"{self.name} takes {self.inputs} arrays, got {len(arrays)}")
-        elif out is not arrays[0]:
-            return self._fill(arrays, out)
-        elif self._in_place.latest[0](*arrays) is out:
-            return out
+        elif out is not None:
+            if out is not arrays[0]:
+                return self._fill(arrays, out)
+            if self._in_place.latest[0](*arrays) is out:
+                return out
         key: list[Any] = [out is None]
         for array in arrays:
             if not array.flags.num & ALIGNED:
@@ -314,12 +315,15 @@ class Elementwise:
 
     def _run(self, signature: Signature, arrays: tuple[np.ndarray, ...]) -> np.ndarray:
         """The result by a block kernel, for operands that were checked."""
-        if signature.exact:
-            run = self._bound(arrays, (signature.target,))
-        else:
-            run = self._converting(signature, tuple(map(np.asarray, arrays, signature.loop)))
-        if signature.exact or (not signature.checked and all(map(_is_plain, arrays))):
-            self._keep_ready(True, arrays, run)
+        key = _key("checked" if signature.checked else True, arrays)
+        run = self._ready.get(key)
+        if run is None:
+            if signature.exact:
+                run = self._bound(arrays, (signature.target,))
+            else:
+                run = self._converting(signature, tuple(map(np.asarray, arrays, signature.loop)))
+            if signature.exact or all(map(_is_plain, arrays)):
+                self._keep_ready(key, run)
         return run(*arrays)
 
     def _converting(self, signature: Signature, converted: tuple[np.ndarray, ...]) -> Callable:
@@ -332,13 +336,10 @@ class Elementwise:
 
         return run_converted
 
-    def _keep_ready(self, fresh: bool, arrays: tuple[np.ndarray, ...], run: Callable) -> None:
-        key: list[Any] = [fresh]
-        for array in arrays:
-            key += (array.dtype, array.shape, array.strides)
+    def _keep_ready(self, key: tuple, run: Callable) -> None:
         if len(self._ready) >= READY:
             self._ready.clear()
-        self._ready[tuple(key)] = run
+        self._ready[key] = run
 
     def _plan(self, arrays: tuple[np.ndarray, ...]) -> plans.Plan:
         layouts = [part for array in arrays for part in (array.shape, array.strides)]
@@ -351,10 +352,8 @@ class Elementwise:
     def _bound(self, arrays: tuple[np.ndarray, ...], targets: tuple[np.dtype, ...]) -> Callable:
         """What computes the result, or a list of several, from operands with these layouts."""
         plan = self._plan(arrays)
-        run, shape = (
-            self._runner(plan, tuple([array.dtype for array in arrays]), targets),
-            plan.shape,
-        )
+        shape, dtypes = plan.shape, tuple([array.dtype for array in arrays])
+        run = self._runner(plan, dtypes, targets)
         if len(targets) > 1:
 
             def run_several(*arrays: np.ndarray) -> list[np.ndarray]:
@@ -363,7 +362,7 @@ class Elementwise:
                 return outs
 
             return run_several
-        (target,) = targets
+        target = targets[0]
 
         def run_one(*arrays: np.ndarray) -> np.ndarray:
             out = empty(shape, target)
@@ -436,15 +435,23 @@ class Elementwise:
                 run = self._runner(plan, signature.loop, (), position)
                 run(*arrays)
                 if signature.exact and position == 0:
-                    self._keep_ready(False, arrays, run)
+                    self._keep_ready(_key(False, arrays), run)
                 return out
         np.copyto(out, self._run(signature, given), casting="same_kind")
         return out
 
 
+def _key(way: Any, arrays: tuple[np.ndarray, ...]) -> tuple:
+    """What results in some way are kept ready by: a new array (True), or in place (False)."""
+    key: list[Any] = [way]
+    for array in arrays:
+        key += (array.dtype, array.shape, array.strides)
+    return tuple(key)
+
+
 def _once(array: np.ndarray) -> np.ndarray:
     """The 0-d array of the value that an array repeats; any other array itself."""
-    return array if any(array.strides) else array[(0,) * array.ndim + (...,)]
+    return array if any(array.strides) or not array.size else array[(0,) * array.ndim + (...,)]
 
 
 def _at(view: np.ndarray, index: tuple[int, ...]) -> np.ndarray:
@@ -491,7 +498,7 @@ class Pointwise:
     def _inferred(self, dtype: np.dtype) -> tuple[np.dtype, ...] | None:
         kinds, f = (numba.from_dtype(computing(dtype)),) * self.inputs, self.one._scalar
         probes = (lambda x: f(x), lambda x, y: f(x, y), lambda x, y, z: f(x, y, z))
-        probe = numba.njit(**build.FLAGS)(probes[self.inputs - 1])
+        probe: Any = numba.njit(**build.FLAGS)(probes[self.inputs - 1])
         try:
             probe.compile(kinds)
         except (NumbaError, AttributeError):
@@ -521,10 +528,8 @@ class Pointwise:
         """An array, or a list of them where the function returns a tuple."""
         if self._single:
             return self.one(*arrays)
-        key: list[Any] = []
-        for array in arrays:
-            key += (array.dtype, array.shape, array.strides)
-        ready = self._ready.get(tuple(key))
+        key = _key(True, arrays)
+        ready = self._ready.get(key)
         if ready is not None:
             for array in arrays:
                 if not array.flags.num & ALIGNED:
@@ -540,5 +545,5 @@ class Pointwise:
         if signature.exact:
             if len(self._ready) >= READY:
                 self._ready.clear()
-            self._ready[tuple(key)] = run
+            self._ready[key] = run
         return [cast(out, dtype) for out, dtype in zip(run(*operands), results, strict=True)]

@@ -231,7 +231,9 @@ def put(typingctx, group, outs, i, results):
     """Write results, one or a tuple of them, to position i of the outputs."""
 
     def generate(context, builder, signature, arguments):
-        kinds, written, _, given = signature.args
+        kinds, written = signature.args[:2]
+        given: Any = signature.args[3]
+        rows: list[Any]
         if isinstance(written, Into):
             rows = [(kinds[written.position], arguments[0], written.position)]
         else:
