@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.reduce import softmax as ksoftmax
 
-from .._core.conversion import convert, convert_operands
+from .._core.conversion import convert, convert_operands, number_array
 from .._core.kinds import (
     INEXACT,
     NUMBERS,
@@ -18,7 +17,6 @@ from .._core.kinds import (
     REAL_NUMBERS,
     is_complex,
     is_exact,
-    is_inexact,
     is_native_float,
 )
 from .._core.primitive import Primitive, apply, register
@@ -172,6 +170,17 @@ def _power_by_products(ops: Operations, x: Any, exponent: float) -> Any:
     return ops.power(x, ops.number(exponent, x))
 
 
+_PRODUCTS = frozenset((-1, 1, 3, 4))
+
+
+def _run_scalar_power(x: np.ndarray, exponent: float) -> np.ndarray:
+    if exponent == 2:  # the commonest, before anything is looked at
+        return ARRAYS.square(x)
+    if exponent in _PRODUCTS:
+        return _power_by_products(ARRAYS, x, exponent)
+    return ARRAYS.power(x, number_array(exponent, x.dtype))
+
+
 def _scalar_power_rule(dy: Tensor, x: Tensor, exponent: float) -> Tensor:
     """Through powers of `x` only, so that derivatives beyond the last are 0, and never None."""
     slope = power(x, exponent - 1) if exponent else power(x, 0)
@@ -181,7 +190,7 @@ def _scalar_power_rule(dy: Tensor, x: Tensor, exponent: float) -> Tensor:
 _scalar_power = register(
     Primitive(
         "scalar_power",
-        partial(_power_by_products, ARRAYS),
+        _run_scalar_power,
         ("x",),
         lambda x, exponent: Aval(x.shape, x.dtype),
         (_scalar_power_rule,),
@@ -199,7 +208,7 @@ def power(x: Any, y: Any) -> Tensor:
     """``x ** y``. The gradient of ``x**0`` is 0 everywhere, that of ``0**y`` by y is 0."""
     if type(y) in (int, float):
         x = convert(x)
-        if is_inexact(x._data.dtype):
+        if x._data.dtype.kind in "fc":  # by the letter: a call would be a twentieth of the time
             return apply(_scalar_power, (x,), {"exponent": y})
     return _general_power(x, y)
 
