@@ -1,4 +1,5 @@
-"""Every elementary function and reduction, in each library that has it; compiling apart.
+"""Every elementary function and reduction, in each library that has it; compilation is timed
+separately.
 
 Where nothing is timed, the smallest size shows that all of it runs.
 """

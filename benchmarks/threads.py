@@ -23,7 +23,7 @@ WORK: dict[str, Callable] = {
 
 
 def rate(run: Callable[[], object], seconds: float) -> float:
-    """Calls in a second, over `seconds` after a tenth of them."""
+    """Return calls in a second, over `seconds` after a tenth of them."""
     start = time.perf_counter()
     while time.perf_counter() < start + seconds / 10:
         run()
@@ -35,7 +35,7 @@ def rate(run: Callable[[], object], seconds: float) -> float:
 
 
 def gain(run: Callable[[], object], seconds: float, turns: int) -> float:
-    """How many times as often two threads run as one."""
+    """Return how many times as often two threads run as one."""
     rates: dict[int, list[float]] = {1: [], 2: []}
     before = tf.get_num_threads()
     try:

@@ -140,7 +140,7 @@ def test_copies_go_on_with_the_state(copied):
 
 
 def test_steps_are_not_recorded():
-    """Assigning is not differentiated, and the next gradient is that at the new place."""
+    """Assigning is not differentiated, and the next gradient is that at the new point."""
     w = tf.Variable(3.0)
     optimizer = SGD(0.5, momentum=0.5)
     with tf.GradientTape(persistent=True) as tape:

@@ -321,7 +321,7 @@ __all__ = [
 newaxis = None
 _numpy_dispatch.loaders.append(partial(import_module, f"{__name__}.numpy"))
 
-# What is loaded when it is first asked for, so that importing the library stays quick: modules,
+# Modules and names loaded at their first use, so that importing the library stays quick: modules,
 # and what is found in one.
 _LATER = {
     "Module": ".module",

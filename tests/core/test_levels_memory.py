@@ -237,7 +237,7 @@ class TestMemory:
 
 
 def test_nothing_is_kept_while_a_tape_pauses():
-    """A mark for lateness is no record: nothing hangs from what a pause computes."""
+    """A mark for lateness is no record: nothing is attached to what a pause computes."""
     x = tf.constant(3.0)
     with tf.GradientTape() as first:
         first.watch(x)

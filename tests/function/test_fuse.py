@@ -186,7 +186,7 @@ def test_operations_between_kernels():
     check(perceptron(6, (5, 4, 3)))
 
 
-# Shapes and places -------------------------------------------------------------------------------
+# Shapes and slices -------------------------------------------------------------------------------
 
 
 def test_outputs_are_arrays_of_their_own():
@@ -297,7 +297,7 @@ def test_long_programs_repeat_themselves():
 
 
 def test_deep_scalar_programs():
-    """Of several dtypes; what was computed early is used late, and beside a kernel."""
+    """Of several dtypes; what was computed early is used late, and with a kernel."""
     texts = []
     for steps in (150, 300):
         x, n, row = given(()), given((), np.float32), given((7,))

@@ -193,7 +193,7 @@ def test_composite_functions_of_matrices(start):
 
 
 def test_other_sizes_compile_nothing(monkeypatch):
-    """The kernels of some sizes serve others, large ones apart, which threads share."""
+    """The kernels of some sizes serve others, large ones have their own, which threads share."""
 
     @tf.function(jit_compile=True, input_signature=[tf.TensorSpec([None, None], tf.float64)])
     def f(x):

@@ -39,7 +39,7 @@ TOLERANCES = {"float16": 2e-3, "float32": 2e-6, "float64": 1e-14}
 
 
 def assert_same(actual, expected, rtol):
-    """Equal to rounding, with NaN and infinities in the same places."""
+    """Equal to rounding, with NaN and infinities at the same positions."""
     assert actual.shape == expected.shape
     scale = np.nanmax(np.abs(expected[np.isfinite(expected)]), initial=1.0)
     with np.errstate(all="ignore"):

@@ -82,7 +82,7 @@ def test_a_sweep_that_nobody_records_runs_kernels():
 
 
 def _functions(name):
-    """What the recipe of an operation with one operand calls."""
+    """What the residuals' rule of an operation with one operand calls."""
     return list(OPS[name].rules[1].rule.__globals__.values())
 
 

@@ -32,10 +32,10 @@ CHUNK = 4096  # arrays shorter than this stay on one thread
 class Domain:
     """Where to look at a function.
 
-    `low` and `high` (exclusive, and finite samples only) bound the first operand; `places` are
-    points, besides 0 and +-1, near which to look closely: zeros, poles, overflow, changes of
-    formula. A function of two operands has `beside`, which draws the second ones next to the
-    first. `scale` gives the number whose ulps are counted, where that is not the result.
+    `low` and `high` (exclusive, and finite samples only) bound the first operand; `points` are
+    drawn besides 0 and +-1, near which to look closely: zeros, poles, overflow, changes of formula.
+    A function of two operands has `second`, which draws the second ones next to the first. `scale`
+    gives the number whose ulps are counted, where that is not the result.
     """
 
     low: float = -INF
@@ -130,7 +130,7 @@ def domain(name: str) -> Domain:
 
 
 def samples(name: str, dtype: np.dtype, count: int) -> tuple[np.ndarray, ...]:
-    """About `count` operands: intervals, all magnitudes, subnormals, and the places."""
+    """About `count` operands: intervals, all magnitudes, subnormals, and the points."""
     function = domain(name)
     rng = np.random.default_rng(0)
     share = count // 8

@@ -126,7 +126,7 @@ def _scanned(
 
 
 def _take(x: np.ndarray, indices: np.ndarray, axis: int, batch_dims: int) -> np.ndarray:
-    """NumPy's `take`, for each element of the axes that `x` and `indices` share."""
+    """Apply `np.take` for each element of the axes that `x` and `indices` share."""
     out = [
         np.take(x[place], indices[place], axis - batch_dims)
         for place in np.ndindex(x.shape[:batch_dims])
@@ -139,7 +139,7 @@ def _in_order(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
 
 
 def _order(x: np.ndarray, axis: int, descending: bool, stable: bool) -> np.ndarray:
-    """By Python's own sort, line by line."""
+    """Return the order by Python's own sort, line by line."""
 
     def line(row: np.ndarray) -> list[int]:
         return sorted(range(row.size), key=lambda i: row[i], reverse=descending)
@@ -156,7 +156,7 @@ def _is_one_hot(indices: np.ndarray, depth: int, axis: int, dtype: np.dtype) -> 
 
 
 def _taps(padded: np.ndarray, window: Any, out: Any, geometry: Geometry) -> Iterator[tuple]:
-    """For each place in the window the view of what stands under it, by groups."""
+    """Yield for each position in the window the view of the elements under it, by groups."""
     for place in np.ndindex(*window):
         index = tuple(
             slice(i * dilation, i * dilation + stride * (count - 1) + 1, stride)
@@ -205,7 +205,7 @@ def _conv_filter(x: np.ndarray, y: np.ndarray, geometry: Geometry, window: Any) 
 
 
 def _pool(fold: Callable) -> Callable:
-    """The map that folds what lies under each window."""
+    """Return the function that reduces the elements under each window."""
 
     def reference(x: np.ndarray, window: Window) -> np.ndarray:
         rows, columns = window.output_size(x.shape[-3:-1])
@@ -219,7 +219,9 @@ def _pool(fold: Callable) -> Callable:
 
 
 def _under(x: np.ndarray, window: Window, place: Any) -> np.ndarray:
-    """(..., elements, channels) under one window, less what lies outside the image."""
+    """Return the elements (..., elements, channels) under one window, without those outside the
+    image.
+    """
     index = []
     for i, size, stride, pads in zip(
         place, window.size, window.strides, window.padding, strict=True
@@ -231,7 +233,7 @@ def _under(x: np.ndarray, window: Window, place: Any) -> np.ndarray:
 
 
 def _first_place(x: np.ndarray, window: Window) -> np.ndarray:
-    """The first place of each largest element, found by pooling the places that hold it."""
+    """Return the first position of each largest element, by pooling the positions that have it."""
     height, width = x.shape[-3:-1]
     places = np.broadcast_to(np.arange(height * width).reshape(height, width, 1), x.shape)
     pairs = np.stack([x, places], -4)

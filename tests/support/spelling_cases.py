@@ -1,6 +1,6 @@
 """Tables of calls and what the original library gave for them: ``call -> values dtype``.
 
-Several results are separated by semicolons; `plain` stands where the result is no tensor.
+Several results are separated by semicolons; `value` stands where the result is no tensor.
 """
 
 import ast

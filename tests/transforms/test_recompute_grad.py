@@ -213,7 +213,7 @@ def counted_chain(length, runs):
 
 @pytest.mark.parametrize("segments", [None, 1, 2, 3, 7])
 def test_chain_in_segments(segments):
-    """As the plain chain, at each order; every link runs twice for a gradient."""
+    """As the ordinary chain, at each order; every link runs twice for a gradient."""
     runs = []
     links = counted_chain(7, runs)
 

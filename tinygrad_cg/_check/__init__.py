@@ -51,7 +51,7 @@ def check_gradients(
     modes:
         "reverse" (tapes in tapes) and "forward" (forward mode, over reverse mode).
     full:
-        Whether every element of the first and of the second derivatives and so on is compared.
+        True to compare every element of the derivatives of each order.
         By default each order is compared in one random direction for each argument, which
         takes a few evaluations of f, whatever the sizes.
     seed:

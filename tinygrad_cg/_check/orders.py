@@ -343,7 +343,7 @@ class Orders:
     # Whole matrices --------------------------------------------------------------------------
 
     def _full_rows(self, order: int) -> None:
-        """Compare every element of the derivative; add rows for the worst ones."""
+        """Return compare every element of the derivative; add rows for the worst ones."""
         problem = self.problem
         chosen = problem.weights if order == 1 else problem.ways[order - 1]
         for j, kept in enumerate(chosen):
@@ -353,7 +353,7 @@ class Orders:
                 self._full_row(order, unit)
 
     def _full_row(self, order: int, unit: list[np.ndarray]) -> None:
-        """Compare the derivatives of one element of the order before by every element."""
+        """Return compare the derivatives of one element of the order before by every element."""
         problem = self.problem
         before = problem.weights, problem.ways, problem.last
         if order == 1:
@@ -402,7 +402,9 @@ class Orders:
         return True
 
     def _check_linearity(self) -> None:
-        """Compare the gradient for a sum of upstream gradients with the sum of the gradients."""
+        """Return compare the gradient for a sum of upstream gradients with the sum of the
+        gradients.
+        """
         problem = self.problem
         sums = [b - a for a, b in zip(problem.weights, problem.others, strict=True)]
         upstreams = [problem.weights, sums, problem.others]
@@ -433,7 +435,7 @@ class Orders:
         self.properties.append(Property("linear in the upstream", self._linear, words))
 
     def _check_symmetry(self) -> None:
-        """Compare second derivatives along two directions, taken in both orders."""
+        """Return compare second derivatives along two directions, taken in both orders."""
         if sum(one.size for one in self.problem.point) == 1:
             return
         try:
@@ -475,7 +477,7 @@ class Orders:
         self.properties.append(Property("shapes and dtypes fit", None if adapted else True, detail))
 
     def _compare_modes(self) -> None:
-        """Compare forward mode with reverse mode, from the rows."""
+        """Return compare forward mode with reverse mode, from the rows."""
         for order, name in ((1, "forward mode is the adjoint"), (2, "forward over reverse agrees")):
             pairs = [
                 (row, other)

@@ -78,7 +78,7 @@ class Seen:
     are the sources that its outputs depend on otherwise than through its arguments;
     `bypassed` says that a tape watches some of these and none of the arguments, `used` that one
     watches an argument. It is `apart` if it can be called by itself: if what it captures does
-    not depend on its arguments. `through` are the places of the inputs that the outputs depend
+    not depend on its arguments. `through` has the indices of the inputs that the outputs depend
     on, as tapes see it.
     """
 
@@ -203,7 +203,7 @@ class Recorder(Level, Observer):
             self._rules.pop()
 
     def begin_tangents(self, definition: Any) -> None:
-        """Learn which rule is transposed."""
+        """Return learn which rule is transposed."""
         self._rules.append(definition)
 
     def end_tangents(self, began: int) -> None:
@@ -268,7 +268,7 @@ class Rough(Level):
         self.generator = np.random.default_rng(seed)
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
-        """Carry out an operation, and change its result by a unit in the last place or so."""
+        """Carry out an operation, and change its result by a unit in the last place."""
         out = apply(primitive, inputs, params)
         exact = primitive.kind == "move" or primitive.name in EXACT
         for one in out if isinstance(out, list) else [out]:

@@ -83,8 +83,9 @@ class Ladder:
         return self._best()[2]
 
     def _best(self) -> tuple[float, float, int]:
-        """The extrapolation with the smallest error, which is at least what finer levels differ
-        by: two coarse ones may agree by chance."""
+        """Return the extrapolation with the smallest error, which is at least what finer levels
+        differ by: two coarse ones may agree by chance.
+        """
         value, error, level = float("nan"), float("inf"), 0
         finer: list[tuple[float, float]] = []
         for i in range(len(self.rows) - 1, 0, -1):

@@ -23,7 +23,7 @@ class Finding(NamedTuple):
     text: str
     code: str | None = None
     remark: bool = False
-    """Whether it is no fault: the derivatives are right."""
+    """True if it is no fault: the derivatives are right."""
 
 
 @dataclass

@@ -66,7 +66,7 @@ def _spaced(lines: list[str]) -> list[str]:
 
 
 def _without_parentheses(line: str) -> str:
-    """`return (a, b)` and `c = (a, b)` as people write them."""
+    """Return `return (a, b)` and `c = (a, b)` as people write them."""
     found = re.fullmatch(r"(\s*(?:return|[\w, ]+ =) )\((.*)\)", line)
     if found is None:
         return line

@@ -23,7 +23,7 @@ new_tensor = partial(object.__new__, Tensor)
 
 
 class Node:
-    """How one tensor came to be, as far as the tapes in `group` are concerned.
+    """The record of how one tensor was computed, for the tapes in `group`.
 
     `inputs` are the nodes of the operands (None for an operand that nobody watches), `rule`
     maps this node and the upstream gradient to the gradients of the operands, `saved` holds
@@ -284,7 +284,9 @@ def attach_all(group: Any, inputs: tuple, rule: Any, saved: Any, outs: Sequence[
 
 
 def part(node: Node, dy: Any) -> tuple:
-    """Stand for the rule of one of several outputs: the sweep collects these parts itself."""
+    """Return stand for the rule of one of several outputs: the sweep collects these parts
+    itself.
+    """
     raise AssertionError("the sweep collects the parts of a node itself")
 
 

@@ -78,7 +78,7 @@ class Watcher(Level, Observer):
         self._latest: Running | None = None
 
     def sees(self, site: Callable[[], Site], inputs: Sequence, outputs: Sequence, seconds: Any):
-        """Learn of an operation, call or rule. `seconds` is None for a call."""
+        """Return learn of an operation, call or rule. `seconds` is None for a call."""
         raise TypeError(f"{type(self).__name__} does not define sees()")
 
     # Entering and leaving --------------------------------------------------------------------

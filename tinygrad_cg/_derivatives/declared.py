@@ -1,4 +1,4 @@
-"""What both kinds of declared functions share: their calls, and what they refuse."""
+"""The common parts of both kinds of declared functions: calls and errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Use(NamedTuple):
 
 
 def use_of(definition: Definition, args: tuple, options: dict) -> Use:
-    """The arguments of a call, with tensors for Variables."""
+    """Return a call's arguments, with tensors for Variables."""
     for name, option in options.items():
         if is_tensor(option):
             raise TypeError(
@@ -40,12 +40,12 @@ def use_of(definition: Definition, args: tuple, options: dict) -> Use:
 
 
 def detached(value: Any) -> Any:
-    """A tensor without its record."""
+    """Return a tensor without its record."""
     return value._with_record(None) if isinstance(value, Tensor) else value
 
 
 def refuse_captured(definition: Definition, value: Tensor) -> None:
-    """TypeError if `value`, computed from tensors without records, has one all the same."""
+    """Raise TypeError if `value`, computed from tensors without records, has one all the same."""
     record = value._rec
     while record is not None:
         if type(record) is not Expired:

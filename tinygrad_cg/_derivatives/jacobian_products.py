@@ -85,7 +85,7 @@ class _Call:
         ]
 
     def settled(self, values: Sequence, inputs: Sequence, pull: Callable) -> list:
-        """`values` with a rule; None among them stays None."""
+        """Return `values` with a rule; None among them stays None."""
         outputs = [one for one in values if one is not None]
         for output in outputs:
             refuse_captured(self.definition, output)
@@ -105,7 +105,7 @@ class _Call:
     # The two products ------------------------------------------------------------------------
 
     def gradient(self, dys: list, ways: list[list]) -> list:
-        """P_k, by each input: its rule is P_k, Q_k and P_(k+1)."""
+        """Return P_k, by each input: its rule is P_k, Q_k and P_(k+1)."""
         plain = [list(map(detached, one)) for one in (dys, *ways, self.use.args)]
         values = self._gradient(plain[0], plain[1:-1], plain[-1])
 
@@ -123,7 +123,7 @@ class _Call:
         return self.settled(values, [*dys, *_flat(ways), *self.use.inputs], pull)
 
     def tangent(self, ways: list[list]) -> list:
-        """Q_k, of each output: its rule is P_k and P_(k+1)."""
+        """Return Q_k, of each output: its rule is P_k and P_(k+1)."""
         plain = [list(map(detached, one)) for one in (*ways, self.use.args)]
         values = self._tangent(plain[:-1], plain[-1])
 
@@ -139,11 +139,11 @@ class _Call:
         return self.settled(values, [*_flat(ways), *self.use.inputs], pull)
 
     def pull(self, dys: list, targets: Sequence) -> list:
-        """The rule of the function itself."""
+        """Return the rule of the function itself."""
         return _joined([self._next(targets, dys, [])], targets)
 
     def _next(self, targets: Sequence, dys: list, ways: list[list]) -> list:
-        """P of the next order, by the inputs; beyond the last what the user chose."""
+        """Return P of the next order, by the inputs; beyond the last, what the user chose."""
         if all(target is None for target in targets):
             return _nothing(targets)
         if len(ways) < self.products.last:
@@ -160,8 +160,9 @@ class _Call:
         return [[next(remaining) for _ in one] for one in like]
 
     def _differentiated(self, targets: Sequence, dys: list, ways: list[list]) -> list:
-        """The gradient of <P_k(dys, ways but the last), the last way> by the inputs, by the
-        operations that P_k is made of."""
+        """Return the gradient of <P_k(dys, ways but the last), the last way> by the inputs, by
+        the operations that P_k is made of.
+        """
         args, fresh = list(self.use.args), []
         for place, target in zip(self.use.places, targets, strict=True):
             if target is not None:
@@ -186,7 +187,7 @@ class _Call:
     # What was declared -----------------------------------------------------------------------
 
     def _gradient(self, dys: list, ways: list[list], args: list) -> list:
-        """P_k, as declared, or as the transpose of Q_k in its last way."""
+        """Return P_k, as declared, or as the transpose of Q_k in its last direction."""
         vjp = self.products.vjps[len(ways)]
         if vjp is None:
 
@@ -204,7 +205,7 @@ class _Call:
         return gradients_of_inputs(call, returned, self.targets)
 
     def _tangent(self, ways: list[list], args: list) -> list:
-        """Q_k, as declared, or as the transpose of P_k."""
+        """Return Q_k, as declared, or as the transpose of P_k."""
         jvp = self.products.jvps[len(ways) - 1]
         if jvp is None:
             last = [
@@ -230,7 +231,9 @@ class _Call:
             state.rules.pop()
 
     def _packed(self, way: list) -> Any:
-        """A way as the declared functions take it: zeros for an input that is not moved."""
+        """Return a direction as the declared functions take it: zeros for an input that does not
+        move.
+        """
         full = [
             zeros(*target) if one is None and target is not None else one
             for one, target in zip(way, self.targets, strict=True)
@@ -257,6 +260,6 @@ def _nothing(like: Sequence) -> list:
 
 
 def _joined(found: Sequence[Sequence], targets: Sequence) -> list:
-    """All gradients in a row, without those that nobody asked for."""
+    """Return all gradients in a row; None for those that nobody asked for."""
     pairs = zip(_flat(found), targets, strict=True)
     return [None if target is None else one for one, target in pairs]

@@ -27,7 +27,7 @@ from .jacobian_products import Products
 class Elementwise:
     """A function with declared partial derivatives.
 
-    An entry is a derivative by some arguments, one after the other: its `path` has their places.
+    An entry is a derivative by some arguments, one after the other: its `path` has their positions.
     """
 
     def __init__(self, f: Callable[..., Any], derivatives: Sequence, beyond: str):
@@ -62,7 +62,7 @@ class Elementwise:
     # Entries ---------------------------------------------------------------------------------
 
     def _entries(self, use: Use, order: int, paths: list[tuple], y: Any) -> list:
-        """The entries at `paths`, as tensors that have rules; None for those that are none.
+        """Return the entries at `paths`, as tensors that have rules; None for those that are none.
 
         `y` has the shape and dtype of the result of the function.
         """
@@ -98,7 +98,7 @@ class Elementwise:
             state.rules.pop()
 
     def _goes_on(self, function: Any) -> bool:
-        """Whether the last derivative has a derivative: of its own, or as the user chose."""
+        """Return whether the last derivative has a derivative, of its own or as the user chose."""
         own = isinstance(function, (Bind, Elementwise, Products))
         return len(self.functions) > 1 and (own or self.beyond == "differentiate")
 
@@ -114,7 +114,9 @@ class Elementwise:
         return parts[place]
 
     def _fitted(self, use: Use, order: int, value: Any, y: Any) -> Tensor:
-        """An entry as a tensor of the shape of the function's result, and of its precision."""
+        """Return an entry as a tensor of the shape of the function's result, and of its
+        precision.
+        """
         if not order:
             return self._result(use, value)
         shape, dtype = y
@@ -174,7 +176,7 @@ class Elementwise:
     # Rules -----------------------------------------------------------------------------------
 
     def _ruled(self, use: Use, path: tuple, value: Tensor) -> Tensor:
-        """An entry whose rule is the entries of the next order."""
+        """Return an entry whose rule is the entries of the next order."""
         refuse_captured(self.definition, value)
         if state.frame is None:
             return value
@@ -202,7 +204,9 @@ def _is_declaration(function: Any) -> bool:
 
 
 def _product(dy: Tensor, partial: Tensor, target: Any) -> Tensor:
-    """The gradient of an input, as `target` describes it, with the conjugate of the partial."""
+    """Return the gradient of an input, as `target` describes it, with the conjugate of the
+    partial.
+    """
     complex_partial = partial._data.dtype.kind == "c"
     product = multiply(dy, conj(partial) if complex_partial else partial)
     if product._data.dtype.kind == "c" != target.dtype.kind:

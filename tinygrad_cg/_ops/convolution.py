@@ -140,7 +140,7 @@ def conv(
     data_format: Any = None,
     dilations: Any = 1,
 ) -> Tensor:
-    """The convolution (without flipping) of images with filters, along one axis or two.
+    """Return the convolution (without flipping) of images with filters, along one axis or two.
 
     After ``tf.nn.convolution``: `x` is (batch, height, width, channels), or channels first if
     `data_format` says so; `filters` are (height, width, channels of a group, outputs), without
@@ -167,7 +167,8 @@ def conv_transpose(
     data_format: Any = None,
     dilations: Any = 1,
 ) -> Tensor:
-    """The transpose of `conv` by its images, which have `output_shape`: all axes, or of space.
+    """Return the transpose of `conv` by its images, which have `output_shape`: all axes, or of
+    space.
 
     After ``tf.nn.conv2d_transpose``: `filters` are (height, width, outputs, channels), as a
     `conv` takes them that maps the result to the shape of `x`. Raises InvalidArgumentError if
@@ -205,7 +206,7 @@ def depthwise_conv(
     data_format: Any = None,
     dilations: Any = 1,
 ) -> Tensor:
-    """`conv` of each channel with filters of its own: (height, width, channels, multiplier).
+    """Return `conv` of each channel with filters of its own: (height, width, channels, multiplier).
 
     After ``tf.nn.depthwise_conv2d``: the result has channels * multiplier channels.
     """
@@ -242,7 +243,7 @@ def _geometry(
     size: tuple[int, int],
     groups: int,
 ) -> Geometry:
-    """What the kernels are told; InvalidArgumentError if no window fits."""
+    """Return the geometry for the kernels; InvalidArgumentError if no window fits."""
     steps, spacing = layout.pair("strides", strides), layout.pair("dilations", dilations)
     reach = [gap * (count - 1) + 1 for gap, count in zip(spacing, window, strict=True)]
     if min(window) < 1:

@@ -36,7 +36,9 @@ def _matmul_aval(x: Aval, y: Aval) -> Aval:
 
 
 def _right_gradient(dy: Tensor, x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """The gradient by a matrix on the right: by one that a whole stack shares, one product."""
+    """Return the gradient by a matrix on the right: by one that a whole stack shares, one
+    product.
+    """
     if len(shape) == 2 < x._data.ndim:
         rows = prod(x._data.shape[:-1])
         x, dy = (reshape(one, (rows, one._data.shape[-1])) for one in (x, dy))
@@ -113,7 +115,7 @@ def matmul(
     adjoint_x: bool = False,
     adjoint_y: bool = False,
 ) -> Tensor:
-    """The matrix product over the last two axes; the axes before them broadcast.
+    """Return the matrix product over the last two axes; the axes before them broadcast.
 
     A 1-D operand is a row on the left or a column on the right, as in NumPy. The flags
     transpose (adjoint: and conjugate) an operand's last two axes first. The dtypes promote.
@@ -132,7 +134,7 @@ def matmul(
 
 
 def matvec(x: Any, y: Any, transpose_x: bool = False, adjoint_x: bool = False) -> Tensor:
-    """A matrix (..., m, n) times a vector (..., n): shape (..., m).
+    """Return a matrix (..., m, n) times a vector (..., n): shape (..., m).
 
     After ``tf.linalg.matvec``: leading axes broadcast. Dtypes and errors as for `matmul`.
     """
@@ -144,7 +146,8 @@ def matvec(x: Any, y: Any, transpose_x: bool = False, adjoint_x: bool = False) -
 
 
 def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
-    """The sum of products over `axes`: the last so many of `x` and first of `y`, or two lists.
+    """Return the sum of products over `axes`: the last so many of `x` and first of `y`, or two
+    lists.
 
     After ``np.tensordot``. The result has the other axes of `x`, then those of `y`. Raises
     InvalidArgumentError for axes that an operand does not have or that differ in size.
@@ -164,7 +167,7 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
 
 
 def norm(x: Any, order: Any = "euclidean", axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The norm of vectors for any order; of matrices (two axes) the Euclidean one only.
+    """Return the norm of vectors for any order; of matrices (two axes) the Euclidean one only.
 
     After ``tf.norm``: over all elements by default; `order` is "euclidean" ("fro"), 1, 2, inf,
     or another number. Real for complex `x`; integers become float64. Raises
@@ -188,7 +191,10 @@ def norm(x: Any, order: Any = "euclidean", axis: Any = None, keepdims: bool = Fa
 
 
 def _euclidean(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
-    """No sizes of elements: their second derivatives are not those of their squares at 0."""
+    """Compute the norm without magnitudes of elements.
+
+    At 0 their second derivatives are not those of their squares.
+    """
     if not is_complex(x.dtype):
         return euclidean_norm(x, axis, keepdims)
     axes = (0, *[i + 1 for i in normalize_axes("norm", axis, x._data.ndim)])
@@ -197,7 +203,8 @@ def _euclidean(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
 
 
 def reduce_euclidean_norm(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The root of the sum of squared sizes of elements over axes; a complex `x` gives complex.
+    """Return the root of the sum of squared sizes of elements over axes; a complex `x` gives
+    complex.
 
     `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Integers
     become float64. Raises InvalidArgumentError for an axis that `x` does not have.
@@ -208,7 +215,7 @@ def reduce_euclidean_norm(x: Any, axis: Any = None, keepdims: bool = False) -> T
 
 
 def _folded_axes(axes: Any, rank_x: int, rank_y: int) -> tuple[list[int], list[int]]:
-    """The axes that `tensordot` folds, of each operand in its order."""
+    """Return the axes that `tensordot` contracts, of each operand in its order."""
     if is_tensor(axes) or isinstance(axes, np.ndarray):
         axes = np.asarray(axes).tolist()
     if not isinstance(axes, (list, tuple)):

@@ -22,9 +22,9 @@ from . import reductions, scans, shape
 ufuncs: dict[Any, Callable] = {}
 functions: dict[Callable, Callable] = {}
 loaders: list[Callable[[], Any]] = []
-"""What registers more: all are called when something is asked for that is not there yet."""
+"""Functions that register more, called when a missing entry is asked for."""
 
-# What ``ufunc.reduce`` folds with; ``reduce`` takes the first axis unless it is told otherwise.
+# What ``ufunc.reduce`` reduces with; ``reduce`` takes the first axis unless it is told otherwise.
 folds: dict[Any, Callable] = {
     np.add: reductions.reduce_sum,
     np.multiply: reductions.reduce_prod,
@@ -51,7 +51,7 @@ _ABSENT = np._NoValue
 
 
 def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-    """A universal function of NumPy, or its `reduce`, `accumulate` or `outer`, on tensors.
+    """Return a universal function of NumPy, or its `reduce`, `accumulate` or `outer`, on tensors.
 
     `dtype=` casts the operands first. Raises TypeError for what is not recorded: other
     functions and methods, and the options `out=` and `where=`.
@@ -86,7 +86,7 @@ def _completed(table: dict) -> dict:
 
 
 def _only_dtype(name: str, options: dict) -> Any:
-    """The option `dtype`; the others must say no more than NumPy's defaults."""
+    """Return the option `dtype`; raise TypeError if another option is not NumPy's default."""
     rest = {key for key, value in options.items() if key != "dtype" and not _says_nothing(value)}
     if rest:
         raise TypeError(f"np.{name}: {', '.join(sorted(rest))}= is not supported on tensors")
@@ -115,7 +115,9 @@ def _accumulate(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dic
 
 
 def _folding(name: str, ufunc: Any, inputs: tuple, options: dict) -> tuple[Tensor, Any, bool]:
-    """Operand, axis and keepdims of a `reduce` or `accumulate`; sums of integers have 64 bits."""
+    """Return operand, axis and keepdims of a `reduce` or `accumulate`; sums of integers have 64
+    bits.
+    """
     given = dict(zip(("axis", "dtype"), inputs[1:], strict=False)) | options
     axis, keepdims = given.pop("axis", 0), bool(given.pop("keepdims", False))
     x, dtype = convert(inputs[0]), _only_dtype(name, given)
@@ -140,7 +142,7 @@ def _ufunc_names() -> list[str]:
 
 
 def array_function(self: Any, function: Any, types: Any, args: tuple, kwargs: dict) -> Any:
-    """A function of NumPy on tensors: that of ``tinygrad_cg.numpy``, which is recorded.
+    """Return a function of NumPy on tensors: that of ``tinygrad_cg.numpy``, which is recorded.
 
     Functions whose answer has no derivative run on the values. Raises TypeError for all
     others, and for parameters that ours does not have.
@@ -162,27 +164,29 @@ def array_function(self: Any, function: Any, types: Any, args: tuple, kwargs: di
 
 
 def _is_default(key: str, value: Any) -> bool:
-    """Whether an option says nothing here: where, and in what layout, the result lies."""
+    """Return whether an option has no effect here: where, and in which layout, the result lies."""
     if key in ("order", "subok"):
         return True
     return value is _ABSENT or (key in ("out", "device") and value is None)
 
 
 def _answer(function: Any, args: tuple, kwargs: dict) -> Any:
-    """NumPy's own answer on the values; its arrays become tensors."""
+    """Return NumPy's own answer on the values; its arrays become tensors."""
     plain = lambda leaf: leaf.__array__() if is_tensor(leaf) else leaf  # noqa: E731
     found = function(*map_structure(plain, args), **map_structure(plain, kwargs))
     return map_structure(lambda one: Tensor(one) if type(one) is np.ndarray else one, found)
 
 
 def name_of(function: Any) -> str:
-    """A function's name as programs write it after ``np.``."""
+    """Return a function's name as programs write it after ``np.``."""
     module = (function.__module__ or "").removeprefix("numpy").removeprefix(".")
     return f"{module}.{function.__name__}" if module else function.__name__
 
 
 def public(function: Any) -> Any:
-    """The function as programs find it: ``like=`` hands over another object of the same name."""
+    """Return the function as programs find it: ``like=`` hands over another object of the same
+    name.
+    """
     if function in functions:
         return function
     found = np

@@ -1,4 +1,4 @@
-"""Reductions: operations that fold axes away, and the normalisations built on them."""
+"""Reductions: operations that reduce axes, and the normalisations built on them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ CASES = [
 
 
 def unfold(dy: Tensor, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool) -> Tensor:
-    """`dy` with the folded axes back, of size 1, so that it broadcasts to `shape`."""
+    """Return `dy` with the reduced axes restored, of size 1, so that it broadcasts to `shape`."""
     if keepdims or not dy._data.ndim:
         return dy
     return reshape(dy, folded_shape(shape, axis, True))
@@ -76,7 +76,7 @@ def _count(shape: tuple[int, ...], axis: tuple[int, ...]) -> int:
 reduce_sum = reduction(
     "sum",
     kreduce.sum,
-    doc="The sum of elements over axes.",
+    doc="Return the sum of elements over axes.",
     vjp=_spread,
     linear=True,
     samples=CASES,
@@ -108,7 +108,8 @@ def _mean_by_sum(ops: Operations, x: Any, axis: tuple[int, ...], keepdims: bool)
 reduce_mean = reduction(
     "mean",
     kreduce.sum,
-    doc="The mean of elements over axes; of integers it is an integer, rounded towards zero.",
+    doc="Return the mean of elements over axes; of integers it is an integer, rounded towards "
+    "zero.",
     run=_run_mean,
     decomposition=_mean_by_sum,
     vjp=lambda dy, shape, axis, keepdims: _spread(
@@ -121,7 +122,7 @@ reduce_mean = reduction(
 
 
 def _prod_rule(dy: Tensor, x: Tensor, shape: Any, axis: tuple, keepdims: bool) -> Tensor:
-    """For each element the product of the others, zeros or not, right at every order."""
+    """Return the gradient: for each element the product of the others, right at every order."""
     rest = tuple(i for i in range(len(shape)) if i not in axis)
     perm = (*rest, *axis)
     moved = transpose(x, perm)
@@ -132,7 +133,7 @@ def _prod_rule(dy: Tensor, x: Tensor, shape: Any, axis: tuple, keepdims: bool) -
 
 
 def _others_product(rows: Tensor) -> Tensor:
-    """Products up a binary tree, and down again: 2 log n multiplications of whole rows."""
+    """Return products of the other elements by a binary tree: 2 log n multiplications of rows."""
     height, count = rows.shape
     if count <= 1:
         return power(rows, 0)  # ones that stay connected: derivatives beyond are 0, not None
@@ -148,7 +149,7 @@ def _others_product(rows: Tensor) -> Tensor:
 reduce_prod = reduction(
     "prod",
     kreduce.prod,
-    doc="The product of elements over axes.",
+    doc="Return the product of elements over axes.",
     vjp=_prod_rule,
     samples=CASES,
 )
@@ -157,7 +158,7 @@ reduce_prod = reduction(
 def _extremum_rule(
     dy: Tensor, x: Tensor, out: Tensor, shape: Any, axis: tuple, keepdims: bool
 ) -> Tensor:
-    """Elements that tie share the gradient evenly."""
+    """Return the gradient, which elements that tie share evenly."""
     ties = cast(equal(x, unfold(out, shape, axis, keepdims)), dy.dtype)
     count = reduce_sum(ties, axis, True)
     return multiply(ties, divide(unfold(dy, shape, axis, keepdims), count))
@@ -166,7 +167,8 @@ def _extremum_rule(
 reduce_max = reduction(
     "max",
     kreduce.max,
-    doc="The largest element over axes; elements that tie share the gradient. NaN if one is.",
+    doc="Return the largest element over axes; elements that tie share the gradient. NaN if one "
+    "is.",
     vjp=_extremum_rule,
     dtypes=REAL,
     samples=CASES,
@@ -174,7 +176,8 @@ reduce_max = reduction(
 reduce_min = reduction(
     "min",
     kreduce.min,
-    doc="The smallest element over axes; elements that tie share the gradient. NaN if one is.",
+    doc="Return the smallest element over axes; elements that tie share the gradient. NaN if one "
+    "is.",
     vjp=_extremum_rule,
     dtypes=REAL,
     samples=CASES,
@@ -182,19 +185,19 @@ reduce_min = reduction(
 reduce_any = reduction(
     "any",
     kreduce.any,
-    doc="Whether any element over axes is true (not 0).",
+    doc="Return whether any element over axes is true (not 0).",
     samples=CASES,
 )
 reduce_all = reduction(
     "all",
     kreduce.all,
-    doc="Whether all elements over axes are true (not 0).",
+    doc="Return whether all elements over axes are true (not 0).",
     samples=CASES,
 )
 
 
 def _by_parts(ops: Operations, x: Any, axis: Any) -> tuple[Any, Any, Any, Any]:
-    """The largest element over axes, exp(x - that), and the sum of this: none overflows.
+    """Return the largest element over axes, exp(x - that), and the sum of this: none overflows.
 
     The largest is kept finite, so that infinities come out as limits. It has no gradient.
     """
@@ -229,14 +232,16 @@ def _log_softmax_by_parts(ops: Operations, x: Any, axis: Any) -> Any:
 
 
 def _finite(x: Tensor) -> Tensor:
-    """`x` with 0 for -inf, the logarithm of a sum of nothing: exp(-inf - 0) is 0 as it should."""
+    """Return `x` with 0 for -inf, the logarithm of a sum of nothing: exp(-inf - 0) is 0 as it
+    should.
+    """
     return where(equal(x, -np.inf), 0, x)
 
 
 reduce_logsumexp = reduction(
     "logsumexp",
     ksoftmax.logsumexp,
-    doc="log(sum(exp(x))) over axes, without overflow.",
+    doc="Return log(sum(exp(x))) over axes, without overflow.",
     decomposition=_logsumexp_by_parts,
     vjp=lambda dy, x, out, shape, axis, keepdims: multiply(
         unfold(dy, shape, axis, keepdims),
@@ -265,7 +270,7 @@ def _variance_by_sums(ops: Operations, x: Any, axis: tuple[int, ...], keepdims: 
 _variance = reduction(
     "variance",
     moments.variance,
-    doc="The mean of squared distances from the mean over axes. Integers become float64.",
+    doc="Return the mean of squared distances from the mean over axes. Integers become float64.",
     decomposition=_variance_by_sums,
     vjp=_variance_rule,
     dtypes=REAL,
@@ -274,7 +279,7 @@ _variance = reduction(
 
 
 def reduce_variance(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The mean of squared distances from the mean over axes; real for complex `x`.
+    """Return the mean of squared distances from the mean over axes; real for complex `x`.
 
     `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Integers
     become float64. Raises InvalidArgumentError for an axis that `x` does not have.
@@ -286,14 +291,15 @@ def reduce_variance(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 def reduce_std(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The standard deviation over axes, the root of `reduce_variance`, which see."""
+    """Return the standard deviation over axes, the root of `reduce_variance`, which see."""
     return sqrt(reduce_variance(x, axis, keepdims))
 
 
 euclidean_norm = reduction(
     "euclidean_norm",
     moments.norm,
-    doc="The root of the sum of squares over axes, of real numbers. Integers become float64.",
+    doc="Return the root of the sum of squares over axes, of real numbers. Integers become "
+    "float64.",
     decomposition=lambda ops, x, axis, keepdims: ops.sqrt(
         ops.sum(ops.square(x), axis=axis, keepdims=keepdims)
     ),
@@ -351,7 +357,7 @@ _NORMALISED_TWICE = [Case(case.shapes * 2, case.params) for case in _NORMALISED]
 
 
 def _pull(name: str, kernel: Any, decomposition: Any, vjp: Any) -> Primitive:
-    """The gradient of a normalisation: a function of the upstream one, and of the result."""
+    """Return the gradient of a normalisation: a function of the upstream one, and of the result."""
     return register(
         Primitive(
             name,
@@ -431,7 +437,7 @@ _log_softmax = _normalisation(
 
 @public(_argmax)
 def argmax(x: Any, axis: Any = 0) -> Tensor:
-    """Positions (int64) of the largest elements along `axis`; the first where several tie.
+    """Return positions (int64) of the largest elements along `axis`; the first where several tie.
 
     After ``tf.argmax``: `axis` is 0 by default; None means the flattened tensor. Raises
     InvalidArgumentError for an axis that `x` does not have, and for an empty one.
@@ -441,7 +447,7 @@ def argmax(x: Any, axis: Any = 0) -> Tensor:
 
 @public(_argmin)
 def argmin(x: Any, axis: Any = 0) -> Tensor:
-    """Positions (int64) of the smallest elements along `axis`; the first where several tie.
+    """Return positions (int64) of the smallest elements along `axis`; the first where several tie.
 
     `axis` and errors as for `argmax`.
     """
@@ -457,7 +463,7 @@ def _arg(primitive: Primitive, x: Any, axis: Any) -> Tensor:
 
 @public(_log_softmax)
 def log_softmax(x: Any, axis: Any = -1) -> Tensor:
-    """``x - logsumexp(x)`` over one axis, several, or all (None), without overflow.
+    """Return ``x - logsumexp(x)`` over one axis, several, or all (None), without overflow.
 
     The shape is that of `x`. Integers become float64. Raises InvalidArgumentError for an axis that
     `x` does not have.
@@ -467,7 +473,7 @@ def log_softmax(x: Any, axis: Any = -1) -> Tensor:
 
 @public(_softmax)
 def softmax(x: Any, axis: Any = -1) -> Tensor:
-    """``exp(x) / sum(exp(x))`` over axes, without overflow; as `log_softmax` otherwise."""
+    """Return ``exp(x) / sum(exp(x))`` over axes, without overflow; as `log_softmax` otherwise."""
     return _normalised(_softmax, x, axis)
 
 

@@ -72,7 +72,7 @@ def _recur(a: Tensor, b: Tensor, axis: int, reverse: bool, exclusive: bool) -> T
 
 
 def _pull_by_term(dy: Tensor, a: Tensor, axis: int, reverse: bool, exclusive: bool) -> Tensor:
-    """What a change of b[i] adds to all later results, weighted by `dy`."""
+    """Return the effect of b[i] on all later results, weighted by `dy`."""
     if exclusive:
         return _recur(a, dy, axis, not reverse, True)
     return add(dy, _recur(a, multiply(a, dy), axis, not reverse, True))
@@ -103,7 +103,7 @@ _recurrence = register(
 
 
 def _cumprod_rule(dy: Tensor, x: Tensor, axis: int, reverse: bool, exclusive: bool) -> Tensor:
-    """The product of what comes before, times the weighted products of what comes after."""
+    """Return the product of what comes before, times the weighted products of what comes after."""
     before = apply(_cumprod, (x,), {"axis": axis, "reverse": reverse, "exclusive": True})
     return multiply(before, _pull_by_term(dy, x, axis, reverse, exclusive))
 
@@ -112,7 +112,7 @@ _cumprod = _scan("cumprod", kscan.cumprod, vjp=(_cumprod_rule,))
 
 
 def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
-    """The sums of all elements up to each along `axis`; None means the flattened tensor.
+    """Return the sums of all elements up to each along `axis`; None means the flattened tensor.
 
     `exclusive` leaves out the element itself; `reverse` sums from the end. Bool counts as
     int64; float32 is summed in float64. Raises InvalidArgumentError for an axis that `x` does
@@ -122,7 +122,7 @@ def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False
 
 
 def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
-    """The products of all elements up to each along `axis`: parameters as for `cumsum`."""
+    """Return the products of all elements up to each along `axis`: parameters as for `cumsum`."""
     return _along(_cumprod, x, axis, exclusive, reverse)
 
 

@@ -1,4 +1,4 @@
-"""Sorting, and elements at places that differ from line to line."""
+"""Sorting, and elements at indices that differ from line to line."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ _add_along_axis = move(
 
 
 def add_along_axis(values: Tensor, indices: Tensor, shape: Any, axis: int) -> Tensor:
-    """zeros(shape) with `values` added at `indices` along `axis`, a non-negative one."""
+    """Return zeros(shape) with `values` added at `indices` along `axis`, a non-negative one."""
     return apply(_add_along_axis, (values, indices), {"shape": tuple(shape), "axis": axis})
 
 
 def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> Tensor:
-    """The elements of `x` at integer `indices` along `axis`, line by line.
+    """Return the elements of `x` at integer `indices` along `axis`, line by line.
 
     After ``np.take_along_axis``: both have the same number of dimensions, and but for `axis`
     broadcast. Negative indices count from the end; one out of bounds is an IndexError. Raises
@@ -127,11 +127,11 @@ def _places(x: Tensor, axis: int, descending: bool, stable: bool = True) -> Tens
 
 
 def sort(x: Any, axis: Any = -1, descending: bool = False) -> Tensor:
-    """`x` sorted along `axis`, by default the last; NaN counts as larger than all else.
+    """Return `x` sorted along `axis`, by default the last; NaN counts as larger than all else.
 
-    Complex numbers go by their real and then their imaginary parts. The gradient goes back to
-    the places that the elements came from. Raises InvalidArgumentError for an axis that `x`
-    does not have.
+    Complex numbers go by their real and then their imaginary parts. The gradient goes back to the
+    positions that the elements came from. Raises InvalidArgumentError for an axis that `x` does not
+    have.
     """
     x = convert(x)
     place = normalize_axis("sort", axis, x._data.ndim)
@@ -139,7 +139,7 @@ def sort(x: Any, axis: Any = -1, descending: bool = False) -> Tensor:
 
 
 def argsort(x: Any, axis: Any = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The places (int64) of the elements of `x` in their order along `axis`; see `sort`.
+    """Return the indices (int64) that sort `x` along `axis`; see `sort`.
 
     If `stable`, equal elements stay in the order in which they stand, also if `descending`.
     """
@@ -148,14 +148,14 @@ def argsort(x: Any, axis: Any = -1, descending: bool = False, stable: bool = Tru
 
 
 class TopK(NamedTuple):
-    """The largest elements, and their places."""
+    """The largest elements, and their indices."""
 
     values: Tensor
     indices: Tensor
 
 
 def top_k(x: Any, k: Any = 1, dtype: Any = np.int32) -> TopK:
-    """The `k` largest elements along the last axis, largest first, and their places.
+    """Return the `k` largest elements along the last axis, largest first, and their indices.
 
     After ``tf.math.top_k``: of equal elements the one that stands first comes first. NaN counts
     as larger than all else. Raises InvalidArgumentError for scalars and a `k` that is too large.
@@ -192,7 +192,7 @@ _one_hot = move(
 
 
 def one_hot(indices: Any, depth: Any, axis: Any = -1, dtype: Any = np.float32) -> Tensor:
-    """Ones at integer `indices` along a new `axis` of size `depth`, and zeros elsewhere.
+    """Return ones at integer `indices` along a new `axis` of size `depth`, and zeros elsewhere.
 
     After ``tf.one_hot``: an index outside 0 .. depth - 1 gives zeros alone. Raises
     InvalidArgumentError for indices that are no integers, and for a negative `depth`.

@@ -19,7 +19,7 @@ PASSES = 4  # loops in loops
 def collapse_repeats(items: list[Item]) -> tuple[list[Item], list[Region]]:
     """Return the items, each run of repetitions replaced by its first, and frames of the bodies.
 
-    A run is found where labels repeat and each operand either stands at the same place in the
+    A run is found where labels repeat and each operand either stands at the same position in the
     body, or is the same one every time. Its first repetition may take its operands elsewhere.
     """
     groups = [[item] for item in _in_sequence(items)]

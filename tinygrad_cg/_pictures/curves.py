@@ -1,4 +1,4 @@
-"""plot_derivatives: a function and its derivatives as curves, beside references."""
+"""plot_derivatives: a function and its derivatives as curves, with references."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def plot_derivatives(
         The highest derivative. Each is the derivative of the one before, by reverse mode, so
         rules inside `f` serve as they do under nested tapes.
     references:
-        What the curves should be, as functions of a NumPy array: of `f`, of its first derivative
+        The expected curves, as functions of a NumPy array: of `f`, of its first derivative
         and so on; None leaves one out. They are dashed; the legend has the largest
         difference where both are finite.
     axes:

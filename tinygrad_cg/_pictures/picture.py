@@ -31,7 +31,7 @@ class Picture:
     """The result of `show`: it draws itself in a notebook, and prints itself elsewhere.
 
     ``svg`` and ``mermaid`` are its texts, ``save`` writes one of them; ``items`` and ``frames``
-    are what it shows. It is plain data, and keeps no tensor alive.
+    are what it shows. It is data only, and keeps no tensor alive.
     """
 
     def __init__(self, sketch: Sketch, title: str):
@@ -100,7 +100,7 @@ def show(*what: Any, names: Mapping[str, Any] | None = None, fold: bool | None =
         Names for tensors and tapes: ``{"x": x, "outer": outer}``. By default those of the
         caller's variables.
     fold:
-        Whether repetitions are drawn once, with their number. By default large pictures are.
+        True to draw repetitions once, with their number. By default large pictures are.
 
     A frame stands for a tape, and holds what it recorded: the operations, and what it watches.
     Operations with a rule of their own (`custom_gradient`) say at which orders of

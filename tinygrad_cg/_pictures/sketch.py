@@ -1,4 +1,4 @@
-"""The content of a picture, as plain data: it holds no tensor, no node and no tape."""
+"""The content of a picture, as data: it holds no tensor, no node and no tape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sketches as text: Mermaid, for JupyterLab and GitHub, and plain lines."""
+"""Sketches as text: Mermaid, for JupyterLab and GitHub, and lines of text."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def differentiate(
 
 
 def _add_directly(token: Token, target: Any, gradient: Any, sources: list, results: list) -> None:
-    """A target that was not recorded depends on itself alone: on a source that it is."""
+    """Add the gradient of a target without a record, which depends on itself alone."""
     places = [i for i, source in enumerate(sources) if source is target]
     for i in places:
         known, seed = results[i], _seed(target, gradient)
@@ -92,7 +92,7 @@ def _add_directly(token: Token, target: Any, gradient: Any, sources: list, resul
 
 
 def _refuse_example(target: Any, token: Token) -> None:
-    """A tape around a batch has recorded what was done with the whole of it."""
+    """Raise an error for an example of a batch: an outer tape has recorded the physical tensor."""
     inner = getattr(target, "physical", None)
     while inner is not None:
         if find(inner._rec, token) is not None:
@@ -105,7 +105,7 @@ def _refuse_example(target: Any, token: Token) -> None:
 
 
 def _is_late(record: Any, token: Token) -> bool:
-    """Whether a tensor without a node for `token` was computed from one that has one."""
+    """Return whether a tensor without a node for `token` was computed from one that has one."""
     pending, seen = [record], set()
     while pending:
         one = pending.pop()
@@ -152,7 +152,7 @@ def sweep(
     stopped: Collection[Node | None] = (),
     run: Callable[[Node, Any], Iterable] | None = None,
 ) -> tuple[dict[Any, Any], list[Node]]:
-    """Gradients of the seeded nodes by the `wanted` ones; and all nodes that were visited.
+    """Return gradients of the seeded nodes by the `wanted` ones; and all nodes that were visited.
 
     Nodes are taken in the order of their serial numbers, latest first, so each has received
     all of its upstream gradient when its rule runs, through `run` if that is given. `stopped`
@@ -236,7 +236,7 @@ def sweep(
 
 
 def _latest(one: Node, other: Node, heap: list[tuple[int, Any]]) -> Node:
-    """The later of two nodes; the other goes to the heap."""
+    """Return the later of two nodes; the other goes to the heap."""
     if one.serial < other.serial:
         one, other = other, one
     heappush(heap, (-other.serial, other))
@@ -244,7 +244,7 @@ def _latest(one: Node, other: Node, heap: list[tuple[int, Any]]) -> Node:
 
 
 def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node]) -> Tensor:
-    """The sum; in place once the total lives in a buffer of the sweep's own (`owned`)."""
+    """Return the sum; in place once the total lives in a buffer of the sweep's own (`owned`)."""
     if node in owned:
         add.primitive.run(total._data, gradient._data, out=total._data)
         return total
@@ -266,7 +266,7 @@ def _is_first_part(node: Node, whole: Any, dy: Tensor, totals: dict) -> bool:
 
 
 def _without_gaps(node: Node, parts: list) -> list:
-    """Zeros for the outputs that nothing depends on."""
+    """Return zeros for the outputs that nothing depends on."""
     return [
         zeros(*aval) if part is None else part for part, aval in zip(parts, node.shape, strict=True)
     ]

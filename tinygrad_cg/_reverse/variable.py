@@ -31,11 +31,11 @@ class Variable(ArrayLike):
     initial_value:
         A number, nested list, array or tensor (copied), or a function that returns one.
     trainable:
-        Whether tapes watch it by themselves (if its dtype has gradients).
+        True if tapes watch it by themselves (and its dtype has gradients).
     name:
         Shown in messages as ``'name:0'``.
     dtype, shape:
-        What the value is converted to.
+        The dtype and shape that the value is converted to.
 
     Reading it in an operation gives its value at that time as a tensor; later assignments do
     not change what was computed. Assigning is not differentiated.
@@ -92,12 +92,15 @@ class Variable(ArrayLike):
     # Reading ---------------------------------------------------------------------------------
 
     def _read(self) -> Tensor:
-        """The value as a tensor. Whoever listens is told first: tapes start watching here."""
+        """Return the value as a tensor.
+
+        Whoever listens is told first: tapes start watching here.
+        """
         data = self._present()
         return Tensor(data, self._rec) if type(data) is ndarray else data._with_record(self._rec)
 
     def _present(self) -> Any:
-        """The value in this thread; everything that reads the Variable comes here.
+        """Return the value in this thread; everything that reads the Variable comes here.
 
         An array; a tensor without values where a function is being traced.
         """
@@ -116,7 +119,7 @@ class Variable(ArrayLike):
         return self._present()
 
     def value(self) -> Tensor:
-        """The present value, as a tensor of its own."""
+        """Return the present value, as a tensor of its own."""
         return identity(self._read())
 
     read_value = _read_apart = value
@@ -153,7 +156,9 @@ class Variable(ArrayLike):
         return self
 
     def _fit(self, value: Any, shape: tuple[int, ...] | None = None) -> Any:
-        """`value` as an array of this Variable's dtype and of `shape` (by default its own)."""
+        """Return `value` as an array of this Variable's dtype and of `shape` (by default its
+        own).
+        """
         wanted = self._data.shape if shape is None else shape
         if isinstance(value, Weak):
             value = value.strong(self._data.dtype)
@@ -176,7 +181,7 @@ class Variable(ArrayLike):
         return np.array(data) if type(data) is ndarray else data
 
     def _cast(self, data: np.ndarray) -> np.ndarray:
-        """Numbers and arrays are cast where that is safe: to the same kind, or a wider one."""
+        """Cast numbers and arrays where that is safe: to the same kind, or a wider one."""
         wanted = self._data.dtype
         check_dtype(data.dtype, "assign")
         if is_integer(data.dtype) and is_integer(wanted):
@@ -277,14 +282,18 @@ def _tensor(data: Any) -> Tensor:
 
 
 def _combined(change: Any, present: Any, delta: Any) -> Any:
-    """The new value of a Variable: an array, or a tensor where a function is being traced."""
+    """Return the new value of a Variable: an array, or a tensor where a function is being
+    traced.
+    """
     if type(present) is ndarray and type(delta) is ndarray:
         return change.primitive.run(present, delta)
     return change(_tensor(present), _tensor(delta))
 
 
 def _with_part(whole: Tensor, key: Any, part: Tensor) -> Tensor:
-    """`whole` with `part` in the place that `key` names; where it names one twice, the last."""
+    """Return `whole` with `part` at the elements that `key` selects; where it selects one twice,
+    the last counts.
+    """
     places = np.full(whole._data.shape, -1, np.int64)
     places[key] = np.arange(prod(part._data.shape)).reshape(part._data.shape)
     taken = gather(reshape(part, (-1,)), Tensor(np.maximum(places, 0))) if part.size else whole

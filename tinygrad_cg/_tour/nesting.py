@@ -10,17 +10,17 @@ POINT = 2.0
 
 
 def cube(x):
-    """The same function without any rule: the truth to compare with."""
+    """Return the same function without any rule: the truth to compare with."""
     return x * x * x
 
 
 def square_of(function):
-    """h(op(x)) with h(y) = y**2: the upstream gradient then depends on x."""
+    """Return h(op(x)) with h(y) = y**2: the upstream gradient then depends on x."""
     return lambda x: tf.square(function(x))
 
 
 def make_op(factor: float):
-    """Example 1: the gradient function is itself decorated; op3 is factor * ddy."""
+    """Return example 1: the gradient function is itself decorated; op3 is factor * ddy."""
 
     @tf.custom_gradient
     def op(x):
@@ -37,7 +37,7 @@ def make_op(factor: float):
 
 
 def make_fused(second_order):
-    """Example 2 with one argument: second_order(x, ddy) is the rule of the first order."""
+    """Return example 2 with one argument: second_order(x, ddy) is the rule of the first order."""
 
     @tf.custom_gradient
     def op(x):
@@ -57,7 +57,7 @@ def make_fused(second_order):
 
 
 def make_fused_with_dy():
-    """Example 2 with two arguments, so that the inner rule returns two gradients."""
+    """Return example 2 with two arguments, so that the inner rule returns two gradients."""
 
     @tf.custom_gradient
     def op(x):
@@ -77,12 +77,12 @@ def make_fused_with_dy():
 
 
 def make_verbatim():
-    """Example 2 as printed: one argument, but two gradients come back."""
+    """Return example 2 as printed: one argument, but two gradients come back."""
     return make_fused(lambda x, ddy: (6 * x * ddy, 3 * x**2 * ddy))
 
 
 def at_point(function, order: int) -> str:
-    """The derivative at the point, as text; an error gives its type."""
+    """Return the derivative at the point, as text; an error gives its type."""
     try:
         return number(derivative(function, order)(tf.constant(POINT)))
     except ValueError as error:
@@ -98,7 +98,7 @@ def quietly(function, *arguments):
 
 
 def gradient_by_upstream(op, upstream: float):
-    """d(gradient of op)/d(its upstream): what the rule of grad_fn really is."""
+    """Return d(gradient of op)/d(its upstream), the actual rule of grad_fn."""
     x, dy = tf.constant(POINT), tf.constant(upstream)
     with tf.GradientTape() as outer:
         outer.watch(dy)

@@ -61,7 +61,7 @@ class Batch(Level):
         return type(tensor) is BatchTensor and tensor.level is self
 
     def physical(self, tensor: Tensor) -> Tensor:
-        """All examples' values, repeated if they are the same for all."""
+        """Return all examples' values, repeated if they are the same for all."""
         if self.has(tensor):
             return tensor.physical
         return repeat(tensor, (self.size, *tensor._data.shape))
@@ -88,7 +88,7 @@ class Batch(Level):
         return BatchTensor(out, self)
 
     def _aligned(self, primitive: Primitive, inputs: tuple, params: dict) -> tuple:
-        """Operands that broadcast: the batch axis stands before the axes of all of them."""
+        """Return operands that broadcast, with the batch axis before the axes of all of them."""
         if primitive.kind == "elementwise":
             rank = max([len(one._data.shape) for one in inputs])
             return tuple([self._of_rank(one, rank) for one in inputs])
@@ -110,7 +110,7 @@ class Batch(Level):
         return reshape(tensor.physical, (self.size, *(1,) * (rank - len(shape)), *shape))
 
     def _one_by_one(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
-        """For a user's own operation without a batching rule."""
+        """Apply a user's operation without a batching rule to one example after the other."""
         if not self.size:
             avals = primitive.abstract(*[tensor._data for tensor in inputs], **params)
             several = isinstance(avals, list)
@@ -133,10 +133,11 @@ class Batch(Level):
     # Custom gradients ------------------------------------------------------------------------
 
     def custom_call(self, call: Call | Lifted, inputs: Sequence, outputs: Sequence) -> list:
-        """For the levels below the call is one of whole batches: its rule runs on examples.
+        """Pass the call to the levels below as one of unbatched tensors, whose rule runs on
+        examples.
 
         If anything of it is batched, all of its outputs are, so that each example's upstream
-        gradient stays apart from the others'.
+        gradient stays separate from the others'.
         """
         batched = [self.has(tensor) for tensor in inputs]
         for_each = any(batched) or any(map(self.has, outputs))
@@ -177,7 +178,7 @@ class Batch(Level):
         return [BatchTensor(result, self) for result in results] if for_each else results
 
     def _lowered(self, gradient: Tensor, batched: bool, for_each: bool) -> Tensor:
-        """The gradient by a physical input, from that of each example by its own."""
+        """Return the gradient by a physical input, from that of each example by its own."""
         if batched:
             return self.physical(gradient)
         if self.has(gradient):
@@ -194,7 +195,7 @@ def _refuse_captured(definition: Definition) -> NoReturn:
 
 
 def whole(tensor: Tensor) -> np.ndarray:
-    """The values of a tensor, for all examples of all batches that it belongs to.
+    """Return the values of a tensor, for all examples of all batches that it belongs to.
 
     Those that it has for some arguments, where a function is being traced.
     """
@@ -207,18 +208,18 @@ def whole(tensor: Tensor) -> np.ndarray:
 
 
 def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Y]:
-    """A function that applies `f` to each example of a batch, all at once.
+    """Return a function that applies `f` to each example of a batch, all at once.
 
     Parameters
     ----------
     f:
         A function of tensors, nested as you like, to tensors, nested as you like.
     in_axes:
-        Which axis of each positional argument holds the examples; None for an argument that is
+        The axis of the examples in each positional argument; None for an argument that is
         the same for all. One number for all arguments, or a tuple with an entry for each, which
         may be nested as the argument is. Keyword arguments are batched along their first axis.
     out_axes:
-        Where the axis of the examples goes in each result: one number, or nested as the result
+        The axis of the examples in each result: one number, or nested as the result
         is; None for a result that is the same for all.
 
     An argument that is None stays None. The result has the structure of what `f` returns; what
@@ -270,7 +271,7 @@ def vectorized_map(
     fallback_to_while_loop: bool = True,
     warn: bool = True,
 ) -> Any:
-    """`fn` of each slice of `elems` along the first axis, all at once, stacked.
+    """Return `fn` of each slice of `elems` along the first axis, all at once, stacked.
 
     `elems` are tensors, nested as you like, and `fn` gets one slice of each in that structure.
     A first axis of size 1 broadcasts. Raises ValueError where the sizes differ. After
@@ -290,7 +291,7 @@ def vectorized_map(
 
 
 def _spread_axes(argument: str, axes: Any, structure: Any) -> list:
-    """One axis for each leaf of `structure`, from a structure that stops where it likes."""
+    """Return one axis for each leaf of `structure`, from a prefix of that structure."""
     if axes is None or not isinstance(axes, (list, tuple, dict)):
         axis = None if axes is None else as_int("vmap", argument, axes)
         return [axis] * len(nest.flatten(structure))
@@ -317,7 +318,9 @@ def _refuse_axes(argument: str, axes: Any, structure: Any) -> None:
 
 
 def _leading(place: int, tensor: Tensor, axis: int, args: tuple, kwargs: dict) -> Tensor:
-    """`tensor`, the leaf at `place` of the arguments, with the axis of its examples in front."""
+    """Return `tensor`, leaf number `index` of the arguments, with the axis of its examples in
+    front.
+    """
     ndim = len(tensor._data.shape)
     if -ndim <= axis < ndim:
         return _moved(tensor, axis % ndim, 0)
@@ -332,7 +335,7 @@ def _leading(place: int, tensor: Tensor, axis: int, args: tuple, kwargs: dict) -
 
 
 def _leaf_name(place: int, args: tuple, kwargs: dict) -> str:
-    """What to call a leaf of the arguments in a message."""
+    """Return the name of a leaf of the arguments, for messages."""
     named = [(f"argument {i}", argument) for i, argument in enumerate(args)]
     named += [(f"argument {key!r}", kwargs[key]) for key in sorted(kwargs)]
     paths = [path for name, argument in named for path in nest.flatten_paths(argument, name)]
@@ -348,7 +351,7 @@ def _moved(tensor: Tensor, source: int, target: int) -> Tensor:
 
 
 def _size(sizes: dict[int, int], args: tuple, kwargs: dict) -> int:
-    """The number of examples; `sizes` has it for each leaf that is batched."""
+    """Return the number of examples; `sizes` has it for each leaf that is batched."""
     if not sizes:
         raise ValueError("vmap: no argument is batched: in_axes is None for all of them")
     found = set(sizes.values())

@@ -1,8 +1,8 @@
 """Forward mode: ForwardAccumulator, and the tangent of each operation from its gradient rule.
 
-An accumulator is a level. The tangent that it has for a tensor hangs among the tensor's nodes,
-so it is found wherever the tensor's record is: residuals and Variables that are read have it.
-After ``tf.autodiff.ForwardAccumulator``, save that custom gradients are honoured: the tangent
+An accumulator is a level. The tangent that it has for a tensor is attached among the tensor's
+nodes, so it is found wherever the tensor's record is: residuals and Variables that are read have
+it. After ``tf.autodiff.ForwardAccumulator``, save that custom gradients are honoured: the tangent
 of a call is the transpose of its rule (docs/behaviour.md, decision 7).
 """
 
@@ -90,7 +90,7 @@ class ForwardAccumulator(Level):
         primals: Any,
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
     ) -> Any:
-        """The tangent of each of `primals`, in their structure.
+        """Return the tangent of each of `primals`, in their structure.
 
         None, or zeros where `unconnected_gradients` is "zero", for what does not depend on the
         accumulator's primals, or was not computed while it was active. TypeError for what is no
@@ -131,7 +131,7 @@ class ForwardAccumulator(Level):
         return out
 
     def custom_call(self, call: Call | Lifted, inputs: Sequence, outputs: Sequence) -> list:
-        """The tangents of the outputs, by the transpose of the rule."""
+        """Return the tangents of the outputs, by the transpose of the rule."""
         results = settle(state.frame, call, inputs, outputs)
         tangents = [None if one is None else self._tangent(one) for one in inputs]
         if type(call) is Lifted and call.along is not None:
@@ -156,7 +156,9 @@ class ForwardAccumulator(Level):
 
 
 def _without_the_past(record: Any) -> Any:
-    """A tensor's records, without those that only tapes and accumulators of the past knew."""
+    """Return a tensor's records, without those that only tapes and accumulators of the past
+    knew.
+    """
     while record is not None and type(record) is Node and not is_alive(record.group):
         record = record.next
     last: Any = record
@@ -173,7 +175,9 @@ def _no_rule(node: Node, dy: Any) -> tuple:
 
 
 def _tangent_for(primal: Any, tangent: Any) -> Tensor | None:
-    """`tangent` as a tensor of the shape and dtype of `primal`; None for an integer primal."""
+    """Return `tangent` as a tensor of the shape and dtype of `primal`; None for an integer
+    primal.
+    """
     if not is_tensor(primal):
         raise TypeError(
             f"ForwardAccumulator: a primal must be a Tensor or Variable, got "
@@ -207,7 +211,7 @@ def _tangent_for(primal: Any, tangent: Any) -> Tensor | None:
 def push_forward(
     primitive: Primitive, inputs: tuple, params: dict, out: Any, tangents: Sequence
 ) -> list[Tensor | None]:
-    """The tangent of each output of an operation, from those of its operands.
+    """Return the tangent of each output of an operation, from those of its operands.
 
     A linear operation applies itself. For an elementwise one on real numbers the derivative by
     each operand is its gradient rule; the rest is the transpose of the rule.
@@ -235,7 +239,7 @@ def push_forward(
 
 
 def _filled(tensor: Tensor, tangent: Tensor | None) -> Tensor:
-    """Indices and conditions stay what they are."""
+    """Return the tangent, or zeros; indices and conditions as they are."""
     if tangent is not None:
         return tangent
     return zeros_like(tensor) if is_differentiable(tensor._data.dtype) else tensor

@@ -33,7 +33,8 @@ def transposed(
     tangents: Sequence[Tensor | None],
     definition: Definition | None = None,
 ) -> list[Tensor | None]:
-    """The tangent of each output, from `pull`: gradients of outputs to gradients of operands.
+    """Return the tangent of each output, from `pull`: gradients of outputs to gradients of
+    operands.
 
     A rule of the user's, which `definition` names, is checked for being linear, TypeError if not.
     If it has a rule of its own, which is not its transpose, the tangent is that of its operations.
@@ -86,13 +87,14 @@ class Transposition:
 
 
 def _random(generator: np.random.Generator, aval: Any) -> Tensor:
-    """Of the shape of `aval`, and of its dtype, if that has derivatives."""
+    """Return a random tensor of the shape and dtype of `aval`; None if it has no derivatives."""
     values = generator.standard_normal(aval.shape)
     return Tensor(np.asarray(values, aval.dtype if is_differentiable(aval.dtype) else values.dtype))
 
 
 def follow_rules(visited: Sequence[Node]) -> bool:
-    """Whether the transpose of a sweep is to be found by the rules of the user's rules in it.
+    """Return whether the transpose of a sweep is to be found by the rules of the user's rules in
+    it.
 
     If these are not the rules' transposes, it is to be found without them. TypeError where that
     would not be right either: a rule is not linear.
@@ -111,7 +113,7 @@ def _definition(node: Node) -> Definition | None:
 
 
 def _transposes(node: Any, natural: bool) -> bool:
-    """Whether the rule of `node` has the transpose that is found in one of two ways."""
+    """Return whether the rule of `node` has the transpose that one of the two methods finds."""
     several = type(node.shape) is list
     generator = np.random.default_rng(2)
     tangents = [None if one is None else _random(generator, one) for one in node.inputs]
@@ -133,7 +135,9 @@ def _is_transpose(
     tangents: Sequence,
     results: Sequence,
 ) -> bool:
-    """Whether <pull(dy), tangents> is <dy, results>, for another dy than that of `results` too."""
+    """Return whether <pull(dy), tangents> is <dy, results>, for another dy than that of
+    `results` too.
+    """
     before, state.frame = state.frame, quiet_frame()
     try:
         dys, gradients = transposition.dys, transposition.gradients
@@ -159,7 +163,7 @@ def _refuse(definition: Definition) -> NoReturn:
 
 
 def _elsewhere(dy: Tensor) -> Tensor:
-    """Another upstream gradient: of the other signs, large, and not a multiple of `dy`."""
+    """Return another upstream gradient: of opposite signs, large, and no multiple of `dy`."""
     data = dy._data
     factors = -1000.0 * np.random.default_rng(1).uniform(0.5, 1.5, data.shape)
     return Tensor(np.asarray(factors * data, data.dtype))
@@ -170,7 +174,9 @@ def _tolerance(dys: list[Tensor]) -> float:
 
 
 def _product(ones: Sequence, others: Sequence) -> tuple[Tensor, Tensor]:
-    """The real inner product of two lists of tensors, and the sum of its terms' magnitudes."""
+    """Return the real inner product of two lists of tensors, and the sum of its terms'
+    magnitudes.
+    """
     total = size = Tensor(np.zeros(()))
     for one, other in zip(ones, others, strict=True):
         if one is not None and other is not None:

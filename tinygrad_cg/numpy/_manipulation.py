@@ -58,7 +58,7 @@ __all__ = [
 
 
 def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
-    """`a` with the axes `source` at the places `destination`; the others keep their order."""
+    """Return `a` with the axes `source` at positions `destination`; the others keep their order."""
     x = _array(a)
     left, right = (
         [normalize_axis("moveaxis", i, x.ndim) for i in as_shape("moveaxis", axes)]
@@ -76,7 +76,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
 
 
 def swapaxes(a: Any, axis1: Any, axis2: Any) -> Tensor:
-    """`a` with two axes exchanged."""
+    """Return `a` with two axes exchanged."""
     x = _array(a)
     first, second = (normalize_axis("swapaxes", axis, x.ndim) for axis in (axis1, axis2))
     order = list(range(x.ndim))
@@ -85,7 +85,7 @@ def swapaxes(a: Any, axis1: Any, axis2: Any) -> Tensor:
 
 
 def rollaxis(a: Any, axis: Any, start: Any = 0) -> Tensor:
-    """`a` with `axis` moved back to stand before the axis that is at `start` now."""
+    """Return `a` with `axis` moved back to stand before the axis that is at `start` now."""
     x = _array(a)
     place = normalize_axis("rollaxis", axis, x.ndim)
     before = as_int("rollaxis", "start", start)
@@ -96,36 +96,38 @@ def rollaxis(a: Any, axis: Any, start: Any = 0) -> Tensor:
 
 
 def matrix_transpose(x: Any, /) -> Tensor:
-    """The transpose of each matrix in a stack of matrices."""
+    """Return the transpose of each matrix in a stack of matrices."""
     if _array(x).ndim < 2:
         raise InvalidArgumentError("matrix_transpose: needs at least 2 dimensions")
     return swapaxes(x, -1, -2)
 
 
 def flip(m: Any, axis: Any = None) -> Tensor:
-    """`m` in reversed order along `axis`: one axis, several, or all (None)."""
+    """Return `m` in reversed order along `axis`: one axis, several, or all (None)."""
     x = _array(m)
     axes = normalize_axes("flip", axis, x.ndim)
     return getitem(x, tuple([slice(None, None, -1 if i in axes else 1) for i in range(x.ndim)]))
 
 
 def flipud(m: Any) -> Tensor:
-    """`m` in reversed order along its first axis."""
+    """Return `m` in reversed order along its first axis."""
     return flip(m, 0)
 
 
 def fliplr(m: Any) -> Tensor:
-    """`m` in reversed order along its second axis."""
+    """Return `m` in reversed order along its second axis."""
     return flip(m, 1)
 
 
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
-    """`m` turned `k` times by 90 degrees, from the first to the second of `axes`."""
+    """Return `m` rotated `k` times by 90 degrees, from the first to the second of `axes`."""
     return _rearranged(lambda places: np.rot90(places, k, axes), _array(m))
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
-    """`a` with elements moved on by `shift` along `axis`, round to the start; flattened if None."""
+    """Return `a` with elements moved on by `shift` along `axis`, round to the start; flattened
+    if None.
+    """
     x = _array(a)
     if axis is None:
         return reshape(roll(reshape(x, (-1,)), int(np.sum(_plain(shift))), 0), tuple(x.shape))
@@ -149,13 +151,13 @@ def _rolled(x: Tensor, axis: int, by: int) -> Tensor:
 
 
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Tensor:
-    """Each element of `a` along `axis`, or of it flattened, `repeats` times."""
+    """Return each element of `a` along `axis`, or of it flattened, `repeats` times."""
     times = _plain(repeats)
     return _rearranged(lambda places: np.repeat(places, times, axis), _array(a))
 
 
 def tile(A: Any, reps: Any) -> Tensor:
-    """`A` side by side, `reps` times along each axis."""
+    """Return `A` side by side, `reps` times along each axis."""
     times = _plain(reps)
     return _rearranged(lambda places: np.tile(places, times), _array(A))
 
@@ -164,7 +166,7 @@ def tile(A: Any, reps: Any) -> Tensor:
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """The diagonals of the matrices along two axes, as the last axis of the result."""
+    """Return the diagonals of the matrices along two axes, as the last axis of the result."""
     x = _array(a)
     if x.ndim < 2:
         raise InvalidArgumentError("diagonal: needs at least 2 dimensions")
@@ -180,13 +182,13 @@ def _diagonal_places(height: int, width: int, offset: int) -> tuple[np.ndarray, 
 
 
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
-    """The sums of the diagonals of the matrices along two axes."""
+    """Return the sums of the diagonals of the matrices along two axes."""
     x = _summed(diagonal(a, offset, axis1, axis2))
     return reduce_sum(x if dtype is None else cast(x, np.dtype(dtype)), -1)
 
 
 def diag(v: Any, k: int = 0) -> Tensor:
-    """The diagonal `k` of a matrix; or the matrix that has `v`, of one dimension, there."""
+    """Return the diagonal `k` of a matrix; or the matrix that has `v`, of one dimension, there."""
     x = _array(v)
     if x.ndim == 2:
         return diagonal(x, k)
@@ -200,36 +202,38 @@ def diag(v: Any, k: int = 0) -> Tensor:
 
 
 def diagflat(v: Any, k: int = 0) -> Tensor:
-    """The matrix that has the elements of `v`, flattened, on its diagonal `k`."""
+    """Return the matrix that has the elements of `v`, flattened, on its diagonal `k`."""
     return diag(reshape(_array(v), (-1,)), k)
 
 
 def tri(N: int, M: Any = None, k: int = 0, dtype: Any = float) -> Tensor:
-    """`N` by `M` ones on and below the diagonal `k`, and zeros above it."""
+    """Return `N` by `M` ones on and below the diagonal `k`, and zeros above it."""
     return constant(np.tri(N, M, k, np.dtype(dtype)))
 
 
 def tril(m: Any, k: int = 0) -> Tensor:
-    """The matrices of `m` with zeros above the diagonal `k`."""
+    """Return the matrices of `m` with zeros above the diagonal `k`."""
     x = _array(m)
     return where(np.tri(*_last_two(x), k=k, dtype=bool), x, x.dtype.type(0))
 
 
 def triu(m: Any, k: int = 0) -> Tensor:
-    """The matrices of `m` with zeros below the diagonal `k`."""
+    """Return the matrices of `m` with zeros below the diagonal `k`."""
     x = _array(m)
     return where(np.tri(*_last_two(x), k=k - 1, dtype=bool), x.dtype.type(0), x)
 
 
 def _last_two(x: Tensor) -> tuple[int, int]:
-    """Height and width of the triangle that is cut from `x`; a vector is repeated as rows."""
+    """Return height and width of the matrices of `x`; a vector is repeated as rows."""
     if not x.ndim:
         raise InvalidArgumentError("tril and triu need at least 1 dimension, got a scalar")
     return x.shape[-2 if x.ndim > 1 else -1], x.shape[-1]
 
 
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Tensor:
-    """The matrix of the powers of `x`: `N` columns (as many as rows), the highest power first."""
+    """Return the matrix of the powers of `x`: `N` columns (as many as rows), the highest power
+    first.
+    """
     x = _array(x)
     if x.ndim != 1:
         raise InvalidArgumentError(f"vander: needs 1 dimension, got {x.ndim}")
@@ -244,7 +248,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Tensor:
 
 
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
-    """`filt` without the zeros at the front ("f"), the back ("b") or both ends."""
+    """Return `filt` without the zeros at the front ("f"), the back ("b") or both ends."""
     x = _array(filt)
     values = np.asarray(x)
     kept = np.argwhere(values)
@@ -266,9 +270,9 @@ def unique(
     return_counts: bool = False,
     axis: Any = None,
 ) -> Any:
-    """The different elements of `ar` in ascending order, or its different rows along `axis`.
+    """Return the different elements of `ar` in ascending order, or its different rows along `axis`.
 
-    The gradient goes to the first of those that are equal. What else is asked for (the place
+    The gradient goes to the first of those that are equal. The other results (the index
     of the first, which of them each element is, and how many there are) are integers.
     """
     x = _array(ar)
@@ -284,29 +288,31 @@ def unique(
 
 
 def unique_values(x: Any) -> Tensor:
-    """The different elements of `x` in ascending order."""
+    """Return the different elements of `x` in ascending order."""
     return unique(x)
 
 
 def union1d(ar1: Any, ar2: Any) -> Tensor:
-    """The different elements of both, in ascending order; gradients as for `unique`."""
+    """Return the different elements of both, in ascending order; gradients as for `unique`."""
     return unique(concatenate([reshape(_array(one), (-1,)) for one in (ar1, ar2)]))
 
 
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
-    """The different elements of `ar1` that are in `ar2`, in ascending order."""
+    """Return the different elements of `ar1` that are in `ar2`, in ascending order."""
     found = unique(ar1)
     return getitem(found, np.isin(np.asarray(found), _plain(ar2)))
 
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
-    """The different elements of `ar1` that are not in `ar2`, ascending unless they are unique."""
+    """Return the different elements of `ar1` that are not in `ar2`, ascending unless they are
+    unique.
+    """
     found = reshape(_array(ar1), (-1,)) if assume_unique else unique(ar1)
     return getitem(found, ~np.isin(np.asarray(found), _plain(ar2)))
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
-    """The differences of neighbours in `ary` flattened, between `to_begin` and `to_end`."""
+    """Return the differences of neighbours in `ary` flattened, between `to_begin` and `to_end`."""
     x = reshape(_array(ary), (-1,))
     steps = subtract(getitem(x, slice(1, None)), getitem(x, slice(None, -1)))
     parts = [to_begin, steps, to_end]
@@ -318,13 +324,13 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
 
 
 def asanyarray(a: Any, dtype: Any = None) -> Tensor:
-    """A tensor of `a`, as ``asarray``."""
+    """Return a tensor of `a`, as ``asarray``."""
     x = _array(a)
     return x if dtype is None else cast(x, np.dtype(dtype))
 
 
 def ascontiguousarray(a: Any, dtype: Any = None) -> Tensor:
-    """A tensor of `a` with at least one axis; how its elements lie in memory is not said."""
+    """Return a tensor of `a` with at least one axis; how its elements lie in memory is not said."""
     return atleast_1d(asanyarray(a, dtype))
 
 
@@ -332,19 +338,21 @@ asfortranarray = ascontiguousarray
 
 
 def empty_like(prototype: Any, dtype: Any = None) -> Tensor:
-    """A tensor of the shape (and dtype) of `prototype` with any values: here they are zeros."""
+    """Return a tensor of the shape (and dtype) of `prototype` with any values: here they are
+    zeros.
+    """
     return zeros_like(_array(prototype), _kind(dtype))
 
 
 def empty(shape: Any, dtype: Any = None) -> Tensor:
-    """A tensor of `shape` (float64 by default) with any values: here they are zeros."""
+    """Return a tensor of `shape` (float64 by default) with any values: here they are zeros."""
     return constant(np.zeros(as_shape("empty", shape), _kind(dtype, np.dtype(float))))
 
 
 def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None
 ) -> Tensor:
-    """`base` to the powers of `num` evenly spaced numbers from `start` to `stop`."""
+    """Return `base` to the powers of `num` evenly spaced numbers from `start` to `stop`."""
     wanted = _spacing(start, stop, None)
     powers = power(*_pair(base, spaced(start, stop, num, endpoint, wanted)))
     return cast(powers, wanted if dtype is None else np.dtype(dtype))

@@ -1,4 +1,4 @@
-"""NumPy's functions that fold a tensor along axes, or compare neighbours along one."""
+"""NumPy's functions that reduce a tensor along axes, or compare neighbours along one."""
 
 from __future__ import annotations
 
@@ -62,7 +62,10 @@ __all__ = [
 
 
 def ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The largest less the smallest element over axes. Elements that tie share the gradient."""
+    """Return the difference of the largest and smallest element over axes.
+
+    Ties share the gradient.
+    """
     x = _array(a)
     return subtract(reduce_max(x, axis, keepdims), reduce_min(x, axis, keepdims))
 
@@ -70,9 +73,9 @@ def ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
-    """The mean of elements over axes, weighted if `weights` are given.
+    """Return the mean of elements over axes, weighted if `weights` are given.
 
-    The weights have the shape of `a`, or that of its folded axes, in the order of `axis`. With
+    The weights have the shape of `a`, or that of its reduced axes, in the order of `axis`. With
     `returned` a pair: the mean, and the sums of the weights.
     """
     x = _real(a)
@@ -87,7 +90,7 @@ def average(
 
 
 def _weights(x: Tensor, axis: Any, weights: Tensor) -> Tensor:
-    """`weights` along the axes of `x` that they belong to."""
+    """Return `weights` along the axes of `x` that they belong to."""
     if weights.shape == x.shape:
         return weights
     axes = [
@@ -108,21 +111,21 @@ def _weights(x: Tensor, axis: Any, weights: Tensor) -> Tensor:
 
 
 def nansum(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The sum of elements over axes, NaN left out."""
+    """Return the sum of elements over axes, NaN left out."""
     x = _summed(a)
     x = x if dtype is None else cast(x, np.dtype(dtype))
     return reduce_sum(where(isnan(x), 0, x), axis, keepdims)
 
 
 def nanprod(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The product of elements over axes, NaN left out."""
+    """Return the product of elements over axes, NaN left out."""
     x = _summed(a)
     x = x if dtype is None else cast(x, np.dtype(dtype))
     return reduce_prod(where(isnan(x), 1, x), axis, keepdims)
 
 
 def nanmean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The mean of elements over axes, NaN left out; NaN where nothing is left."""
+    """Return the mean of elements over axes, NaN left out; NaN where nothing is left."""
     x = _as(_real(a), dtype)
     if x.dtype == np.float16:  # it may hold neither the sum nor the count
         return cast(nanmean(x, axis, np.float32, keepdims=keepdims), x.dtype)
@@ -130,14 +133,16 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = Fal
 
 
 def _count(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
-    """How many elements are no NaN, in the real dtype of `x`."""
+    """Return the number of elements that are not NaN, in the real dtype of `x`."""
     return reduce_sum(cast(logical_not(isnan(x)), real(x).dtype), axis, keepdims)
 
 
 def nanvar(
     a: Any, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False
 ) -> Tensor:
-    """The variance of elements over axes, NaN left out; divided by their number less `ddof`."""
+    """Return the variance of elements over axes, NaN left out; divided by their number less
+    `ddof`.
+    """
     x = _as(_real(a), dtype)
     if x.dtype == np.float16:
         return cast(nanvar(x, axis, np.float32, ddof=ddof, keepdims=keepdims), x.dtype)
@@ -151,7 +156,7 @@ def nanvar(
 def nanstd(
     a: Any, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False
 ) -> Tensor:
-    """The standard deviation of elements over axes: the square root of `nanvar`."""
+    """Return the standard deviation of elements over axes: the square root of `nanvar`."""
     x = _as(_real(a), dtype)
     if x.dtype == np.float16:
         return cast(nanstd(x, axis, np.float32, ddof=ddof, keepdims=keepdims), x.dtype)
@@ -159,12 +164,12 @@ def nanstd(
 
 
 def nanmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The largest element over axes, NaN left out; NaN where nothing is left."""
+    """Return the largest element over axes, NaN left out; NaN where nothing is left."""
     return _nan_extremum(reduce_max, -np.inf, _array(a), axis, keepdims)
 
 
 def nanmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The smallest element over axes, NaN left out; NaN where nothing is left."""
+    """Return the smallest element over axes, NaN left out; NaN where nothing is left."""
     return _nan_extremum(reduce_min, np.inf, _array(a), axis, keepdims)
 
 
@@ -183,7 +188,7 @@ def _nan_extremum(fold: Callable, end: float, x: Tensor, axis: Any, keepdims: bo
 def cumulative_sum(
     x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
-    """The sums of all elements up to each along `axis`, with a 0 in front if asked.
+    """Return the sums of all elements up to each along `axis`, with a 0 in front if asked.
 
     `axis` must be given for more than one dimension, as the array API has it.
     """
@@ -193,7 +198,7 @@ def cumulative_sum(
 def cumulative_prod(
     x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
-    """The products of all elements up to each along `axis`, with a 1 in front if asked.
+    """Return the products of all elements up to each along `axis`, with a 1 in front if asked.
 
     `axis` must be given for more than one dimension, as the array API has it.
     """
@@ -216,14 +221,18 @@ def _cumulative(
 
 
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
-    """The sums of all elements up to each along `axis`, or of `a` flattened; NaN left out."""
+    """Return the sums of all elements up to each along `axis`, or of `a` flattened; NaN left
+    out.
+    """
     x = _summed(a)
     x = x if dtype is None else cast(x, np.dtype(dtype))
     return cumsum(where(isnan(x), 0, x), axis)
 
 
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
-    """The products of all elements up to each along `axis`, or of `a` flattened; NaN left out."""
+    """Return the products of all elements up to each along `axis`, or of `a` flattened; NaN left
+    out.
+    """
     x = _summed(a)
     x = x if dtype is None else cast(x, np.dtype(dtype))
     return cumprod(where(isnan(x), 1, x), axis)
@@ -237,7 +246,8 @@ def _part(x: Tensor, axis: int, start: Any, stop: Any) -> Tensor:
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    """The `n`-th differences of neighbours along `axis`, after what is prepended and appended.
+    """Return the `n`-th differences of neighbours along `axis`, after what is prepended and
+    appended.
 
     Raises ValueError for a negative `n`, InvalidArgumentError for a scalar `a`.
     """
@@ -259,7 +269,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 def _edge(values: Any, x: Tensor, axis: int) -> Tensor:
-    """What is put before or after `x`: nothing, a number for each row, or rows."""
+    """Return what is joined to `x`: nothing, a number for each row, or rows."""
     if values is None:
         return _part(x, axis, 0, 0)
     edge = _array(values)
@@ -269,7 +279,9 @@ def _edge(values: Any, x: Tensor, axis: int) -> Tensor:
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
-    """The integral of samples `y` along `axis`, at `x` or in steps `dx`: the trapezoidal rule."""
+    """Return the integral of samples `y` along `axis`, at `x` or in steps `dx`: the trapezoidal
+    rule.
+    """
     y = _real(y)
     place = normalize_axis("trapezoid", axis, y.ndim)
     if x is None:
@@ -284,9 +296,11 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
 
 
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    """Central differences of samples `f` along each axis, or those of `axis`: a tuple for several.
+    """Return central differences of samples `f` along each axis, or those of `axis`.
 
-    `varargs` are the spacing: one number, or for each axis a number or the places of the
+    The result is a tuple for several axes.
+
+    `varargs` are the spacing: one number, or for each axis a number or the coordinates of the
     samples. At the ends the differences are one-sided, of first or second order
     (`edge_order`). After ``np.gradient``: A. Quarteroni et al., Numerical Mathematics, 10.10.
     """
@@ -307,7 +321,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
 
 
 def _slope(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
-    """The derivative along one axis, of parabolas through three neighbours."""
+    """Return the derivative along one axis, of parabolas through three neighbours."""
     size = x.shape[axis]
     if size < edge_order + 1:
         raise InvalidArgumentError(
@@ -335,7 +349,8 @@ def _slope(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
 def interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Tensor:
-    """Straight lines through the points (`xp`, `fp`), at `x`: of the shape of `x`.
+    """Interpolate linearly between the points (`xp`, `fp`), at `x`; the result has the shape of
+    `x`.
 
     `xp` must increase; beyond its ends `fp` goes on as `left` and `right`, by default as its
     own ends. It has gradients by `x`, `xp` and `fp`; at a point that of the line to the right.
@@ -365,7 +380,7 @@ def interp(
 
 
 def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Tensor:
-    """`func1d` of each 1-D slice of `arr` along `axis`, which its results take the place of."""
+    """Apply `func1d` to each 1-D slice of `arr` along `axis`; its results replace that axis."""
     x = _array(arr)
     place = normalize_axis("apply_along_axis", axis, x.ndim)
     rows = moveaxis(x, place, -1)
@@ -380,7 +395,9 @@ def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs
 
 
 def apply_over_axes(func: Callable, a: Any, axes: Any) -> Tensor:
-    """``func(a, axis)`` for one axis after the other; each keeps its rank or drops the axis."""
+    """Apply ``func(a, axis)`` for one axis after the other; each keeps the rank or drops the
+    axis.
+    """
     x = _array(a)
     for axis in np.atleast_1d(axes).tolist():
         place = normalize_axis("apply_over_axes", axis, x.ndim)
@@ -390,7 +407,8 @@ def apply_over_axes(func: Callable, a: Any, axes: Any) -> Tensor:
 
 
 def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None) -> Tensor:
-    """The covariance matrix of variables in the rows of `m` (and `y`), observed in the columns.
+    """Return the covariance matrix of variables in the rows of `m` (and `y`), observed in the
+    columns.
 
     The sums are divided by the number of observations less `ddof`: by default 1, with `bias` 0.
     """
@@ -413,7 +431,7 @@ def _observed(m: Any, rowvar: bool) -> Tensor:
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Tensor:
-    """The matrix of the correlations of variables; arguments as for `cov`."""
+    """Return the matrix of the correlations of variables; arguments as for `cov`."""
     products = cov(x, y, rowvar)
     if not products.ndim:
         return divide(products, products)
@@ -425,7 +443,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Tensor:
 
 
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Tensor:
-    """How often each of 0, 1, 2, ... stands in the integers `x`; or the sums of `weights` there."""
+    """Count how often each of 0, 1, 2, ... occurs in the integers `x`, or sum their `weights`."""
     places = np.asarray(x)
     if weights is None:
         return constant(np.bincount(places, minlength=minlength))
@@ -437,7 +455,8 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Tensor:
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Tensor:
-    """The edges of `bins` bins: evenly spaced from the smallest to the largest element of `a`.
+    """Return the edges of `bins` bins: evenly spaced from the smallest to the largest element of
+    `a`.
 
     `range` gives the first and last edge instead, and a sequence as `bins` all of them. Raises
     TypeError for the names of NumPy's estimators.
@@ -457,7 +476,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[Tensor, Tensor]:
-    """How many elements of `a` lie in each bin, and the edges of the bins.
+    """Return the number of elements of `a` in each bin, and the edges of the bins.
 
     The counts have no gradient; the edges, the sums of `weights` and the widths of a `density`
     have theirs. Bins as for `histogram_bin_edges`.

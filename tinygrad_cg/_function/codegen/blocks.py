@@ -149,7 +149,7 @@ class Block(BlockScope):
         return [Suite(Expression("for i in range({}, {})", FIRST, LAST), [*self._tiles(), *code])]
 
     def _tiles(self) -> Code:
-        """Every few rows, make as many rows of each transpose, and find the current one."""
+        """Return every few rows, make as many rows of each transpose, and find the current one."""
         if not self.transposes:
             return []
         calls: Code = [

@@ -275,7 +275,7 @@ class LoopCode:
         return self._values[key]
 
     def is_live(self, node: FusionNode, access: Access) -> bool:
-        """Whether a padding is not zero in the range of the loop."""
+        """Return whether a padding is not zero in the range of the loop."""
         return (node, access) in self.live
 
     def check(self, test: Callable, operands: list) -> bool:

@@ -77,7 +77,7 @@ def cut_rows(block: Block) -> tuple[int, int, int]:
 
 
 def is_large(blocks: Sequence[Block]) -> bool:
-    """Whether the kernels of a segment are to be split over threads."""
+    """Return whether the kernels of a segment are to be split over threads."""
     return any(block.kernel.domain.size >= threads.THRESHOLD for block in blocks)
 
 

@@ -41,7 +41,7 @@ class Gradient:
 
     @property
     def parts(self) -> ForwardBackward:
-        """The two programs, traced when they are first wanted."""
+        """Return the two programs, traced when they are first wanted."""
         if self._parts is None:
             self._parts = ForwardBackward(self)
         return self._parts
@@ -246,7 +246,7 @@ class ForwardBackward:
 
 
 class _EndOfForward:
-    """What a trace had found when the function was over, and its sweep began."""
+    """The state of a trace when the function was over, and its sweep began."""
 
     outputs: list
     assigned: dict

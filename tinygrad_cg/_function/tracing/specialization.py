@@ -21,7 +21,7 @@ from .traced import OutputMark, Traced
 
 
 class Specialization(Traced):
-    """What a function does for one signature: its program, and the gradients of that."""
+    """A function for one signature: its program, and the gradients of that."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Specialization(Traced):
 
 
 def _alike(group: Any, tensors: Sequence[Tensor]) -> bool:
-    """Whether all tapes of `group` watch the same ones of these tensors."""
+    """Return whether all tapes of `group` watch the same ones of these tensors."""
     for tensor in tensors:
         record = tensor._rec
         if record is None or record.group is group:

@@ -87,7 +87,8 @@ class FunctionTrace(Level, Listener):
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
-        """A context in which this thread traces, with no other level than this and those inside.
+        """Return a context in which this thread traces, with no other level than this and those
+        inside.
 
         Whatever else records or listens sees the calls of the finished program. As in a default
         graph, everything is recorded, for `gradients`.
@@ -201,7 +202,8 @@ class FunctionTrace(Level, Listener):
     def captured(self) -> tuple[list[tuple[Tensor, Value]], dict[Value, Value]]:
         """Return the tensors from outside, and constants instead of those of this run alone.
 
-        What nobody else holds, nobody can watch or look at: a number or zeros of the program.
+        A tensor that nothing else refers to cannot be watched or looked at: a number or zeros of
+        the program.
         """
         outside: list[tuple[Tensor, Value]] = []
         literals: dict[Value, Value] = {}
