@@ -190,7 +190,7 @@ def _check_divisor(name: str, x: np.ndarray, y: np.ndarray) -> None:
 
 
 CHECKS = {power: _check_power, floor_divide: _check_divisor, remainder: _check_divisor}
-"""What is looked at, of integer operands only, before the loop runs: (name, *operands)."""
+"""The check of integer operands before the loop runs: (name, *operands)."""
 
 GUARDED = GUARDED_TURNS | GUARDED_LOGS
 """Functions right everywhere that are faster where a test holds: (test, fast version).

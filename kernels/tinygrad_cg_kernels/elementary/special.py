@@ -46,7 +46,7 @@ ZERO32, ONE32 = F(0), F(1)
 
 @jitable
 def _nearest64(x):
-    """The whole number nearest x, as a float and as an integer."""
+    """Return the whole number nearest x, as a float and as an integer."""
     shifted = x + SHIFT
     return shifted - SHIFT, bits(shifted) - SHIFT_BITS
 
@@ -59,7 +59,7 @@ def _nearest32(x):
 
 @jitable
 def _power64(n):
-    """2**n, a normal number."""
+    """Return 2**n, a normal number."""
     return from_bits((n + 1023) << 52)
 
 
@@ -173,7 +173,9 @@ def _erf32(x):
 
 @jitable
 def _erfc64(x):
-    """1 - erf(x) near 0; farther out exp(-x**2) erfcx(x) / (1 + 2 x), errors carried along."""
+    """Return 1 - erf(x) near 0; farther out exp(-x**2) erfcx(x) / (1 + 2 x), errors carried
+    along.
+    """
     inlined()
     size = float_absolute(x)
     head = 1.0 - x
@@ -217,12 +219,12 @@ def _erfc32(x):
 
 
 def erf(x):
-    """The error function: 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
+    """Return the error function: 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
     return np.vectorize(math.erf)(x)
 
 
 def erfc(x):
-    """1 - erf(x), without cancellation."""
+    """Return 1 - erf(x), without cancellation."""
     return np.vectorize(math.erfc)(x)
 
 
@@ -307,7 +309,7 @@ def _erfinv32(x):
 
 
 def erfinv(x):
-    """The number whose erf is x; nan beyond -1 and 1, which give infinities."""
+    """Return the number whose erf is x; nan beyond -1 and 1, which give infinities."""
     return outside(_erfinv64)(x)
 
 
@@ -334,7 +336,7 @@ STIRLING_HALF = 0.4189385332046727  # (log(2 pi) - 1) / 2
 
 @jitable
 def _sin_cos_turn(x):
-    """sin(pi x) and cos(pi x), x >= 0."""
+    """Return sin(pi x) and cos(pi x) for x >= 0."""
     inlined()
     quarters = float_round(2.0 * x)
     offset = x - 0.5 * quarters
@@ -346,7 +348,9 @@ def _sin_cos_turn(x):
 
 @jitable
 def _lgamma_positive(x):
-    """Below 8.5, gamma(x) is a product times gamma of a number near 2; above, Stirling's."""
+    """Return log(gamma(x)): below 8.5 by a product and a number near 2, above by Stirling's
+    series.
+    """
     inlined()
     y, product = x, 1.0
     for _ in range(6):
@@ -365,7 +369,7 @@ def _lgamma_positive(x):
 
 @jitable
 def _lgamma64(x):
-    """Below 0 by reflection: gamma(x) gamma(-x) = -pi / (x sin(pi x))."""
+    """Return log|gamma(x)|; below 0 by reflection: gamma(x) gamma(-x) = -pi / (x sin(pi x))."""
     inlined()
     size = float_absolute(x)
     positive = _lgamma_positive(size)
@@ -383,7 +387,7 @@ def _lgamma32(x):
 
 
 def lgamma(x):
-    """log(|gamma(x)|); infinite at 0 and the negative integers."""
+    """Return log(|gamma(x)|); infinite at 0 and the negative integers."""
     return np.vectorize(math.lgamma)(x)
 
 
@@ -411,7 +415,9 @@ DIGAMMA_SERIES = (
 
 @jitable
 def _digamma_positive(x):
-    """Below 10, a sum of inverses and digamma of a number from 1 to 2; above, asymptotic."""
+    """Return digamma(x): below 10 by a sum of inverses and a number in [1, 2], above
+    asymptotically.
+    """
     inlined()
     small = x < 1.0
     y = x + 1.0 if small else x
@@ -428,7 +434,9 @@ def _digamma_positive(x):
 
 @jitable
 def _digamma64(x):
-    """Below 0 by reflection: digamma(x) = digamma(-x) - 1 / x - pi / tan(pi x)."""
+    """Return digamma(x); below 0 by reflection: digamma(x) = digamma(-x) - 1 / x - pi / tan(pi
+    x).
+    """
     inlined()
     size = float_absolute(x)
     positive = _digamma_positive(size)
@@ -446,7 +454,7 @@ def _digamma32(x):
 
 
 def digamma(x):
-    """The derivative of lgamma; -inf at 0, inf at -0, nan at the negative integers."""
+    """Return the derivative of lgamma; -inf at 0, inf at -0, nan at the negative integers."""
     return outside(_digamma64)(x)
 
 
@@ -463,7 +471,7 @@ EULER_MACLAURIN = (
 
 @jitable
 def _term(n, x):
-    """n! / x**(n + 1), factor by factor, or it would overflow before the result does."""
+    """Return n! / x**(n + 1), factor by factor, or it would overflow before the result does."""
     value = 1.0 / x
     for k in range(1, np.int64(n) + 1):
         value *= k / x
@@ -472,7 +480,9 @@ def _term(n, x):
 
 @jitable
 def _sum_of_terms(n, x):
-    """n! zeta(n + 1, x): the terms of x, x + 1, ..., the last by Euler and Maclaurin, x > 0."""
+    """Return n! zeta(n + 1, x): the terms of x, x + 1, ..., the last by Euler and Maclaurin, x >
+    0.
+    """
     total, limit = 0.0, 11.0 + n
     while x < limit:
         total += _term(n, x)
@@ -488,7 +498,9 @@ def _sum_of_terms(n, x):
 
 @jitable
 def _polygamma64(n, x):
-    """(-1)**(n + 1) n! zeta(n + 1, x); below 0 that of its fraction, and from the other side."""
+    """Return (-1)**(n + 1) n! zeta(n + 1, x); below 0 that of its fraction, and from the other
+    side.
+    """
     if not (0.0 <= n <= 170.0 and n == float_floor(n)) or x != x or x == -INF:
         return NAN
     if n == 0.0:
@@ -509,7 +521,7 @@ def _polygamma32(n, x):
 
 
 def polygamma(n, x):
-    """The n-th derivative of digamma for whole n from 0 to 170, nan for others.
+    """Return the n-th derivative of digamma for whole n from 0 to 170, nan for others.
 
     At 0 and the negative integers infinite for odd n, else nan (digamma(0) is -inf).
     """
@@ -523,7 +535,7 @@ by_type(polygamma, {types.float64: _polygamma64, types.float32: _polygamma32})
 
 @jitable
 def _sinc64(x):
-    """sin(pi x) / (pi x), of which both are exact to more than their digits."""
+    """Return sin(pi x) / (pi x), of which both are exact to more than their digits."""
     inlined()
     size = float_absolute(x)
     sine, _ = _sin_cos_turn(size)
@@ -542,7 +554,7 @@ def _sinc32(x):
 
 
 def sinc(x):
-    """sin(pi x) / (pi x), 1 at 0."""
+    """Return sin(pi x) / (pi x), 1 at 0."""
     return outside(_sinc64)(x)
 
 
@@ -551,15 +563,17 @@ by_type(sinc, {types.float64: _sinc64, types.float32: _sinc32})
 
 @jitable
 def _sine_derivative(n, sine, cosine):
-    """The n-th derivative of sin, from the sine and the cosine of its argument."""
+    """Return the n-th derivative of sin, from the sine and the cosine of its argument."""
     value = cosine if n % 2 else sine
     return -value if n % 4 >= 2 else value
 
 
 @jitable
 def _sinc_derivative64(n, x):
-    """By the recurrence u f(k) = sin(k)(u) - k f(k - 1), u = pi x, where f(k) is a derivative of
-    sin(u) / u: upwards from f(0) where that shrinks errors, else downwards, as Miller."""
+    """Return by the recurrence u f(k) = sin(k)(u) - k f(k - 1), u = pi x, where f(k) is a
+    derivative of sin(u) / u: upwards from f(0) where that shrinks errors, else downwards, as
+    Miller.
+    """
     if not (0.0 <= n <= 170.0 and n == float_floor(n)) or not float_absolute(x) < INF:
         return NAN
     order, size = np.int64(n), float_absolute(x)
@@ -583,7 +597,7 @@ def _sinc_derivative32(n, x):
 
 
 def sinc_derivative(n, x):
-    """The n-th derivative of sinc for whole n from 0 to 170, nan for others."""
+    """Return the n-th derivative of sinc for whole n from 0 to 170, nan for others."""
     return outside(_sinc_derivative64)(n, x)
 
 

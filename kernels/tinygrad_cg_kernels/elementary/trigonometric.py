@@ -78,7 +78,7 @@ def _near32(x):
 
 @jitable
 def _near_turns64(x):
-    """The quadrant of x, and its offset there in two parts, for |x| <= NEAR."""
+    """Return the quadrant of x, and its offset there in two parts, for |x| <= NEAR."""
     inlined()
     shifted = x * TWO_OVER_PI + SHIFT
     n = shifted - SHIFT
@@ -93,7 +93,9 @@ def _near_turns64(x):
 
 @jitable
 def _near_turns32(x):
-    """The second part of pi / 2 is so short that n times it is exact, and so is `lost`."""
+    """Return quadrant and offset; the second part of pi / 2 is so short that n times it is
+    exact.
+    """
     inlined()
     shifted = x * TWO_OVER_PI_32 + SHIFT_32
     n = shifted - SHIFT_32
@@ -105,26 +107,26 @@ def _near_turns32(x):
 
 @jitable
 def _word(k, shift, j):
-    """32 bits of 2 / pi from bit 32 * (k + j) + shift on."""
+    """Return 32 bits of 2 / pi from bit 32 * (k + j) + shift on."""
     above, below = TWO_OVER_PI_WORDS[np.uintp(k + j)], TWO_OVER_PI_WORDS[np.uintp(k + j + 1)]
     return (((above << 32) | below) >> (32 - shift)) & WORD
 
 
 @jitable
 def _upper(x):
-    """The upper 32 of 64 bits."""
+    """Return the upper 32 of 64 bits."""
     return (x >> 32) & WORD
 
 
 @jitable
 def _whole(word):
-    """A word of 32 bits as a float64."""
+    """Return a word of 32 bits as a float64."""
     return from_bits(word | TWO_52_BITS) - TWO_52
 
 
 @jitable
 def _far_turns64(x):
-    """The quadrant of x, and its offset there in two parts, for |x| > NEAR.
+    """Return the quadrant of x, and its offset there in two parts, for |x| > NEAR.
 
     x is a whole number m times 2**e. m is multiplied with 192 bits of 2 / pi, from the one
     that stands for two turns times 2**-e on, without what overflows: whole circles.
@@ -241,7 +243,7 @@ TAN_32 = (
 
 @jitable
 def _sin_parts64(x, y):
-    """Two parts of sin(x + y), |x| <= pi / 4: the first is x, the second much smaller."""
+    """Return sin(x + y), |x| <= pi / 4, in two parts: the first is x, the second much smaller."""
     inlined()
     z = x * x
     r = polynomial(z, SIN)
@@ -258,7 +260,7 @@ def _sin_parts32(x, y):
 
 @jitable
 def _cos_parts64(x, y):
-    """Two parts of cos(x + y): the first is 1 - x**2 / 2, rounded."""
+    """Return cos(x + y) in two parts: the first is 1 - x**2 / 2, rounded."""
     inlined()
     z = x * x
     r = polynomial(z, COS)
@@ -279,7 +281,7 @@ def _cos_parts32(x, y):
 
 @jitable
 def _tan_tail64(x, y):
-    """What tan(x + y), |x| <= pi / 4, is more than x."""
+    """Return tan(x + y) - x for |x| <= pi / 4."""
     inlined()
     z = x * x
     increase = (x * z) * polynomial(z, TAN)
@@ -289,7 +291,7 @@ def _tan_tail64(x, y):
 
 @jitable
 def _tan_tail32(x, y):
-    """The derivative, of which few digits matter, is about 1 + 3/2 x**2."""
+    """Return the derivative, of which few digits matter, is about 1 + 3/2 x**2."""
     inlined()
     z = x * x
     r = polynomial(z, TAN_32)
@@ -299,15 +301,15 @@ def _tan_tail32(x, y):
 
 
 def _sin_parts(x, y) -> Any:
-    """By type, what is above."""
+    """Dispatch to the version for the type of x."""
 
 
 def _cos_parts(x, y) -> Any:
-    """By type, what is above."""
+    """Dispatch to the version for the type of x."""
 
 
 def _tan_tail(x, y) -> Any:
-    """By type, what is above."""
+    """Dispatch to the version for the type of x."""
 
 
 by_type(_sin_parts, {types.float64: _sin_parts64, types.float32: _sin_parts32})
@@ -317,7 +319,7 @@ by_type(_tan_tail, {types.float64: _tan_tail64, types.float32: _tan_tail32})
 
 @jitable
 def sin_or_cos(quadrant, x, y):
-    """sin of x + y, |x| <= pi / 4, moved on by quarter turns."""
+    """Return the sine of x + y, |x| <= pi / 4, moved on by a quadrant."""
     inlined()
     sin_head, sin_tail = _sin_parts(x, y)
     cos_head, cos_tail = _cos_parts(x, y)
@@ -328,7 +330,7 @@ def sin_or_cos(quadrant, x, y):
 
 @jitable
 def _tangent(quadrant, x, y):
-    """tan of x + y, |x| <= pi / 4, or of a quarter turn more: -1 / tan."""
+    """Return tan(x + y), |x| <= pi / 4, or -1 / tan(x + y) in the odd quadrants."""
     inlined()
     tail = _tan_tail(x, y)
     value = x + tail
@@ -343,11 +345,11 @@ def _tangent(quadrant, x, y):
 
 
 def _near_turns(x) -> Any:
-    """By type, the quadrant and offset of an x that is near."""
+    """Return the quadrant and offset of an x that is `near`, by type."""
 
 
 def _turns(x) -> Any:
-    """By type, the quadrant and offset of any x."""
+    """Return the quadrant and offset of any x, by type."""
 
 
 by_type(_near_turns, {types.float64: _near_turns64, types.float32: _near_turns32})
@@ -401,22 +403,22 @@ def _tan_real(x):
 
 
 def near(x):
-    """Whether `sin_near`, `cos_near` and `tan_near` serve x."""
+    """Return whether `sin_near`, `cos_near` and `tan_near` serve x."""
     return np.abs(x) <= NEAR_32
 
 
 def sin_near(x):
-    """sin of an x that is `near`, at less than half the cost."""
+    """Return sin of an x that is `near`, at less than half the cost."""
     return np.sin(x)
 
 
 def cos_near(x):
-    """cos of an x that is `near`, at less than half the cost."""
+    """Return cos of an x that is `near`, at less than half the cost."""
     return np.cos(x)
 
 
 def tan_near(x):
-    """tan of an x that is `near`, at less than half the cost."""
+    """Return tan of an x that is `near`, at less than half the cost."""
     return np.tan(x)
 
 
@@ -442,17 +444,17 @@ by_type(tan_near, {types.Float: _tan_near, types.Complex: _tan_complex})
 
 
 def sin(x):
-    """Sine of x in radians."""
+    """Return the sine of x in radians."""
     return np.sin(x)
 
 
 def cos(x):
-    """Cosine of x in radians."""
+    """Return the cosine of x in radians."""
     return np.cos(x)
 
 
 def tan(x):
-    """Tangent of x in radians."""
+    """Return the tangent of x in radians."""
     return np.tan(x)
 
 

@@ -8,7 +8,7 @@ from tinygrad_cg_kernels.runtime.errstate import cast, quietly
 
 
 def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Matrix product as `np.matmul`: batches broadcast, a vector is a row or a column.
+    """Return the matrix product as `np.matmul`: batches broadcast, a vector is a row or a column.
 
     float16 is multiplied in float32. Integers wrap as NumPy's do. Floating point never warns.
     Raises ValueError for shapes that do not fit, TypeError for dtypes that are not supported.

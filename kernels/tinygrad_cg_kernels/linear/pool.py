@@ -1,6 +1,6 @@
-"""Pooling of images: the largest element under a window, its place, and the mean.
+"""Pooling of images: the largest element under a window, its index, and the mean.
 
-Images are (..., height, width, channels). What lies outside an image is left out: of a mean, too.
+Images are (..., height, width, channels). Elements outside an image are left out, of a mean too.
 The inner loops run over channels, in vectors.
 """
 
@@ -28,7 +28,7 @@ class Window(NamedTuple):
     padding: tuple[Pair, Pair] = ((0, 0), (0, 0))
 
     def output_size(self, size: Pair) -> Pair:
-        """How many windows fit; ValueError if none does, or if one would hold nothing."""
+        """Return how many windows fit; ValueError if none does, or if one would hold nothing."""
         if min(size) < 1 or any(
             max(pads) >= count for pads, count in zip(self.padding, self.size, strict=True)
         ):
@@ -44,7 +44,7 @@ class Window(NamedTuple):
 
 @build.jitable
 def _bounds(place, stride, before, window, size):
-    """The part of a window that lies within the image, along one axis."""
+    """Return the part of a window that lies within the image, along one axis."""
     first = place * stride - before
     return max(first, 0), min(first + window, size)
 
@@ -136,7 +136,7 @@ _PLAN = types.UniTuple(types.intp, 12)
 
 
 def _arrays(*dtypes: np.dtype | None) -> Callable[[np.dtype], tuple]:
-    """The types of vectors of these dtypes, None for the kernel's own, and of a plan."""
+    """Return the types of vectors of these dtypes, None for the kernel's own, and of a plan."""
     return lambda own: (*(build.array_type(dtype or own, 1) for dtype in dtypes), _PLAN)
 
 
@@ -163,7 +163,7 @@ def _ordered(name: str, images: np.ndarray) -> np.dtype:
 
 
 def max_pool(images: np.ndarray, window: Window) -> np.ndarray:
-    """The largest element under each window, channel by channel; NaN if there is one."""
+    """Return the largest element under each window, channel by channel; NaN if there is one."""
     dtype = _ordered("max_pool", images)
     out = window.output_size((images.shape[-3], images.shape[-2]))
     result = np.empty((*images.shape[:-3], *out, images.shape[-1]), computing(dtype))
@@ -174,7 +174,9 @@ def max_pool(images: np.ndarray, window: Window) -> np.ndarray:
 
 
 def max_pool_places(images: np.ndarray, window: Window) -> np.ndarray:
-    """Where `max_pool` finds its elements: row * width + column, int64; the first of equals."""
+    """Return the index of each element of `max_pool`: row * width + column, int64; the first of
+    equals.
+    """
     dtype = computing(_ordered("max_pool_places", images))
     out = window.output_size((images.shape[-3], images.shape[-2]))
     result = np.empty((*images.shape[:-3], *out, images.shape[-1]), INT64)
@@ -186,13 +188,13 @@ def max_pool_places(images: np.ndarray, window: Window) -> np.ndarray:
 
 
 def mean_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype itself; float64 for integers and bool."""
+    """Return the dtype itself; float64 for integers and bool."""
     dtype = native("mean_pool", dtype)
     return FLOAT64 if dtype.kind in "biu" else dtype
 
 
 def mean_pool(images: np.ndarray, window: Window) -> np.ndarray:
-    """The mean of what lies under each window, channel by channel; see `mean_dtype`."""
+    """Return the mean of the elements under each window, channel by channel; see `mean_dtype`."""
     dtype = mean_dtype(images.dtype)
     out = window.output_size((images.shape[-3], images.shape[-2]))
     result = np.zeros((*images.shape[:-3], *out, images.shape[-1]), computing(dtype))
@@ -203,7 +205,7 @@ def mean_pool(images: np.ndarray, window: Window) -> np.ndarray:
 
 
 def mean_pool_adjoint(upstream: np.ndarray, window: Window, size: Pair) -> np.ndarray:
-    """The transpose of `mean_pool` on images of `size`."""
+    """Return the transpose of `mean_pool` on images of `size`."""
     dtype = mean_dtype(upstream.dtype)
     shape = *upstream.shape[:-3], *size, upstream.shape[-1]
     result = np.zeros(shape, computing(dtype))

@@ -37,12 +37,12 @@ CHUNK = 64
 WORTH = 10**6
 """Products of numbers from which it is quicker than a call of BLAS."""
 DEPTH = 384
-"""Products that a tile sums at a time: what is summed apart has smaller rounding errors."""
+"""Products that a tile sums at a time: separate sums have smaller rounding errors."""
 
 
 @cache
 def _is_useful() -> bool:
-    """Whether the processor has 512-bit vectors and NumPy's OpenBLAS does not use them."""
+    """Return whether the processor has 512-bit vectors and NumPy's OpenBLAS does not use them."""
     if not llvm.get_host_cpu_features().get("avx512f"):
         return False
     folder = Path(np.__file__).parent
@@ -57,7 +57,7 @@ def _is_useful() -> bool:
 
 
 def serves(x: np.ndarray, y: np.ndarray) -> bool:
-    """Whether `multiply` is to be taken for two arrays."""
+    """Return whether `multiply` is to be taken for two arrays."""
     if x.ndim != 2 or y.ndim != 2 or x.dtype is not y.dtype:
         return False
     (rows, inner), columns = x.shape, y.shape[1]
@@ -69,7 +69,7 @@ def serves(x: np.ndarray, y: np.ndarray) -> bool:
 
 
 def multiply(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The product of two matrices, for which `serves` has said that it can."""
+    """Return the product of two matrices, for which `serves` has said that it can."""
     (rows, inner), columns = x.shape, y.shape[1]
     lanes = 64 // x.itemsize
     width = lanes * VECTORS
@@ -153,7 +153,7 @@ _multiply = Blocks("matmul", lambda dtype: (f"multiply_tiles_{dtype.name}", _com
 
 @jitable
 def run_tile(like, vectors, x, row_step, step, rows, y, out, line, count, more):
-    """One tile, by the code for its number of vectors."""
+    """Compute one tile, by the code for its number of vectors."""
     if vectors == 3:
         tile_of_3(like, x, row_step, step, rows, y, out, line, count, more)
     elif vectors == 2:
@@ -163,7 +163,7 @@ def run_tile(like, vectors, x, row_step, step, rows, y, out, line, count, more):
 
 
 def _tile(vectors: int) -> Callable:
-    """8 rows of `x`, from addresses and steps in bytes, times a panel of so many vectors.
+    """Return code for 8 rows of `x`, by address and step in bytes, times a panel of some vectors.
 
     Where there are fewer rows, the last of them is repeated. The sums of `count` products go to
     `out`, added to what is there if `more` is not 0. `like` tells the dtype.
@@ -231,7 +231,7 @@ class _Tile:
             builder.store(total, target).align = self.size
 
     def _products(self, lines: list, offset: Any, panel: Any, sums: dict) -> dict:
-        """The sums with one more product each."""
+        """Return the sums with one more product each."""
         builder = self.builder
         right = []
         for j in range(self.vectors):

@@ -29,7 +29,7 @@ def run(f, test, fast, ins, outs, count):
 
 @jitable
 def run_brief(f, test, fast, ins, outs, count):
-    """The same for rows that are short: one vector at a time leaves fewer elements over."""
+    """Return the same for rows that are short: one vector at a time leaves fewer elements over."""
     inlined()
     for i in range(np.uintp(count)):
         put(ins, outs, i, f(*take(ins, i)))
@@ -37,7 +37,7 @@ def run_brief(f, test, fast, ins, outs, count):
 
 @jitable
 def run_apart(f, test, fast, ins, outs, count):
-    """The same for many arrays, which do not overlap."""
+    """Return the same for many arrays, which do not overlap."""
     outlined()
     apart()
     for i in range(np.uintp(count)):
@@ -55,7 +55,7 @@ def _all_pass(test, ins, count):
 
 @jitable
 def run_guarded(f, test, fast, ins, outs, count):
-    """The fast version for each block of elements that all pass the test."""
+    """Return the fast version for each block of elements that all pass the test."""
     wide_vectors()
     for start in range(0, count, GUARDED):
         size = min(GUARDED, count - start)
@@ -80,7 +80,8 @@ def _try(test, fast, ins, outs, count):
 
 @jitable
 def run_tried(f, test, fast, ins, outs, count):
-    """The fast version while the test looks at its operands; a block that fails is done again.
+    """Return the fast version while the test looks at its operands; a block that fails is done
+    again.
 
     For tests that share most of their work with the fast version, and outputs that are no operand.
     """

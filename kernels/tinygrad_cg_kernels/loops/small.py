@@ -1,10 +1,10 @@
 """Kernels that take Python objects: the quick way for arrays that one loop is enough for.
 
-Called with arrays, boxes of arrays (`objects`) and, beside these, Python's numbers. They return
+Called with arrays, boxes of arrays (`objects`) and, with these, Python's numbers. They return
 a new array, in a box if an operand was in one, or None if they are not for these operands: which
 must be C-contiguous, of one shape or of one element without axes, and not many.
 
-What the functions here close over is hashed for the disk cache: importable functions and dtypes
+The closures of the functions here are hashed for the disk cache: importable functions and dtypes
 only, since the hash of a closure, or of a dispatcher, differs in each process.
 """
 
@@ -35,12 +35,12 @@ MOST = threads.THRESHOLD - 1
 
 
 def refuse(*operands: Any) -> None:
-    """Stands for a direct kernel where there is none."""
+    """Return None, as a direct kernel does that does not serve its operands."""
 
 
 @jitable
 def unserved(status):
-    """What is returned without a result: None, or nothing at all where memory was short."""
+    """Return None, or a null pointer where memory was short."""
     return nothing() if status == 0 else as_object(0)
 
 
@@ -53,7 +53,7 @@ def _one(f, ins, outs):
 def elementwise(
     loop: Callable, f: Callable, test: Callable, fast: Callable, dtypes: tuple[np.dtype, ...]
 ) -> Callable:
-    """The direct kernel of a function, by a loop of `rows`; the last dtype is the result's.
+    """Return the direct kernel of a function, by a loop of `rows`; the last dtype is the result's.
 
     Numbers and arrays of one element stand beside one operand, not beside two. A single element is
     not worth a test.
@@ -128,7 +128,7 @@ def elementwise(
 def in_place(
     loop: Callable, f: Callable, test: Callable, fast: Callable, dtypes: tuple[np.dtype, ...]
 ) -> Callable:
-    """The direct kernel of a function of two values that writes its first operand."""
+    """Return the direct kernel of a function of two values that writes its first operand."""
     first, second, _ = dtypes
     itemsize = first.itemsize
 
@@ -150,7 +150,7 @@ def in_place(
 
 
 def total(row: Callable, dtypes: tuple[np.dtype, ...]) -> Callable:
-    """The direct kernel of a reduction of all elements, by its total of a row."""
+    """Return the direct kernel of a reduction of all elements, by its total of a row."""
     (dtype,) = dtypes
 
     def direct(x):
@@ -192,7 +192,9 @@ class Directs:
     def __call__(
         self, arrays: tuple[np.ndarray, ...], dtypes: tuple[np.dtype, ...]
     ) -> np.ndarray | None:
-        """The result for operands of these dtypes, of which the last is its own; None if none."""
+        """Return the result for operands of these dtypes, of which the last is its own; None if
+        none.
+        """
         for array in arrays:
             if array.size > MOST or array.flags.num & PLAIN != PLAIN:
                 return None

@@ -1,7 +1,7 @@
 """Tiles: strided and broadcast operands, brought into rows that elementwise loops can take.
 
 An output of three dimensions is done in tiles of some rows and columns, the units that threads
-share. What an operand has there is used where it lies if its columns follow one another, and copied
+share. The elements of an operand are used directly if its columns follow one another, and copied
 to a buffer if not. One compiled function finds the rows of a tile for all kernels, which know it by
 its address: they would take several times as long to compile with it inside, for each dtype anew.
 """
@@ -42,7 +42,7 @@ def _copy(target, source, step, gap, rows, columns, size, dtype):
 
 @jitable
 def _copy_pairs(target, source, step, gap, rows, columns):
-    """The same for elements of 16 bytes."""
+    """Return the same for elements of 16 bytes."""
     for r in range(rows):
         out = vector(target + r * columns * 16, 2 * columns, U8)
         for k in range(np.uintp(columns)):

@@ -1,8 +1,8 @@
-"""Axes brought into an order in which an array can be folded without copying it.
+"""Axes brought into an order in which an array can be reduced without copying it.
 
 The axes of an array are seen in the order of their steps in memory, whatever their order in
 its shape, and merged where they follow one another; then the innermost run of reduced axes
-is folded, as rows (if nothing is inside it) or as columns, and so on until none is left. Only
+is reduced, as rows (if nothing is inside it) or as columns, and so on until none is left. Only
 an array whose innermost axis has gaps, or of more runs than a core can step through, is
 copied.
 """
@@ -25,19 +25,19 @@ class Run(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How an array of some shape and steps is reduced over some axes."""
+    """The plan for reducing an array of some shape and strides over some axes."""
 
     form: str
     """"rows", "columns"; "none" if no axis has more than one element; "empty"."""
     shape: tuple[int, ...]
     """The result's shape."""
     sizes: tuple[int, ...] = ()
-    """What the core is told (see `folds`), and how many units it is to do."""
+    """The sizes for the core (see `combine`), and the number of units."""
     units: int = 0
     view: tuple[tuple[int, ...], tuple[slice, ...]] | None = None
     """The order of axes, and then the index, that bring the array into the order of memory."""
     copied: bool = False
-    """Whether that view has to be copied."""
+    """True if that view has to be copied."""
     partial: tuple[int, ...] | None = None
     """The shape of the core's result, if that is not yet the whole, and what to reduce there."""
     rest: tuple[int, ...] = ()
@@ -49,7 +49,7 @@ class Plan(NamedTuple):
 def plan(
     shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool, itemsize: int, *strides: int
 ) -> Plan:
-    """The plan for an array of these strides; without any, for a contiguous one."""
+    """Return the plan for an array of these strides; without any, for a contiguous one."""
     result = tuple(
         1 if axis in axes else size
         for axis, size in enumerate(shape)
@@ -84,7 +84,7 @@ def _contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 
 def _merged(runs: Iterable[Run], alike: bool) -> list[Run]:
-    """Runs that follow one another as one; with `alike` only both kept or both reduced."""
+    """Merge neighbouring runs; with `alike` only if both are kept or both reduced."""
     merged: list[Run] = []
     for run in runs:
         if run.size == 1:
@@ -98,7 +98,7 @@ def _merged(runs: Iterable[Run], alike: bool) -> list[Run]:
 
 
 def _first_stage(runs: list[Run], itemsize: int) -> Plan | None:
-    """How the innermost run of reduced axes is folded; None if no core steps through that."""
+    """Return the plan for the innermost run of reduced axes; None if no core steps through it."""
     *outer, inner = _merged(runs, alike=True)
     folded = inner
     if not inner.reduced:  # the order of runs is free, if only kept ones stay in theirs

@@ -1,4 +1,4 @@
-"""How values are folded: combines of two, totals of a row, and cores that run over an array."""
+"""How values are reduced: combines of two, totals of a row, and cores that run over an array."""
 
 import numpy as np
 from numba import types
@@ -15,10 +15,10 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
     vectorised,
 )
 
-SPAN = 1024  # elements whose partial result is kept apart, so that rounding errors stay small
+SPAN = 1024  # elements whose partial result is kept separately, so that rounding errors stay small
 STRIP = 2048  # columns that are accumulated at a time
 BAND = 128 * 1024  # elements of a strip that are accumulated into one partial result
-TOGETHER = 16384  # elements of a row at most, if four rows are folded at once
+TOGETHER = 16384  # elements of a row at most, if four rows are reduced at once
 
 # --- rows ---------------------------------------------------------------------------------
 
@@ -33,7 +33,7 @@ def copy(line, out):
 
 @jitable
 def packed(x, offset, step, count, buffer):
-    """`count` elements from a byte offset on, copied only if their step leaves gaps."""
+    """Return `count` elements from a byte offset on, copied only if their step leaves gaps."""
     vectorised()
     if step == x.itemsize:
         return span(x, offset, count)
@@ -78,7 +78,9 @@ by_type(multiply, {types.Float: _float_multiply, types.Number: _plain_multiply})
 
 
 def larger(x, y):
-    """The larger of two values, nan if one is; three instructions where IEEE's takes five."""
+    """Return the larger of two values, nan if one is; three instructions where IEEE's takes
+    five.
+    """
     return np.maximum(x, y)
 
 
@@ -113,7 +115,7 @@ by_type(smaller, {types.Float: _smaller_float, types.Type: _smaller_other})
 
 
 def larger_number(x, y):
-    """The larger of two values in one instruction; anything if one is nan."""
+    """Return the larger of two values in one instruction; anything if one is nan."""
     return np.maximum(x, y)
 
 
@@ -136,7 +138,9 @@ by_type(smaller_number, {types.Float: _smaller_of_numbers, types.Type: _smaller_
 
 
 def mixed(x, y):
-    """Nan if one of two values is: their sum, which costs less than to compare. 0 if none can be.
+    """Return nan if one of two values is: their sum, which costs less than comparing.
+
+    0 if none can be.
 
     It is nan for opposite infinities too, so what finds it so has to look again.
     """
@@ -180,7 +184,7 @@ def _total(combine, start, row):
 
 @jitable
 def sum_row(row):
-    """The sum of a row."""
+    """Return the sum of a row."""
     return _total(add, like(0, row[0]), row)
 
 
@@ -201,7 +205,9 @@ def all_row(row):
 
 @jitable
 def _extreme(pick, combine, row):
-    """The best element by `pick`, and by `combine`, which knows nan, if that may be among them."""
+    """Return the best element by `pick`, and by `combine`, which knows nan, if that may be among
+    them.
+    """
     vectorised()
     value, nan = row[0], like(0, row[0])
     for i in range(np.uintp(row.size)):
@@ -212,13 +218,13 @@ def _extreme(pick, combine, row):
 
 @jitable
 def max_row(row):
-    """The largest element of a row, nan if one is."""
+    """Return the largest element of a row, nan if one is."""
     return _extreme(larger_number, larger, row)
 
 
 @jitable
 def min_row(row):
-    """The smallest element of a row, nan if one is."""
+    """Return the smallest element of a row, nan if one is."""
     return _extreme(smaller_number, smaller, row)
 
 
@@ -229,7 +235,7 @@ def min_row(row):
 
 @jitable
 def _totals(combine, start, a, b, c, d):
-    """Combine four rows of one length, each as the others whatever its place."""
+    """Combine four rows of one length, each in the same way."""
     vectorised()
     first, second, third, fourth = start, start, start, start
     for at in range(0, a.size, SPAN):
@@ -246,7 +252,7 @@ def _totals(combine, start, a, b, c, d):
 
 @jitable
 def sum_four(a, b, c, d):
-    """The sums of four rows of one length."""
+    """Return the sums of four rows of one length."""
     return _totals(add, like(0, a[0]), a, b, c, d)
 
 
@@ -260,7 +266,9 @@ def prod_four(a, b, c, d):
 
 @jitable
 def _fold_eight(combine, detect, total, x, offset, step):
-    """Combine eight rows of `x`, from a byte offset on, into a row of totals; what is detected."""
+    """Combine eight rows of `x`, from a byte offset on, into a row of totals; return what is
+    detected.
+    """
     vectorised()
     n, found = total.size, like(0, x[0])
     a, b = span(x, offset, n), span(x, offset + step, n)
@@ -290,7 +298,9 @@ def _fold_one(combine, detect, total, line):
 
 @jitable
 def _fold(combine, detect, total, x, offset, step, height):
-    """Combine rows of `x`, from a byte offset on, into a row of totals; whether none was nan."""
+    """Combine rows of `x`, from a byte offset on, into a row of totals; return whether none was
+    nan.
+    """
     first = span(x, offset, total.size)
     copy(first, total)
     found, done = _fold_one(_first, detect, total, first), 1
@@ -310,7 +320,7 @@ def _first(x, y):
 
 @jitable
 def sum_rows(total, x, offset, step, height):
-    """The sums of the columns of some rows of `x`, from a byte offset on, into `total`."""
+    """Return the sums of the columns of some rows of `x`, from a byte offset on, into `total`."""
     _fold(add, _nothing, total, x, offset, step, height)
 
 
@@ -346,7 +356,7 @@ def min_rows(total, x, offset, step, height):
 
 @jitable
 def rows_core(total, four, first, count, sizes, x, out):
-    """Units are rows, or blocks of long rows; `four` has the totals of four at once, or is None.
+    """Reduce rows, or blocks of long rows; `four` reduces four at once, or is None.
 
     Sizes: length of a row, step from row to row, blocks in a row, length of a block, and the
     step from element to element. Who shares short rows or blocks has counts that are multiples of
@@ -366,7 +376,7 @@ def rows_core(total, four, first, count, sizes, x, out):
 
 @jitable
 def _row(sizes, unit):
-    """Where a unit begins, in bytes, and its length."""
+    """Return the byte offset of a unit, and its length."""
     length, step, blocks, block, gap = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
     if blocks == 1:
         return unit * step, length
@@ -383,7 +393,7 @@ def _fold_rows(total, first, last, sizes, x, out):
 
 @jitable
 def _fold_fours(total, four, first, last, sizes, x, out):
-    """Four units at a time; the last one stands for those missing from the last four."""
+    """Reduce four units at a time; the last one replaces those missing from the last four."""
     for unit in range(first, last, 4):
         i, j, k = min(unit + 1, last - 1), min(unit + 2, last - 1), min(unit + 3, last - 1)
         a, size = _row(sizes, unit)
@@ -400,7 +410,7 @@ def _fold_fours(total, four, first, last, sizes, x, out):
 
 @jitable
 def _spread_total(total, x, offset, gap, size, buffer, parts):
-    """The total of elements that lie apart, packed a span at a time."""
+    """Return the total of strided elements, packed a span at a time."""
     count = 0
     for first in range(0, size, SPAN):
         part = packed(x, offset + first * gap, gap, min(SPAN, size - first), buffer)
@@ -411,7 +421,7 @@ def _spread_total(total, x, offset, gap, size, buffer, parts):
 
 @jitable
 def columns_core(fold, unused, first, count, sizes, x, out):
-    """Units are strips of bands of rows: see `column_sizes`."""
+    """Reduce strips of bands of rows: see `column_sizes`."""
     length, after, outer_step, step = sizes[0], sizes[1], sizes[2], sizes[3]
     band, bands, strip, strips = sizes[4], sizes[5], sizes[6], sizes[7]
     for unit in range(first, first + count):
@@ -424,7 +434,8 @@ def columns_core(fold, unused, first, count, sizes, x, out):
 
 
 def column_sizes(length: int, after: int, outer_step: int, step: int) -> tuple[int, ...]:
-    """What a core of columns knows of an array (..., length, after) whose rows are contiguous.
+    """Return the sizes for a core of columns, of an array (..., length, after) with contiguous
+    rows.
 
     Rows are taken in bands, each with a partial result, and columns in strips.
     """

@@ -72,7 +72,7 @@ class Moment(Compound):
         self._function, self._empty = function, empty
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:
-        """The dtype itself; float64 for integers and bool."""
+        """Return the dtype itself; float64 for integers and bool."""
         return real_float(self.name, dtype)
 
     def __call__(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool = False) -> np.ndarray:

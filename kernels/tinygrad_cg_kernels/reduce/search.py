@@ -18,7 +18,7 @@ STRIP = 512  # columns that are searched at a time
 
 @jitable
 def _best(pick, row, count):
-    """The best of a row's first elements by `pick`, and nan if that may be among them."""
+    """Return the best of a row's first elements by `pick`, and nan if that may be among them."""
     vectorised()
     value, nan = row[0], like(0, row[0])
     for i in range(np.uintp(count)):
@@ -29,7 +29,7 @@ def _best(pick, row, count):
 
 @jitable
 def _first(row, value):
-    """The first place of a value in a short row that has it."""
+    """Return the index of the first occurrence of a value in a short row that has it."""
     vectorised()
     place = np.int32(row.size)
     for i in range(np.uintp(row.size)):
@@ -47,7 +47,7 @@ def _first_nan(row):
 
 @jitable
 def _place(pick, better, row):
-    """The first place of the best element, or of nan: the block that has it is searched."""
+    """Return the index of the first best element, or of nan, by searching the block that has it."""
     known, nan, where = row[0], like(0, row[0]), 0
     for first in range(0, row.size, SEARCH):
         part = span(row, first * row.itemsize, min(SEARCH, row.size - first))
@@ -67,7 +67,7 @@ def _place(pick, better, row):
 
 @jitable
 def rows_core(pick, better, first, count, sizes, x, out):
-    """Units are rows. Sizes: the length of a row."""
+    """Search rows. Sizes: the length of a row."""
     length = sizes[0]
     for unit in range(first, first + count):
         out[np.uintp(unit)] = _place(pick, better, span(x, unit * length * x.itemsize, length))
@@ -75,13 +75,13 @@ def rows_core(pick, better, first, count, sizes, x, out):
 
 @jitable
 def above(x, best):
-    """Whether a value comes before the best so far: if larger, or the first nan."""
+    """Return whether a value comes before the best so far: if larger, or the first nan."""
     return not (x <= best) and best == best
 
 
 @jitable
 def below(x, best):
-    """The same for the smallest."""
+    """Return whether a value comes before the best so far: if smaller, or the first nan."""
     return not (x >= best) and best == best
 
 
@@ -97,7 +97,7 @@ def _improve(better, line, index, best, places):
 
 @jitable
 def columns_core(better, unused, first, count, sizes, x, out):
-    """Units are strips of columns. Sizes: rows, columns, strips."""
+    """Search strips of columns. Sizes: rows, columns, strips."""
     length, after, strips = sizes[0], sizes[1], sizes[2]
     buffer = np.empty(STRIP, x.dtype)
     for unit in range(first, first + count):
@@ -126,12 +126,12 @@ class ArgReduction(Compound):
         }
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:
-        """Always int64."""
+        """Return always int64."""
         native(self.name, dtype)
         return INT64
 
     def __call__(self, x: np.ndarray, axis: int, keepdims: bool = False) -> np.ndarray:
-        """Indices along `axis`, which is dropped (or kept as 1)."""
+        """Return indices along `axis`, which is dropped (or kept as 1)."""
         loop = computing(native(self.name, x.dtype))
         length, before, after = x.shape[axis], prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
         shape = x.shape[:axis] + ((1,) if keepdims else ()) + x.shape[axis + 1 :]

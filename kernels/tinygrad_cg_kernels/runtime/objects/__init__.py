@@ -39,7 +39,7 @@ def _word(address: int) -> int:
 
 
 def _as_expected() -> bool:
-    """Whether arrays, floats and integers lie in memory as this module takes them to."""
+    """Return whether arrays, floats and integers lie in memory as this module takes them to."""
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
@@ -61,7 +61,7 @@ def _as_expected() -> bool:
 
 
 def _new_array() -> int:
-    """The address of NumPy's function that makes an array."""
+    """Return the address of NumPy's function that makes an array."""
     table = np._core.multiarray._ARRAY_API  # type: ignore[attr-defined]
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -109,7 +109,7 @@ boxes = Boxes(0, 0)
 
 
 def data_address(array: np.ndarray) -> int:
-    """Where the elements of an array begin: `array.ctypes.data`, in a third of its time."""
+    """Return the address of an array's elements: `array.ctypes.data`, in a third of its time."""
     if supported:
         return ctypes.c_ssize_t.from_address(id(array) + DATA).value
     return array.ctypes.data

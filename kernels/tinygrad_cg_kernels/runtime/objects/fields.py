@@ -49,7 +49,7 @@ def _give(typ, value, c):
 
 @intrinsic
 def address_of(typingctx, thing):
-    """Where an object lies."""
+    """Return the address of an object."""
 
     def generate(context, builder, signature, arguments):
         return builder.ptrtoint(arguments[0], context.get_value_type(types.intp))
@@ -59,7 +59,7 @@ def address_of(typingctx, thing):
 
 @intrinsic
 def as_object(typingctx, place):
-    """The object at an address, to be returned: the caller gets our reference to it."""
+    """Return the object at an address, to be returned: the caller gets our reference to it."""
 
     def generate(context, builder, signature, arguments):
         return builder.inttoptr(arguments[0], context.get_value_type(OBJECT))
@@ -69,7 +69,7 @@ def as_object(typingctx, place):
 
 @intrinsic
 def nothing(typingctx):
-    """None, to be returned."""
+    """Return None."""
 
     def generate(context, builder, signature, arguments):
         return context.get_python_api(builder).make_none()
@@ -141,7 +141,7 @@ def _symbol(context, builder, name: str):
 
 
 def _place(name: str) -> Callable:
-    """What gives the address of something that was announced."""
+    """Return an intrinsic that gives the address of a registered object."""
 
     @intrinsic
     def place(typingctx):
@@ -155,7 +155,7 @@ def _place(name: str) -> Callable:
 
 @intrinsic
 def dtype_place(typingctx, dtype):
-    """The address of NumPy's object for a dtype."""
+    """Return the address of NumPy's object for a dtype."""
     from numba.np import numpy_support
 
     name = f"dtype_{numpy_support.as_dtype(dtype.dtype).name}"
@@ -191,7 +191,9 @@ def declared(builder, name: str, result, *arguments):
 
 @intrinsic
 def new_array(typingctx, model, ndim, dtype):
-    """A new array of the first sizes of another, uninitialised; 0 if there is no memory for it."""
+    """Return a new array of the first sizes of another, uninitialised; 0 if there is no memory
+    for it.
+    """
 
     def generate(context, builder, signature, arguments):
         api = context.get_python_api(builder)
@@ -216,7 +218,7 @@ def new_array(typingctx, model, ndim, dtype):
 
 @intrinsic
 def new_box(typingctx, kind):
-    """A new box, all fields 0; 0 if there is no memory for it."""
+    """Return a new box, all fields 0; 0 if there is no memory for it."""
 
     def generate(context, builder, signature, arguments):
         api = context.get_python_api(builder)
@@ -230,7 +232,7 @@ def new_box(typingctx, kind):
 
 @intrinsic
 def integer_value(typingctx, place):
-    """The value of an exact int; -2**63 for one that is too large."""
+    """Return the value of an exact int; -2**63 for one that is too large."""
 
     def generate(context, builder, signature, arguments):
         api = context.get_python_api(builder)
@@ -249,7 +251,7 @@ def integer_value(typingctx, place):
 
 @jitable
 def held(thing, slot):
-    """The array that an operand is, or holds; 0 if it is neither array nor box."""
+    """Return the array of an operand, which is an array or a box; 0 if it is neither."""
     kind = word(thing, KIND)
     if kind == array_kind():
         return thing
@@ -262,25 +264,25 @@ def held(thing, slot):
 
 @jitable
 def tuple_size(group):
-    """How many items a tuple has."""
+    """Return how many items a tuple has."""
     return word(group, LENGTH)
 
 
 @jitable
 def tuple_item(group, k):
-    """The address of an item of a tuple."""
+    """Return the address of an item of a tuple."""
     return word(group, ITEMS + 8 * k)
 
 
 @jitable
 def is_plain(array, dtype):
-    """Whether an array is C-contiguous and aligned, and of this dtype."""
+    """Return whether an array is C-contiguous and aligned, and of this dtype."""
     return word(array, DTYPE) == dtype and (half(array, FLAGS) & PLAIN) == PLAIN
 
 
 @jitable
 def count(array):
-    """How many elements an array has."""
+    """Return the number of elements of an array."""
     size, shape = 1, word(array, SHAPE)
     for axis in range(half(array, NDIM)):
         size *= word(shape, 8 * axis)
@@ -289,7 +291,7 @@ def count(array):
 
 @jitable
 def same_shape(x, y):
-    """Whether two arrays have one shape."""
+    """Return whether two arrays have one shape."""
     ndim = half(x, NDIM)
     if half(y, NDIM) != ndim:
         return False
@@ -302,7 +304,9 @@ def same_shape(x, y):
 
 @jitable
 def number(thing, width):
-    """A Python number that floats of a width hold: whether it is one, and its value."""
+    """Return whether an object is a Python number that floats of a width can represent, and its
+    value.
+    """
     most, whole = (DOUBLE, 2**53) if width == 8 else (SINGLE, 2**24)
     kind = word(thing, KIND)
     if kind == float_kind():

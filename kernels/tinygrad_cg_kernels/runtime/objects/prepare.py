@@ -42,12 +42,12 @@ RESULT, LINE, X, Y, Z, SIZE, ONE, NUMBER = range(0, 8 * WORDS, 8)
 def _preparing(slot: int, empty: int, most: int) -> Callable:
     def prepare(x, y, z, dtype_x, dtype_y, dtype_z, target, width, total, info):
         """Look at up to three operands and make the result: 1; 0 where they are not for a
-        direct kernel, -1 where memory is short. What else is to be known is written to `info`:
+        direct kernel, -1 where memory is short. The rest is written to `info`:
         the result, the addresses of its elements and of the operands', how many there are, and
         which operand is one value (1, 2; 0 for none).
 
-        `width` is that of the floats beside which Python's numbers may stand, or 0. With `total`
-        the result has no axes.
+        `width` is that of the floats with which Python's numbers may be combined, or 0. With
+        `total` the result has no axes.
         """
         place, one, value = info, 0, 0.0
         a = held(x, slot)
@@ -129,7 +129,7 @@ def _preparing_in_place(most: int) -> Callable:
 
 
 class Prepared(NamedTuple):
-    """What `prepare` says of operands; see there."""
+    """The results of `prepare`; see there."""
 
     status: int
     result: int
@@ -143,7 +143,7 @@ class Prepared(NamedTuple):
 
 @intrinsic
 def prepared(typingctx, x, y, z, dtype_x, dtype_y, dtype_z, target, width, total):
-    """Call `prepare`, for what it says."""
+    """Call `prepare` and return its results."""
 
     return PREPARED(*[types.intp] * 9), _call_to_prepare("prepare")
 
