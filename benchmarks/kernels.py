@@ -136,8 +136,8 @@ class Fold:
         if function is None:
             return None
         more: dict[str, Any] = {"correction": 0} if self.name == "variance" else {}
-        place = "dim" if library == "torch" else "axis"
-        return _call(library, lambda x: function(x, **{place: axis}, **more), [data])
+        keyword = "dim" if library == "torch" else "axis"
+        return _call(library, lambda x: function(x, **{keyword: axis}, **more), [data])
 
 
 @lru_cache(maxsize=1)
@@ -150,9 +150,9 @@ def _matrix(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     data = np.random.default_rng(0).normal(size=shape).astype(dtype)
     memory = np.empty(data.nbytes + 64, np.uint8)
     start = -memory.ctypes.data % 64
-    place = memory[start : start + data.nbytes].view(dtype).reshape(shape)
-    place[...] = data
-    return place
+    view = memory[start : start + data.nbytes].view(dtype).reshape(shape)
+    view[...] = data
+    return view
 
 
 FOLDS = tuple(Fold(name, **peers(name)) for name, one in OPS.items() if one.kind == "reduction")

@@ -36,27 +36,27 @@ def compute_gradient(
         )
     step = 1.0 / 1024 if delta is None else float(delta)
     tensors = [convert(one) for one in x]
-    places = [i for i, one in enumerate(tensors) if is_differentiable(one.dtype)]
-    if len(places) < len(tensors):
+    argnums = [i for i, one in enumerate(tensors) if is_differentiable(one.dtype)]
+    if len(argnums) < len(tensors):
         raise TypeError("compute_gradient: all of `x` must be floats, cast integers first")
-    blocks = jacobian(f, argnums=places)(*tensors)
+    blocks = jacobian(f, argnums=argnums)(*tensors)
     theoretical = [
         np.reshape(block.numpy(), (math.prod(block.shape[: block.ndim - tensor.ndim]), tensor.size))
         for block, tensor in zip(blocks, tensors, strict=True)
     ]
-    numerical = [_differences(f, tensors, i, step) for i in places]
+    numerical = [_differences(f, tensors, i, step) for i in argnums]
     return theoretical, numerical
 
 
-def _differences(f: Callable[..., Any], tensors: list, place: int, step: float) -> np.ndarray:
-    middle = tensors[place].numpy()
+def _differences(f: Callable[..., Any], tensors: list, argnum: int, step: float) -> np.ndarray:
+    middle = tensors[argnum].numpy()
     columns = []
     for index in np.ndindex(np.shape(middle)):
         ends = []
         for sign in (1, -1):
             moved = np.array(middle)
             moved[index] += sign * step
-            values = [*tensors[:place], convert(moved), *tensors[place + 1 :]]
+            values = [*tensors[:argnum], convert(moved), *tensors[argnum + 1 :]]
             ends.append(np.asarray(f(*values).numpy()).reshape(-1))
         columns.append((ends[0] - ends[1]) / (2 * step))
     if not columns:

@@ -74,7 +74,7 @@ def test_arrays_that_are_used_together_do_not_overlap(arrays):
     assert size <= sum(one.size for one in arrays)
 
 
-def test_arrays_one_after_the_other_share_a_place():
+def test_arrays_one_after_the_other_share_memory():
     arrays = [Span(f"v{i}", (100 + i,), FLOAT64, 2 * i, 2 * i + 1) for i in range(9)]
     assert offsets(arrays) == ([0] * 9, arrays[-1].size)
 

@@ -50,9 +50,9 @@ def test_elementwise_operations(start):
     """Each in one of the two dtypes, and several in a program, since compiling takes its time."""
     names = [name for name in op_cases.names() if op_cases.is_elementwise(OPS[name])]
     inputs, outputs, arrays = [], [], []
-    for place, name in enumerate(names[start::12]):
+    for index, name in enumerate(names[start::12]):
         for example in op_cases.examples(name)[:3]:
-            operands = [np.asarray(one) for one in example.cast(("f4", "f8")[place % 2])]
+            operands = [np.asarray(one) for one in example.cast(("f4", "f8")[index % 2])]
             values = [given(operand.shape, operand.dtype) for operand in operands]
             outputs.append(operation(OPS[name], values, example.params))
             inputs += values

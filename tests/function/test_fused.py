@@ -34,12 +34,12 @@ def assert_fused_as_eager(cases, tolerance=1e-10):
         expected = function(*some)
         tf.nest.assert_same_structure(result, expected)
         pairs = zip(tf.nest.flatten(result), tf.nest.flatten(expected), strict=True)
-        for place, (one, other) in enumerate(pairs):
+        for index, (one, other) in enumerate(pairs):
             assert (one is None) == (other is None), name
             if one is not None:
                 assert (one.dtype, one.shape) == (other.dtype, other.shape), name
                 rtol = tolerance if other.dtype.kind not in "fc" else limit(tolerance, other.dtype)
-                message = f"{name}, output {place}"
+                message = f"{name}, output {index}"
                 np.testing.assert_allclose(one, other, rtol, rtol, err_msg=message)
 
 
@@ -61,22 +61,22 @@ def of_example(example):
     return differentiated(example, weights, lambda one: one * one), tensors
 
 
-def chosen(name, place):
+def chosen(name, index):
     """One example of an operation that broadcasts; of a reduction also one by rows or columns."""
     found = examples(name)
     if is_elementwise(OPS[name]):
         return [found[0 if len(found[0].operands) == 1 else 2]]
     if found[0].params.keys() != {"axis", "keepdims"}:
         return found[:1]
-    axis = place % 2
+    axis = index % 2
     return [found[0], found[0]._replace(params={"axis": (axis,), "keepdims": bool(axis)})]
 
 
 def of_operations(names):
     return [
         (f"{name} {example.params}", *of_example(example))
-        for place, name in enumerate(names)
-        for example in chosen(name, place)
+        for index, name in enumerate(names)
+        for example in chosen(name, index)
     ]
 
 
@@ -130,10 +130,10 @@ def of_documents():
 
 def test_documents():
     plain, rules = of_documents()
-    places = [(plain, 1.0), (plain, 100.0), (rules, 2.0)]
+    points = [(plain, 1.0), (plain, 100.0), (rules, 2.0)]
     cases = [
         (name, orders(function, 3 if value != 2.0 else 2), [tf.constant(value)])
-        for functions, value in places
+        for functions, value in points
         for name, function in functions.items()
     ]
     assert_fused_as_eager(cases)

@@ -8,7 +8,7 @@ from tinygrad_cg_kernels.linear.conv import BLOCK_ROWS, Geometry, conv, conv_fil
 from tinygrad_cg_kernels.linear.pool import (
     Window,
     max_pool,
-    max_pool_places,
+    max_pool_indices,
     mean_pool,
     mean_pool_adjoint,
 )
@@ -135,17 +135,17 @@ def under(x, window, fill):
 
 @pytest.mark.parametrize("code", "fdil?")
 @pytest.mark.parametrize("window", WINDOWS)
-def test_the_largest_and_its_place(window, code):
+def test_the_largest_and_its_index(window, code):
     x = numbers(2, 7, 6, 5, code=code)
     fill = False if code == "?" else -100
     out = max_pool(x, window)
     assert out.dtype == x.dtype
     np.testing.assert_array_equal(out, under(x, window, fill).max((-2, -1)))
-    places = max_pool_places(x, window).reshape(2, -1, 5)
-    found = np.take_along_axis(x.reshape(2, -1, 5), places, 1)
+    indices = max_pool_indices(x, window).reshape(2, -1, 5)
+    found = np.take_along_axis(x.reshape(2, -1, 5), indices, 1)
     np.testing.assert_array_equal(found.reshape(out.shape), out)
     numbered = np.arange(42.0).reshape(1, 7, 6, 1)
-    ties = max_pool_places(np.zeros((1, 7, 6, 1)), window)
+    ties = max_pool_indices(np.zeros((1, 7, 6, 1)), window)
     np.testing.assert_array_equal(ties, under(numbered, window, np.inf).min((-2, -1)))
 
 
@@ -164,7 +164,7 @@ def test_nan_is_the_largest():
     x = np.array([1.0, np.nan, 5.0, 2.0, np.inf, np.nan]).reshape(1, 1, 6, 1)
     window = Window((1, 3), (1, 3))
     np.testing.assert_array_equal(max_pool(x, window).ravel(), [np.nan, np.nan])
-    assert max_pool_places(x, window).ravel().tolist() == [1, 5]
+    assert max_pool_indices(x, window).ravel().tolist() == [1, 5]
 
 
 def test_pools_that_hold_nothing_are_refused():

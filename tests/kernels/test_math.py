@@ -183,10 +183,10 @@ def test_ordinary_powers_do_not_depend_on_what_is_beside_them(code):
     np.testing.assert_array_equal(np.signbit(got[number]), np.signbit(want[number]))
     same = (a == x) & (b == y)
     np.testing.assert_array_equal(got[same], power(x, y)[same])
-    for place in (0, 1):
+    for index in (0, 1):
         operands = [a.copy(), b.copy()]
-        power(*operands, out=operands[place])
-        np.testing.assert_array_equal(operands[place], got)
+        power(*operands, out=operands[index])
+        np.testing.assert_array_equal(operands[index], got)
     exponent = np.array(2.5, code)
     np.testing.assert_array_equal(power(a, exponent), power(a, np.full_like(a, 2.5)))
     np.testing.assert_array_equal(power(exponent, b), power(np.full_like(b, 2.5), b))

@@ -162,8 +162,8 @@ HOLDERS = {
 def test_memory_is_not_used_again_while_anything_refers_to_it(name, kept):
     array = empty(SHAPE, FLOAT64)
     array[:] = np.arange(array.size).reshape(SHAPE)
-    place, expected = address(array), array.copy()
-    there = np.ctypeslib.as_array((ctypes.c_double * array.size).from_address(place))
+    where, expected = address(array), array.copy()
+    there = np.ctypeslib.as_array((ctypes.c_double * array.size).from_address(where))
     holder = HOLDERS[name](array)
     del array
     gc.collect()
@@ -171,12 +171,12 @@ def test_memory_is_not_used_again_while_anything_refers_to_it(name, kept):
     for other in others:
         other.fill(np.nan)
     assert kept() == 0
-    assert place not in map(address, others)
+    assert where not in map(address, others)
     np.testing.assert_array_equal(there, expected.reshape(-1))
     del holder
     gc.collect()
     assert kept() == 1
-    assert address(empty(SHAPE, FLOAT64)) == place
+    assert address(empty(SHAPE, FLOAT64)) == where
 
 
 def test_a_resized_array_is_refused_or_apart(kept):
@@ -356,9 +356,9 @@ def test_there_is_a_limit_and_what_was_unused_for_longest_makes_way():
 
 def test_latest_first():
     first, second = (empty(SHAPE, FLOAT64) for _ in range(2))
-    place = address(first)
+    where = address(first)
     del second, first
-    assert address(empty(SHAPE, FLOAT64)) == place
+    assert address(empty(SHAPE, FLOAT64)) == where
 
 
 def test_memory_serves_its_size_alone_nearly(kept):
@@ -462,8 +462,8 @@ def test_threads(kept):
         assert all(workers.map(work, range(4)))
     assert kept() >= 1
     assert sum(sizes()) <= memory.LIMIT
-    places = [place for pieces in memory._kept.values() for place, _ in pieces]
-    assert len(places) == len(set(places))
+    addresses = [where for pieces in memory._kept.values() for where, _ in pieces]
+    assert len(addresses) == len(set(addresses))
 
 
 def test_a_loan_that_ends_where_its_thread_holds_the_lock(kept):

@@ -96,9 +96,9 @@ def test_made_like_a_tensor(make):
 
 def test_answers_are_tensors():
     x = tf.constant([0.0, 2.0])
-    (places,) = np.nonzero(x)
-    assert isinstance(places, tf.Tensor)
-    assert places.numpy().tolist() == [1]
+    (indices,) = np.nonzero(x)
+    assert isinstance(indices, tf.Tensor)
+    assert indices.numpy().tolist() == [1]
     assert np.count_nonzero(x) == 1
     assert np.array_equal(x, [0.0, 2.0])
 

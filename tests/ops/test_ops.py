@@ -303,13 +303,13 @@ def test_spellings_differ_by_their_name_alone(name):
     """Those of NumPy give what NumPy's own function gives, dtype and all."""
     record, example = OPS[name], alike(name)[0]
     for spelling in record.spellings:
-        place, _, last = spelling.rpartition(".")
-        found = getattr(importlib.import_module(f"tinygrad_cg.{place}"), last)
+        index, _, last = spelling.rpartition(".")
+        found = getattr(importlib.import_module(f"tinygrad_cg.{index}"), last)
         for dtype in ("float64", "float32"):
             operands = example.cast(dtype)
             result = found(*map(tf.constant, operands))
             assert_array_equal(result, record.function(*map(tf.constant, operands)))
-            if place == "numpy":
+            if index == "numpy":
                 expected = getattr(np, last)(*operands)
                 assert result.dtype == expected.dtype
                 assert_same(result.numpy(), expected, TOLERANCES[dtype])

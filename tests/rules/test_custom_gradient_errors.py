@@ -79,7 +79,7 @@ def in_the_rule_of_the_rule(x):
     return f(x) ** 2
 
 
-PLACES = [
+SITES = [
     in_the_function,
     in_the_rule,
     in_an_inner_function,
@@ -93,12 +93,12 @@ PLACES = [
 
 
 @pytest.mark.parametrize("error", [UserError, KeyboardInterrupt, StopIteration, GeneratorExit])
-@pytest.mark.parametrize("place", PLACES)
-def test_an_error_leaves_nothing_behind(place, error, monkeypatch):
+@pytest.mark.parametrize("site", SITES)
+def test_an_error_leaves_nothing_behind(site, error, monkeypatch):
     """4.1, after any error: through two orders, the error is the user's own."""
     monkeypatch.setitem(globals(), "UserError", error)
     with pytest.raises(error):
-        derivative(place, 2.0, 2)
+        derivative(site, 2.0, 2)
     assert_next_gradient_is_right()
     x = tf.constant(2.0)
     with pytest.warns(tf.errors.TapeWarning, match="computed after the tape closed"):

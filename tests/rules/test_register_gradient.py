@@ -18,8 +18,8 @@ def numpy_cube(x):
 @numba.njit
 def compiled_cube(x):
     out = np.empty_like(x)
-    for place in np.ndindex(x.shape):
-        out[place] = x[place] * x[place] * x[place]
+    for index in np.ndindex(x.shape):
+        out[index] = x[index] * x[index] * x[index]
     return out
 
 

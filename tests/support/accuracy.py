@@ -40,7 +40,7 @@ class Domain:
 
     low: float = -INF
     high: float = INF
-    places: tuple[float, ...] = ()
+    points: tuple[float, ...] = ()
     beside: Callable[[np.random.Generator, np.ndarray], np.ndarray] | None = None
     scale: Callable[..., Any] | None = None
 
@@ -78,19 +78,19 @@ NEAR_ONE = (0.9966, -0.9999994, 0.99999999, 0.9999999999999)
 QUARTERS = tuple(k * 1.5707963267948966 for k in (-2, -1, 1, 2, 3, 4, 10, 1e5, 6e8))
 
 DOMAINS = {
-    "exp": Domain(places=OVERFLOW + UNDERFLOW),
-    "exp2": Domain(places=(1024.0, -1075.0, 128.0, -149.0)),
-    "expm1": Domain(places=OVERFLOW),
+    "exp": Domain(points=OVERFLOW + UNDERFLOW),
+    "exp2": Domain(points=(1024.0, -1075.0, 128.0, -149.0)),
+    "expm1": Domain(points=OVERFLOW),
     "log": Domain(low=0.0),
-    "log2": Domain(low=0.0, places=(0.7, 1.41)),
-    "log10": Domain(low=0.0, places=(0.66, 1.31)),
+    "log2": Domain(low=0.0, points=(0.7, 1.41)),
+    "log10": Domain(low=0.0, points=(0.66, 1.31)),
     "log1p": Domain(low=-1.0),
-    "sinh": Domain(places=(*OVERFLOW, 0.34657, 7.98, 18.38)),
-    "cosh": Domain(places=(*OVERFLOW, 0.34657, 7.98, 18.38)),
-    "tanh": Domain(places=(0.12, 0.516, 0.92, 9.01, 18.7)),
-    "sigmoid": Domain(places=(*UNDERFLOW, -1.1, -16.65, -36.75)),
-    "softplus": Domain(places=UNDERFLOW),
-    "log_sigmoid": Domain(places=tuple(-x for x in UNDERFLOW)),
+    "sinh": Domain(points=(*OVERFLOW, 0.34657, 7.98, 18.38)),
+    "cosh": Domain(points=(*OVERFLOW, 0.34657, 7.98, 18.38)),
+    "tanh": Domain(points=(0.12, 0.516, 0.92, 9.01, 18.7)),
+    "sigmoid": Domain(points=(*UNDERFLOW, -1.1, -16.65, -36.75)),
+    "softplus": Domain(points=UNDERFLOW),
+    "log_sigmoid": Domain(points=tuple(-x for x in UNDERFLOW)),
     "logaddexp": Domain(
         beside=_second_term,
         scale=lambda x, y: max(abs(exact_function("logaddexp")(x, y)), abs(max(x, y))),
@@ -102,21 +102,21 @@ DOMAINS = {
     "xlogy": Domain(
         beside=lambda rng, x: np.maximum(np.abs(_any_second(rng, x)), 1.5e-45),
     ),
-    "sin": Domain(places=QUARTERS),
-    "cos": Domain(places=QUARTERS),
-    "tan": Domain(places=QUARTERS),
-    "arcsin": Domain(low=-BEYOND_ONE, high=BEYOND_ONE, places=(0.5, -0.5)),
-    "arccos": Domain(low=-BEYOND_ONE, high=BEYOND_ONE, places=(0.5, -0.5)),
+    "sin": Domain(points=QUARTERS),
+    "cos": Domain(points=QUARTERS),
+    "tan": Domain(points=QUARTERS),
+    "arcsin": Domain(low=-BEYOND_ONE, high=BEYOND_ONE, points=(0.5, -0.5)),
+    "arccos": Domain(low=-BEYOND_ONE, high=BEYOND_ONE, points=(0.5, -0.5)),
     "arctan2": Domain(beside=_other_coordinate),
-    "arcsinh": Domain(places=(0.25, 0.5, 1e9)),
-    "arccosh": Domain(low=1 - 2**-53, places=(1.5, 1e9)),
-    "arctanh": Domain(low=-1.0, high=1.0, places=(0.25, 0.5)),
-    "erf": Domain(places=(0.75, -0.75, 3.9, 5.9)),
-    "erfc": Domain(high=27.3, places=(0.5, 0.75, -5.9, 9.2, 10.05, 26.5)),
-    "erfinv": Domain(low=-1.0, high=1.0, places=NEAR_ONE),
+    "arcsinh": Domain(points=(0.25, 0.5, 1e9)),
+    "arccosh": Domain(low=1 - 2**-53, points=(1.5, 1e9)),
+    "arctanh": Domain(low=-1.0, high=1.0, points=(0.25, 0.5)),
+    "erf": Domain(points=(0.75, -0.75, 3.9, 5.9)),
+    "erfc": Domain(high=27.3, points=(0.5, 0.75, -5.9, 9.2, 10.05, 26.5)),
+    "erfinv": Domain(low=-1.0, high=1.0, points=NEAR_ONE),
     # Below 0 they are right to a few ulps of 1: see kernels/test_special.py.
-    "lgamma": Domain(low=0.0, places=(1.46, 2.0, 2.5, 8.5)),
-    "digamma": Domain(low=0.0, places=(1.4616321449683623, 2, 10)),
+    "lgamma": Domain(low=0.0, points=(1.46, 2.0, 2.5, 8.5)),
+    "digamma": Domain(low=0.0, points=(1.4616321449683623, 2, 10)),
 }
 NAMES = [name for name, record in OPS.items() if record.ulps is not None]
 """The functions whose records say how far off they may be."""
@@ -137,7 +137,7 @@ def samples(name: str, dtype: np.dtype, count: int) -> tuple[np.ndarray, ...]:
     near = [rng.uniform(-width, width, share) for width in (1e-3, 0.7, 1.5, 4, 20)]
     wide = rng.uniform(-1, 1, share) * OVERFLOW[dtype.itemsize == 4] * 1.1
     x = np.concatenate([*near, wide]).astype(dtype)
-    close = [_around(rng, place, dtype, share) for place in (1.0, -1.0, *function.places)]
+    close = [_around(rng, point, dtype, share) for point in (1.0, -1.0, *function.points)]
     x = np.concatenate([x, _any_bits(rng, dtype, share), *close])
     x = np.unique(x[np.isfinite(x) & (x > function.low) & (x < function.high)])
     if function.beside is None:
@@ -148,9 +148,9 @@ def samples(name: str, dtype: np.dtype, count: int) -> tuple[np.ndarray, ...]:
     return x[kept], y[kept]
 
 
-def _around(rng: np.random.Generator, place: float, dtype: np.dtype, count: int) -> np.ndarray:
+def _around(rng: np.random.Generator, center: float, dtype: np.dtype, count: int) -> np.ndarray:
     """The floats next to a point, and more at all distances up to a quarter of it."""
-    point = np.array(place, dtype)
+    point = np.array(center, dtype)
     steps = np.arange(-(count // 4), count // 4) * np.spacing(np.abs(point))
     distances = np.exp2(rng.uniform(-30, -2, count // 2)) * rng.choice([-1, 1], count // 2)
     return np.concatenate([point + steps, point * (1 + distances)]).astype(dtype)
@@ -218,8 +218,8 @@ def main() -> None:
         cells = [name.ljust(12)]
         for dtype, bound in zip(DTYPES, OPS[name].ulps, strict=True):
             error, operands = worst(name, dtype, options.samples)
-            place = ", ".join(f"{value:.9g}" for value in operands)
-            cells.append(f"{dtype.name} {error:5.3f} ({bound:g}) {place:30}")
+            where = ", ".join(f"{value:.9g}" for value in operands)
+            cells.append(f"{dtype.name} {error:5.3f} ({bound:g}) {where:30}")
         print(" ".join(cells).rstrip(), flush=True)
 
 

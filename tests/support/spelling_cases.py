@@ -16,7 +16,7 @@ from tinygrad_cg._spellings import stubs
 def spelled_by_records(namespace):
     """The names in a namespace that records give: `test_ops` tries all of these."""
     spellings = [one.rpartition(".") for record in OPS.values() for one in record.spellings]
-    return {name for place, _, name in spellings if place == namespace}
+    return {name for index, _, name in spellings if index == namespace}
 
 
 def rows(table):

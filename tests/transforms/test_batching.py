@@ -115,10 +115,10 @@ def test_values_of_one_element_cannot_be_taken():
 class TestAxes:
     A, B = np.arange(24.0).reshape(4, 3, 2), np.arange(12.0).reshape(3, 4)
 
-    @pytest.mark.parametrize(("axis", "place"), [(0, 0), (1, 1), (-1, 2), (2, 2), (-3, 0)])
-    def test_in_axes(self, axis, place):
+    @pytest.mark.parametrize(("axis", "dim"), [(0, 0), (1, 1), (-1, 2), (2, 2), (-3, 0)])
+    def test_in_axes(self, axis, dim):
         found = vmap(lambda a: tf.reduce_sum(a * a, 0), in_axes=axis)(tf.constant(self.A))
-        expected = [np.sum(one**2, 0) for one in np.moveaxis(self.A, place, 0)]
+        expected = [np.sum(one**2, 0) for one in np.moveaxis(self.A, dim, 0)]
         assert_array_equal(found.numpy(), expected)
 
     def test_one_for_each_argument(self):

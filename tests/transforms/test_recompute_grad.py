@@ -208,7 +208,7 @@ def counted_chain(length, runs):
 
         return apply
 
-    return [link(1.0 + 0.1 * place) for place in range(length)]
+    return [link(1.0 + 0.1 * index) for index in range(length)]
 
 
 @pytest.mark.parametrize("segments", [None, 1, 2, 3, 7])

@@ -8,7 +8,7 @@ from typing import Any
 
 from .._ops.define import as_int
 from .._rules.custom_gradient import custom_gradient
-from .._rules.definition import place_of
+from .._rules.definition import source_line
 from ..errors import GradientError
 from .diagnosis import Evidence, diagnose
 from .orders import Orders, Property
@@ -93,7 +93,7 @@ def check_gradients(
 
 def _key(f: Any) -> tuple:
     function = getattr(f, "_function", f)
-    return (*place_of(function), getattr(function, "__name__", ""))
+    return (*source_line(function), getattr(function, "__name__", ""))
 
 
 def _apart(seen: Seen, order: int, modes: Sequence[str], seed: int) -> RuleReport | None:
@@ -101,7 +101,7 @@ def _apart(seen: Seen, order: int, modes: Sequence[str], seed: int) -> RuleRepor
     if not seen.apart:
         return None
     own = max(1, order - seen.order + 1)
-    file, line = place_of(seen.function)
+    file, line = source_line(seen.function)
     try:
         problem = CheckedFunction(custom_gradient(seen.function), seen.args, seen.kwargs, seed, own)
         orders = Orders(problem, own, modes, False)
@@ -112,8 +112,8 @@ def _apart(seen: Seen, order: int, modes: Sequence[str], seed: int) -> RuleRepor
     if any(one.key == seen.key and not one.through >= seen.through for one in evidence.calls):
         return None  # it captures what its arguments were made of
     evidence.attribute()
-    place = f"{Path(file).name}:{line}"
-    return RuleReport(seen.name, place, seen.order, orders.rows, orders.properties)
+    site = f"{Path(file).name}:{line}"
+    return RuleReport(seen.name, site, seen.order, orders.rows, orders.properties)
 
 
 def assert_gradients(

@@ -77,7 +77,7 @@ class Orders:
             return False
         if order == 1:
             self._check_linearity()
-        judges = [self._judge(order, j, self.problem.weighed) for j in self._places]
+        judges = [self._judge(order, j, self.problem.weighed) for j in self._source_indices]
         if "reverse" in self.modes:
             self._x_rows(order, judges, *found)
             if order > 1:
@@ -90,7 +90,7 @@ class Orders:
         return True
 
     @property
-    def _places(self) -> range:
+    def _source_indices(self) -> range:
         return range(len(self.problem.sources))
 
     @property
@@ -138,10 +138,10 @@ class Orders:
         for source in self.problem.sources:
             self.rows.append(_without_number(order, source.name, "x", "reverse", FAILED, words))
 
-    def _judge(self, order: int, place: int, start: Any) -> Judge:
+    def _judge(self, order: int, source_index: int, start: Any) -> Judge:
         problem = self.problem
         ways: list = [None] * len(problem.sources)
-        ways[place] = problem.last[place]
+        ways[source_index] = problem.last[source_index]
 
         def line(step: float) -> tuple[float, float]:
             try:
@@ -156,7 +156,7 @@ class Orders:
 
         of_reals = all(is_floating(one.dtype) for one in (*self._base, *problem.values))
         allowed = order == 1 and of_reals and self._accuracy.precision < 1e-12
-        scale = problem.scales[place]
+        scale = problem.scales[source_index]
         rough, exact = problem.rough, complex_line if allowed else None
         return Judge(line, scale, self._accuracy, rough, exact)
 
@@ -164,11 +164,13 @@ class Orders:
         self._joint = joint = self._passes(order, joint=True) if order > 1 else None
         if order > 1 and joint is None:
             return
-        for place in self._places:
-            row = self._row(order, place, "x", judges[place], native, wide, self._again(order))
+        for source_index in self._source_indices:
+            row = self._row(
+                order, source_index, "x", judges[source_index], native, wide, self._again(order)
+            )
             if joint is not None and not row.false:
                 again = self._again(order, joint=True)
-                other = self._row(order, place, "x", judges[place], *joint, again)
+                other = self._row(order, source_index, "x", judges[source_index], *joint, again)
                 if other.false:
                     row = other
                     row.detail = row.detail or "where a tape watches the upstream gradient"
@@ -180,34 +182,34 @@ class Orders:
         """Return a function that computes a source's derivative once more."""
         problem = self.problem
 
-        def value(place: int) -> float:
+        def value(source_index: int) -> float:
             if joint:
                 found = problem.joint_arrays(self._base, order)
             else:
                 found = problem.arrays(self._base, order, start or problem.weighed)
-            return product(problem.last[place], found[place]).value or 0.0
+            return product(problem.last[source_index], found[source_index]).value or 0.0
 
         return value
 
     def _row(
         self,
         order: int,
-        place: int,
+        source_index: int,
         path: str,
         judge: Judge,
         native: list,
         wide: list,
         again: Callable[[int], float],
     ) -> DerivativeRow:
-        way = self.problem.last[place]
+        way = self.problem.last[source_index]
         with np.errstate(all="ignore"):
-            own, value = product(way, native[place]), product(way, wide[place])
-        return self._judged(order, place, path, "reverse", judge, own, value, again)
+            own, value = product(way, native[source_index]), product(way, wide[source_index])
+        return self._judged(order, source_index, path, "reverse", judge, own, value, again)
 
     def _judged(
         self,
         order: int,
-        place: int,
+        source_index: int,
         path: str,
         mode: str,
         judge: Judge,
@@ -221,15 +223,15 @@ class Orders:
             reference = judge.refined()
             verdict = self._non_finite(reference)
         else:
-            verdict, reference = judge.verdict(value, lambda: again(place))
+            verdict, reference = judge.verdict(value, lambda: again(source_index))
             if verdict == WRONG and any(row.verdict == KINK for row in self.rows):
                 verdict = KINK  # of the order before
             if not math.isfinite(own.value or 0.0) and verdict == TRUE:
                 verdict, shown = self._overflow(reference), own.value
-                detail = f"in {self.problem.point[place].dtype}; finite in float64"
+                detail = f"in {self.problem.point[source_index].dtype}; finite in float64"
         row = DerivativeRow(
             order,
-            self.problem.sources[place].name,
+            self.problem.sources[source_index].name,
             path,
             mode,
             shown,
@@ -312,23 +314,25 @@ class Orders:
         except Exception as error:
             self._failed(order, "both", error)
             return
-        for place in self._places:
-            judge = self._judge(order, place, problem.squared)
+        for source_index in self._source_indices:
+            judge = self._judge(order, source_index, problem.squared)
             again = self._again(order, problem.squared)
-            self.rows.append(self._row(order, place, "both", judge, wide, wide, again))
+            self.rows.append(self._row(order, source_index, "both", judge, wide, wide, again))
 
     def _forward_rows(self, order: int, judges: list[Judge]) -> None:
-        def again(place: int) -> float:
-            return self.problem.tangent(self._base, order, place).value or 0.0
+        def again(source_index: int) -> float:
+            return self.problem.tangent(self._base, order, source_index).value or 0.0
 
-        for place in self._places:
+        for source_index in self._source_indices:
             try:
-                value = self.problem.tangent(self._base, order, place)
-                own = self.problem.tangent(self.problem.point, order, place)
+                value = self.problem.tangent(self._base, order, source_index)
+                own = self.problem.tangent(self.problem.point, order, source_index)
             except Exception as error:
                 self._forward_failed(order, error)
                 return
-            row = self._judged(order, place, "x", "forward", judges[place], own, value, again)
+            row = self._judged(
+                order, source_index, "x", "forward", judges[source_index], own, value, again
+            )
             self.rows.append(row)
 
     def _forward_failed(self, order: int, error: Exception) -> None:
@@ -363,12 +367,14 @@ class Orders:
             problem.ways[order - 1] = unit
         try:
             found = problem.arrays(self._base, order, problem.weighed)
-            for place in self._places:
-                for index in np.ndindex(self._base[place].shape):
+            for source_index in self._source_indices:
+                for index in np.ndindex(self._base[source_index].shape):
                     problem.last = [np.zeros(one.shape) for one in before[2]]
-                    problem.last[place][index] = 1.0
-                    judge = self._judge(order, place, problem.weighed)
-                    row = self._row(order, place, "x", judge, found, found, self._again(order))
+                    problem.last[source_index][index] = 1.0
+                    judge = self._judge(order, source_index, problem.weighed)
+                    row = self._row(
+                        order, source_index, "x", judge, found, found, self._again(order)
+                    )
                     row.index = index
                     if row.verdict != TRUE:
                         self.rows.append(row)
@@ -409,24 +415,26 @@ class Orders:
         sums = [b - a for a, b in zip(problem.weights, problem.others, strict=True)]
         upstreams = [problem.weights, sums, problem.others]
 
-        def parts(place: int) -> list[Product]:
+        def parts(source_index: int) -> list[Product]:
             found = problem.pulled(self._base, upstreams)
-            return [product(problem.last[place], gradients[place]) for gradients in found]
+            return [
+                product(problem.last[source_index], gradients[source_index]) for gradients in found
+            ]
 
-        def difference(place: int) -> float:
-            one, other, both = [part.value or 0.0 for part in parts(place)]
+        def difference(source_index: int) -> float:
+            one, other, both = [part.value or 0.0 for part in parts(source_index)]
             return one + other - both
 
-        for place, source in enumerate(problem.sources):
+        for source_index, source in enumerate(problem.sources):
             try:
-                one, other, both = parts(place)
+                one, other, both = parts(source_index)
             except Exception:
                 return
             expected, got = (one.value or 0.0) + (other.value or 0.0), both.value or 0.0
             allowed = self._accuracy.relative * max(one.size, other.size, both.size)
             allowed += 16 * max(one.rounding, other.rounding, both.rounding)
             if abs(expected - got) > allowed:
-                allowed += self._noise(functools.partial(difference, place))
+                allowed += self._noise(functools.partial(difference, source_index))
             if abs(expected - got) > allowed:
                 self._linear = False
                 found = (got, expected, 0.0, LINEARITY, NOT_LINEAR)

@@ -23,7 +23,7 @@ from .._core.tensor import Tensor
 from .._reverse.observer import Observer
 from .._rules.calls import settle
 from .._rules.custom_gradient import running_functions
-from .._rules.definition import Definition, place_of
+from .._rules.definition import Definition, source_line
 from ..errors import users_line
 
 EXACT = (  # what computes nothing that must be rounded; rules compare with results of these
@@ -48,7 +48,7 @@ class Cut(NamedTuple):
 
     what: str
     definition: Definition | None
-    place: SourceLine
+    site: SourceLine
     order: int
 
 
@@ -67,7 +67,7 @@ class Bad(NamedTuple):
     operation: str
     operands: tuple[str, ...]
     definition: Definition | None
-    place: SourceLine
+    site: SourceLine
 
 
 @dataclass
@@ -101,7 +101,7 @@ class Seen:
 
     @property
     def key(self) -> tuple:
-        return (*place_of(self.function), self.name)
+        return (*source_line(self.function), self.name)
 
     @property
     def names(self) -> list[str]:
@@ -116,7 +116,7 @@ class Seen:
         if self.parent is None:
             return False
         inner = getattr(self.parent.call.grad_fn, "_function", None)
-        return inner is not None and place_of(inner) == place_of(self.function)
+        return inner is not None and source_line(inner) == source_line(self.function)
 
 
 class Recorder(Level, Observer):
@@ -185,8 +185,8 @@ class Recorder(Level, Observer):
         closed = [find(tensor._rec, token) for tensor in closed_over(seen.function).values()]
         if _reached(closed, goes_in, {}, token)[1]:
             seen.apart = False
-        places = [find(one._rec, token) for one in inputs if one is not None]
-        seen.through |= {i for i, node in enumerate(places) if node in through}
+        nodes = [find(one._rec, token) for one in inputs if one is not None]
+        seen.through |= {i for i, node in enumerate(nodes) if node in through}
         seen.captured |= captured
         seen.used |= bool(goes_in)
         if captured and not goes_in:
@@ -220,16 +220,16 @@ class Recorder(Level, Observer):
         self._cut("NumPy", definition, SourceLine(file, line))
         return True
 
-    def _cut(self, what: str, definition: Definition | None = None, place: Any = None) -> None:
+    def _cut(self, what: str, definition: Definition | None = None, site: Any = None) -> None:
         if running_functions():
             return  # it has a rule, which does not look inside
         running = self._running()
         order = 1 if running is None else running.order + 1
         if definition is None:
             definition = None if running is None else running.definition
-        place = place or SourceLine(*users_line()[:2])
-        cut = Cut(what, definition, place, order)
-        if all((one.what, one.place) != (what, place) for one in self.cuts):
+        site = site or SourceLine(*users_line()[:2])
+        cut = Cut(what, definition, site, order)
+        if all((one.what, one.site) != (what, site) for one in self.cuts):
             self.cuts.append(cut)
 
     def _running(self) -> Seen | None:

@@ -34,7 +34,7 @@ class RuleReport:
     """
 
     name: str
-    place: str
+    site: str
     order: int
     rows: list[DerivativeRow]
     properties: list[Property]
@@ -191,5 +191,5 @@ def _lines(report: GradientReport) -> str:
         if rule.rows and all(row.verdict in (INCONCLUSIVE, KINK) for row in rule.rows):
             verdict = "nothing can be said of it by itself"
         verdict += "".join(f"; fails: {one.name}" for one in rule.properties if one.holds is False)
-        lines.append(f"Rule of `{rule.name}` ({rule.place}), for order {rule.order}: {verdict}.")
+        lines.append(f"Rule of `{rule.name}` ({rule.site}), for order {rule.order}: {verdict}.")
     return "\n".join(lines)

@@ -257,9 +257,9 @@ class Listener:
 def remove_listener(listener: Any) -> None:
     """Take `listener` itself, where it came last, off this thread's stack."""
     listeners = state.listeners
-    for place in range(len(listeners) - 1, -1, -1):
-        if listeners[place] is listener:
-            del listeners[place]
+    for index in range(len(listeners) - 1, -1, -1):
+        if listeners[index] is listener:
+            del listeners[index]
             return
 
 

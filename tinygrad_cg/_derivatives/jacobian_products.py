@@ -91,12 +91,12 @@ class _Call:
             refuse_captured(self.definition, output)
         if state.frame is None:
             return list(values)
-        places = [i for i, one in enumerate(values) if one is not None]
+        present = [i for i, one in enumerate(values) if one is not None]
 
         def spread(dys: Sequence, targets: Sequence) -> list:
             whole: list[Any] = [None] * len(values)
-            for place, dy in zip(places, dys, strict=True):
-                whole[place] = dy
+            for index, dy in zip(present, dys, strict=True):
+                whole[index] = dy
             return pull(whole, targets)
 
         results = iter(settle(state.frame, Lifted(self.definition, spread), inputs, outputs))
@@ -164,10 +164,10 @@ class _Call:
         the operations that P_k is made of.
         """
         args, fresh = list(self.use.args), []
-        for place, target in zip(self.use.places, targets, strict=True):
+        for position, target in zip(self.use.positions, targets, strict=True):
             if target is not None:
-                args[place] = identity(args[place])
-                fresh.append(args[place])
+                args[position] = identity(args[position])
+                fresh.append(args[position])
         token = Token()
         push(token)
         try:

@@ -80,9 +80,9 @@ class Elementwise:
                 args = use.args if natural else list(map(detached, use.args))
                 values[id(function)] = self._run(function, args, use.options)
             value = values[id(function)]
-            for place in rest:
-                if len(use.places) > 1 or isinstance(value, (tuple, list)):
-                    value = None if value is None else self._part(use, order, value, place)
+            for position in rest:
+                if len(use.positions) > 1 or isinstance(value, (tuple, list)):
+                    value = None if value is None else self._part(use, order, value, position)
             if value is not None:
                 value = self._fitted(use, order, value, y)
                 if not natural:
@@ -102,8 +102,8 @@ class Elementwise:
         own = isinstance(function, (Bind, Elementwise, Products))
         return len(self.functions) > 1 and (own or self.beyond == "differentiate")
 
-    def _part(self, use: Use, order: int, parts: Any, place: int) -> Any:
-        count = len(use.places)
+    def _part(self, use: Use, order: int, parts: Any, position: int) -> Any:
+        count = len(use.positions)
         if not isinstance(parts, (tuple, list)) or len(parts) != count:
             got = len(parts) if isinstance(parts, (tuple, list)) else type(parts).__name__
             raise ValueError(
@@ -111,7 +111,7 @@ class Elementwise:
                 f"derivatives at each level, one for each argument, got {got} "
                 f"({self.definition.where()})"
             )
-        return parts[place]
+        return parts[position]
 
     def _fitted(self, use: Use, order: int, value: Any, y: Any) -> Tensor:
         """Return an entry as a tensor of the shape of the function's result, and of its
@@ -149,7 +149,7 @@ class Elementwise:
                 f"({self.definition.where()})"
             )
         tensor = convert(value)
-        shapes = {tuple(getattr(use.args[i], "shape", ())) for i in use.places}
+        shapes = {tuple(getattr(use.args[i], "shape", ())) for i in use.positions}
         if shapes != {tuple(tensor._data.shape)}:
             self._check_shape(tuple(tensor._data.shape), shapes)
         if tensor._data.dtype.kind != "c" and any(
@@ -184,12 +184,12 @@ class Elementwise:
 
         def pull(dys: Sequence, targets: Sequence) -> list:
             gradients: list[Any] = [None] * len(targets)
-            places = [i for i, target in enumerate(targets) if target is not None]
-            if places and len(path) == len(self.functions) - 1:
+            asked = [i for i, target in enumerate(targets) if target is not None]
+            if asked and len(path) == len(self.functions) - 1:
                 refuse_order(self.definition, len(path))
-            paths = [(*path, i) for i in places]
-            partials = self._entries(use, len(path) + 1, paths, y) if places else []
-            for i, partial in zip(places, partials, strict=True):
+            paths = [(*path, i) for i in asked]
+            partials = self._entries(use, len(path) + 1, paths, y) if asked else []
+            for i, partial in zip(asked, partials, strict=True):
                 if partial is not None:
                     gradients[i] = _product(dys[0], partial, targets[i])
             return gradients

@@ -26,8 +26,8 @@ def _batched_key(key: tuple, size: int) -> tuple:
     the others; so there the new axis needs an array as well, which broadcasts with them.
     """
     arrays = [part for part in key if isinstance(part, np.ndarray)]
-    places = [i for i, part in enumerate(key) if isinstance(part, (int, np.ndarray))]
-    if not arrays or places[-1] - places[0] < len(places):
+    positions = [i for i, part in enumerate(key) if isinstance(part, (int, np.ndarray))]
+    if not arrays or positions[-1] - positions[0] < len(positions):
         return (slice(None), *key)
     rank = max(1 if is_bool(part.dtype) else part.ndim for part in arrays)
     return (np.arange(size).reshape(size, *(1,) * rank), *key)
@@ -249,7 +249,7 @@ def gather(x: Any, indices: Any, axis: Any = 0, batch_dims: int = 0) -> Tensor:
     if not is_integer(indices.dtype):
         raise InvalidArgumentError(f"gather: indices must be integers, got {indices.dtype}")
     shared = as_int("gather", "batch_dims", batch_dims)
-    place = max(normalize_axis("gather", axis, x._data.ndim), shared)
+    dim = max(normalize_axis("gather", axis, x._data.ndim), shared)
     if (
         not 0 <= shared <= indices._data.ndim
         or x._data.shape[:shared] != indices._data.shape[:shared]
@@ -258,7 +258,7 @@ def gather(x: Any, indices: Any, axis: Any = 0, batch_dims: int = 0) -> Tensor:
             f"gather: the first {shared} axes of shapes {tuple(x.shape)} and "
             f"{tuple(indices.shape)} must agree"
         )
-    return apply(_gather, (x, indices), {"axis": place, "batch_dims": shared})
+    return apply(_gather, (x, indices), {"axis": dim, "batch_dims": shared})
 
 
 def _scatter_slices(values: Tensor, indices: Tensor, shape: tuple[int, ...]) -> Tensor:

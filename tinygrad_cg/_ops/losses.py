@@ -72,8 +72,8 @@ def softmax_cross_entropy(labels: Any, logits: Any, axis: Any = -1) -> Tensor:
     """
     labels, logits = convert(labels), convert(logits)
     rank = logits._data.ndim
-    place = normalize_axis("softmax_cross_entropy", axis, rank) - rank  # labels may have more axes
+    dim = normalize_axis("softmax_cross_entropy", axis, rank) - rank  # labels may have more axes
     if labels._data.shape != logits._data.shape:
         broadcast_shapes("softmax_cross_entropy", labels._data.shape, logits._data.shape)
-    chances = log_softmax(logits, place)
-    return negative(reduce_sum(multiply(cast(labels, chances.dtype), chances), place))
+    chances = log_softmax(logits, dim)
+    return negative(reduce_sum(multiply(cast(labels, chances.dtype), chances), dim))

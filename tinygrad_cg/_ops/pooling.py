@@ -33,11 +33,11 @@ def _pooled(shape: tuple[int, ...], window: Window) -> tuple[int, ...]:
 
 def _max_rule(dy: Tensor, x: Tensor, window: Window) -> Tensor:
     """Return each upstream gradient at the position that its element came from."""
-    places = apply(_places, (x,), {"window": window})
+    indices = apply(_max_indices, (x,), {"window": window})
     (*lead, height, width, channels), out = x.shape, dy.shape
     flat = (*lead, out[-3] * out[-2], channels)
     spread = add_along_axis(
-        reshape(dy, flat), reshape(places, flat), (*lead, height * width, channels), len(lead)
+        reshape(dy, flat), reshape(indices, flat), (*lead, height * width, channels), len(lead)
     )
     return reshape(spread, x.shape)
 
@@ -54,11 +54,11 @@ _max_pool = move(
 )
 
 
-_places = move(
-    "max_pool_places",
-    lambda x, window: kpool.max_pool_places(x, window),
+_max_indices = move(
+    "max_pool_indices",
+    lambda x, window: kpool.max_pool_indices(x, window),
     lambda x, window: Aval(_pooled(x.shape, window), np.dtype(np.int64)),
-    kernel=kpool.max_pool_places,
+    kernel=kpool.max_pool_indices,
     batch=lambda params, size: params,
     dtypes=REAL,
     samples=_CASES,

@@ -484,5 +484,5 @@ def _normalised(primitive: Any, x: Any, axis: Any) -> Tensor:
         if 0 in x._data.shape:
             return exp(x)  # which is empty, and of the dtype of the result
         return primitive.decomposition(TENSORS, x, axis=axes)
-    place = normalize_axis(primitive.name, as_int(primitive.name, "axis", axis), x._data.ndim)
-    return apply(primitive, (x,), {"axis": place})
+    dim = normalize_axis(primitive.name, as_int(primitive.name, "axis", axis), x._data.ndim)
+    return apply(primitive, (x,), {"axis": dim})

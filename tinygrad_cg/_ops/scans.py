@@ -131,6 +131,6 @@ def _along(primitive: Primitive, x: Any, axis: Any, exclusive: bool, reverse: bo
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     name = primitive.name
-    place = normalize_axis(name, as_int(name, "axis", axis), x._data.ndim)
-    params = {"axis": place, "reverse": bool(reverse), "exclusive": bool(exclusive)}
+    dim = normalize_axis(name, as_int(name, "axis", axis), x._data.ndim)
+    params = {"axis": dim, "reverse": bool(reverse), "exclusive": bool(exclusive)}
     return apply(primitive, (x,), params)

@@ -154,8 +154,8 @@ def expand_dims(x: Any, axis: Any) -> Tensor:
     Raises InvalidArgumentError for a position that the result does not have.
     """
     x = convert(x)
-    place = normalize_axis("expand_dims", axis, x._data.ndim + 1)
-    return apply(_expand_dims, (x,), {"axis": place})
+    dim = normalize_axis("expand_dims", axis, x._data.ndim + 1)
+    return apply(_expand_dims, (x,), {"axis": dim})
 
 
 def squeeze(x: Any, axis: Any = None) -> Tensor:
@@ -363,13 +363,13 @@ def concatenate(tensors: Any, axis: Any = 0) -> Tensor:
     """
     operands = _operands("concatenate", tensors)
     shapes = [tensor._data.shape for tensor in operands]
-    place = normalize_axis("concatenate", axis, len(shapes[0]))
-    rest = {(*shape[:place], *shape[place + 1 :]) for shape in shapes}
+    dim = normalize_axis("concatenate", axis, len(shapes[0]))
+    rest = {(*shape[:dim], *shape[dim + 1 :]) for shape in shapes}
     if len(rest) > 1 or len({len(shape) for shape in shapes}) > 1:
         raise InvalidArgumentError(
-            f"concatenate: shapes {', '.join(map(str, shapes))} differ outside axis {place}"
+            f"concatenate: shapes {', '.join(map(str, shapes))} differ outside axis {dim}"
         )
-    return apply(_concatenate, operands, {"axis": place})
+    return apply(_concatenate, operands, {"axis": dim})
 
 
 def stack(tensors: Any, axis: Any = 0) -> Tensor:
@@ -381,8 +381,8 @@ def stack(tensors: Any, axis: Any = 0) -> Tensor:
     shapes = [tensor._data.shape for tensor in operands]
     if len(set(shapes)) > 1:
         raise InvalidArgumentError(f"stack: shapes {', '.join(map(str, shapes))} differ")
-    place = normalize_axis("stack", axis, len(shapes[0]) + 1)
-    return apply(_stack, operands, {"axis": place})
+    dim = normalize_axis("stack", axis, len(shapes[0]) + 1)
+    return apply(_stack, operands, {"axis": dim})
 
 
 def unstack(x: Any, axis: Any = 0) -> list[Tensor]:
@@ -391,9 +391,9 @@ def unstack(x: Any, axis: Any = 0) -> list[Tensor]:
     Raises InvalidArgumentError for an axis that `x` does not have.
     """
     x = convert(x)
-    place = normalize_axis("unstack", axis, x._data.ndim)
-    index = (slice(None),) * place
-    return [getitem(x, (*index, i)) for i in range(x._data.shape[place])]
+    dim = normalize_axis("unstack", axis, x._data.ndim)
+    index = (slice(None),) * dim
+    return [getitem(x, (*index, i)) for i in range(x._data.shape[dim])]
 
 
 def split(x: Any, parts: Any, axis: Any = 0) -> list[Tensor]:
@@ -404,18 +404,18 @@ def split(x: Any, parts: Any, axis: Any = 0) -> list[Tensor]:
     those of the axis, and for an axis that `x` does not have.
     """
     x = convert(x)
-    place = normalize_axis("split", axis, x._data.ndim)
-    size = x._data.shape[place]
+    dim = normalize_axis("split", axis, x._data.ndim)
+    size = x._data.shape[dim]
     sizes = as_shape("split", parts)
     if not np.ndim(parts):
         if sizes[0] < 1 or size % sizes[0]:
             raise InvalidArgumentError(
-                f"split: {sizes[0]} equal parts cannot be made of axis {place} of shape "
+                f"split: {sizes[0]} equal parts cannot be made of axis {dim} of shape "
                 f"{tuple(x.shape)}"
             )
         sizes = (size // sizes[0],) * sizes[0]
     sizes = _filled(sizes, size)
-    return _cut(x, [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)], place)
+    return _cut(x, [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)], dim)
 
 
 def _filled(sizes: tuple[int, ...], size: int) -> tuple[int, ...]:
@@ -426,27 +426,27 @@ def _filled(sizes: tuple[int, ...], size: int) -> tuple[int, ...]:
     return sizes
 
 
-def split_at(x: Any, places: Any, axis: Any = 0, uneven: bool = False) -> list[Tensor]:
+def split_at(x: Any, boundaries: Any, axis: Any = 0, uneven: bool = False) -> list[Tensor]:
     """Return the parts of `x` along `axis` between `boundaries`, or a number of equal ones.
 
     After ``np.split``; ``np.array_split`` if `uneven`: the first parts may then be longer by
     one. Raises InvalidArgumentError for a number of parts that does not divide the axis.
     """
     x = convert(x)
-    if not np.ndim(places) and not uneven:
-        return split(x, places, axis)
-    place = normalize_axis("split", axis, x._data.ndim)
-    if np.ndim(places):
-        return _cut(x, list(as_shape("split", places)), place)
-    (count,) = as_shape("split", places)
+    if not np.ndim(boundaries) and not uneven:
+        return split(x, boundaries, axis)
+    dim = normalize_axis("split", axis, x._data.ndim)
+    if np.ndim(boundaries):
+        return _cut(x, list(as_shape("split", boundaries)), dim)
+    (count,) = as_shape("split", boundaries)
     if count < 1:
         raise InvalidArgumentError(f"split: the number of parts must be positive, got {count}")
-    size, more = divmod(x._data.shape[place], count)
-    return _cut(x, [size * i + min(i, more) for i in range(1, count)], place)
+    size, more = divmod(x._data.shape[dim], count)
+    return _cut(x, [size * i + min(i, more) for i in range(1, count)], dim)
 
 
-def _cut(x: Tensor, places: list[int], axis: int) -> list[Tensor]:
-    bounds = [0, *places, None]
+def _cut(x: Tensor, boundaries: list[int], axis: int) -> list[Tensor]:
+    bounds = [0, *boundaries, None]
     index = (slice(None),) * axis
     return [getitem(x, (*index, slice(start, stop))) for start, stop in pairwise(bounds)]
 

@@ -68,7 +68,7 @@ def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> Tensor:
     InvalidArgumentError for shapes that do not fit, and for indices that are no integers.
     """
     x, indices = convert(x), convert(indices)
-    place = normalize_axis("take_along_axis", axis, x._data.ndim)
+    dim = normalize_axis("take_along_axis", axis, x._data.ndim)
     if not is_integer(indices.dtype):
         raise InvalidArgumentError(
             f"take_along_axis: indices must be integers, not {indices.dtype}"
@@ -79,14 +79,14 @@ def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> Tensor:
             f"{indices._data.ndim}: they must have as many"
         )
     (*sizes,), (*found,) = x._data.shape, indices._data.shape
-    sizes[place] = found[place] = 1
+    sizes[dim] = found[dim] = 1
     common = list(broadcast_shapes("take_along_axis", tuple(sizes), tuple(found)))
-    x, indices = (_spread(one, common, place) for one in (x, indices))
-    return apply(_take_along_axis, (x, indices), {"axis": place})
+    x, indices = (_spread(one, common, dim) for one in (x, indices))
+    return apply(_take_along_axis, (x, indices), {"axis": dim})
 
 
-def _spread(x: Tensor, common: list[int], place: int) -> Tensor:
-    shape = (*common[:place], x._data.shape[place], *common[place + 1 :])
+def _spread(x: Tensor, common: list[int], dim: int) -> Tensor:
+    shape = (*common[:dim], x._data.shape[dim], *common[dim + 1 :])
     return x if x._data.shape == shape else broadcast_to(x, shape)
 
 
@@ -99,7 +99,7 @@ _sort = move(
     lambda x, axis, descending: x,
     (
         lambda dy, x, shape, axis, descending: add_along_axis(
-            dy, _places(x, axis, descending), shape, axis
+            dy, _sorted_indices(x, axis, descending), shape, axis
         ),
     ),
     kernel=korder.sort,
@@ -122,7 +122,7 @@ _argsort = move(
 )
 
 
-def _places(x: Tensor, axis: int, descending: bool, stable: bool = True) -> Tensor:
+def _sorted_indices(x: Tensor, axis: int, descending: bool, stable: bool = True) -> Tensor:
     return apply(_argsort, (x,), {"axis": axis, "descending": descending, "stable": stable})
 
 
@@ -134,8 +134,8 @@ def sort(x: Any, axis: Any = -1, descending: bool = False) -> Tensor:
     have.
     """
     x = convert(x)
-    place = normalize_axis("sort", axis, x._data.ndim)
-    return apply(_sort, (x,), {"axis": place, "descending": bool(descending)})
+    dim = normalize_axis("sort", axis, x._data.ndim)
+    return apply(_sort, (x,), {"axis": dim, "descending": bool(descending)})
 
 
 def argsort(x: Any, axis: Any = -1, descending: bool = False, stable: bool = True) -> Tensor:
@@ -144,7 +144,9 @@ def argsort(x: Any, axis: Any = -1, descending: bool = False, stable: bool = Tru
     If `stable`, equal elements stay in the order in which they stand, also if `descending`.
     """
     x = convert(x)
-    return _places(x, normalize_axis("argsort", axis, x._data.ndim), bool(descending), bool(stable))
+    return _sorted_indices(
+        x, normalize_axis("argsort", axis, x._data.ndim), bool(descending), bool(stable)
+    )
 
 
 class TopK(NamedTuple):
@@ -166,9 +168,9 @@ def top_k(x: Any, k: Any = 1, dtype: Any = np.int32) -> TopK:
         raise InvalidArgumentError(
             f"top_k: k is {count}: the last axis of shape {tuple(x.shape)} must have as many"
         )
-    places = getitem(argsort(x, -1, descending=True), (..., slice(0, count)))
-    values = take_along_axis(x, places, -1)
-    return TopK(values, places if dtype is None else cast(places, as_dtype(dtype)))
+    order = getitem(argsort(x, -1, descending=True), (..., slice(0, count)))
+    values = take_along_axis(x, order, -1)
+    return TopK(values, order if dtype is None else cast(order, as_dtype(dtype)))
 
 
 _one_hot = move(
@@ -202,6 +204,6 @@ def one_hot(indices: Any, depth: Any, axis: Any = -1, dtype: Any = np.float32) -
         raise InvalidArgumentError(f"one_hot: indices must be integers, got {indices.dtype}")
     if count < 0:
         raise InvalidArgumentError(f"one_hot: depth must not be negative, got {count}")
-    place = normalize_axis("one_hot", axis, indices._data.ndim + 1)
-    params = {"depth": count, "axis": place, "dtype": as_dtype(dtype)}
+    dim = normalize_axis("one_hot", axis, indices._data.ndim + 1)
+    params = {"depth": count, "axis": dim, "dtype": as_dtype(dtype)}
     return apply(_one_hot, (indices,), params)

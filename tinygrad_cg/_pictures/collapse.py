@@ -36,15 +36,15 @@ def collapse_repeats(items: list[Item]) -> tuple[list[Item], list[Region]]:
 
 def _in_sequence(items: list[Item]) -> list[Item]:
     """Return the items by serial number, those that are watched before their first use."""
-    placed: dict[Item, None] = {}
+    ordered: dict[Item, None] = {}
     for item in items:
         if item.kind != "watched" or item.operands:
             for operand in item.operands:
-                placed.setdefault(operand)
-            placed.setdefault(item)
+                ordered.setdefault(operand)
+            ordered.setdefault(item)
     for item in items:
-        placed.setdefault(item)
-    return list(placed)
+        ordered.setdefault(item)
+    return list(ordered)
 
 
 def _label(item: Item) -> Any:
@@ -55,12 +55,14 @@ def _label(item: Item) -> Any:
 def _runs(groups: list[list[Item]]) -> list[tuple[int, int, int]]:
     """Return (start, length of the body, times) of runs that do not overlap."""
     n = len(groups)
-    place = {item: i for i, group in enumerate(groups) for item in group}
+    group_of = {item: i for i, group in enumerate(groups) for item in group}
     operands = np.full((n, OPERANDS), -1)
     numbers: dict[Any, int] = {}
     labels = np.empty(n, np.int64)
     for i, group in enumerate(groups):
-        found = sorted({place[one] for item in group for one in item.operands} - {i}, reverse=True)
+        found = sorted(
+            {group_of[one] for item in group for one in item.operands} - {i}, reverse=True
+        )
         label: Any = (tuple(map(_label, group)), len(found))
         if len(found) > OPERANDS:
             label = i  # never a repetition

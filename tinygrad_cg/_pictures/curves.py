@@ -118,9 +118,9 @@ def _label(order: int) -> str:
     return "f" + "'" * order if order <= 3 else f"f^({order})"
 
 
-def _mark(axes: Any, places: np.ndarray, colour: str, order: int) -> None:
+def _mark(axes: Any, points: np.ndarray, colour: str, order: int) -> None:
     """Mark the points where a curve is not finite on the lower edge."""
-    if places.size:
-        height = np.full(places.shape, 0.02 + 0.03 * order)
+    if points.size:
+        height = np.full(points.shape, 0.02 + 0.03 * order)
         style = {"color": colour, "transform": axes.get_xaxis_transform()}
-        axes.plot(places, height, "|", label=f"{_label(order)} is not finite", **style)
+        axes.plot(points, height, "|", label=f"{_label(order)} is not finite", **style)

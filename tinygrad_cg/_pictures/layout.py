@@ -96,8 +96,8 @@ class LayeredLayout:
     def _child(self, frame: Region | None, item: Item) -> Any:
         """Return the child of `frame` that is an item inside it, or contains it."""
         chain = self.chains[item]
-        place = chain.index(frame) + 1
-        return chain[place] if place < len(chain) else item
+        index = chain.index(frame) + 1
+        return chain[index] if index < len(chain) else item
 
     # One frame ---------------------------------------------------------------------------------
 
@@ -122,7 +122,7 @@ class LayeredLayout:
             layers[0] = []
         layers = [layer for layer in layers if layer]
         _order(layers)
-        _place(layers)
+        _assign_positions(layers)
         return self._measure(frame, layers, boxes, entries, exits, bends)
 
     def _box(self, child: Any) -> Vertex:
@@ -253,12 +253,12 @@ class LayeredLayout:
 
 def _ranks(boxes: list[Vertex], lines: dict[Item, list]) -> int:
     """Give each box a rank from 1, below all its operands; return the last rank."""
-    place = {box: i for i, box in enumerate(boxes)}
+    rank = {box: i for i, box in enumerate(boxes)}
     before: dict[Vertex, set[Vertex]] = {box: set() for box in boxes}
     after: dict[Vertex, set[Vertex]] = {box: set() for box in boxes}
     for ends in lines.values():
         for end, _, start, *_ in ends:
-            if end in place and start in place:
+            if end in rank and start in rank:
                 before[end].add(start)
                 after[start].add(end)
     for box in _in_order(boxes, before, after):
@@ -368,7 +368,7 @@ def _crossings(layers: list[list[Vertex]]) -> int:
     return count
 
 
-def _place(layers: list[list[Vertex]]) -> None:
+def _assign_positions(layers: list[list[Vertex]]) -> None:
     """Set the middles of all vertices near those of their neighbours, without overlaps."""
     for vertex, x in _positions(layers).items():
         vertex.x = x
@@ -398,7 +398,7 @@ def _place(layers: list[list[Vertex]]) -> None:
 def _straighten(layers: list[list[Vertex]]) -> None:
     """Put chains of vertices into one column, where there is room."""
     seen: set[Vertex] = set()
-    place = {vertex: (layer, i) for layer in layers for i, vertex in enumerate(layer)}
+    position = {vertex: (layer, i) for layer in layers for i, vertex in enumerate(layer)}
     for layer in layers:
         for vertex in layer:
             column = [vertex]
@@ -410,7 +410,7 @@ def _straighten(layers: list[list[Vertex]]) -> None:
             if vertex in seen or len(column) == 1:
                 continue
             seen.update(column)
-            rooms = [_room(*place[one]) for one in column]
+            rooms = [_room(*position[one]) for one in column]
             low, high = max(room[0] for room in rooms), min(room[1] for room in rooms)
             if low <= high:
                 x = min(max(sum(one.x for one in column) / len(column), low), high)

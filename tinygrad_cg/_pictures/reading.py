@@ -269,9 +269,9 @@ def _made_by(node: Node) -> tuple[str, str]:
         return "operation", saved.name
     if type(saved) is tuple and saved and isinstance(saved[0], Recorded):
         return "operation", saved[0].gradient.definition.name
-    place = getattr(getattr(rule, "__code__", None), "co_filename", "")
-    if place.startswith("<rule of "):
-        return "operation", place[len("<rule of ") : -1].removeprefix("scalar_")
+    file = getattr(getattr(rule, "__code__", None), "co_filename", "")
+    if file.startswith("<rule of "):
+        return "operation", file[len("<rule of ") : -1].removeprefix("scalar_")
     for name, record in OPS.items():
         if isinstance(record.rules, SameRule) and record.rules.rule.rule is rule:
             return "operation", name

@@ -78,12 +78,12 @@ def differentiate(
 
 def _add_directly(token: Token, target: Any, gradient: Any, sources: list, results: list) -> None:
     """Add the gradient of a target without a record, which depends on itself alone."""
-    places = [i for i, source in enumerate(sources) if source is target]
-    for i in places:
+    positions = [i for i, source in enumerate(sources) if source is target]
+    for i in positions:
         known, seed = results[i], _seed(target, gradient)
         results[i] = seed if known is None else add(known, seed)
     _refuse_example(target, token)
-    if not places and _is_late(target._rec, token):
+    if not positions and _is_late(target._rec, token):
         warn(
             "target was computed after the tape closed (or in a thread where it does not "
             "record), so it has no gradient: compute it inside the tape's context",

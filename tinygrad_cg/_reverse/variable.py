@@ -194,14 +194,14 @@ class Variable(ArrayLike):
         with np.errstate(all="ignore"):
             return data.astype(wanted)
 
-    def _refuse_in_place(self, other: Any) -> NoReturn:
+    def _refuse_update(self, other: Any) -> NoReturn:
         raise RuntimeError(
             "Variable += value not supported. Use `variable.assign_add(value)` to modify the "
             "variable value and `variable = variable + value` to get a new Tensor object. (The "
             "same holds for -=, *= and the others.)"
         )
 
-    __iadd__: Any = _refuse_in_place
+    __iadd__: Any = _refuse_update
     __isub__ = __imul__ = __itruediv__ = __ipow__ = __iadd__
 
     def __getitem__(self, key: Any) -> VariableSlice:
@@ -294,10 +294,10 @@ def _with_part(whole: Tensor, key: Any, part: Tensor) -> Tensor:
     """Return `whole` with `part` at the elements that `key` selects; where it selects one twice,
     the last counts.
     """
-    places = np.full(whole._data.shape, -1, np.int64)
-    places[key] = np.arange(prod(part._data.shape)).reshape(part._data.shape)
-    taken = gather(reshape(part, (-1,)), Tensor(np.maximum(places, 0))) if part.size else whole
-    return where(Tensor(places >= 0), taken, whole)
+    sources = np.full(whole._data.shape, -1, np.int64)
+    sources[key] = np.arange(prod(part._data.shape)).reshape(part._data.shape)
+    taken = gather(reshape(part, (-1,)), Tensor(np.maximum(sources, 0))) if part.size else whole
+    return where(Tensor(sources >= 0), taken, whole)
 
 
 def _restore(data: np.ndarray, trainable: bool, name: str, resource: bool) -> Variable:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .._reverse.variable import Variable
 
 
-def place_of(function: Any) -> tuple[str, int]:
+def source_line(function: Any) -> tuple[str, int]:
     """Return the file and line where `function` was written."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None:
@@ -185,7 +185,7 @@ class Definition:
 
     def where(self, grad_fn: Any = None) -> str:
         """Return where the rule (or else the function) was written, for messages."""
-        file, line = place_of(grad_fn if grad_fn is not None else self.function)
+        file, line = source_line(grad_fn if grad_fn is not None else self.function)
         return f'File "{file}", line {line}'
 
     def warn(self, kind: str, message: str, number: str = "") -> None:
@@ -195,7 +195,7 @@ class Definition:
         """
         if any(observer.notice(self, kind, message) for observer in state.observers):
             return
-        file, line = place_of(self.function)
+        file, line = source_line(self.function)
         key = f"{file}:{line} {self.name} {kind} {number}"
         if key in self._warned:
             return

@@ -23,7 +23,7 @@ from .._core.tensor import Tensor
 from .._reverse.variable import Variable
 from ..errors import DerivativeOrderError
 from .calls import Lifted, settle
-from .definition import Definition, place_of
+from .definition import Definition, source_line
 
 
 def limited(function: Callable[..., Any], definition: Definition, most: int) -> Callable[..., Any]:
@@ -140,7 +140,7 @@ class Limit(Listener):
                 "Watch only what you differentiate by, or write a rule that is right to this "
                 "order and raise max_order",
                 function=self.definition.name,
-                line=place_of(self.definition.function),
+                line=source_line(self.definition.function),
                 order=order,
                 max_order=self.most,
             )

@@ -23,7 +23,7 @@ from .._core.tensor import Aval, Tensor
 from .._ops.define import broadcast_shapes
 from .._reverse.sweep import fit_shape
 from .calls import Call
-from .definition import Definition, RuleSignature, place_of
+from .definition import Definition, RuleSignature, source_line
 from .returned import gradients_of_inputs
 
 _gradients: dict[str, Callable[..., Any] | None] = {}
@@ -67,11 +67,11 @@ def _register(name: str, function: Callable[..., Any] | None, replace: bool) -> 
         raise KeyError(f"Registering two gradient with name '{name}'! The library defines it.")
     if name in _gradients and not replace:
         previous = _gradients[name]
-        place = "NotDifferentiable"
+        earlier = "NotDifferentiable"
         if previous is not None:
-            place = 'File "{}", line {}'.format(*place_of(previous))
+            earlier = 'File "{}", line {}'.format(*source_line(previous))
         raise KeyError(
-            f"Registering two gradient with name '{name}'! (Previous registration: {place}) "
+            f"Registering two gradient with name '{name}'! (Previous registration: {earlier}) "
             "Pass replace=True to RegisterGradient where a notebook's cell runs again."
         )
     _gradients[name] = function

@@ -22,7 +22,7 @@ def _listed(values: Any) -> Any:
     return [values] if is_tensor(values) else values
 
 
-def _places(condition: Any) -> Tensor:
+def _true_coordinates(condition: Any) -> Tensor:
     """Return the coordinates of the true elements, one row each."""
     return constant(np.argwhere(convert(condition)._values()))
 
@@ -60,11 +60,11 @@ def _each_axis(tensor: Any, paddings: Any) -> Any:
 
 
 def _marked(indices: Any, depth: Any, on: Any, off: Any, axis: Any, dtype: Any) -> Tensor:
-    place = -1 if axis is None else axis
+    dim = -1 if axis is None else axis
     if on is None and off is None:
-        return _one_hot(indices, depth, place, FLOAT32 if dtype is None else dtype)
+        return _one_hot(indices, depth, dim, FLOAT32 if dtype is None else dtype)
     on, off = 1 if on is None else on, 0 if off is None else off
-    found = _where(_one_hot(indices, depth, place, bool), on, off)
+    found = _where(_one_hot(indices, depth, dim, bool), on, off)
     return found if dtype is None else cast(found, dtype)
 
 
@@ -128,7 +128,7 @@ _TABLE = """
         # Return the slices of `value` along `axis`, as a list, which must have `num` parts if that
         is given.
     where(condition, x=None, y=None, name=None)
-        = _places(condition) if neither(x, y) else where(condition, x, y)
+        = _true_coordinates(condition) if neither(x, y) else where(condition, x, y)
         # Return `x` where `condition` holds and `y` elsewhere; without both, the coordinates of
         what is true, one row each.
     zeros(shape, dtype=float32, name=None) = zeros(shape, dtype)

@@ -70,8 +70,8 @@ AS_IT_IS = Reading()
 def _spelled(namespace: str, reading: Reading) -> Iterator[str]:
     """Yield a row for each operation whose record names this namespace."""
     for primitive in OPS.values():
-        places = [one.rpartition(".") for one in primitive.spellings]
-        names = [name for module, _, name in places if module == namespace]
+        operands_text = [one.rpartition(".") for one in primitive.spellings]
+        names = [name for module, _, name in operands_text if module == namespace]
         if names:
             yield reading.row(" ".join(names), primitive)
 

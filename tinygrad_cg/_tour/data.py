@@ -62,9 +62,9 @@ def parse(text: str, target: str, title: str, note: str) -> Dataset:
     for line, row in rows:
         if len(row) != len(header):
             raise DataError(f"line {line} has {len(row)} fields, the header has {len(header)}")
-    place = header.index(target)
-    classes, labels = read_labels([row[place].strip() for _, row in rows], target)
-    columns = [column for column in range(len(header)) if column != place]
+    index = header.index(target)
+    classes, labels = read_labels([row[index].strip() for _, row in rows], target)
+    columns = [column for column in range(len(header)) if column != index]
     values = np.array([[cell(line, row[c], header[c]) for c in columns] for line, row in rows])
     varies = np.ptp(values, axis=0) > 0
     names = [header[column] for column in columns]

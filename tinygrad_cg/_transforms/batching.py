@@ -255,10 +255,10 @@ def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[.
             result = f(*inner_args, **inner_kwargs)
         finally:
             remove(level)
-        places = _spread_axes("out_axes", out_axes, result)
+        leaf_axes = _spread_axes("out_axes", out_axes, result)
         flat = [
-            None if leaf is None else _outward(level, leaf, place)
-            for leaf, place in zip(nest.flatten(result), places, strict=True)
+            None if leaf is None else _outward(level, leaf, axis)
+            for leaf, axis in zip(nest.flatten(result), leaf_axes, strict=True)
         ]
         return nest.pack_sequence_as(result, flat)
 
@@ -317,29 +317,29 @@ def _refuse_axes(argument: str, axes: Any, structure: Any) -> None:
     )
 
 
-def _leading(place: int, tensor: Tensor, axis: int, args: tuple, kwargs: dict) -> Tensor:
+def _leading(index: int, tensor: Tensor, axis: int, args: tuple, kwargs: dict) -> Tensor:
     """Return `tensor`, leaf number `index` of the arguments, with the axis of its examples in
     front.
     """
     ndim = len(tensor._data.shape)
     if -ndim <= axis < ndim:
         return _moved(tensor, axis % ndim, 0)
-    if place < len(nest.flatten(args)):
+    if index < len(nest.flatten(args)):
         remedy = "pass in_axes=None for it"
     else:
         remedy = "give it to the function with functools.partial"
     raise InvalidArgumentError(
-        f"vmap: {_leaf_name(place, args, kwargs)} has shape {tuple(tensor._data.shape)}, without "
+        f"vmap: {_leaf_name(index, args, kwargs)} has shape {tuple(tensor._data.shape)}, without "
         f"an axis {axis} of examples: if it is the same for all, {remedy}"
     )
 
 
-def _leaf_name(place: int, args: tuple, kwargs: dict) -> str:
+def _leaf_name(index: int, args: tuple, kwargs: dict) -> str:
     """Return the name of a leaf of the arguments, for messages."""
     named = [(f"argument {i}", argument) for i, argument in enumerate(args)]
     named += [(f"argument {key!r}", kwargs[key]) for key in sorted(kwargs)]
     paths = [path for name, argument in named for path in nest.flatten_paths(argument, name)]
-    return paths[place][0]
+    return paths[index][0]
 
 
 def _moved(tensor: Tensor, source: int, target: int) -> Tensor:

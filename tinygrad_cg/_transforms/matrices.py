@@ -88,17 +88,17 @@ def _columns(
             "mode 'forward' is not defined: use mode 'reverse', whose rows are gradients"
         )
     transposition = linearized(token, targets, sources)
-    columns = [_column(transposition, sources, place) for place in range(len(sources))]
+    columns = [_column(transposition, sources, index) for index in range(len(sources))]
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _column(transposition: Transposition, sources: list[Tensor], place: int) -> list:
-    source = sources[place]
+def _column(transposition: Transposition, sources: list[Tensor], index: int) -> list:
+    source = sources[index]
     level = Batch(source.size)
     push(level)
     try:
         vectors: list = [None] * len(sources)
-        vectors[place] = BatchTensor(basis(tuple(source.shape), source.dtype), level)
+        vectors[index] = BatchTensor(basis(tuple(source.shape), source.dtype), level)
         tangents = transposition(vectors)
     finally:
         remove(level)

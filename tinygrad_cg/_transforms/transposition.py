@@ -22,7 +22,7 @@ from .._ops.elementwise import absolute, add, multiply
 from .._ops.reductions import reduce_sum
 from .._ops.shape import cast
 from .._reverse.sweep import differentiate
-from .._rules.definition import Definition, place_of
+from .._rules.definition import Definition, source_line
 from ..errors import NotLinearError
 from .batching import whole
 
@@ -158,7 +158,7 @@ def _refuse(definition: Definition) -> NoReturn:
         "it has no transpose, and there is no tangent: use reverse mode, or a linear rule "
         f"({definition.where()})",
         function=definition.name,
-        line=place_of(definition.function),
+        line=source_line(definition.function),
     )
 
 

@@ -77,7 +77,7 @@ def _counted(x: Any) -> Tensor:
     return cast(x, int32) if is_bool(x.dtype) else x
 
 
-def _places(condition: Any) -> list[Tensor]:
+def _true_coordinates(condition: Any) -> list[Tensor]:
     """Return the coordinates of the true elements, one tensor for each axis."""
     return [constant(one, int32) for one in np.nonzero(convert(condition)._values())]
 
@@ -229,7 +229,7 @@ _TABLE = """
         given.
     var(x, axis=None, keepdims=False) = reduce_variance(_real(x), axis, keepdims)
     where(condition, x1=None, x2=None) -> Tensor | Any
-        = _places(condition) if neither(x1, x2) else where(condition, x1, x2)
+        = _true_coordinates(condition) if neither(x1, x2) else where(condition, x1, x2)
         # Return `x1` where `condition` holds and `x2` elsewhere; without both, the coordinates of
         what is true, one tensor for each axis.
     zeros(shape, dtype=None) = zeros(shape, dtype or float32)

@@ -52,12 +52,12 @@ from ._readers import (  # noqa: F401 (the table calls them)
     _is_stable,
     _kind,
     _pair,
-    _places,
     _ranks,
     _real,
     _spacing,
     _summed,
     _terms,
+    _true_coordinates,
 )
 
 __all__ = [
@@ -165,7 +165,7 @@ _TABLE = """
         = reduce_mean(_as(_real(a), dtype), axis, keepdims)
         # Return the mean of elements over axes; booleans and integers are float64 first.
     ndim(a) -> int = convert(a).ndim  # Return the number of dimensions of `a`.
-    nonzero(a) -> tuple[Tensor, ...] = _places(_array(a))
+    nonzero(a) -> tuple[Tensor, ...] = _true_coordinates(_array(a))
         # Return the coordinates of what is not 0, one tensor for each axis.
     ones(shape, dtype=None) = ones(shape, _kind(dtype, float64))
         # Return a tensor of ones, float64 by default.
@@ -225,7 +225,7 @@ _TABLE = """
         # Return the mean of squared distances from the mean over axes, the sum divided by `ddof`
         less than there are elements.
     where(condition, x=None, y=None, /) -> Tensor | Any
-        = _places(condition) if neither(x, y) else where(condition, *_pair(x, y))
+        = _true_coordinates(condition) if neither(x, y) else where(condition, *_pair(x, y))
         # Return `x` where `condition` holds and `y` elsewhere; without both, the coordinates of
         what is true, one tensor for each axis.
     zeros(shape, dtype=None) = zeros(shape, _kind(dtype, float64))

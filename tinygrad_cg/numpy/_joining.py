@@ -161,9 +161,9 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     if indexing == "xy" and count > 1:
         order[:2] = [1, 0]
     grids = []
-    for place, x in zip(order, xi, strict=True):
+    for dim, x in zip(order, xi, strict=True):
         sizes = [1] * count
-        sizes[place] = -1
+        sizes[dim] = -1
         grids.append(reshape(_array(x), sizes))
     return tuple(grids) if sparse else broadcast_arrays(*grids)
 
@@ -172,7 +172,7 @@ def resize(a: Any, new_shape: Any) -> Tensor:
     """Return `a` with another shape: its elements in row-major order, repeated if they are too
     few.
     """
-    return _rearranged(lambda places: np.resize(places, new_shape), _array(a))
+    return _rearranged(lambda indices: np.resize(indices, new_shape), _array(a))
 
 
 # Rows in and out -----------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Tensor:
     flattened.
     """
     gone = _plain(obj)
-    return _rearranged(lambda places: np.delete(places, gone, axis), _array(arr))
+    return _rearranged(lambda indices: np.delete(indices, gone, axis), _array(arr))
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tensor:
@@ -193,13 +193,13 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tensor:
     """
     x, at = _array(arr), _plain(obj)
     new = cast(_array(values), x.dtype)
-    return _rearranged(lambda places, others: np.insert(places, at, others, axis), x, new)
+    return _rearranged(lambda indices, others: np.insert(indices, at, others, axis), x, new)
 
 
 def compress(condition: Any, a: Any, axis: Any = None) -> Tensor:
     """Return the rows of `axis` (or of `a` flattened) for which the 1-D `condition` holds."""
     kept = np.asarray(condition, bool)
-    return _rearranged(lambda places: np.compress(kept, places, axis), _array(a))
+    return _rearranged(lambda indices: np.compress(kept, indices, axis), _array(a))
 
 
 def extract(condition: Any, arr: Any) -> Tensor:

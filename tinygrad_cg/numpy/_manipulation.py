@@ -70,8 +70,8 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
             "axes, each of them once"
         )
     order = [i for i in range(x.ndim) if i not in left]
-    for place, axis in sorted(zip(right, left, strict=True)):
-        order.insert(place, axis)
+    for position, axis in sorted(zip(right, left, strict=True)):
+        order.insert(position, axis)
     return transpose(x, order)
 
 
@@ -87,12 +87,12 @@ def swapaxes(a: Any, axis1: Any, axis2: Any) -> Tensor:
 def rollaxis(a: Any, axis: Any, start: Any = 0) -> Tensor:
     """Return `a` with `axis` moved back to stand before the axis that is at `start` now."""
     x = _array(a)
-    place = normalize_axis("rollaxis", axis, x.ndim)
+    dim = normalize_axis("rollaxis", axis, x.ndim)
     before = as_int("rollaxis", "start", start)
     before += x.ndim * (before < 0)
     if not 0 <= before <= x.ndim:
         raise InvalidArgumentError(f"rollaxis: start {start} is out of range for {x.ndim} axes")
-    return moveaxis(x, place, before - (before > place))
+    return moveaxis(x, dim, before - (before > dim))
 
 
 def matrix_transpose(x: Any, /) -> Tensor:
@@ -121,7 +121,7 @@ def fliplr(m: Any) -> Tensor:
 
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
     """Return `m` rotated `k` times by 90 degrees, from the first to the second of `axes`."""
-    return _rearranged(lambda places: np.rot90(places, k, axes), _array(m))
+    return _rearranged(lambda indices: np.rot90(indices, k, axes), _array(m))
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
@@ -132,8 +132,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
     if axis is None:
         return reshape(roll(reshape(x, (-1,)), int(np.sum(_plain(shift))), 0), tuple(x.shape))
     axes, shifts = np.broadcast_arrays(np.atleast_1d(axis), _plain(shift))
-    for place, by in zip(axes.tolist(), shifts.tolist(), strict=True):
-        x = _rolled(x, normalize_axis("roll", place, x.ndim), by)
+    for dim, by in zip(axes.tolist(), shifts.tolist(), strict=True):
+        x = _rolled(x, normalize_axis("roll", dim, x.ndim), by)
     return x
 
 
@@ -153,13 +153,13 @@ def _rolled(x: Tensor, axis: int, by: int) -> Tensor:
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Tensor:
     """Return each element of `a` along `axis`, or of it flattened, `repeats` times."""
     times = _plain(repeats)
-    return _rearranged(lambda places: np.repeat(places, times, axis), _array(a))
+    return _rearranged(lambda indices: np.repeat(indices, times, axis), _array(a))
 
 
 def tile(A: Any, reps: Any) -> Tensor:
     """Return `A` side by side, `reps` times along each axis."""
     times = _plain(reps)
-    return _rearranged(lambda places: np.tile(places, times), _array(A))
+    return _rearranged(lambda indices: np.tile(indices, times), _array(A))
 
 
 # Diagonals and triangles ---------------------------------------------------------------------
@@ -171,11 +171,11 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     if x.ndim < 2:
         raise InvalidArgumentError("diagonal: needs at least 2 dimensions")
     x = moveaxis(x, (axis1, axis2), (-2, -1))
-    rows, columns = _diagonal_places(x.shape[-2], x.shape[-1], offset)
+    rows, columns = _diagonal_indices(x.shape[-2], x.shape[-1], offset)
     return getitem(x, (Ellipsis, rows, columns))
 
 
-def _diagonal_places(height: int, width: int, offset: int) -> tuple[np.ndarray, np.ndarray]:
+def _diagonal_indices(height: int, width: int, offset: int) -> tuple[np.ndarray, np.ndarray]:
     count = max(0, min(height + min(offset, 0), width - max(offset, 0)))
     steps = np.arange(count)
     return steps - min(offset, 0), steps + max(offset, 0)
@@ -195,10 +195,10 @@ def diag(v: Any, k: int = 0) -> Tensor:
     if x.ndim != 1:
         raise InvalidArgumentError(f"diag: needs 1 or 2 dimensions, got {x.ndim}")
     size = x.shape[0] + abs(k)
-    places = np.clip(np.arange(size) - max(k, 0), 0, max(x.shape[0] - 1, 0))
+    indices = np.clip(np.arange(size) - max(k, 0), 0, max(x.shape[0] - 1, 0))
     if not x.shape[0]:
         return constant(np.zeros((size, size), x.dtype))
-    return where(np.eye(size, k=k, dtype=bool), getitem(x, (places,)), x.dtype.type(0))
+    return where(np.eye(size, k=k, dtype=bool), getitem(x, (indices,)), x.dtype.type(0))
 
 
 def diagflat(v: Any, k: int = 0) -> Tensor:

@@ -107,20 +107,20 @@ def _rows(x: Tensor, axes: tuple[int, ...]) -> Tensor:
     return reshape(moveaxis(x, axes, last), (*rest, count))
 
 
-def _between(rows: Tensor, places: Tensor) -> Tensor:
+def _between(rows: Tensor, positions: Tensor) -> Tensor:
     """Return the numbers at `positions`, which may lie between two, of sorted rows."""
     last = rows.shape[-1] - 1
-    index = np.floor(np.asarray(places)).astype(np.int64)
+    index = np.floor(np.asarray(positions)).astype(np.int64)
     low = getitem(rows, (Ellipsis, index))
     high = getitem(rows, (Ellipsis, np.minimum(index + 1, last)))
-    share = subtract(places, index.astype(places.dtype))
+    share = subtract(positions, index.astype(positions.dtype))
     apart = subtract(high, low)
     near = isfinite(apart)
     inside = add(low, multiply(share, where(near, apart, 0)))
     both = add(multiply(subtract(1, share), low), multiply(share, high))
     found = where(near, inside, where(equal(share, 0), low, both))
     largest = getitem(rows, (Ellipsis, -1))
-    spoiled = reshape(isnan(largest), (*largest.shape, *[1] * places.ndim))
+    spoiled = reshape(isnan(largest), (*largest.shape, *[1] * positions.ndim))
     return where(spoiled, np.nan, found)
 
 

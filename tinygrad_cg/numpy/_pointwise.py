@@ -346,8 +346,8 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Tenso
         index = maximum(minimum(index, count - 1), 0)
     shape = np.broadcast_shapes(*[tuple(one.shape) for one in (index, *options)])
     rows = stack([broadcast_to(option, shape) for option in options])
-    places = np.ogrid[tuple([slice(size) for size in shape])]
-    return getitem(rows, (broadcast_to(index, shape), *places))
+    grid = np.ogrid[tuple([slice(size) for size in shape])]
+    return getitem(rows, (broadcast_to(index, shape), *grid))
 
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Tensor:

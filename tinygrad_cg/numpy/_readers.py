@@ -77,7 +77,7 @@ def _flat(arrays: Any, axis: Any) -> tuple[list[Tensor], Any]:
     return tensors, axis
 
 
-def _places(condition: Any) -> tuple[Tensor, ...]:
+def _true_coordinates(condition: Any) -> tuple[Tensor, ...]:
     """Return the coordinates of the true elements, one tensor for each axis."""
     return tuple([constant(one) for one in np.nonzero(convert(condition)._values())])
 
@@ -124,10 +124,10 @@ def _rearranged(move: Callable[..., np.ndarray], *tensors: Tensor) -> Tensor:
 
     It is asked for the indices of the elements, which are then gathered in one operation.
     """
-    places, first = [], 0
+    indices, first = [], 0
     for tensor in tensors:
         count = tensor.shape.num_elements()
-        places.append(np.arange(first, first + count).reshape(tensor.shape))
+        indices.append(np.arange(first, first + count).reshape(tensor.shape))
         first += count
     flat = [reshape(tensor, (-1,)) for tensor in tensors]
-    return gather(flat[0] if len(flat) == 1 else concatenate(flat), move(*places), 0)
+    return gather(flat[0] if len(flat) == 1 else concatenate(flat), move(*indices), 0)

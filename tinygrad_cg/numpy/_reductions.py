@@ -212,12 +212,12 @@ def _cumulative(
     x = x if dtype is None else cast(x, np.dtype(dtype))
     if axis is None and x.ndim != 1:
         raise ValueError("cumulative_sum and cumulative_prod need an axis, except in 1-D")
-    place = normalize_axis("cumulative_sum", 0 if axis is None else axis, x.ndim)
-    found = scan(x, place)
+    dim = normalize_axis("cumulative_sum", 0 if axis is None else axis, x.ndim)
+    found = scan(x, dim)
     if not include_initial:
         return found
-    first = np.full((*x.shape[:place], 1, *x.shape[place + 1 :]), start, x.dtype)
-    return concatenate([first, found], place)
+    first = np.full((*x.shape[:dim], 1, *x.shape[dim + 1 :]), start, x.dtype)
+    return concatenate([first, found], dim)
 
 
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
@@ -254,17 +254,17 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     x = _array(a)
     if n < 0:
         raise ValueError(f"diff: n must not be negative, got {n}")
-    place = normalize_axis("diff", axis, x.ndim)
+    dim = normalize_axis("diff", axis, x.ndim)
     if not n:
         return x
     x = (
-        concatenate([_edge(prepend, x, place), x, _edge(append, x, place)], place)
+        concatenate([_edge(prepend, x, dim), x, _edge(append, x, dim)], dim)
         if (prepend is not None or append is not None)
         else x
     )
     apart = not_equal if is_bool(x.dtype) else subtract
     for _ in range(n):
-        x = apart(_part(x, place, 1, None), _part(x, place, None, -1))
+        x = apart(_part(x, dim, 1, None), _part(x, dim, None, -1))
     return x
 
 
@@ -283,16 +283,16 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     rule.
     """
     y = _real(y)
-    place = normalize_axis("trapezoid", axis, y.ndim)
+    dim = normalize_axis("trapezoid", axis, y.ndim)
     if x is None:
         steps = dx
     else:
         points = _array(x)
-        steps = diff(points, axis=0 if points.ndim == 1 else place)
+        steps = diff(points, axis=0 if points.ndim == 1 else dim)
         if points.ndim == 1:
-            steps = reshape(steps, (-1, *[1] * (y.ndim - place - 1)))
-    pairs = add(_part(y, place, 1, None), _part(y, place, None, -1))
-    return reduce_sum(divide(multiply(pairs, steps), 2), place)
+            steps = reshape(steps, (-1, *[1] * (y.ndim - dim - 1)))
+    pairs = add(_part(y, dim, 1, None), _part(y, dim, None, -1))
+    return reduce_sum(divide(multiply(pairs, steps), 2), dim)
 
 
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
@@ -314,8 +314,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     if edge_order not in (1, 2):
         raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order}")
     results = [
-        _slope(x, place, spacing, edge_order)
-        for place, spacing in zip(axes, spacings or [1.0] * len(axes), strict=True)
+        _slope(x, dim, spacing, edge_order)
+        for dim, spacing in zip(axes, spacings or [1.0] * len(axes), strict=True)
     ]
     return results[0] if len(results) == 1 else tuple(results)
 
@@ -328,11 +328,11 @@ def _slope(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
             f"gradient: axis {axis} has {size} samples, but {edge_order + 1} are needed"
         )
     x = moveaxis(x, axis, -1)
-    places = _array(spacing)
-    if places.ndim:
-        steps = diff(cast(places, x.dtype))
+    coordinates = _array(spacing)
+    if coordinates.ndim:
+        steps = diff(cast(coordinates, x.dtype))
     else:
-        steps = broadcast_to(cast(places, x.dtype), (size - 1,))
+        steps = broadcast_to(cast(coordinates, x.dtype), (size - 1,))
     secants = divide(diff(x), steps)  # between neighbours
     left, right = _part(steps, 0, None, -1), _part(steps, 0, 1, None)
     share = divide(left, add(left, right))
@@ -358,19 +358,19 @@ def interp(
     """
     if period is not None:
         raise ValueError("interp: period is not supported on tensors: wrap x and xp first")
-    points, places, values = map(_real, (x, xp, fp))
-    if places.ndim != 1 or places.shape != values.shape or not places.shape[0]:
+    points, knots, values = map(_real, (x, xp, fp))
+    if knots.ndim != 1 or knots.shape != values.shape or not knots.shape[0]:
         raise InvalidArgumentError("interp: xp and fp must be 1-D, of one size, and not empty")
-    found = np.searchsorted(np.asarray(places), np.asarray(points), "right") - 1
-    last = places.shape[0] - 1
+    found = np.searchsorted(np.asarray(knots), np.asarray(points), "right") - 1
+    last = knots.shape[0] - 1
     index = np.clip(found, 0, max(last - 1, 0))
-    low, high = getitem(places, (index,)), getitem(places, (np.minimum(index + 1, last),))
+    low, high = getitem(knots, (index,)), getitem(knots, (np.minimum(index + 1, last),))
     start, end = getitem(values, (index,)), getitem(values, (np.minimum(index + 1, last),))
     width = where(equal(high, low), 1, subtract(high, low))
     inside = add(start, multiply(divide(subtract(points, low), width), subtract(end, start)))
     before, after = getitem(values, 0), getitem(values, -1)
-    beyond = np.asarray(points) >= np.asarray(places)[-1]
-    at_end = np.asarray(points) == np.asarray(places)[-1]
+    beyond = np.asarray(points) >= np.asarray(knots)[-1]
+    at_end = np.asarray(points) == np.asarray(knots)[-1]
     inside = where(found < 0, before if left is None else left, inside)
     outside = where(at_end, after, after if right is None else right)
     return where(beyond, outside, inside)
@@ -382,8 +382,8 @@ def interp(
 def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Tensor:
     """Apply `func1d` to each 1-D slice of `arr` along `axis`; its results replace that axis."""
     x = _array(arr)
-    place = normalize_axis("apply_along_axis", axis, x.ndim)
-    rows = moveaxis(x, place, -1)
+    dim = normalize_axis("apply_along_axis", axis, x.ndim)
+    rows = moveaxis(x, dim, -1)
     outer = tuple(rows.shape[:-1])
     found = [convert(func1d(getitem(rows, key), *args, **kwargs)) for key in np.ndindex(outer)]
     if not found:
@@ -391,7 +391,7 @@ def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs
     shape = tuple(found[0].shape)
     result = reshape(stack(found), (*outer, *shape))
     count = len(shape)
-    return moveaxis(result, list(range(-count, 0)), list(range(place, place + count)))
+    return moveaxis(result, list(range(-count, 0)), list(range(dim, dim + count)))
 
 
 def apply_over_axes(func: Callable, a: Any, axes: Any) -> Tensor:
@@ -400,9 +400,9 @@ def apply_over_axes(func: Callable, a: Any, axes: Any) -> Tensor:
     """
     x = _array(a)
     for axis in np.atleast_1d(axes).tolist():
-        place = normalize_axis("apply_over_axes", axis, x.ndim)
-        found = convert(func(x, place))
-        x = expand_dims(found, place) if found.ndim < x.ndim else found
+        dim = normalize_axis("apply_over_axes", axis, x.ndim)
+        found = convert(func(x, dim))
+        x = expand_dims(found, dim) if found.ndim < x.ndim else found
     return x
 
 
@@ -444,14 +444,14 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Tensor:
 
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Tensor:
     """Count how often each of 0, 1, 2, ... occurs in the integers `x`, or sum their `weights`."""
-    places = np.asarray(x)
+    bins = np.asarray(x)
     if weights is None:
-        return constant(np.bincount(places, minlength=minlength))
+        return constant(np.bincount(bins, minlength=minlength))
     shares = _real(weights)
-    if shares.shape != places.shape:
+    if shares.shape != bins.shape:
         raise InvalidArgumentError("bincount: x and weights must have one shape")
-    size = max(minlength, int(places.max(initial=-1)) + 1)
-    return IndexedSlices(shares, places, (size,)).dense()
+    size = max(minlength, int(bins.max(initial=-1)) + 1)
+    return IndexedSlices(shares, bins, (size,)).dense()
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Tensor:
@@ -485,12 +485,12 @@ def histogram(
     numbers, limits = np.asarray(_array(a)).ravel(), np.asarray(edges)
     if np.any(np.diff(limits) < 0):
         raise ValueError("histogram: the edges of bins must increase")
-    place = np.searchsorted(limits, numbers, "right") - 1
+    indices = np.searchsorted(limits, numbers, "right") - 1
     count = len(limits) - 1
-    place[numbers == limits[-1]] = count - 1
-    inside = (place >= 0) & (place < count)
+    indices[numbers == limits[-1]] = count - 1
+    inside = (indices >= 0) & (indices < count)
     shares = None if weights is None else getitem(reshape(_array(weights), (-1,)), (inside,))
-    found = bincount(place[inside], shares, count)
+    found = bincount(indices[inside], shares, count)
     if density:
         found = divide(found, multiply(diff(edges), reduce_sum(found)))
     return found, edges

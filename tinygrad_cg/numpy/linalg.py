@@ -80,7 +80,7 @@ def _matrix_norm(x: Tensor, order: Any, axis: tuple, keepdims: bool) -> Tensor:
     found = (reduce_max if order > 0 else reduce_min)(sums, other, keepdims=True)
     if keepdims:
         return found
-    kept = [i for i in range(x.ndim) if i not in {place % x.ndim for place in axis}]
+    kept = [i for i in range(x.ndim) if i not in {dim % x.ndim for dim in axis}]
     return reshape(found, [x.shape[i] for i in kept])
 
 

@@ -371,7 +371,7 @@ def _each(function: Any, x: np.ndarray, y: np.ndarray, *rest: Any) -> np.ndarray
     """Return the map over the axes before an operand's last four, which broadcast."""
     lead = np.broadcast_shapes(x.shape[:-4], y.shape[:-4])
     x, y = (np.broadcast_to(one, lead + one.shape[-4:]) for one in (x, y))
-    parts = [function(x[place], y[place], *rest) for place in np.ndindex(lead)]
+    parts = [function(x[index], y[index], *rest) for index in np.ndindex(lead)]
     if not parts:
         raise ValueError(f"{function.__name__}: a batch of no images has no result")
     return np.stack(parts).reshape(lead + parts[0].shape)

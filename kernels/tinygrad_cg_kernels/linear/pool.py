@@ -43,9 +43,9 @@ class Window(NamedTuple):
 
 
 @build.jitable
-def _bounds(place, stride, before, window, size):
+def _bounds(position, stride, before, window, size):
     """Return the part of a window that lies within the image, along one axis."""
-    first = place * stride - before
+    first = position * stride - before
     return max(first, 0), min(first + window, size)
 
 
@@ -69,7 +69,7 @@ def _max_windows(images, out, plan):
                     out[target + c] = maximum(out[target + c], images[source + c])
 
 
-def _place_windows(images, best, out, plan):
+def _argmax_windows(images, best, out, plan):
     wide_vectors()
     count, height, width, channels, rows, columns = plan[:6]
     tall, broad, down, across, top, left = plan[6:]
@@ -86,12 +86,12 @@ def _place_windows(images, best, out, plan):
         for y in range(start, stop):
             for x in range(first, last):
                 source = np.uintp(((base + y) * width + x) * channels)
-                place = y * width + x
+                index = y * width + x
                 for c in range(run):
                     value, known = images[source + c], best[c]
                     better = (value > known) | ((value != value) & (known == known))
                     best[c] = value if better else known
-                    out[target + c] = place if better else out[target + c]
+                    out[target + c] = index if better else out[target + c]
 
 
 def _sum_windows(images, out, plan):
@@ -141,7 +141,7 @@ def _arrays(*dtypes: np.dtype | None) -> Callable[[np.dtype], tuple]:
 
 
 _max = ByDtype(_max_windows, "max_windows", _arrays(None, None))
-_place = ByDtype(_place_windows, "place_windows", _arrays(None, None, INT64))
+_argmax = ByDtype(_argmax_windows, "argmax_windows", _arrays(None, None, INT64))
 _sum = ByDtype(_sum_windows, "sum_windows", _arrays(None, None))
 _spread = ByDtype(_spread_windows, "spread_windows", _arrays(None, None))
 
@@ -173,17 +173,17 @@ def max_pool(images: np.ndarray, window: Window) -> np.ndarray:
     return cast(result, dtype)
 
 
-def max_pool_places(images: np.ndarray, window: Window) -> np.ndarray:
+def max_pool_indices(images: np.ndarray, window: Window) -> np.ndarray:
     """Return the index of each element of `max_pool`: row * width + column, int64; the first of
     equals.
     """
-    dtype = computing(_ordered("max_pool_places", images))
+    dtype = computing(_ordered("max_pool_indices", images))
     out = window.output_size((images.shape[-3], images.shape[-2]))
     result = np.empty((*images.shape[:-3], *out, images.shape[-1]), INT64)
     if result.size:
         best = np.empty(images.shape[-1], dtype)
         plan = _plan(images.shape, out, window)
-        _place(dtype, _flat(images, dtype), best, result.reshape(-1), plan)
+        _argmax(dtype, _flat(images, dtype), best, result.reshape(-1), plan)
     return result
 
 

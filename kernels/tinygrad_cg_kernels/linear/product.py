@@ -130,12 +130,12 @@ def _computer(kind: type) -> Callable:
             source = left_matrix + row * row_step
             target = out + (row * columns + left) * size
             whole = count == ROWS and held == vectors * lanes
-            place = target if whole else tile.ctypes.data
+            position = target if whole else tile.ctypes.data
             line = columns * size if whole else vectors * 64
             for done in range(0, inner, DEPTH):
                 depth = min(DEPTH, inner - done)
                 x, y = source + done * step, right_matrix + done * vectors * 64
-                run_tile(tile, vectors, x, row_step, step, count, y, place, line, depth, done)
+                run_tile(tile, vectors, x, row_step, step, count, y, position, line, depth, done)
             if not whole:
                 for i in range(count):
                     final = vector(target + i * columns * size, held, kind)
@@ -189,7 +189,7 @@ class _Tile:
         self.size = 4 if isinstance(kind, ir.FloatType) else 8
         self.lanes = 64 // self.size
         self.vector = ir.VectorType(kind, self.lanes)
-        self.places = [(row, j) for row in range(ROWS) for j in range(vectors)]
+        self.tiles = [(row, j) for row in range(ROWS) for j in range(vectors)]
         self.vectors = vectors
         name = f"llvm.fma.v{self.lanes}f{8 * self.size}"
         declared = ir.FunctionType(self.vector, [self.vector] * 3)
@@ -201,23 +201,23 @@ class _Tile:
         lines = []
         for row in range(ROWS):
             there = builder.icmp_signed("<", word(row), last)
-            place = builder.select(there, word(row), last)
-            lines.append(builder.add(x, builder.mul(place, row_step)))
+            position = builder.select(there, word(row), last)
+            lines.append(builder.add(x, builder.mul(position, row_step)))
         before, loop = builder.block, builder.append_basic_block("tile")
         after = builder.append_basic_block("tile_end")
         builder.branch(loop)
         builder.position_at_end(loop)
         starts = {"i": word(0), "offset": word(0), "panel": y}
         counters = {name: builder.phi(word) for name in starts}
-        sums = {place: builder.phi(self.vector) for place in self.places}
+        sums = {position: builder.phi(self.vector) for position in self.tiles}
         totals = self._products(lines, counters["offset"], counters["panel"], sums)
         steps = {"i": word(1), "offset": step, "panel": word(64 * self.vectors)}
         for name, phi in counters.items():
             phi.add_incoming(starts[name], before)
             phi.add_incoming(builder.add(phi, steps[name]), loop)
-        for place, phi in sums.items():
+        for position, phi in sums.items():
             phi.add_incoming(ir.Constant(self.vector, [0.0] * self.lanes), before)
-            phi.add_incoming(totals[place], loop)
+            phi.add_incoming(totals[position], loop)
         going = builder.icmp_signed("<", builder.add(counters["i"], word(1)), count)
         builder.cbranch(going, loop, after)
         builder.position_at_end(after)

@@ -25,7 +25,7 @@ from tinygrad_cg_kernels.runtime.objects.fields import (
     address_of,
     as_object,
     counted,
-    dtype_place,
+    dtype_address,
     nothing,
 )
 from tinygrad_cg_kernels.runtime.objects.prepare import prepared, prepared_in_place, ready
@@ -63,7 +63,9 @@ def elementwise(
 
     def direct1(x):
         wide_vectors()
-        known = prepared(address_of(x), 0, 0, dtype_place(first), 0, 0, dtype_place(result), 0, 0)
+        known = prepared(
+            address_of(x), 0, 0, dtype_address(first), 0, 0, dtype_address(result), 0, 0
+        )
         if known.status <= 0:
             return unserved(known.status)
         size = known.size
@@ -79,7 +81,9 @@ def elementwise(
 
     def direct1_tested(x):
         wide_vectors()
-        known = prepared(address_of(x), 0, 0, dtype_place(first), 0, 0, dtype_place(result), 0, 0)
+        known = prepared(
+            address_of(x), 0, 0, dtype_address(first), 0, 0, dtype_address(result), 0, 0
+        )
         if known.status <= 0:
             return unserved(known.status)
         size = known.size
@@ -92,7 +96,7 @@ def elementwise(
 
     def direct2(x, y):
         wide_vectors()
-        kinds = dtype_place(first), dtype_place(second), dtype_place(result)
+        kinds = dtype_address(first), dtype_address(second), dtype_address(result)
         known = prepared(address_of(x), address_of(y), 0, kinds[0], kinds[1], 0, kinds[2], width, 0)
         if known.status <= 0:
             return unserved(known.status)
@@ -111,7 +115,12 @@ def elementwise(
 
     def direct3(x, y, z):
         wide_vectors()
-        kinds = dtype_place(first), dtype_place(second), dtype_place(third), dtype_place(result)
+        kinds = (
+            dtype_address(first),
+            dtype_address(second),
+            dtype_address(third),
+            dtype_address(result),
+        )
         known = prepared(address_of(x), address_of(y), address_of(z), *kinds, 0, 0)
         if known.status <= 0:
             return unserved(known.status)
@@ -134,7 +143,7 @@ def in_place(
 
     def direct(x, y):
         wide_vectors()
-        kinds = dtype_place(first), dtype_place(second)
+        kinds = dtype_address(first), dtype_address(second)
         known = prepared_in_place(address_of(x), address_of(y), kinds[0], kinds[1], itemsize)
         if known.status <= 0:
             return nothing()
@@ -155,8 +164,8 @@ def total(row: Callable, dtypes: tuple[np.dtype, ...]) -> Callable:
 
     def direct(x):
         wide_vectors()
-        place = dtype_place(dtype)
-        known = prepared(address_of(x), 0, 0, place, 0, 0, place, 0, 1)
+        index = dtype_address(dtype)
+        known = prepared(address_of(x), 0, 0, index, 0, 0, index, 0, 1)
         if known.status <= 0:
             return unserved(known.status)
         vector(known.line, 1, dtype)[0] = row(vector(known.x, known.size, dtype))

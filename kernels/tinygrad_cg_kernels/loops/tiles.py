@@ -87,7 +87,7 @@ def find_rows(table, inputs, outputs, unit, first, buffers, rows_table):
     for k in range(inputs):
         at = arrays + 7 + 4 * k
         step, gap, size = known[at + 1], known[at + 2], known[at + 3]
-        place = known[k] + matrix * known[at] + top * step + left * gap
+        start = known[k] + matrix * known[at] + top * step + left * gap
         pitch = columns * size
         if gap == size and (rows == 1 or step == pitch or not stacked):
             pitch = pitch if rows == 1 else step
@@ -96,9 +96,9 @@ def find_rows(table, inputs, outputs, unit, first, buffers, rows_table):
         else:
             buffer = buffers + k * BUFFER * WIDEST
             if not (stacked and unit > first and top > 0 and step == 0):
-                _copy_any(buffer, place, step, gap, rows, columns, size)
-            place = buffer
-        found[k], found[arrays + k] = place, pitch
+                _copy_any(buffer, start, step, gap, rows, columns, size)
+            start = buffer
+        found[k], found[arrays + k] = start, pitch
         whole = whole and (
             rows == 1 or pitch == (0 if gap == 0 and not stacked else columns * size)
         )

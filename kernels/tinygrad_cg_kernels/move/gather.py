@@ -56,9 +56,9 @@ def gather(x: np.ndarray, indices: np.ndarray, axis: int = 0, batch_dims: int = 
         batch = prod(x.shape[:batch_dims])
         before, after = prod(x.shape[batch_dims:axis]), prod(x.shape[axis + 1 :])
         blocks = x.reshape(batch, before, x.shape[axis], after)
-        places = positions.reshape(batch, 1, prod(indices.shape[batch_dims:]), 1)
+        flat = positions.reshape(batch, 1, prod(indices.shape[batch_dims:]), 1)
         return (
-            np.take_along_axis(blocks, places, 2)
+            np.take_along_axis(blocks, flat, 2)
             .reshape(shape)
             .astype(x.dtype.newbyteorder("="), copy=False)
         )

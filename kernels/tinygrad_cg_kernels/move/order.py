@@ -215,6 +215,6 @@ def one_hot(indices: np.ndarray, depth: int, axis: int, dtype: np.dtype) -> np.n
     flat = indices.reshape(-1, after) if after else indices.reshape(0, 0)
     inside = (flat >= 0) & (flat < depth)
     lines, columns = np.nonzero(inside)
-    places = (lines * depth + flat[inside].astype(INT64)) * after + columns
-    out.reshape(-1)[places] = 1
+    positions = (lines * depth + flat[inside].astype(INT64)) * after + columns
+    out.reshape(-1)[positions] = 1
     return out

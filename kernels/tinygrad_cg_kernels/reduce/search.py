@@ -31,10 +31,10 @@ def _best(pick, row, count):
 def _first(row, value):
     """Return the index of the first occurrence of a value in a short row that has it."""
     vectorised()
-    place = np.int32(row.size)
+    index = np.int32(row.size)
     for i in range(np.uintp(row.size)):
-        place = min(place, np.int32(i) if row[i] == value else np.int32(row.size))
-    return np.intp(place)
+        index = min(index, np.int32(i) if row[i] == value else np.int32(row.size))
+    return np.intp(index)
 
 
 @jitable
@@ -46,7 +46,7 @@ def _first_nan(row):
 
 
 @jitable
-def _place(pick, better, row):
+def _best_index(pick, better, row):
     """Return the index of the first best element, or of nan, by searching the block that has it."""
     known, nan, where = row[0], like(0, row[0]), 0
     for first in range(0, row.size, SEARCH):
@@ -58,11 +58,11 @@ def _place(pick, better, row):
         nan = mixed(nan, more)
         if better(value, known):
             known, where = value, first
-    place = _first_nan(row) if nan != nan else -1
-    if place < 0:
+    index = _first_nan(row) if nan != nan else -1
+    if index < 0:
         part = span(row, where * row.itemsize, min(SEARCH, row.size - where))
-        place = where + _first(part, known)
-    return place
+        index = where + _first(part, known)
+    return index
 
 
 @jitable
@@ -70,7 +70,7 @@ def rows_core(pick, better, first, count, sizes, x, out):
     """Search rows. Sizes: the length of a row."""
     length = sizes[0]
     for unit in range(first, first + count):
-        out[np.uintp(unit)] = _place(pick, better, span(x, unit * length * x.itemsize, length))
+        out[np.uintp(unit)] = _best_index(pick, better, span(x, unit * length * x.itemsize, length))
 
 
 @jitable
@@ -86,13 +86,13 @@ def below(x, best):
 
 
 @jitable
-def _improve(better, line, index, best, places):
+def _improve(better, line, index, best, indices):
     vectorised()
     for k in range(np.uintp(best.size)):
         value, known = line[k], best[k]
         replaced = better(value, known)
         best[k] = value if replaced else known
-        places[k] = index if replaced else places[k]
+        indices[k] = index if replaced else indices[k]
 
 
 @jitable
@@ -103,16 +103,16 @@ def columns_core(better, unused, first, count, sizes, x, out):
     for unit in range(first, first + count):
         outer, left = unit // strips, unit % strips * STRIP
         width = min(STRIP, after - left)
-        places = span(out, (outer * after + left) * out.itemsize, width)
+        indices = span(out, (outer * after + left) * out.itemsize, width)
         best = span(buffer, 0, width)
         start = outer * length * after + left
         line = span(x, start * x.itemsize, width)
         for k in range(np.uintp(width)):
             best[k] = line[k]
-            places[k] = 0
+            indices[k] = 0
         for i in range(1, length):
             line = span(x, (start + i * after) * x.itemsize, width)
-            _improve(better, line, i, best, places)
+            _improve(better, line, i, best, indices)
 
 
 class ArgReduction(Compound):

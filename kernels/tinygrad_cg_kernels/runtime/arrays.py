@@ -156,9 +156,9 @@ def layout(typingctx, table, start, arrays, kinds):
     def generate(context, builder, signature, arguments):
         table, start, arrays, _ = arguments
         entries = builder.inttoptr(table, table.type.as_pointer())
-        places = [builder.add(start, table.type(k)) for k in range(number)]
-        places += [builder.add(place, arrays) for place in places]
-        values = [builder.load(builder.gep(entries, [place])) for place in places]
+        cells = [builder.add(start, table.type(k)) for k in range(number)]
+        cells += [builder.add(cell, arrays) for cell in cells]
+        values = [builder.load(builder.gep(entries, [cell])) for cell in cells]
         return context.make_tuple(builder, signature.return_type, values)
 
     return types.UniTuple(types.intp, 2 * number)(*[types.intp] * 3, kinds), generate
@@ -242,11 +242,11 @@ def put(typingctx, group, outs, i, results):
             rows = [(kinds[written.position], arguments[0], written.position)]
         else:
             rows = [(kind, arguments[1], k) for k, kind in enumerate(written)]
-        for k, (kind, source, place) in enumerate(rows):
+        for k, (kind, source, cell) in enumerate(rows):
             value, own = arguments[3], given
             if isinstance(given, types.BaseTuple):
                 value, own = builder.extract_value(value, k), given[k]
-            data = _data(context, builder, kind, builder.extract_value(source, place))
+            data = _data(context, builder, kind, builder.extract_value(source, cell))
             pointer = builder.gep(data, [arguments[2]])
             value = context.cast(builder, value, own, kind.dtype)
             context.pack_value(builder, kind.dtype, value, pointer)

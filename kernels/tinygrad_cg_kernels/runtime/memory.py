@@ -94,8 +94,8 @@ class _Loan:
 
     def __init__(self, piece: Piece, shape: tuple[int, ...], dtype: np.dtype):
         self._piece = piece
-        place = piece[0], False
-        known = {"shape": shape, "typestr": dtype.str, "data": place, "version": 3}
+        pointer = piece[0], False
+        known = {"shape": shape, "typestr": dtype.str, "data": pointer, "version": 3}
         self.__array_interface__ = known
 
     def __del__(self, keep=_keep) -> None:

@@ -147,9 +147,9 @@ def _splitter(parallel: bool) -> Callable:
 
 def _launcher() -> Callable:
     def launch(address, table, units, arrays):
-        place = word(address_of(table), DATA)
-        _write_addresses(place, address_of(arrays))
-        _call_block(address, place, 0, units)
+        table_address = word(address_of(table), DATA)
+        _write_addresses(table_address, address_of(arrays))
+        _call_block(address, table_address, 0, units)
 
     # Under the interpreter's lock: no other thread writes to the table meanwhile.
     return entry(kernel(launch, "launch"), types.intp, OBJECT, types.intp, OBJECT)

@@ -135,7 +135,7 @@ class Block(BlockScope):
                 loop = LoopCode(self, roots, "0", COLUMNS, saved, set(), row).code()
                 code += row.take() + loop
                 loops += 1
-                self.saved.update((key, self.place_to_save(*key)) for key in saved)
+                self.saved.update((key, self.storage_of(*key)) for key in saved)
         for node in self.kernel.roots:
             if self.fusion.homes[node].access == ROW:
                 row.store(node)

@@ -200,7 +200,7 @@ class LoopCode:
                 self._code.append(Statement(total, combine(node, total, value)))
         for node, access in self.saved:
             value = self.value(node, access)
-            array, in_row = block.place_to_save(node, access)
+            array, in_row = block.storage_of(node, access)
             if not in_row:  # else it is stored as a root
                 self._code.append(Statement(self.element(array, Expression("{}", LEFT)), value))
         return self._code

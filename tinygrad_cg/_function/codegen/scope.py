@@ -93,7 +93,7 @@ class BlockScope:
         """Return the name of what a block reduces its columns to."""
         return Name(f"columns_of_{self.names[node]}")
 
-    def place_to_save(self, node: FusionNode, access: Access) -> tuple[Name, bool]:
+    def storage_of(self, node: FusionNode, access: Access) -> tuple[Name, bool]:
         """Return where a row is saved: in the array it is stored in, or in one for the purpose."""
         if node in self.fusion.stored and self.is_local(node, access):
             return self.array(node), True

@@ -20,7 +20,7 @@ import llvmlite.binding
 import numpy as np
 
 KIND = object.__basicsize__ - ctypes.sizeof(ctypes.c_void_p)
-DATA, NDIM, SHAPE, DTYPE, FLAGS = (KIND + 8 * place for place in (1, 2, 3, 6, 7))
+DATA, NDIM, SHAPE, DTYPE, FLAGS = (KIND + 8 * start for start in (1, 2, 3, 6, 7))
 VALUE = KIND + 8  # of a float
 LENGTH, ITEMS = KIND + 8, tuple.__basicsize__
 PLAIN = 0x101
@@ -45,12 +45,12 @@ def _as_expected() -> bool:
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return False
     sample, number = np.zeros((3, 5), np.float32)[:, ::2], 1.5
-    place = id(sample)
-    fields = [_word(place + KIND), _word(place + DATA), _word(place + DTYPE)]
+    start = id(sample)
+    fields = [_word(start + KIND), _word(start + DATA), _word(start + DTYPE)]
     group = (sample, number)
     items = [_word(id(group) + offset) for offset in (LENGTH, ITEMS, ITEMS + 8)]
-    shape = [_word(_word(place + SHAPE) + 8 * axis) for axis in range(2)]
-    counts = [ctypes.c_int.from_address(place + offset).value for offset in (NDIM, FLAGS)]
+    shape = [_word(_word(start + SHAPE) + 8 * axis) for axis in range(2)]
+    counts = [ctypes.c_int.from_address(start + offset).value for offset in (NDIM, FLAGS)]
     return (
         fields == [id(np.ndarray), sample.ctypes.data, id(sample.dtype)]
         and items == [2, id(sample), id(number)]
@@ -88,14 +88,14 @@ def _announce() -> bool:
         known: dict[str, Any] = {"array": np.ndarray, "float": float, "int": int, "none": None}
         known["box"] = _NoBox
         known |= {f"dtype_{name}": np.dtype(name) for name in _DTYPES}
-        places = {name: id(thing) for name, thing in known.items()}
-        places["new_array"] = _new_array()
-        places["new_box"] = _address(ctypes.pythonapi.PyType_GenericAlloc)
-        places["integer"] = _address(ctypes.pythonapi.PyLong_AsLongLongAndOverflow)
+        symbols = {name: id(thing) for name, thing in known.items()}
+        symbols["new_array"] = _new_array()
+        symbols["new_box"] = _address(ctypes.pythonapi.PyType_GenericAlloc)
+        symbols["integer"] = _address(ctypes.pythonapi.PyLong_AsLongLongAndOverflow)
     except (AttributeError, ValueError):
         return False
-    for name, place in places.items():
-        llvmlite.binding.add_symbol(PREFIX + name, place)
+    for name, start in symbols.items():
+        llvmlite.binding.add_symbol(PREFIX + name, start)
     return True
 
 

@@ -58,7 +58,7 @@ def address_of(typingctx, thing):
 
 
 @intrinsic
-def as_object(typingctx, place):
+def as_object(typingctx, start):
     """Return the object at an address, to be returned: the caller gets our reference to it."""
 
     def generate(context, builder, signature, arguments):
@@ -78,7 +78,7 @@ def nothing(typingctx):
 
 
 @intrinsic
-def counted(typingctx, place):
+def counted(typingctx, start):
     """Count one more reference to the object at an address, which is returned."""
 
     def generate(context, builder, signature, arguments):
@@ -90,7 +90,7 @@ def counted(typingctx, place):
 
 
 @intrinsic
-def dropped(typingctx, place):
+def dropped(typingctx, start):
     """Count one reference less."""
 
     def generate(context, builder, signature, arguments):
@@ -103,7 +103,7 @@ def dropped(typingctx, place):
 
 def _peek(kind: types.Type, result: types.Type) -> Callable:
     @intrinsic
-    def peek(typingctx, place, offset):
+    def peek(typingctx, start, offset):
         def generate(context, builder, signature, arguments):
             source = context.get_value_type(kind)
             where = builder.inttoptr(builder.add(*arguments), source.as_pointer())
@@ -121,7 +121,7 @@ double = _peek(types.float64, types.float64)
 
 
 @intrinsic
-def store_word(typingctx, place, offset, value):
+def store_word(typingctx, start, offset, value):
     """Write a field of an object."""
 
     def generate(context, builder, signature, arguments):
@@ -140,21 +140,21 @@ def _symbol(context, builder, name: str):
     return builder.ptrtoint(known, context.get_value_type(types.intp))
 
 
-def _place(name: str) -> Callable:
+def _symbol_address(name: str) -> Callable:
     """Return an intrinsic that gives the address of a registered object."""
 
     @intrinsic
-    def place(typingctx):
+    def symbol_address(typingctx):
         def generate(context, builder, signature, arguments):
             return _symbol(context, builder, name)
 
         return types.intp(), generate
 
-    return place
+    return symbol_address
 
 
 @intrinsic
-def dtype_place(typingctx, dtype):
+def dtype_address(typingctx, dtype):
     """Return the address of NumPy's object for a dtype."""
     from numba.np import numpy_support
 
@@ -166,20 +166,20 @@ def dtype_place(typingctx, dtype):
     return types.intp(dtype), generate
 
 
-array_kind, box_kind, float_kind, int_kind = map(_place, ("array", "box", "float", "int"))
-none = _place("none")
+array_kind, box_kind, float_kind, int_kind = map(_symbol_address, ("array", "box", "float", "int"))
+none = _symbol_address("none")
 
 
 @intrinsic
-def put_number(typingctx, place, value, width):
+def put_number(typingctx, start, value, width):
     """Write a number as a float of 8 bytes, or of 4."""
 
     def generate(context, builder, signature, arguments):
-        place, value, width = arguments
+        start, value, width = arguments
         for kind, size in ((ir.DoubleType(), 8), (ir.FloatType(), 4)):
             with builder.if_then(builder.icmp_signed("==", width, width.type(size))):
                 stored = value if size == 8 else builder.fptrunc(value, kind)
-                builder.store(stored, builder.inttoptr(place, kind.as_pointer()))
+                builder.store(stored, builder.inttoptr(start, kind.as_pointer()))
         return context.get_dummy_value()
 
     return types.void(types.intp, types.float64, types.intp), generate
@@ -231,7 +231,7 @@ def new_box(typingctx, kind):
 
 
 @intrinsic
-def integer_value(typingctx, place):
+def integer_value(typingctx, start):
     """Return the value of an exact int; -2**63 for one that is too large."""
 
     def generate(context, builder, signature, arguments):

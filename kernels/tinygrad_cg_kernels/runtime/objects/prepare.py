@@ -49,7 +49,7 @@ def _preparing(slot: int, empty: int, most: int) -> Callable:
         `width` is that of the floats with which Python's numbers may be combined, or 0. With
         `total` the result has no axes.
         """
-        place, one, value = info, 0, 0.0
+        table, one, value = info, 0, 0.0
         a = held(x, slot)
         b = held(y, slot) if y != 0 else 0
         c = held(z, slot) if z != 0 else 0
@@ -69,7 +69,7 @@ def _preparing(slot: int, empty: int, most: int) -> Callable:
             fits, value = number(y if b == 0 else x, width)
             if not fits:
                 return 0
-            put_number(place + NUMBER, value, width)
+            put_number(table + NUMBER, value, width)
             one = 1 if a == 0 else 2
         elif not same_shape(a, b):
             if half(a, NDIM) != 0 and half(b, NDIM) != 0:
@@ -90,13 +90,13 @@ def _preparing(slot: int, empty: int, most: int) -> Callable:
                 return -1
             store_word(result, slot, out)
             store_word(result, empty, counted(none()))
-        store_word(place, RESULT, result)
-        store_word(place, LINE, word(out, DATA))
-        store_word(place, X, word(a, DATA) if a != 0 else place + NUMBER)
-        store_word(place, Y, word(b, DATA) if b != 0 else place + NUMBER)
-        store_word(place, Z, word(c, DATA) if c != 0 else 0)
-        store_word(place, SIZE, size)
-        store_word(place, ONE, one)
+        store_word(table, RESULT, result)
+        store_word(table, LINE, word(out, DATA))
+        store_word(table, X, word(a, DATA) if a != 0 else table + NUMBER)
+        store_word(table, Y, word(b, DATA) if b != 0 else table + NUMBER)
+        store_word(table, Z, word(c, DATA) if c != 0 else 0)
+        store_word(table, SIZE, size)
+        store_word(table, ONE, one)
         return 1
 
     return prepare
