@@ -114,7 +114,7 @@ FUNCTIONS = tuple(function(one) for one in OPS.values() if one.ulps is not None)
 
 
 @dataclass(frozen=True)
-class Fold:
+class ReductionCase:
     """A reduction, or a function along an axis: our record, and the peers' names for it."""
 
     name: str
@@ -155,7 +155,9 @@ def _matrix(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     return view
 
 
-FOLDS = tuple(Fold(name, **peers(name)) for name, one in OPS.items() if one.kind == "reduction")
+REDUCTIONS = tuple(
+    ReductionCase(name, **peers(name)) for name, one in OPS.items() if one.kind == "reduction"
+)
 
 
 def _found(library: str, name: str | None) -> Callable | None:
@@ -204,19 +206,19 @@ def tables(seconds: float, names: list[str]) -> None:
     print(f"{THREADS} thread(s), 100,000 elements; peers' times as multiples of ours.")
     table(headers, elementary)
     print(f"\n{THREADS} thread(s), over an axis of (4096, 1000).")
-    folds = [
+    reductions = [
         row(
             f"{one.name}, axis {axis}",
             dtype,
             {lib: one.build(lib, (4096, 1000), axis, dtype) for lib in LIBRARIES},
             seconds,
         )
-        for one in FOLDS
+        for one in REDUCTIONS
         for axis in (1, 0)
         for dtype in DTYPES
         if not names or one.name in names
     ]
-    table(headers, folds)
+    table(headers, reductions)
 
 
 def main() -> None:

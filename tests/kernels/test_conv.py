@@ -88,8 +88,8 @@ def test_leading_axes_broadcast():
     stack = np.stack([filters, 2 * filters, -filters])
     np.testing.assert_allclose(conv(x, stack, geometry)[1], 2 * out[1])
     np.testing.assert_allclose(conv(x[0], stack, geometry)[2], -out[0])
-    folded = conv_filter(x, out, geometry, (2, 2))
-    assert folded.shape == (3, 2, 2, 2, 3)
+    found = conv_filter(x, out, geometry, (2, 2))
+    assert found.shape == (3, 2, 2, 2, 3)
 
 
 def test_no_images():

@@ -142,13 +142,13 @@ def test_a_trace_that_fails_leaves_no_level():
     def broken(dy, x):
         raise KeyError(tf.exp(x).shape)
 
-    def folded(dy, x):
+    def reduced(dy, x):
         return dy * tf.reduce_sum(x) * x
 
     with pytest.raises(KeyError):
         fused_rules._source(broken, ("dy", "x"), np.dtype(np.float64))
     assert state.frame is None
-    assert fused_rules._source(folded, ("dy", "x"), np.dtype(np.float64)) is None
+    assert fused_rules._source(reduced, ("dy", "x"), np.dtype(np.float64)) is None
     assert state.frame is None
 
 

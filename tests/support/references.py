@@ -203,13 +203,13 @@ def _conv_filter(x: np.ndarray, y: np.ndarray, geometry: Geometry, window: Any) 
     return np.reshape(parts, (*window, parts[0].shape[0], y.shape[3]))
 
 
-def _pool(fold: Callable) -> Callable:
+def _pool(reduce: Callable) -> Callable:
     """Return the function that reduces the elements under each window."""
 
     def reference(x: np.ndarray, window: Window) -> np.ndarray:
         rows, columns = window.output_size(x.shape[-3:-1])
         lines = [
-            np.stack([fold(_under(x, window, (i, j))) for j in range(columns)], -2)
+            np.stack([reduce(_under(x, window, (i, j))) for j in range(columns)], -2)
             for i in range(rows)
         ]
         return np.stack(lines, -3)
@@ -235,11 +235,11 @@ def _first_largest(x: np.ndarray, window: Window) -> np.ndarray:
     indices = np.broadcast_to(np.arange(height * width).reshape(height, width, 1), x.shape)
     pairs = np.stack([x, indices], -4)
 
-    def fold(part: np.ndarray) -> np.ndarray:
+    def reduce(part: np.ndarray) -> np.ndarray:
         values, found = part[..., 0, :, :], part[..., 1, :, :]
         return np.take_along_axis(found, values.argmax(-2, keepdims=True), -2)[..., 0, :]
 
-    return _pool(fold)(pairs, window).astype(np.int64)
+    return _pool(reduce)(pairs, window).astype(np.int64)
 
 
 def _exact_sigmoid(x: Any) -> Any:

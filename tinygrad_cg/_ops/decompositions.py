@@ -55,14 +55,14 @@ def _product(x: Tensor, y: Tensor) -> Tensor:
     return apply(_matmul, (x, y), {})
 
 
-def _of_matrices(name: str, function: Any, vjp: Any, folds: bool, samples: list, **record: Any):
+def _of_matrices(name: str, function: Any, vjp: Any, to_scalar: bool, samples: list, **record: Any):
     """Return an operation on each matrix of a stack, to a matrix, or to a number if `to_scalar`."""
     return register(
         Primitive(
             name,
             _by_lapack(name, function),
             ("x",),
-            lambda x: Aval(x.shape[:-2] if folds else x.shape, _result_dtype(x.dtype)),
+            lambda x: Aval(x.shape[:-2] if to_scalar else x.shape, _result_dtype(x.dtype)),
             None if vjp is None else (vjp,),
             kind="contraction",
             batch=lambda params, size: params,

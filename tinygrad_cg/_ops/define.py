@@ -175,7 +175,7 @@ def reduction(
         return kernel(x, axis, keepdims)
 
     def abstract(x: Aval, axis: tuple[int, ...], keepdims: bool) -> Aval:
-        return Aval(folded_shape(x.shape, axis, keepdims), kernel.result_dtype(x.dtype))
+        return Aval(reduced_shape(x.shape, axis, keepdims), kernel.result_dtype(x.dtype))
 
     def batch(params: dict, size: int) -> dict:
         return params | {"axis": tuple(axis + 1 for axis in params["axis"])}
@@ -216,7 +216,7 @@ def reduction(
     return public(primitive)(function)
 
 
-def folded_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
+def reduced_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
     if keepdims:
         return tuple(1 if i in axes else size for i, size in enumerate(shape))
     return tuple(size for i, size in enumerate(shape) if i not in axes)

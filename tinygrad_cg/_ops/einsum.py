@@ -219,12 +219,12 @@ def _product(first: Term, second: Term, kept: set[str]) -> Term:
     longer = left if prod(x._data.shape) >= prod(y._data.shape) else right
     shared = [label for label in longer if label in left and label in right]
     batch = [label for label in shared if label in kept]
-    folded = [label for label in shared if label not in kept]
+    contracted = [label for label in shared if label not in kept]
     rows = [label for label in left if label not in right]
     columns = [label for label in right if label not in left]
     labels = "".join(batch + rows + columns)
     sizes = dict(zip(left + right, x._data.shape + y._data.shape, strict=True))
-    if not folded:
+    if not contracted:
         x = _ordered(x, left, batch + rows)
         y = _ordered(y, right, batch + columns)
         shape = y._data.shape
@@ -232,7 +232,7 @@ def _product(first: Term, second: Term, kept: set[str]) -> Term:
         y = reshape(y, (*shape[: len(batch)], *(1,) * len(rows), *shape[len(batch) :]))
         return multiply(x, y), labels
     product = matmul(
-        _matrices(x, left, batch, rows, folded), _matrices(y, right, batch, folded, columns)
+        _matrices(x, left, batch, rows, contracted), _matrices(y, right, batch, contracted, columns)
     )
     shape = tuple([sizes[label] for label in labels])
     return product if product._data.shape == shape else reshape(product, shape), labels

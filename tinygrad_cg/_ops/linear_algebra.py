@@ -153,16 +153,16 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
     InvalidArgumentError for axes that an operand does not have or that differ in size.
     """
     x, y = convert_operands((x, y))
-    left, right = _folded_axes(axes, x._data.ndim, y._data.ndim)
+    left, right = _contracted_axes(axes, x._data.ndim, y._data.ndim)
     if [x._data.shape[i] for i in left] != [y._data.shape[i] for i in right]:
         _refuse("tensordot", x, y)
     rows = [i for i in range(x._data.ndim) if i not in left]
     columns = [i for i in range(y._data.ndim) if i not in right]
-    folded = prod(x._data.shape[i] for i in left)
+    contracted = prod(x._data.shape[i] for i in left)
     height = [x._data.shape[i] for i in rows]
     width = [y._data.shape[i] for i in columns]
-    first = reshape(transpose(x, rows + left), (prod(height), folded))
-    second = reshape(transpose(y, right + columns), (folded, prod(width)))
+    first = reshape(transpose(x, rows + left), (prod(height), contracted))
+    second = reshape(transpose(y, right + columns), (contracted, prod(width)))
     return reshape(apply(_matmul, (first, second), {}), (*height, *width))
 
 
@@ -214,7 +214,7 @@ def reduce_euclidean_norm(x: Any, axis: Any = None, keepdims: bool = False) -> T
     return cast(found, x.dtype) if is_complex(x.dtype) else found
 
 
-def _folded_axes(axes: Any, rank_x: int, rank_y: int) -> tuple[list[int], list[int]]:
+def _contracted_axes(axes: Any, rank_x: int, rank_y: int) -> tuple[list[int], list[int]]:
     """Return the axes that `tensordot` contracts, of each operand in its order."""
     if is_tensor(axes) or isinstance(axes, np.ndarray):
         axes = np.asarray(axes).tolist()

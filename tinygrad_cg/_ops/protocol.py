@@ -25,7 +25,7 @@ loaders: list[Callable[[], Any]] = []
 """Functions that register more, called when a missing entry is asked for."""
 
 # What ``ufunc.reduce`` reduces with; ``reduce`` takes the first axis unless it is told otherwise.
-folds: dict[Any, Callable] = {
+reduced_by: dict[Any, Callable] = {
     np.add: reductions.reduce_sum,
     np.multiply: reductions.reduce_prod,
     np.maximum: reductions.reduce_max,
@@ -99,22 +99,24 @@ def _says_nothing(value: Any) -> bool:
 
 
 def _reduce(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) -> Any:
-    fold = folds.get(ufunc)
-    if fold is None:
-        refuse(name, [f"{one.__name__}.reduce" for one in folds])
-    x, axis, keepdims = _folding(name, ufunc, inputs, options)
-    return fold(x, axis, keepdims)
+    reduction = reduced_by.get(ufunc)
+    if reduction is None:
+        refuse(name, [f"{one.__name__}.reduce" for one in reduced_by])
+    x, axis, keepdims = _reduce_arguments(name, ufunc, inputs, options)
+    return reduction(x, axis, keepdims)
 
 
 def _accumulate(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) -> Any:
     scan = running.get(ufunc)
     if scan is None:
         refuse(name, [f"{one.__name__}.accumulate" for one in running])
-    x, axis, _ = _folding(name, ufunc, inputs, options)
+    x, axis, _ = _reduce_arguments(name, ufunc, inputs, options)
     return scan(x, axis)
 
 
-def _folding(name: str, ufunc: Any, inputs: tuple, options: dict) -> tuple[Tensor, Any, bool]:
+def _reduce_arguments(
+    name: str, ufunc: Any, inputs: tuple, options: dict
+) -> tuple[Tensor, Any, bool]:
     """Return operand, axis and keepdims of a `reduce` or `accumulate`; sums of integers have 64
     bits.
     """

@@ -35,10 +35,10 @@ from .define import (
     Case,
     Wrong,
     as_int,
-    folded_shape,
     normalize_axes,
     normalize_axis,
     public,
+    reduced_shape,
     reduction,
 )
 from .elementwise import add, divide, exp, multiply, negative, power, sqrt, subtract, where
@@ -53,17 +53,19 @@ CASES = [
 ]
 
 
-def unfold(dy: Tensor, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool) -> Tensor:
+def restore_axes(
+    dy: Tensor, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool
+) -> Tensor:
     """Return `dy` with the reduced axes restored, of size 1, so that it broadcasts to `shape`."""
     if keepdims or not dy._data.ndim:
         return dy
-    return reshape(dy, folded_shape(shape, axis, True))
+    return reshape(dy, reduced_shape(shape, axis, True))
 
 
 def _spread(dy: Tensor, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool) -> Tensor:
     data = dy._data
     if data.ndim:
-        return repeat(unfold(dy, shape, axis, keepdims), shape)
+        return repeat(restore_axes(dy, shape, axis, keepdims), shape)
     if shape == (1,) and dy._rec is None and state.frame is None and type(data) is np.ndarray:
         return Tensor(data.reshape(shape))  # the commonest, without a look at all that may be
     return repeat(dy, shape)
@@ -129,7 +131,7 @@ def _prod_rule(dy: Tensor, x: Tensor, shape: Any, axis: tuple, keepdims: bool) -
     rows = reshape(moved, (_count(shape, rest), _count(shape, axis)))
     others = reshape(_others_product(rows), tuple(moved.shape))
     others = transpose(others, tuple(perm.index(i) for i in range(len(shape))))
-    return multiply(unfold(dy, shape, axis, keepdims), others)
+    return multiply(restore_axes(dy, shape, axis, keepdims), others)
 
 
 def _others_product(rows: Tensor) -> Tensor:
@@ -159,9 +161,9 @@ def _extremum_rule(
     dy: Tensor, x: Tensor, out: Tensor, shape: Any, axis: tuple, keepdims: bool
 ) -> Tensor:
     """Return the gradient, which elements that tie share evenly."""
-    ties = cast(equal(x, unfold(out, shape, axis, keepdims)), dy.dtype)
+    ties = cast(equal(x, restore_axes(out, shape, axis, keepdims)), dy.dtype)
     count = reduce_sum(ties, axis, True)
-    return multiply(ties, divide(unfold(dy, shape, axis, keepdims), count))
+    return multiply(ties, divide(restore_axes(dy, shape, axis, keepdims), count))
 
 
 reduce_max = reduction(
@@ -218,7 +220,7 @@ def _total(ops: Operations, x: Any, axis: Any) -> Any:
 def _logsumexp_by_parts(ops: Operations, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
     shift, _, _, total = _by_parts(ops, x, axis)
     found = ops.add(shift, ops.log(total))
-    return found if keepdims else ops.reshape(found, shape=folded_shape(x.shape, axis, False))
+    return found if keepdims else ops.reshape(found, shape=reduced_shape(x.shape, axis, False))
 
 
 def _softmax_by_parts(ops: Operations, x: Any, axis: Any) -> Any:
@@ -244,8 +246,8 @@ reduce_logsumexp = reduction(
     doc="Return log(sum(exp(x))) over axes, without overflow.",
     decomposition=_logsumexp_by_parts,
     vjp=lambda dy, x, out, shape, axis, keepdims: multiply(
-        unfold(dy, shape, axis, keepdims),
-        exp(subtract(x, _finite(unfold(out, shape, axis, keepdims)))),
+        restore_axes(dy, shape, axis, keepdims),
+        exp(subtract(x, _finite(restore_axes(out, shape, axis, keepdims)))),
     ),
     dtypes=REAL,
     samples=CASES,
@@ -253,7 +255,7 @@ reduce_logsumexp = reduction(
 
 
 def _variance_rule(dy: Tensor, x: Tensor, shape: Any, axis: tuple, keepdims: bool) -> Tensor:
-    scaled = multiply(unfold(dy, shape, axis, keepdims), 2.0)
+    scaled = multiply(restore_axes(dy, shape, axis, keepdims), 2.0)
     count = float(max(_count(shape, axis), 1))
     return multiply(divide(scaled, count), subtract(x, reduce_mean(x, axis, True)))
 
@@ -304,7 +306,7 @@ euclidean_norm = reduction(
         ops.sum(ops.square(x), axis=axis, keepdims=keepdims)
     ),
     vjp=lambda dy, x, out, shape, axis, keepdims: multiply(
-        unfold(divide(dy, out), shape, axis, keepdims), x
+        restore_axes(divide(dy, out), shape, axis, keepdims), x
     ),
     dtypes=REAL,
     samples=CASES,
@@ -315,7 +317,7 @@ euclidean_norm = reduction(
 
 
 def _arg_aval(x: Aval, axis: int) -> Aval:
-    return Aval(folded_shape(x.shape, (axis,), False), np.dtype(np.int64))
+    return Aval(reduced_shape(x.shape, (axis,), False), np.dtype(np.int64))
 
 
 def _along(name: str, kernel: Any, abstract: Any, kind: str, **record: Any) -> Primitive:

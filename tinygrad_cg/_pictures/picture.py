@@ -125,7 +125,7 @@ def tape_bundle(tape: GradientTape) -> dict[str, str]:
         return {"text/plain": f"{tape!r}\n{error}"}
 
 
-def _picture(what: tuple, names: UserNames, folded: bool | None) -> Picture:
+def _picture(what: tuple, names: UserNames, fold_items: bool | None) -> Picture:
     tapes, tensors = [], []
     for one in nest.flatten(what):
         if isinstance(one, GradientTape):
@@ -151,7 +151,7 @@ def _picture(what: tuple, names: UserNames, folded: bool | None) -> Picture:
         )
     reading = RecordWalk(roots, names, wanted)
     items, frames = list(reading.items.values()), reading.frames
-    if folded or (folded is None and len(items) > FOLD_FROM):
+    if fold_items or (fold_items is None and len(items) > FOLD_FROM):
         items, repeats = collapse.collapse_repeats(items)
         frames = [*frames, *repeats]
     title = ", ".join(item.name for item in items[-1:] if item.name) or "a record"

@@ -76,8 +76,8 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
         raise InvalidArgumentError(
             f"vecdot: shapes {tuple(x.shape)} and {tuple(y.shape)} differ along the folded axis"
         )
-    fold = reduce_any if x.dtype == y.dtype == bool else reduce_sum
-    return fold(multiply(conj(x), y), -1)
+    reduce = reduce_any if x.dtype == y.dtype == bool else reduce_sum
+    return reduce(multiply(conj(x), y), -1)
 
 
 def vecmat(x1: Any, x2: Any, /) -> Tensor:

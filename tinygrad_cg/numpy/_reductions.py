@@ -173,11 +173,11 @@ def nanmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     return _nan_extremum(reduce_min, np.inf, _array(a), axis, keepdims)
 
 
-def _nan_extremum(fold: Callable, end: float, x: Tensor, axis: Any, keepdims: bool) -> Tensor:
+def _nan_extremum(reduce: Callable, end: float, x: Tensor, axis: Any, keepdims: bool) -> Tensor:
     if not is_floating(x.dtype):
-        return fold(x, axis, keepdims)
+        return reduce(x, axis, keepdims)
     missing = isnan(x)
-    found = fold(where(missing, end, x), axis, keepdims)
+    found = reduce(where(missing, end, x), axis, keepdims)
     nothing = equal(_count(x, axis, keepdims), 0)
     return where(nothing, np.nan, found)
 

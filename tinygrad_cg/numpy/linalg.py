@@ -61,8 +61,8 @@ def _vector_norm(x: Tensor, order: Any, axis: Any, keepdims: bool) -> Tensor:
         return reduce_sum(cast(not_equal(x, 0), absolute(x).dtype), axis, keepdims)
     if order in (1, np.inf):
         size = absolute(x)
-        fold = reduce_sum if order == 1 else reduce_max
-        return fold(size, axis, keepdims)
+        reduce = reduce_sum if order == 1 else reduce_max
+        return reduce(size, axis, keepdims)
     return products.norm(x, order, axis, keepdims)
 
 

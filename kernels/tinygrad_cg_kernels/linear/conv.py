@@ -132,7 +132,7 @@ def _spread_taps(images, filters, upstream, plan):
                 tap += run
 
 
-def _fold_taps(images, filters, upstream, plan):
+def _correlate_taps(images, filters, upstream, plan):
     wide_vectors()
     rows, row_step, columns, column_step, run = plan[5:10]
     first, count = plan[12:]
@@ -161,7 +161,7 @@ _copy = ByDtype(_copy_patches, "copy_patches", _vectors)
 _add = ByDtype(_add_patches, "add_patches", _vectors)
 _sum = ByDtype(_sum_taps, "sum_taps", _three_vectors)
 _spread = ByDtype(_spread_taps, "spread_taps", _three_vectors)
-_fold = ByDtype(_fold_taps, "fold_taps", _three_vectors)
+_correlate = ByDtype(_correlate_taps, "correlate_taps", _three_vectors)
 
 
 # Patches -------------------------------------------------------------------------------------
@@ -330,7 +330,7 @@ def _spread_alone(
     return quietly(np.add.reduce, images.reshape(*images.shape[:3], groups, outputs // groups), 4)
 
 
-def _fold_alone(
+def _correlate_depthwise(
     images: np.ndarray, upstream: np.ndarray, geometry: Geometry, window: Pair
 ) -> np.ndarray:
     images = _repeated(images, upstream.shape[3])
@@ -339,7 +339,7 @@ def _fold_alone(
     part, upstream = np.empty_like(total), np.ascontiguousarray(upstream)
     for start in range(0, taps.count, BLOCK_ROWS):  # sums of sums, for precision
         part[...] = 0
-        taps.run(_fold, part, upstream, slice(start, min(start + BLOCK_ROWS, taps.count)))
+        taps.run(_correlate, part, upstream, slice(start, min(start + BLOCK_ROWS, taps.count)))
         quietly(np.add, total, part, total)
     return quietly(np.add.reduce, total, 1).reshape(*window, 1, upstream.shape[3])
 
@@ -450,7 +450,7 @@ def conv_filter(
     shape = *window, images.shape[3] // groups, outputs
     _fit("conv_filter", images.shape, shape, upstream.shape, geometry)
     if groups == images.shape[3] > 1:
-        return cast(_fold_alone(images, upstream, geometry, window), dtype)
+        return cast(_correlate_depthwise(images, upstream, geometry, window), dtype)
     out = upstream.shape[1], upstream.shape[2]
     patches = _Patches(_pad(images, geometry), window, out, geometry)
     values, buffer = upstream.reshape(patches.count, outputs), patches.buffer()

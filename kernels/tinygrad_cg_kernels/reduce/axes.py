@@ -100,17 +100,17 @@ def _merged(runs: Iterable[Run], alike: bool) -> list[Run]:
 def _first_stage(runs: list[Run], itemsize: int) -> Plan | None:
     """Return the plan for the innermost run of reduced axes; None if no core steps through it."""
     *outer, inner = _merged(runs, alike=True)
-    folded = inner
+    reduced = inner
     if not inner.reduced:  # the order of runs is free, if only kept ones stay in theirs
-        folded = outer.pop(max(k for k, run in enumerate(outer) if run.reduced))
+        reduced = outer.pop(max(k for k, run in enumerate(outer) if run.reduced))
     lead = _merged(outer, alike=False)
     if len(lead) > 1 or (inner.step != itemsize and (not inner.reduced or inner.step <= 0)):
         return None
     count, step = (lead[0].size, lead[0].step) if lead else (1, 0)
     parts = [(run.size, run.reduced) for run in outer]
-    if folded is inner:
+    if reduced is inner:
         return _rows(inner, count, step, parts)
-    return _columns(folded, inner, count, step, parts)
+    return _columns(reduced, inner, count, step, parts)
 
 
 Parts = list[tuple[int, bool]]
@@ -124,8 +124,8 @@ def _rows(inner: Run, count: int, step: int, parts: Parts) -> Plan:
     return _stage("rows", parts, (length, step, blocks, block, inner.step), count * blocks)
 
 
-def _columns(folded: Run, inner: Run, count: int, step: int, parts: Parts) -> Plan:
-    sizes = column_sizes(folded.size, inner.size, step, folded.step)
+def _columns(reduced: Run, inner: Run, count: int, step: int, parts: Parts) -> Plan:
+    sizes = column_sizes(reduced.size, inner.size, step, reduced.step)
     bands, strips = sizes[5], sizes[7]
     parts = parts + ([(bands, True)] if bands > 1 else [])
     return _stage("columns", [*parts, (inner.size, False)], sizes, count * bands * strips)

@@ -265,7 +265,7 @@ def prod_four(a, b, c, d):
 
 
 @jitable
-def _fold_eight(combine, detect, total, x, offset, step):
+def _add_eight_rows(combine, detect, total, x, offset, step):
     """Combine eight rows of `x`, from a byte offset on, into a row of totals; return what is
     detected.
     """
@@ -286,7 +286,7 @@ def _fold_eight(combine, detect, total, x, offset, step):
 
 
 @jitable
-def _fold_one(combine, detect, total, line):
+def _add_row(combine, detect, total, line):
     """Combine a row into a row of totals."""
     vectorised()
     found = like(0, line[0])
@@ -297,19 +297,19 @@ def _fold_one(combine, detect, total, line):
 
 
 @jitable
-def _fold(combine, detect, total, x, offset, step, height):
+def _reduce_columns(combine, detect, total, x, offset, step, height):
     """Combine rows of `x`, from a byte offset on, into a row of totals; return whether none was
     nan.
     """
     first = span(x, offset, total.size)
     copy(first, total)
-    found, done = _fold_one(_first, detect, total, first), 1
+    found, done = _add_row(_first, detect, total, first), 1
     while done + 8 <= height:
-        more = _fold_eight(combine, detect, total, x, offset + done * step, step)
+        more = _add_eight_rows(combine, detect, total, x, offset + done * step, step)
         found, done = detect(found, more), done + 8
     while done < height:
         line = span(x, offset + done * step, total.size)
-        found, done = detect(found, _fold_one(combine, detect, total, line)), done + 1
+        found, done = detect(found, _add_row(combine, detect, total, line)), done + 1
     return found == found
 
 
@@ -321,34 +321,34 @@ def _first(x, y):
 @jitable
 def sum_rows(total, x, offset, step, height):
     """Return the sums of the columns of some rows of `x`, from a byte offset on, into `total`."""
-    _fold(add, _nothing, total, x, offset, step, height)
+    _reduce_columns(add, _nothing, total, x, offset, step, height)
 
 
 @jitable
 def prod_rows(total, x, offset, step, height):
-    _fold(multiply, _nothing, total, x, offset, step, height)
+    _reduce_columns(multiply, _nothing, total, x, offset, step, height)
 
 
 @jitable
 def any_rows(total, x, offset, step, height):
-    _fold(either, _nothing, total, x, offset, step, height)
+    _reduce_columns(either, _nothing, total, x, offset, step, height)
 
 
 @jitable
 def all_rows(total, x, offset, step, height):
-    _fold(both, _nothing, total, x, offset, step, height)
+    _reduce_columns(both, _nothing, total, x, offset, step, height)
 
 
 @jitable
 def max_rows(total, x, offset, step, height):
-    if not _fold(larger_number, mixed, total, x, offset, step, height):
-        _fold(larger, _nothing, total, x, offset, step, height)
+    if not _reduce_columns(larger_number, mixed, total, x, offset, step, height):
+        _reduce_columns(larger, _nothing, total, x, offset, step, height)
 
 
 @jitable
 def min_rows(total, x, offset, step, height):
-    if not _fold(smaller_number, mixed, total, x, offset, step, height):
-        _fold(smaller, _nothing, total, x, offset, step, height)
+    if not _reduce_columns(smaller_number, mixed, total, x, offset, step, height):
+        _reduce_columns(smaller, _nothing, total, x, offset, step, height)
 
 
 # --- cores ------------------------------------------------------------------------------
@@ -369,9 +369,9 @@ def rows_core(total, four, first, count, sizes, x, out):
             offset, size = _row(sizes, unit)
             out[np.uintp(unit)] = _spread_total(total, x, offset, gap, size, buffer, parts)
     elif four is None or block > TOGETHER or first + count == 1:
-        _fold_rows(total, first, first + count, sizes, x, out)
+        _reduce_rows(total, first, first + count, sizes, x, out)
     else:
-        _fold_fours(total, four, first, first + count, sizes, x, out)
+        _reduce_four_rows(total, four, first, first + count, sizes, x, out)
 
 
 @jitable
@@ -385,14 +385,14 @@ def _row(sizes, unit):
 
 
 @jitable
-def _fold_rows(total, first, last, sizes, x, out):
+def _reduce_rows(total, first, last, sizes, x, out):
     for unit in range(first, last):
         offset, size = _row(sizes, unit)
         out[np.uintp(unit)] = total(span(x, offset, size))
 
 
 @jitable
-def _fold_fours(total, four, first, last, sizes, x, out):
+def _reduce_four_rows(total, four, first, last, sizes, x, out):
     """Reduce four units at a time; the last one replaces those missing from the last four."""
     for unit in range(first, last, 4):
         i, j, k = min(unit + 1, last - 1), min(unit + 2, last - 1), min(unit + 3, last - 1)
@@ -405,7 +405,7 @@ def _fold_fours(total, four, first, last, sizes, x, out):
             out[np.uintp(unit)], out[np.uintp(i)] = totals[0], totals[1]
             out[np.uintp(j)], out[np.uintp(k)] = totals[2], totals[3]
         else:
-            _fold_rows(total, unit, k + 1, sizes, x, out)
+            _reduce_rows(total, unit, k + 1, sizes, x, out)
 
 
 @jitable
@@ -420,7 +420,7 @@ def _spread_total(total, x, offset, gap, size, buffer, parts):
 
 
 @jitable
-def columns_core(fold, unused, first, count, sizes, x, out):
+def columns_core(reduce_columns, unused, first, count, sizes, x, out):
     """Reduce strips of bands of rows: see `column_sizes`."""
     length, after, outer_step, step = sizes[0], sizes[1], sizes[2], sizes[3]
     band, bands, strip, strips = sizes[4], sizes[5], sizes[6], sizes[7]
@@ -430,7 +430,7 @@ def columns_core(fold, unused, first, count, sizes, x, out):
         top = line % bands * band
         offset = line // bands * outer_step + top * step + left * x.itemsize
         total = span(out, (line * after + left) * out.itemsize, min(strip, after - left))
-        fold(total, x, offset, step, min(band, length - top))
+        reduce_columns(total, x, offset, step, min(band, length - top))
 
 
 def column_sizes(length: int, after: int, outer_step: int, step: int) -> tuple[int, ...]:
