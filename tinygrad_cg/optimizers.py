@@ -247,14 +247,16 @@ class Adam(Optimizer):
         self.slots = ("momentum", "velocity", "velocity_hat")[: 3 if amsgrad else 2]
 
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
-        mean, spread, *largest = self._slots(variable)
-        mean.assign_add(multiply(subtract(gradient, mean), 1 - self.beta_1))
-        spread.assign_add(multiply(subtract(square(gradient), spread), 1 - self.beta_2))
+        first_moment, second_moment, *largest = self._slots(variable)
+        first_moment.assign_add(multiply(subtract(gradient, first_moment), 1 - self.beta_1))
+        second_moment.assign_add(
+            multiply(subtract(square(gradient), second_moment), 1 - self.beta_2)
+        )
         if largest:
-            largest[0].assign(maximum(largest[0], spread))
-            (spread,) = largest
+            largest[0].assign(maximum(largest[0], second_moment))
+            (second_moment,) = largest
         scale = multiply(learning_rate, self._correction(variable.dtype))
-        step = divide(multiply(mean, scale), add(sqrt(spread), self.epsilon))
+        step = divide(multiply(first_moment, scale), add(sqrt(second_moment), self.epsilon))
         variable.assign_sub(step)
 
     def _correction(self, dtype: np.dtype) -> Tensor:

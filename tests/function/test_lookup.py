@@ -111,12 +111,12 @@ def test_special_values_stay_what_they_are():
     chosen = apply("gather", x, index, axis=1, batch_dims=1)
     back = apply("gather_adjoint", chosen, index, shape=(3, 4), axis=1, batch_dims=1)
     array = np.array([[-0.0, np.inf, np.nan, 1], [np.nan, -np.inf, 2, 3], [5, np.nan, np.inf, 4]])
-    found, spread = build(FuncGraph([x, index], [chosen, back]))([array, np.array([0, 1, 0])])
+    found, scattered = build(FuncGraph([x, index], [chosen, back]))([array, np.array([0, 1, 0])])
     np.testing.assert_array_equal(found, [-0.0, -np.inf, 5])
     assert np.signbit(found[0])
     expected = np.zeros((3, 4))
     expected[1, 1], expected[2, 0] = -np.inf, 5
-    np.testing.assert_array_equal(spread, expected)
+    np.testing.assert_array_equal(scattered, expected)
 
 
 def test_values_that_are_used_many_times():

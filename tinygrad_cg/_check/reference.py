@@ -91,11 +91,11 @@ class Ladder:
         for i in range(len(self.rows) - 1, 0, -1):
             row, noise = self.rows[i], self.noises[i] + self.extra / (self.step * 0.5**i)
             for depth in range(1, len(row)):
-                spread = max(
+                variation = max(
                     abs(row[depth] - row[depth - 1]), abs(row[depth] - self.rows[i - 1][depth - 1])
                 )
                 apart = max((abs(row[depth] - one) - more for one, more in finer), default=0.0)
-                estimate = max(spread + noise, apart)
+                estimate = max(variation + noise, apart)
                 if estimate < error:
                     value, error, level = row[depth], estimate, i
             if np.isfinite(row[1]):

@@ -165,10 +165,10 @@ class Judge:
         one, other = ladder.best(), second.best()
         if second.has_kink():
             return KINK, one
-        spread = abs(one.value - other.value)
+        variation = abs(one.value - other.value)
         if self.exact is not None:
-            spread = max(spread, abs(one.value - self.exact.value))
-        reference = one._replace(error=max(one.error, spread) + noise)
+            variation = max(variation, abs(one.value - self.exact.value))
+        reference = one._replace(error=max(one.error, variation) + noise)
         if not (isfinite(reference.error) and ladder.converged(rounding)):
             return INCONCLUSIVE, reference
         found = decide(number, reference, self.accuracy, floor)

@@ -93,13 +93,13 @@ class _Call:
             return list(values)
         present = [i for i, one in enumerate(values) if one is not None]
 
-        def spread(dys: Sequence, targets: Sequence) -> list:
+        def fill(dys: Sequence, targets: Sequence) -> list:
             whole: list[Any] = [None] * len(values)
             for index, dy in zip(present, dys, strict=True):
                 whole[index] = dy
             return pull(whole, targets)
 
-        results = iter(settle(state.frame, Lifted(self.definition, spread), inputs, outputs))
+        results = iter(settle(state.frame, Lifted(self.definition, fill), inputs, outputs))
         return [None if one is None else next(results) for one in values]
 
     # The two products ------------------------------------------------------------------------
@@ -192,8 +192,8 @@ class _Call:
         if vjp is None:
 
             def push_on(last: list) -> list:
-                spread = iter(last)
-                way = [None if target is None else next(spread) for target in self.targets]
+                gradients = iter(last)
+                way = [None if target is None else next(gradients) for target in self.targets]
                 return self._tangent([*ways, way], args)
 
             inputs = [target for target in self.targets if target is not None]

@@ -36,10 +36,10 @@ def _max_rule(dy: Tensor, x: Tensor, window: Window) -> Tensor:
     indices = apply(_max_indices, (x,), {"window": window})
     (*lead, height, width, channels), out = x.shape, dy.shape
     flat = (*lead, out[-3] * out[-2], channels)
-    spread = add_along_axis(
+    scattered = add_along_axis(
         reshape(dy, flat), reshape(indices, flat), (*lead, height * width, channels), len(lead)
     )
-    return reshape(spread, x.shape)
+    return reshape(scattered, x.shape)
 
 
 _max_pool = move(

@@ -132,8 +132,8 @@ def _outer(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) ->
     if ufunc.nin != 2 or ufunc.signature is not None:
         refuse(name, _ufunc_names())
     x, y = map(convert, inputs)
-    spread = shape.reshape(x, (*x.shape, *[1] * y.ndim))
-    return _call(name, ufunc, op, (spread, y), options)
+    column = shape.reshape(x, (*x.shape, *[1] * y.ndim))
+    return _call(name, ufunc, op, (column, y), options)
 
 
 _METHODS = {"__call__": _call, "reduce": _reduce, "accumulate": _accumulate, "outer": _outer}

@@ -62,7 +62,9 @@ def restore_axes(
     return reshape(dy, reduced_shape(shape, axis, True))
 
 
-def _spread(dy: Tensor, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool) -> Tensor:
+def _broadcast_back(
+    dy: Tensor, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool
+) -> Tensor:
     data = dy._data
     if data.ndim:
         return repeat(restore_axes(dy, shape, axis, keepdims), shape)
@@ -79,7 +81,7 @@ reduce_sum = reduction(
     "sum",
     kreduce.sum,
     doc="Return the sum of elements over axes.",
-    vjp=_spread,
+    vjp=_broadcast_back,
     linear=True,
     samples=CASES,
 )
@@ -114,7 +116,7 @@ reduce_mean = reduction(
     "zero.",
     run=_run_mean,
     decomposition=_mean_by_sum,
-    vjp=lambda dy, shape, axis, keepdims: _spread(
+    vjp=lambda dy, shape, axis, keepdims: _broadcast_back(
         divide(dy, float(_count(shape, axis))), shape, axis, keepdims
     ),
     linear=True,

@@ -81,11 +81,11 @@ def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> Tensor:
     (*sizes,), (*found,) = x._data.shape, indices._data.shape
     sizes[dim] = found[dim] = 1
     common = list(broadcast_shapes("take_along_axis", tuple(sizes), tuple(found)))
-    x, indices = (_spread(one, common, dim) for one in (x, indices))
+    x, indices = (_broadcast_others(one, common, dim) for one in (x, indices))
     return apply(_take_along_axis, (x, indices), {"axis": dim})
 
 
-def _spread(x: Tensor, common: list[int], dim: int) -> Tensor:
+def _broadcast_others(x: Tensor, common: list[int], dim: int) -> Tensor:
     shape = (*common[:dim], x._data.shape[dim], *common[dim + 1 :])
     return x if x._data.shape == shape else broadcast_to(x, shape)
 

@@ -87,7 +87,7 @@ class LayeredLayout:
         top = self.areas[None]
         self.width, self.height = top.width, top.height
         self.paths = [(*edge, self._path(edge[0], edge[1])) for edge in self.edges]
-        self._spread_arrows()
+        self._distribute_arrows()
 
     def _chain(self, item: Item) -> list[Region | None]:
         """Return the frames around an item, from the outermost, which is None, to the innermost."""
@@ -235,7 +235,7 @@ class LayeredLayout:
             points.append((left + bend.x, top + area.bottoms[bend.rank]))
         return points
 
-    def _spread_arrows(self) -> None:
+    def _distribute_arrows(self) -> None:
         """Let arrows that end at one item end side by side, in the order in which they come."""
         arriving: dict[Item, list] = defaultdict(list)
         for _, target, _, points in self.paths:

@@ -37,8 +37,8 @@ def newton_by_hand(problem: Problem) -> tuple:
     losses = np.maximum(margins, 0) + np.log1p(shrunk) - labels * margins
     value = losses.mean() + (problem.ridge * problem.start**2).sum() / 2
     gradient = inputs.T @ (chances - labels) / labels.size + problem.ridge * problem.start
-    spread = chances * (1 - chances) / labels.size
-    return value, gradient, (inputs.T * spread) @ inputs + np.diag(problem.ridge)
+    weights = chances * (1 - chances) / labels.size
+    return value, gradient, (inputs.T * weights) @ inputs + np.diag(problem.ridge)
 
 
 def newton_by_tape(problem: Problem) -> tuple:

@@ -231,7 +231,7 @@ def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[.
 
     @functools.wraps(f)
     def batched(*args: Any, **kwargs: Any) -> Any:
-        axes = _spread_axes("in_axes", in_axes, list(args)) + [0] * len(nest.flatten(kwargs))
+        axes = _broadcast_axes("in_axes", in_axes, list(args)) + [0] * len(nest.flatten(kwargs))
         leaves = nest.flatten((args, kwargs))
         axes = [None if leaf is None else axis for leaf, axis in zip(leaves, axes, strict=True)]
         tensors = [
@@ -255,7 +255,7 @@ def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[.
             result = f(*inner_args, **inner_kwargs)
         finally:
             remove(level)
-        leaf_axes = _spread_axes("out_axes", out_axes, result)
+        leaf_axes = _broadcast_axes("out_axes", out_axes, result)
         flat = [
             None if leaf is None else _outward(level, leaf, axis)
             for leaf, axis in zip(nest.flatten(result), leaf_axes, strict=True)
@@ -290,7 +290,7 @@ def vectorized_map(
     return vmap(fn, (nest.pack_sequence_as(elems, axes),))(packed)
 
 
-def _spread_axes(argument: str, axes: Any, structure: Any) -> list:
+def _broadcast_axes(argument: str, axes: Any, structure: Any) -> list:
     """Return one axis for each leaf of `structure`, from a prefix of that structure."""
     if axes is None or not isinstance(axes, (list, tuple, dict)):
         axis = None if axes is None else as_int("vmap", argument, axes)
@@ -306,7 +306,7 @@ def _spread_axes(argument: str, axes: Any, structure: Any) -> list:
         if not isinstance(structure, (list, tuple)) or len(axes) != len(structure):
             _refuse_axes(argument, axes, structure)
         pairs = list(zip(axes, structure, strict=True))
-    return [axis for part, below in pairs for axis in _spread_axes(argument, part, below)]
+    return [axis for part, below in pairs for axis in _broadcast_axes(argument, part, below)]
 
 
 def _refuse_axes(argument: str, axes: Any, structure: Any) -> None:

@@ -117,7 +117,7 @@ def _sum_taps(images, filters, out, plan):
                 tap += run
 
 
-def _spread_taps(images, filters, upstream, plan):
+def _transpose_taps(images, filters, upstream, plan):
     wide_vectors()
     rows, row_step, columns, column_step, run = plan[5:10]
     first, count = plan[12:]
@@ -160,7 +160,7 @@ def _three_vectors(dtype: np.dtype) -> tuple:
 _copy = ByDtype(_copy_patches, "copy_patches", _vectors)
 _add = ByDtype(_add_patches, "add_patches", _vectors)
 _sum = ByDtype(_sum_taps, "sum_taps", _three_vectors)
-_spread = ByDtype(_spread_taps, "spread_taps", _three_vectors)
+_transpose = ByDtype(_transpose_taps, "transpose_taps", _three_vectors)
 _correlate = ByDtype(_correlate_taps, "correlate_taps", _three_vectors)
 
 
@@ -315,7 +315,7 @@ def _sum_alone(images: np.ndarray, filters: np.ndarray, geometry: Geometry) -> n
     return out
 
 
-def _spread_alone(
+def _transpose_depthwise(
     upstream: np.ndarray, filters: np.ndarray, geometry: Geometry, size: Pair
 ) -> np.ndarray:
     outputs, groups = filters.shape[3], geometry.groups
@@ -323,7 +323,7 @@ def _spread_alone(
     window = filters.shape[0], filters.shape[1]
     taps = _Taps(np.zeros(shape, upstream.dtype), window, upstream.shape[1:3], geometry)
     upstream = np.ascontiguousarray(upstream)
-    taps.run(_spread, taps.repeated(filters), upstream, slice(0, taps.count))
+    taps.run(_transpose, taps.repeated(filters), upstream, slice(0, taps.count))
     images = _inside(taps.images, size, geometry)
     if outputs == groups:
         return images
@@ -420,7 +420,7 @@ def conv_input(
     shape = upstream.shape[0], *size, channels
     _fit("conv_input", shape, filters.shape, upstream.shape, geometry)
     if _alone(filters, groups):
-        out = np.ascontiguousarray(_spread_alone(upstream, filters, geometry, size))
+        out = np.ascontiguousarray(_transpose_depthwise(upstream, filters, geometry, size))
         return cast(out, dtype).reshape(*lead, *size, channels)
     shape = upstream.shape[0], *geometry.padded(size), channels
     window = filters.shape[0], filters.shape[1]

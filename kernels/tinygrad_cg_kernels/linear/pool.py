@@ -114,7 +114,7 @@ def _sum_windows(images, out, plan):
             out[target + c] /= number
 
 
-def _spread_windows(upstream, out, plan):
+def _mean_adjoint_windows(upstream, out, plan):
     wide_vectors()
     count, height, width, channels, rows, columns = plan[:6]
     tall, broad, down, across, top, left = plan[6:]
@@ -143,7 +143,7 @@ def _arrays(*dtypes: np.dtype | None) -> Callable[[np.dtype], tuple]:
 _max = ByDtype(_max_windows, "max_windows", _arrays(None, None))
 _argmax = ByDtype(_argmax_windows, "argmax_windows", _arrays(None, None, INT64))
 _sum = ByDtype(_sum_windows, "sum_windows", _arrays(None, None))
-_spread = ByDtype(_spread_windows, "spread_windows", _arrays(None, None))
+_mean_adjoint = ByDtype(_mean_adjoint_windows, "mean_adjoint_windows", _arrays(None, None))
 
 
 def _plan(shape: tuple[int, ...], out: Pair, window: Window) -> tuple[int, ...]:
@@ -214,5 +214,5 @@ def mean_pool_adjoint(upstream: np.ndarray, window: Window, size: Pair) -> np.nd
         raise ValueError(f"mean_pool_adjoint: {window} on {size} gives {out}, not {upstream.shape}")
     if upstream.size:
         flat = _flat(upstream, result.dtype)
-        _spread(result.dtype, flat, result.reshape(-1), _plan(shape, out, window))
+        _mean_adjoint(result.dtype, flat, result.reshape(-1), _plan(shape, out, window))
     return cast(result, dtype)

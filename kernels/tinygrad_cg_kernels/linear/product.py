@@ -249,9 +249,9 @@ class _Tile:
             )
             number.align = self.size
             one = builder.insert_element(nothing, number, index(0))
-            spread = builder.shuffle_vector(one, nothing, first)
+            repeated = builder.shuffle_vector(one, nothing, first)
             for j in range(self.vectors):
-                found[row, j] = builder.call(self.fma, [spread, right[j], sums[row, j]])
+                found[row, j] = builder.call(self.fma, [repeated, right[j], sums[row, j]])
         return found
 
 

@@ -367,7 +367,7 @@ def rows_core(total, four, first, count, sizes, x, out):
         buffer, parts = np.empty(SPAN, x.dtype), np.empty(block // SPAN + 1, out.dtype)
         for unit in range(first, first + count):
             offset, size = _row(sizes, unit)
-            out[np.uintp(unit)] = _spread_total(total, x, offset, gap, size, buffer, parts)
+            out[np.uintp(unit)] = _strided_total(total, x, offset, gap, size, buffer, parts)
     elif four is None or block > TOGETHER or first + count == 1:
         _reduce_rows(total, first, first + count, sizes, x, out)
     else:
@@ -409,7 +409,7 @@ def _reduce_four_rows(total, four, first, last, sizes, x, out):
 
 
 @jitable
-def _spread_total(total, x, offset, gap, size, buffer, parts):
+def _strided_total(total, x, offset, gap, size, buffer, parts):
     """Return the total of strided elements, packed a span at a time."""
     count = 0
     for first in range(0, size, SPAN):
