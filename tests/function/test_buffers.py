@@ -145,9 +145,9 @@ def test_large_arrays_use_the_memory_of_the_call_before(lent):
 def test_a_view_of_an_array_keeps_its_memory_from_being_used_again(lent):
     """The transposed matrix is read after another one of its size has been made."""
     x = given((400, 300))
-    turned = apply("transpose", apply("exp", x), perm=(1, 0))
+    transposed = apply("transpose", apply("exp", x), perm=(1, 0))
     later = apply("sin", apply("sort", apply("cos", x), axis=-1, descending=False))
-    graph = FuncGraph([x], [apply("matmul", turned, later)])
+    graph = FuncGraph([x], [apply("matmul", transposed, later)])
     program = build(graph)
     for _ in range(3):
         assert_same(program, graph, arrays_for(graph, RNG), 100)

@@ -156,15 +156,15 @@ def test_products_with_a_matrix_share_a_pass(shape):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_forms_of_products(dtype):
     x, row, column = given((4, 3), dtype), given((1, 4), dtype), given((3, 1), dtype)
-    turned = apply("transpose", x, perm=(1, 0))
+    transposed = apply("transpose", x, perm=(1, 0))
     graph = FuncGraph(
         [x, row, column],
         [
             apply("matmul", row, x),
             apply("matmul", x, column),
-            apply("matmul", apply("reshape", column, shape=(1, 3)), turned),
-            apply("matmul", turned, apply("reshape", row, shape=(4, 1))),
-            apply("matmul", turned, x),
+            apply("matmul", apply("reshape", column, shape=(1, 3)), transposed),
+            apply("matmul", transposed, apply("reshape", row, shape=(4, 1))),
+            apply("matmul", transposed, x),
         ],
     )
     assert check(graph).kernels
@@ -203,8 +203,8 @@ def test_no_inputs():
 def test_operations_on_constants_run_once():
     table, x = constant(RNG.normal(size=(40, 50))), given((40, 10))
     part = apply("getitem", table, key=(slice(None), slice(5, 15)))
-    turned = apply("transpose", table, perm=(1, 0))
-    graph = FuncGraph([x], [apply("add", x, part), part, apply("matmul", turned, x)])
+    transposed = apply("transpose", table, perm=(1, 0))
+    graph = FuncGraph([x], [apply("add", x, part), part, apply("matmul", transposed, x)])
     program = check(graph)
     assert program.sources[0].count("run_") == 1  # the product
     arrays = arrays_for(graph, RNG)
@@ -214,8 +214,8 @@ def test_operations_on_constants_run_once():
 def test_strided_parts():
     x = given((30, 40))
     parts = [apply("getitem", x, key=(slice(None), slice(n, n + 20))) for n in (0, 7)]
-    turned = apply("transpose", parts[1], perm=(1, 0))
-    check(FuncGraph([x], [apply("multiply", *parts), apply("exp", turned), parts[0]]))
+    transposed = apply("transpose", parts[1], perm=(1, 0))
+    check(FuncGraph([x], [apply("multiply", *parts), apply("exp", transposed), parts[0]]))
 
 
 def test_strided_and_read_only_inputs():

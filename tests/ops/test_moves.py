@@ -55,8 +55,8 @@ def test_einsum_is_numpys(case):
     expected = np.einsum(subscripts, *operands)
     assert found.shape == expected.shape
     np.testing.assert_allclose(found, expected, atol=1e-13)
-    turned = [operand.copy(order="F") for operand in operands]
-    np.testing.assert_allclose(einsum(subscripts, *turned).numpy(), expected, atol=1e-13)
+    transposed = [operand.copy(order="F") for operand in operands]
+    np.testing.assert_allclose(einsum(subscripts, *transposed).numpy(), expected, atol=1e-13)
 
 
 @pytest.mark.parametrize("case", SUMS, ids=str)

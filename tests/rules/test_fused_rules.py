@@ -123,8 +123,8 @@ def test_operands_that_broadcast_and_mixed_dtypes():
     np.testing.assert_allclose(dy, (1 - s).sum(0), rtol=1e-14)
     half = tf.constant([0.5], tf.float16)
     np.testing.assert_allclose(gradient(tf.tanh, half), [1 - np.tanh(0.5) ** 2], rtol=1e-2)
-    turned = tf.constant([0.5 + 1j])
-    np.testing.assert_allclose(gradient(tf.tanh, turned), np.conj(1 - np.tanh(0.5 + 1j) ** 2))
+    rotated = tf.constant([0.5 + 1j])
+    np.testing.assert_allclose(gradient(tf.tanh, rotated), np.conj(1 - np.tanh(0.5 + 1j) ** 2))
 
 
 def test_results_are_marked_as_late():

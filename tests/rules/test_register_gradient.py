@@ -174,8 +174,8 @@ def test_several_elementwise_outputs_of_other_kinds():
     x = np.arange(200_000.0)
     for one, other in zip(sums(x, 2.0, x), (x + 2, x + 2, x * x), strict=True):
         np.testing.assert_array_equal(one.numpy(), other)
-    turned = tf.primitive("Turned", lambda z: (z * 1j, abs(z)), elementwise=True)
-    z, size = turned(np.array([3 + 4j], "F"))
+    rotated = tf.primitive("Turned", lambda z: (z * 1j, abs(z)), elementwise=True)
+    z, size = rotated(np.array([3 + 4j], "F"))
     assert (z.dtype, size.dtype, numbers(size)) == ("complex64", "float32", [5.0])
 
 

@@ -158,7 +158,7 @@ def test_the_warning_of_the_first_nesting_example_is_caught():
     assert len(messages) == 1
 
 
-def test_medians_take_turns(monkeypatch):
+def test_medians_alternate(monkeypatch):
     now, calls = 0.0, []
 
     def takes(name: str, seconds: float):

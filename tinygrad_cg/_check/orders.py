@@ -285,13 +285,13 @@ class Orders:
     def _along_upstream(self, gradients: list) -> Product:
         """Return the derivative by the weights, along the direction for these."""
         problem = self.problem
-        pairs = zip(problem.turns, gradients[len(problem.sources) :], strict=True)
+        pairs = zip(problem.second_weights, gradients[len(problem.sources) :], strict=True)
         return total([product(way, one) for way, one in pairs])
 
     def _with_upstream(self, order: int) -> Product:
         """Return the derivative of the order before, with that direction for its upstream."""
         problem = self.problem
-        weights, problem.weights = problem.weights, problem.turns
+        weights, problem.weights = problem.weights, problem.second_weights
         try:
             return problem.measure(self._base, order - 1, problem.weighed)
         finally:

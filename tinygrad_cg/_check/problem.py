@@ -182,7 +182,7 @@ class CheckedFunction:
         def chosen() -> list[np.ndarray]:
             return [np.ones(one.shape) if plain else _signed(generator, one) for one in outputs]
 
-        self.weights, self.turns = chosen(), chosen()
+        self.weights, self.second_weights = chosen(), chosen()
         self.others = [-1000.0 * generator.uniform(0.5, 1.5, w.shape) * w for w in self.weights]
         alone = sum(value.size for value in self.point) == 1
         self.scales = [_scale(value) for value in self.wide_point]

@@ -74,8 +74,8 @@ def _of_matrices(name: str, function: Any, vjp: Any, to_scalar: bool, samples: l
 
 
 def _inverse_rule(dy: Tensor, out: Tensor) -> Tensor:
-    turned = swap_last(out)
-    return negative(_product(turned, _product(dy, turned)))
+    transposed = swap_last(out)
+    return negative(_product(transposed, _product(dy, transposed)))
 
 
 def _scaled_inverse(x: Tensor, scale: Tensor) -> Tensor:
@@ -110,12 +110,12 @@ _log_abs_det = _of_matrices(
 
 def _cholesky_rule(dy: Tensor, out: Tensor) -> Tensor:
     """Return the gradient by both triangles alike, since the function takes their mean."""
-    turned = swap_last(out)
-    inner = _product(turned, dy)
+    transposed = swap_last(out)
+    inner = _product(transposed, dy)
     size = out._data.shape[-1]
     halves = np.tri(size) - 0.5 * np.eye(size)  # of the diagonal one half
     lower = where(halves > 0, multiply(inner, halves), 0)
-    half = _solved(turned, swap_last(_solved(turned, swap_last(lower))))
+    half = _solved(transposed, swap_last(_solved(transposed, swap_last(lower))))
     return multiply(add(half, swap_last(half)), 0.5)
 
 

@@ -241,14 +241,14 @@ def _product(first: Term, second: Term, kept: set[str]) -> Term:
 def _matrices(x: Tensor, labels: str, batch: list, rows: list, columns: list) -> Tensor:
     """Return a term as a stack of matrices: a view, wherever one of its transposes can be."""
     own = [label for label in labels if label not in batch]
-    turned = bool(rows) and own[0] in columns
-    order = [*batch, *columns, *rows] if turned else [*batch, *rows, *columns]
+    is_transposed = bool(rows) and own[0] in columns
+    order = [*batch, *columns, *rows] if is_transposed else [*batch, *rows, *columns]
     x = _ordered(x, labels, order)
     shape, lead = x._data.shape, len(batch)
-    middle = lead + len(columns if turned else rows)
+    middle = lead + len(columns if is_transposed else rows)
     matrix = (*shape[:lead], prod(shape[lead:middle]), prod(shape[middle:]))
     x = x if matrix == shape else reshape(x, matrix)
-    return swap_last(x) if turned else x
+    return swap_last(x) if is_transposed else x
 
 
 def _ordered(x: Tensor, labels: str, order: Iterable[str]) -> Tensor:

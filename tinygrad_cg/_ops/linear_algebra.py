@@ -123,8 +123,8 @@ def matmul(
     """
     x, y = convert_operands((x, y))
     row, column = x._data.ndim == 1, y._data.ndim == 1
-    x = expand_dims(x, 0) if row else _turn("matmul", x, transpose_x, adjoint_x)
-    y = expand_dims(y, 1) if column else _turn("matmul", y, transpose_y, adjoint_y)
+    x = expand_dims(x, 0) if row else _transpose_operand("matmul", x, transpose_x, adjoint_x)
+    y = expand_dims(y, 1) if column else _transpose_operand("matmul", y, transpose_y, adjoint_y)
     if min(x._data.ndim, y._data.ndim) < 2 or x._data.shape[-1] != y._data.shape[-2]:
         _refuse("matmul", x, y)
     out = apply(_matmul, (x, y), {})
@@ -139,7 +139,7 @@ def matvec(x: Any, y: Any, transpose_x: bool = False, adjoint_x: bool = False) -
     After ``tf.linalg.matvec``: leading axes broadcast. Dtypes and errors as for `matmul`.
     """
     x, y = convert_operands((x, y))
-    x = _turn("matvec", x, transpose_x, adjoint_x)
+    x = _transpose_operand("matvec", x, transpose_x, adjoint_x)
     if x._data.ndim < 2 or y._data.ndim < 1 or x._data.shape[-1] != y._data.shape[-1]:
         _refuse("matvec", x, y)
     return apply(_matvec, (x, y), {})
@@ -241,7 +241,7 @@ def _contracted_axes(axes: Any, rank_x: int, rank_y: int) -> tuple[list[int], li
     return left, right
 
 
-def _turn(name: str, x: Tensor, transposed: bool, adjoint: bool) -> Tensor:
+def _transpose_operand(name: str, x: Tensor, transposed: bool, adjoint: bool) -> Tensor:
     if transposed and adjoint:
         raise InvalidArgumentError(
             f"{name}: transpose and adjoint exclude each other: adjoint transposes and conjugates"

@@ -321,10 +321,10 @@ def _join(upper: Vertex, lower: Vertex, out: float, into: float) -> None:
 def _order(layers: list[list[Vertex]]) -> None:
     """Reduce crossings: sort each layer by its neighbours' positions, down and up again."""
     best, fewest = [list(layer) for layer in layers], _crossings(layers)
-    for turn in range(ROUNDS):
+    for iteration in range(ROUNDS):
         if not fewest:
             break
-        down = turn % 2 == 0
+        down = iteration % 2 == 0
         for layer in layers if down else reversed(layers):
             where = _positions(layers)
             means = {one: _mean(one, down, where) for one in layer}
@@ -372,8 +372,8 @@ def _assign_positions(layers: list[list[Vertex]]) -> None:
     """Set the middles of all vertices near those of their neighbours, without overlaps."""
     for vertex, x in _positions(layers).items():
         vertex.x = x
-    for turn in range(RELAXATIONS):
-        down, both = turn % 2 == 0, turn >= ROUNDS
+    for iteration in range(RELAXATIONS):
+        down, both = iteration % 2 == 0, iteration >= ROUNDS
         moved = 0.0
         for layer in layers if down else reversed(layers):
             wanted, weights = [], []

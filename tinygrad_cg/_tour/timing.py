@@ -4,7 +4,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 
-_TURN = 1e-3  # seconds that a function has for itself before another one runs
+_SLICE = 1e-3  # seconds that a function has for itself before another one runs
 
 
 def medians(
@@ -46,7 +46,7 @@ def _calls(function: Callable[[], object]) -> int:
     """Return how many calls fill a turn, by a function's third call; one if none does."""
     for _ in range(2):
         function()
-    return max(1, round(_TURN / _mean(function, 1)))
+    return max(1, round(_SLICE / _mean(function, 1)))
 
 
 def _mean(function: Callable[[], object], calls: int) -> float:

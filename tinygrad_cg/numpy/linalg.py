@@ -142,7 +142,7 @@ _TABLE = """
     matrix_power(a, n) = _power(a, n)
         # Return the product of `n` times each square matrix of `a`; of its inverse for a negative
         `n`.
-    matrix_transpose(x, /) = _turned(x)
+    matrix_transpose(x, /) = _transposes(x)
         # Return the transpose of each matrix in a stack of matrices.
     multi_dot(arrays) = _multi_dot(arrays)
         # Return the product of several matrices; the first and the last may be vectors.
@@ -165,7 +165,7 @@ _TABLE = """
     vector_norm(x, /, *, axis=None, keepdims=False, ord=2) = _vector(x, axis, keepdims, ord)
         # Return the norm of order `ord` over axes, by default of all elements.
 """
-_turned, _trace = moving.matrix_transpose, moving.trace
+_transposes, _trace = moving.matrix_transpose, moving.trace
 _cross, _outer, _vecdot = vectors.cross, vectors.outer, vectors.vecdot
 __all__: list[str] = []
 spell(globals(), _TABLE, readers=("_array", "_pair"))

@@ -335,7 +335,7 @@ STIRLING_HALF = 0.4189385332046727  # (log(2 pi) - 1) / 2
 
 
 @jitable
-def _sin_cos_turn(x):
+def _sin_cos_quadrant(x):
     """Return sin(pi x) and cos(pi x) for x >= 0."""
     inlined()
     quarters = float_round(2.0 * x)
@@ -373,7 +373,7 @@ def _lgamma64(x):
     inlined()
     size = float_absolute(x)
     positive = _lgamma_positive(size)
-    sine, _ = _sin_cos_turn(size)
+    sine, _ = _sin_cos_quadrant(size)
     negative = -log64(size * float_absolute(sine) / PI) - positive
     negative = positive if size < 1e-20 else negative
     negative = INF if size == float_floor(size) else negative
@@ -440,7 +440,7 @@ def _digamma64(x):
     inlined()
     size = float_absolute(x)
     positive = _digamma_positive(size)
-    sine, cosine = _sin_cos_turn(size)
+    sine, cosine = _sin_cos_quadrant(size)
     negative = positive + (1.0 / size + PI * (cosine / sine))
     negative = NAN if size == float_floor(size) else negative
     value = positive if x > 0.0 or x != x else negative
@@ -538,7 +538,7 @@ def _sinc64(x):
     """Return sin(pi x) / (pi x), of which both are exact to more than their digits."""
     inlined()
     size = float_absolute(x)
-    sine, _ = _sin_cos_turn(size)
+    sine, _ = _sin_cos_quadrant(size)
     high = size * PI
     low = float_fma(size, PI, -high) + size * PI_LOW
     quotient = sine / high
@@ -577,7 +577,7 @@ def _sinc_derivative64(n, x):
     if not (0.0 <= n <= 170.0 and n == float_floor(n)) or not float_absolute(x) < INF:
         return NAN
     order, size = np.int64(n), float_absolute(x)
-    sine, cosine = _sin_cos_turn(size)
+    sine, cosine = _sin_cos_quadrant(size)
     u = size * PI
     if u >= n + 1.0:
         value = sine / u

@@ -77,7 +77,7 @@ def _near32(x):
 
 
 @jitable
-def _near_turns64(x):
+def _reduce_near64(x):
     """Return the quadrant of x, and its offset there in two parts, for |x| <= NEAR."""
     inlined()
     shifted = x * TWO_OVER_PI + SHIFT
@@ -92,7 +92,7 @@ def _near_turns64(x):
 
 
 @jitable
-def _near_turns32(x):
+def _reduce_near32(x):
     """Return quadrant and offset; the second part of pi / 2 is so short that n times it is
     exact.
     """
@@ -125,7 +125,7 @@ def _whole(word):
 
 
 @jitable
-def _far_turns64(x):
+def _reduce_far64(x):
     """Return the quadrant of x, and its offset there in two parts, for |x| > NEAR.
 
     x is a whole number m times 2**e. m is multiplied with 192 bits of 2 / pi, from the one
@@ -163,16 +163,16 @@ def _far_turns64(x):
     b = _whole(f2 ^ flip) * 2.0**-64
     c = _whole(f1 ^ flip) * 2.0**-96 + _whole(((p2 << 2) & WORD) ^ flip) * 2.0**-128
     first = a + b
-    turn = first + c
-    rest = (b - (first - a)) + (c - (turn - first))
-    turn, rest = (-turn, -rest) if negative != (x < 0.0) else (turn, rest)
-    offset = turn * PIO2_1
-    low_offset = float_fma(turn, PIO2_1, -offset) + (turn * PIO2_2 + rest * PIO2_1)
+    fraction = first + c
+    rest = (b - (first - a)) + (c - (fraction - first))
+    fraction, rest = (-fraction, -rest) if negative != (x < 0.0) else (fraction, rest)
+    offset = fraction * PIO2_1
+    low_offset = float_fma(fraction, PIO2_1, -offset) + (fraction * PIO2_2 + rest * PIO2_1)
     return (-quadrant if x < 0.0 else quadrant), offset + (x - x), low_offset
 
 
 @jitable
-def _far_turns32(x):
+def _reduce_far32(x):
     inlined()
     pattern = np.int64(bits(x)) & 0x7FFFFFFF
     exponent = (pattern >> 23) - 150
@@ -186,30 +186,30 @@ def _far_turns32(x):
     quadrant = (p2 + 0x20000000) >> 30
     f1 = ((p2 << 2) | (p1 >> 30)) & WORD
     f0 = (p1 << 2) & WORD
-    turn = (_whole(f1) + _whole(f0) * 2.0**-32) * 2.0**-32
-    turn = turn - 1.0 if f1 >= 0x80000000 else turn
-    turn = -turn if x < ZERO32 else turn
-    offset = turn * PIO2_1
+    fraction = (_whole(f1) + _whole(f0) * 2.0**-32) * 2.0**-32
+    fraction = fraction - 1.0 if f1 >= 0x80000000 else fraction
+    fraction = -fraction if x < ZERO32 else fraction
+    offset = fraction * PIO2_1
     high = F(offset)
     signed = -quadrant if x < ZERO32 else quadrant
     return np.int32(signed), high + (x - x), F(offset - np.float64(high))
 
 
 @jitable
-def _turns64(x):
+def _reduce64(x):
     inlined()
-    quadrant, high, low = _near_turns64(x)
-    far_quadrant, far_high, far_low = _far_turns64(x)
+    quadrant, high, low = _reduce_near64(x)
+    far_quadrant, far_high, far_low = _reduce_far64(x)
     near = _near64(x)
     high, low = (high, low) if near else (far_high, far_low)
     return (quadrant if near else far_quadrant), high, low
 
 
 @jitable
-def _turns32(x):
+def _reduce32(x):
     inlined()
-    quadrant, high, low = _near_turns32(x)
-    far_quadrant, far_high, far_low = _far_turns32(x)
+    quadrant, high, low = _reduce_near32(x)
+    far_quadrant, far_high, far_low = _reduce_far32(x)
     near = _near32(x)
     high, low = (high, low) if near else (far_high, far_low)
     return (quadrant if near else far_quadrant), high, low
@@ -344,22 +344,22 @@ def _tangent(quadrant, x, y):
 # --- sin, cos, tan ----------------------------------------------------------------------
 
 
-def _near_turns(x) -> Any:
+def _reduce_near(x) -> Any:
     """Return the quadrant and offset of an x that is `near`, by type."""
 
 
-def _turns(x) -> Any:
+def _reduce_argument(x) -> Any:
     """Return the quadrant and offset of any x, by type."""
 
 
-by_type(_near_turns, {types.float64: _near_turns64, types.float32: _near_turns32})
-by_type(_turns, {types.float64: _turns64, types.float32: _turns32})
+by_type(_reduce_near, {types.float64: _reduce_near64, types.float32: _reduce_near32})
+by_type(_reduce_argument, {types.float64: _reduce64, types.float32: _reduce32})
 
 
 @jitable
 def _sin_near(x):
     inlined()
-    quadrant, high, low = _near_turns(x)
+    quadrant, high, low = _reduce_near(x)
     value = sin_or_cos(quadrant, high, low)
     return x if x == like(0, x) else value
 
@@ -367,7 +367,7 @@ def _sin_near(x):
 @jitable
 def _sin_real(x):
     inlined()
-    quadrant, high, low = _turns(x)
+    quadrant, high, low = _reduce_argument(x)
     value = sin_or_cos(quadrant, high, low)
     return x if x == like(0, x) else value
 
@@ -375,21 +375,21 @@ def _sin_real(x):
 @jitable
 def _cos_near(x):
     inlined()
-    quadrant, high, low = _near_turns(x)
+    quadrant, high, low = _reduce_near(x)
     return sin_or_cos(like(quadrant + like(1, quadrant), quadrant), high, low)
 
 
 @jitable
 def _cos_real(x):
     inlined()
-    quadrant, high, low = _turns(x)
+    quadrant, high, low = _reduce_argument(x)
     return sin_or_cos(like(quadrant + like(1, quadrant), quadrant), high, low)
 
 
 @jitable
 def _tan_near(x):
     inlined()
-    quadrant, high, low = _near_turns(x)
+    quadrant, high, low = _reduce_near(x)
     value = _tangent(quadrant, high, low)
     return x if x == like(0, x) else value
 
@@ -397,7 +397,7 @@ def _tan_near(x):
 @jitable
 def _tan_real(x):
     inlined()
-    quadrant, high, low = _turns(x)
+    quadrant, high, low = _reduce_argument(x)
     value = _tangent(quadrant, high, low)
     return x if x == like(0, x) else value
 
@@ -462,5 +462,5 @@ by_type(sin, {types.Float: _sin_real, types.Complex: _sin_complex})
 by_type(cos, {types.Float: _cos_real, types.Complex: _cos_complex})
 by_type(tan, {types.Float: _tan_real, types.Complex: _tan_complex})
 
-GUARDED_TURNS = {sin: (near, sin_near), cos: (near, cos_near), tan: (near, tan_near)}
+GUARDED_TRIGONOMETRIC = {sin: (near, sin_near), cos: (near, cos_near), tan: (near, tan_near)}
 """See `math.GUARDED`."""

@@ -22,7 +22,7 @@ from ..fusion.nodes import (
     base,
 )
 from .emission import COLUMNS, identity
-from .loop import INDEX, START, TURN, LoopCode, RowCode
+from .loop import INDEX, START, TILE_ROW, LoopCode, RowCode
 from .scope import BlockScope
 from .statements import Code, Expression, Name, Statement, Suite, render
 
@@ -156,7 +156,7 @@ class Block(BlockScope):
             Statement(
                 None,
                 Expression(
-                    f"turned({{}}, {{}}, {{}}, min({TILE}, {{}} - {{}}), {{}}, {{}})",
+                    f"transposed_rows({{}}, {{}}, {{}}, min({TILE}, {{}} - {{}}), {{}}, {{}})",
                     *(self.array(base(node.operands[0])), name, INDEX, LAST, INDEX, COLUMNS),
                     self.offset(node.rows),
                 ),
@@ -165,7 +165,7 @@ class Block(BlockScope):
             if isinstance(node, TransposeNode)
         ]
         row = Expression(f"({{}} - {{}}) % {TILE} * {{}}", INDEX, FIRST, COLUMNS)
-        return [Statement(TURN, row), Suite(Expression("if not {}", TURN), calls)]
+        return [Statement(TILE_ROW, row), Suite(Expression("if not {}", TILE_ROW), calls)]
 
     def _saves(self, last: int) -> list[tuple[FusionNode, Access]]:
         """Return elements that are costly to compute and needed in a later pass than their own.

@@ -46,9 +46,9 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
 # Rows of transposes, a few at a time: of each column of x as many elements are read together as
 # rows are made, so that each line of memory is read once. Where the rows belong to two matrices
 # the elements are found one by one.
-TURNED = '''
+TRANSPOSED_ROWS = '''
 @jitable
-def turned(x, out, first, count, columns, rows):
+def transposed_rows(x, out, first, count, columns, rows):
     """Rows of matrices' transposes, from their `first` one on: columns of x."""
     outlined()
     apart()
@@ -115,7 +115,7 @@ class Segment:
         self.arrays: dict[FusionNode, None] = {}
         self._texts: dict[str, str] = {}  # of functions; the name of each
         if any(block.transposes for block in blocks):
-            self._texts[TURNED] = "turned"
+            self._texts[TRANSPOSED_ROWS] = "transposed_rows"
         for block in blocks:
             block.name = self._once(block.text(), "kernel")
         self.large = is_large(blocks)
