@@ -58,10 +58,10 @@ def test_the_steps_are_keras(text, w_after, b_after):
 def test_sgd_by_hand():
     """velocity = 0.5 velocity - 0.1 g: -0.2, then -0.3; Nesterov looks half of it ahead."""
     w, n = tf.Variable(1.0), tf.Variable(1.0)
-    plain, ahead = SGD(0.1, momentum=0.5), SGD(0.1, momentum=0.5, nesterov=True)
+    heavy_ball, ahead = SGD(0.1, momentum=0.5), SGD(0.1, momentum=0.5, nesterov=True)
     points = []
     for _ in range(2):
-        plain.apply_gradients([(2.0, w)])
+        heavy_ball.apply_gradients([(2.0, w)])
         ahead.apply_gradients([(2.0, n)])
         points.append((float(w), float(n)))
     np.testing.assert_allclose(points, [(0.8, 0.7), (0.5, 0.35)], rtol=1e-6)

@@ -38,7 +38,7 @@ class TestLongChains:
             tape.watch(x)
             y = chain(x, 100_000)
         del y, tape
-        plain_run()
+        run_unrecorded()
 
     def test_on_a_thread_with_a_small_stack(self):
         results = []
@@ -78,7 +78,7 @@ class TestLongChains:
         assert second.numpy() == pytest.approx(2 * 1.00001**5_000, rel=1e-9)
 
 
-def plain_run():
+def run_unrecorded():
     x = tf.constant([1.0, 2.0])
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -175,7 +175,7 @@ class TestMemory:
     @pytest.mark.parametrize(
         "run",
         [
-            plain_run,
+            run_unrecorded,
             run_without_a_gradient,
             nested_run,
             persistent_run,

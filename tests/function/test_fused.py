@@ -113,24 +113,24 @@ def orders(function, count):
 
 def of_documents():
     """The documents' functions: of log(1 + exp(x)), and those of nested rules."""
-    plain = {
+    ordinary = {
         "naive": documents.run(documents.NAIVE)["log1pexp"],
         "custom": documents.run(documents.CUSTOM)["log1pexp"],
     }
     for name, block in documents.KERAS_BLOCKS.items():
-        plain[name] = documents.run_keras(block)
+        ordinary[name] = documents.run_keras(block)
     ops = {f"example one, {factor}": nested.example_one(factor) for factor in (12.0, 1000.0)}
     ops |= {f"example two, {name}": getattr(nested, name) for name in ("ONE_TRUE", "TWO_TRUE")}
     rules = dict(ops)
     for name, op in ops.items():
         rules[f"{name}, squared"] = lambda x, op=op: op(x) ** 2
         rules[f"{name}, sine"] = lambda x, op=op: tf.sin(op(x))
-    return plain, rules | {"example two, ONE_FAKE": nested.ONE_FAKE}
+    return ordinary, rules | {"example two, ONE_FAKE": nested.ONE_FAKE}
 
 
 def test_documents():
-    plain, rules = of_documents()
-    points = [(plain, 1.0), (plain, 100.0), (rules, 2.0)]
+    ordinary, rules = of_documents()
+    points = [(ordinary, 1.0), (ordinary, 100.0), (rules, 2.0)]
     cases = [
         (name, orders(function, 3 if value != 2.0 else 2), [tf.constant(value)])
         for functions, value in points
@@ -140,8 +140,8 @@ def test_documents():
 
 
 def test_documents_with_tapes_outside():
-    plain, rules = of_documents()
-    functions = list((plain | rules).values())
+    ordinary, rules = of_documents()
+    functions = list((ordinary | rules).values())
 
     def derivatives(function):
         x, found = tf.constant(1.5), []

@@ -123,12 +123,12 @@ def test_an_error_leaves_no_variables_behind():
         failing(x * v)
 
     @tf.custom_gradient
-    def plain(x):
+    def ordinary(x):
         return x * 2.0, lambda dy: dy * 10.0
 
     with pytest.raises(UserError):
         reading(tf.constant(1.0))
-    assert gradient(plain, tf.constant(1.0)) == [10.0]
+    assert gradient(ordinary, tf.constant(1.0)) == [10.0]
     assert_next_gradient_is_right()
 
 

@@ -23,7 +23,7 @@ def double(x):
 @pytest.mark.parametrize(
     "decorate",
     [
-        pytest.param(lambda f: tf.custom_gradient(f), id="plain"),
+        pytest.param(lambda f: tf.custom_gradient(f), id="ordinary"),
         pytest.param(lambda f: tf.custom_gradient()(f), id="called"),
         pytest.param(lambda f: tf.custom_gradient(f=None)(f), id="f=None"),
         pytest.param(lambda f: tf.custom_gradient(f=f), id="f=f"),
@@ -326,7 +326,7 @@ class Kinds:
         pytest.param(tf.identity, 1.0, id="function of the library"),
     ],
 )
-@pytest.mark.parametrize("order", ["plain", "by keyword", "in a chain"])
+@pytest.mark.parametrize("order", ["ordinary", "by keyword", "in a chain"])
 def test_a_rule_may_be_any_callable(rule, expected, order):
     """1.3: grad_fn is whatever is callable with one upstream for each output (decision 11)."""
 
@@ -335,7 +335,7 @@ def test_a_rule_may_be_any_callable(rule, expected, order):
         return x * 2.0, rule
 
     call = {
-        "plain": f,
+        "ordinary": f,
         "by keyword": lambda x: f(x=x),
         "in a chain": lambda x: f(x * 1.0) * 1.0,
     }[order]

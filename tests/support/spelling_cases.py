@@ -33,7 +33,7 @@ def assert_gives(call, results, names):
     several = found if len(parts) > 1 or isinstance(found, list) else [found]
     for one, (values, _, dtype) in zip(several, parts, strict=True):
         expected = ast.literal_eval(values)
-        if dtype == "plain":
+        if dtype == "value":
             assert one == (tuple(expected) if isinstance(expected, list) else expected)
         else:
             assert one.dtype == dtype

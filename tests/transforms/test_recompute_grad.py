@@ -217,14 +217,14 @@ def test_chain_in_segments(segments):
     runs = []
     links = counted_chain(7, runs)
 
-    def plain(x):
+    def stored(x):
         for link in links:
             x = link(x)
         return x
 
     chain = tf.recompute_grad(links, segments=segments)
     for order in range(4):
-        expected = derivative(plain, 0.5, order, "float64")
+        expected = derivative(stored, 0.5, order, "float64")
         assert derivative(chain, 0.5, order, "float64") == pytest.approx(expected, rel=1e-12)
     runs.clear()
     derivative(chain, 0.5, 1)

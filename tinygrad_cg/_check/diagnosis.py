@@ -214,7 +214,7 @@ def _of_gradient_function(
         f"used at all. Let the gradient be differentiated as it is written, or decorate a "
         f"function of {_and(names)} inside `{seen.name}`, and multiply its result by {upstream}."
     )
-    return _written(text, rewrite.plain_rule(evidence.root(seen).function, seen.name))
+    return _written(text, rewrite.undecorated_rule(evidence.root(seen).function, seen.name))
 
 
 def _of_captured(

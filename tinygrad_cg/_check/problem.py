@@ -177,10 +177,10 @@ class CheckedFunction:
 
     def _choose(self, outputs: list[np.ndarray], generator: Any, order: int) -> None:
         """Draw weights and directions at random; 1 where there is one number only."""
-        plain = sum(one.size for one in outputs) == 1
+        is_single = sum(one.size for one in outputs) == 1
 
         def chosen() -> list[np.ndarray]:
-            return [np.ones(one.shape) if plain else _signed(generator, one) for one in outputs]
+            return [np.ones(one.shape) if is_single else _signed(generator, one) for one in outputs]
 
         self.weights, self.second_weights = chosen(), chosen()
         self.others = [-1000.0 * generator.uniform(0.5, 1.5, w.shape) * w for w in self.weights]

@@ -91,7 +91,7 @@ def returns(function: Function) -> list[ast.Return]:
     return found
 
 
-def plain_rule(function: Any, inner: str) -> str | None:
+def undecorated_rule(function: Any, inner: str) -> str | None:
     """Return `function` without the rule of its gradient function `inner`."""
     source = SourceCode.of(function)
     target = source.function(inner) if source else None

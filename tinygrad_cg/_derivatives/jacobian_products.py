@@ -106,8 +106,8 @@ class _Call:
 
     def gradient(self, dys: list, ways: list[list]) -> list:
         """Return P_k, by each input: its rule is P_k, Q_k and P_(k+1)."""
-        plain = [list(map(detached, one)) for one in (dys, *ways, self.use.args)]
-        values = self._gradient(plain[0], plain[1:-1], plain[-1])
+        constants = [list(map(detached, one)) for one in (dys, *ways, self.use.args)]
+        values = self._gradient(constants[0], constants[1:-1], constants[-1])
 
         def pull(us: list, targets: Sequence) -> list:
             parts = self._split(targets, [dys, *ways, self.use.inputs])
@@ -124,8 +124,8 @@ class _Call:
 
     def tangent(self, ways: list[list]) -> list:
         """Return Q_k, of each output: its rule is P_k and P_(k+1)."""
-        plain = [list(map(detached, one)) for one in (*ways, self.use.args)]
-        values = self._tangent(plain[:-1], plain[-1])
+        constants = [list(map(detached, one)) for one in (*ways, self.use.args)]
+        values = self._tangent(constants[:-1], constants[-1])
 
         def pull(dys: list, targets: Sequence) -> list:
             parts = self._split(targets, [*ways, self.use.inputs])

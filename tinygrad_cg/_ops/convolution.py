@@ -19,7 +19,7 @@ from .windows import Layout
 # Images (..., n, height, width, channels) and filters (..., height, width, channels of a group,
 # outputs); the axes before the last four broadcast, which only batching uses.
 
-_PLAIN = Geometry()
+_UNIT = Geometry()
 _STEPS = Geometry((2, 1), ((1, 0), (2, 1)), (1, 2))
 _GROUPS = Geometry((1, 2), ((1, 1), (0, 0)), (1, 1), 2)
 _ALONE = Geometry((1, 1), ((0, 1), (1, 0)), (2, 1), 2)
@@ -56,11 +56,11 @@ _conv = register(
         core=(4, 4),
         dtypes=NUMBERS,
         samples=[
-            Case(((2, 3, 4, 2), (2, 3, 2, 1)), {"geometry": _PLAIN}),
+            Case(((2, 3, 4, 2), (2, 3, 2, 1)), {"geometry": _UNIT}),
             Case(((1, 4, 4, 1), (2, 2, 1, 2)), {"geometry": _STEPS}),
             Case(((1, 3, 5, 4), (3, 2, 2, 4)), {"geometry": _GROUPS}),
             Case(((1, 4, 3, 2), (2, 2, 1, 4)), {"geometry": _ALONE}),
-            Case(((2, 2, 2, 3), (1, 1, 3, 2)), {"geometry": _PLAIN}),
+            Case(((2, 2, 2, 3), (1, 1, 3, 2)), {"geometry": _UNIT}),
         ],
     )
 )
@@ -90,7 +90,7 @@ _conv_input = register(
         core=(4, 4),
         dtypes=NUMBERS,
         samples=[
-            Case(((2, 2, 2, 1), (2, 3, 2, 1)), {"geometry": _PLAIN, "size": (3, 4)}),
+            Case(((2, 2, 2, 1), (2, 3, 2, 1)), {"geometry": _UNIT, "size": (3, 4)}),
             Case(((1, 2, 5, 2), (2, 2, 1, 2)), {"geometry": _STEPS, "size": (4, 4)}),
             Case(((1, 3, 2, 4), (3, 2, 2, 4)), {"geometry": _GROUPS, "size": (3, 5)}),
             Case(((1, 3, 3, 4), (2, 2, 1, 4)), {"geometry": _ALONE, "size": (4, 3)}),
@@ -123,7 +123,7 @@ _conv_filter = register(
         core=(4, 4),
         dtypes=NUMBERS,
         samples=[
-            Case(((2, 3, 4, 2), (2, 2, 2, 1)), {"geometry": _PLAIN, "window": (2, 3)}),
+            Case(((2, 3, 4, 2), (2, 2, 2, 1)), {"geometry": _UNIT, "window": (2, 3)}),
             Case(((1, 4, 4, 1), (1, 2, 5, 2)), {"geometry": _STEPS, "window": (2, 2)}),
             Case(((1, 3, 5, 4), (1, 3, 2, 4)), {"geometry": _GROUPS, "window": (3, 2)}),
             Case(((1, 4, 3, 2), (1, 3, 3, 4)), {"geometry": _ALONE, "window": (2, 2)}),

@@ -90,7 +90,7 @@ def full(shape: Any, value: Any, dtype: Any = None) -> Tensor:
         tensor = convert(value)
         _check_scalar("full", "value", tensor._data)
         return broadcast_to(cast(tensor, wanted or tensor.dtype), sizes)
-    data = to_array(_plain(value), wanted)
+    data = to_array(_as_value(value), wanted)
     _check_scalar("full", "value", data)
     return Tensor(np.full(sizes, data[()], data.dtype))
 
@@ -150,7 +150,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
     """
     if stop is None:
         start, stop = 0, start
-    values: list[Any] = [_plain(value) for value in (start, stop, step)]
+    values: list[Any] = [_as_value(value) for value in (start, stop, step)]
     for argument, value in zip(("start", "stop", "step"), values, strict=True):
         _check_scalar("range", argument, to_array(value, copy=False))
     if values[2] == 0:
@@ -182,7 +182,7 @@ def linspace(start: Any, stop: Any, num: Any = 50, dtype: Any = None) -> Tensor:
         wanted = FLOAT32
     if _flows(start, wanted) or _flows(stop, wanted):
         return _between(start, stop, count, wanted)
-    first, last = _plain(start), _plain(stop)
+    first, last = _as_value(start), _as_value(stop)
     try:
         with np.errstate(all="ignore"):
             return Tensor(np.linspace(first, last, count, dtype=wanted))
@@ -235,7 +235,7 @@ def _check_scalar(name: str, argument: str, data: Any) -> None:
         )
 
 
-def _plain(value: Any) -> Any:
+def _as_value(value: Any) -> Any:
     """Return the value of a 0-d tensor, as a NumPy scalar; anything else itself."""
     return np.asarray(value)[()] if is_tensor(value) else value
 

@@ -35,7 +35,7 @@ def _batched_key(key: tuple, size: int) -> tuple:
 
 _getitem = move(
     "getitem",
-    lambda x, key: x[(*key, ...)] if Ellipsis not in _plain(key) else x[key],
+    lambda x, key: x[(*key, ...)] if Ellipsis not in _as_list(key) else x[key],
     lambda x, key: Aval(np.broadcast_to(np.zeros((), x.dtype), x.shape)[key].shape, x.dtype),
     (lambda dy, shape, key: apply(_getitem_adjoint, (dy,), {"shape": shape, "key": key}),),
     linear=True,
@@ -56,7 +56,7 @@ _getitem = move(
 )
 
 
-def _plain(key: tuple) -> list:
+def _as_list(key: tuple) -> list:
     """Return the parts of a key that `in` can compare."""
     return [part for part in key if not isinstance(part, np.ndarray)]
 

@@ -37,7 +37,7 @@ reduced_by: dict[Any, Callable] = {
 running: dict[Any, Callable] = {np.add: scans.cumsum, np.multiply: scans.cumprod}
 
 # Functions that answer without numbers to differentiate by: NumPy's own, on the values.
-PLAIN: set[Callable] = {
+ANSWERED_BY_NUMPY: set[Callable] = {
     *(np.allclose, np.array_equal, np.array_equiv, np.array2string, np.array_repr, np.array_str),
     *(np.save, np.savez, np.savez_compressed, np.savetxt, np.copyto, np.may_share_memory),
     *(np.shares_memory, np.shape, np.ndim, np.size, np.result_type, np.can_cast),
@@ -150,7 +150,7 @@ def array_function(self: Any, function: Any, types: Any, args: tuple, kwargs: di
     others, and for parameters that ours does not have.
     """
     function = public(function)
-    if function in PLAIN:
+    if function in ANSWERED_BY_NUMPY:
         return _answer(function, args, kwargs)
     found = functions.get(function) or _completed(functions).get(function)
     if found is None:
@@ -174,8 +174,8 @@ def _is_default(key: str, value: Any) -> bool:
 
 def _answer(function: Any, args: tuple, kwargs: dict) -> Any:
     """Return NumPy's own answer on the values; its arrays become tensors."""
-    plain = lambda leaf: leaf.__array__() if is_tensor(leaf) else leaf  # noqa: E731
-    found = function(*map_structure(plain, args), **map_structure(plain, kwargs))
+    to_numpy = lambda leaf: leaf.__array__() if is_tensor(leaf) else leaf  # noqa: E731
+    found = function(*map_structure(to_numpy, args), **map_structure(to_numpy, kwargs))
     return map_structure(lambda one: Tensor(one) if type(one) is np.ndarray else one, found)
 
 
@@ -218,7 +218,7 @@ def register(namespace: Any, module: Any, names: Iterable[str]) -> None:
         if isinstance(theirs, np.ufunc):
             ufuncs.setdefault(theirs, ours)
         elif (
-            theirs not in PLAIN
+            theirs not in ANSWERED_BY_NUMPY
             and callable(theirs)
             and callable(ours)
             and not isinstance(ours, type)

@@ -75,7 +75,7 @@ class Picture:
         path.write_text(writers[path.suffix](), encoding="utf-8")
 
     def __str__(self) -> str:
-        return text.plain(self._sketch)
+        return text.lines(self._sketch)
 
     def __repr__(self) -> str:
         return f"<Picture of {self._title}, {len(self._sketch.items)} items>"

@@ -25,7 +25,7 @@ def source_line(function: Any) -> tuple[str, int]:
     return (code.co_filename, code.co_firstlineno) if code is not None else ("<unknown>", 0)
 
 
-def _is_plain(grad_fn: Any) -> bool:
+def _takes_positional(grad_fn: Any) -> bool:
     """Return whether the code of `grad_fn` alone determines its signature."""
     return (
         type(grad_fn) is FunctionType
@@ -125,7 +125,7 @@ class Definition:
             self._refuse_arity(grad_fn, outputs, known)
         if variables:
             self._check_variables(variables, known)
-        elif _is_plain(grad_fn):
+        elif _takes_positional(grad_fn):
             self._known = (grad_fn.__code__, outputs, known)
         return known
 

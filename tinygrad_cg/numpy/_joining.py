@@ -10,7 +10,7 @@ from .._core.tensor import Tensor
 from .._ops.define import broadcast_shapes
 from .._ops.shape import broadcast_to, cast, concatenate, reshape
 from ..errors import InvalidArgumentError
-from ._readers import _array, _plain, _rearranged
+from ._readers import _array, _as_array, _rearranged
 
 __all__ = [
     "append",
@@ -182,7 +182,7 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Tensor:
     """Return `arr` without the rows `obj` (integers, a slice or a mask) of `axis`, or of it
     flattened.
     """
-    gone = _plain(obj)
+    gone = _as_array(obj)
     return _rearranged(lambda indices: np.delete(indices, gone, axis), _array(arr))
 
 
@@ -191,7 +191,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tensor:
 
     `values` are cast to the dtype of `arr`, and broadcast to the rows, as ``np.insert`` does.
     """
-    x, at = _array(arr), _plain(obj)
+    x, at = _array(arr), _as_array(obj)
     new = cast(_array(values), x.dtype)
     return _rearranged(lambda indices, others: np.insert(indices, at, others, axis), x, new)
 

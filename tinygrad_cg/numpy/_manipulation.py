@@ -16,7 +16,7 @@ from .._ops.shape import cast, concatenate, reshape, stack, transpose
 from .._spellings.adapt import spaced
 from ..errors import InvalidArgumentError
 from ._joining import atleast_1d
-from ._readers import _array, _kind, _pair, _plain, _rearranged, _spacing, _summed
+from ._readers import _array, _as_array, _kind, _pair, _rearranged, _spacing, _summed
 
 __all__ = [
     "asanyarray",
@@ -130,8 +130,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
     """
     x = _array(a)
     if axis is None:
-        return reshape(roll(reshape(x, (-1,)), int(np.sum(_plain(shift))), 0), tuple(x.shape))
-    axes, shifts = np.broadcast_arrays(np.atleast_1d(axis), _plain(shift))
+        return reshape(roll(reshape(x, (-1,)), int(np.sum(_as_array(shift))), 0), tuple(x.shape))
+    axes, shifts = np.broadcast_arrays(np.atleast_1d(axis), _as_array(shift))
     for dim, by in zip(axes.tolist(), shifts.tolist(), strict=True):
         x = _rolled(x, normalize_axis("roll", dim, x.ndim), by)
     return x
@@ -152,13 +152,13 @@ def _rolled(x: Tensor, axis: int, by: int) -> Tensor:
 
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Tensor:
     """Return each element of `a` along `axis`, or of it flattened, `repeats` times."""
-    times = _plain(repeats)
+    times = _as_array(repeats)
     return _rearranged(lambda indices: np.repeat(indices, times, axis), _array(a))
 
 
 def tile(A: Any, reps: Any) -> Tensor:
     """Return `A` side by side, `reps` times along each axis."""
-    times = _plain(reps)
+    times = _as_array(reps)
     return _rearranged(lambda indices: np.tile(indices, times), _array(A))
 
 
@@ -300,7 +300,7 @@ def union1d(ar1: Any, ar2: Any) -> Tensor:
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
     """Return the different elements of `ar1` that are in `ar2`, in ascending order."""
     found = unique(ar1)
-    return getitem(found, np.isin(np.asarray(found), _plain(ar2)))
+    return getitem(found, np.isin(np.asarray(found), _as_array(ar2)))
 
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
@@ -308,7 +308,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
     unique.
     """
     found = reshape(_array(ar1), (-1,)) if assume_unique else unique(ar1)
-    return getitem(found, ~np.isin(np.asarray(found), _plain(ar2)))
+    return getitem(found, ~np.isin(np.asarray(found), _as_array(ar2)))
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:

@@ -83,10 +83,12 @@ def _true_coordinates(condition: Any) -> tuple[Tensor, ...]:
 
 
 def _ranks(a: Any, v: Any, side: Any, sorter: Any) -> Tensor:
-    return constant(np.searchsorted(_plain(_array(a)), _plain(_array(v)), side, _plain(sorter)))
+    return constant(
+        np.searchsorted(_as_array(_array(a)), _as_array(_array(v)), side, _as_array(sorter))
+    )
 
 
-def _plain(x: Any) -> Any:
+def _as_array(x: Any) -> Any:
     return np.asarray(x) if is_tensor(x) else x
 
 
@@ -111,12 +113,12 @@ def _is_stable(kind: Any, stable: Any) -> bool:
 
 def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
     bounds = (0, start) if stop is None else (start, stop)
-    first, last = map(_plain, bounds)
-    return constant(np.arange(first, last, _plain(step), dtype=dtype))
+    first, last = map(_as_array, bounds)
+    return constant(np.arange(first, last, _as_array(step), dtype=dtype))
 
 
 def _spacing(start: Any, stop: Any, dtype: Any) -> Any:
-    return _kind(dtype, np.result_type(_plain(start), _plain(stop), 1.0))
+    return _kind(dtype, np.result_type(_as_array(start), _as_array(stop), 1.0))
 
 
 def _rearranged(move: Callable[..., np.ndarray], *tensors: Tensor) -> Tensor:

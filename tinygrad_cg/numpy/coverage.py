@@ -17,7 +17,7 @@ from numpy.testing.overrides import (
     get_overridable_numpy_ufuncs,
 )
 
-from .._ops.protocol import PLAIN, functions, name_of, public, ufuncs
+from .._ops.protocol import ANSWERED_BY_NUMPY, functions, name_of, public, ufuncs
 
 RECORDED, ANSWERS, REFUSED, OTHER = "recorded", "answers", "refused", "not for numbers"
 # Of strings, dates, files and records: tensors hold numbers, and none of these can be one.
@@ -58,7 +58,7 @@ def _row(function: Any, is_ufunc: bool) -> Row:
 def _status(name: str, is_recorded: bool, function: Any) -> str:
     if is_recorded:
         return RECORDED
-    if function in PLAIN:
+    if function in ANSWERED_BY_NUMPY:
         return ANSWERS
     of_others = name.startswith(("_", *_OTHER_MODULES)) or name in _OTHER_NAMES
     return OTHER if of_others else REFUSED

@@ -44,7 +44,7 @@ def multiply(x, y):
 
 
 @jitable
-def _divide_plain(x, y):
+def _divide_real(x, y):
     return x / y
 
 
@@ -70,7 +70,7 @@ def divide(x, y):
     return np.divide(x, y)
 
 
-by_type(divide, {types.Complex: _divide_complex, types.Float: _divide_plain})
+by_type(divide, {types.Complex: _divide_complex, types.Float: _divide_real})
 
 
 @jitable

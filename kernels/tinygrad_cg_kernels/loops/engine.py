@@ -36,7 +36,7 @@ from tinygrad_cg_kernels.runtime.entries import Blocks
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 from tinygrad_cg_kernels.runtime.memory import empty
-from tinygrad_cg_kernels.runtime.objects import ALIGNED, PLAIN, WRITEABLE
+from tinygrad_cg_kernels.runtime.objects import ALIGNED, CONTIGUOUS, WRITEABLE
 
 KINDS = ("same", "float", "compare", "logical", "real", "select")
 READY = 4096
@@ -46,8 +46,8 @@ _TELLING = re.compile(r"NameError|Untyped|Unknown attribute|nsupported|not defin
 """The lines of Numba's messages that say what is wrong with a user's function."""
 
 
-def _is_plain(array: np.ndarray) -> bool:
-    return array.flags.num & PLAIN == PLAIN
+def _is_contiguous(array: np.ndarray) -> bool:
+    return array.flags.num & CONTIGUOUS == CONTIGUOUS
 
 
 def _may_overlap(x: np.ndarray, y: np.ndarray) -> bool:
@@ -330,7 +330,7 @@ class Elementwise:
                 run = self._bound(arrays, (signature.target,))
             else:
                 run = self._converting(signature, tuple(map(np.asarray, arrays, signature.loop)))
-            if signature.exact or all(map(_is_plain, arrays)):
+            if signature.exact or all(map(_is_contiguous, arrays)):
                 self._keep_ready(key, run)
         return run(*arrays)
 
@@ -434,7 +434,7 @@ class Elementwise:
         if not out.size:
             return out
         positions = [k for k, array in enumerate(arrays) if array is out]
-        if _is_plain(out) and out.dtype == signature.target and self._is_free(arrays, out):
+        if _is_contiguous(out) and out.dtype == signature.target and self._is_free(arrays, out):
             if not positions:
                 self._runner(plan, signature.loop, (signature.target,))(*arrays, out)
                 return out

@@ -19,7 +19,7 @@ from tinygrad_cg_kernels.runtime.arrays import into, put, take, vector
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.entries import Entries
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
-from tinygrad_cg_kernels.runtime.objects import PLAIN
+from tinygrad_cg_kernels.runtime.objects import CONTIGUOUS
 from tinygrad_cg_kernels.runtime.objects.fields import (
     OBJECT,
     address_of,
@@ -205,7 +205,7 @@ class Directs:
         none.
         """
         for array in arrays:
-            if array.size > MOST or array.flags.num & PLAIN != PLAIN:
+            if array.size > MOST or array.flags.num & CONTIGUOUS != CONTIGUOUS:
                 return None
         if not ready(MOST, self.in_place):
             return None

@@ -54,12 +54,12 @@ def multiply(x, y):
 
 
 @jitable
-def _plain_add(x, y):
+def _exact_add(x, y):
     return like(x + y, x)
 
 
 @jitable
-def _plain_multiply(x, y):
+def _exact_multiply(x, y):
     return like(x * y, x)
 
 
@@ -73,8 +73,8 @@ def _float_multiply(x, y):
     return reassociating_multiply(x, y)
 
 
-by_type(add, {types.Float: _float_add, types.Number: _plain_add})
-by_type(multiply, {types.Float: _float_multiply, types.Number: _plain_multiply})
+by_type(add, {types.Float: _float_add, types.Number: _exact_add})
+by_type(multiply, {types.Float: _float_multiply, types.Number: _exact_multiply})
 
 
 def larger(x, y):

@@ -17,7 +17,7 @@ from tinygrad_cg_kernels.reduce.axes import Plan, plan
 from tinygrad_cg_kernels.runtime import threads
 from tinygrad_cg_kernels.runtime.dtypes import BOOL, INT64, computing, native, real_float
 from tinygrad_cg_kernels.runtime.errstate import cast
-from tinygrad_cg_kernels.runtime.objects import PLAIN
+from tinygrad_cg_kernels.runtime.objects import CONTIGUOUS
 
 BLOCK = 4 * threads.BLOCK  # elements: a sum takes only a microsecond for `threads.BLOCK`
 READY = 4096  # shapes whose plans are kept ready
@@ -77,7 +77,7 @@ class Reduction(Compound):
             if got is not None:
                 return got
         ready = self._ready.get((x.shape, axes, keepdims, x.dtype))
-        if ready is not None and x.flags.num & PLAIN == PLAIN:
+        if ready is not None and x.flags.num & CONTIGUOUS == CONTIGUOUS:
             return ready(x)
         return self._slow(x, axes, keepdims)
 

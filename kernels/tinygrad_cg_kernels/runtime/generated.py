@@ -200,7 +200,7 @@ _blocks = Blocks("function", lambda template, name: (name, template))
 
 
 @intrinsic
-def plain(typingctx, array):
+def is_contiguous(typingctx, array):
     """Return whether an array is aligned, and its elements follow one another in row-major
     order.
     """

@@ -34,7 +34,7 @@ import numpy as np
 
 {imports}from tinygrad_cg_kernels.runtime.arrays import apart, section, vector
 from tinygrad_cg_kernels.runtime.compile import jitable
-from tinygrad_cg_kernels.runtime.generated import gather_columns, plain
+from tinygrad_cg_kernels.runtime.generated import gather_columns, is_contiguous
 from tinygrad_cg_kernels.runtime.intrinsics import (
     outlined,
     reassociating_add,
@@ -166,7 +166,7 @@ class Segment:
         body = self._finished(code, scalars)
         lines = [f"def run({', '.join([*names, 'sizes'])}):", "    wide_vectors()"]
         if foreign:
-            tests = " and ".join(f"plain({name})" for name in foreign)
+            tests = " and ".join(f"is_contiguous({name})" for name in foreign)
             lines += [f"    if not ({tests}):", "        return False"]
         lines += [f"    {name}_ = section({name}, 0, {name}.size)" for name in names]
         return "\n".join([*lines, *body, "    return True"])

@@ -23,7 +23,7 @@ KIND = object.__basicsize__ - ctypes.sizeof(ctypes.c_void_p)
 DATA, NDIM, SHAPE, DTYPE, FLAGS = (KIND + 8 * start for start in (1, 2, 3, 6, 7))
 VALUE = KIND + 8  # of a float
 LENGTH, ITEMS = KIND + 8, tuple.__basicsize__
-PLAIN = 0x101
+CONTIGUOUS = 0x101
 """The flags of an array that is C-contiguous and aligned."""
 ALIGNED, WRITEABLE = 0x100, 0x400
 DOUBLE, SINGLE = (float(np.finfo(dtype).max) for dtype in (np.float64, np.float32))

@@ -13,6 +13,7 @@ from numba.extending import NativeValue, box, intrinsic, models, register_model,
 from tinygrad_cg_kernels.runtime.arrays import declare
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.objects import (
+    CONTIGUOUS,
     DOUBLE,
     DTYPE,
     FLAGS,
@@ -20,7 +21,6 @@ from tinygrad_cg_kernels.runtime.objects import (
     KIND,
     LENGTH,
     NDIM,
-    PLAIN,
     PREFIX,
     SHAPE,
     SINGLE,
@@ -275,9 +275,9 @@ def tuple_item(group, k):
 
 
 @jitable
-def is_plain(array, dtype):
+def is_contiguous(array, dtype):
     """Return whether an array is C-contiguous and aligned, and of this dtype."""
-    return word(array, DTYPE) == dtype and (half(array, FLAGS) & PLAIN) == PLAIN
+    return word(array, DTYPE) == dtype and (half(array, FLAGS) & CONTIGUOUS) == CONTIGUOUS
 
 
 @jitable

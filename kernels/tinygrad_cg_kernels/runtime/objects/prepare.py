@@ -24,7 +24,7 @@ from tinygrad_cg_kernels.runtime.objects.fields import (
     dropped,
     half,
     held,
-    is_plain,
+    is_contiguous,
     new_array,
     new_box,
     none,
@@ -53,10 +53,10 @@ def _preparing(slot: int, empty: int, most: int) -> Callable:
         a = held(x, slot)
         b = held(y, slot) if y != 0 else 0
         c = held(z, slot) if z != 0 else 0
-        if (a != 0 and not is_plain(a, dtype_x)) or (b != 0 and not is_plain(b, dtype_y)):
+        if (a != 0 and not is_contiguous(a, dtype_x)) or (b != 0 and not is_contiguous(b, dtype_y)):
             return 0
         if z != 0:
-            if a == 0 or b == 0 or c == 0 or not is_plain(c, dtype_z):
+            if a == 0 or b == 0 or c == 0 or not is_contiguous(c, dtype_z):
                 return 0
             if not (same_shape(a, b) and same_shape(b, c)):
                 return 0
@@ -111,7 +111,7 @@ def _preparing_in_place(most: int) -> Callable:
         """
         if word(x, KIND) != array_kind() or word(y, KIND) != array_kind():
             return 0
-        if not is_plain(x, dtype_x) or not is_plain(y, dtype_y):
+        if not is_contiguous(x, dtype_x) or not is_contiguous(y, dtype_y):
             return 0
         size, one = count(x), half(y, NDIM) == 0 and half(x, NDIM) != 0
         if not half(x, FLAGS) & WRITEABLE or size > most or not (one or same_shape(x, y)):
