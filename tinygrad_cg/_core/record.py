@@ -335,10 +335,10 @@ def record(frame: Frame | None, primitive: Any, inputs: tuple, params: Any, out:
         mask |= 1 << len(inputs)
     elif kind != "f":
         return
-    save, rule, direct = rules[mask]
+    save, rule, attach_fresh = rules[mask]
     following = out._rec or _expired_operands(inputs, nodes)
-    if direct is not None and following is None and kind == "f":
-        direct(group, *nodes, *inputs, params, out)
+    if attach_fresh is not None and following is None and kind == "f":
+        attach_fresh(group, *nodes, *inputs, params, out)
     else:
         data, saved = out._data, save(inputs, params, out)
         out._rec = make_node(group, nodes, rule, saved, data.shape, data.dtype, following)

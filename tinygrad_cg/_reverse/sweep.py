@@ -72,11 +72,11 @@ def differentiate(
         totals, visited = run_sweep(sweep, token, seeds, wanted, constants, transposes)
     results = list(map(totals.get, nodes))
     for target, gradient in unrecorded:
-        _add_directly(token, target, gradient, sources, results)
+        _add_unrecorded(token, target, gradient, sources, results)
     return results, visited
 
 
-def _add_directly(token: Token, target: Any, gradient: Any, sources: list, results: list) -> None:
+def _add_unrecorded(token: Token, target: Any, gradient: Any, sources: list, results: list) -> None:
     """Add the gradient of a target without a record, which depends on itself alone."""
     positions = [i for i, source in enumerate(sources) if source is target]
     for i in positions:
