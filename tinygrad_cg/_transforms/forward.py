@@ -66,7 +66,7 @@ class ForwardAccumulator(Level):
             for primal, tangent in pairs:
                 if tangent is not None:
                     primal._rec = _without_the_past(primal._rec)
-                    self._hang(primal, tangent)
+                    self._attach(primal, tangent)
 
     def __enter__(self) -> ForwardAccumulator:
         if self._recording:
@@ -111,7 +111,7 @@ class ForwardAccumulator(Level):
         node = find(tensor._rec, self._token)
         return None if node is None else node.saved
 
-    def _hang(self, tensor: Any, tangent: Tensor) -> None:
+    def _attach(self, tensor: Any, tangent: Tensor) -> None:
         attach(tensor, frozenset((self._token,)), (), _no_rule, tangent)
 
     def process(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
@@ -127,7 +127,7 @@ class ForwardAccumulator(Level):
                 found = push_forward(primitive, inputs, params, out, tangents)
             for one, tangent in zip(outs, found, strict=True):
                 if tangent is not None:
-                    self._hang(one, tangent)
+                    self._attach(one, tangent)
         return out
 
     def custom_call(self, call: Call | Lifted, inputs: Sequence, outputs: Sequence) -> list:
@@ -151,7 +151,7 @@ class ForwardAccumulator(Level):
             )
         for result, tangent in zip(results, natural, strict=True):
             if tangent is not None:
-                self._hang(result, tangent)
+                self._attach(result, tangent)
         return results
 
 
