@@ -21,7 +21,7 @@ from .._core.primitive import apply
 from .._core.record import Expired, Node, find
 from .._core.tensor import Tensor
 from .._reverse.observer import Observer
-from .._rules.calls import settle
+from .._rules.calls import rebind_outputs
 from .._rules.custom_gradient import running_functions
 from .._rules.definition import Definition, source_line
 from ..errors import users_line
@@ -164,7 +164,7 @@ class Recorder(Level, Observer):
 
     def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
         """Return new outputs, and look whether the tapes see them through the inputs."""
-        results = settle(state.frame, call, inputs, outputs)
+        results = rebind_outputs(state.frame, call, inputs, outputs)
         seen = self._by_definition.get(id(getattr(call, "definition", None)))
         if seen is not None:
             tokens = set().union(*(_tokens(output) for output in outputs))
@@ -281,7 +281,7 @@ class Rough(Level):
 
     def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
         """Return new outputs, as without this level."""
-        return settle(state.frame, call, inputs, outputs)
+        return rebind_outputs(state.frame, call, inputs, outputs)
 
 
 def closed_over(function: Any) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from .._core.primitive import Primitive, apply
 from .._core.record import Node, find, part
 from .._core.tensor import Tensor
 from .._reverse.observer import Observer, Sweep, order_of
-from .._rules.calls import Call, settle
+from .._rules.calls import Call, rebind_outputs
 from ..errors import users_line
 
 Line = tuple[str, int]
@@ -124,7 +124,7 @@ class Watcher(Level, Observer):
     def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
         """Return new outputs of a custom gradient."""
         serial = next_serial()
-        results = settle(state.frame, call, inputs, outputs)
+        results = rebind_outputs(state.frame, call, inputs, outputs)
         _unmark(results)
         if type(call) is Call or call.along is None:
             self._seen("call", call.definition.name, inputs, results, None, serial)

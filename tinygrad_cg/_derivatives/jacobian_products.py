@@ -21,7 +21,7 @@ from .._core.tensor import Aval, Tensor
 from .._ops.creation import zeros
 from .._ops.shape import cast, identity
 from .._reverse.sweep import differentiate, release
-from .._rules.calls import Call, Lifted, settle
+from .._rules.calls import Call, Lifted, rebind_outputs
 from .._rules.definition import Definition, RuleSignature
 from .._rules.returned import gradients_of_inputs
 from .._transforms.transposition import transposed
@@ -58,7 +58,7 @@ class Products:
         y = self.function(*map(detached, use.args), **options)
         outputs = [convert(one) for one in nest.flatten(y)]
         one = _Call(self, use, y, [_aval(output) for output in outputs])
-        results = one.settled(outputs, use.inputs, one.pull)
+        results = one.rebind(outputs, use.inputs, one.pull)
         return nest.pack_sequence_as(y, results)
 
 
@@ -84,7 +84,7 @@ class _Call:
             for one in use.inputs
         ]
 
-    def settled(self, values: Sequence, inputs: Sequence, pull: Callable) -> list:
+    def rebind(self, values: Sequence, inputs: Sequence, pull: Callable) -> list:
         """Return `values` with a rule; None among them stays None."""
         outputs = [one for one in values if one is not None]
         for output in outputs:
@@ -99,7 +99,7 @@ class _Call:
                 whole[index] = dy
             return pull(whole, targets)
 
-        results = iter(settle(state.frame, Lifted(self.definition, fill), inputs, outputs))
+        results = iter(rebind_outputs(state.frame, Lifted(self.definition, fill), inputs, outputs))
         return [None if one is None else next(results) for one in values]
 
     # The two products ------------------------------------------------------------------------
@@ -120,7 +120,7 @@ class _Call:
             found.append(self._next(parts[-1], dys, [*ways, us]))
             return _joined(found, targets)
 
-        return self.settled(values, [*dys, *_flat(ways), *self.use.inputs], pull)
+        return self.rebind(values, [*dys, *_flat(ways), *self.use.inputs], pull)
 
     def tangent(self, ways: list[list]) -> list:
         """Return Q_k, of each output: its rule is P_k and P_(k+1)."""
@@ -136,7 +136,7 @@ class _Call:
             found.append(self._next(parts[-1], dys, ways))
             return _joined(found, targets)
 
-        return self.settled(values, [*_flat(ways), *self.use.inputs], pull)
+        return self.rebind(values, [*_flat(ways), *self.use.inputs], pull)
 
     def pull(self, dys: list, targets: Sequence) -> list:
         """Return the rule of the function itself."""

@@ -124,14 +124,14 @@ def elementwise(
 
 def _refuse_bool(kernel: Elementwise, remedy: str) -> None:
     """Have the kernel refuse bools where it promotes dtypes, once for each choice of them."""
-    settle = kernel._loop_dtypes
+    promote = kernel._loop_dtypes
 
     def checked(dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
         if all(is_bool(dtype) for dtype in dtypes):
             raise TypeError(
                 f"{kernel.name}: is not for bool: use {remedy}, or cast to a number's dtype first"
             )
-        return settle(dtypes)
+        return promote(dtypes)
 
     kernel._loop_dtypes = checked
 

@@ -95,7 +95,7 @@ def one_output(frame: Frame, call: Call, inputs: Sequence[Tensor], y: Tensor) ->
     return result
 
 
-def settle(
+def rebind_outputs(
     frame: Frame | None, call: Call | Lifted, inputs: Sequence, outputs: Sequence[Tensor]
 ) -> list[Tensor]:
     """Return the outputs as new tensors with the call's rule, for `frame` and the levels below it.

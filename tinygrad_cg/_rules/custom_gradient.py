@@ -20,7 +20,7 @@ from .._core.levels import Listener, remove_listener, state
 from .._core.tensor import Tensor
 from .._ops.define import as_int
 from .._reverse.variable import Variable
-from .calls import Call, copy, one_output, settle
+from .calls import Call, copy, one_output, rebind_outputs
 from .definition import Definition, check_result
 from .max_order import limited
 
@@ -171,7 +171,7 @@ class _Decorated:
             frame.level.custom_called(call, function, args, kwargs)
         if variables:
             inputs = [*inputs, *[variable._read() for variable in variables]]
-        results = settle(frame, call, inputs, outputs)
+        results = rebind_outputs(frame, call, inputs, outputs)
         return results[0] if single else _pack(y, results)
 
 

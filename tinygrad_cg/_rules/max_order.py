@@ -22,7 +22,7 @@ from .._core.record import find
 from .._core.tensor import Tensor
 from .._reverse.variable import Variable
 from ..errors import DerivativeOrderError
-from .calls import Lifted, settle
+from .calls import Lifted, rebind_outputs
 from .definition import Definition, source_line
 
 
@@ -128,7 +128,9 @@ class Limit(Listener):
         """Return the first of `inputs` as a tensor that depends on all of them."""
         if state.frame is None:
             return inputs[0]
-        return settle(state.frame, Lifted(self.definition, pull, along), inputs, inputs[:1])[0]
+        return rebind_outputs(
+            state.frame, Lifted(self.definition, pull, along), inputs, inputs[:1]
+        )[0]
 
     def _check(self, order: int) -> None:
         """Raise if the order is too high; each active accumulator adds one."""

@@ -24,7 +24,7 @@ from .._ops.elementwise import multiply
 from .._ops.indexing import getitem
 from .._ops.reductions import reduce_sum
 from .._ops.shape import repeat, reshape, stack, transpose
-from .._rules.calls import Call, Lifted, settle
+from .._rules.calls import Call, Lifted, rebind_outputs
 from .._rules.definition import Definition
 from ..errors import InvalidArgumentError
 
@@ -174,7 +174,7 @@ class Batch(Level):
         lifted = Lifted(call.definition, pull, along if passes else None)
         lower = [one.physical if self.has(one) else one for one in inputs]
         outer = list(map(self.physical, outputs)) if for_each else outputs
-        results = settle(state.frame, lifted, lower, outer)
+        results = rebind_outputs(state.frame, lifted, lower, outer)
         return [BatchTensor(result, self) for result in results] if for_each else results
 
     def _lowered(self, gradient: Tensor, batched: bool, for_each: bool) -> Tensor:

@@ -347,7 +347,7 @@ def _correlate_depthwise(
 # The three maps ------------------------------------------------------------------------------
 
 
-def _settled(name: str, *operands: np.ndarray) -> tuple[np.dtype, list[np.ndarray]]:
+def _promote(name: str, *operands: np.ndarray) -> tuple[np.dtype, list[np.ndarray]]:
     """Return the dtype of the result, and the operands in that to compute in."""
     dtype = promote(*[native(name, operand.dtype) for operand in operands])
     if dtype.kind == "b":
@@ -386,7 +386,7 @@ def conv(images: np.ndarray, filters: np.ndarray, geometry: Geometry) -> np.ndar
     """
     if filters.ndim > 4:
         return _each(conv, images, filters, geometry)
-    dtype, (images, filters) = _settled("conv", images, filters)
+    dtype, (images, filters) = _promote("conv", images, filters)
     lead, groups = images.shape[:-3], geometry.groups
     images = images.reshape(-1, *images.shape[-3:])
     window, outputs = (filters.shape[0], filters.shape[1]), filters.shape[3]
@@ -413,7 +413,7 @@ def conv_input(
     """
     if filters.ndim > 4:
         return _each(conv_input, upstream, filters, geometry, size)
-    dtype, (upstream, filters) = _settled("conv_input", upstream, filters)
+    dtype, (upstream, filters) = _promote("conv_input", upstream, filters)
     lead, groups = upstream.shape[:-3], geometry.groups
     upstream = upstream.reshape(-1, *upstream.shape[-3:])
     channels, outputs = filters.shape[2] * groups, filters.shape[3]
@@ -445,7 +445,7 @@ def conv_filter(
     """
     if max(images.ndim, upstream.ndim) > 4:
         return _each(conv_filter, images, upstream, geometry, window)
-    dtype, (images, upstream) = _settled("conv_filter", images, upstream)
+    dtype, (images, upstream) = _promote("conv_filter", images, upstream)
     groups, outputs = geometry.groups, upstream.shape[3]
     shape = *window, images.shape[3] // groups, outputs
     _fit("conv_filter", images.shape, shape, upstream.shape, geometry)
