@@ -21,7 +21,7 @@ from .._core.tensor import Aval, Tensor
 from .._ops.creation import zeros
 from .._ops.shape import cast, identity
 from .._reverse.sweep import differentiate, release
-from .._rules.calls import Call, Lifted, rebind_outputs
+from .._rules.calls import Call, TransformedCall, rebind_outputs
 from .._rules.definition import Definition, RuleSignature
 from .._rules.returned import gradients_of_inputs
 from .._transforms.transposition import transposed
@@ -99,7 +99,9 @@ class _Call:
                 whole[index] = dy
             return pull(whole, targets)
 
-        results = iter(rebind_outputs(state.frame, Lifted(self.definition, fill), inputs, outputs))
+        results = iter(
+            rebind_outputs(state.frame, TransformedCall(self.definition, fill), inputs, outputs)
+        )
         return [None if one is None else next(results) for one in values]
 
     # The two products ------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from .._ops.complex import conj, real
 from .._ops.elementwise import multiply
 from .._ops.shape import cast, repeat
 from .._reverse.sweep import fit_shape
-from .._rules.calls import Lifted, rebind_outputs
+from .._rules.calls import TransformedCall, rebind_outputs
 from .._rules.custom_gradient import Bind
 from .._rules.definition import Definition
 from ..errors import InvalidArgumentError
@@ -194,7 +194,9 @@ class Elementwise:
                     gradients[i] = _product(dys[0], partial, targets[i])
             return gradients
 
-        return rebind_outputs(state.frame, Lifted(self.definition, pull), use.inputs, [value])[0]
+        return rebind_outputs(
+            state.frame, TransformedCall(self.definition, pull), use.inputs, [value]
+        )[0]
 
 
 def _is_declaration(function: Any) -> bool:

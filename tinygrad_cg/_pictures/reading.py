@@ -20,7 +20,7 @@ from .._function.tracing import gradient
 from .._function.tracing.recorded import Recorded
 from .._reverse.observer import order_of, recording_sweeps
 from .._reverse.variable import Variable
-from .._rules.calls import Call, Lifted, _identity_rule
+from .._rules.calls import Call, TransformedCall, _identity_rule
 from .._rules.user_ops import _Use
 from .._transforms.forward import _no_rule
 from .._transforms.tape import GradientTape
@@ -262,8 +262,8 @@ def _made_by(node: Node) -> tuple[str, str]:
         return ("watched", "") if alive or not node.group else ("finished", "")
     if rule is _identity_rule:
         return "bypassed", saved
-    if isinstance(saved, (Call, Lifted)):
-        compiled = type(saved) is Lifted and saved.pull.__module__ == gradient.__name__
+    if isinstance(saved, (Call, TransformedCall)):
+        compiled = type(saved) is TransformedCall and saved.pull.__module__ == gradient.__name__
         return "operation" if compiled else "custom", saved.definition.name
     if isinstance(saved, _Use):
         return "operation", saved.name

@@ -58,7 +58,7 @@ class Call(NamedTuple):
         return gradients_of_inputs(self, returned, targets[: self.count]) + others
 
 
-class Lifted:
+class TransformedCall:
     """A call as the levels below a transformation see it: `pull` works on their tensors.
 
     A target that nobody asks for is None for it. Where the output is the input, ``along`` maps
@@ -96,7 +96,7 @@ def one_output(frame: Frame, call: Call, inputs: Sequence[Tensor], y: Tensor) ->
 
 
 def rebind_outputs(
-    frame: Frame | None, call: Call | Lifted, inputs: Sequence, outputs: Sequence[Tensor]
+    frame: Frame | None, call: Call | TransformedCall, inputs: Sequence, outputs: Sequence[Tensor]
 ) -> list[Tensor]:
     """Return the outputs as new tensors with the call's rule, for `frame` and the levels below it.
 
@@ -124,7 +124,7 @@ def rebind_outputs(
         remaining = iter(found)
         nodes = tuple([None if tensor is None else next(remaining) for tensor in inputs])
         if len(results) > 1:
-            rule = _custom_rule if type(call) is Call else _lifted_rule
+            rule = _custom_rule if type(call) is Call else _transformed_rule
             attach_all(group, nodes, rule, call, results)
         elif results:
             _attach(results[0], call, group, nodes)
@@ -155,7 +155,7 @@ def copy(output: Tensor) -> Tensor:
 
 def _attach(result: Tensor, call: Any, group: frozenset, nodes: tuple) -> None:
     if is_differentiable(result._data.dtype):
-        rule = _custom_rule if type(call) is Call else _lifted_rule
+        rule = _custom_rule if type(call) is Call else _transformed_rule
         attach(result, group, nodes, rule, call)
 
 
@@ -175,7 +175,7 @@ def _identity_rule(node: Node, dy: Tensor) -> tuple:
     return (dy,)
 
 
-def _lifted_rule(node: Node, dy: Any) -> Sequence:
+def _transformed_rule(node: Node, dy: Any) -> Sequence:
     dys = dy if type(dy) is list else [dy]
     sweep = state.sweep
     if sweep is not None and sweep.token in node.group:

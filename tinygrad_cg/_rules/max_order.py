@@ -22,7 +22,7 @@ from .._core.record import find
 from .._core.tensor import Tensor
 from .._reverse.variable import Variable
 from ..errors import DerivativeOrderError
-from .calls import Lifted, rebind_outputs
+from .calls import TransformedCall, rebind_outputs
 from .definition import Definition, source_line
 
 
@@ -129,7 +129,7 @@ class Limit(Listener):
         if state.frame is None:
             return inputs[0]
         return rebind_outputs(
-            state.frame, Lifted(self.definition, pull, along), inputs, inputs[:1]
+            state.frame, TransformedCall(self.definition, pull, along), inputs, inputs[:1]
         )[0]
 
     def _check(self, order: int) -> None:

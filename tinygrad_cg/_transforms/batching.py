@@ -24,7 +24,7 @@ from .._ops.elementwise import multiply
 from .._ops.indexing import getitem
 from .._ops.reductions import reduce_sum
 from .._ops.shape import repeat, reshape, stack, transpose
-from .._rules.calls import Call, Lifted, rebind_outputs
+from .._rules.calls import Call, TransformedCall, rebind_outputs
 from .._rules.definition import Definition
 from ..errors import InvalidArgumentError
 
@@ -132,7 +132,9 @@ class Batch(Level):
 
     # Custom gradients ------------------------------------------------------------------------
 
-    def custom_call(self, call: Call | Lifted, inputs: Sequence, outputs: Sequence) -> list:
+    def custom_call(
+        self, call: Call | TransformedCall, inputs: Sequence, outputs: Sequence
+    ) -> list:
         """Pass the call to the levels below as one of unbatched tensors, whose rule runs on
         examples.
 
@@ -170,11 +172,11 @@ class Batch(Level):
                 remove(self)
             return self.physical(moved) if for_each else moved
 
-        passes = type(call) is Lifted and call.along is not None
-        lifted = Lifted(call.definition, pull, along if passes else None)
+        passes = type(call) is TransformedCall and call.along is not None
+        transformed = TransformedCall(call.definition, pull, along if passes else None)
         lower = [one.physical if self.has(one) else one for one in inputs]
         outer = list(map(self.physical, outputs)) if for_each else outputs
-        results = rebind_outputs(state.frame, lifted, lower, outer)
+        results = rebind_outputs(state.frame, transformed, lower, outer)
         return [BatchTensor(result, self) for result in results] if for_each else results
 
     def _lowered(self, gradient: Tensor, batched: bool, for_each: bool) -> Tensor:

@@ -26,7 +26,7 @@ from .._ops.elementwise import add
 from .._ops.shape import cast, repeat
 from .._reverse.arguments import UnconnectedGradients, wants_zeros
 from .._reverse.observer import run_tangents
-from .._rules.calls import Call, Lifted, rebind_outputs
+from .._rules.calls import Call, TransformedCall, rebind_outputs
 from ..errors import TapeWarning, warn
 from .transposition import transposed
 
@@ -130,11 +130,13 @@ class ForwardAccumulator(Level):
                     self._attach(one, tangent)
         return out
 
-    def custom_call(self, call: Call | Lifted, inputs: Sequence, outputs: Sequence) -> list:
+    def custom_call(
+        self, call: Call | TransformedCall, inputs: Sequence, outputs: Sequence
+    ) -> list:
         """Return the tangents of the outputs, by the transpose of the rule."""
         results = rebind_outputs(state.frame, call, inputs, outputs)
         tangents = [None if one is None else self._tangent(one) for one in inputs]
-        if type(call) is Lifted and call.along is not None:
+        if type(call) is TransformedCall and call.along is not None:
             first = tangents[0]
             natural = [None if first is None else call.along(first, self._token)]
         elif all(one is None for one in tangents):
