@@ -57,14 +57,14 @@ def test_convolution_and_its_transposes(geometry, size, code):
     np.testing.assert_allclose(out, expected, rtol=PRECISION[code], atol=10 * PRECISION[code])
     if code in "dD":
         y = numbers(*out.shape, code=code)
-        along = (out * y).sum()
+        product = (out * y).sum()
         for other, back in (
             (x, conv_input(y, filters, geometry, (8, 9))),
             (filters, conv_filter(x, y, geometry, size)),
         ):
             assert back.shape == other.shape
             assert back.flags.c_contiguous
-            np.testing.assert_allclose((back * other).sum(), along)
+            np.testing.assert_allclose((back * other).sum(), product)
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])

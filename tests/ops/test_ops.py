@@ -486,8 +486,8 @@ def test_forward_mode_is_the_adjoint_of_reverse_mode(name):
             gradients = tape.gradient(result, sources, output_gradients=weights)
         tangent = accumulator.jvp(result, "zero").numpy()
         pairs = list(zip(gradients, ways, strict=True))
-        along = sum(np.vdot(one.numpy(), way.numpy()) for one, way in pairs if one is not None)
-        assert_allclose(np.vdot(weights.numpy(), tangent), along, rtol=1e-10, atol=1e-12)
+        product = sum(np.vdot(one.numpy(), way.numpy()) for one, way in pairs if one is not None)
+        assert_allclose(np.vdot(weights.numpy(), tangent), product, rtol=1e-10, atol=1e-12)
         operands = tuple(example.operands)
         directions = [way.numpy() for way in ways]
         expected = second_gradients(example, operands, weights.numpy(), directions)

@@ -93,8 +93,8 @@ def to_polar():
     @tf.RegisterGradient("ToPolar")
     def rule(op, radius_grad, angle_grad):
         (x, y), (radius, _) = op.inputs, op.outputs
-        along, across = radius_grad / radius, angle_grad / radius**2
-        return along * x - across * y, along * y + across * x
+        radial, across = radius_grad / radius, angle_grad / radius**2
+        return radial * x - across * y, radial * y + across * x
 
     return tf.primitive("ToPolar", polar, elementwise=True)
 

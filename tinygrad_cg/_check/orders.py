@@ -262,7 +262,7 @@ class Orders:
         """Add the row of the upstream gradient, in which a gradient is linear."""
         if self._joint is None or not self._linear:
             return
-        own, value = map(self._along_upstream, self._joint)
+        own, value = map(self._by_upstream, self._joint)
         exact = self._with_upstream(order)
         reference = ReferenceValue(
             exact.value or 0.0, 1e-12 * exact.size, LINEARITY, size=exact.size
@@ -282,7 +282,7 @@ class Orders:
         found = (shown, reference.value, reference.error, LINEARITY, verdict)
         self.rows.append(DerivativeRow(order, "dy", "upstream", "reverse", *found))
 
-    def _along_upstream(self, gradients: list) -> Product:
+    def _by_upstream(self, gradients: list) -> Product:
         """Return the derivative by the weights, along the direction for these."""
         problem = self.problem
         pairs = zip(problem.second_weights, gradients[len(problem.sources) :], strict=True)
@@ -299,7 +299,7 @@ class Orders:
 
     def _upstream_difference(self, order: int) -> float:
         joint = self.problem.joint_arrays(self._base, order)
-        one, other = self._along_upstream(joint), self._with_upstream(order)
+        one, other = self._by_upstream(joint), self._with_upstream(order)
         return (one.value or 0.0) - (other.value or 0.0)
 
     def _noise(self, difference: Callable[[], float]) -> float:

@@ -126,7 +126,7 @@ class Watcher(Level, Observer):
         serial = next_serial()
         results = rebind_outputs(state.frame, call, inputs, outputs)
         _unmark(results)
-        if type(call) is Call or call.along is None:
+        if type(call) is Call or call.jvp is None:
             self._seen("call", call.definition.name, inputs, results, None, serial)
         return results
 
@@ -143,7 +143,7 @@ class Watcher(Level, Observer):
         serial, start = next_serial(), perf_counter()
         try:
             found = list(call(node, dy))
-            if definition is not None and getattr(node.saved, "along", None) is None:
+            if definition is not None and getattr(node.saved, "jvp", None) is None:
                 seconds = perf_counter() - start
                 gradients = [_whole(one) for one in found if isinstance(one, Tensor)]
                 dys = list(map(_whole, dy if isinstance(dy, list) else [dy]))

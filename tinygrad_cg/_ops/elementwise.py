@@ -475,8 +475,8 @@ def _sign_rule(dy: Tensor, x: Tensor) -> Tensor:
         return zeros_like(dy)
     size = absolute(x)
     size = where(equal(size, 0), 1, size)
-    along = divide(real(multiply(conj(x), dy)), multiply(size, square(size)))
-    return subtract(divide(dy, size), multiply(x, along))
+    parallel = divide(real(multiply(conj(x), dy)), multiply(size, square(size)))
+    return subtract(divide(dy, size), multiply(x, parallel))
 
 
 sign = unary(

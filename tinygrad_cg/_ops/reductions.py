@@ -322,7 +322,7 @@ def _arg_aval(x: Aval, axis: int) -> Aval:
     return Aval(reduced_shape(x.shape, (axis,), False), np.dtype(np.int64))
 
 
-def _along(name: str, kernel: Any, abstract: Any, kind: str, **record: Any) -> Primitive:
+def _axis_operation(name: str, kernel: Any, abstract: Any, kind: str, **record: Any) -> Primitive:
     return register(
         Primitive(
             name,
@@ -342,14 +342,14 @@ def _along(name: str, kernel: Any, abstract: Any, kind: str, **record: Any) -> P
     )
 
 
-_argmax = _along(
+_argmax = _axis_operation(
     "argmax",
     search.argmax,
     _arg_aval,
     "reduction",
     dtypes=REAL,
 )
-_argmin = _along(
+_argmin = _axis_operation(
     "argmin",
     search.argmin,
     _arg_aval,
@@ -384,13 +384,13 @@ def _alike(g: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return errstate.cast(g, dtype), errstate.cast(y, dtype)
 
 
-def _sum_along(x: Tensor, axis: int) -> Tensor:
+def _sum_axis(x: Tensor, axis: int) -> Tensor:
     return reduce_sum(x, axis, keepdims=True)
 
 
 def _softmax_pull_by_result(dy: Tensor, g: Tensor, y: Tensor, axis: int) -> Tensor:
-    kept = multiply(dy, subtract(g, _sum_along(multiply(g, y), axis)))
-    return subtract(kept, multiply(g, _sum_along(multiply(dy, y), axis)))
+    kept = multiply(dy, subtract(g, _sum_axis(multiply(g, y), axis)))
+    return subtract(kept, multiply(g, _sum_axis(multiply(dy, y), axis)))
 
 
 _softmax_pull = _pull(
@@ -407,14 +407,14 @@ _log_softmax_pull = _pull(
     ksoftmax.log_softmax_grad,
     lambda ops, g, y, axis: ops.subtract(g, ops.multiply(ops.exp(y), _total(ops, g, axis))),
     (
-        lambda dy, y, axis: subtract(dy, _sum_along(multiply(dy, exp(y)), axis)),
-        lambda dy, g, y, axis: multiply(multiply(dy, exp(y)), negative(_sum_along(g, axis))),
+        lambda dy, y, axis: subtract(dy, _sum_axis(multiply(dy, exp(y)), axis)),
+        lambda dy, g, y, axis: multiply(multiply(dy, exp(y)), negative(_sum_axis(g, axis))),
     ),
 )
 
 
 def _normalisation(name: str, kernel: Any, pull: Primitive, decomposition: Any) -> Primitive:
-    return _along(
+    return _axis_operation(
         name,
         kernel,
         lambda x, axis: Aval(x.shape, kernel.result_dtype(x.dtype)),

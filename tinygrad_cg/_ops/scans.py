@@ -118,15 +118,15 @@ def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False
     int64; float32 is summed in float64. Raises InvalidArgumentError for an axis that `x` does
     not have.
     """
-    return _along(_cumsum, x, axis, exclusive, reverse)
+    return _run_scan(_cumsum, x, axis, exclusive, reverse)
 
 
 def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
     """Return the products of all elements up to each along `axis`: parameters as for `cumsum`."""
-    return _along(_cumprod, x, axis, exclusive, reverse)
+    return _run_scan(_cumprod, x, axis, exclusive, reverse)
 
 
-def _along(primitive: Primitive, x: Any, axis: Any, exclusive: bool, reverse: bool) -> Tensor:
+def _run_scan(primitive: Primitive, x: Any, axis: Any, exclusive: bool, reverse: bool) -> Tensor:
     x = convert(x)
     if axis is None:
         x, axis = reshape(x, (-1,)), 0

@@ -61,7 +61,7 @@ class Call(NamedTuple):
 class TransformedCall:
     """A call as the levels below a transformation see it: `pull` works on their tensors.
 
-    A target that nobody asks for is None for it. Where the output is the input, ``along`` maps
+    A target that nobody asks for is None for it. Where the output is the input, ``jvp`` maps
     the input's tangent, of an accumulator with some token, to that of the output.
     """
 
@@ -69,11 +69,11 @@ class TransformedCall:
         self,
         definition: Definition,
         pull: Callable[[Sequence, Sequence], list],
-        along: Callable[[Any, Token], Any] | None = None,
+        jvp: Callable[[Any, Token], Any] | None = None,
     ):
         self.definition = definition
         self.pull = pull
-        self.along = along
+        self.jvp = jvp
 
 
 def one_output(frame: Frame, call: Call, inputs: Sequence[Tensor], y: Tensor) -> Tensor:

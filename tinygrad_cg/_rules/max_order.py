@@ -119,17 +119,17 @@ class Limit(Listener):
             self.reached = state.sweep, max(order, known if sweep is state.sweep else 0)
             return [*dys, *[None] * (len(targets) - 1)]
 
-        def along(tangent: Any, token: Any) -> Any:
+        def jvp(tangent: Any, token: Any) -> Any:
             return self.gradient(tangent, order + (token in self.followers))
 
-        return self._passed([value, *self.inputs], pull, along)
+        return self._passed([value, *self.inputs], pull, jvp)
 
-    def _passed(self, inputs: list[Tensor], pull: Callable, along: Callable) -> Tensor:
+    def _passed(self, inputs: list[Tensor], pull: Callable, jvp: Callable) -> Tensor:
         """Return the first of `inputs` as a tensor that depends on all of them."""
         if state.frame is None:
             return inputs[0]
         return rebind_outputs(
-            state.frame, TransformedCall(self.definition, pull, along), inputs, inputs[:1]
+            state.frame, TransformedCall(self.definition, pull, jvp), inputs, inputs[:1]
         )[0]
 
     def _check(self, order: int) -> None:

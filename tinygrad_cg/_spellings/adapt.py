@@ -49,19 +49,19 @@ def taken(x: Any, indices: Any, axis: Any) -> Tensor:
     return gather(reshape(x, (-1,)), indices, 0) if axis is None else gather(x, indices, axis)
 
 
-def taken_along(x: Any, indices: Any, axis: Any) -> Tensor:
+def take_along(x: Any, indices: Any, axis: Any) -> Tensor:
     """Return `take_along_axis`, from the flattened tensor if the axis is None."""
     if axis is None:
         return take_along_axis(reshape(x, (-1,)), indices, 0)
     return take_along_axis(x, indices, axis)
 
 
-def sorted_along(x: Any, axis: Any) -> Tensor:
+def sort_along(x: Any, axis: Any) -> Tensor:
     """Return `sort`, of the flattened tensor if the axis is None."""
     return sort(reshape(x, (-1,)), 0) if axis is None else sort(x, axis)
 
 
-def order_along(x: Any, axis: Any, stable: bool) -> Tensor:
+def argsort_along(x: Any, axis: Any, stable: bool) -> Tensor:
     """Return `argsort`, of the flattened tensor if the axis is None."""
     if axis is None:
         return argsort(reshape(x, (-1,)), 0, stable=stable)

@@ -163,17 +163,17 @@ class Batch(Level):
                 for gradient, one in zip(gradients, batched, strict=True)
             ]
 
-        def along(tangent: Tensor, token: Any) -> Tensor:
+        def jvp(tangent: Tensor, token: Any) -> Tensor:
             push(self)
             try:
                 example = BatchTensor(tangent, self) if for_each else tangent
-                moved = getattr(call, "along")(example, token)  # noqa: B009
+                moved = getattr(call, "jvp")(example, token)  # noqa: B009
             finally:
                 remove(self)
             return self.physical(moved) if for_each else moved
 
-        passes = type(call) is TransformedCall and call.along is not None
-        transformed = TransformedCall(call.definition, pull, along if passes else None)
+        passes = type(call) is TransformedCall and call.jvp is not None
+        transformed = TransformedCall(call.definition, pull, jvp if passes else None)
         lower = [one.physical if self.has(one) else one for one in inputs]
         outer = list(map(self.physical, outputs)) if for_each else outputs
         results = rebind_outputs(state.frame, transformed, lower, outer)

@@ -136,9 +136,9 @@ class ForwardAccumulator(Level):
         """Return the tangents of the outputs, by the transpose of the rule."""
         results = rebind_outputs(state.frame, call, inputs, outputs)
         tangents = [None if one is None else self._tangent(one) for one in inputs]
-        if type(call) is TransformedCall and call.along is not None:
+        if type(call) is TransformedCall and call.jvp is not None:
             first = tangents[0]
-            natural = [None if first is None else call.along(first, self._token)]
+            natural = [None if first is None else call.jvp(first, self._token)]
         elif all(one is None for one in tangents):
             natural = [self._tangent(output) for output in outputs]
             if any(one is not None for one in natural):

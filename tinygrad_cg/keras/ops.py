@@ -107,7 +107,7 @@ _TABLE = """
     argmin(x, axis=None, keepdims=False) = cast(arg_extremum(argmin, x, axis, keepdims), int32)
         # Return positions (int32) of the smallest elements along `axis`, by default in the
         flattened tensor; the first where several tie.
-    argsort(x, axis=-1) = cast(order_along(x, axis, True), int32)
+    argsort(x, axis=-1) = cast(argsort_along(x, axis, True), int32)
         # Return the indices (int32) that sort `x` along `axis`, or the flattened tensor if it is
         None; equal ones stay in the order in which they stand.
     array(x, dtype=None) = convert_to_tensor(x, dtype)
@@ -195,7 +195,7 @@ _TABLE = """
     size(x) = constant(convert(x).size)  # Return the number of elements of `x`, as a scalar tensor.
     slogdet = slogdet
     softmax(x, axis=-1) = softmax(_real(x), axis)
-    sort(x, axis=-1) = sorted_along(x, axis)
+    sort(x, axis=-1) = sort_along(x, axis)
         # Return `x` sorted along `axis`, or flattened first if it is None; NaN counts as larger
         than all else.
     split(x, indices_or_sections, axis=0) -> list[Tensor]
@@ -214,7 +214,7 @@ _TABLE = """
     take(x, indices, axis=None) = taken(x, indices, axis)
         # Return slices of `x` along `axis`, by default of the flattened tensor, at integer
         `indices`.
-    take_along_axis(x, indices, axis=None) = taken_along(x, indices, axis)
+    take_along_axis(x, indices, axis=None) = take_along(x, indices, axis)
         # Return the elements of `x` at integer `indices` along `axis`, line by line; by default of
         the flattened tensor.
     tensordot(x1, x2, axes=2) = tensordot(x1, x2, axes)

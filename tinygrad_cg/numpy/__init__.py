@@ -104,7 +104,7 @@ _TABLE = """
         # Return positions of the smallest elements along `axis`, by default in the flattened
         tensor; the first where several tie.
     argsort(a, axis=-1, kind=None, *, stable=None)
-        = order_along(_array(a), axis, _is_stable(kind, stable))
+        = argsort_along(_array(a), axis, _is_stable(kind, stable))
         # Return the indices that sort `a` along `axis`, or flattened if it is None; `stable` keeps
         the order of equal elements.
     around round(a, decimals=0) = rounded(_array(a), decimals)
@@ -194,7 +194,7 @@ _TABLE = """
     shape(a) -> tuple[int, ...] = tuple(convert(a).shape)
         # Return the shape of `a`, as a tuple of integers.
     size(a) -> int = convert(a).size  # Return the number of elements of `a`.
-    sort(a, axis=-1, kind=None, *, stable=None) = sorted_along(_array(a), axis)
+    sort(a, axis=-1, kind=None, *, stable=None) = sort_along(_array(a), axis)
         # Return `a` sorted along `axis`, or flattened first if it is None; NaN counts as larger
         than all else. `kind` and `stable` make no difference to the result.
     split(ary, indices_or_sections, axis=0) -> list[Tensor]
@@ -214,7 +214,7 @@ _TABLE = """
     take(a, indices, axis=None) = taken(_array(a), indices, axis)
         # Return slices of `a` along `axis`, by default of the flattened tensor, at integer
         `indices`.
-    take_along_axis(arr, indices, axis=-1) = taken_along(_array(arr), indices, axis)
+    take_along_axis(arr, indices, axis=-1) = take_along(_array(arr), indices, axis)
         # Return the elements of `arr` at integer `indices` along `axis`, line by line; of the
         flattened tensor if it is None.
     tensordot(a, b, axes=2) = tensordot(*_pair(a, b), axes)

@@ -166,6 +166,6 @@ def _flat_positions(shape: tuple[int, ...], key: tuple[Any, ...]) -> np.ndarray:
     total = np.broadcast_to(np.zeros((), INT64), shape)[key]
     for axis, size in enumerate(shape):
         after = shape[axis + 1 :]
-        along = np.arange(size).reshape(size, *(1,) * len(after))
-        total = total + np.broadcast_to(along, shape)[key] * prod(after)
+        coordinates = np.arange(size).reshape(size, *(1,) * len(after))
+        total = total + np.broadcast_to(coordinates, shape)[key] * prod(after)
     return total
