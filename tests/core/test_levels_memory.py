@@ -241,13 +241,13 @@ def test_nothing_is_kept_while_a_tape_pauses():
     x = tf.constant(3.0)
     with tf.GradientTape() as first:
         first.watch(x)
-    late = x * 2.0
+    expired = x * 2.0
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(x)
         with tape.stop_recording():
             for _ in range(5):
-                late = late * 1.5
-                assert not hasattr(late._rec, "inputs")
+                expired = expired * 1.5
+                assert not hasattr(expired._rec, "inputs")
     assert tape.gradient(x * 1.0 if False else x, x).numpy() == 1.0
 
 

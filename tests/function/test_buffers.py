@@ -146,8 +146,8 @@ def test_a_view_of_an_array_keeps_its_memory_from_being_used_again(lent):
     """The transposed matrix is read after another one of its size has been made."""
     x = given((400, 300))
     transposed = apply("transpose", apply("exp", x), perm=(1, 0))
-    later = apply("sin", apply("sort", apply("cos", x), axis=-1, descending=False))
-    graph = FuncGraph([x], [apply("matmul", transposed, later)])
+    second = apply("sin", apply("sort", apply("cos", x), axis=-1, descending=False))
+    graph = FuncGraph([x], [apply("matmul", transposed, second)])
     program = build(graph)
     for _ in range(3):
         assert_same(program, graph, arrays_for(graph, RNG), 100)

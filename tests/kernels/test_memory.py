@@ -214,8 +214,8 @@ def test_tapes_and_what_they_gave():
     arrays = inputs(5)
     now = [holds_of_a_tape(array)() for array in arrays]
     for _ in range(2):
-        later = [holds_of_a_tape(array) for array in arrays]
-        for read, expected in zip(later, now, strict=True):
+        second = [holds_of_a_tape(array) for array in arrays]
+        for read, expected in zip(second, now, strict=True):
             for one, value in zip(read(), expected, strict=True):
                 np.testing.assert_array_equal(one, value)
 

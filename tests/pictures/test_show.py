@@ -131,9 +131,9 @@ def test_orders_after_more_sweeps_than_are_noted():
             y = tf.exp(x)
         early = inner.gradient(y, x)
         for _ in range(100):
-            late = inner.gradient(y, x)
-    assert frame(tf.show(late), "tape outer").order == 2
-    picture = tf.show(early, late)  # nobody knows any more where early is from
+            second = inner.gradient(y, x)
+    assert frame(tf.show(second), "tape outer").order == 2
+    picture = tf.show(early, second)  # nobody knows any more where early is from
     assert [one.order for one in picture.frames] == [None, None]
     assert "order unknown" in str(picture)
 

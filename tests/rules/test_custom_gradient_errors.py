@@ -102,12 +102,12 @@ def test_an_error_leaves_nothing_behind(site, error, monkeypatch):
     assert_next_gradient_is_right()
     x = tf.constant(2.0)
     with pytest.warns(tf.errors.TapeWarning, match="computed after the tape closed"):
-        outside = late_gradient(x)
+        outside = gradient_outside(x)
     assert outside is None
     assert derivative(lambda x: x**3, 2.0, 3) == 6.0
 
 
-def late_gradient(x):
+def gradient_outside(x):
     """A gradient by a tape that was closed before: no tape of a failed call goes on for it."""
     with tf.GradientTape() as tape:
         tape.watch(x)

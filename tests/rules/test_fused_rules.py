@@ -127,7 +127,7 @@ def test_operands_that_broadcast_and_mixed_dtypes():
     np.testing.assert_allclose(gradient(tf.tanh, rotated), np.conj(1 - np.tanh(0.5 + 1j) ** 2))
 
 
-def test_results_are_marked_as_late():
+def test_results_are_marked_as_expired():
     x = tf.constant([0.5])
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(x)

@@ -81,8 +81,8 @@ def _pull_by_term(dy: Tensor, a: Tensor, axis: int, reverse: bool, exclusive: bo
 def _pull_by_factor(
     dy: Tensor, a: Tensor, b: Tensor, axis: int, reverse: bool, exclusive: bool
 ) -> Tensor:
-    later = _pull_by_term(dy, a, axis, reverse, exclusive)
-    return multiply(later, _recur(a, b, axis, reverse, True))
+    pulled = _pull_by_term(dy, a, axis, reverse, exclusive)
+    return multiply(pulled, _recur(a, b, axis, reverse, True))
 
 
 _recurrence = register(

@@ -122,13 +122,13 @@ def _merge(
         merged += groups[end:start]
         end = start + body * times
         inside = [item for group in groups[start : start + body] for item in group]
-        later = [item for group in groups[start + body : end] for item in group]
-        own = {*inside, *later}
-        for i, item in enumerate(later):
+        repetitions = [item for group in groups[start + body : end] for item in group]
+        own = {*inside, *repetitions}
+        for i, item in enumerate(repetitions):
             first[item] = stands = inside[i % len(inside)]
             stands.operands += [one for one in item.operands if one not in own]
             stands.captured += [one for one in item.captured if one not in own]
-        for stands, item in zip(inside, later[-len(inside) :], strict=True):
+        for stands, item in zip(inside, repetitions[-len(inside) :], strict=True):
             _rename(stands, item)
         if len(inside) == 1:
             inside[0].count *= times
@@ -162,14 +162,14 @@ def shorten(items: list[Item], frames: list[Region], most: int) -> list[Item]:
     if len(items) <= most:
         return items
     cut = len(items) - most
-    early, late = items[:cut], items[cut:]
+    early, recent = items[:cut], items[cut:]
     # what is watched and used late stays
-    needed = {one for item in late for one in (*item.operands, *item.captured)}
+    needed = {one for item in recent for one in (*item.operands, *item.captured)}
     kept = [one for one in early if one.kind == "watched" and one in needed]
     gone = dict.fromkeys(one for one in early if one not in kept)
     count = sum(_times(item, frames) for item in gone if item.operation)
     rest = Item("earlier", f"{count:,} earlier operations", (), "", early[-1].serial)
-    for others in [others for item in late for others in (item.operands, item.captured)]:
+    for others in [others for item in recent for others in (item.operands, item.captured)]:
         others[:] = dict.fromkeys(rest if one in gone else one for one in others)
     rest.operands = list(
         dict.fromkeys(one for item in gone for one in item.operands if one in kept)
@@ -177,7 +177,7 @@ def shorten(items: list[Item], frames: list[Region], most: int) -> list[Item]:
     for frame in frames:
         if frame.items.issuperset(gone):
             frame.items |= {rest}
-    return [*kept, rest, *late]
+    return [*kept, rest, *recent]
 
 
 def _times(item: Item, frames: list[Region]) -> int:

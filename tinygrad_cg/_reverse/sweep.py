@@ -83,7 +83,7 @@ def _add_unrecorded(token: Token, target: Any, gradient: Any, sources: list, res
         known, seed = results[i], _seed(target, gradient)
         results[i] = seed if known is None else add(known, seed)
     _refuse_example(target, token)
-    if not positions and _is_late(target._rec, token):
+    if not positions and _is_expired(target._rec, token):
         warn(
             "target was computed after the tape closed (or in a thread where it does not "
             "record), so it has no gradient: compute it inside the tape's context",
@@ -104,7 +104,7 @@ def _refuse_example(target: Any, token: Token) -> None:
         inner = getattr(inner, "physical", None)
 
 
-def _is_late(record: Any, token: Token) -> bool:
+def _is_expired(record: Any, token: Token) -> bool:
     """Return whether a tensor without a node for `token` was computed from one that has one."""
     pending, seen = [record], set()
     while pending:
