@@ -223,8 +223,8 @@ def test_linear_records_are_linear(name):
             one if i in example.fixed else 2 * one - 3 * other
             for i, (one, other) in enumerate(zip(example.operands, others, strict=True))
         ]
-        apart = 2 * example.run(*example.operands) - 3 * example.run(*others)
-        assert_allclose(example.run(*mixed), apart, rtol=1e-12, atol=1e-12)
+        combined = 2 * example.run(*example.operands) - 3 * example.run(*others)
+        assert_allclose(example.run(*mixed), combined, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["complex128", "complex64"])

@@ -165,9 +165,9 @@ class TestAxes:
         assert numbers(found["which"]) == [1, 0, 1]
         assert numbers(found["same"]) == [[[5.0, 6.0]] * 3, [3, 3, 3]]
         axes = {"twice": 1, "which": 0, "none": 0, "same": (None, 0)}
-        apart = vmap(f, out_axes=axes)(x)
-        assert numbers(apart["twice"]) == (2.0 * x.numpy()).T.tolist()
-        assert numbers(apart["same"][0]) == [5.0, 6.0]
+        nested = vmap(f, out_axes=axes)(x)
+        assert numbers(nested["twice"]) == (2.0 * x.numpy()).T.tolist()
+        assert numbers(nested["same"][0]) == [5.0, 6.0]
 
     @pytest.mark.parametrize("size", [0, 1])
     def test_small_batches(self, size):

@@ -85,7 +85,7 @@ def check_gradients(
     rules = [
         rule
         for seen in evidence.calls
-        if seen.key != _key(f) and (rule := _apart(seen, order, modes, seed)) is not None
+        if seen.key != _key(f) and (rule := _check_alone(seen, order, modes, seed)) is not None
     ]
     findings = diagnose(evidence, rules)
     return GradientReport(problem.name, order, orders.rows, orders.properties, rules, findings)
@@ -96,9 +96,9 @@ def _key(f: Any) -> tuple:
     return (*source_line(function), getattr(function, "__name__", ""))
 
 
-def _apart(seen: Seen, order: int, modes: Sequence[str], seed: int) -> RuleReport | None:
+def _check_alone(seen: Seen, order: int, modes: Sequence[str], seed: int) -> RuleReport | None:
     """Return the report of a custom gradient that ran on the way, checked by itself."""
-    if not seen.apart:
+    if not seen.standalone:
         return None
     own = max(1, order - seen.order + 1)
     file, line = source_line(seen.function)

@@ -86,7 +86,7 @@ def _merged(recorders: Any) -> list[Seen]:
             known.captured |= seen.captured
             known.bypassed |= seen.bypassed
             known.used |= seen.used
-            known.apart &= seen.apart
+            known.standalone &= seen.standalone
             known.through |= seen.through
     return list(found.values())
 

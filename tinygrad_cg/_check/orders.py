@@ -450,12 +450,12 @@ class Orders:
             one, other = self._mixed()
         except Exception:
             return
-        apart = abs((one.value or 0.0) - (other.value or 0.0))
-        if not math.isfinite(apart):
+        difference = abs((one.value or 0.0) - (other.value or 0.0))
+        if not math.isfinite(difference):
             return
-        holds, words = apart <= self._accuracy.relative * max(one.size, other.size), ""
+        holds, words = difference <= self._accuracy.relative * max(one.size, other.size), ""
         if not holds:
-            holds = apart <= self._noise(self._asymmetry)
+            holds = difference <= self._noise(self._asymmetry)
         if not holds:
             words = f"{one.value or 0.0:.6g} in one order, {other.value or 0.0:.6g} in the other"
         self.properties.append(Property("second derivatives are symmetric", holds, words))
@@ -498,14 +498,14 @@ class Orders:
                 and row.index is None
                 and {row.verdict, other.verdict} <= {TRUE, WRONG}
             ]
-            apart = [pair for pair in pairs if self._differ(*pair)]
+            disagreeing = [pair for pair in pairs if self._differ(*pair)]
             words = "; ".join(
                 f"by {row.argument} {row.value or 0.0:.6g} in reverse, {other.value or 0.0:.6g} "
                 "forward"
-                for row, other in apart
+                for row, other in disagreeing
             )
             if pairs:
-                self.properties.append(Property(name, not apart, words))
+                self.properties.append(Property(name, not disagreeing, words))
 
     def _differ(self, row: DerivativeRow, other: DerivativeRow) -> bool:
         if row.verdict == other.verdict == TRUE:

@@ -77,7 +77,7 @@ class Seen:
     `order` is the order of derivatives that its rule gives: 2 if a rule called it. `captured`
     are the sources that its outputs depend on otherwise than through its arguments;
     `bypassed` says that a tape watches some of these and none of the arguments, `used` that one
-    watches an argument. It is `apart` if it can be called by itself: if what it captures does
+    watches an argument. It is `standalone` if it can be called by itself: if what it captures does
     not depend on its arguments. `through` has the indices of the inputs that the outputs depend
     on, as tapes see it.
     """
@@ -92,7 +92,7 @@ class Seen:
     captured: set[str] = field(default_factory=set)
     bypassed: bool = False
     used: bool = False
-    apart: bool = True
+    standalone: bool = True
     through: set[int] = field(default_factory=set)
 
     @property
@@ -158,7 +158,7 @@ class Recorder(Level, Observer):
         concrete = all(type(one._data) is np.ndarray for one in leaves if is_tensor(one))
         bare = nest.map_structure(_bare, [list(args), kwargs])
         seen = Seen(call.definition, call, function, bare[0], bare[1], order, parent)
-        seen.apart = concrete
+        seen.standalone = concrete
         self.calls.append(seen)
         self._by_definition[id(call.definition)] = seen
 
@@ -184,7 +184,7 @@ class Recorder(Level, Observer):
         captured, through = _reached(comes_out, goes_in, leaves, token)
         closed = [find(tensor._rec, token) for tensor in closed_over(seen.function).values()]
         if _reached(closed, goes_in, {}, token)[1]:
-            seen.apart = False
+            seen.standalone = False
         nodes = [find(one._rec, token) for one in inputs if one is not None]
         seen.through |= {i for i, node in enumerate(nodes) if node in through}
         seen.captured |= captured

@@ -94,8 +94,8 @@ class Ladder:
                 variation = max(
                     abs(row[depth] - row[depth - 1]), abs(row[depth] - self.rows[i - 1][depth - 1])
                 )
-                apart = max((abs(row[depth] - one) - more for one, more in finer), default=0.0)
-                estimate = max(variation + noise, apart)
+                gap = max((abs(row[depth] - one) - more for one, more in finer), default=0.0)
+                estimate = max(variation + noise, gap)
                 if estimate < error:
                     value, error, level = row[depth], estimate, i
             if np.isfinite(row[1]):
@@ -156,8 +156,8 @@ def by_complex_step(
         ladder.refine()
     coarse = ladder.rows[0][0]
     size = ladder.size / ladder.scale
-    apart = abs(coarse - derivative)
-    if not apart <= 1e-3 * max(abs(derivative), abs(coarse)) + 10 * ladder.noises[0]:
+    gap = abs(coarse - derivative)
+    if not gap <= 1e-3 * max(abs(derivative), abs(coarse)) + 10 * ladder.noises[0]:
         return None
     error = 1e-11 * abs(derivative) + 1e-15 * size
     return ReferenceValue(derivative, error, COMPLEX_STEP, False, size)

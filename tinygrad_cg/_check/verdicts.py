@@ -87,12 +87,12 @@ def decide(value: float, reference: ReferenceValue, accuracy: Accuracy, floor: f
         return INCONCLUSIVE
     if agrees(value, reference, accuracy, floor):
         return TRUE
-    apart, size = abs(value - found), max(abs(value), abs(found))
+    gap, size = abs(value - found), max(abs(value), abs(found))
     relative = accuracy.relative
-    if apart <= 3 * error + floor:
+    if gap <= 3 * error + floor:
         sharp = error <= max(1e-4, relative) * size or error <= 0.1 * relative * reference.size
         return TRUE if sharp else INCONCLUSIVE
-    return INCONCLUSIVE if apart <= 10 * error + relative * size + floor else None
+    return INCONCLUSIVE if gap <= 10 * error + relative * size + floor else None
 
 
 class Judge:

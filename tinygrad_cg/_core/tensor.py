@@ -174,7 +174,7 @@ class ArrayLike:
         """Return the value as a tensor."""
         raise TypeError(f"{type(self).__name__} cannot be read")
 
-    def _read_apart(self) -> Tensor:
+    def _read_as_source(self) -> Tensor:
         """Return the value as a tensor that is a source of its own, not the Variable."""
         return self._read()
 

@@ -66,7 +66,7 @@ def convert_to_tensor(
     if wanted is None and dtype_hint is not None and not is_tensor(value):
         wanted = as_dtype(dtype_hint)
     if isinstance(value, ArrayLike) and not isinstance(value, Tensor):
-        value = value._read_apart()
+        value = value._read_as_source()
     tensor = convert(value, wanted)
     if wanted is not None and tensor.dtype != wanted:
         raise InvalidArgumentError(

@@ -387,7 +387,7 @@ def _assign_positions(layers: list[list[Vertex]]) -> None:
                 weights.append(total or 0.01)
                 together = sum(x * weight for x, weight in zip(means, pull, strict=True))
                 wanted.append(together / total if total else vertex.x)
-            for vertex, x in zip(layer, _apart(layer, wanted, weights), strict=True):
+            for vertex, x in zip(layer, _separate(layer, wanted, weights), strict=True):
                 moved = max(moved, abs(vertex.x - x))
                 vertex.x = x
         if both and moved < 0.02:
@@ -441,7 +441,7 @@ def _stiffness(one: Vertex, other: Vertex) -> float:
     return 8.0 if one.height == 0 == other.height else 1.0
 
 
-def _apart(layer: list[Vertex], wanted: Sequence[float], weights: Sequence[float]) -> np.ndarray:
+def _separate(layer: list[Vertex], wanted: Sequence[float], weights: Sequence[float]) -> np.ndarray:
     """Return the positions nearest to the wanted ones that keep order and distance.
 
     Least squares, by pooling adjacent violators: what would overlap moves as one block.

@@ -122,7 +122,7 @@ class Variable(ArrayLike):
         """Return the present value, as a tensor of its own."""
         return identity(self._read())
 
-    read_value = _read_apart = value
+    read_value = _read_as_source = value
 
     # Assigning -------------------------------------------------------------------------------
 

@@ -147,8 +147,8 @@ def nanvar(
     if x.dtype == np.float16:
         return cast(nanvar(x, axis, np.float32, ddof=ddof, keepdims=keepdims), x.dtype)
     missing = isnan(x)
-    apart = where(missing, 0, subtract(x, nanmean(x, axis, keepdims=True)))
-    total = reduce_sum(real(multiply(apart, conj(apart))), axis, keepdims)
+    centered = where(missing, 0, subtract(x, nanmean(x, axis, keepdims=True)))
+    total = reduce_sum(real(multiply(centered, conj(centered))), axis, keepdims)
     left = subtract(_count(x, axis, keepdims), ddof)
     return divide(total, where(left > 0, left, np.nan))
 
@@ -262,9 +262,9 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         if (prepend is not None or append is not None)
         else x
     )
-    apart = not_equal if is_bool(x.dtype) else subtract
+    difference = not_equal if is_bool(x.dtype) else subtract
     for _ in range(n):
-        x = apart(_part(x, dim, 1, None), _part(x, dim, None, -1))
+        x = difference(_part(x, dim, 1, None), _part(x, dim, None, -1))
     return x
 
 
@@ -415,9 +415,9 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: An
     x = _observed(m, rowvar)
     if y is not None:
         x = concatenate([x, _observed(y, rowvar or np.shape(y)[:1] == (1,))])  # as NumPy does
-    apart = subtract(x, reduce_mean(x, 1, keepdims=True))
+    centered = subtract(x, reduce_mean(x, 1, keepdims=True))
     taken = (0 if bias else 1) if ddof is None else ddof
-    product = matmul(apart, apart, adjoint_y=True)
+    product = matmul(centered, centered, adjoint_y=True)
     return squeeze(divide(product, float(max(x.shape[1] - taken, 0))))
 
 

@@ -11,7 +11,7 @@ vectorisation.
 import numpy as np
 
 from tinygrad_cg_kernels.loops.interleave import interleaved
-from tinygrad_cg_kernels.runtime.arrays import apart, parts, put, take
+from tinygrad_cg_kernels.runtime.arrays import noalias, parts, put, take
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import inlined, outlined, vectorised, wide_vectors
 
@@ -39,7 +39,7 @@ def run_brief(f, test, fast, ins, outs, count):
 def run_apart(f, test, fast, ins, outs, count):
     """Return the same for many arrays, which do not overlap."""
     outlined()
-    apart()
+    noalias()
     for i in range(np.uintp(count)):
         put(ins, outs, i, f(*take(ins, i)))
 

@@ -90,7 +90,7 @@ def address_of(typingctx, array):
 
 
 @intrinsic
-def apart(typingctx):
+def noalias(typingctx):
     """Declare that the array arguments of the calling function do not overlap where one is written.
 
     LLVM checks at run time otherwise, and gives up where there are many arrays.

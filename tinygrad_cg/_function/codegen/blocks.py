@@ -51,7 +51,7 @@ class Block(BlockScope):
             "@jitable",
             f"def {self.name}({', '.join(self.parameters)}):",
             "    outlined()",
-            "    apart()",
+            "    noalias()",
             *starts,
             *render(self.body),
             result if totals else "    return 0",

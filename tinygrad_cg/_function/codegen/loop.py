@@ -171,7 +171,7 @@ class LoopCode:
         results = "".join(f"{part}, " for part in self.parts.values()).rstrip()
         name = f"{block.name}_far_{len(block.helpers)}"
         arguments = ", ".join(given)
-        head = ["@jitable", f"def {name}({arguments}):", "    outlined()", "    apart()"]
+        head = ["@jitable", f"def {name}({arguments}):", "    outlined()", "    noalias()"]
         tail = f"    return {results or 0}"
         block.helpers.append("\n".join([*head, *render(code), tail]))
         block.modules(code)
