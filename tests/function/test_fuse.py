@@ -256,12 +256,12 @@ def test_special_values():
         [x], [apply("log", x), apply("relu", x), apply("divide", number(1), x), total(x)]
     )
     array = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0])
-    logarithm, relu, inverse, whole = build(graph)([array])
+    logarithm, relu, inverse, total_found = build(graph)([array])
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(logarithm, np.log(array))
         np.testing.assert_array_equal(inverse, 1 / array)
     np.testing.assert_array_equal(relu, [0, 0, np.inf, 0, np.nan, 1])
-    assert np.isnan(whole)
+    assert np.isnan(total_found)
 
 
 def test_float32_stays_float32():

@@ -14,10 +14,10 @@ from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg_kernels import elementary
 
 REALS, FLOATS, COMPLEX = "fd", "efd", "FD"
-WHOLE = "bhilBHIL"
+INTEGRAL = "bhilBHIL"
 MORE = {  # integers besides int64, and bool, where loops of their own serve them
-    **dict.fromkeys(("add", "multiply", "maximum", "minimum"), "?" + WHOLE),
-    **dict.fromkeys(("subtract", "square"), WHOLE),
+    **dict.fromkeys(("add", "multiply", "maximum", "minimum"), "?" + INTEGRAL),
+    **dict.fromkeys(("subtract", "square"), INTEGRAL),
     **dict.fromkeys(("equal", "where", "logical_not", "logical_and"), "?"),
     **dict.fromkeys(("logical_or", "logical_xor"), "?"),
     **dict.fromkeys(("absolute", "sign", "clip"), "i"),

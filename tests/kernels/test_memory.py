@@ -322,12 +322,12 @@ def test_other_operations(program):
 
 def test_a_kernel_in_place_sees_other_arrays_in_the_same_memory():
     """Whether arrays overlap is not told from their owning what they show: they never do."""
-    whole = empty((2 * 80_000,), FLOAT64)
-    whole[:] = 1.0
-    x, y = whole[:80_000], whole[1:80_001]
+    memory_block = empty((2 * 80_000,), FLOAT64)
+    memory_block[:] = 1.0
+    x, y = memory_block[:80_000], memory_block[1:80_001]
     add(x, y, out=x)
     assert (x == 2.0).all()
-    assert (whole[80_000:] == 1.0).all()
+    assert (memory_block[80_000:] == 1.0).all()
 
 
 # How much is kept --------------------------------------------------------------------------------

@@ -65,14 +65,14 @@ def refuses(example: Example, dtype) -> bool:
     return True
 
 
-def whole(example: Example, dtype) -> Example:
+def with_integers(example: Example, dtype) -> Example:
     """The example on integers, which are positive wherever the operand is not near 0."""
     operands = [
         one if i in example.fixed or one.dtype == bool else np.clip(np.ceil(np.abs(one)), 0, 3)
         for i, one in enumerate(example.operands)
     ]
-    whole = example._replace(operands=tuple(operands))
-    return whole._replace(operands=whole.cast(dtype))
+    found = example._replace(operands=tuple(operands))
+    return found._replace(operands=found.cast(dtype))
 
 
 @pytest.mark.quick
@@ -102,7 +102,7 @@ def test_values_are_the_references(name, dtype):
 @pytest.mark.parametrize("name", [name for name in WITH_REFERENCE if name not in FLOATS_ALONE])
 def test_integers_where_a_record_takes_them(name, dtype):
     for example in alike(name):
-        example = whole(example, dtype)
+        example = with_integers(example, dtype)
         if refuses(example, dtype):
             continue
         operands = example.operands
@@ -124,7 +124,7 @@ def test_integers_where_a_record_takes_them(name, dtype):
 )
 def test_the_abstract_result_is_the_runs(name, dtype):
     for example in examples(name) if dtype.startswith("float") else alike(name):
-        example = whole(example, dtype) if dtype in ("int32", "bool") else example
+        example = with_integers(example, dtype) if dtype in ("int32", "bool") else example
         if refuses(example, dtype):
             continue
         operands = example.cast(dtype)

@@ -154,14 +154,14 @@ def test_several_elementwise_outputs_of_other_kinds():
     """Integers and truths among them; strided operands; more arrays than threads take; complex."""
 
     def parts(x):
-        whole = np.floor(x)
-        return x - whole, int(whole), x < 0
+        integral = np.floor(x)
+        return x - integral, int(integral), x < 0
 
     op = tf.primitive("PartsOf", parts, elementwise=True)
     value = np.linspace(-2, 2, 24, dtype="f").reshape(4, 6).T[::2]
-    fraction, whole, below = op(value)
-    assert [one.dtype for one in (fraction, whole, below)] == ["float32", "int64", "bool"]
-    np.testing.assert_array_equal(whole.numpy(), np.floor(value))
+    fraction, integral, below = op(value)
+    assert [one.dtype for one in (fraction, integral, below)] == ["float32", "int64", "bool"]
+    np.testing.assert_array_equal(integral.numpy(), np.floor(value))
     np.testing.assert_array_equal(fraction.numpy(), value - np.floor(value))
     np.testing.assert_array_equal(below.numpy(), value < 0)
     assert op(3)[0].dtype == "float64"

@@ -158,12 +158,14 @@ def _around(rng: np.random.Generator, center: float, dtype: np.dtype, count: int
 
 def _any_bits(rng: np.random.Generator, dtype: np.dtype, count: int) -> np.ndarray:
     """Random bit patterns, a quarter of them subnormal, and the ends of both ranges."""
-    whole = np.dtype(f"u{dtype.itemsize}")
+    unsigned = np.dtype(f"u{dtype.itemsize}")
     info = np.finfo(dtype)
-    bits = rng.integers(0, np.iinfo(whole).max, count, whole, endpoint=True)
-    sign = np.array(-0.0, dtype).view(whole)
-    smallest = int(np.array(info.tiny, dtype).view(whole))
-    bits[: count // 4] = rng.integers(0, smallest, count // 4, whole) | (bits[: count // 4] & sign)
+    bits = rng.integers(0, np.iinfo(unsigned).max, count, unsigned, endpoint=True)
+    sign = np.array(-0.0, dtype).view(unsigned)
+    smallest = int(np.array(info.tiny, dtype).view(unsigned))
+    bits[: count // 4] = rng.integers(0, smallest, count // 4, unsigned) | (
+        bits[: count // 4] & sign
+    )
     ends = np.array([0, info.smallest_subnormal, info.tiny, info.max], dtype)
     return np.concatenate([bits.view(dtype), ends, -ends, np.nextafter(ends, dtype.type(0))])
 

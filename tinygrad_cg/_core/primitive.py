@@ -327,7 +327,7 @@ def public_function(
     primitive: Primitive,
     signature: str | None = None,
     *,
-    whole: tuple[str, Sequence[dict]] | None = None,
+    over_all_axes: tuple[str, Sequence[dict]] | None = None,
     kernel: list[Callable] | None = None,
     otherwise: Callable[..., Any] | None = None,
 ) -> Any:
@@ -350,8 +350,8 @@ def public_function(
     condition, parameters = "frame is None or frame.level is None", "None"
     if signature is None:
         signature = f"{', '.join(names)}, name=None"
-    if whole is not None:
-        condition = f"{whole[0]} and ({condition})"
+    if over_all_axes is not None:
+        condition = f"{over_all_axes[0]} and ({condition})"
         parameters = f"parameters[{names[0]}._data.ndim]"
         arguments = tuple(part.partition("=")[0] for part in signature.split(", "))
 
@@ -363,7 +363,9 @@ def public_function(
     make = _template(names, signature, condition, arguments, body, parameters)
     kernel = kernel or getattr(primitive.kernel, "direct", no_kernel)
     attach = getattr(rules, "attach", None)
-    function = make(primitive, kernel, attach, otherwise or by_door, whole and whole[1])
+    function = make(
+        primitive, kernel, attach, otherwise or by_door, over_all_axes and over_all_axes[1]
+    )
     return bind(function, primitive)
 
 

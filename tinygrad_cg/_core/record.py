@@ -277,10 +277,10 @@ def attach_all(group: Any, inputs: tuple, rule: Any, saved: Any, outs: Sequence[
     if not outs:
         return
     avals = [Aval(out._data.shape, out._data.dtype) for out in outs]
-    whole = make_node(group, inputs, rule, saved, avals, avals[0].dtype)
+    joint = make_node(group, inputs, rule, saved, avals, avals[0].dtype)
     for i, out in enumerate(outs):
         if is_differentiable(avals[i].dtype):
-            attach(out, group, (whole,), part, i)
+            attach(out, group, (joint,), part, i)
 
 
 def part(node: Node, dy: Any) -> tuple:

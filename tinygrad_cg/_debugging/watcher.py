@@ -145,8 +145,8 @@ class Watcher(Level, Observer):
             found = list(call(node, dy))
             if definition is not None and getattr(node.saved, "jvp", None) is None:
                 seconds = perf_counter() - start
-                gradients = [_whole(one) for one in found if isinstance(one, Tensor)]
-                dys = list(map(_whole, dy if isinstance(dy, list) else [dy]))
+                gradients = [_physical(one) for one in found if isinstance(one, Tensor)]
+                dys = list(map(_physical, dy if isinstance(dy, list) else [dy]))
                 self._seen("rule", name, dys, gradients, seconds, serial)
         finally:
             self._latest = self._running.pop()
@@ -226,7 +226,7 @@ def _unmark(tensors: Sequence[Tensor]) -> None:
             tensor._rec = None
 
 
-def _whole(tensor: Any) -> Tensor:
+def _physical(tensor: Any) -> Tensor:
     """Return the tensor with all examples of a batch."""
     while hasattr(tensor, "physical"):
         tensor = tensor.physical

@@ -94,10 +94,10 @@ class _Call:
         present = [i for i, one in enumerate(values) if one is not None]
 
         def fill(dys: Sequence, targets: Sequence) -> list:
-            whole: list[Any] = [None] * len(values)
+            full: list[Any] = [None] * len(values)
             for index, dy in zip(present, dys, strict=True):
-                whole[index] = dy
-            return pull(whole, targets)
+                full[index] = dy
+            return pull(full, targets)
 
         results = iter(
             rebind_outputs(state.frame, TransformedCall(self.definition, fill), inputs, outputs)

@@ -209,7 +209,7 @@ def reduction(
     function = public_function(
         primitive,
         "x, axis=None, keepdims=False",
-        whole=("axis is None and keepdims is False", _WHOLE),
+        over_all_axes=("axis is None and keepdims is False", _INTEGRAL),
         kernel=None if run is None else no_kernel,
         otherwise=by_axes,
     )
@@ -230,7 +230,7 @@ def move(
 
 
 _ALL_AXES = tuple(tuple(range(ndim)) for ndim in range(65))
-_WHOLE = tuple({"axis": axes, "keepdims": False} for axes in _ALL_AXES)
+_INTEGRAL = tuple({"axis": axes, "keepdims": False} for axes in _ALL_AXES)
 """The parameters of a reduction of all elements, by the number of axes."""
 
 

@@ -126,7 +126,9 @@ def _widths(widths: Any, ndim: int) -> Widths:
             f"pad: needs a pair of widths for each of {ndim} axes, one pair or one number; "
             f"got {widths!r}"
         )
-    whole = tuple((as_int("pad", "a width", a), as_int("pad", "a width", b)) for a, b in pairs)
-    if any(min(pair) < 0 for pair in whole):
+    pairs_of_ints = tuple(
+        (as_int("pad", "a width", a), as_int("pad", "a width", b)) for a, b in pairs
+    )
+    if any(min(pair) < 0 for pair in pairs_of_ints):
         raise InvalidArgumentError(f"pad: widths must not be negative, got {widths!r}")
-    return whole
+    return pairs_of_ints

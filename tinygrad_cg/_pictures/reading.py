@@ -107,7 +107,7 @@ class RecordWalk:
     # Walking ---------------------------------------------------------------------------------
 
     def _walk(self, roots: Iterable[Node]) -> None:
-        pending = [_whole(node) for node in roots]
+        pending = [_operation_of(node) for node in roots]
         while pending:
             node = pending.pop()
             if node not in self.operands:
@@ -136,7 +136,7 @@ class RecordWalk:
                     continue
                 if source.rule is None:
                     self.users.setdefault(source, set()).add(token)
-                found[_whole(source)] = None
+                found[_operation_of(source)] = None
             leaves = [one for one in found if one.rule is None]
             if leaves and len(found) > len(leaves):
                 self.origins[leaves[0]] = [one for one in found if one.rule is not None]
@@ -180,11 +180,11 @@ class RecordWalk:
         item.tapes = frozenset([self.numbers[token] for token in group])
         return item
 
-    def _part_names(self, whole: Node) -> list[str]:
+    def _part_names(self, operation: Node) -> list[str]:
         return [
             name
             for node, (name, _) in self.names.of_node.items()
-            if node.rule is part and node.inputs[0] is whole
+            if node.rule is part and node.inputs[0] is operation
         ]
 
     def _link(self) -> None:
@@ -200,7 +200,7 @@ class RecordWalk:
         for tensor in _used_around(node.saved.definition.function):
             for token in node.group:
                 source = find(tensor._rec, token)
-                known = None if source is None else self.items.get(_whole(source))
+                known = None if source is None else self.items.get(_operation_of(source))
                 if known is not None and known not in item.operands and known is not item:
                     yield known
 
@@ -246,11 +246,11 @@ class RecordWalk:
                 item.serves = [(frame.name, frame.order) for frame in frames]
 
 
-def _whole(node: Node) -> Node:
+def _operation_of(node: Node) -> Node:
     """Return the node of the operation behind one of several outputs."""
     if node.rule is part and node.inputs:
-        whole: Any = node.inputs[0]
-        return whole
+        operation: Any = node.inputs[0]
+        return operation
     return node
 
 

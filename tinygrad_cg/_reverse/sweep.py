@@ -215,9 +215,9 @@ def sweep(
         visited.append(node)
         consumer = node.serial
         if node.rule is part:
-            whole: Any = node.inputs[0]
-            if _is_first_part(node, whole, dy, totals):
-                latest = _latest(latest, whole, heap) if latest is not None else whole
+            joint: Any = node.inputs[0]
+            if _is_first_part(node, joint, dy, totals):
+                latest = _latest(latest, joint, heap) if latest is not None else joint
             pending = ()
         else:
             if type(dy) is list:
@@ -252,14 +252,14 @@ def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node]) -> Te
     return add(total, gradient)
 
 
-def _is_first_part(node: Node, whole: Any, dy: Tensor, totals: dict) -> bool:
+def _is_first_part(node: Node, joint: Any, dy: Tensor, totals: dict) -> bool:
     """Hand the gradient of one of several outputs to the node that made them all; whether it is
     the first that this one receives.
     """
-    parts: Any = totals.get(whole)
+    parts: Any = totals.get(joint)
     first = parts is None
     if first:
-        parts = totals[whole] = [None] * len(whole.shape)
+        parts = totals[joint] = [None] * len(joint.shape)
     known = parts[node.saved]  # there may be several parts for one output: see user_ops
     parts[node.saved] = dy if known is None else add(known, dy)
     return first

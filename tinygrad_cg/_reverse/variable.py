@@ -205,9 +205,9 @@ class Variable(ArrayLike):
     __isub__ = __imul__ = __itruediv__ = __ipow__ = __iadd__
 
     def __getitem__(self, key: Any) -> VariableSlice:
-        whole = self._read()
-        part: Any = getitem(whole, key)
-        if type(part) is not type(whole):  # inside vmap, at an index for each example
+        value = self._read()
+        part: Any = getitem(value, key)
+        if type(part) is not type(value):  # inside vmap, at an index for each example
             return part
         return VariableSlice(part, self, key)
 
@@ -290,14 +290,14 @@ def _combined(change: Any, present: Any, delta: Any) -> Any:
     return change(_tensor(present), _tensor(delta))
 
 
-def _with_part(whole: Tensor, key: Any, part: Tensor) -> Tensor:
+def _with_part(full: Tensor, key: Any, part: Tensor) -> Tensor:
     """Return `whole` with `part` at the elements that `key` selects; where it selects one twice,
     the last counts.
     """
-    sources = np.full(whole._data.shape, -1, np.int64)
+    sources = np.full(full._data.shape, -1, np.int64)
     sources[key] = np.arange(prod(part._data.shape)).reshape(part._data.shape)
-    taken = gather(reshape(part, (-1,)), Tensor(np.maximum(sources, 0))) if part.size else whole
-    return where(Tensor(sources >= 0), taken, whole)
+    taken = gather(reshape(part, (-1,)), Tensor(np.maximum(sources, 0))) if part.size else full
+    return where(Tensor(sources >= 0), taken, full)
 
 
 def _restore(data: np.ndarray, trainable: bool, name: str, resource: bool) -> Variable:

@@ -87,10 +87,12 @@ class Limit(Listener):
         """Return an alias of an input: a sweep that reaches it has differentiated once more."""
         alias = self._alias(tensor, 1)
         self.inputs.append(tensor)
-        whole: Any = alias
-        while whole is not None:  # levels below a batch know the whole of it
-            self.followers |= {one for one in _accumulators() if find(whole._rec, one) is not None}
-            whole = getattr(whole, "physical", None)
+        tensor_below: Any = alias
+        while tensor_below is not None:  # levels below a batch know the whole of it
+            self.followers |= {
+                one for one in _accumulators() if find(tensor_below._rec, one) is not None
+            }
+            tensor_below = getattr(tensor_below, "physical", None)
         return alias
 
     def upstream(self, dy: Tensor) -> Tensor:

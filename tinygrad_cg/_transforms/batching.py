@@ -196,7 +196,7 @@ def _refuse_captured(definition: Definition) -> NoReturn:
     )
 
 
-def whole(tensor: Tensor) -> np.ndarray:
+def unbatched_values(tensor: Tensor) -> np.ndarray:
     """Return the values of a tensor, for all examples of all batches that it belongs to.
 
     Those that it has for some arguments, where a function is being traced.

@@ -24,7 +24,7 @@ from .._ops.shape import cast
 from .._reverse.sweep import differentiate
 from .._rules.definition import Definition, source_line
 from ..errors import NotLinearError
-from .batching import whole
+from .batching import unbatched_values
 
 
 def transposed(
@@ -145,7 +145,9 @@ def _is_transpose(
         for upstream, found in ((dys, gradients), (others, pull(list(others)))):
             left, size = _product(found, tangents)
             right, more = _product(upstream, results)
-            if whole(greater(absolute(left - right), _tolerance(dys) * (size + more))).any():
+            if unbatched_values(
+                greater(absolute(left - right), _tolerance(dys) * (size + more))
+            ).any():
                 return False
     finally:
         state.frame = before

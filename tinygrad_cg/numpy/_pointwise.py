@@ -191,9 +191,9 @@ def modf(x: Any, /) -> tuple[Tensor, Tensor]:
     The integers have no gradient.
     """
     x = _real(x)
-    whole = trunc(x)
+    integral = trunc(x)
     infinite = isinf(x)
-    return subtract(where(infinite, 0, x), where(infinite, 0, whole)), whole
+    return subtract(where(infinite, 0, x), where(infinite, 0, integral)), integral
 
 
 def divmod(x1: Any, x2: Any, /) -> tuple[Tensor, Tensor]:

@@ -217,10 +217,10 @@ def ceil(x):
     return np.ceil(x)
 
 
-_WHOLE = {types.Integer: _same, types.Boolean: _same}
-by_type(round, {types.Float: jitable(lambda x: float_round(x)), **_WHOLE})
-by_type(floor, {types.Float: jitable(lambda x: float_floor(x)), **_WHOLE})
-by_type(ceil, {types.Float: jitable(lambda x: float_ceil(x)), **_WHOLE})
+_INTEGRAL = {types.Integer: _same, types.Boolean: _same}
+by_type(round, {types.Float: jitable(lambda x: float_round(x)), **_INTEGRAL})
+by_type(floor, {types.Float: jitable(lambda x: float_floor(x)), **_INTEGRAL})
+by_type(ceil, {types.Float: jitable(lambda x: float_ceil(x)), **_INTEGRAL})
 
 
 def absolute(x):
@@ -299,7 +299,7 @@ def _maximum_float(x, y):
 
 
 @jitable
-def _maximum_whole(x, y):
+def _maximum_integer(x, y):
     return x if x >= y else y
 
 
@@ -309,7 +309,7 @@ def _minimum_float(x, y):
 
 
 @jitable
-def _minimum_whole(x, y):
+def _minimum_integer(x, y):
     return x if x <= y else y
 
 
@@ -325,11 +325,11 @@ def minimum(x, y):
 
 by_type(
     maximum,
-    {types.Float: _maximum_float, types.Integer: _maximum_whole, types.Boolean: _maximum_whole},
+    {types.Float: _maximum_float, types.Integer: _maximum_integer, types.Boolean: _maximum_integer},
 )
 by_type(
     minimum,
-    {types.Float: _minimum_float, types.Integer: _minimum_whole, types.Boolean: _minimum_whole},
+    {types.Float: _minimum_float, types.Integer: _minimum_integer, types.Boolean: _minimum_integer},
 )
 
 

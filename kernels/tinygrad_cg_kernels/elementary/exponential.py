@@ -167,9 +167,9 @@ def _expm1_real(x, low, high, tiny):
     n, r, t = exp_parts(low if y < low else y)
     scale = power_of_two(like(n - 1, n))  # half of 2**n, which overflows before the result
     half = like(0.5, x)
-    whole = scale - half
-    large = float_fma(scale, r, whole)
-    low = float_fma(scale, r, whole - large) + ((scale - whole) - half)
+    rounded = scale - half
+    large = float_fma(scale, r, rounded)
+    low = float_fma(scale, r, rounded - large) + ((scale - rounded) - half)
     value = large + (low + scale * t)
     return x if float_absolute(x) < tiny else value + value
 

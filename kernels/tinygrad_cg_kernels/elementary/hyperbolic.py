@@ -310,9 +310,9 @@ def _sigmoid32(x):
     inlined()
     unit = F(2.0**-60)
     s, w = _logistic_parts(x, F(-104.0), F(20.0), -60)
-    whole = unit + s
-    total = float_fma(s, w, whole)
-    lost = float_fma(s, w, whole - total) + (unit - (whole - s))
+    rounded = unit + s
+    total = float_fma(s, w, rounded)
+    lost = float_fma(s, w, rounded - total) + (unit - (rounded - s))
     quotient = unit / total
     rest = float_fma(-quotient, lost, float_fma(-quotient, total, unit))
     return float_fma(quotient * F(2.0**60), rest, quotient)

@@ -126,8 +126,8 @@ def _near_log64(x, less):
 def _near_log32(x, less):
     inlined()
     moved = np.int32(bits(x) - FIRST_32)
-    whole = from_bits(np.int32(np.int32(moved >> np.int32(23)) + SHIFT_BITS_32))
-    k = (whole - SHIFT_32) - less
+    integral = from_bits(np.int32(np.int32(moved >> np.int32(23)) + SHIFT_BITS_32))
+    k = (integral - SHIFT_32) - less
     m = from_bits(np.int32(np.int32(moved & MANTISSA_32) + FIRST_32))
     upper, lower = moved & UPPER_32 != NONE_32, moved & LOWER_32 != NONE_32
     c = _of_four(upper, lower, C0_32, C1_32, C2_32, C3_32)
@@ -277,10 +277,10 @@ def _power_real(x, y, limit):
     exponent = limit if y > limit else y
     value = _any_magnitude(float_absolute(x), -limit if exponent < -limit else exponent)
     half = like(0.5, x) * y
-    whole = float_floor(y) == y
-    odd = whole and float_floor(half) != half
+    integral = float_floor(y) == y
+    odd = integral and float_floor(half) != half
     value = float_copysign(value, x) if odd else value
-    value = like(NAN, x) if (x < zero and x > like(-INF, x) and not whole) else value
+    value = like(NAN, x) if (x < zero and x > like(-INF, x) and not integral) else value
     return one if (x == one or y == zero) else value
 
 

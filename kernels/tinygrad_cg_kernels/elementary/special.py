@@ -150,9 +150,9 @@ def _erf64(x):
     near = size + size * polynomial(size * size, ERF)
     u = (5.95 if size > 5.95 else size) - 1.0
     more = polynomial(u, ERFC_BITS)
-    n, whole = _nearest64(u * more + BITS_AT_1)
+    n, exponent = _nearest64(u * more + BITS_AT_1)
     f = ((n - BITS_AT_1) - u * more) - BITS_AT_1_LOW
-    power = _power64(-whole)
+    power = _power64(-exponent)
     far = 1.0 - (power + power * (f * polynomial(f, EXP2)))
     return float_copysign(far if size > 1.0 else near, x)
 
@@ -164,9 +164,9 @@ def _erf32(x):
     near = size + size * polynomial(size * size, ERF_32)
     u = (F(3.95) if size > F(3.95) else size) - F(0.75)
     more = polynomial(u, ERFC_BITS_32)
-    n, whole = _nearest32(u * more + BITS_AT_34)
+    n, exponent = _nearest32(u * more + BITS_AT_34)
     f = ((n - BITS_AT_34) - u * more) - BITS_AT_34_LOW
-    power = _power32(np.int32(-whole))
+    power = _power32(np.int32(-exponent))
     far = ONE32 - (power + power * (f * polynomial(f, EXP2_32)))
     return float_copysign(far if size > F(0.75) else near, x)
 
@@ -191,15 +191,15 @@ def _erfc64(x):
     quotient = over * inverse
     lost = float_fma(-quotient, under, over) + (over_low - quotient * under_low)
     square = a * a
-    n, whole = _nearest64(-square * LOG2E)
+    n, exponent = _nearest64(-square * LOG2E)
     nearly = float_fma(-n, LN2_HI, -square)
     low = float_fma(-n, LN2_LO, -float_fma(a, a, -square))
     r = nearly + low
     low -= r - nearly
     grown = r + (low + (r * r) * polynomial(r, EXP_TAIL))
     far = quotient + (quotient * grown + lost * inverse * (1.0 + grown))
-    half = whole >> 1
-    far = far * _power64(half) * _power64(whole - half)
+    half = exponent >> 1
+    far = far * _power64(half) * _power64(exponent - half)
     far = 2.0 - far if x < 0.0 else far
     return near if size < 0.75 else far
 
@@ -211,9 +211,9 @@ def _erfc32(x):
     a = 11.0 if size > 11.0 else size
     inverse = 1.0 / (a + 3.0)
     missing = (a * a) * LOG2E
-    n, whole = _nearest64(missing)
+    n, exponent = _nearest64(missing)
     f = n - missing
-    power = _power64(-whole) * (1.0 + f * polynomial(f, EXP2_BRIEF))
+    power = _power64(-exponent) * (1.0 + f * polynomial(f, EXP2_BRIEF))
     value = polynomial((a - 3.0) * inverse, ERFCX_BRIEF) * inverse * power
     return F(2.0 - value if x < ZERO32 else value)
 

@@ -119,7 +119,7 @@ def _upper(x):
 
 
 @jitable
-def _whole(word):
+def _to_float(word):
     """Return a word of 32 bits as a float64."""
     return from_bits(word | TWO_52_BITS) - TWO_52
 
@@ -159,9 +159,9 @@ def _reduce_far64(x):
     f1 = ((p3 << 2) | (p2 >> 30)) & WORD
     negative = f3 >= 0x80000000
     flip = WORD if negative else 0
-    a = _whole(f3 ^ flip) * 2.0**-32
-    b = _whole(f2 ^ flip) * 2.0**-64
-    c = _whole(f1 ^ flip) * 2.0**-96 + _whole(((p2 << 2) & WORD) ^ flip) * 2.0**-128
+    a = _to_float(f3 ^ flip) * 2.0**-32
+    b = _to_float(f2 ^ flip) * 2.0**-64
+    c = _to_float(f1 ^ flip) * 2.0**-96 + _to_float(((p2 << 2) & WORD) ^ flip) * 2.0**-128
     first = a + b
     fraction = first + c
     rest = (b - (first - a)) + (c - (fraction - first))
@@ -186,7 +186,7 @@ def _reduce_far32(x):
     quadrant = (p2 + 0x20000000) >> 30
     f1 = ((p2 << 2) | (p1 >> 30)) & WORD
     f0 = (p1 << 2) & WORD
-    fraction = (_whole(f1) + _whole(f0) * 2.0**-32) * 2.0**-32
+    fraction = (_to_float(f1) + _to_float(f0) * 2.0**-32) * 2.0**-32
     fraction = fraction - 1.0 if f1 >= 0x80000000 else fraction
     fraction = -fraction if x < ZERO32 else fraction
     offset = fraction * PIO2_1

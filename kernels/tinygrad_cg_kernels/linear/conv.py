@@ -177,7 +177,7 @@ class _Patches:
         self.count = images.shape[0] * prod(out)
         self.size = prod(window) * self.channels
         self.plan = self._plan(window, out, geometry)
-        self.whole = window == (1, 1) == geometry.strides and self.groups == 1
+        self.is_pointwise = window == (1, 1) == geometry.strides and self.groups == 1
 
     def _plan(self, window: Pair, out: Pair, geometry: Geometry) -> tuple[int, ...]:
         _, height, width, channels = self.images.shape
@@ -193,7 +193,7 @@ class _Patches:
     def blocks(self) -> Iterator[slice]:
         """Return the windows, some at a time."""
         row = max(self.groups * self.size * self.images.itemsize, 1)
-        step = self.count if self.whole else max(BLOCK_ROWS, BLOCK_BYTES // row)
+        step = self.count if self.is_pointwise else max(BLOCK_ROWS, BLOCK_BYTES // row)
         for start in range(0, self.count, max(step, 1)):
             yield slice(start, min(start + step, self.count))
 
@@ -205,7 +205,7 @@ class _Patches:
 
     def copied(self, block: slice, buffer: np.ndarray) -> np.ndarray:
         """Return the patches of a block's windows: (groups, windows, patch)."""
-        if self.whole:
+        if self.is_pointwise:
             return self.images.reshape(1, self.count, self.size)
         patches = self._part(block, buffer)
         kind, parts = words(self.images.dtype)

@@ -129,14 +129,14 @@ def _computer(kind: type) -> Callable:
             count = min(ROWS, rows - row)
             source = left_matrix + row * row_step
             target = out + (row * columns + left) * size
-            whole = count == ROWS and held == vectors * lanes
-            position = target if whole else tile.ctypes.data
-            line = columns * size if whole else vectors * 64
+            complete = count == ROWS and held == vectors * lanes
+            position = target if complete else tile.ctypes.data
+            line = columns * size if complete else vectors * 64
             for done in range(0, inner, DEPTH):
                 depth = min(DEPTH, inner - done)
                 x, y = source + done * step, right_matrix + done * vectors * 64
                 run_tile(tile, vectors, x, row_step, step, count, y, position, line, depth, done)
-            if not whole:
+            if not complete:
                 for i in range(count):
                     final = vector(target + i * columns * size, held, kind)
                     for j in range(held):

@@ -83,7 +83,9 @@ def find_rows(table, inputs, outputs, unit, first, buffers, rows_table):
     top, matrix = above % down * tall, above // down
     rows, columns = min(tall, n1 - top), min(wide, n2 - left)
     found = vector(rows_table, 2 * arrays + 1, INT64)
-    whole = rows == 1 or columns == n2  # whether the rows of outputs, and so far of all, are one
+    contiguous = (
+        rows == 1 or columns == n2
+    )  # whether the rows of outputs, and so far of all, are one
     for k in range(inputs):
         at = arrays + 7 + 4 * k
         step, gap, size = known[at + 1], known[at + 2], known[at + 3]
@@ -99,15 +101,15 @@ def find_rows(table, inputs, outputs, unit, first, buffers, rows_table):
                 _copy_any(buffer, start, step, gap, rows, columns, size)
             start = buffer
         found[k], found[arrays + k] = start, pitch
-        whole = whole and (
+        contiguous = contiguous and (
             rows == 1 or pitch == (0 if gap == 0 and not stacked else columns * size)
         )
     for k in range(outputs):
         size = known[arrays + 7 + 4 * inputs + k]
         found[inputs + k] = known[inputs + k] + ((matrix * n1 + top) * n2 + left) * size
         found[arrays + inputs + k] = n2 * size
-    found[2 * arrays] = rows * columns if whole else columns
-    return 1 if whole else rows
+    found[2 * arrays] = rows * columns if contiguous else columns
+    return 1 if contiguous else rows
 
 
 @intrinsic

@@ -46,7 +46,7 @@ def _stable_order(x: np.ndarray) -> np.ndarray:
     if x.dtype.kind == "c":
         return np.argsort(x, -1, kind="stable")
     if x.itemsize < 8 and x.shape[-1] < 2**32:
-        keys = (_whole(x) << 32) | np.arange(x.shape[-1])
+        keys = (_sortable_bits(x) << 32) | np.arange(x.shape[-1])
         keys.sort(-1)
         return keys & 0xFFFFFFFF
     order = np.argsort(x, -1)
@@ -57,7 +57,7 @@ def _stable_order(x: np.ndarray) -> np.ndarray:
     return order
 
 
-def _whole(x: np.ndarray) -> np.ndarray:
+def _sortable_bits(x: np.ndarray) -> np.ndarray:
     """Return signed integers of 32 bits, as int64, in the order of `x`; NaN is the largest."""
     if x.dtype.kind != "f":
         return x.astype(INT64) - (2**31 if x.dtype == np.uint32 else 0)
@@ -126,7 +126,7 @@ _put = ByDtype(
 )
 
 
-def _whole_indices(name: str, indices: np.ndarray, size: int) -> np.ndarray:
+def _non_negative_indices(name: str, indices: np.ndarray, size: int) -> np.ndarray:
     """Return indices as the kernels take them; unsigned ones of 64 bits are checked here."""
     if indices.dtype == np.uint64 or not size:
         return checked_positions(name, indices, size)
@@ -163,7 +163,7 @@ def take_along_axis(x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray
     """
     dtype = native("take_along_axis", x.dtype)
     before, after = _lines("take_along_axis", x.shape, indices, axis)
-    positions = _whole_indices("take_along_axis", indices, x.shape[axis])
+    positions = _non_negative_indices("take_along_axis", indices, x.shape[axis])
     out = np.empty(indices.shape, dtype)
     if out.size:
         kind = words(dtype)[0] if dtype.itemsize <= 8 else dtype
@@ -192,7 +192,7 @@ def add_along_axis(
         raise ValueError(
             f"add_along_axis: values have shape {values.shape}, indices {indices.shape}"
         )
-    positions = _whole_indices("add_along_axis", indices, shape[axis])
+    positions = _non_negative_indices("add_along_axis", indices, shape[axis])
     loop = computing(native("add_along_axis", dtype))
     out = np.zeros(shape, loop)
     if values.size:

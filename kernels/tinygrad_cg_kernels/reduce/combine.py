@@ -172,14 +172,14 @@ def both(x, y):
 def _total(combine, start, row):
     """Combine a contiguous row, span by span."""
     vectorised()
-    whole = start
+    total = start
     for first in range(0, row.size, SPAN):
         part = span(row, first * row.itemsize, min(SPAN, row.size - first))
         value = start
         for i in range(np.uintp(part.size)):
             value = combine(value, part[i])
-        whole = combine(whole, value)
-    return whole
+        total = combine(total, value)
+    return total
 
 
 @jitable

@@ -73,7 +73,7 @@ class Reduction(Compound):
         if len(axes) == x.ndim and not keepdims:
             got = self.direct[0](x)
             if got is None and x.size <= small.MOST and self.result_dtype(x.dtype) is x.dtype:
-                got = self._whole(x)
+                got = self._reduce_all(x)
             if got is not None:
                 return got
         ready = self._ready.get((x.shape, axes, keepdims, x.dtype))
@@ -81,7 +81,7 @@ class Reduction(Compound):
             return ready(x)
         return self._slow(x, axes, keepdims)
 
-    def _whole(self, x: np.ndarray) -> np.ndarray | None:
+    def _reduce_all(self, x: np.ndarray) -> np.ndarray | None:
         """Reduce all elements by a direct kernel; None if it does not serve `x`."""
         if computing(x.dtype) is not x.dtype or x.dtype in self._copied:
             return None

@@ -197,13 +197,13 @@ def new_array(typingctx, model, ndim, dtype):
 
     def generate(context, builder, signature, arguments):
         api = context.get_python_api(builder)
-        whole, count, pointer = ir.IntType(64), ir.IntType(32), api.pyobj
+        word_type, count, pointer = ir.IntType(64), ir.IntType(32), api.pyobj
         kinds = (pointer, pointer, count, pointer, pointer, pointer, count, pointer)
         function = declared(builder, "new_array", pointer, *kinds)
         model, ndim, dtype = arguments
 
         def field(offset):
-            where = builder.inttoptr(builder.add(model, whole(offset)), whole.as_pointer())
+            where = builder.inttoptr(builder.add(model, word_type(offset)), word_type.as_pointer())
             return builder.inttoptr(builder.load(where), pointer)
 
         descriptor = builder.inttoptr(dtype, pointer)
@@ -211,7 +211,7 @@ def new_array(typingctx, model, ndim, dtype):
         null, axes = ir.Constant(pointer, None), builder.trunc(ndim, count)
         rest = [axes, field(SHAPE), null, null, count(0), null]
         made = builder.call(function, [field(KIND), descriptor, *rest])
-        return builder.ptrtoint(made, whole)
+        return builder.ptrtoint(made, word_type)
 
     return types.intp(types.intp, types.intp, types.intp), generate
 
@@ -222,10 +222,10 @@ def new_box(typingctx, kind):
 
     def generate(context, builder, signature, arguments):
         api = context.get_python_api(builder)
-        whole = ir.IntType(64)
-        function = declared(builder, "new_box", api.pyobj, api.pyobj, whole)
-        made = builder.call(function, [builder.inttoptr(arguments[0], api.pyobj), whole(0)])
-        return builder.ptrtoint(made, whole)
+        word_type = ir.IntType(64)
+        function = declared(builder, "new_box", api.pyobj, api.pyobj, word_type)
+        made = builder.call(function, [builder.inttoptr(arguments[0], api.pyobj), word_type(0)])
+        return builder.ptrtoint(made, word_type)
 
     return types.intp(types.intp), generate
 
@@ -236,12 +236,12 @@ def integer_value(typingctx, start):
 
     def generate(context, builder, signature, arguments):
         api = context.get_python_api(builder)
-        whole, count = ir.IntType(64), ir.IntType(32)
-        function = declared(builder, "integer", whole, api.pyobj, count.as_pointer())
+        word_type, count = ir.IntType(64), ir.IntType(32)
+        function = declared(builder, "integer", word_type, api.pyobj, count.as_pointer())
         overflow = cgutils.alloca_once(builder, count)
         value = builder.call(function, [builder.inttoptr(arguments[0], api.pyobj), overflow])
         fits = builder.icmp_signed("==", builder.load(overflow), count(0))
-        return builder.select(fits, value, whole(-(2**63)))
+        return builder.select(fits, value, word_type(-(2**63)))
 
     return types.intp(types.intp), generate
 
@@ -307,12 +307,12 @@ def number(thing, width):
     """Return whether an object is a Python number that floats of a width can represent, and its
     value.
     """
-    most, whole = (DOUBLE, 2**53) if width == 8 else (SINGLE, 2**24)
+    most, largest = (DOUBLE, 2**53) if width == 8 else (SINGLE, 2**24)
     kind = word(thing, KIND)
     if kind == float_kind():
         value = double(thing, VALUE)
         return abs(value) <= most, value
     if kind == int_kind():
         exact = integer_value(thing)
-        return -whole <= exact <= whole, float(exact)
+        return -largest <= exact <= largest, float(exact)
     return False, 0.0

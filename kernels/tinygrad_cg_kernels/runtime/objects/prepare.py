@@ -159,11 +159,11 @@ PREPARED = types.NamedUniTuple(types.intp, WORDS, Prepared)
 
 def _call_to_prepare(name: str) -> Callable:
     def generate(context, builder, signature, arguments):
-        whole = context.get_value_type(types.intp)
-        function = declared(builder, name, whole, *[whole] * (len(arguments) + 1))
-        info = cgutils.alloca_once(builder, whole, size=WORDS)
-        status = builder.call(function, [*arguments, builder.ptrtoint(info, whole)])
-        words = [builder.load(builder.gep(info, [whole(k)])) for k in range(WORDS - 1)]
+        word_type = context.get_value_type(types.intp)
+        function = declared(builder, name, word_type, *[word_type] * (len(arguments) + 1))
+        info = cgutils.alloca_once(builder, word_type, size=WORDS)
+        status = builder.call(function, [*arguments, builder.ptrtoint(info, word_type)])
+        words = [builder.load(builder.gep(info, [word_type(k)])) for k in range(WORDS - 1)]
         return context.make_tuple(builder, signature.return_type, [status, *words])
 
     return generate
