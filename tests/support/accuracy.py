@@ -41,7 +41,7 @@ class Domain:
     low: float = -INF
     high: float = INF
     points: tuple[float, ...] = ()
-    beside: Callable[[np.random.Generator, np.ndarray], np.ndarray] | None = None
+    second: Callable[[np.random.Generator, np.ndarray], np.ndarray] | None = None
     scale: Callable[..., Any] | None = None
 
 
@@ -92,22 +92,22 @@ DOMAINS = {
     "softplus": Domain(points=UNDERFLOW),
     "log_sigmoid": Domain(points=tuple(-x for x in UNDERFLOW)),
     "logaddexp": Domain(
-        beside=_second_term,
+        second=_second_term,
         scale=lambda x, y: max(abs(exact_function("logaddexp")(x, y)), abs(max(x, y))),
     ),
-    "power": Domain(low=0.0, beside=_exponents),
+    "power": Domain(low=0.0, second=_exponents),
     "sqrt": Domain(low=0.0),
     "rsqrt": Domain(low=0.0),
-    "hypot": Domain(beside=_any_second),
+    "hypot": Domain(second=_any_second),
     "xlogy": Domain(
-        beside=lambda rng, x: np.maximum(np.abs(_any_second(rng, x)), 1.5e-45),
+        second=lambda rng, x: np.maximum(np.abs(_any_second(rng, x)), 1.5e-45),
     ),
     "sin": Domain(points=QUARTERS),
     "cos": Domain(points=QUARTERS),
     "tan": Domain(points=QUARTERS),
     "arcsin": Domain(low=-BEYOND_ONE, high=BEYOND_ONE, points=(0.5, -0.5)),
     "arccos": Domain(low=-BEYOND_ONE, high=BEYOND_ONE, points=(0.5, -0.5)),
-    "arctan2": Domain(beside=_other_coordinate),
+    "arctan2": Domain(second=_other_coordinate),
     "arcsinh": Domain(points=(0.25, 0.5, 1e9)),
     "arccosh": Domain(low=1 - 2**-53, points=(1.5, 1e9)),
     "arctanh": Domain(low=-1.0, high=1.0, points=(0.25, 0.5)),
@@ -140,10 +140,10 @@ def samples(name: str, dtype: np.dtype, count: int) -> tuple[np.ndarray, ...]:
     close = [_around(rng, point, dtype, share) for point in (1.0, -1.0, *function.points)]
     x = np.concatenate([x, _any_bits(rng, dtype, share), *close])
     x = np.unique(x[np.isfinite(x) & (x > function.low) & (x < function.high)])
-    if function.beside is None:
+    if function.second is None:
         return (x,)
     with np.errstate(all="ignore"):
-        y = function.beside(rng, x.astype("d")).astype(dtype)
+        y = function.second(rng, x.astype("d")).astype(dtype)
     kept = np.isfinite(y)
     return x[kept], y[kept]
 

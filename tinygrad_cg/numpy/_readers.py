@@ -31,10 +31,10 @@ def _array(x: Any) -> Tensor:
 def _pair(x1: Any, x2: Any) -> tuple[Any, Any]:
     """Return two operands with the dtypes that NumPy gives them together."""
     x1, x2 = _read(x1), _read(x2)
-    return _beside(x1, x2), _beside(x2, x1)
+    return _with_weak_dtype(x1, x2), _with_weak_dtype(x2, x1)
 
 
-def _beside(x: Any, other: Any) -> Any:
+def _with_weak_dtype(x: Any, other: Any) -> Any:
     """Return `x`; a Python number takes the dtype of an array of its own kind or a higher one."""
     if not isinstance(x, (bool, int, float, complex)) or isinstance(x, np.generic):
         return x
@@ -48,7 +48,9 @@ def _beside(x: Any, other: Any) -> Any:
 def _bounded(a: Any, low: Any, high: Any) -> tuple:
     """Return the arguments of `clip`; limits that are Python numbers take the dtype of `a`."""
     a = _array(a)
-    return a, *[None if limit is None else _beside(_read(limit), a) for limit in (low, high)]
+    return a, *[
+        None if limit is None else _with_weak_dtype(_read(limit), a) for limit in (low, high)
+    ]
 
 
 def _as(x: Tensor, dtype: Any) -> Tensor:
