@@ -105,7 +105,7 @@ def in_a_generator(array):
     return generator
 
 
-HOLDERS = {
+OWNERS = {
     "itself": lambda array: array,
     "view": lambda array: array.view(),
     "view of a view": lambda array: array[1:].T[::2].view(),
@@ -158,13 +158,13 @@ HOLDERS = {
 }
 
 
-@pytest.mark.parametrize("name", HOLDERS)
+@pytest.mark.parametrize("name", OWNERS)
 def test_memory_is_not_used_again_while_anything_refers_to_it(name, kept):
     array = empty(SHAPE, FLOAT64)
     array[:] = np.arange(array.size).reshape(SHAPE)
     where, expected = address(array), array.copy()
     there = np.ctypeslib.as_array((ctypes.c_double * array.size).from_address(where))
-    holder = HOLDERS[name](array)
+    owner = OWNERS[name](array)
     del array
     gc.collect()
     others = [empty(SHAPE, FLOAT64) for _ in range(4)]
@@ -173,7 +173,7 @@ def test_memory_is_not_used_again_while_anything_refers_to_it(name, kept):
     assert kept() == 0
     assert where not in map(address, others)
     np.testing.assert_array_equal(there, expected.reshape(-1))
-    del holder
+    del owner
     gc.collect()
     assert kept() == 1
     assert address(empty(SHAPE, FLOAT64)) == where
@@ -195,7 +195,7 @@ def inputs(count):
     return [rng.uniform(0.5, 1.5, SHAPE) for _ in range(count)]
 
 
-def holds_of_a_tape(array):
+def references_of_a_tape(array):
     """A tape in use, its results, and what closures and rules hold; and how they are read."""
     x = tf.constant(array)
     with tf.GradientTape(persistent=True) as outer:
@@ -212,9 +212,9 @@ def holds_of_a_tape(array):
 @pytest.mark.usefixtures("dirty")
 def test_tapes_and_what_they_gave():
     arrays = inputs(5)
-    now = [holds_of_a_tape(array)() for array in arrays]
+    now = [references_of_a_tape(array)() for array in arrays]
     for _ in range(2):
-        second = [holds_of_a_tape(array) for array in arrays]
+        second = [references_of_a_tape(array) for array in arrays]
         for read, expected in zip(second, now, strict=True):
             for one, value in zip(read(), expected, strict=True):
                 np.testing.assert_array_equal(one, value)
@@ -223,10 +223,10 @@ def test_tapes_and_what_they_gave():
 @pytest.mark.usefixtures("dirty")
 def test_results_are_the_same_without_it(monkeypatch):
     arrays = inputs(2)
-    found = [holds_of_a_tape(array)() for array in arrays]
+    found = [references_of_a_tape(array)() for array in arrays]
     monkeypatch.setattr(memory, "LARGE", 2**40)
     for array, values in zip(arrays, found, strict=True):
-        for one, value in zip(holds_of_a_tape(array)(), values, strict=True):
+        for one, value in zip(references_of_a_tape(array)(), values, strict=True):
             np.testing.assert_array_equal(one, value)
 
 
@@ -484,20 +484,20 @@ def test_a_loan_that_ends_where_its_thread_holds_the_lock(kept):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-@pytest.mark.parametrize("held", [False, True])
-def test_a_forked_child_goes_on(held):
+@pytest.mark.parametrize("locked", [False, True])
+def test_a_forked_child_goes_on(locked):
     array = empty(SHAPE, FLOAT64)
     array.fill(3.0)
     empty(SHAPE, FLOAT64)
     taken, ready = threading.Event(), threading.Event()
 
-    def hold():
+    def hold_lock():
         with memory._lock:
             ready.set()
             taken.wait(30)
 
-    thread = threading.Thread(target=hold)
-    if held:
+    thread = threading.Thread(target=hold_lock)
+    if locked:
         thread.start()
         ready.wait(30)
     child = os.fork()
@@ -510,7 +510,7 @@ def test_a_forked_child_goes_on(held):
         os._exit(0 if (array == 3.0).all() and len(others) == 3 else 1)
     _, status = os.waitpid(child, 0)
     taken.set()
-    if held:
+    if locked:
         thread.join()
     assert status == 0
     assert (array == 3.0).all()

@@ -179,9 +179,9 @@ def _lines(report: GradientReport) -> str:
     kinds = dict.fromkeys(row.kind for row in report.rows if row.kind)
     if kinds:
         lines.append(f"References: {', '.join(kinds)}.")
-    held = [one.name for one in report.properties if one.holds]
-    if held:
-        lines.append(f"Holds: {'; '.join(held)}.")
+    fulfilled = [one.name for one in report.properties if one.holds]
+    if fulfilled:
+        lines.append(f"Holds: {'; '.join(fulfilled)}.")
     for one in report.properties:
         if one.holds is False:
             lines.append(f"Fails: {one.name}: {one.detail}.")

@@ -255,7 +255,7 @@ def _from_nested(value: Any, dtype: np.dtype | None) -> np.ndarray:
             raise TypeError(f"Cannot convert {_first(value)} to EagerTensor of dtype {dtype}")
         check_range(array, dtype)
         return cast(array, dtype)
-    if _holds_numbers(value):
+    if _is_numeric(value):
         return cast(array, _list_dtype(array))
     return array
 
@@ -276,7 +276,7 @@ def _read_nested(value: Any) -> np.ndarray:
     return array
 
 
-def _holds_numbers(value: Any) -> bool:
+def _is_numeric(value: Any) -> bool:
     """Return whether a nested list is one of Python's numbers, not of arrays or NumPy's scalars."""
     first = _first(value)
     return is_weak(first) and not isinstance(first, np.generic)
@@ -375,7 +375,7 @@ def _python(value: Any) -> Any:
 
 
 def _is_weak_list(value: Any) -> bool:
-    if not _holds_numbers(value):
+    if not _is_numeric(value):
         return False
     return isinstance(value, range) or not any_tensor(value)
 

@@ -43,7 +43,7 @@ class Level:
     output tensor, or the list of them for a primitive with several outputs.
     """
 
-    holds_values = False  # whether only this level can compute with the tensors that it made
+    has_own_values = False  # whether only this level can compute with the tensors that it made
     is_abstract = False  # whether the tensors that it made have no values yet
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
@@ -184,7 +184,7 @@ def quiet_frame() -> Frame:
     """Return a frame on which all can be computed that can be now, and nothing records."""
     frame = QUIET
     for level in stack(state.frame):
-        if isinstance(level, Level) and level.holds_values:
+        if isinstance(level, Level) and level.has_own_values:
             frame = add_level(frame, level)
     return frame
 

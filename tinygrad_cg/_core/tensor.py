@@ -210,7 +210,7 @@ class ArrayLike:
             )
         return data
 
-    def _held(self) -> Any:
+    def _raw(self) -> Any:
         """Return the raw value that a Variable takes when this is assigned to it."""
         return self._values()
 

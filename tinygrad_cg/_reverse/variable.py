@@ -114,7 +114,7 @@ class Variable(ArrayLike):
         data = self._present()
         return data if type(data) is ndarray else data._values()
 
-    def _held(self) -> Any:
+    def _raw(self) -> Any:
         super()._values()
         return self._present()
 
@@ -150,7 +150,7 @@ class Variable(ArrayLike):
         for listener in state.listeners:
             listener.variable_assigned(self)
         if id(self) in state.overrides:  # a function that runs again: see recompute_grad
-            state.overrides[id(self)] = data if type(data) is ndarray else data._held()
+            state.overrides[id(self)] = data if type(data) is ndarray else data._raw()
         else:
             self._data = data  # a new array each time: what was read before stays as it was
         return self
@@ -164,7 +164,7 @@ class Variable(ArrayLike):
             value = value.strong(self._data.dtype)
         data: Any
         if isinstance(value, ArrayLike):
-            data = value._held()
+            data = value._raw()
             if data.dtype != self._data.dtype:
                 raise ValueError(
                     f"Cannot assign to variable {self.name!r} of dtype {self.dtype}: the tensor "
@@ -246,8 +246,8 @@ class VariableSlice(Tensor):
     def _values(self) -> ndarray:
         return self.part._values()
 
-    def _held(self) -> Any:
-        return self.part._held()
+    def _raw(self) -> Any:
+        return self.part._raw()
 
     def assign(self, value: Any) -> Variable:
         """Replace this part of the Variable; returns the whole Variable."""

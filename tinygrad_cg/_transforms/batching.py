@@ -52,7 +52,7 @@ class BatchTensor(Tensor):
 class Batch(Level):
     """The level of one batch of `size` examples."""
 
-    holds_values = True
+    has_own_values = True
 
     def __init__(self, size: int):
         self.size = size

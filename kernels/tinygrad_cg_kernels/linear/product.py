@@ -95,15 +95,15 @@ def _packer(kind: type) -> Callable:
         inner, columns, step = numbers[1], numbers[2], numbers[9]
         source, start = numbers[4], numbers[6]
         left = first * width
-        held = min(width, columns - left)
+        used = min(width, columns - left)
         lanes = 64 // size
-        padded = (held + lanes - 1) // lanes * lanes
+        padded = (used + lanes - 1) // lanes * lanes
         for i in range(inner):
-            line = vector(source + i * step + left * size, held, kind)
+            line = vector(source + i * step + left * size, used, kind)
             panel = vector(start + (left * inner + i * padded) * size, padded, kind)
-            for j in range(np.uintp(held)):
+            for j in range(np.uintp(used)):
                 panel[j] = line[j]
-            for j in range(held, padded):
+            for j in range(used, padded):
                 panel[j] = 0
 
     return pack
@@ -120,16 +120,16 @@ def _computer(kind: type) -> Callable:
         row_step, step, chunks = numbers[7], numbers[8], numbers[10]
         panel, chunk = unit // chunks, unit % chunks
         left = panel * width
-        held = min(width, columns - left)
+        used = min(width, columns - left)
         lanes = 64 // size
-        vectors = (held + lanes - 1) // lanes
+        vectors = (used + lanes - 1) // lanes
         right_matrix = start + left * inner * size
         tile = np.empty(ROWS * width, kind)
         for row in range(chunk * CHUNK, min(rows, (chunk + 1) * CHUNK), ROWS):
             count = min(ROWS, rows - row)
             source = left_matrix + row * row_step
             target = out + (row * columns + left) * size
-            complete = count == ROWS and held == vectors * lanes
+            complete = count == ROWS and used == vectors * lanes
             position = target if complete else tile.ctypes.data
             line = columns * size if complete else vectors * 64
             for done in range(0, inner, DEPTH):
@@ -138,8 +138,8 @@ def _computer(kind: type) -> Callable:
                 run_tile(tile, vectors, x, row_step, step, count, y, position, line, depth, done)
             if not complete:
                 for i in range(count):
-                    final = vector(target + i * columns * size, held, kind)
-                    for j in range(held):
+                    final = vector(target + i * columns * size, used, kind)
+                    for j in range(used):
                         final[j] = tile[i * vectors * lanes + j]
 
     return compute

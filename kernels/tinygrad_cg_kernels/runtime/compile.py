@@ -91,7 +91,7 @@ KEPT = 3  # folders of other versions that stay, however old
 LOCKS = 64  # files by which processes wait for one another
 REMOVED = 16  # at most so many are removed by one process
 _OURS = re.compile(r"[0-9a-f]{16}")
-_HELD = re.compile(rf"\.nb[ic](\.tmp\.\w+)?$|^\d+\.lock$|^{GENERATED}\w+\.(py|used)$")
+_NUMBA_FILE = re.compile(rf"\.nb[ic](\.tmp\.\w+)?$|^\d+\.lock$|^{GENERATED}\w+\.(py|used)$")
 
 
 @cache
@@ -134,8 +134,8 @@ def _is_cache(folder: Path) -> bool:
     """Return whether a folder is one of ours: by its name, and by holding our files alone."""
     if not _OURS.fullmatch(folder.name) or folder.is_symlink() or not folder.is_dir():
         return False
-    held = (path for path in folder.rglob("*") if not path.is_dir())
-    return all(_HELD.search(path.name) for path in held)
+    files = (path for path in folder.rglob("*") if not path.is_dir())
+    return all(_NUMBA_FILE.search(path.name) for path in files)
 
 
 def cache_folder() -> Path | None:
@@ -182,8 +182,8 @@ def _alone(function: Callable, *more: Any) -> Iterator[None]:
     if folder is None or fcntl is None:
         yield
         return
-    held = [cell.cell_contents for cell in function.__closure__ or ()]
-    names = [getattr(one, "__qualname__", None) or repr(one) for one in held]
+    files = [cell.cell_contents for cell in function.__closure__ or ()]
+    names = [getattr(one, "__qualname__", None) or repr(one) for one in files]
     key = hashlib.sha256(repr((function.__qualname__, names, more)).encode()).digest()
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # a file system without locks: compile anyway

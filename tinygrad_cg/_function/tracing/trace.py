@@ -40,7 +40,7 @@ class TraceTensor(Tensor):
     def _with_record(self, record: Any) -> TraceTensor:
         return TraceTensor(self.value, self.level, record)
 
-    def _held(self) -> TraceTensor:
+    def _raw(self) -> TraceTensor:
         return self._with_record(None)
 
     def _example(self) -> np.ndarray:
@@ -72,7 +72,7 @@ def refuse_value(what: str, level: FunctionTrace) -> NoReturn:
 class FunctionTrace(Level, Listener):
     """The level of one run of Python: what it meets becomes inputs and constants of a graph."""
 
-    holds_values = True
+    has_own_values = True
     is_abstract = True
 
     def __init__(self, name: str, may_create: bool = True):

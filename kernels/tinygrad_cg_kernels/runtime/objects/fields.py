@@ -250,7 +250,7 @@ def integer_value(typingctx, start):
 
 
 @jitable
-def held(thing, slot):
+def array_of(thing, slot):
     """Return the array of an operand, which is an array or a box; 0 if it is neither."""
     kind = word(thing, KIND)
     if kind == array_kind():

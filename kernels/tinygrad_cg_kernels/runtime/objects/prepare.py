@@ -17,13 +17,13 @@ from tinygrad_cg_kernels.runtime.compile import block_address
 from tinygrad_cg_kernels.runtime.objects import DATA, FLAGS, KIND, NDIM, PREFIX, WRITEABLE
 from tinygrad_cg_kernels.runtime.objects.fields import (
     array_kind,
+    array_of,
     box_kind,
     count,
     counted,
     declared,
     dropped,
     half,
-    held,
     is_contiguous,
     new_array,
     new_box,
@@ -50,9 +50,9 @@ def _preparing(slot: int, empty: int, most: int) -> Callable:
         `total` the result has no axes.
         """
         table, one, value = info, 0, 0.0
-        a = held(x, slot)
-        b = held(y, slot) if y != 0 else 0
-        c = held(z, slot) if z != 0 else 0
+        a = array_of(x, slot)
+        b = array_of(y, slot) if y != 0 else 0
+        c = array_of(z, slot) if z != 0 else 0
         if (a != 0 and not is_contiguous(a, dtype_x)) or (b != 0 and not is_contiguous(b, dtype_y)):
             return 0
         if z != 0:
