@@ -113,13 +113,13 @@ class Returned:
     def __init__(self, node: ast.Return | ast.Lambda):
         self.node = node
         value = node.body if isinstance(node, ast.Lambda) else node.value
-        several = isinstance(value, (ast.Tuple, ast.List))
-        self.gradients = value.elts if several else [value or ast.Constant(None)]
+        is_tuple = isinstance(value, (ast.Tuple, ast.List))
+        self.gradients = value.elts if is_tuple else [value or ast.Constant(None)]
 
     def replace(self, gradients: list[ast.expr]) -> None:
         """Return these instead."""
-        several = len(gradients) != 1
-        value = ast.Tuple(gradients, ast.Load()) if several else gradients[0]
+        is_tuple = len(gradients) != 1
+        value = ast.Tuple(gradients, ast.Load()) if is_tuple else gradients[0]
         if isinstance(self.node, ast.Lambda):
             self.node.body = value
         else:

@@ -167,14 +167,14 @@ class RecordWalk:
 
     def _item(self, node: Node) -> Item:
         kind, operation = ("watched", "") if node in self.origins else _made_by(node)
-        several = type(node.shape) is list
-        shape, dtype = node.shape[0] if several else (node.shape, node.dtype)
+        multi_output = type(node.shape) is list
+        shape, dtype = node.shape[0] if multi_output else (node.shape, node.dtype)
         name, value = self.names.of_node.get(node, ("", None))
         text = ""
         if type(value) is Tensor and type(value._data) is np.ndarray and not value._data.shape:
             text = f"{value._data[()]:.6g}"
         item = Item(kind, operation, tuple(shape), str(dtype), node.serial, name=name, value=text)
-        if several:
+        if multi_output:
             item.name = ", ".join(self._part_names(node))
         group = self._group(node).union(*map(self._group, self.origins.get(node, ())))
         item.tapes = frozenset([self.numbers[token] for token in group])

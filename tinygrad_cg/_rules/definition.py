@@ -170,12 +170,12 @@ class Definition:
         names = []
         for root, path in paths:
             if isinstance(root, int):
-                several = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
-                first = parameters.index(several[0]) if several else len(parameters)
+                variadic = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
+                first = parameters.index(variadic[0]) if variadic else len(parameters)
                 if root < first:
                     root = parameters[root].name
-                elif several:
-                    root = f"{several[0].name}[{root - first}]"
+                elif variadic:
+                    root = f"{variadic[0].name}[{root - first}]"
                 else:
                     root = f"argument {root}"
             names.append(f"{root}{path}")

@@ -255,14 +255,14 @@ def _checked(name: str, kernel: Any, abstract: Any) -> Callable[..., Any]:
             view.flags.writeable = False
             views.append(view)
         result = kernel(*views, **attrs)
-        several = isinstance(result, (tuple, list))
-        if several and not result:
+        multi_output = isinstance(result, (tuple, list))
+        if multi_output and not result:
             raise ValueError(f"{name}: the kernel returned no arrays")
-        outs = [_own(name, one, arrays) for one in (result if several else [result])]
+        outs = [_own(name, one, arrays) for one in (result if multi_output else [result])]
         if abstract is not None:
             expected = abstract(*[Aval(one.shape, one.dtype) for one in arrays], **attrs)
             _check_avals(name, outs, expected if isinstance(expected, list) else [expected])
-        return outs if several else outs[0]
+        return outs if multi_output else outs[0]
 
     return run
 
@@ -306,8 +306,8 @@ class _Use(NamedTuple):
 
 def _save(name: str, definition: Definition) -> Callable[..., Any]:
     def save(inputs: tuple, attrs: dict | None, out: Any) -> _Use:
-        several = out if isinstance(out, list) else [out]
-        outs = [one._with_record(one._rec) for one in several]  # what others know of them
+        multi_output = out if isinstance(out, list) else [out]
+        outs = [one._with_record(one._rec) for one in multi_output]  # what others know of them
         return _Use(name, definition, inputs, attrs or {}, outs)
 
     return save

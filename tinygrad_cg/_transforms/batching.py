@@ -113,19 +113,19 @@ class Batch(Level):
         """Apply a user's operation without a batching rule to one example after the other."""
         if not self.size:
             avals = primitive.abstract(*[tensor._data for tensor in inputs], **params)
-            several = isinstance(avals, list)
-            avals = avals if several else [avals]
+            multi_output = isinstance(avals, list)
+            avals = avals if multi_output else [avals]
             found = [zeros((0, *aval.shape), aval.dtype) for aval in avals]
         else:
             results = [
                 apply(primitive, tuple([self._example(tensor, i) for tensor in inputs]), params)
                 for i in range(self.size)
             ]
-            several = isinstance(results[0], list)
-            columns = zip(*results, strict=True) if several else [results]
+            multi_output = isinstance(results[0], list)
+            columns = zip(*results, strict=True) if multi_output else [results]
             found = [stack(list(column)) for column in columns]
         made = [BatchTensor(one, self) for one in found]
-        return made if several else made[0]
+        return made if multi_output else made[0]
 
     def _example(self, tensor: Any, index: int) -> Tensor:
         return getitem(tensor.physical, index) if self.has(tensor) else tensor

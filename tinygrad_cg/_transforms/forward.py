@@ -119,8 +119,8 @@ class ForwardAccumulator(Level):
         out = apply(primitive, inputs, params)
         tangents = [self._tangent(tensor) for tensor in inputs]
         if primitive.rules is not None and any(one is not None for one in tangents):
-            several = isinstance(out, list)
-            outs = out if several else [out]
+            multi_output = isinstance(out, list)
+            outs = out if multi_output else [out]
             if state.observers:
                 found = run_tangents(None, push_forward, primitive, inputs, params, out, tangents)
             else:
@@ -231,9 +231,9 @@ def push_forward(
         return [_elementwise(primitive, inputs, params, outs[0], tangents)]
     mask = sum(1 << i for i, tangent in enumerate(tangents) if tangent is not None)
     node: Any = loose_node(primitive, inputs, params, out, mask)
-    several = isinstance(out, list)
+    multi_output = isinstance(out, list)
     return transposed(
-        lambda dys: node.rule(node, dys if several else dys[0]),
+        lambda dys: node.rule(node, dys if multi_output else dys[0]),
         outs,
         tangents,
         getattr(node.saved, "definition", None),

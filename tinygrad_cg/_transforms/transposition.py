@@ -114,16 +114,16 @@ def _definition(node: Node) -> Definition | None:
 
 def _transposes(node: Any, natural: bool) -> bool:
     """Return whether the rule of `node` has the transpose that one of the two methods finds."""
-    several = type(node.shape) is list
+    multi_output = type(node.shape) is list
     generator = np.random.default_rng(2)
     tangents = [None if one is None else _random(generator, one) for one in node.inputs]
 
     def pull(dys: list) -> Sequence:
-        return node.rule(node, dys if several else dys[0])
+        return node.rule(node, dys if multi_output else dys[0])
 
     before, state.frame = state.frame, quiet_frame()
     try:
-        transposition = Transposition(pull, node.shape if several else [node], natural)
+        transposition = Transposition(pull, node.shape if multi_output else [node], natural)
         return _is_transpose(pull, transposition, tangents, transposition(tangents))
     finally:
         state.frame = before
