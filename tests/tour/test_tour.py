@@ -153,7 +153,7 @@ def test_a_singular_hessian_is_said():
 
 def test_the_warning_of_the_first_nesting_example_is_caught():
     op = nesting.make_op(1000.0)
-    value, messages = nesting.quietly(nesting.at_point, op, 2)
+    value, messages = nesting.run_and_catch(nesting.at_point, op, 2)
     assert value == "12"
     assert len(messages) == 1
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.runtime.dtypes import promote
-from tinygrad_cg_kernels.runtime.errstate import cast, quietly
+from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
 
 from ..errors import ArgumentTypeError
 from .kinds import is_bool, is_complex, is_exact, is_floating, is_inexact, is_integer
@@ -211,7 +211,7 @@ def to_array(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> np
 def number_array(value: complex, dtype: np.dtype) -> np.ndarray:
     """Return a Python number as a 0-d array; infinite if it is a float too large for `dtype`."""
     try:
-        return quietly(np.array, value, dtype)
+        return ignore_errors(np.array, value, dtype)
     except OverflowError:
         raise OverflowError(_too_large(value, dtype)) from None
 

@@ -161,7 +161,7 @@ class State(threading.local):
             self.graphs.append(base)
 
 
-QUIET = _make_frame(None, None, NOTHING, NOTHING, None, None)
+UNRECORDED = _make_frame(None, None, NOTHING, NOTHING, None, None)
 """Nothing records, on purpose: no marks are made."""
 
 
@@ -171,7 +171,7 @@ def add_level(frame: Frame | None, level: Any) -> Frame:
     group = frozenset((level,))
     everything = group if level.everything else NOTHING
     natural = group if level.natural else NOTHING
-    if frame is None or frame is QUIET:
+    if frame is None or frame is UNRECORDED:
         return _make_frame(level, frame, group, everything, None, None, natural)
     everything |= frame.everything
     natural |= frame.natural
@@ -180,9 +180,9 @@ def add_level(frame: Frame | None, level: Any) -> Frame:
     )
 
 
-def quiet_frame() -> Frame:
+def unrecorded_frame() -> Frame:
     """Return a frame on which all can be computed that can be now, and nothing records."""
-    frame = QUIET
+    frame = UNRECORDED
     for level in stack(state.frame):
         if isinstance(level, Level) and level.has_own_values:
             frame = add_level(frame, level)

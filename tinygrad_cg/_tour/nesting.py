@@ -89,7 +89,7 @@ def at_point(function, order: int) -> str:
         return type(error).__name__
 
 
-def quietly(function, *arguments):
+def run_and_catch(function, *arguments):
     """Call, and give the result with the custom gradient warnings that came on the way."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", tf.CustomGradientWarning)
@@ -137,7 +137,7 @@ def show_first() -> None:
         """
     )
     op, transposed = make_op(1000.0), make_op(12.0)
-    rows, messages = quietly(
+    rows, messages = run_and_catch(
         lambda: [
             (name, *(at_point(function, order) for order in (1, 2)), at_point(truth, 2))
             for name, function, truth in (
@@ -157,7 +157,7 @@ def show_first() -> None:
         3 * 2**2 * {inner:g} = {3 * POINT**2 * inner:g}, and the path through the x in op2 is
         lost. Even K = 12, the correct derivative by dy, loses it."""
     )
-    watched, _ = quietly(gradient_by_upstream, op, 1.5)
+    watched, _ = run_and_catch(gradient_by_upstream, op, 1.5)
     say(
         f"""Watch the upstream itself and op3 is seen plainly: d(gradient)/d(dy) =
         {number(watched)}, where 3 * x**2 = {number(3 * POINT**2)} would be right."""

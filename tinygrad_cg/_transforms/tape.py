@@ -170,11 +170,11 @@ class GradientTape(levels.Listener):
         if not self._recording:
             raise ValueError("Tape is not recording.")
         before = state.frame
-        was_quiet = state.frame.outer is levels.QUIET
+        was_quiet = state.frame.outer is levels.UNRECORDED
         place = self._stop(token)
         token.paused = True
         if state.frame is None:
-            state.frame = levels.QUIET
+            state.frame = levels.UNRECORDED
         try:
             yield
         finally:
@@ -186,7 +186,7 @@ class GradientTape(levels.Listener):
                 self._recording = True
                 if levels.stack(state.frame) == levels.stack(before):
                     state.frame = before
-            elif state.frame is levels.QUIET and not was_quiet:
+            elif state.frame is levels.UNRECORDED and not was_quiet:
                 state.frame = None
 
     def reset(self) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._core.conversion import is_differentiable
 from .._core.kinds import is_complex
-from .._core.levels import Token, push, quiet_frame, remove, state
+from .._core.levels import Token, push, remove, state, unrecorded_frame
 from .._core.record import Node, watch_tensor
 from .._core.tensor import Tensor
 from .._ops.comparison import greater
@@ -121,7 +121,7 @@ def _transposes(node: Any, natural: bool) -> bool:
     def pull(dys: list) -> Sequence:
         return node.rule(node, dys if multi_output else dys[0])
 
-    before, state.frame = state.frame, quiet_frame()
+    before, state.frame = state.frame, unrecorded_frame()
     try:
         transposition = Transposition(pull, node.shape if multi_output else [node], natural)
         return _is_transpose(pull, transposition, tangents, transposition(tangents))
@@ -138,7 +138,7 @@ def _is_transpose(
     """Return whether <pull(dy), tangents> is <dy, results>, for another dy than that of
     `results` too.
     """
-    before, state.frame = state.frame, quiet_frame()
+    before, state.frame = state.frame, unrecorded_frame()
     try:
         dys, gradients = transposition.dys, transposition.gradients
         others = list(map(_elsewhere, dys))

@@ -18,7 +18,7 @@ import numpy as np
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.dtypes import computing, native, promote
 from tinygrad_cg_kernels.runtime.entries import ByDtype, numbers, words
-from tinygrad_cg_kernels.runtime.errstate import cast, quietly
+from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 
 Pair = tuple[int, int]
@@ -327,7 +327,9 @@ def _transpose_depthwise(
     images = _inside(taps.images, size, geometry)
     if outputs == groups:
         return images
-    return quietly(np.add.reduce, images.reshape(*images.shape[:3], groups, outputs // groups), 4)
+    return ignore_errors(
+        np.add.reduce, images.reshape(*images.shape[:3], groups, outputs // groups), 4
+    )
 
 
 def _correlate_depthwise(
@@ -340,8 +342,8 @@ def _correlate_depthwise(
     for start in range(0, taps.count, BLOCK_ROWS):  # sums of sums, for precision
         part[...] = 0
         taps.run(_correlate, part, upstream, slice(start, min(start + BLOCK_ROWS, taps.count)))
-        quietly(np.add, total, part, total)
-    return quietly(np.add.reduce, total, 1).reshape(*window, 1, upstream.shape[3])
+        ignore_errors(np.add, total, part, total)
+    return ignore_errors(np.add.reduce, total, 1).reshape(*window, 1, upstream.shape[3])
 
 
 # The three maps ------------------------------------------------------------------------------
@@ -399,7 +401,9 @@ def conv(images: np.ndarray, filters: np.ndarray, geometry: Geometry) -> np.ndar
     weights = _by_group(filters.reshape(patches.size, outputs), groups)
     out, buffer = np.empty((patches.count, outputs), images.dtype), patches.buffer()
     for block in patches.blocks():
-        quietly(np.matmul, patches.copied(block, buffer), weights, _by_group(out[block], groups))
+        ignore_errors(
+            np.matmul, patches.copied(block, buffer), weights, _by_group(out[block], groups)
+        )
     return cast(out, dtype).reshape(*lead, *size, outputs)
 
 
@@ -429,7 +433,7 @@ def conv_input(
     values, buffer = upstream.reshape(patches.count, outputs), patches.buffer()
     for block in patches.blocks():
         part = patches._part(block, buffer)
-        quietly(np.matmul, _by_group(values[block], groups), weights, part)
+        ignore_errors(np.matmul, _by_group(values[block], groups), weights, part)
         patches.added(block, part)
     images = np.ascontiguousarray(_inside(patches.images, size, geometry))
     return cast(images, dtype).reshape(*lead, *size, channels)
@@ -457,7 +461,7 @@ def conv_filter(
     total = np.zeros((groups, patches.size, outputs // groups), images.dtype)
     for block in patches.blocks():
         rows = patches.copied(block, buffer).transpose(0, 2, 1)
-        part = quietly(np.matmul, rows, _by_group(values[block], groups))
-        quietly(np.add, total, part, total)
+        part = ignore_errors(np.matmul, rows, _by_group(values[block], groups))
+        ignore_errors(np.add, total, part, total)
     filters = total.transpose(1, 0, 2).reshape(shape)
     return cast(np.ascontiguousarray(filters), dtype)

@@ -22,7 +22,7 @@ class _Context(threading.local):
 _context = _Context()
 
 
-def quietly(function: Callable, *arguments: Any) -> Any:
+def ignore_errors(function: Callable, *arguments: Any) -> Any:
     """Return the result of one of NumPy's compiled functions, which calls nothing of Python's."""
     return _context.run(function, *arguments)
 
