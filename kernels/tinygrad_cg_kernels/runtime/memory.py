@@ -28,7 +28,7 @@ LINE = 64
 PAGE = 4096
 """Sizes are multiples of it, so that those of x[1:] and x are the same, mostly."""
 
-LESSON = 2**25 - 2**16
+MMAP_THRESHOLD = 2**25 - 2**16
 """Bytes of a piece that is made and freed at once. Glibc's allocator takes the largest one of up to
 32 MiB that was freed as a measure: it keeps up to twice as much at the end of its heap from then
 on. In a new process the gradient of log1pexp, n = 60,000, took 1,270 us before, and 160 after."""
@@ -47,7 +47,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     size = prod(shape) * dtype.itemsize
     if size < LARGE or dtype.hasobject:
         return np.empty(shape, dtype)
-    return np.asarray(_Loan(_taken(size), shape, dtype))
+    return np.asarray(_BufferOwner(_taken(size), shape, dtype))
 
 
 def clear() -> None:
@@ -87,7 +87,7 @@ def _keep(piece: Piece) -> None:
         _lock.release()
 
 
-class _Loan:
+class _BufferOwner:
     """The owner of a buffer: arrays in it refer to this object, which gives the buffer back."""
 
     __slots__ = ("__array_interface__", "_piece")
@@ -102,4 +102,4 @@ class _Loan:
         keep(self._piece)
 
 
-np.empty(LESSON, np.uint8)
+np.empty(MMAP_THRESHOLD, np.uint8)
