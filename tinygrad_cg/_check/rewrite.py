@@ -103,7 +103,7 @@ def undecorated_rule(function: Any, inner: str) -> str | None:
             return None
         one.value, rule = one.value.elts
         if isinstance(rule, ast.Name):
-            _drop_function(target, rule.id)
+            _remove_function(target, rule.id)
     return source.text()
 
 
@@ -198,8 +198,8 @@ class Attach(ast.NodeTransformer):
             return node
         if name in ("numpy", "item") and not node.args and isinstance(node.func, ast.Attribute):
             return node.func.value
-        dropped = ("float", "asarray", "array", "stop_gradient")
-        if name in dropped and len(node.args) == 1:
+        ignored = ("float", "asarray", "array", "stop_gradient")
+        if name in ignored and len(node.args) == 1:
             return node.args[0]
         return node
 
@@ -222,7 +222,7 @@ def stable(function: Any) -> str | None:
     for name in exponents:
         uses = [n for n in ast.walk(source.tree) if isinstance(n, ast.Name) and n.id == name]
         if all(isinstance(use.ctx, ast.Store) for use in uses):
-            _Drop(name).visit(source.tree)
+            _Remove(name).visit(source.tree)
     return source.text()
 
 
@@ -278,7 +278,7 @@ class Stabilise(ast.NodeTransformer):
         return call
 
 
-class _Drop(ast.NodeTransformer):
+class _Remove(ast.NodeTransformer):
     def __init__(self, name: str):
         self.name = name
 
@@ -332,7 +332,7 @@ def _returned(source: SourceCode | None, name: str) -> list[Returned]:
     return [Returned(one) for one in ([rule] if isinstance(rule, ast.Lambda) else returns(rule))]
 
 
-def _drop_function(function: Function, name: str) -> None:
+def _remove_function(function: Function, name: str) -> None:
     function.body = [
         node
         for node in function.body

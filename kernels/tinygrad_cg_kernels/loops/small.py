@@ -24,8 +24,8 @@ from tinygrad_cg_kernels.runtime.objects.fields import (
     OBJECT,
     address_of,
     as_object,
-    counted,
     dtype_address,
+    incref,
     nothing,
 )
 from tinygrad_cg_kernels.runtime.objects.prepare import prepared, prepared_in_place, ready
@@ -153,7 +153,7 @@ def in_place(
             loop(f, test, fast, (u, v[0]), into(0), size)
         else:
             loop(f, test, fast, (u, v), into(0), size)
-        return as_object(counted(address_of(x)))
+        return as_object(incref(address_of(x)))
 
     return direct
 

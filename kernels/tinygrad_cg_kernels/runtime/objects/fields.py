@@ -78,7 +78,7 @@ def nothing(typingctx):
 
 
 @intrinsic
-def counted(typingctx, start):
+def incref(typingctx, start):
     """Count one more reference to the object at an address, which is returned."""
 
     def generate(context, builder, signature, arguments):
@@ -90,7 +90,7 @@ def counted(typingctx, start):
 
 
 @intrinsic
-def dropped(typingctx, start):
+def decref(typingctx, start):
     """Count one reference less."""
 
     def generate(context, builder, signature, arguments):

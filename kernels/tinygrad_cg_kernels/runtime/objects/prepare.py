@@ -20,10 +20,10 @@ from tinygrad_cg_kernels.runtime.objects.fields import (
     array_of,
     box_kind,
     count,
-    counted,
     declared,
-    dropped,
+    decref,
     half,
+    incref,
     is_contiguous,
     new_array,
     new_box,
@@ -86,10 +86,10 @@ def _preparing(slot: int, empty: int, most: int) -> Callable:
         if (a != 0 and a != x) or (b != 0 and b != y) or (c != 0 and c != z):
             result = new_box(box_kind())
             if result == 0:
-                dropped(out)
+                decref(out)
                 return -1
             store_word(result, slot, out)
-            store_word(result, empty, counted(none()))
+            store_word(result, empty, incref(none()))
         store_word(table, RESULT, result)
         store_word(table, LINE, word(out, DATA))
         store_word(table, X, word(a, DATA) if a != 0 else table + NUMBER)
