@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def problem():
-    return logistic.make_problem(data.bundled())
+    return logistic.make_problem(data.load_bundled())
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +183,7 @@ def test_medians_alternate(monkeypatch):
 
 @pytest.mark.quick
 def test_the_bundled_data_are_all_there():
-    dataset = data.bundled()
+    dataset = data.load_bundled()
     assert dataset.measurements.shape == (569, 30)
     assert dataset.classes == ("benign", "malignant")
     assert dataset.labels.sum() == 212

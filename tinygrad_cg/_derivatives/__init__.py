@@ -68,10 +68,10 @@ def custom_derivatives(
             "custom_derivatives: give derivatives of an elementwise function, or vjp= and jvp= of "
             "any other, not both"
         )
-    return Products(f, _listed("vjp", vjp), _listed("jvp", jvp), beyond)
+    return Products(f, _list_functions("vjp", vjp), _list_functions("jvp", jvp), beyond)
 
 
-def _listed(name: str, given: Any) -> list:
+def _list_functions(name: str, given: Any) -> list:
     functions = list(given) if isinstance(given, (tuple, list)) else [given] * (given is not None)
     for one in functions:
         if one is not None and not callable(one):

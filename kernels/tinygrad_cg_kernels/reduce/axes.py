@@ -83,7 +83,7 @@ def _contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     return tuple(itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
-def _merged(runs: Iterable[Run], alike: bool) -> list[Run]:
+def _merge_runs(runs: Iterable[Run], alike: bool) -> list[Run]:
     """Merge neighbouring runs; with `alike` only if both are kept or both reduced."""
     merged: list[Run] = []
     for run in runs:
@@ -99,11 +99,11 @@ def _merged(runs: Iterable[Run], alike: bool) -> list[Run]:
 
 def _first_stage(runs: list[Run], itemsize: int) -> Plan | None:
     """Return the plan for the innermost run of reduced axes; None if no core steps through it."""
-    *outer, inner = _merged(runs, alike=True)
+    *outer, inner = _merge_runs(runs, alike=True)
     reduced = inner
     if not inner.reduced:  # the order of runs is free, if only kept ones stay in theirs
         reduced = outer.pop(max(k for k, run in enumerate(outer) if run.reduced))
-    lead = _merged(outer, alike=False)
+    lead = _merge_runs(outer, alike=False)
     if len(lead) > 1 or (inner.step != itemsize and (not inner.reduced or inner.step <= 0)):
         return None
     count, step = (lead[0].size, lead[0].step) if lead else (1, 0)
