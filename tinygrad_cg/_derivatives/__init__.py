@@ -10,11 +10,11 @@ from typing import Any
 
 from .._rules.pickling import travels
 from .jacobian_products import Products
-from .partials import Elementwise
+from .partials import PartialDerivatives
 
 __all__ = ["custom_derivatives"]
 
-travels(Elementwise)
+travels(PartialDerivatives)
 travels(Products)
 
 BEYOND = ("error", "differentiate")
@@ -62,7 +62,7 @@ def custom_derivatives(
     if not callable(f):
         raise TypeError(f"custom_derivatives: f must be a function, got {type(f).__name__} {f!r}")
     if vjp is None and jvp is None:
-        return Elementwise(f, derivatives, beyond)
+        return PartialDerivatives(f, derivatives, beyond)
     if derivatives:
         raise TypeError(
             "custom_derivatives: give derivatives of an elementwise function, or vjp= and jvp= of "

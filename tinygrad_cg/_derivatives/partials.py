@@ -24,7 +24,7 @@ from .declared import Use, detach, refuse_captured, refuse_order, use_of
 from .jacobian_products import Products
 
 
-class Elementwise:
+class PartialDerivatives:
     """A function with declared partial derivatives.
 
     An entry is a derivative by some arguments, one after the other: its `path` has their positions.
@@ -99,7 +99,7 @@ class Elementwise:
 
     def _goes_on(self, function: Any) -> bool:
         """Return whether the last derivative has a derivative, of its own or as the user chose."""
-        own = isinstance(function, (Bind, Elementwise, Products))
+        own = isinstance(function, (Bind, PartialDerivatives, Products))
         return len(self.functions) > 1 and (own or self.beyond == "differentiate")
 
     def _part(self, use: Use, order: int, parts: Any, position: int) -> Any:

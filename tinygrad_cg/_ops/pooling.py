@@ -17,7 +17,7 @@ from ..errors import InvalidArgumentError
 from .define import Case, move
 from .shape import reshape
 from .sorting import add_along_axis
-from .windows import Layout
+from .windows import ImageLayout
 
 _OVERLAPPING = Window((2, 3), (1, 2), ((1, 0), (1, 1)))
 _APART = Window((2, 2), (2, 2))
@@ -121,7 +121,7 @@ def _pool(
     name: str, primitive: Any, x: Any, size: Any, strides: Any, padding: Any, data_format: Any
 ) -> Tensor:
     x = convert(x)
-    layout = Layout(name, data_format, x._data.ndim - 2)
+    layout = ImageLayout(name, data_format, x._data.ndim - 2)
     x = layout.images(x)
     span = layout.pair("the size of the window", size)
     steps = span if strides is None else layout.pair("strides", strides)

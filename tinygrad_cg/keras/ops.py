@@ -12,7 +12,7 @@ from .._core.tensor import Tensor
 from .._ops.creation import constant
 from .._ops.shape import cast
 from .._rules.custom_gradient import custom_gradient
-from .._spellings.spell import Reading, spell
+from .._spellings.spell import NamespaceReading, spell
 from ..dtypes import float32, int32, uint32
 
 __all__ = [
@@ -236,7 +236,7 @@ _TABLE = """
         # Return a tensor of zeros, float32 by default.
     zeros_like(x, dtype=None) = zeros_like(x, dtype)
 """
-_READING = Reading(
+_READING = NamespaceReading(
     one="(x) = {}(x)",
     two="(x1, x2) = {}(x1, x2)",
     one_real="(x) = {}(_real(x))",

@@ -35,7 +35,7 @@ from numpy import (
 
 from .._ops.dlpack import from_dlpack
 from .._ops.protocol import register
-from .._spellings.spell import Reading, spell
+from .._spellings.spell import NamespaceReading, spell
 from . import _joining as joining
 from . import _manipulation as moving
 from . import _ordering as ordering
@@ -233,7 +233,7 @@ _TABLE = """
     zeros_like(a, dtype=None) = zeros_like(_array(a), _kind(dtype))
         # Return zeros with the shape and, unless `dtype` is given, the dtype of `a`.
 """
-_READING = Reading(one="(x, /) = {}(_array(x))", two="(x1, x2, /) = {}(*_pair(x1, x2))")
+_READING = NamespaceReading(one="(x, /) = {}(_array(x))", two="(x1, x2, /) = {}(*_pair(x1, x2))")
 spell(globals(), _TABLE, readers=("_array", "_pair"), records="numpy", reading=_READING)
 
 for _module in (folding, joining, moving, ordering, pointwise, products):

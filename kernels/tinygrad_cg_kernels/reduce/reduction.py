@@ -13,7 +13,7 @@ from numpy import empty
 from tinygrad_cg_kernels.loops import small
 from tinygrad_cg_kernels.loops.ranges import Compound, Ranged
 from tinygrad_cg_kernels.reduce import combine
-from tinygrad_cg_kernels.reduce.axes import Plan, plan
+from tinygrad_cg_kernels.reduce.axes import ReductionPlan, plan
 from tinygrad_cg_kernels.runtime import threads
 from tinygrad_cg_kernels.runtime.dtypes import BOOL, INT64, loop_dtype, native, real_float
 from tinygrad_cg_kernels.runtime.errstate import cast
@@ -113,7 +113,7 @@ class Reduction(Compound):
             return np.array(x, result, order="C").reshape(found.shape)
         return cast(self._reduce(x, found, loop_dtype(result)), result)
 
-    def _make_ready(self, found: Plan, size: int, dtype: np.dtype) -> Callable:
+    def _make_ready(self, found: ReductionPlan, size: int, dtype: np.dtype) -> Callable:
         """Return a function that reduces contiguous arrays of one shape and dtype."""
         shape = found.shape
         if found.form == "none":
@@ -129,7 +129,7 @@ class Reduction(Compound):
 
         return reduce
 
-    def _reduce(self, x: np.ndarray, found: Plan, dtype: np.dtype) -> np.ndarray:
+    def _reduce(self, x: np.ndarray, found: ReductionPlan, dtype: np.dtype) -> np.ndarray:
         """Carry out a plan, and what remains after its first stage."""
         if found.view is not None:
             order, flips = found.view
