@@ -269,7 +269,16 @@ def mark_expired(inputs: Iterable[Tensor], out: Any) -> None:
 def attach(out: Tensor, group: frozenset[Token], inputs: tuple, rule: Any, saved: Any) -> None:
     """Record on `out` how it came to be, in front of what other tapes know of it."""
     data = out._data
-    out._rec = make_node(group, inputs, rule, saved, data.shape, data.dtype, out._rec)
+    node = new_node()
+    node.group = group
+    node.inputs = inputs
+    node.rule = rule
+    node.saved = saved
+    node.shape = data.shape
+    node.dtype = data.dtype
+    node.next = out._rec
+    node.serial = next_serial()
+    out._rec = node
 
 
 def attach_all(group: Any, inputs: tuple, rule: Any, saved: Any, outs: Sequence[Tensor]) -> None:

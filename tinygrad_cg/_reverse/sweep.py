@@ -290,8 +290,12 @@ def release(visited: list[Node], gradients: Iterable[Tensor | None] = ()) -> Non
     And take marks off gradients that nobody recorded, unless others may ask.
     """
     for gradient in gradients:
-        known = None if gradient is None else gradient._rec
-        if type(known) is Expired and not is_alive(known.tokens):
+        if gradient is None or type(gradient._rec) is not Expired:
+            continue
+        for token in gradient._rec.tokens:
+            if token.alive:
+                break
+        else:
             gradient._rec = None
     group: Any = None
     gone: Any = None  # another group of which no tape may ask any more
