@@ -1,10 +1,10 @@
 """`python -m benchmarks`: check that all libraries agree, then time them in turns.
 
-Each piece of work in each library that is installed: eager modes beside ours, and what compiles
-beside ours compiled. Times are medians in microseconds, each peer's with its ratio to ours, and
+Each piece of work in each library that is installed: eager modes against ours, and what compiles
+against ours compiled. Times are medians in microseconds, each peer's with its ratio to ours, and
 "least" is the least ratio of its row (of libraries, where the formulas in NumPy have no tape to
-compete with). Then how long it takes to begin, and a figure of time against size, if Matplotlib
-is installed.
+compete with). Then how long it takes to begin, and a figure of time against size, if Matplotlib is
+installed.
 """
 
 import argparse
@@ -30,7 +30,7 @@ QUICK = 1_000_000  # elements, the most in a quick run
 
 
 def measure(work: Work, rounds: int) -> Times:
-    """Seconds of one piece of work in each library that has it and can do it."""
+    """Return seconds of one piece of work in each library that has it and can do it."""
     runs, results = {}, {}
     for peer in INSTALLED:
         try:
@@ -48,7 +48,7 @@ def measure(work: Work, rounds: int) -> Times:
 
 
 def compare(measured: dict[Work, Times], ours: Peer, peers: list[Peer]) -> None:
-    """Print a table of one of our modes beside its peers."""
+    """Print a table of one of our modes and its peers."""
     rows = []
     for work, times in measured.items():
         if ours not in times:

@@ -70,10 +70,10 @@ def _panel(panel: Any, measured: dict[Work, dict[Peer, float]], shown: set[Peer]
 
 
 def _labels(panel: Any, ends: list[tuple[float, Peer]]) -> None:
-    """Names beside the lines' left ends, moved apart where they would meet."""
-    apart, last = 1.45, 0.0
+    """Return names beside the lines' left ends, moved apart where they would meet."""
+    distance, last = 1.45, 0.0
     for taken, peer in sorted(ends, key=lambda end: end[0]):
-        last = max(taken, last * apart)
+        last = max(taken, last * distance)
         panel.annotate(
             _label(peer),
             (1, last),
@@ -89,5 +89,5 @@ def _labels(panel: Any, ends: list[tuple[float, Peer]]) -> None:
 
 
 def _label(peer: Peer) -> str:
-    """What the panel's title leaves to be said."""
+    """Return what the panel's title leaves to be said."""
     return peer.package if peer.mode in ("eager", "compiled") else peer.name

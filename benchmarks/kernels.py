@@ -1,4 +1,4 @@
-"""`python -m benchmarks.kernels`: each kernel beside NumPy's, PyTorch's and JAX's function.
+"""`python -m benchmarks.kernels`: each kernel against NumPy's, PyTorch's and JAX's function.
 
 One thread, 100,000 elements; reductions over the last and the first axis of (4096, 1000).
 """
@@ -44,12 +44,12 @@ class Function:
     operands: int = 1
 
     def data(self, size: int, dtype: str) -> list[np.ndarray]:
-        """The operands, the same on every run."""
+        """Return the operands, the same on every run."""
         rng = np.random.default_rng(size)
         return [rng.uniform(self.low, self.high, size).astype(dtype) for _ in range(self.operands)]
 
     def build(self, library: str, size: int, dtype: str) -> Callable[[], Any] | None:
-        """The call to be timed; None if the library has no such function."""
+        """Return the call to be timed; None if the library has no such function."""
         data = self.data(size, dtype)
         if library == "tinygrad_cg":
             kernel = OPS[self.name].kernel
@@ -114,7 +114,7 @@ FUNCTIONS = tuple(function(one) for one in OPS.values() if one.ulps is not None)
 
 
 @dataclass(frozen=True)
-class Fold:
+class ReductionCase:
     """A reduction, or a function along an axis: our record, and the peers' names for it."""
 
     name: str
@@ -125,7 +125,7 @@ class Fold:
     def build(
         self, library: str, shape: tuple[int, ...], axis: int, dtype: str
     ) -> Callable[[], Any] | None:
-        """The call to be timed; None if the library has no such function."""
+        """Return the call to be timed; None if the library has no such function."""
         data = _matrix(shape, dtype)
         if library == "tinygrad_cg":
             record, params = OPS[self.name], dict(OPS[self.name].samples[0].params)
@@ -136,30 +136,32 @@ class Fold:
         if function is None:
             return None
         more: dict[str, Any] = {"correction": 0} if self.name == "variance" else {}
-        place = "dim" if library == "torch" else "axis"
-        return _call(library, lambda x: function(x, **{place: axis}, **more), [data])
+        keyword = "dim" if library == "torch" else "axis"
+        return _call(library, lambda x: function(x, **{keyword: axis}, **more), [data])
 
 
 @lru_cache(maxsize=1)
 def _matrix(shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """One array for all libraries, where a cache line begins.
+    """Return one array for all libraries, where a cache line begins.
 
-    JAX copies arrays to such a place, and PyTorch makes its own there; 16 bytes on, where NumPy's
-    begin, a sum takes a fifth longer.
+    JAX copies arrays to such an address, and PyTorch makes its own there; 16 bytes on, where
+    NumPy's begin, a sum takes a fifth longer.
     """
     data = np.random.default_rng(0).normal(size=shape).astype(dtype)
     memory = np.empty(data.nbytes + 64, np.uint8)
     start = -memory.ctypes.data % 64
-    place = memory[start : start + data.nbytes].view(dtype).reshape(shape)
-    place[...] = data
-    return place
+    view = memory[start : start + data.nbytes].view(dtype).reshape(shape)
+    view[...] = data
+    return view
 
 
-FOLDS = tuple(Fold(name, **peers(name)) for name, one in OPS.items() if one.kind == "reduction")
+REDUCTIONS = tuple(
+    ReductionCase(name, **peers(name)) for name, one in OPS.items() if one.kind == "reduction"
+)
 
 
 def _found(library: str, name: str | None) -> Callable | None:
-    """A function by its dotted name, or None."""
+    """Return a function by its dotted name, or None."""
     if name is None:
         return None
     *modules, last = name.split(".")
@@ -168,7 +170,7 @@ def _found(library: str, name: str | None) -> Callable | None:
 
 
 def _call(library: str, function: Callable, data: list[np.ndarray]) -> Callable[[], Any]:
-    """A call on the library's own arrays that ends when the work is done."""
+    """Return a call on the library's own arrays that ends when the work is done."""
     if library == "numpy":
         return lambda: function(*data)
     if library == "torch":
@@ -183,7 +185,7 @@ def _call(library: str, function: Callable, data: list[np.ndarray]) -> Callable[
 
 
 def row(name: str, dtype: str, builds: dict[str, Callable | None], seconds: float) -> list[str]:
-    """Our median time, the best peer's as a multiple of it, and each peer's."""
+    """Return our median time, the best peer's as a multiple of it, and each peer's."""
     calls = {library: call for library, call in builds.items() if call is not None}
     taken = medians(calls, seconds, 1000, warm=WARM)
     ours = taken.pop("tinygrad_cg")
@@ -204,19 +206,19 @@ def tables(seconds: float, names: list[str]) -> None:
     print(f"{THREADS} thread(s), 100,000 elements; peers' times as multiples of ours.")
     table(headers, elementary)
     print(f"\n{THREADS} thread(s), over an axis of (4096, 1000).")
-    folds = [
+    reductions = [
         row(
             f"{one.name}, axis {axis}",
             dtype,
             {lib: one.build(lib, (4096, 1000), axis, dtype) for lib in LIBRARIES},
             seconds,
         )
-        for one in FOLDS
+        for one in REDUCTIONS
         for axis in (1, 0)
         for dtype in DTYPES
         if not names or one.name in names
     ]
-    table(headers, folds)
+    table(headers, reductions)
 
 
 def main() -> None:

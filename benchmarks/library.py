@@ -45,39 +45,39 @@ class Library:
     # and so its derivatives, the functions whose rules differ, and its ways with arrays.
 
     def value_and_grads(self, function: Callable[..., Any], count: int = 1) -> Program:
-        """A function's value, and its gradients by the first `count` arguments."""
+        """Return a function's value, and its gradients by the first `count` arguments."""
         raise NotImplementedError
 
     def custom(self, x: Any) -> Any:
-        """log(1 + exp(x)), whose rule is dy * (1 - 1 / (1 + exp(x)))."""
+        """Return log(1 + exp(x)), whose rule is dy * (1 - 1 / (1 + exp(x)))."""
         raise NotImplementedError
 
     def mean_cross_entropy(self, logits: Any, labels: Any) -> Any:
-        """The mean over rows of logsumexp(row) - row[label]."""
+        """Return the mean over rows of logsumexp(row) - row[label]."""
         raise NotImplementedError
 
     def hessian(self, function: Callable[..., Any], x: Any) -> Any:
-        """The matrix of second derivatives at x."""
+        """Return the matrix of second derivatives at x."""
         raise NotImplementedError
 
     def hvp(self, function: Callable[..., Any], x: Any, v: Any) -> Any:
-        """The product of that matrix and a vector, without the matrix."""
+        """Return the product of that matrix and a vector, without the matrix."""
         raise NotImplementedError
 
     def jacobian(self, function: Callable[..., Any], x: Any) -> Any:
-        """The matrix of first derivatives at x."""
+        """Return the matrix of first derivatives at x."""
         raise NotImplementedError
 
     def array(self, values: np.ndarray, wanted: bool) -> Any:
-        """The library's own array; `wanted` if gradients by it are."""
+        """Return the library's own array; `wanted` if gradients by it are."""
         raise NotImplementedError
 
     def compiled(self, program: Program) -> Program:
-        """The program as it is called in this mode."""
+        """Return the program as it is called in this mode."""
         return program
 
     def finished(self, results: tuple) -> tuple:
-        """The results, when they have been computed."""
+        """Return the results, when they have been computed."""
         return results
 
     # The work

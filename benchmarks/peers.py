@@ -21,21 +21,21 @@ class Peer:
 
     @property
     def name(self) -> str:
-        """What it is called in tables."""
+        """Return what it is called in tables."""
         return f"{self.package} {self.mode}"
 
     @property
     def version(self) -> str:
-        """The version that is installed."""
+        """Return the version that is installed."""
         return version(packages_distributions()[self.package][0])
 
     @property
     def library(self) -> Library:
-        """The adapter, which imports the library."""
+        """Return the adapter, which imports the library."""
         return _library(self)
 
     def build(self, work: Work) -> Callable[[], tuple] | None:
-        """A function of no arguments that does the work; None if the library `lacks` it."""
+        """Return a function of no arguments that does the work; None if the library `lacks` it."""
         library = self.library
         if work.program in library.lacks:
             return None
@@ -65,6 +65,6 @@ PEERS = (
     Peer("autograd", "eager"),
     BY_HAND,
 )
-"""Add a library here, and its adapter beside the others."""
+"""Add a library here, and its adapter to the others."""
 
 INSTALLED = tuple(peer for peer in PEERS if importlib.util.find_spec(peer.package))

@@ -24,7 +24,7 @@ _IMPORT = "import time; t = time.perf_counter(); import {}; print(time.perf_coun
 
 
 def import_times(rounds: int) -> dict[str, float]:
-    """The median time to import each of two modules, in fresh processes taken in turns.
+    """Return the median time to import each of two modules, in fresh processes taken in turns.
 
     The first round is for Python to write its bytecode, which it keeps as usual.
     """
@@ -40,7 +40,7 @@ def import_times(rounds: int) -> dict[str, float]:
 
 
 def start_times(peer: Peer, fresh: bool = True) -> tuple[float, ...]:
-    """Seconds to import a library, to a first gradient, and to it in a second process.
+    """Return seconds to import a library, to a first gradient, and to it in a second process.
 
     With `fresh`, the first process finds its caches on disk empty.
     """
@@ -56,7 +56,7 @@ def start_times(peer: Peer, fresh: bool = True) -> tuple[float, ...]:
 
 
 def begin(package: str, mode: str) -> tuple[float, float]:
-    """Seconds to import the library, and to the first gradient in this process.
+    """Return seconds to import the library, and to the first gradient in this process.
 
     What compiles has compiled another program before, so that its own start does not count.
     """

@@ -1,11 +1,12 @@
-"""Every elementary function and reduction, in each library that has it; compiling apart.
+"""Every elementary function and reduction, in each library that has it; compilation is timed
+separately.
 
 Where nothing is timed, the smallest size shows that all of it runs.
 """
 
 import pytest
 
-from benchmarks.kernels import DTYPES, FOLDS, FUNCTIONS, LIBRARIES
+from benchmarks.kernels import DTYPES, FUNCTIONS, LIBRARIES, REDUCTIONS
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg_kernels.loops.engine import Elementwise
 
@@ -42,21 +43,21 @@ def test_function(timed, function, dtype, size, library):
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("fold", FOLDS, ids=lambda one: one.name)
-def test_fold(timed, fold, dtype, size, library):
+@pytest.mark.parametrize("reduction", REDUCTIONS, ids=lambda one: one.name)
+def test_reduction(timed, reduction, dtype, size, library):
     """Time a reduction of a vector."""
-    group = f"{fold.name} {dtype} {size}"
-    timed(group, size, lambda: fold.build(library, (size,), 0, dtype))
+    group = f"{reduction.name} {dtype} {size}"
+    timed(group, size, lambda: reduction.build(library, (size,), 0, dtype))
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("axis", [1, 0])
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("fold", FOLDS, ids=lambda one: one.name)
-def test_fold_of_a_matrix(timed, fold, dtype, axis, library):
+@pytest.mark.parametrize("reduction", REDUCTIONS, ids=lambda one: one.name)
+def test_reduction_of_a_matrix(timed, reduction, dtype, axis, library):
     """Time a reduction over an axis of (4096, 1000)."""
-    group = f"{fold.name} {dtype} (4096, 1000) axis {axis}"
-    timed(group, 4096 * 1000, lambda: fold.build(library, (4096, 1000), axis, dtype))
+    group = f"{reduction.name} {dtype} (4096, 1000) axis {axis}"
+    timed(group, 4096 * 1000, lambda: reduction.build(library, (4096, 1000), axis, dtype))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

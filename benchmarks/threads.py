@@ -23,7 +23,7 @@ WORK: dict[str, Callable] = {
 
 
 def rate(run: Callable[[], object], seconds: float) -> float:
-    """Calls in a second, over `seconds` after a tenth of them."""
+    """Return calls in a second, over `seconds` after a tenth of them."""
     start = time.perf_counter()
     while time.perf_counter() < start + seconds / 10:
         run()
@@ -34,12 +34,12 @@ def rate(run: Callable[[], object], seconds: float) -> float:
     return calls / taken
 
 
-def gain(run: Callable[[], object], seconds: float, turns: int) -> float:
-    """How many times as often two threads run as one."""
+def gain(run: Callable[[], object], seconds: float, rounds: int) -> float:
+    """Return how many times as often two threads run as one."""
     rates: dict[int, list[float]] = {1: [], 2: []}
     before = tf.get_num_threads()
     try:
-        for _ in range(turns):
+        for _ in range(rounds):
             for threads, taken in rates.items():
                 tf.set_num_threads(threads)
                 taken.append(rate(run, seconds))
@@ -52,7 +52,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.threads", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a moment each, to see that it runs")
-    seconds, turns = (0.001, 1) if parser.parse_args().quick else (0.2, 5)
+    seconds, rounds = (0.001, 1) if parser.parse_args().quick else (0.2, 5)
     generator = np.random.default_rng(0)
     rows = []
     for size in SIZES:
@@ -60,7 +60,7 @@ def main() -> None:
         for dtype in ("float64", "float32"):
             x = tf.constant(generator.normal(size=size).astype(dtype))
             for op in WORK.values():
-                cells.append(f"{gain(lambda op=op, x=x: op(x), seconds, turns):.2f}")
+                cells.append(f"{gain(lambda op=op, x=x: op(x), seconds, rounds):.2f}")
         rows.append(cells)
     print("One thread's time / two threads' (1: the work is not shared, or nothing is gained).\n")
     names = [f"{name}, {dtype}" for dtype in ("f64", "f32") for name in WORK]

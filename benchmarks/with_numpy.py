@@ -70,8 +70,8 @@ class ByHand(Library):
         diagonal = np.zeros_like(x)
         diagonal[:-1] = 1200.0 * x[:-1] ** 2 - 400.0 * x[1:] + 2.0
         diagonal[1:] += 200.0
-        beside = np.diag(-400.0 * x[:-1], 1)
-        return (np.diag(diagonal) + beside + beside.T,)
+        off_diagonal = np.diag(-400.0 * x[:-1], 1)
+        return (np.diag(diagonal) + off_diagonal + off_diagonal.T,)
 
     def cross_entropy(self, logits, labels):
         rows = np.arange(len(labels))

@@ -25,35 +25,35 @@ class Work:
 
 
 def vector(size: int, dtype: str = "float64") -> Data:
-    """Normal numbers, the same on every run."""
+    """Return normal numbers, the same on every run."""
     return (np.random.default_rng(size).normal(size=size).astype(dtype),)
 
 
 def scalars(count: int) -> Data:
-    """Numbers a little above 1, whose products stay small."""
+    """Return numbers a little above 1, whose products stay small."""
     return (np.array(1.001),) * count
 
 
 def recurrence() -> Data:
-    """Factors for which the states neither die out nor saturate, and the first state."""
+    """Return factors for which the states neither die out nor saturate, and the first state."""
     return np.array([0.9, 1.05, 1.2, 1.5]), np.array([0.1, -0.2, 0.3, -0.4])
 
 
 def layer() -> Data:
-    """An input of 100, and a matrix."""
+    """Return an input of 100, and a matrix."""
     rng = np.random.default_rng(0)
     return rng.normal(size=100), rng.normal(size=(100, 100)) / 10
 
 
 def logits(rows: int, classes: int) -> Data:
-    """float32 scores and the classes that they are scored by."""
+    """Return float32 scores and the classes that they are scored by."""
     rng = np.random.default_rng(rows)
     scores = rng.normal(size=(rows, classes)).astype("float32")
     return scores, rng.integers(classes, size=rows)
 
 
 def perceptron(inputs: int, hidden: int, classes: int, batch: int) -> Data:
-    """float32 weights and offsets of two layers, a batch of inputs, and its classes."""
+    """Return float32 weights and offsets of two layers, a batch of inputs, and its classes."""
     rng = np.random.default_rng(batch)
     shapes = (inputs, hidden), (hidden,), (hidden, classes), (classes,), (batch, inputs)
     scales = inputs**-0.5, 0.1, hidden**-0.5, 0.1, 1.0
@@ -62,14 +62,14 @@ def perceptron(inputs: int, hidden: int, classes: int, batch: int) -> Data:
 
 
 def logistic(rows: int, columns: int) -> Data:
-    """Weights, a direction, a matrix of inputs, and labels of 0 and 1."""
+    """Return weights, a direction, a matrix of inputs, and labels of 0 and 1."""
     rng = np.random.default_rng(rows)
     weights, direction = rng.normal(size=(2, columns)) / columns**0.5
     return weights, direction, rng.normal(size=(rows, columns)), rng.integers(2, size=rows) * 1.0
 
 
 def sized(name: str, program: str, sizes: tuple[int, ...], dtype: str) -> list[Work]:
-    """The same program on vectors of several sizes."""
+    """Return the same program on vectors of several sizes."""
     bits = dtype.removeprefix("float")
     return [
         Work(f"{name}, n = {n:,}, f{bits}", program, partial(vector, n, dtype), size=n)
@@ -99,7 +99,9 @@ TOLERANCES = {"float32": 2e-4, "float64": 1e-9}
 
 
 def check(work: Work, wanted: tuple, results: dict[str, tuple]) -> None:
-    """All must have computed what is wanted, in its precision, before any of them is timed."""
+    """Return all must have computed what is wanted, in its precision, before any of them is
+    timed.
+    """
     for peer, values in results.items():
         for value, right in zip(values, wanted, strict=True):
             found, right = np.asarray(value), np.asarray(right)

@@ -58,13 +58,13 @@ def test_the_steps_are_keras(text, w_after, b_after):
 def test_sgd_by_hand():
     """velocity = 0.5 velocity - 0.1 g: -0.2, then -0.3; Nesterov looks half of it ahead."""
     w, n = tf.Variable(1.0), tf.Variable(1.0)
-    plain, ahead = SGD(0.1, momentum=0.5), SGD(0.1, momentum=0.5, nesterov=True)
-    places = []
+    heavy_ball, ahead = SGD(0.1, momentum=0.5), SGD(0.1, momentum=0.5, nesterov=True)
+    points = []
     for _ in range(2):
-        plain.apply_gradients([(2.0, w)])
+        heavy_ball.apply_gradients([(2.0, w)])
         ahead.apply_gradients([(2.0, n)])
-        places.append((float(w), float(n)))
-    np.testing.assert_allclose(places, [(0.8, 0.7), (0.5, 0.35)], rtol=1e-6)
+        points.append((float(w), float(n)))
+    np.testing.assert_allclose(points, [(0.8, 0.7), (0.5, 0.35)], rtol=1e-6)
 
 
 def test_adam_by_hand():
@@ -140,7 +140,7 @@ def test_copies_go_on_with_the_state(copied):
 
 
 def test_steps_are_not_recorded():
-    """Assigning is not differentiated, and the next gradient is that at the new place."""
+    """Assigning is not differentiated, and the next gradient is that at the new point."""
     w = tf.Variable(3.0)
     optimizer = SGD(0.5, momentum=0.5)
     with tf.GradientTape(persistent=True) as tape:

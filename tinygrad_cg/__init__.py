@@ -321,9 +321,9 @@ __all__ = [
 newaxis = None
 _numpy_dispatch.loaders.append(partial(import_module, f"{__name__}.numpy"))
 
-# What is loaded when it is first asked for, so that importing the library stays quick: modules,
+# Modules and names loaded at their first use, so that importing the library stays quick: modules,
 # and what is found in one.
-_LATER = {
+_LAZY = {
     "Module": ".module",
     "TensorSpec": "._function.tracing.signature",
     "assert_gradients": "._check",
@@ -365,7 +365,7 @@ GradientTape._draw = staticmethod(_draw)
 
 
 def __getattr__(name: str) -> Any:
-    home = _LATER.get(name)
+    home = _LAZY.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = import_module(home or f".{name}", __name__)

@@ -30,7 +30,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def choose(options: argparse.Namespace) -> data.Dataset:
-    """The user's data, or those of the package."""
+    """Return the user's data, or those of the package."""
     if options.data is None and options.target is None:
         return data.bundled()
     if options.data is None or options.target is None:

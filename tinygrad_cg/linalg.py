@@ -34,34 +34,34 @@ def _swapped(matrix: Any) -> Tensor:
 
 _TABLE = """
     adjoint(matrix, name=None) = _adjoint(matrix)
-        # The conjugate transpose of each matrix in a stack of matrices.
+        # Return the conjugate transpose of each matrix in a stack of matrices.
     cholesky(input, name=None) = cholesky(input)
     det(input, name=None) = det(input)
     einsum(equation, *inputs, optimize="greedy", name=None) = einsum(equation, *inputs)
-        # The sum over products of elements with equal indices: `equation` has a letter for each
-        axis of each of `inputs` and, after "->", of the result. A letter that an input repeats
+        # Return the sum over products of elements with equal indices: `equation` has a letter for
+        each axis of each of `inputs` and, after "->", of the result. A letter that an input repeats
         takes its diagonal; "..." stands for axes that broadcast.
     eye(num_rows, num_columns=None, batch_shape=None, dtype=float32, name=None)
         = _batched(eye(num_rows, num_columns, dtype), batch_shape)
-        # The identity matrix of `num_rows` by `num_columns` (square by default), repeated to
+        # Return the identity matrix of `num_rows` by `num_columns` (square by default), repeated to
         `batch_shape`.
     inv(input, adjoint=False, name=None) = inv(_adjoint(input) if adjoint else input)
-        # The inverse of each square matrix of `input`, or of its adjoint.
+        # Return the inverse of each square matrix of `input`, or of its adjoint.
     logdet(matrix, name=None) = slogdet(matrix)[1]
-        # The logarithm of the determinant of each positive definite matrix of `matrix`.
+        # Return the logarithm of the determinant of each positive definite matrix of `matrix`.
     matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False,
         a_is_sparse=False, b_is_sparse=False, *, name=None)
         = matmul(a, b, transpose_a, transpose_b, adjoint_a, adjoint_b)
     matrix_transpose(a, name=None, conjugate=False)
         = conj(_swapped(a)) if conjugate else _swapped(a)
-        # The transpose of each matrix in a stack of matrices; conjugated if asked.
+        # Return the transpose of each matrix in a stack of matrices; conjugated if asked.
     matvec(a, b, transpose_a=False, adjoint_a=False,
         a_is_sparse=False, b_is_sparse=False, name=None)
         = matvec(a, b, transpose_a, adjoint_a)
     slogdet(input, name=None) -> tuple[Tensor, Tensor] = slogdet(input)
     solve(matrix, rhs, adjoint=False, name=None)
         = solve(_adjoint(matrix) if adjoint else matrix, rhs)
-        # The solution x of ``matrix x = rhs`` for square matrices, or for their adjoints.
+        # Return the solution x of ``matrix x = rhs`` for square matrices, or for their adjoints.
     norm(tensor, ord="euclidean", axis=None, keepdims=False, name=None)
         = norm(tensor, ord, axis, keepdims)
     tensordot(a, b, axes, name=None) = tensordot(a, b, axes)

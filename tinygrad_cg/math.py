@@ -7,12 +7,12 @@ from ._spellings.spell import spell
 _TABLE = """
     argmax(input, axis=None, output_type=int64, name=None)
         = cast(argmax(input, 0 if axis is None else axis), output_type)
-        # Positions of the largest elements along `axis`, by default the first axis; the first
-        where several tie.
+        # Return positions of the largest elements along `axis`, by default the first axis; the
+        first where several tie.
     argmin(input, axis=None, output_type=int64, name=None)
         = cast(argmin(input, 0 if axis is None else axis), output_type)
-        # Positions of the smallest elements along `axis`, by default the first axis; the first
-        where several tie.
+        # Return positions of the smallest elements along `axis`, by default the first axis; the
+        first where several tie.
     atan2(y, x, name=None) = arctan2(y, x)
     conj(x, name=None) = conj(x)
     cumprod(x, axis=0, exclusive=False, reverse=False, name=None)
@@ -22,11 +22,11 @@ _TABLE = """
     imag(input, name=None) = imag(input)
     log_softmax(logits, axis=None, name=None)
         = log_softmax(logits, -1 if axis is None else axis)
-        # ``logits - logsumexp(logits)`` along `axis`, by default the last, without overflow.
+        # Return ``logits - logsumexp(logits)`` along `axis`, by default the last, without overflow.
     polygamma(a, x, name=None) = polygamma(a, x)
     pow(x, y, name=None) = power(x, y)
     real(input, name=None) = real(input)
-    reciprocal(x, name=None) = divide(1, x)  # 1 / x.
+    reciprocal(x, name=None) = divide(1, x)  # Return 1 / x.
     reduce_all(input_tensor, axis=None, keepdims=False, name=None)
         = reduce_all(input_tensor, axis, keepdims)
     reduce_any(input_tensor, axis=None, keepdims=False, name=None)
@@ -51,12 +51,13 @@ _TABLE = """
         = reduce_variance(input_tensor, axis, keepdims)
     scalar_mul(scalar, x, name=None) = multiply(scalar, x)
     softmax(logits, axis=None, name=None) = softmax(logits, -1 if axis is None else axis)
-        # ``exp(logits) / sum(exp(logits))`` along `axis`, by default the last, without overflow.
+        # Return ``exp(logits) / sum(exp(logits))`` along `axis`, by default the last, without
+        overflow.
     softplus(features, name=None) = softplus(features)
     squared_difference(x, y, name=None) = square(subtract(x, y))
-        # (x - y) squared; `x` and `y` broadcast.
+        # Return (x - y) squared; `x` and `y` broadcast.
     top_k(input, k=1, sorted=True, index_type=int32, name=None) -> TopK
         = top_k(input, k, index_type)
-        # The `k` largest elements along the last axis, largest first, and their places; of equal
-        elements the one that stands first comes first. NaN counts as larger than all else."""
+        # Return the `k` largest elements along the last axis, largest first, and their indices; of
+        equal elements the one that stands first comes first. NaN counts as larger than all else."""
 spell(globals(), _TABLE, records="math")

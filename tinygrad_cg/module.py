@@ -46,27 +46,27 @@ class Module:
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """All Variables of this module and of those in it."""
+        """Return all Variables of this module and of those in it."""
         return tuple(self.named_variables.values())
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:
-        """Those of the `variables` that tapes watch by themselves."""
+        """Return the `variables` that tapes watch by themselves."""
         return tuple([one for one in self.variables if one.trainable])
 
     @property
     def non_trainable_variables(self) -> tuple[Variable, ...]:
-        """Those of the `variables` that tapes do not watch by themselves."""
+        """Return the `variables` that tapes do not watch by themselves."""
         return tuple([one for one in self.variables if not one.trainable])
 
     @property
     def submodules(self) -> tuple[Module, ...]:
-        """The modules in this one, and in those, in turn."""
+        """Return the modules in this one, and in those, in turn."""
         return tuple([one for _, one in _modules("", self)][1:])
 
     @property
     def named_variables(self) -> dict[str, Variable]:
-        """The `variables` by the path to each, such as ``layers[0].kernel``."""
+        """Return the `variables` by the path to each, such as ``layers[0].kernel``."""
         found: dict[int, tuple[str, Variable]] = {}
         for path, module in _modules("", self):
             for step, leaf in _members(module):
@@ -79,7 +79,7 @@ class Module:
 
 
 def _modules(path: str, module: Module) -> Iterator[tuple[str, Module]]:
-    """A module and those in it, each once, with the path to it."""
+    """Return a module and those in it, each once, with the path to it."""
     seen = {id(module)}
     waiting = [(path, module)]
     while waiting:
@@ -94,13 +94,13 @@ def _modules(path: str, module: Module) -> Iterator[tuple[str, Module]]:
 
 
 def _members(module: Module) -> Iterator[tuple[str, Any]]:
-    """What a module's attributes hold, by their names, with the steps that reach it."""
+    """Return the values of a module's attributes by name, with the steps that reach them."""
     for name in sorted(vars(module)):
         yield from _leaves(name, vars(module)[name], ())
 
 
 def _leaves(step: str, value: Any, above: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
-    """The Variables and modules in a value; containers that hold themselves end there."""
+    """Return the Variables and modules in a value; containers that hold themselves end there."""
     if isinstance(value, (Variable, Module)):
         yield step, value
     elif id(value) in above or isinstance(value, (str, bytes)):

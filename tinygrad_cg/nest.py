@@ -28,7 +28,9 @@ _SEQUENCE_LEAVES = (str, bytes, bytearray, memoryview)
 
 @lru_cache(maxsize=1024)
 def _is_container(kind: type) -> bool:
-    """Whether instances of `kind` hold leaves; kept per type, since the ABCs answer slowly."""
+    """Return whether instances of `kind` hold leaves; kept per type, since the ABCs answer
+    slowly.
+    """
     if issubclass(kind, _SEQUENCE_LEAVES):
         return False
     return issubclass(kind, (Sequence, Mapping, MappingView))
@@ -54,7 +56,9 @@ def _children(structure: Any) -> Iterable[Any]:
 
 
 def _rebuild(structure: Any, children: list[Any]) -> Any:
-    """A container like `structure` with other children, given in the order of `_children`."""
+    """Return a container like `structure` with other children, given in the order of
+    `_children`.
+    """
     kind: Any = type(structure)
     if kind is list:
         return children
@@ -72,7 +76,7 @@ def _rebuild(structure: Any, children: list[Any]) -> Any:
 
 
 def is_nested(structure: Any) -> bool:
-    """Whether `structure` is a container (list, tuple, mapping, ...) rather than a leaf."""
+    """Return whether `structure` is a container (list, tuple, mapping, ...) rather than a leaf."""
     return _is_container(type(structure))
 
 
@@ -85,7 +89,7 @@ def _collect(structure: Any, leaves: list[Any]) -> None:
 
 
 def flatten(structure: Any) -> list[Any]:
-    """The leaves of `structure` in order; `[structure]` if it is itself a leaf.
+    """Return the leaves of `structure` in order; `[structure]` if it is itself a leaf.
 
     Raises TypeError if the keys of a mapping cannot be sorted.
     """
@@ -97,7 +101,7 @@ def flatten(structure: Any) -> list[Any]:
 
 
 def flatten_paths(structure: Any, root: str = "") -> list[tuple[str, Any]]:
-    """Each leaf with the expression that reaches it, such as `("x[0]['w']", leaf)`.
+    """Return each leaf with the expression that reaches it, such as `("x[0]['w']", leaf)`.
 
     For error messages; in the order of `flatten`.
     """
@@ -122,7 +126,7 @@ def _pack(structure: Any, leaves: Iterator[Any]) -> Any:
 
 
 def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any]) -> Any:
-    """`structure` with its leaves replaced, in the order of `flatten`, by `flat_sequence`.
+    """Return `structure` with its leaves replaced, in the order of `flatten`, by `flat_sequence`.
 
     Raises TypeError if `flat_sequence` is no sequence, ValueError if it has another number of
     items than `structure` has leaves.
@@ -142,7 +146,7 @@ def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any]) -> Any:
 
 
 def map_structure(func: Callable[..., Any], *structures: Any, check_types: bool = True) -> Any:
-    """Calls `func` on the corresponding leaves of `structures`; the structure of the first.
+    """Return calls `func` on the corresponding leaves of `structures`; the structure of the first.
 
     Raises TypeError or ValueError, as `assert_same_structure`, if the structures differ.
     """
@@ -171,7 +175,7 @@ def _same_type(first: Any, second: Any) -> bool:
 
 
 def _difference(first: Any, second: Any, check_types: bool) -> Exception | None:
-    """What first tells the two structures apart, as the error to raise; None if nothing."""
+    """Return the first difference of two structures as an error to raise; None if there is none."""
     if is_nested(first) != is_nested(second):
         nested, leaf = (first, second) if is_nested(first) else (second, first)
         return ValueError(
@@ -201,9 +205,9 @@ def _difference(first: Any, second: Any, check_types: bool) -> Exception | None:
 
 
 def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> None:
-    """Raises unless the two structures nest alike; their leaves are not compared.
+    """Return raises unless the two structures nest alike; their leaves are not compared.
 
-    TypeError if containers in the same place are of different kinds (list and tuple, say; all
+    TypeError if containers at the same position are of different kinds (list and tuple, say; all
     mappings are one kind), ValueError if their lengths, keys or nesting differ.
     With `check_types=False` only the latter count.
     """

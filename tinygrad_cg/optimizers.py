@@ -26,7 +26,7 @@ def __dir__() -> list[str]:
 
 
 class Optimizer:
-    """What optimizers share: the learning rate, the count of steps, clipping, weight decay.
+    """Base of optimizers: learning rate, count of steps, clipping, weight decay.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Optimizer:
 
     @property
     def learning_rate(self) -> Any:
-        """The present learning rate: a Variable, or what the function gives for this step."""
+        """Return the present learning rate: a Variable, or the schedule's value for this step."""
         return self._rate if self._schedule is None else self._schedule(self.iterations)
 
     @learning_rate.setter
@@ -81,12 +81,14 @@ class Optimizer:
 
     @property
     def variables(self) -> list[Variable]:
-        """The optimizer's own state: the count of steps, the learning rate, and what is kept."""
+        """Return the optimizer's own Variables: the count of steps, the learning rate, and the
+        slots.
+        """
         rate = [self._rate] if self._schedule is None else []
         return [self.iterations, *rate, *[one for kept in self._kept.values() for one in kept]]
 
     def build(self, variables: Iterable[Variable]) -> None:
-        """Make what is kept for each of `variables` now; otherwise the first step does."""
+        """Create the slots for `variables` now; otherwise the first step does."""
         for variable in variables:
             self._slots(variable)
 
@@ -120,11 +122,11 @@ class Optimizer:
         return self.iterations
 
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Variable]) -> None:
-        """`apply_gradients` for gradients and Variables in two lists."""
+        """Return `apply_gradients` for gradients and Variables in two lists."""
         self.apply_gradients(zip(grads, trainable_variables, strict=True))
 
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
-        """One step of one Variable; all three have its dtype. Optimizers define this."""
+        """Step one Variable; all three arguments have its dtype. Optimizers define this."""
         raise NotImplementedError(f"{type(self).__name__} does not define update_step()")
 
     def _clipped(self, gradients: list[Tensor]) -> list[Tensor]:
@@ -142,7 +144,9 @@ class Optimizer:
 
 
 def _checked(pairs: list) -> list[tuple[Tensor, Variable]]:
-    """The pairs that have a gradient, which is a tensor of the Variable's shape and dtype."""
+    """Return the pairs that have a gradient, which is a tensor of the Variable's shape and
+    dtype.
+    """
     for _, variable in pairs:
         if not isinstance(variable, Variable):
             raise TypeError(
@@ -175,7 +179,7 @@ def _length(gradients: list[Tensor]) -> Tensor:
 
 
 def _shortened(gradient: Tensor, length: Tensor, most: float) -> Tensor:
-    """`gradient` times `most` over `length`, if that is larger than `most`."""
+    """Return `gradient` times `most` over `length`, if that is larger than `most`."""
     return multiply(gradient, divide(most, maximum(length, most)))
 
 
@@ -243,18 +247,20 @@ class Adam(Optimizer):
         self.slots = ("momentum", "velocity", "velocity_hat")[: 3 if amsgrad else 2]
 
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
-        mean, spread, *largest = self._slots(variable)
-        mean.assign_add(multiply(subtract(gradient, mean), 1 - self.beta_1))
-        spread.assign_add(multiply(subtract(square(gradient), spread), 1 - self.beta_2))
+        first_moment, second_moment, *largest = self._slots(variable)
+        first_moment.assign_add(multiply(subtract(gradient, first_moment), 1 - self.beta_1))
+        second_moment.assign_add(
+            multiply(subtract(square(gradient), second_moment), 1 - self.beta_2)
+        )
         if largest:
-            largest[0].assign(maximum(largest[0], spread))
-            (spread,) = largest
+            largest[0].assign(maximum(largest[0], second_moment))
+            (second_moment,) = largest
         scale = multiply(learning_rate, self._correction(variable.dtype))
-        step = divide(multiply(mean, scale), add(sqrt(spread), self.epsilon))
+        step = divide(multiply(first_moment, scale), add(sqrt(second_moment), self.epsilon))
         variable.assign_sub(step)
 
     def _correction(self, dtype: np.dtype) -> Tensor:
-        """What takes the start at zero out of the running means."""
+        """Return the factor that corrects the running means for their start at zero."""
         count = cast(add(self.iterations, 1), dtype)
         first, second = (
             power(cast(convert(beta), dtype), count) for beta in (self.beta_1, self.beta_2)

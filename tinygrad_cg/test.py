@@ -22,7 +22,7 @@ def __dir__() -> list[str]:
 def compute_gradient(
     f: Callable[..., Any], x: Sequence[Any], delta: float | None = None
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The Jacobians of ``f(*x)`` by each of `x`: by the gradient rules, and by differences.
+    """Return the Jacobians of ``f(*x)`` by each of `x`: by the gradient rules, and by differences.
 
     `f` gives one tensor. Two lists of arrays of shape (size of the output, size of the argument),
     the first from `jacobian`, the second from central differences with step `delta`, 1/1024 by
@@ -36,27 +36,27 @@ def compute_gradient(
         )
     step = 1.0 / 1024 if delta is None else float(delta)
     tensors = [convert(one) for one in x]
-    places = [i for i, one in enumerate(tensors) if is_differentiable(one.dtype)]
-    if len(places) < len(tensors):
+    argnums = [i for i, one in enumerate(tensors) if is_differentiable(one.dtype)]
+    if len(argnums) < len(tensors):
         raise TypeError("compute_gradient: all of `x` must be floats, cast integers first")
-    blocks = jacobian(f, argnums=places)(*tensors)
+    blocks = jacobian(f, argnums=argnums)(*tensors)
     theoretical = [
         np.reshape(block.numpy(), (math.prod(block.shape[: block.ndim - tensor.ndim]), tensor.size))
         for block, tensor in zip(blocks, tensors, strict=True)
     ]
-    numerical = [_differences(f, tensors, i, step) for i in places]
+    numerical = [_differences(f, tensors, i, step) for i in argnums]
     return theoretical, numerical
 
 
-def _differences(f: Callable[..., Any], tensors: list, place: int, step: float) -> np.ndarray:
-    middle = tensors[place].numpy()
+def _differences(f: Callable[..., Any], tensors: list, argnum: int, step: float) -> np.ndarray:
+    middle = tensors[argnum].numpy()
     columns = []
     for index in np.ndindex(np.shape(middle)):
         ends = []
         for sign in (1, -1):
             moved = np.array(middle)
             moved[index] += sign * step
-            values = [*tensors[:place], convert(moved), *tensors[place + 1 :]]
+            values = [*tensors[:argnum], convert(moved), *tensors[argnum + 1 :]]
             ends.append(np.asarray(f(*values).numpy()).reshape(-1))
         columns.append((ends[0] - ends[1]) / (2 * step))
     if not columns:

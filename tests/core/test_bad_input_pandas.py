@@ -28,7 +28,7 @@ def test_conversion(foreign, dtype):
 
 @pytest.mark.parametrize("left", [False, True])
 def test_series_as_an_operand(left):
-    """A Series beside a Tensor: recorded, on either side."""
+    """A Series with a Tensor: recorded, on either side."""
     series = pd.Series([3.0, 4.0])
     x = tf.constant([1.0, 2.0], dtype=tf.float64)
     with tf.GradientTape() as tape:

@@ -86,9 +86,9 @@ def test_index_of_a_scalar():
 def test_good_index(index, expected):
     """What is allowed has the gradient that scatters back, repeated elements summed."""
     value, slope = gradient(lambda x: x[index] ** 2, [1.0, 2.0, 3.0])
-    plain = index.numpy() if isinstance(index, tf.Tensor) else index
-    plain = np.zeros(0, int) if isinstance(plain, list) and not plain else plain
-    np.testing.assert_array_equal(value, np.array([1.0, 2.0, 3.0], np.float32)[plain] ** 2)
+    key = index.numpy() if isinstance(index, tf.Tensor) else index
+    key = np.zeros(0, int) if isinstance(key, list) and not key else key
+    np.testing.assert_array_equal(value, np.array([1.0, 2.0, 3.0], np.float32)[key] ** 2)
     assert slope.tolist() == expected
 
 

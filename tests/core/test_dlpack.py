@@ -205,8 +205,8 @@ class TestArrayApi:
         def standardised(x):
             xp = x.__array_namespace__()
             mean = xp.mean(x, axis=0, keepdims=True)
-            spread = xp.sqrt(xp.mean(xp.square(x - mean), axis=0, keepdims=True))
-            return xp.sum(xp.where(x > mean, (x - mean) / spread, xp.zeros_like(x)))
+            deviation = xp.sqrt(xp.mean(xp.square(x - mean), axis=0, keepdims=True))
+            return xp.sum(xp.where(x > mean, (x - mean) / deviation, xp.zeros_like(x)))
 
         array = np.random.default_rng(0).normal(size=(5, 2))
         x = tf.constant(array)

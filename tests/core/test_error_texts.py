@@ -334,7 +334,7 @@ def watch_an_integer():
         tape.watch(tf.constant(1))
 
 
-def gradient_of_a_late_target():
+def gradient_of_an_expired_target():
     x = tf.constant(2.0)
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -358,7 +358,7 @@ def gradient_inside():
         ),
         pytest.param(
             "target was computed after the tape closed",
-            gradient_of_a_late_target,
+            gradient_of_an_expired_target,
             id="4.2 ops after the tape closed",
         ),
         pytest.param("significantly less efficient", gradient_inside, id="2.1 inside ctx"),

@@ -131,11 +131,11 @@ class TestLate:
         with tf.GradientTape(persistent=True) as tape:
             tape.watch(x)
             y = x * x
-        late = y * y
+        expired = y * y
         with pytest.warns(tf.errors.TapeWarning, match="computed after the tape closed"):
-            assert tape.gradient(late, x) is None
+            assert tape.gradient(expired, x) is None
         with pytest.warns(tf.errors.TapeWarning, match="computed after the tape closed"):
-            gradient = tape.gradient(late, x, unconnected_gradients="zero")
+            gradient = tape.gradient(expired, x, unconnected_gradients="zero")
         assert gradient.numpy() == 0.0
         assert tape.gradient(y, x).numpy() == 6.0
 
@@ -233,9 +233,9 @@ class TestLate:
             y = x * x
             with tape.stop_recording():
                 assert tape.gradient(y, x).numpy() == 6.0
-        late = x * x
+        expired = x * x
         with pytest.warns(tf.errors.TapeWarning, match="computed after the tape closed"):
-            assert outer.gradient(late, x) is None
+            assert outer.gradient(expired, x) is None
 
 
 class TestProducerPerTape:

@@ -38,7 +38,7 @@ class TestLongChains:
             tape.watch(x)
             y = chain(x, 100_000)
         del y, tape
-        plain_run()
+        run_unrecorded()
 
     def test_on_a_thread_with_a_small_stack(self):
         results = []
@@ -78,7 +78,7 @@ class TestLongChains:
         assert second.numpy() == pytest.approx(2 * 1.00001**5_000, rel=1e-9)
 
 
-def plain_run():
+def run_unrecorded():
     x = tf.constant([1.0, 2.0])
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -175,7 +175,7 @@ class TestMemory:
     @pytest.mark.parametrize(
         "run",
         [
-            plain_run,
+            run_unrecorded,
             run_without_a_gradient,
             nested_run,
             persistent_run,
@@ -237,17 +237,17 @@ class TestMemory:
 
 
 def test_nothing_is_kept_while_a_tape_pauses():
-    """A mark for lateness is no record: nothing hangs from what a pause computes."""
+    """A mark for lateness is no record: nothing is attached to what a pause computes."""
     x = tf.constant(3.0)
     with tf.GradientTape() as first:
         first.watch(x)
-    late = x * 2.0
+    expired = x * 2.0
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(x)
         with tape.stop_recording():
             for _ in range(5):
-                late = late * 1.5
-                assert not hasattr(late._rec, "inputs")
+                expired = expired * 1.5
+                assert not hasattr(expired._rec, "inputs")
     assert tape.gradient(x * 1.0 if False else x, x).numpy() == 1.0
 
 

@@ -243,9 +243,9 @@ def test_an_exception_in_two_tapes():
 
     with pytest.raises(OSError, match="inside"):
         program()
-    later = x * x * x
+    outside = x * x * x
     assert numbers([tape.gradient(found[0], x) for tape in (outer, inner)]) == [6.0, 6.0]
-    assert later.numpy() == 27.0
+    assert outside.numpy() == 27.0
     assert_next_gradient_is_right()
 
 

@@ -41,7 +41,7 @@ def test_forward():
     assert 'Detected Infinity or NaN in output 0 of eagerly-executed op "log"' in text
 
 
-def test_backward_at_the_second_order_with_the_place_of_the_operation():
+def test_backward_at_the_second_order_with_the_line_of_the_operation():
     text = caught(second_order, tf.constant([1.0, 100.0]), infs=False)
     assert text.startswith(
         "multiply made a NaN: 1 of 2 elements, the first at [1], multiply(0, inf) = nan"

@@ -74,7 +74,7 @@ def test_arrays_that_are_used_together_do_not_overlap(arrays):
     assert size <= sum(one.size for one in arrays)
 
 
-def test_arrays_one_after_the_other_share_a_place():
+def test_arrays_one_after_the_other_share_memory():
     arrays = [Span(f"v{i}", (100 + i,), FLOAT64, 2 * i, 2 * i + 1) for i in range(9)]
     assert offsets(arrays) == ([0] * 9, arrays[-1].size)
 
@@ -145,9 +145,9 @@ def test_large_arrays_use_the_memory_of_the_call_before(lent):
 def test_a_view_of_an_array_keeps_its_memory_from_being_used_again(lent):
     """The transposed matrix is read after another one of its size has been made."""
     x = given((400, 300))
-    turned = apply("transpose", apply("exp", x), perm=(1, 0))
-    later = apply("sin", apply("sort", apply("cos", x), axis=-1, descending=False))
-    graph = FuncGraph([x], [apply("matmul", turned, later)])
+    transposed = apply("transpose", apply("exp", x), perm=(1, 0))
+    second = apply("sin", apply("sort", apply("cos", x), axis=-1, descending=False))
+    graph = FuncGraph([x], [apply("matmul", transposed, second)])
     program = build(graph)
     for _ in range(3):
         assert_same(program, graph, arrays_for(graph, RNG), 100)

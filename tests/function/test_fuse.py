@@ -50,9 +50,9 @@ def test_elementwise_operations(start):
     """Each in one of the two dtypes, and several in a program, since compiling takes its time."""
     names = [name for name in op_cases.names() if op_cases.is_elementwise(OPS[name])]
     inputs, outputs, arrays = [], [], []
-    for place, name in enumerate(names[start::12]):
+    for index, name in enumerate(names[start::12]):
         for example in op_cases.examples(name)[:3]:
-            operands = [np.asarray(one) for one in example.cast(("f4", "f8")[place % 2])]
+            operands = [np.asarray(one) for one in example.cast(("f4", "f8")[index % 2])]
             values = [given(operand.shape, operand.dtype) for operand in operands]
             outputs.append(operation(OPS[name], values, example.params))
             inputs += values
@@ -156,15 +156,15 @@ def test_products_with_a_matrix_share_a_pass(shape):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_forms_of_products(dtype):
     x, row, column = given((4, 3), dtype), given((1, 4), dtype), given((3, 1), dtype)
-    turned = apply("transpose", x, perm=(1, 0))
+    transposed = apply("transpose", x, perm=(1, 0))
     graph = FuncGraph(
         [x, row, column],
         [
             apply("matmul", row, x),
             apply("matmul", x, column),
-            apply("matmul", apply("reshape", column, shape=(1, 3)), turned),
-            apply("matmul", turned, apply("reshape", row, shape=(4, 1))),
-            apply("matmul", turned, x),
+            apply("matmul", apply("reshape", column, shape=(1, 3)), transposed),
+            apply("matmul", transposed, apply("reshape", row, shape=(4, 1))),
+            apply("matmul", transposed, x),
         ],
     )
     assert check(graph).kernels
@@ -186,7 +186,7 @@ def test_operations_between_kernels():
     check(perceptron(6, (5, 4, 3)))
 
 
-# Shapes and places -------------------------------------------------------------------------------
+# Shapes and slices -------------------------------------------------------------------------------
 
 
 def test_outputs_are_arrays_of_their_own():
@@ -203,8 +203,8 @@ def test_no_inputs():
 def test_operations_on_constants_run_once():
     table, x = constant(RNG.normal(size=(40, 50))), given((40, 10))
     part = apply("getitem", table, key=(slice(None), slice(5, 15)))
-    turned = apply("transpose", table, perm=(1, 0))
-    graph = FuncGraph([x], [apply("add", x, part), part, apply("matmul", turned, x)])
+    transposed = apply("transpose", table, perm=(1, 0))
+    graph = FuncGraph([x], [apply("add", x, part), part, apply("matmul", transposed, x)])
     program = check(graph)
     assert program.sources[0].count("run_") == 1  # the product
     arrays = arrays_for(graph, RNG)
@@ -214,8 +214,8 @@ def test_operations_on_constants_run_once():
 def test_strided_parts():
     x = given((30, 40))
     parts = [apply("getitem", x, key=(slice(None), slice(n, n + 20))) for n in (0, 7)]
-    turned = apply("transpose", parts[1], perm=(1, 0))
-    check(FuncGraph([x], [apply("multiply", *parts), apply("exp", turned), parts[0]]))
+    transposed = apply("transpose", parts[1], perm=(1, 0))
+    check(FuncGraph([x], [apply("multiply", *parts), apply("exp", transposed), parts[0]]))
 
 
 def test_strided_and_read_only_inputs():
@@ -256,12 +256,12 @@ def test_special_values():
         [x], [apply("log", x), apply("relu", x), apply("divide", number(1), x), total(x)]
     )
     array = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0])
-    logarithm, relu, inverse, whole = build(graph)([array])
+    logarithm, relu, inverse, total_found = build(graph)([array])
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(logarithm, np.log(array))
         np.testing.assert_array_equal(inverse, 1 / array)
     np.testing.assert_array_equal(relu, [0, 0, np.inf, 0, np.nan, 1])
-    assert np.isnan(whole)
+    assert np.isnan(total_found)
 
 
 def test_float32_stays_float32():
@@ -297,7 +297,7 @@ def test_long_programs_repeat_themselves():
 
 
 def test_deep_scalar_programs():
-    """Of several dtypes; what was computed early is used late, and beside a kernel."""
+    """Of several dtypes; what was computed early is used late, and with a kernel."""
     texts = []
     for steps in (150, 300):
         x, n, row = given(()), given((), np.float32), given((7,))

@@ -34,12 +34,12 @@ def assert_fused_as_eager(cases, tolerance=1e-10):
         expected = function(*some)
         tf.nest.assert_same_structure(result, expected)
         pairs = zip(tf.nest.flatten(result), tf.nest.flatten(expected), strict=True)
-        for place, (one, other) in enumerate(pairs):
+        for index, (one, other) in enumerate(pairs):
             assert (one is None) == (other is None), name
             if one is not None:
                 assert (one.dtype, one.shape) == (other.dtype, other.shape), name
                 rtol = tolerance if other.dtype.kind not in "fc" else limit(tolerance, other.dtype)
-                message = f"{name}, output {place}"
+                message = f"{name}, output {index}"
                 np.testing.assert_allclose(one, other, rtol, rtol, err_msg=message)
 
 
@@ -61,22 +61,22 @@ def of_example(example):
     return differentiated(example, weights, lambda one: one * one), tensors
 
 
-def chosen(name, place):
+def chosen(name, index):
     """One example of an operation that broadcasts; of a reduction also one by rows or columns."""
     found = examples(name)
     if is_elementwise(OPS[name]):
         return [found[0 if len(found[0].operands) == 1 else 2]]
     if found[0].params.keys() != {"axis", "keepdims"}:
         return found[:1]
-    axis = place % 2
+    axis = index % 2
     return [found[0], found[0]._replace(params={"axis": (axis,), "keepdims": bool(axis)})]
 
 
 def of_operations(names):
     return [
         (f"{name} {example.params}", *of_example(example))
-        for place, name in enumerate(names)
-        for example in chosen(name, place)
+        for index, name in enumerate(names)
+        for example in chosen(name, index)
     ]
 
 
@@ -113,35 +113,35 @@ def orders(function, count):
 
 def of_documents():
     """The documents' functions: of log(1 + exp(x)), and those of nested rules."""
-    plain = {
+    ordinary = {
         "naive": documents.run(documents.NAIVE)["log1pexp"],
         "custom": documents.run(documents.CUSTOM)["log1pexp"],
     }
     for name, block in documents.KERAS_BLOCKS.items():
-        plain[name] = documents.run_keras(block)
+        ordinary[name] = documents.run_keras(block)
     ops = {f"example one, {factor}": nested.example_one(factor) for factor in (12.0, 1000.0)}
     ops |= {f"example two, {name}": getattr(nested, name) for name in ("ONE_TRUE", "TWO_TRUE")}
     rules = dict(ops)
     for name, op in ops.items():
         rules[f"{name}, squared"] = lambda x, op=op: op(x) ** 2
         rules[f"{name}, sine"] = lambda x, op=op: tf.sin(op(x))
-    return plain, rules | {"example two, ONE_FAKE": nested.ONE_FAKE}
+    return ordinary, rules | {"example two, ONE_FAKE": nested.ONE_FAKE}
 
 
 def test_documents():
-    plain, rules = of_documents()
-    places = [(plain, 1.0), (plain, 100.0), (rules, 2.0)]
+    ordinary, rules = of_documents()
+    points = [(ordinary, 1.0), (ordinary, 100.0), (rules, 2.0)]
     cases = [
         (name, orders(function, 3 if value != 2.0 else 2), [tf.constant(value)])
-        for functions, value in places
+        for functions, value in points
         for name, function in functions.items()
     ]
     assert_fused_as_eager(cases)
 
 
 def test_documents_with_tapes_outside():
-    plain, rules = of_documents()
-    functions = list((plain | rules).values())
+    ordinary, rules = of_documents()
+    functions = list((ordinary | rules).values())
 
     def derivatives(function):
         x, found = tf.constant(1.5), []
@@ -193,7 +193,7 @@ def test_composite_functions_of_matrices(start):
 
 
 def test_other_sizes_compile_nothing(monkeypatch):
-    """The kernels of some sizes serve others, large ones apart, which threads share."""
+    """The kernels of some sizes serve others, large ones have their own, which threads share."""
 
     @tf.function(jit_compile=True, input_signature=[tf.TensorSpec([None, None], tf.float64)])
     def f(x):

@@ -40,7 +40,6 @@ def folder(tmp_path, monkeypatch, kernels):
     link_kernels(tmp_path)
     monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(generated, "_modules", {})
-    monkeypatch.setattr(generated, "_made", {})
     return tmp_path
 
 
@@ -120,7 +119,6 @@ def test_another_process_clears_the_cache_meanwhile(folder, monkeypatch):
 def test_no_folder(monkeypatch):
     monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", "/proc/nowhere")
     monkeypatch.setattr(generated, "_modules", {})
-    monkeypatch.setattr(generated, "_made", {})
     graph = log1pexp(30)
     assert_same(build(graph), graph, arrays_for(graph, np.random.default_rng(0)))
 
@@ -129,7 +127,6 @@ def test_no_folder(monkeypatch):
 def test_loops_are_vectorised_and_call_nothing(monkeypatch):
     monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", "/proc/nowhere")
     monkeypatch.setattr(generated, "_modules", {})
-    monkeypatch.setattr(generated, "_made", {})
     (dispatcher,) = build(log1pexp(1000)).dispatchers
     (text,) = dispatcher.inspect_asm().values()
     assert not re.search(r"\b(exp|log1p|log|expm1)@?\w*\b\s*$", text, re.MULTILINE)

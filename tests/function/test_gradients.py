@@ -65,8 +65,8 @@ def test_tapes_inside(function):
 def test_tapes_inside_and_outside(function):
     x = tf.constant(X)
     compiled = unfused(lambda x: [one for one in orders(function, x, 1) if one is not None][-1])
-    plain = lambda x: [one for one in orders(function, x, 1) if one is not None][-1]  # noqa: E731
-    same(orders(compiled, x, 2), orders(plain, x, 2))
+    eager = lambda x: [one for one in orders(function, x, 1) if one is not None][-1]  # noqa: E731
+    same(orders(compiled, x, 2), orders(eager, x, 2))
 
 
 @EACH
@@ -328,10 +328,10 @@ def test_a_rule_in_compiled_code():
     def f(x):
         return tf.sin(x), lambda dy: rule(dy, x)
 
-    plain = tf.custom_gradient(lambda x: (tf.sin(x), lambda dy: dy * tf.cos(x) * 3.0))
+    eager = tf.custom_gradient(lambda x: (tf.sin(x), lambda dy: dy * tf.cos(x) * 3.0))
     x = tf.constant(X)
-    same(orders(f, x, 3), orders(plain, x, 3))
-    same(orders(unfused(f), x, 3), orders(plain, x, 3))
+    same(orders(f, x, 3), orders(eager, x, 3))
+    same(orders(unfused(f), x, 3), orders(eager, x, 3))
 
 
 def test_in_a_default_graph():
@@ -403,11 +403,11 @@ def test_a_compiled_rule_in_forward_mode(second):
     def made(rule):
         return tf.custom_gradient(lambda x: (tf.sin(x), lambda dy: rule(dy, x)))
 
-    f, plain, x = made(unfused(rule)), made(rule), tf.constant(X)
+    f, eager, x = made(unfused(rule)), made(rule), tf.constant(X)
     for _ in range(2):
-        same(tf.jvp(f, [x], [x]), tf.jvp(plain, [x], [x]))
-        same(tf.linearize(f, x)[1](x), tf.linearize(plain, x)[1](x))
-        same(orders(f, x, 2), orders(plain, x, 2))
+        same(tf.jvp(f, [x], [x]), tf.jvp(eager, [x], [x]))
+        same(tf.linearize(f, x)[1](x), tf.linearize(eager, x)[1](x))
+        same(orders(f, x, 2), orders(eager, x, 2))
 
 
 def test_a_rule_that_is_not_linear_is_refused_in_compiled_forward_mode_too():

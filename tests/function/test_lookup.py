@@ -111,12 +111,12 @@ def test_special_values_stay_what_they_are():
     chosen = apply("gather", x, index, axis=1, batch_dims=1)
     back = apply("gather_adjoint", chosen, index, shape=(3, 4), axis=1, batch_dims=1)
     array = np.array([[-0.0, np.inf, np.nan, 1], [np.nan, -np.inf, 2, 3], [5, np.nan, np.inf, 4]])
-    found, spread = build(FuncGraph([x, index], [chosen, back]))([array, np.array([0, 1, 0])])
+    found, scattered = build(FuncGraph([x, index], [chosen, back]))([array, np.array([0, 1, 0])])
     np.testing.assert_array_equal(found, [-0.0, -np.inf, 5])
     assert np.signbit(found[0])
     expected = np.zeros((3, 4))
     expected[1, 1], expected[2, 0] = -np.inf, 5
-    np.testing.assert_array_equal(spread, expected)
+    np.testing.assert_array_equal(scattered, expected)
 
 
 def test_values_that_are_used_many_times():
@@ -128,8 +128,8 @@ def test_values_that_are_used_many_times():
     chosen = apply("gather", y, index, axis=1, batch_dims=1)
     graph = FuncGraph([x, index], [chosen, apply("tanh", chosen)])
     program = build(graph)
-    array, places = arrays_for((6, 9))
-    assert_same(program, graph, [0.1 * array, places])
+    array, indices = arrays_for((6, 9))
+    assert_same(program, graph, [0.1 * array, indices])
     assert len(program.sources[1]) < 10_000
 
 
@@ -154,7 +154,7 @@ def test_the_same_bits_on_any_number_of_threads(restore_threads):
 # Rows at indices, and transposes -----------------------------------------------------------------
 
 TABLE, WIDE, NUMBERS = (tf.constant(RNG.normal(size=shape)) for shape in [(50, 40), (30, 40), 50])
-PLACES = tf.constant(RNG.integers(-50, 50, size=30))
+INDICES = tf.constant(RNG.integers(-50, 50, size=30))
 BATCH = tf.constant(RNG.normal(size=(3, 34, 37)))
 READS = [
     lambda t, w, n, i, b: tf.gather(t, i) * w,
@@ -183,10 +183,10 @@ READS = [
 ]
 
 
-@pytest.mark.parametrize("place", range(len(READS)))
-def test_reads_of_rows_and_columns(place):
+@pytest.mark.parametrize("index", range(len(READS)))
+def test_reads_of_rows_and_columns(index):
     """Values and gradients, which write where these read."""
-    read, inputs = READS[place], (TABLE, WIDE, NUMBERS, PLACES, BATCH)
+    read, inputs = READS[index], (TABLE, WIDE, NUMBERS, INDICES, BATCH)
 
     def loss(*inputs):
         return sum(tf.reduce_sum(tf.sin(y)) for y in tf.nest.flatten(read(*inputs)))
@@ -200,15 +200,15 @@ def test_reads_of_rows_and_columns(place):
 @pytest.mark.parametrize("shape", [(300, 500), (5000, 40), (100, 40, 60)])
 def test_large_reads_of_rows_and_columns(shape):
     """On several threads, by blocks of rows that end within matrices."""
-    x, places = tf.constant(RNG.normal(size=shape)), tf.constant(RNG.integers(-9, 9, size=700))
+    x, indices = tf.constant(RNG.normal(size=shape)), tf.constant(RNG.integers(-9, 9, size=700))
 
-    def f(x, places):
+    def f(x, indices):
         swapped = tf.transpose(x, (*range(len(shape) - 2), -1, -2))
-        return swapped + 1.0, tf.gather(x, places) * 2.0, tf.reduce_sum(swapped, -1)
+        return swapped + 1.0, tf.gather(x, indices) * 2.0, tf.reduce_sum(swapped, -1)
 
     program = tf.function(f, jit_compile=True)
-    assert_near(program(x, places), f(x, places), 1e-12)
-    assert program.kernels(x, places)[0].count("run_") == 1  # the positions
+    assert_near(program(x, indices), f(x, indices), 1e-12)
+    assert program.kernels(x, indices)[0].count("run_") == 1  # the positions
 
 
 def test_rows_outside():
@@ -338,9 +338,9 @@ INDEXED = [
 ]
 
 
-@pytest.mark.parametrize("place", range(len(INDEXED)))
-def test_indices_without_a_value(place):
-    f = INDEXED[place]
+@pytest.mark.parametrize("index", range(len(INDEXED)))
+def test_indices_without_a_value(index):
+    f = INDEXED[index]
     expected = f(CUBE, FIRST, LAST)
     for fused in (False, True):
         assert_near(tf.function(f, jit_compile=fused)(CUBE, FIRST, LAST), expected, 0)

@@ -24,7 +24,7 @@ def scaled(x):
     return x * v, lambda dy, variables=None: (dy * v, [dy * x * 3.0])
 
 
-PLAIN = [
+EAGER = [
     lambda x, y: tf.sin(x) * y,
     lambda x, y: (x * y, tf.reduce_sum(x)),
     lambda x, y: fake(x * y) * c,
@@ -34,7 +34,7 @@ PLAIN = [
     lambda x, y: (tf.identity(y) * 1.0, tf.cast(x > 0, tf.int32), x * x * w),
     lambda x, y: tf.reduce_sum(x * y * v * c) ** 2,
 ]
-COMPILED = [tf.function(one, jit_compile=False) for one in PLAIN]
+COMPILED = [tf.function(one, jit_compile=False) for one in EAGER]
 
 
 class Nest:
@@ -90,7 +90,7 @@ class Nest:
 @pytest.mark.parametrize("seed", range(60))
 def test_nests_of_tapes(seed):
     """None eagerly may be zeros: all outputs of a compiled function are those of one operation."""
-    expected = Nest(PLAIN, seed).found
+    expected = Nest(EAGER, seed).found
     for _ in range(2):  # the second time by the short ways
         for one, other in zip(Nest(COMPILED, seed).found, expected, strict=True):
             if one is None or other is None:

@@ -28,15 +28,15 @@ def traces():
 
 
 def test_what_others_hold_is_an_input_and_the_rest_a_constant():
-    c, held = tf.constant(X), []
+    c, kept = tf.constant(X), []
 
     @tf.function
     def f(x):
-        held.append(tf.constant([1.0, 2.0, 3.0]))
-        return x * c + tf.constant([4.0, 5.0, 6.0]) * held[-1] + tf.constant(2.0)
+        kept.append(tf.constant([1.0, 2.0, 3.0]))
+        return x * c + tf.constant([4.0, 5.0, 6.0]) * kept[-1] + tf.constant(2.0)
 
     made = program(f, tf.constant(X))
-    assert [id(one) for one in made.captures] == [id(c), id(held[0])]
+    assert [id(one) for one in made.captures] == [id(c), id(kept[0])]
     constants = [one.array for one in made.graph.values() if one.array is not None]
     assert [one.tolist() for one in constants] == [[4.0, 5.0, 6.0], 2.0]
     np.testing.assert_allclose(f(tf.constant(X)), X * X + np.array([4, 10, 18]) + 2)

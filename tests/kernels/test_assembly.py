@@ -50,7 +50,7 @@ def binary_loop(f):
 
 @cache
 def assembly(f, inputs, dtype):
-    """What a plain loop over the function is compiled to, under the flags of all kernels."""
+    """What a simple loop over the function is compiled to, under the flags of all kernels."""
     loop = (unary_loop, binary_loop)[inputs - 1](f)
     signature = (array_type(dtype, 1),) * (inputs + 1)
     compiled = numba.njit(**FLAGS)(loop)

@@ -115,9 +115,9 @@ def test_several_processes_start_at_once_on_an_empty_cache(tmp_path):
     assert run(SMALL, TINYGRAD_CG_CACHE_DIR=str(tmp_path / "new")).split()[0] == "0"
 
 
-def folder_of_age(path: Path, days: float, *held: str) -> Path:
+def folder_of_age(path: Path, days: float, *files: str) -> Path:
     path.mkdir()
-    for name in held:
+    for name in files:
         (path / name).write_text("")
     os.utime(path, (time.time() - days * 86400,) * 2)
     return path
@@ -276,16 +276,16 @@ def test_damaged_files_in_the_cache_are_made_anew(compiled, tmp_path, kind, left
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("lock", [global_compiler_lock, generated._lock], ids=["Numba's", "texts'"])
 def test_a_child_forked_while_a_thread_compiles_may_compile(lock):
-    held = threading.Event()
+    locked = threading.Event()
 
-    def hold():
+    def hold_lock():
         with lock:
-            held.set()
+            locked.set()
             time.sleep(0.3)
 
-    thread = threading.Thread(target=hold)
+    thread = threading.Thread(target=hold_lock)
     thread.start()
-    held.wait()
+    locked.wait()
     child = os.fork()
     if not child:
         with lock:

@@ -8,7 +8,7 @@ from tinygrad_cg_kernels.linear.conv import BLOCK_ROWS, Geometry, conv, conv_fil
 from tinygrad_cg_kernels.linear.pool import (
     Window,
     max_pool,
-    max_pool_places,
+    max_pool_indices,
     mean_pool,
     mean_pool_adjoint,
 )
@@ -57,14 +57,14 @@ def test_convolution_and_its_transposes(geometry, size, code):
     np.testing.assert_allclose(out, expected, rtol=PRECISION[code], atol=10 * PRECISION[code])
     if code in "dD":
         y = numbers(*out.shape, code=code)
-        along = (out * y).sum()
+        product = (out * y).sum()
         for other, back in (
             (x, conv_input(y, filters, geometry, (8, 9))),
             (filters, conv_filter(x, y, geometry, size)),
         ):
             assert back.shape == other.shape
             assert back.flags.c_contiguous
-            np.testing.assert_allclose((back * other).sum(), along)
+            np.testing.assert_allclose((back * other).sum(), product)
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
@@ -88,8 +88,8 @@ def test_leading_axes_broadcast():
     stack = np.stack([filters, 2 * filters, -filters])
     np.testing.assert_allclose(conv(x, stack, geometry)[1], 2 * out[1])
     np.testing.assert_allclose(conv(x[0], stack, geometry)[2], -out[0])
-    folded = conv_filter(x, out, geometry, (2, 2))
-    assert folded.shape == (3, 2, 2, 2, 3)
+    found = conv_filter(x, out, geometry, (2, 2))
+    assert found.shape == (3, 2, 2, 2, 3)
 
 
 def test_no_images():
@@ -135,17 +135,17 @@ def under(x, window, fill):
 
 @pytest.mark.parametrize("code", "fdil?")
 @pytest.mark.parametrize("window", WINDOWS)
-def test_the_largest_and_its_place(window, code):
+def test_the_largest_and_its_index(window, code):
     x = numbers(2, 7, 6, 5, code=code)
     fill = False if code == "?" else -100
     out = max_pool(x, window)
     assert out.dtype == x.dtype
     np.testing.assert_array_equal(out, under(x, window, fill).max((-2, -1)))
-    places = max_pool_places(x, window).reshape(2, -1, 5)
-    found = np.take_along_axis(x.reshape(2, -1, 5), places, 1)
+    indices = max_pool_indices(x, window).reshape(2, -1, 5)
+    found = np.take_along_axis(x.reshape(2, -1, 5), indices, 1)
     np.testing.assert_array_equal(found.reshape(out.shape), out)
     numbered = np.arange(42.0).reshape(1, 7, 6, 1)
-    ties = max_pool_places(np.zeros((1, 7, 6, 1)), window)
+    ties = max_pool_indices(np.zeros((1, 7, 6, 1)), window)
     np.testing.assert_array_equal(ties, under(numbered, window, np.inf).min((-2, -1)))
 
 
@@ -164,7 +164,7 @@ def test_nan_is_the_largest():
     x = np.array([1.0, np.nan, 5.0, 2.0, np.inf, np.nan]).reshape(1, 1, 6, 1)
     window = Window((1, 3), (1, 3))
     np.testing.assert_array_equal(max_pool(x, window).ravel(), [np.nan, np.nan])
-    assert max_pool_places(x, window).ravel().tolist() == [1, 5]
+    assert max_pool_indices(x, window).ravel().tolist() == [1, 5]
 
 
 def test_pools_that_hold_nothing_are_refused():

@@ -244,15 +244,15 @@ def test_promotion(dtypes, result):
 
 
 def test_kinds():
-    whole, flags = np.array([0, 2, 4]), np.array([True, False, True])
-    assert divide(whole, np.array([1, 4, 2])).tolist() == [0.0, 0.5, 2.0]
+    integers, flags = np.array([0, 2, 4]), np.array([True, False, True])
+    assert divide(integers, np.array([1, 4, 2])).tolist() == [0.0, 0.5, 2.0]
     assert divide(flags, flags | True).dtype == np.float64
-    assert exp(whole.astype(np.float16)).dtype == np.float16
-    assert less(whole, np.array(3)).tolist() == [True, True, False]
-    assert where(whole, np.array(1.0), np.array(2, np.float32)).tolist() == [2.0, 1.0, 1.0]
+    assert exp(integers.astype(np.float16)).dtype == np.float16
+    assert less(integers, np.array(3)).tolist() == [True, True, False]
+    assert where(integers, np.array(1.0), np.array(2, np.float32)).tolist() == [2.0, 1.0, 1.0]
     assert where(flags, np.array(1, np.float32), np.array([1, 2, 3])).dtype == np.float32
     both = Elementwise("logical_and", elementary.logical_and, 2, "logical")
-    assert both(np.array([0.0, np.nan, -1.0]), whole + 1).tolist() == [False, True, True]
+    assert both(np.array([0.0, np.nan, -1.0]), integers + 1).tolist() == [False, True, True]
     size = Elementwise("absolute", elementary.absolute, 1, "real")
     assert size(np.array([3 + 4j], np.complex64)).dtype == np.float32
     assert size.result_dtype(np.dtype(complex)) == np.float64

@@ -14,10 +14,10 @@ from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg_kernels import elementary
 
 REALS, FLOATS, COMPLEX = "fd", "efd", "FD"
-WHOLE = "bhilBHIL"
+INTEGRAL = "bhilBHIL"
 MORE = {  # integers besides int64, and bool, where loops of their own serve them
-    **dict.fromkeys(("add", "multiply", "maximum", "minimum"), "?" + WHOLE),
-    **dict.fromkeys(("subtract", "square"), WHOLE),
+    **dict.fromkeys(("add", "multiply", "maximum", "minimum"), "?" + INTEGRAL),
+    **dict.fromkeys(("subtract", "square"), INTEGRAL),
     **dict.fromkeys(("equal", "where", "logical_not", "logical_and"), "?"),
     **dict.fromkeys(("logical_or", "logical_xor"), "?"),
     **dict.fromkeys(("absolute", "sign", "clip"), "i"),
@@ -155,7 +155,7 @@ def test_special_values_binary(name, code):
 
 
 @pytest.mark.parametrize("code", REALS)
-def test_turns_of_large_arguments(code):
+def test_quadrants_of_large_arguments(code):
     x = np.array([1e5, 1e10, -1e22, 3e38] * 300 + [0.5] * 700).astype(code)
     for name in ("sin", "cos", "tan"):
         want = TABLE[name][3](x.astype("d"))
@@ -183,10 +183,10 @@ def test_ordinary_powers_do_not_depend_on_what_is_beside_them(code):
     np.testing.assert_array_equal(np.signbit(got[number]), np.signbit(want[number]))
     same = (a == x) & (b == y)
     np.testing.assert_array_equal(got[same], power(x, y)[same])
-    for place in (0, 1):
+    for index in (0, 1):
         operands = [a.copy(), b.copy()]
-        power(*operands, out=operands[place])
-        np.testing.assert_array_equal(operands[place], got)
+        power(*operands, out=operands[index])
+        np.testing.assert_array_equal(operands[index], got)
     exponent = np.array(2.5, code)
     np.testing.assert_array_equal(power(a, exponent), power(a, np.full_like(a, 2.5)))
     np.testing.assert_array_equal(power(exponent, b), power(np.full_like(b, 2.5), b))

@@ -105,7 +105,7 @@ def in_a_generator(array):
     return generator
 
 
-HOLDERS = {
+OWNERS = {
     "itself": lambda array: array,
     "view": lambda array: array.view(),
     "view of a view": lambda array: array[1:].T[::2].view(),
@@ -158,25 +158,25 @@ HOLDERS = {
 }
 
 
-@pytest.mark.parametrize("name", HOLDERS)
+@pytest.mark.parametrize("name", OWNERS)
 def test_memory_is_not_used_again_while_anything_refers_to_it(name, kept):
     array = empty(SHAPE, FLOAT64)
     array[:] = np.arange(array.size).reshape(SHAPE)
-    place, expected = address(array), array.copy()
-    there = np.ctypeslib.as_array((ctypes.c_double * array.size).from_address(place))
-    holder = HOLDERS[name](array)
+    where, expected = address(array), array.copy()
+    there = np.ctypeslib.as_array((ctypes.c_double * array.size).from_address(where))
+    owner = OWNERS[name](array)
     del array
     gc.collect()
     others = [empty(SHAPE, FLOAT64) for _ in range(4)]
     for other in others:
         other.fill(np.nan)
     assert kept() == 0
-    assert place not in map(address, others)
+    assert where not in map(address, others)
     np.testing.assert_array_equal(there, expected.reshape(-1))
-    del holder
+    del owner
     gc.collect()
     assert kept() == 1
-    assert address(empty(SHAPE, FLOAT64)) == place
+    assert address(empty(SHAPE, FLOAT64)) == where
 
 
 def test_a_resized_array_is_refused_or_apart(kept):
@@ -195,7 +195,7 @@ def inputs(count):
     return [rng.uniform(0.5, 1.5, SHAPE) for _ in range(count)]
 
 
-def holds_of_a_tape(array):
+def references_of_a_tape(array):
     """A tape in use, its results, and what closures and rules hold; and how they are read."""
     x = tf.constant(array)
     with tf.GradientTape(persistent=True) as outer:
@@ -212,10 +212,10 @@ def holds_of_a_tape(array):
 @pytest.mark.usefixtures("dirty")
 def test_tapes_and_what_they_gave():
     arrays = inputs(5)
-    now = [holds_of_a_tape(array)() for array in arrays]
+    now = [references_of_a_tape(array)() for array in arrays]
     for _ in range(2):
-        later = [holds_of_a_tape(array) for array in arrays]
-        for read, expected in zip(later, now, strict=True):
+        second = [references_of_a_tape(array) for array in arrays]
+        for read, expected in zip(second, now, strict=True):
             for one, value in zip(read(), expected, strict=True):
                 np.testing.assert_array_equal(one, value)
 
@@ -223,10 +223,10 @@ def test_tapes_and_what_they_gave():
 @pytest.mark.usefixtures("dirty")
 def test_results_are_the_same_without_it(monkeypatch):
     arrays = inputs(2)
-    found = [holds_of_a_tape(array)() for array in arrays]
+    found = [references_of_a_tape(array)() for array in arrays]
     monkeypatch.setattr(memory, "LARGE", 2**40)
     for array, values in zip(arrays, found, strict=True):
-        for one, value in zip(holds_of_a_tape(array)(), values, strict=True):
+        for one, value in zip(references_of_a_tape(array)(), values, strict=True):
             np.testing.assert_array_equal(one, value)
 
 
@@ -322,12 +322,12 @@ def test_other_operations(program):
 
 def test_a_kernel_in_place_sees_other_arrays_in_the_same_memory():
     """Whether arrays overlap is not told from their owning what they show: they never do."""
-    whole = empty((2 * 80_000,), FLOAT64)
-    whole[:] = 1.0
-    x, y = whole[:80_000], whole[1:80_001]
+    memory_block = empty((2 * 80_000,), FLOAT64)
+    memory_block[:] = 1.0
+    x, y = memory_block[:80_000], memory_block[1:80_001]
     add(x, y, out=x)
     assert (x == 2.0).all()
-    assert (whole[80_000:] == 1.0).all()
+    assert (memory_block[80_000:] == 1.0).all()
 
 
 # How much is kept --------------------------------------------------------------------------------
@@ -356,9 +356,9 @@ def test_there_is_a_limit_and_what_was_unused_for_longest_makes_way():
 
 def test_latest_first():
     first, second = (empty(SHAPE, FLOAT64) for _ in range(2))
-    place = address(first)
+    where = address(first)
     del second, first
-    assert address(empty(SHAPE, FLOAT64)) == place
+    assert address(empty(SHAPE, FLOAT64)) == where
 
 
 def test_memory_serves_its_size_alone_nearly(kept):
@@ -462,8 +462,8 @@ def test_threads(kept):
         assert all(workers.map(work, range(4)))
     assert kept() >= 1
     assert sum(sizes()) <= memory.LIMIT
-    places = [place for pieces in memory._kept.values() for place, _ in pieces]
-    assert len(places) == len(set(places))
+    addresses = [where for pieces in memory._kept.values() for where, _ in pieces]
+    assert len(addresses) == len(set(addresses))
 
 
 def test_a_loan_that_ends_where_its_thread_holds_the_lock(kept):
@@ -484,20 +484,20 @@ def test_a_loan_that_ends_where_its_thread_holds_the_lock(kept):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-@pytest.mark.parametrize("held", [False, True])
-def test_a_forked_child_goes_on(held):
+@pytest.mark.parametrize("locked", [False, True])
+def test_a_forked_child_goes_on(locked):
     array = empty(SHAPE, FLOAT64)
     array.fill(3.0)
     empty(SHAPE, FLOAT64)
     taken, ready = threading.Event(), threading.Event()
 
-    def hold():
+    def hold_lock():
         with memory._lock:
             ready.set()
             taken.wait(30)
 
-    thread = threading.Thread(target=hold)
-    if held:
+    thread = threading.Thread(target=hold_lock)
+    if locked:
         thread.start()
         ready.wait(30)
     child = os.fork()
@@ -510,7 +510,7 @@ def test_a_forked_child_goes_on(held):
         os._exit(0 if (array == 3.0).all() and len(others) == 3 else 1)
     _, status = os.waitpid(child, 0)
     taken.set()
-    if held:
+    if locked:
         thread.join()
     assert status == 0
     assert (array == 3.0).all()

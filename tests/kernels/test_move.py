@@ -31,10 +31,10 @@ def test_gather_and_its_transpose(indices, axis):
     assert type(got) is np.ndarray
     np.testing.assert_array_equal(got, want)
     values = numbers(*got.shape)
-    spread = scatter_add(x.shape, x.dtype, indices, values, axis)
+    scattered = scatter_add(x.shape, x.dtype, indices, values, axis)
     # <gather(x), values> == <x, scatter_add(values)>: each is the other's transpose.
-    assert spread.shape == x.shape
-    np.testing.assert_allclose(np.vdot(got, values), np.vdot(x, spread))
+    assert scattered.shape == x.shape
+    np.testing.assert_allclose(np.vdot(got, values), np.vdot(x, scattered))
 
 
 def test_gather_keeps_dtype_and_takes_any_layout():

@@ -206,13 +206,13 @@ def test_the_same_shape_again_in_another_layout_or_dtype():
 
 
 @pytest.mark.parametrize("code", ["f", "d", "F"])
-@pytest.mark.parametrize("fold", [reduction.sum, reduction.prod])
-def test_equal_rows_have_equal_results_whatever_their_place(fold, code):
+@pytest.mark.parametrize("reduction", [reduction.sum, reduction.prod])
+def test_equal_rows_have_equal_results_wherever_they_stand(reduction, code):
     for count, length in product((2, 3, 4, 5, 6, 11, 67), (1, 7, 100, 1030)):
         rows = np.tile(numbers(length, code) / 2, (count, 1))
-        found = fold(rows, (1,))
+        found = reduction(rows, (1,))
         assert (found == found[0]).all()
-        exact = getattr(np, fold.name)(rows.astype("D" if code == "F" else "d"), axis=1)
+        exact = getattr(np, reduction.name)(rows.astype("D" if code == "F" else "d"), axis=1)
         with np.errstate(under="ignore"):
             np.testing.assert_allclose(found, exact.astype(code), 1e-3, 1e-3)
 

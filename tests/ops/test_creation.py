@@ -62,8 +62,8 @@ def test_values_do_not_hang_on_where_the_numbers_come_from(dtype):
     filled = tf.keras.ops.full((2,), tf.constant(0.1, dtype), "float64")
     np.testing.assert_array_equal(filled.numpy(), np.full(2, stop.dtype.type(0.1), "float64"))
     drawn = tf.random.normal([5], tf.constant(0.5, dtype), 2.0, dtype=dtype, seed=3)
-    plain = tf.random.normal([5], 0.5, 2.0, dtype=dtype, seed=3)
-    np.testing.assert_allclose(drawn.numpy(), plain.numpy(), rtol=4 * np.finfo(dtype).eps)
+    scaled = tf.random.normal([5], 0.5, 2.0, dtype=dtype, seed=3)
+    np.testing.assert_allclose(drawn.numpy(), scaled.numpy(), rtol=4 * np.finfo(dtype).eps)
 
 
 def test_what_cannot_have_a_gradient_is_filled_as_before():

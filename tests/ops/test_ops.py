@@ -39,7 +39,7 @@ TOLERANCES = {"float16": 2e-3, "float32": 2e-6, "float64": 1e-14}
 
 
 def assert_same(actual, expected, rtol):
-    """Equal to rounding, with NaN and infinities in the same places."""
+    """Equal to rounding, with NaN and infinities at the same positions."""
     assert actual.shape == expected.shape
     scale = np.nanmax(np.abs(expected[np.isfinite(expected)]), initial=1.0)
     with np.errstate(all="ignore"):
@@ -65,14 +65,14 @@ def refuses(example: Example, dtype) -> bool:
     return True
 
 
-def whole(example: Example, dtype) -> Example:
+def with_integers(example: Example, dtype) -> Example:
     """The example on integers, which are positive wherever the operand is not near 0."""
     operands = [
         one if i in example.fixed or one.dtype == bool else np.clip(np.ceil(np.abs(one)), 0, 3)
         for i, one in enumerate(example.operands)
     ]
-    whole = example._replace(operands=tuple(operands))
-    return whole._replace(operands=whole.cast(dtype))
+    found = example._replace(operands=tuple(operands))
+    return found._replace(operands=found.cast(dtype))
 
 
 @pytest.mark.quick
@@ -102,7 +102,7 @@ def test_values_are_the_references(name, dtype):
 @pytest.mark.parametrize("name", [name for name in WITH_REFERENCE if name not in FLOATS_ALONE])
 def test_integers_where_a_record_takes_them(name, dtype):
     for example in alike(name):
-        example = whole(example, dtype)
+        example = with_integers(example, dtype)
         if refuses(example, dtype):
             continue
         operands = example.operands
@@ -124,7 +124,7 @@ def test_integers_where_a_record_takes_them(name, dtype):
 )
 def test_the_abstract_result_is_the_runs(name, dtype):
     for example in examples(name) if dtype.startswith("float") else alike(name):
-        example = whole(example, dtype) if dtype in ("int32", "bool") else example
+        example = with_integers(example, dtype) if dtype in ("int32", "bool") else example
         if refuses(example, dtype):
             continue
         operands = example.cast(dtype)
@@ -223,8 +223,8 @@ def test_linear_records_are_linear(name):
             one if i in example.fixed else 2 * one - 3 * other
             for i, (one, other) in enumerate(zip(example.operands, others, strict=True))
         ]
-        apart = 2 * example.run(*example.operands) - 3 * example.run(*others)
-        assert_allclose(example.run(*mixed), apart, rtol=1e-12, atol=1e-12)
+        combined = 2 * example.run(*example.operands) - 3 * example.run(*others)
+        assert_allclose(example.run(*mixed), combined, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["complex128", "complex64"])
@@ -303,13 +303,13 @@ def test_spellings_differ_by_their_name_alone(name):
     """Those of NumPy give what NumPy's own function gives, dtype and all."""
     record, example = OPS[name], alike(name)[0]
     for spelling in record.spellings:
-        place, _, last = spelling.rpartition(".")
-        found = getattr(importlib.import_module(f"tinygrad_cg.{place}"), last)
+        index, _, last = spelling.rpartition(".")
+        found = getattr(importlib.import_module(f"tinygrad_cg.{index}"), last)
         for dtype in ("float64", "float32"):
             operands = example.cast(dtype)
             result = found(*map(tf.constant, operands))
             assert_array_equal(result, record.function(*map(tf.constant, operands)))
-            if place == "numpy":
+            if index == "numpy":
                 expected = getattr(np, last)(*operands)
                 assert result.dtype == expected.dtype
                 assert_same(result.numpy(), expected, TOLERANCES[dtype])
@@ -486,8 +486,8 @@ def test_forward_mode_is_the_adjoint_of_reverse_mode(name):
             gradients = tape.gradient(result, sources, output_gradients=weights)
         tangent = accumulator.jvp(result, "zero").numpy()
         pairs = list(zip(gradients, ways, strict=True))
-        along = sum(np.vdot(one.numpy(), way.numpy()) for one, way in pairs if one is not None)
-        assert_allclose(np.vdot(weights.numpy(), tangent), along, rtol=1e-10, atol=1e-12)
+        product = sum(np.vdot(one.numpy(), way.numpy()) for one, way in pairs if one is not None)
+        assert_allclose(np.vdot(weights.numpy(), tangent), product, rtol=1e-10, atol=1e-12)
         operands = tuple(example.operands)
         directions = [way.numpy() for way in ways]
         expected = second_gradients(example, operands, weights.numpy(), directions)

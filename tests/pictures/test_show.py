@@ -59,7 +59,7 @@ def test_a_path_that_a_rule_loses_is_seen():
     assert "-.->" not in nested(wrapped).mermaid
 
 
-held = tf.constant(3.0)
+captured = tf.constant(3.0)
 
 
 def test_what_counts_as_used_is_what_the_function_itself_reads():
@@ -67,25 +67,25 @@ def test_what_counts_as_used_is_what_the_function_itself_reads():
 
     @tf.custom_gradient
     def function(x):
-        held = x * both  # a local variable, and not the global one
+        captured = x * both  # a local variable, and not the global one
 
         def grad(dy):
-            return dy * inner_only * held
+            return dy * inner_only * captured
 
-        return held * 1.0, grad
+        return captured * 1.0, grad
 
     @tf.custom_gradient
     def reads_global(x):
-        return x * held, lambda dy: dy
+        return x * captured, lambda dy: dy
 
     x = tf.constant(1.0)
     with tf.GradientTape() as tape:
-        tape.watch([x, inner_only, both, held])
+        tape.watch([x, inner_only, both, captured])
         y = function(x) + reads_global(x)
-        y = y + (inner_only + both + held)
+        y = y + (inner_only + both + captured)
     picture = tf.show(y)
     assert [item.name for item in find(picture, "function").captured] == ["both"]
-    assert [item.name for item in find(picture, "reads_global").captured] == ["held"]
+    assert [item.name for item in find(picture, "reads_global").captured] == ["captured"]
 
 
 def test_third_order():
@@ -131,9 +131,9 @@ def test_orders_after_more_sweeps_than_are_noted():
             y = tf.exp(x)
         early = inner.gradient(y, x)
         for _ in range(100):
-            late = inner.gradient(y, x)
-    assert frame(tf.show(late), "tape outer").order == 2
-    picture = tf.show(early, late)  # nobody knows any more where early is from
+            second = inner.gradient(y, x)
+    assert frame(tf.show(second), "tape outer").order == 2
+    picture = tf.show(early, second)  # nobody knows any more where early is from
     assert [one.order for one in picture.frames] == [None, None]
     assert "order unknown" in str(picture)
 

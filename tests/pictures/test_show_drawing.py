@@ -253,8 +253,8 @@ def lies_in(box, around):
 
 
 def overlap(a, b):
-    apart = a[0] + a[2] <= b[0] + 1e-6 or b[0] + b[2] <= a[0] + 1e-6
-    return not (apart or a[1] + a[3] <= b[1] + 1e-6 or b[1] + b[3] <= a[1] + 1e-6)
+    separate = a[0] + a[2] <= b[0] + 1e-6 or b[0] + b[2] <= a[0] + 1e-6
+    return not (separate or a[1] + a[3] <= b[1] + 1e-6 or b[1] + b[3] <= a[1] + 1e-6)
 
 
 def test_notebooks_get_svg_and_text():

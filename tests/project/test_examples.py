@@ -28,7 +28,7 @@ def test_each_ran_from_top_to_bottom(path):
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_each_is_small_and_names_no_place_of_its_author(path):
+def test_each_is_small_and_names_no_path_of_its_author(path):
     text = path.read_text(encoding="utf-8")
     assert len(text) < 400_000
     assert not re.search(r"/home/|/root/|/work/|/Users/", text)

@@ -44,7 +44,7 @@ def test_the_oldest_python_agrees_everywhere():
     assert "Programming Language :: Python :: 3.11" in PROJECT["project"]["classifiers"]
 
 
-def test_the_changelog_has_a_place_for_what_comes():
+def test_the_changelog_has_a_section_for_what_comes():
     assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 

@@ -194,7 +194,7 @@ def test_detaching_inside_a_rule_warns_once_per_line():
 
 
 def test_printing_under_a_tape_is_silent():
-    """Decision 15: people print losses in plain code."""
+    """Decision 15: people print losses in ordinary code."""
     x = tf.constant(3.0)
     with tf.GradientTape() as tape:
         tape.watch(x)

@@ -79,7 +79,7 @@ def in_the_rule_of_the_rule(x):
     return f(x) ** 2
 
 
-PLACES = [
+SITES = [
     in_the_function,
     in_the_rule,
     in_an_inner_function,
@@ -93,21 +93,21 @@ PLACES = [
 
 
 @pytest.mark.parametrize("error", [UserError, KeyboardInterrupt, StopIteration, GeneratorExit])
-@pytest.mark.parametrize("place", PLACES)
-def test_an_error_leaves_nothing_behind(place, error, monkeypatch):
+@pytest.mark.parametrize("site", SITES)
+def test_an_error_leaves_nothing_behind(site, error, monkeypatch):
     """4.1, after any error: through two orders, the error is the user's own."""
     monkeypatch.setitem(globals(), "UserError", error)
     with pytest.raises(error):
-        derivative(place, 2.0, 2)
+        derivative(site, 2.0, 2)
     assert_next_gradient_is_right()
     x = tf.constant(2.0)
     with pytest.warns(tf.errors.TapeWarning, match="computed after the tape closed"):
-        outside = late_gradient(x)
+        outside = gradient_outside(x)
     assert outside is None
     assert derivative(lambda x: x**3, 2.0, 3) == 6.0
 
 
-def late_gradient(x):
+def gradient_outside(x):
     """A gradient by a tape that was closed before: no tape of a failed call goes on for it."""
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -123,12 +123,12 @@ def test_an_error_leaves_no_variables_behind():
         failing(x * v)
 
     @tf.custom_gradient
-    def plain(x):
+    def ordinary(x):
         return x * 2.0, lambda dy: dy * 10.0
 
     with pytest.raises(UserError):
         reading(tf.constant(1.0))
-    assert gradient(plain, tf.constant(1.0)) == [10.0]
+    assert gradient(ordinary, tf.constant(1.0)) == [10.0]
     assert_next_gradient_is_right()
 
 

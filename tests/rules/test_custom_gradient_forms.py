@@ -23,7 +23,7 @@ def double(x):
 @pytest.mark.parametrize(
     "decorate",
     [
-        pytest.param(lambda f: tf.custom_gradient(f), id="plain"),
+        pytest.param(lambda f: tf.custom_gradient(f), id="ordinary"),
         pytest.param(lambda f: tf.custom_gradient()(f), id="called"),
         pytest.param(lambda f: tf.custom_gradient(f=None)(f), id="f=None"),
         pytest.param(lambda f: tf.custom_gradient(f=f), id="f=f"),
@@ -326,7 +326,7 @@ class Kinds:
         pytest.param(tf.identity, 1.0, id="function of the library"),
     ],
 )
-@pytest.mark.parametrize("order", ["plain", "by keyword", "in a chain"])
+@pytest.mark.parametrize("order", ["ordinary", "by keyword", "in a chain"])
 def test_a_rule_may_be_any_callable(rule, expected, order):
     """1.3: grad_fn is whatever is callable with one upstream for each output (decision 11)."""
 
@@ -335,7 +335,7 @@ def test_a_rule_may_be_any_callable(rule, expected, order):
         return x * 2.0, rule
 
     call = {
-        "plain": f,
+        "ordinary": f,
         "by keyword": lambda x: f(x=x),
         "in a chain": lambda x: f(x * 1.0) * 1.0,
     }[order]
@@ -415,7 +415,7 @@ def times_factor(residual, dy):
 
 
 @pytest.mark.parametrize(
-    "hold",
+    "make_rule",
     [
         pytest.param(lambda residual: lambda dy: dy * residual.factor, id="closure"),
         pytest.param(lambda residual: functools.partial(times_factor, residual), id="partial"),
@@ -424,22 +424,22 @@ def times_factor(residual, dy):
     ],
 )
 @pytest.mark.parametrize("recording", [False, True])
-def test_memory_of_a_rule_of_any_kind_is_freed(hold, recording):
+def test_memory_of_a_rule_of_any_kind_is_freed(make_rule, recording):
     """1.1: after gradient(), or at once without a tape; the definition keeps no rule."""
-    held = []
+    references = []
 
     @tf.custom_gradient
     def f(x):
         residual = Residual()
-        held.append(weakref.ref(residual))
-        return x * 2.0, hold(residual)
+        references.append(weakref.ref(residual))
+        return x * 2.0, make_rule(residual)
 
     gc.collect()
     gc.disable()
     try:
         x = tf.constant(1.0)
         assert gradient(f, x) == [10.0] if recording else float(f(x)) == 2.0
-        assert held[0]() is None
+        assert references[0]() is None
     finally:
         gc.enable()
 

@@ -15,9 +15,9 @@ def test_plain_values_reach_the_function_as_they_are(value):
     seen = []
 
     @tf.custom_gradient
-    def f(x, plain):
-        seen.append(plain)
-        count = len(tf.nest.flatten(plain))
+    def f(x, value_seen):
+        seen.append(value_seen)
+        count = len(tf.nest.flatten(value_seen))
         return x * 2.0, lambda dy: [dy * 5.0] + [None] * count
 
     assert gradient(lambda x: f(x, value), tf.constant(1.0)) == [5.0]

@@ -10,7 +10,7 @@ from tests.support.orders import assert_next_gradient_is_right, gradient, number
 
 def slots(count):
     """A rule with `count` gradients: 10 dy, 100 dy, 1000 dy, ..."""
-    return lambda dy: tuple(dy * 10.0 ** (place + 1) for place in range(count))
+    return lambda dy: tuple(dy * 10.0 ** (index + 1) for index in range(count))
 
 
 @tf.custom_gradient

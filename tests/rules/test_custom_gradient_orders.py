@@ -1,4 +1,4 @@
-"""docs/behaviour.md 1.14: plain rules at higher orders."""
+"""docs/behaviour.md 1.14: ordinary rules at higher orders."""
 
 import math
 

@@ -18,7 +18,7 @@ def weighted(structure):
         leaves = tf.nest.flatten(tree)
 
         def grad(dy):
-            return [dy * float(place + 1) for place in range(len(leaves))]
+            return [dy * float(index + 1) for index in range(len(leaves))]
 
         return sum(leaves[1:], start=leaves[0]), grad
 
@@ -76,7 +76,7 @@ def test_several_positional_structures_are_flattened_in_order():
     @tf.custom_gradient
     def f(pair, scale, table):
         y = pair[0] * pair[1] * scale * table["a"] * table["b"]
-        return y, lambda dy: [dy * place for place in (1.0, 2.0, 3.0, 4.0, 5.0)]
+        return y, lambda dy: [dy * index for index in (1.0, 2.0, 3.0, 4.0, 5.0)]
 
     a, b, c, d, e = (leaf() for _ in range(5))
     with tf.GradientTape() as tape:

@@ -44,7 +44,7 @@ def called(result, value=1.0):
 
 
 def with_variable(rule):
-    """A rule beside a captured Variable named vv, differentiated."""
+    """A rule with a captured Variable named vv, differentiated."""
     v = tf.Variable(3.0, name="vv")
     return lambda: gradient(custom(lambda a: (a * v, rule)), tf.constant(1.0))
 

@@ -82,7 +82,7 @@ def test_a_sweep_that_nobody_records_runs_kernels():
 
 
 def _functions(name):
-    """What the recipe of an operation with one operand calls."""
+    """What the residuals' rule of an operation with one operand calls."""
     return list(OPS[name].rules[1].rule.__globals__.values())
 
 
@@ -123,11 +123,11 @@ def test_operands_that_broadcast_and_mixed_dtypes():
     np.testing.assert_allclose(dy, (1 - s).sum(0), rtol=1e-14)
     half = tf.constant([0.5], tf.float16)
     np.testing.assert_allclose(gradient(tf.tanh, half), [1 - np.tanh(0.5) ** 2], rtol=1e-2)
-    turned = tf.constant([0.5 + 1j])
-    np.testing.assert_allclose(gradient(tf.tanh, turned), np.conj(1 - np.tanh(0.5 + 1j) ** 2))
+    rotated = tf.constant([0.5 + 1j])
+    np.testing.assert_allclose(gradient(tf.tanh, rotated), np.conj(1 - np.tanh(0.5 + 1j) ** 2))
 
 
-def test_results_are_marked_as_late():
+def test_results_are_marked_as_expired():
     x = tf.constant([0.5])
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(x)
@@ -142,13 +142,13 @@ def test_a_trace_that_fails_leaves_no_level():
     def broken(dy, x):
         raise KeyError(tf.exp(x).shape)
 
-    def folded(dy, x):
+    def reduced(dy, x):
         return dy * tf.reduce_sum(x) * x
 
     with pytest.raises(KeyError):
         fused_rules._source(broken, ("dy", "x"), np.dtype(np.float64))
     assert state.frame is None
-    assert fused_rules._source(folded, ("dy", "x"), np.dtype(np.float64)) is None
+    assert fused_rules._source(reduced, ("dy", "x"), np.dtype(np.float64)) is None
     assert state.frame is None
 
 

@@ -252,7 +252,7 @@ def test_non_trainable_variable_as_argument():
     ],
 )
 def test_mixed_operands(compute, expected):
-    """Section 3, rule 3: Python numbers beside tensors keep the tensor's dtype."""
+    """Section 3, rule 3: Python numbers with tensors keep the tensor's dtype."""
     result = compute(tf.constant([2.0, 4.0]))
     assert result.dtype == tf.float32
     np.testing.assert_allclose(result.numpy(), expected, rtol=2e-6)

@@ -65,7 +65,12 @@ def captured_cube(most):
     return f
 
 
-FUNCTIONS = {"plain": cube, "Keras": keras_cube, "nested": nested_cube, "captured": captured_cube}
+FUNCTIONS = {
+    "function": cube,
+    "Keras": keras_cube,
+    "nested": nested_cube,
+    "captured": captured_cube,
+}
 ONES = tf.ones(2, dtype=tf.float64)
 WAYS = {
     "tape": gradient_function,

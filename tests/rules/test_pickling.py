@@ -27,7 +27,7 @@ class Model:
 
     @staticmethod
     @tf.custom_gradient
-    def apart(x):
+    def separate(x):
         return x, lambda dy: dy * 5.0
 
 
@@ -100,7 +100,7 @@ def test_variables(copied, trainable):
 
 
 @ALL
-@pytest.mark.parametrize("function", [steep, recomputed, Model.apart, Nested.Inner.rule])
+@pytest.mark.parametrize("function", [steep, recomputed, Model.separate, Nested.Inner.rule])
 def test_custom_gradients_of_a_module_are_names(copied, function):
     assert copied(function) is function
 

@@ -18,8 +18,8 @@ def numpy_cube(x):
 @numba.njit
 def compiled_cube(x):
     out = np.empty_like(x)
-    for place in np.ndindex(x.shape):
-        out[place] = x[place] * x[place] * x[place]
+    for index in np.ndindex(x.shape):
+        out[index] = x[index] * x[index] * x[index]
     return out
 
 
@@ -93,8 +93,8 @@ def to_polar():
     @tf.RegisterGradient("ToPolar")
     def rule(op, radius_grad, angle_grad):
         (x, y), (radius, _) = op.inputs, op.outputs
-        along, across = radius_grad / radius, angle_grad / radius**2
-        return along * x - across * y, along * y + across * x
+        radial, across = radius_grad / radius, angle_grad / radius**2
+        return radial * x - across * y, radial * y + across * x
 
     return tf.primitive("ToPolar", polar, elementwise=True)
 
@@ -154,14 +154,14 @@ def test_several_elementwise_outputs_of_other_kinds():
     """Integers and truths among them; strided operands; more arrays than threads take; complex."""
 
     def parts(x):
-        whole = np.floor(x)
-        return x - whole, int(whole), x < 0
+        integral = np.floor(x)
+        return x - integral, int(integral), x < 0
 
     op = tf.primitive("PartsOf", parts, elementwise=True)
     value = np.linspace(-2, 2, 24, dtype="f").reshape(4, 6).T[::2]
-    fraction, whole, below = op(value)
-    assert [one.dtype for one in (fraction, whole, below)] == ["float32", "int64", "bool"]
-    np.testing.assert_array_equal(whole.numpy(), np.floor(value))
+    fraction, integral, below = op(value)
+    assert [one.dtype for one in (fraction, integral, below)] == ["float32", "int64", "bool"]
+    np.testing.assert_array_equal(integral.numpy(), np.floor(value))
     np.testing.assert_array_equal(fraction.numpy(), value - np.floor(value))
     np.testing.assert_array_equal(below.numpy(), value < 0)
     assert op(3)[0].dtype == "float64"
@@ -174,8 +174,8 @@ def test_several_elementwise_outputs_of_other_kinds():
     x = np.arange(200_000.0)
     for one, other in zip(sums(x, 2.0, x), (x + 2, x + 2, x * x), strict=True):
         np.testing.assert_array_equal(one.numpy(), other)
-    turned = tf.primitive("Turned", lambda z: (z * 1j, abs(z)), elementwise=True)
-    z, size = turned(np.array([3 + 4j], "F"))
+    rotated = tf.primitive("Turned", lambda z: (z * 1j, abs(z)), elementwise=True)
+    z, size = rotated(np.array([3 + 4j], "F"))
     assert (z.dtype, size.dtype, numbers(size)) == ("complex64", "float32", [5.0])
 
 

@@ -384,7 +384,7 @@ np.searchsorted(p, x)
 
 
 def flat(value):
-    """A result as plain arrays, whatever it is nested in."""
+    """A result as arrays, whatever it is nested in."""
     if isinstance(value, (tuple, list)):
         return [array for part in value for array in flat(part)]
     return [numpy.asarray(value)]
@@ -415,7 +415,7 @@ def test_values_are_numpys(case, module):
 
 
 def weighted(case, values, weights):
-    """One number of all that a case gives; the weights tell its parts apart."""
+    """One number of all that a case gives; the weights distinguish its parts."""
     parts = evaluate(case, numpy, values)
     parts = parts if isinstance(parts, (tuple, list)) else [parts]
     return sum(tf.reduce_sum(part * one) for part, one in zip(parts, weights, strict=True))

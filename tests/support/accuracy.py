@@ -32,16 +32,16 @@ CHUNK = 4096  # arrays shorter than this stay on one thread
 class Domain:
     """Where to look at a function.
 
-    `low` and `high` (exclusive, and finite samples only) bound the first operand; `places` are
-    points, besides 0 and +-1, near which to look closely: zeros, poles, overflow, changes of
-    formula. A function of two operands has `beside`, which draws the second ones next to the
-    first. `scale` gives the number whose ulps are counted, where that is not the result.
+    `low` and `high` (exclusive, and finite samples only) bound the first operand; `points` are
+    drawn besides 0 and +-1, near which to look closely: zeros, poles, overflow, changes of formula.
+    A function of two operands has `second`, which draws the second ones next to the first. `scale`
+    gives the number whose ulps are counted, where that is not the result.
     """
 
     low: float = -INF
     high: float = INF
-    places: tuple[float, ...] = ()
-    beside: Callable[[np.random.Generator, np.ndarray], np.ndarray] | None = None
+    points: tuple[float, ...] = ()
+    second: Callable[[np.random.Generator, np.ndarray], np.ndarray] | None = None
     scale: Callable[..., Any] | None = None
 
 
@@ -78,45 +78,45 @@ NEAR_ONE = (0.9966, -0.9999994, 0.99999999, 0.9999999999999)
 QUARTERS = tuple(k * 1.5707963267948966 for k in (-2, -1, 1, 2, 3, 4, 10, 1e5, 6e8))
 
 DOMAINS = {
-    "exp": Domain(places=OVERFLOW + UNDERFLOW),
-    "exp2": Domain(places=(1024.0, -1075.0, 128.0, -149.0)),
-    "expm1": Domain(places=OVERFLOW),
+    "exp": Domain(points=OVERFLOW + UNDERFLOW),
+    "exp2": Domain(points=(1024.0, -1075.0, 128.0, -149.0)),
+    "expm1": Domain(points=OVERFLOW),
     "log": Domain(low=0.0),
-    "log2": Domain(low=0.0, places=(0.7, 1.41)),
-    "log10": Domain(low=0.0, places=(0.66, 1.31)),
+    "log2": Domain(low=0.0, points=(0.7, 1.41)),
+    "log10": Domain(low=0.0, points=(0.66, 1.31)),
     "log1p": Domain(low=-1.0),
-    "sinh": Domain(places=(*OVERFLOW, 0.34657, 7.98, 18.38)),
-    "cosh": Domain(places=(*OVERFLOW, 0.34657, 7.98, 18.38)),
-    "tanh": Domain(places=(0.12, 0.516, 0.92, 9.01, 18.7)),
-    "sigmoid": Domain(places=(*UNDERFLOW, -1.1, -16.65, -36.75)),
-    "softplus": Domain(places=UNDERFLOW),
-    "log_sigmoid": Domain(places=tuple(-x for x in UNDERFLOW)),
+    "sinh": Domain(points=(*OVERFLOW, 0.34657, 7.98, 18.38)),
+    "cosh": Domain(points=(*OVERFLOW, 0.34657, 7.98, 18.38)),
+    "tanh": Domain(points=(0.12, 0.516, 0.92, 9.01, 18.7)),
+    "sigmoid": Domain(points=(*UNDERFLOW, -1.1, -16.65, -36.75)),
+    "softplus": Domain(points=UNDERFLOW),
+    "log_sigmoid": Domain(points=tuple(-x for x in UNDERFLOW)),
     "logaddexp": Domain(
-        beside=_second_term,
+        second=_second_term,
         scale=lambda x, y: max(abs(exact_function("logaddexp")(x, y)), abs(max(x, y))),
     ),
-    "power": Domain(low=0.0, beside=_exponents),
+    "power": Domain(low=0.0, second=_exponents),
     "sqrt": Domain(low=0.0),
     "rsqrt": Domain(low=0.0),
-    "hypot": Domain(beside=_any_second),
+    "hypot": Domain(second=_any_second),
     "xlogy": Domain(
-        beside=lambda rng, x: np.maximum(np.abs(_any_second(rng, x)), 1.5e-45),
+        second=lambda rng, x: np.maximum(np.abs(_any_second(rng, x)), 1.5e-45),
     ),
-    "sin": Domain(places=QUARTERS),
-    "cos": Domain(places=QUARTERS),
-    "tan": Domain(places=QUARTERS),
-    "arcsin": Domain(low=-BEYOND_ONE, high=BEYOND_ONE, places=(0.5, -0.5)),
-    "arccos": Domain(low=-BEYOND_ONE, high=BEYOND_ONE, places=(0.5, -0.5)),
-    "arctan2": Domain(beside=_other_coordinate),
-    "arcsinh": Domain(places=(0.25, 0.5, 1e9)),
-    "arccosh": Domain(low=1 - 2**-53, places=(1.5, 1e9)),
-    "arctanh": Domain(low=-1.0, high=1.0, places=(0.25, 0.5)),
-    "erf": Domain(places=(0.75, -0.75, 3.9, 5.9)),
-    "erfc": Domain(high=27.3, places=(0.5, 0.75, -5.9, 9.2, 10.05, 26.5)),
-    "erfinv": Domain(low=-1.0, high=1.0, places=NEAR_ONE),
+    "sin": Domain(points=QUARTERS),
+    "cos": Domain(points=QUARTERS),
+    "tan": Domain(points=QUARTERS),
+    "arcsin": Domain(low=-BEYOND_ONE, high=BEYOND_ONE, points=(0.5, -0.5)),
+    "arccos": Domain(low=-BEYOND_ONE, high=BEYOND_ONE, points=(0.5, -0.5)),
+    "arctan2": Domain(second=_other_coordinate),
+    "arcsinh": Domain(points=(0.25, 0.5, 1e9)),
+    "arccosh": Domain(low=1 - 2**-53, points=(1.5, 1e9)),
+    "arctanh": Domain(low=-1.0, high=1.0, points=(0.25, 0.5)),
+    "erf": Domain(points=(0.75, -0.75, 3.9, 5.9)),
+    "erfc": Domain(high=27.3, points=(0.5, 0.75, -5.9, 9.2, 10.05, 26.5)),
+    "erfinv": Domain(low=-1.0, high=1.0, points=NEAR_ONE),
     # Below 0 they are right to a few ulps of 1: see kernels/test_special.py.
-    "lgamma": Domain(low=0.0, places=(1.46, 2.0, 2.5, 8.5)),
-    "digamma": Domain(low=0.0, places=(1.4616321449683623, 2, 10)),
+    "lgamma": Domain(low=0.0, points=(1.46, 2.0, 2.5, 8.5)),
+    "digamma": Domain(low=0.0, points=(1.4616321449683623, 2, 10)),
 }
 NAMES = [name for name, record in OPS.items() if record.ulps is not None]
 """The functions whose records say how far off they may be."""
@@ -130,27 +130,27 @@ def domain(name: str) -> Domain:
 
 
 def samples(name: str, dtype: np.dtype, count: int) -> tuple[np.ndarray, ...]:
-    """About `count` operands: intervals, all magnitudes, subnormals, and the places."""
+    """About `count` operands: intervals, all magnitudes, subnormals, and the points."""
     function = domain(name)
     rng = np.random.default_rng(0)
     share = count // 8
     near = [rng.uniform(-width, width, share) for width in (1e-3, 0.7, 1.5, 4, 20)]
     wide = rng.uniform(-1, 1, share) * OVERFLOW[dtype.itemsize == 4] * 1.1
     x = np.concatenate([*near, wide]).astype(dtype)
-    close = [_around(rng, place, dtype, share) for place in (1.0, -1.0, *function.places)]
+    close = [_around(rng, point, dtype, share) for point in (1.0, -1.0, *function.points)]
     x = np.concatenate([x, _any_bits(rng, dtype, share), *close])
     x = np.unique(x[np.isfinite(x) & (x > function.low) & (x < function.high)])
-    if function.beside is None:
+    if function.second is None:
         return (x,)
     with np.errstate(all="ignore"):
-        y = function.beside(rng, x.astype("d")).astype(dtype)
+        y = function.second(rng, x.astype("d")).astype(dtype)
     kept = np.isfinite(y)
     return x[kept], y[kept]
 
 
-def _around(rng: np.random.Generator, place: float, dtype: np.dtype, count: int) -> np.ndarray:
+def _around(rng: np.random.Generator, center: float, dtype: np.dtype, count: int) -> np.ndarray:
     """The floats next to a point, and more at all distances up to a quarter of it."""
-    point = np.array(place, dtype)
+    point = np.array(center, dtype)
     steps = np.arange(-(count // 4), count // 4) * np.spacing(np.abs(point))
     distances = np.exp2(rng.uniform(-30, -2, count // 2)) * rng.choice([-1, 1], count // 2)
     return np.concatenate([point + steps, point * (1 + distances)]).astype(dtype)
@@ -158,12 +158,14 @@ def _around(rng: np.random.Generator, place: float, dtype: np.dtype, count: int)
 
 def _any_bits(rng: np.random.Generator, dtype: np.dtype, count: int) -> np.ndarray:
     """Random bit patterns, a quarter of them subnormal, and the ends of both ranges."""
-    whole = np.dtype(f"u{dtype.itemsize}")
+    unsigned = np.dtype(f"u{dtype.itemsize}")
     info = np.finfo(dtype)
-    bits = rng.integers(0, np.iinfo(whole).max, count, whole, endpoint=True)
-    sign = np.array(-0.0, dtype).view(whole)
-    smallest = int(np.array(info.tiny, dtype).view(whole))
-    bits[: count // 4] = rng.integers(0, smallest, count // 4, whole) | (bits[: count // 4] & sign)
+    bits = rng.integers(0, np.iinfo(unsigned).max, count, unsigned, endpoint=True)
+    sign = np.array(-0.0, dtype).view(unsigned)
+    smallest = int(np.array(info.tiny, dtype).view(unsigned))
+    bits[: count // 4] = rng.integers(0, smallest, count // 4, unsigned) | (
+        bits[: count // 4] & sign
+    )
     ends = np.array([0, info.smallest_subnormal, info.tiny, info.max], dtype)
     return np.concatenate([bits.view(dtype), ends, -ends, np.nextafter(ends, dtype.type(0))])
 
@@ -218,8 +220,8 @@ def main() -> None:
         cells = [name.ljust(12)]
         for dtype, bound in zip(DTYPES, OPS[name].ulps, strict=True):
             error, operands = worst(name, dtype, options.samples)
-            place = ", ".join(f"{value:.9g}" for value in operands)
-            cells.append(f"{dtype.name} {error:5.3f} ({bound:g}) {place:30}")
+            where = ", ".join(f"{value:.9g}" for value in operands)
+            cells.append(f"{dtype.name} {error:5.3f} ({bound:g}) {where:30}")
         print(" ".join(cells).rstrip(), flush=True)
 
 

@@ -129,8 +129,8 @@ def composition(rng: np.random.Generator) -> Callable[..., Any]:
     return function
 
 
-def replaced(gradients: Any, place: int, change: Callable[[Any], Any]) -> list:
-    return [change(one) if i == place else one for i, one in enumerate(gradients)]
+def replaced(gradients: Any, index: int, change: Callable[[Any], Any]) -> list:
+    return [change(one) if i == index else one for i, one in enumerate(gradients)]
 
 
 @tf.custom_gradient
@@ -155,28 +155,28 @@ def draw_fault(kind: str, rng: np.random.Generator) -> Fault:
 
 def _fault(kind: str, example: Example, rng: np.random.Generator) -> Fault | None:
     operands = [example.operands[i] for i in example.real()]
-    function, place = function_of(example), int(rng.integers(len(operands)))
+    function, index = function_of(example), int(rng.integers(len(operands)))
     shape = np.shape(example.run(*example.operands))
     weights = rng.uniform(0.5, 1.5, shape)
     first = first_gradients(example, example.operands, weights)
-    if not _counts(first[place]):
+    if not _counts(first[index]):
         return None
     name, wrong = f"{kind} in {example.primitive.name}", ("not a derivative", "detached")
-    argument = f"operands[{place}]"
+    argument = f"operands[{index}]"
 
     def fault(alter, order=1, verdicts=wrong, path="x", by=argument):
         return Fault(name, ruled(function, alter), operands, order, verdicts, by, path)
 
     if kind == "sign":
-        return fault(lambda gs, *_: replaced(gs, place, lambda g: -g))
+        return fault(lambda gs, *_: replaced(gs, index, lambda g: -g))
     if kind == "factor":
         factor = float(rng.choice((0.5, 0.9, 1.1, 2.0, 3.0)))
-        return fault(lambda gs, *_: replaced(gs, place, lambda g: factor * g))
+        return fault(lambda gs, *_: replaced(gs, index, lambda g: factor * g))
     if kind == "None":
-        return fault(lambda gs, *_: replaced(gs, place, lambda g: None), verdicts=("detached",))
+        return fault(lambda gs, *_: replaced(gs, index, lambda g: None), verdicts=("detached",))
     if kind == "no upstream":
         linear = ("not linear in the upstream",)
-        if not _counts(first_gradients(example, example.operands, np.ones(shape))[place]):
+        if not _counts(first_gradients(example, example.operands, np.ones(shape))[index]):
             return None
 
         def without(gs, xs, dy):
@@ -191,27 +191,27 @@ def _fault(kind: str, example: Example, rng: np.random.Generator) -> Fault | Non
 
         return fault(clipped, verdicts=linear, path="upstream")
     if kind == "not summed":
-        if not is_elementwise(example.primitive) or operands[place].shape == shape:
+        if not is_elementwise(example.primitive) or operands[index].shape == shape:
             return None
         return fault(
-            lambda gs, *_: replaced(gs, place, lambda g: tf.broadcast_to(g, shape)),
+            lambda gs, *_: replaced(gs, index, lambda g: tf.broadcast_to(g, shape)),
             verdicts=("raises",),
         )
     if kind == "swap":
-        other = (place + 1) % len(operands)
-        if other == place or operands[other].shape != operands[place].shape:
+        other = (index + 1) % len(operands)
+        if other == index or operands[other].shape != operands[index].shape:
             return None
-        if not _counts(first[place] - first[other]):
+        if not _counts(first[index] - first[other]):
             return None
-        return fault(lambda gs, *_: [gs[j] for j in _crossed(len(gs), place, other)])
+        return fault(lambda gs, *_: [gs[j] for j in _crossed(len(gs), index, other)])
     if kind == "drop":  # a part of the gradient is missing
-        mask = np.where(np.arange(first[place].size) % 2, 1.0, 0.0).reshape(first[place].shape)
-        if not _counts(first[place] * (1 - mask)):
+        mask = np.where(np.arange(first[index].size) % 2, 1.0, 0.0).reshape(first[index].shape)
+        if not _counts(first[index] * (1 - mask)):
             return None
-        return fault(lambda gs, *_: replaced(gs, place, lambda g: g * tf.constant(mask)))
+        return fault(lambda gs, *_: replaced(gs, index, lambda g: g * tf.constant(mask)))
     ways = [rng.uniform(0.5, 1.5, one.shape) for one in operands]
     second = second_gradients(example, example.operands, weights, ways)
-    if not _counts(second[place]):
+    if not _counts(second[index]):
         return None
     if kind == "stop":
 

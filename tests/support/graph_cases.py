@@ -37,7 +37,7 @@ def of_call(primitive: Any, operands: Sequence[np.ndarray], params: dict) -> Fun
     inputs = [given(operand.shape, operand.dtype) for operand in operands]
     value = operation(primitive, inputs, params)
     if isinstance(value.aval, list):
-        return FuncGraph(inputs, [OutputItem(value, place) for place in range(len(value.aval))])
+        return FuncGraph(inputs, [OutputItem(value, index) for index in range(len(value.aval))])
     return FuncGraph(inputs, [value])
 
 
@@ -231,7 +231,7 @@ def assert_same(
         assert not any(np.may_share_memory(one, array) for array in arrays)
         tolerance = scale * (1e-11 if other.dtype == np.float64 else 2e-4)
         np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
-    for place, one in enumerate(found):
-        assert not any(np.may_share_memory(one, other) for other in found[:place])
+    for index, one in enumerate(found):
+        assert not any(np.may_share_memory(one, other) for other in found[:index])
     for array, copy in zip(arrays, before, strict=True):
         np.testing.assert_array_equal(array, copy)

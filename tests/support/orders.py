@@ -1,4 +1,4 @@
-"""Derivatives of any order, plain numbers of a result, and what must hold after an error."""
+"""Derivatives of any order, numbers of a result, and what must hold after an error."""
 
 import contextlib
 import gc
@@ -35,7 +35,7 @@ def derivative(
 def gradient(
     function: Callable[..., Any], *inputs: Any, sources: Any = None, **options: Any
 ) -> Any:
-    """One gradient of function(*inputs), as plain numbers, with every input watched."""
+    """One gradient of function(*inputs), as numbers, with every input watched."""
     with tf.GradientTape() as tape:
         tape.watch(inputs)
         result = function(*inputs)
@@ -108,7 +108,7 @@ def assert_nothing_is_kept_alive(function: Callable[..., Any], value: Any) -> No
 
 
 def numbers(structure: Any) -> Any:
-    """Plain Python numbers and lists for a structure of Tensors; None stays None."""
+    """Python numbers and lists for a structure of Tensors; None stays None."""
     if structure is None:
         return None
     if isinstance(structure, dict):

@@ -118,18 +118,17 @@ def _scanned(
     moved = [np.moveaxis(array, axis, 0) for array in arrays]
     out = np.empty(moved[0].shape, np.result_type(*arrays, np.int64(0)))
     state = np.full(out.shape[1:], start, out.dtype)
-    places = range(len(out))
-    for i in reversed(places) if reverse else places:
+    indices = range(len(out))
+    for i in reversed(indices) if reverse else indices:
         before, state = state, step(state, *[array[i] for array in moved])
         out[i] = before if exclusive else state
     return np.moveaxis(out, 0, axis)
 
 
 def _take(x: np.ndarray, indices: np.ndarray, axis: int, batch_dims: int) -> np.ndarray:
-    """NumPy's `take`, for each element of the axes that `x` and `indices` share."""
+    """Apply `np.take` for each element of the axes that `x` and `indices` share."""
     out = [
-        np.take(x[place], indices[place], axis - batch_dims)
-        for place in np.ndindex(x.shape[:batch_dims])
+        np.take(x[tap], indices[tap], axis - batch_dims) for tap in np.ndindex(x.shape[:batch_dims])
     ]
     return np.reshape(out, x.shape[:batch_dims] + np.shape(out)[1:])
 
@@ -139,7 +138,7 @@ def _in_order(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
 
 
 def _order(x: np.ndarray, axis: int, descending: bool, stable: bool) -> np.ndarray:
-    """By Python's own sort, line by line."""
+    """Return the order by Python's own sort, line by line."""
 
     def line(row: np.ndarray) -> list[int]:
         return sorted(range(row.size), key=lambda i: row[i], reverse=descending)
@@ -156,16 +155,16 @@ def _is_one_hot(indices: np.ndarray, depth: int, axis: int, dtype: np.dtype) -> 
 
 
 def _taps(padded: np.ndarray, window: Any, out: Any, geometry: Geometry) -> Iterator[tuple]:
-    """For each place in the window the view of what stands under it, by groups."""
-    for place in np.ndindex(*window):
+    """Yield for each position in the window the view of the elements under it, by groups."""
+    for tap in np.ndindex(*window):
         index = tuple(
             slice(i * dilation, i * dilation + stride * (count - 1) + 1, stride)
             for i, count, stride, dilation in zip(
-                place, out, geometry.strides, geometry.dilations, strict=True
+                tap, out, geometry.strides, geometry.dilations, strict=True
             )
         )
         view = padded[(slice(None), *index)]
-        yield place, view.reshape(*view.shape[:3], geometry.groups, -1)
+        yield tap, view.reshape(*view.shape[:3], geometry.groups, -1)
 
 
 def _pad(x: np.ndarray, geometry: Geometry) -> np.ndarray:
@@ -179,8 +178,8 @@ def _grouped(x: np.ndarray, groups: int) -> np.ndarray:
 def _conv(x: np.ndarray, filters: np.ndarray, geometry: Geometry) -> np.ndarray:
     out = geometry.output_size(x.shape[1:3], filters.shape[:2])
     total: Any = 0
-    for place, view in _taps(_pad(x, geometry), filters.shape[:2], out, geometry):
-        weights = _grouped(filters[place], geometry.groups)
+    for tap, view in _taps(_pad(x, geometry), filters.shape[:2], out, geometry):
+        weights = _grouped(filters[tap], geometry.groups)
         total = total + np.einsum("nhwgc,cgo->nhwgo", view, weights)
     return total.reshape(x.shape[0], *out, filters.shape[3])
 
@@ -189,8 +188,8 @@ def _conv_input(x: np.ndarray, filters: np.ndarray, geometry: Geometry, size: An
     channels = filters.shape[2] * geometry.groups
     padded = np.zeros((x.shape[0], *geometry.padded(size), channels), x.dtype)
     pairs = _taps(padded, filters.shape[:2], x.shape[1:3], geometry)
-    for place, view in pairs:
-        weights = _grouped(filters[place], geometry.groups)
+    for tap, view in pairs:
+        weights = _grouped(filters[tap], geometry.groups)
         view += np.einsum("nhwgo,cgo->nhwgc", _grouped(x, geometry.groups), weights)
     (top, _), (left, _) = geometry.padding
     return padded[:, top : top + size[0], left : left + size[1]]
@@ -204,13 +203,13 @@ def _conv_filter(x: np.ndarray, y: np.ndarray, geometry: Geometry, window: Any) 
     return np.reshape(parts, (*window, parts[0].shape[0], y.shape[3]))
 
 
-def _pool(fold: Callable) -> Callable:
-    """The map that folds what lies under each window."""
+def _pool(reduce: Callable) -> Callable:
+    """Return the function that reduces the elements under each window."""
 
     def reference(x: np.ndarray, window: Window) -> np.ndarray:
         rows, columns = window.output_size(x.shape[-3:-1])
         lines = [
-            np.stack([fold(_under(x, window, (i, j))) for j in range(columns)], -2)
+            np.stack([reduce(_under(x, window, (i, j))) for j in range(columns)], -2)
             for i in range(rows)
         ]
         return np.stack(lines, -3)
@@ -218,29 +217,29 @@ def _pool(fold: Callable) -> Callable:
     return reference
 
 
-def _under(x: np.ndarray, window: Window, place: Any) -> np.ndarray:
-    """(..., elements, channels) under one window, less what lies outside the image."""
+def _under(x: np.ndarray, window: Window, tap: Any) -> np.ndarray:
+    """Return the elements (..., elements, channels) under one window, without those outside the
+    image.
+    """
     index = []
-    for i, size, stride, pads in zip(
-        place, window.size, window.strides, window.padding, strict=True
-    ):
+    for i, size, stride, pads in zip(tap, window.size, window.strides, window.padding, strict=True):
         start = i * stride - pads[0]
         index.append(slice(max(start, 0), start + size))
     part = x[(..., *index, slice(None))]
     return part.reshape(*part.shape[:-3], -1, part.shape[-1])
 
 
-def _first_place(x: np.ndarray, window: Window) -> np.ndarray:
-    """The first place of each largest element, found by pooling the places that hold it."""
+def _first_largest(x: np.ndarray, window: Window) -> np.ndarray:
+    """Return the first position of each largest element, by pooling the positions that have it."""
     height, width = x.shape[-3:-1]
-    places = np.broadcast_to(np.arange(height * width).reshape(height, width, 1), x.shape)
-    pairs = np.stack([x, places], -4)
+    indices = np.broadcast_to(np.arange(height * width).reshape(height, width, 1), x.shape)
+    pairs = np.stack([x, indices], -4)
 
-    def fold(part: np.ndarray) -> np.ndarray:
+    def reduce(part: np.ndarray) -> np.ndarray:
         values, found = part[..., 0, :, :], part[..., 1, :, :]
         return np.take_along_axis(found, values.argmax(-2, keepdims=True), -2)[..., 0, :]
 
-    return _pool(fold)(pairs, window).astype(np.int64)
+    return _pool(reduce)(pairs, window).astype(np.int64)
 
 
 def _exact_sigmoid(x: Any) -> Any:
@@ -343,6 +342,6 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "conv_input": _conv_input,
     "conv_filter": _conv_filter,
     "max_pool": _pool(lambda part: part.max(-2)),
-    "max_pool_places": _first_place,
+    "max_pool_places": _first_largest,
     "mean_pool": _pool(lambda part: part.mean(-2)),
 }

@@ -1,6 +1,6 @@
 """Tables of calls and what the original library gave for them: ``call -> values dtype``.
 
-Several results are separated by semicolons; `plain` stands where the result is no tensor.
+Several results are separated by semicolons; `value` stands where the result is no tensor.
 """
 
 import ast
@@ -16,7 +16,7 @@ from tinygrad_cg._spellings import stubs
 def spelled_by_records(namespace):
     """The names in a namespace that records give: `test_ops` tries all of these."""
     spellings = [one.rpartition(".") for record in OPS.values() for one in record.spellings]
-    return {name for place, _, name in spellings if place == namespace}
+    return {name for index, _, name in spellings if index == namespace}
 
 
 def rows(table):
@@ -33,7 +33,7 @@ def assert_gives(call, results, names):
     several = found if len(parts) > 1 or isinstance(found, list) else [found]
     for one, (values, _, dtype) in zip(several, parts, strict=True):
         expected = ast.literal_eval(values)
-        if dtype == "plain":
+        if dtype == "value":
             assert one == (tuple(expected) if isinstance(expected, list) else expected)
         else:
             assert one.dtype == dtype

@@ -153,12 +153,12 @@ def test_a_singular_hessian_is_said():
 
 def test_the_warning_of_the_first_nesting_example_is_caught():
     op = nesting.make_op(1000.0)
-    value, messages = nesting.quietly(nesting.at_point, op, 2)
+    value, messages = nesting.run_and_catch(nesting.at_point, op, 2)
     assert value == "12"
     assert len(messages) == 1
 
 
-def test_medians_take_turns(monkeypatch):
+def test_medians_alternate(monkeypatch):
     now, calls = 0.0, []
 
     def takes(name: str, seconds: float):

@@ -106,14 +106,14 @@ def test_functions_agree_with_tapes(name):
 def test_third_derivatives_agree(name):
     f, x = TRUE[name], tf.constant(POINT)
 
-    def along(x):
+    def on_line(x):
         return tf.hvp(f)(x, WAY)
 
-    third = tf.jacobian(along, mode="reverse")(x).numpy()
-    assert_close(tf.jacobian(along, mode="forward")(x).numpy(), third)
+    third = tf.jacobian(on_line, mode="reverse")(x).numpy()
+    assert_close(tf.jacobian(on_line, mode="forward")(x).numpy(), third)
     twice = tangent_function(lambda x: at(tangent_function(tf.grad(f), WAY), x), WAY)
     assert_close(twice(x).numpy(), third @ WAY.numpy())
-    assert_close(central_differences(along, x), third, 1e-6)
+    assert_close(central_differences(on_line, x), third, 1e-6)
 
 
 @pytest.mark.parametrize("name", ALL)

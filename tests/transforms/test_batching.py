@@ -115,10 +115,10 @@ def test_values_of_one_element_cannot_be_taken():
 class TestAxes:
     A, B = np.arange(24.0).reshape(4, 3, 2), np.arange(12.0).reshape(3, 4)
 
-    @pytest.mark.parametrize(("axis", "place"), [(0, 0), (1, 1), (-1, 2), (2, 2), (-3, 0)])
-    def test_in_axes(self, axis, place):
+    @pytest.mark.parametrize(("axis", "dim"), [(0, 0), (1, 1), (-1, 2), (2, 2), (-3, 0)])
+    def test_in_axes(self, axis, dim):
         found = vmap(lambda a: tf.reduce_sum(a * a, 0), in_axes=axis)(tf.constant(self.A))
-        expected = [np.sum(one**2, 0) for one in np.moveaxis(self.A, place, 0)]
+        expected = [np.sum(one**2, 0) for one in np.moveaxis(self.A, dim, 0)]
         assert_array_equal(found.numpy(), expected)
 
     def test_one_for_each_argument(self):
@@ -165,9 +165,9 @@ class TestAxes:
         assert numbers(found["which"]) == [1, 0, 1]
         assert numbers(found["same"]) == [[[5.0, 6.0]] * 3, [3, 3, 3]]
         axes = {"twice": 1, "which": 0, "none": 0, "same": (None, 0)}
-        apart = vmap(f, out_axes=axes)(x)
-        assert numbers(apart["twice"]) == (2.0 * x.numpy()).T.tolist()
-        assert numbers(apart["same"][0]) == [5.0, 6.0]
+        nested = vmap(f, out_axes=axes)(x)
+        assert numbers(nested["twice"]) == (2.0 * x.numpy()).T.tolist()
+        assert numbers(nested["same"][0]) == [5.0, 6.0]
 
     @pytest.mark.parametrize("size", [0, 1])
     def test_small_batches(self, size):

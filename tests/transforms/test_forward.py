@@ -22,7 +22,7 @@ X = tf.constant([1.0, 2.0])
 
 
 def pushed(function, x, tangent=1.0):
-    """The tangent of function(x), as plain numbers."""
+    """The tangent of function(x), as numbers."""
     x = tf.constant(x) if not tf.is_tensor(x) else x
     with ForwardAccumulator(x, tf.ones_like(x) * tangent) as accumulator:
         y = function(x)

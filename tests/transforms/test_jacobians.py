@@ -249,10 +249,10 @@ class TestHessians:
             x = tf.constant([1.0, 2.0])
             found = tf.hessians(tf.reduce_sum(x**3) + x[0] * x[1], x)
             other = tf.constant([3.0])
-            apart = tf.hessians(tf.reduce_sum(x**3) * tf.reduce_sum(other**2), [x, other])
+            blocks = tf.hessians(tf.reduce_sum(x**3) * tf.reduce_sum(other**2), [x, other])
             none = tf.hessians(tf.reduce_sum(x**3), [other])
         assert numbers(found) == [[[6.0, 1.0], [1.0, 12.0]]]
-        assert numbers(apart) == [[[54.0, 0.0], [0.0, 108.0]], [[18.0]]]
+        assert numbers(blocks) == [[[54.0, 0.0], [0.0, 108.0]], [[18.0]]]
         assert none == [None]
 
     def test_in_eager_mode(self):

@@ -78,14 +78,14 @@ def test_scipy_minimizes_a_tree():
     start = {"x": tf.constant(-1.2, tf.float64), "y": tf.constant([1.0], tf.float64)}
     vector, unravel = tf.ravel_tree(start)
 
-    def loss(place):
-        place = tf.constant(place)
+    def loss(point):
+        point = tf.constant(point)
         with tf.GradientTape() as tape:
-            tape.watch(place)
-            params = unravel(place)
+            tape.watch(point)
+            params = unravel(point)
             x, y = params["x"], params["y"][0]
             value = (1 - x) ** 2 + 100 * (y - x * x) ** 2
-        return float(value), tape.gradient(value, place).numpy()
+        return float(value), tape.gradient(value, point).numpy()
 
     found = optimize.minimize(loss, vector.numpy(), jac=True)
     assert found.success

@@ -208,23 +208,23 @@ def counted_chain(length, runs):
 
         return apply
 
-    return [link(1.0 + 0.1 * place) for place in range(length)]
+    return [link(1.0 + 0.1 * index) for index in range(length)]
 
 
 @pytest.mark.parametrize("segments", [None, 1, 2, 3, 7])
 def test_chain_in_segments(segments):
-    """As the plain chain, at each order; every link runs twice for a gradient."""
+    """As the ordinary chain, at each order; every link runs twice for a gradient."""
     runs = []
     links = counted_chain(7, runs)
 
-    def plain(x):
+    def stored(x):
         for link in links:
             x = link(x)
         return x
 
     chain = tf.recompute_grad(links, segments=segments)
     for order in range(4):
-        expected = derivative(plain, 0.5, order, "float64")
+        expected = derivative(stored, 0.5, order, "float64")
         assert derivative(chain, 0.5, order, "float64") == pytest.approx(expected, rel=1e-12)
     runs.clear()
     derivative(chain, 0.5, 1)

@@ -104,8 +104,8 @@ def test_gradient_inside_the_context_ends_a_plain_tape():
         with tf.GradientTape() as inner:
             inner.watch(x)
             first = inner.gradient(x * x, x)
-            later = first * x
-    assert outer.gradient(later, x).numpy() == 12.0
+            outside = first * x
+    assert outer.gradient(outside, x).numpy() == 12.0
 
 
 def test_gradient_inside_the_context_of_a_persistent_tape():

@@ -230,7 +230,7 @@ def test_comparisons_have_no_gradient(compare):
 
 @pytest.mark.parametrize("make", [tf.Variable, tf.constant])
 def test_gradient_of_gather_sums_repeated_rows(make):
-    """2.1, gather: slices [[1, 1]]*3 at [0, 0, 2], here dense, also beside another path."""
+    """2.1, gather: slices [[1, 1]]*3 at [0, 0, 2], here dense, also with another path."""
     table = make([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     dense = [[2.0, 2.0], [0.0, 0.0], [1.0, 1.0]]
     rows = [0, 0, 2]

@@ -276,7 +276,7 @@ class TestWarningsNameTheLine:
             tape.gradient(y, [x, n])
         assert self.only_warning(caught).filename == __file__
 
-    def test_of_a_late_target(self):
+    def test_of_an_expired_target(self):
         x = tf.constant(3.0)
         with tf.GradientTape() as tape:
             tape.watch(x)

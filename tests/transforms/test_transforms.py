@@ -428,9 +428,9 @@ class TestLeaks:
         with tf.GradientTape() as tape:
             tape.watch(x)
             tf.grad(f)(x)
-        late = kept[0] * 3.0
+        expired = kept[0] * 3.0
         with pytest.warns(tf.errors.TapeWarning, match="target was computed after the tape cl"):
-            assert tape.gradient(late, x) is None
+            assert tape.gradient(expired, x) is None
         assert numbers(tf.grad(lambda x: tf.reduce_sum(kept[0] * x))(x)) == [2.0, 4.0]
         assert_clean_state()
 

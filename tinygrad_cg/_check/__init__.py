@@ -8,7 +8,7 @@ from typing import Any
 
 from .._ops.define import as_int
 from .._rules.custom_gradient import custom_gradient
-from .._rules.definition import place_of
+from .._rules.definition import source_line
 from ..errors import GradientError
 from .diagnosis import Evidence, diagnose
 from .orders import Orders, Property
@@ -51,7 +51,7 @@ def check_gradients(
     modes:
         "reverse" (tapes in tapes) and "forward" (forward mode, over reverse mode).
     full:
-        Whether every element of the first and of the second derivatives and so on is compared.
+        True to compare every element of the derivatives of each order.
         By default each order is compared in one random direction for each argument, which
         takes a few evaluations of f, whatever the sizes.
     seed:
@@ -85,7 +85,7 @@ def check_gradients(
     rules = [
         rule
         for seen in evidence.calls
-        if seen.key != _key(f) and (rule := _apart(seen, order, modes, seed)) is not None
+        if seen.key != _key(f) and (rule := _check_alone(seen, order, modes, seed)) is not None
     ]
     findings = diagnose(evidence, rules)
     return GradientReport(problem.name, order, orders.rows, orders.properties, rules, findings)
@@ -93,15 +93,15 @@ def check_gradients(
 
 def _key(f: Any) -> tuple:
     function = getattr(f, "_function", f)
-    return (*place_of(function), getattr(function, "__name__", ""))
+    return (*source_line(function), getattr(function, "__name__", ""))
 
 
-def _apart(seen: Seen, order: int, modes: Sequence[str], seed: int) -> RuleReport | None:
+def _check_alone(seen: Seen, order: int, modes: Sequence[str], seed: int) -> RuleReport | None:
     """Return the report of a custom gradient that ran on the way, checked by itself."""
-    if not seen.apart:
+    if not seen.standalone:
         return None
     own = max(1, order - seen.order + 1)
-    file, line = place_of(seen.function)
+    file, line = source_line(seen.function)
     try:
         problem = CheckedFunction(custom_gradient(seen.function), seen.args, seen.kwargs, seed, own)
         orders = Orders(problem, own, modes, False)
@@ -112,8 +112,8 @@ def _apart(seen: Seen, order: int, modes: Sequence[str], seed: int) -> RuleRepor
     if any(one.key == seen.key and not one.through >= seen.through for one in evidence.calls):
         return None  # it captures what its arguments were made of
     evidence.attribute()
-    place = f"{Path(file).name}:{line}"
-    return RuleReport(seen.name, place, seen.order, orders.rows, orders.properties)
+    site = f"{Path(file).name}:{line}"
+    return RuleReport(seen.name, site, seen.order, orders.rows, orders.properties)
 
 
 def assert_gradients(

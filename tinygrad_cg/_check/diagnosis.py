@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import nest
 from .._core.conversion import is_tensor
-from .._rules.definition import place_of
+from .._rules.definition import source_line
 from ..errors import GradientCountError, GradientShapeError, NotLinearError, is_ours
 from . import rewrite
 from .orders import Orders
@@ -86,7 +86,7 @@ def _merged(recorders: Any) -> list[Seen]:
             known.captured |= seen.captured
             known.bypassed |= seen.bypassed
             known.used |= seen.used
-            known.apart &= seen.apart
+            known.standalone &= seen.standalone
             known.through |= seen.through
     return list(found.values())
 
@@ -214,7 +214,7 @@ def _of_gradient_function(
         f"used at all. Let the gradient be differentiated as it is written, or decorate a "
         f"function of {_and(names)} inside `{seen.name}`, and multiply its result by {upstream}."
     )
-    return _written(text, rewrite.plain_rule(evidence.root(seen).function, seen.name))
+    return _written(text, rewrite.undecorated_rule(evidence.root(seen).function, seen.name))
 
 
 def _of_captured(
@@ -246,8 +246,8 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
     explained: set[SourceLine] = set()
     for cut in evidence.cuts:
         rows = [row for row in false if row.order >= cut.order]
-        if rows and cut.place not in explained:
-            explained.add(cut.place)
+        if rows and cut.site not in explained:
+            explained.add(cut.site)
             yield _of_cut(evidence, cut, rows)
     if explained or any(seen.captured for seen in evidence.calls):
         return
@@ -268,8 +268,8 @@ def _of_cut(evidence: Evidence, cut: Cut, rows: list[DerivativeRow]) -> Finding:
     name = cut.definition.name if cut.definition else evidence.orders.problem.name
     of_rule = any(seen.definition is cut.definition for seen in evidence.calls)
     whose = f"The rule of `{name}`" if of_rule else f"`{name}`"
-    line = rewrite.line_of(*cut.place)
-    where = f"{_where(cut.place)}{f': {line}' if line else ''}"
+    line = rewrite.line_of(*cut.site)
+    where = f"{_where(cut.site)}{f': {line}' if line else ''}"
     if cut.what == "NumPy":
         how = "takes NumPy or Python values from a tensor"
     else:
@@ -280,7 +280,7 @@ def _of_cut(evidence: Evidence, cut: Cut, rows: list[DerivativeRow]) -> Finding:
     )
     seen = evidence.named(name) if of_rule else None
     function = evidence.root(seen).function if seen else evidence.orders.problem.f
-    code = rewrite.attached(function, cut.place.line)
+    code = rewrite.attached(function, cut.site.line)
     return _written(f"{text} Use tensor operations.", code)
 
 
@@ -339,9 +339,9 @@ def _not_finite(evidence: Evidence) -> Iterator[Finding]:
 
 def _of_bad(bad: Bad) -> str:
     operands = " and ".join(bad.operands)
-    line = rewrite.line_of(*bad.place)
+    line = rewrite.line_of(*bad.site)
     inside = not line or "check_gradients" in line or "assert_gradients" in line
-    where = "" if inside else f" ({_where(bad.place)}: {line})"
+    where = "" if inside else f" ({_where(bad.site)}: {line})"
     if bad.what == "infinite":
         return f"`{bad.operation}` of {operands} overflows{where}. "
     return f"`{bad.operation}` of {operands} gives NaN{where}. "
@@ -382,11 +382,11 @@ def _wrong(evidence: Evidence, rules: Sequence[RuleReport]) -> Iterator[Finding]
     blamed = [rule for rule in rules if rule.first_false_order is not None]
     if blamed:
         one = min(blamed, key=lambda rule: (rule.first_false_order, -rule.order))
-        text += f" The rule of `{one.name}` ({one.place}) is false by itself."
+        text += f" The rule of `{one.name}` ({one.site}) is false by itself."
     elif order > 1:
         inner = [seen for seen in evidence.calls if seen.order == order]
         if inner:
-            name, where = inner[-1].name, SourceLine(*place_of(inner[-1].function))
+            name, where = inner[-1].name, SourceLine(*source_line(inner[-1].function))
             text += (
                 f" The rule of `{name}` ({_where(where)}) serves this order: it must be the "
                 f"derivative of what `{name}` returns."
@@ -516,5 +516,5 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" + "s" * (count != 1)
 
 
-def _where(place: SourceLine) -> str:
-    return f"{Path(place.file).name}:{place.line}"
+def _where(site: SourceLine) -> str:
+    return f"{Path(site.file).name}:{site.line}"

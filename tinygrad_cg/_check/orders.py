@@ -77,7 +77,7 @@ class Orders:
             return False
         if order == 1:
             self._check_linearity()
-        judges = [self._judge(order, j, self.problem.weighed) for j in self._places]
+        judges = [self._judge(order, j, self.problem.weighed) for j in self._source_indices]
         if "reverse" in self.modes:
             self._x_rows(order, judges, *found)
             if order > 1:
@@ -90,7 +90,7 @@ class Orders:
         return True
 
     @property
-    def _places(self) -> range:
+    def _source_indices(self) -> range:
         return range(len(self.problem.sources))
 
     @property
@@ -138,10 +138,10 @@ class Orders:
         for source in self.problem.sources:
             self.rows.append(_without_number(order, source.name, "x", "reverse", FAILED, words))
 
-    def _judge(self, order: int, place: int, start: Any) -> Judge:
+    def _judge(self, order: int, source_index: int, start: Any) -> Judge:
         problem = self.problem
         ways: list = [None] * len(problem.sources)
-        ways[place] = problem.last[place]
+        ways[source_index] = problem.last[source_index]
 
         def line(step: float) -> tuple[float, float]:
             try:
@@ -156,7 +156,7 @@ class Orders:
 
         of_reals = all(is_floating(one.dtype) for one in (*self._base, *problem.values))
         allowed = order == 1 and of_reals and self._accuracy.precision < 1e-12
-        scale = problem.scales[place]
+        scale = problem.scales[source_index]
         rough, exact = problem.rough, complex_line if allowed else None
         return Judge(line, scale, self._accuracy, rough, exact)
 
@@ -164,11 +164,13 @@ class Orders:
         self._joint = joint = self._passes(order, joint=True) if order > 1 else None
         if order > 1 and joint is None:
             return
-        for place in self._places:
-            row = self._row(order, place, "x", judges[place], native, wide, self._again(order))
+        for source_index in self._source_indices:
+            row = self._row(
+                order, source_index, "x", judges[source_index], native, wide, self._again(order)
+            )
             if joint is not None and not row.false:
                 again = self._again(order, joint=True)
-                other = self._row(order, place, "x", judges[place], *joint, again)
+                other = self._row(order, source_index, "x", judges[source_index], *joint, again)
                 if other.false:
                     row = other
                     row.detail = row.detail or "where a tape watches the upstream gradient"
@@ -180,34 +182,34 @@ class Orders:
         """Return a function that computes a source's derivative once more."""
         problem = self.problem
 
-        def value(place: int) -> float:
+        def value(source_index: int) -> float:
             if joint:
                 found = problem.joint_arrays(self._base, order)
             else:
                 found = problem.arrays(self._base, order, start or problem.weighed)
-            return product(problem.last[place], found[place]).value or 0.0
+            return product(problem.last[source_index], found[source_index]).value or 0.0
 
         return value
 
     def _row(
         self,
         order: int,
-        place: int,
+        source_index: int,
         path: str,
         judge: Judge,
         native: list,
         wide: list,
         again: Callable[[int], float],
     ) -> DerivativeRow:
-        way = self.problem.last[place]
+        way = self.problem.last[source_index]
         with np.errstate(all="ignore"):
-            own, value = product(way, native[place]), product(way, wide[place])
-        return self._judged(order, place, path, "reverse", judge, own, value, again)
+            own, value = product(way, native[source_index]), product(way, wide[source_index])
+        return self._judged(order, source_index, path, "reverse", judge, own, value, again)
 
     def _judged(
         self,
         order: int,
-        place: int,
+        source_index: int,
         path: str,
         mode: str,
         judge: Judge,
@@ -221,15 +223,15 @@ class Orders:
             reference = judge.refined()
             verdict = self._non_finite(reference)
         else:
-            verdict, reference = judge.verdict(value, lambda: again(place))
+            verdict, reference = judge.verdict(value, lambda: again(source_index))
             if verdict == WRONG and any(row.verdict == KINK for row in self.rows):
                 verdict = KINK  # of the order before
             if not math.isfinite(own.value or 0.0) and verdict == TRUE:
                 verdict, shown = self._overflow(reference), own.value
-                detail = f"in {self.problem.point[place].dtype}; finite in float64"
+                detail = f"in {self.problem.point[source_index].dtype}; finite in float64"
         row = DerivativeRow(
             order,
-            self.problem.sources[place].name,
+            self.problem.sources[source_index].name,
             path,
             mode,
             shown,
@@ -260,7 +262,7 @@ class Orders:
         """Add the row of the upstream gradient, in which a gradient is linear."""
         if self._joint is None or not self._linear:
             return
-        own, value = map(self._along_upstream, self._joint)
+        own, value = map(self._by_upstream, self._joint)
         exact = self._with_upstream(order)
         reference = ReferenceValue(
             exact.value or 0.0, 1e-12 * exact.size, LINEARITY, size=exact.size
@@ -280,16 +282,16 @@ class Orders:
         found = (shown, reference.value, reference.error, LINEARITY, verdict)
         self.rows.append(DerivativeRow(order, "dy", "upstream", "reverse", *found))
 
-    def _along_upstream(self, gradients: list) -> Product:
+    def _by_upstream(self, gradients: list) -> Product:
         """Return the derivative by the weights, along the direction for these."""
         problem = self.problem
-        pairs = zip(problem.turns, gradients[len(problem.sources) :], strict=True)
+        pairs = zip(problem.second_weights, gradients[len(problem.sources) :], strict=True)
         return total([product(way, one) for way, one in pairs])
 
     def _with_upstream(self, order: int) -> Product:
         """Return the derivative of the order before, with that direction for its upstream."""
         problem = self.problem
-        weights, problem.weights = problem.weights, problem.turns
+        weights, problem.weights = problem.weights, problem.second_weights
         try:
             return problem.measure(self._base, order - 1, problem.weighed)
         finally:
@@ -297,7 +299,7 @@ class Orders:
 
     def _upstream_difference(self, order: int) -> float:
         joint = self.problem.joint_arrays(self._base, order)
-        one, other = self._along_upstream(joint), self._with_upstream(order)
+        one, other = self._by_upstream(joint), self._with_upstream(order)
         return (one.value or 0.0) - (other.value or 0.0)
 
     def _noise(self, difference: Callable[[], float]) -> float:
@@ -312,23 +314,25 @@ class Orders:
         except Exception as error:
             self._failed(order, "both", error)
             return
-        for place in self._places:
-            judge = self._judge(order, place, problem.squared)
+        for source_index in self._source_indices:
+            judge = self._judge(order, source_index, problem.squared)
             again = self._again(order, problem.squared)
-            self.rows.append(self._row(order, place, "both", judge, wide, wide, again))
+            self.rows.append(self._row(order, source_index, "both", judge, wide, wide, again))
 
     def _forward_rows(self, order: int, judges: list[Judge]) -> None:
-        def again(place: int) -> float:
-            return self.problem.tangent(self._base, order, place).value or 0.0
+        def again(source_index: int) -> float:
+            return self.problem.tangent(self._base, order, source_index).value or 0.0
 
-        for place in self._places:
+        for source_index in self._source_indices:
             try:
-                value = self.problem.tangent(self._base, order, place)
-                own = self.problem.tangent(self.problem.point, order, place)
+                value = self.problem.tangent(self._base, order, source_index)
+                own = self.problem.tangent(self.problem.point, order, source_index)
             except Exception as error:
                 self._forward_failed(order, error)
                 return
-            row = self._judged(order, place, "x", "forward", judges[place], own, value, again)
+            row = self._judged(
+                order, source_index, "x", "forward", judges[source_index], own, value, again
+            )
             self.rows.append(row)
 
     def _forward_failed(self, order: int, error: Exception) -> None:
@@ -343,7 +347,7 @@ class Orders:
     # Whole matrices --------------------------------------------------------------------------
 
     def _full_rows(self, order: int) -> None:
-        """Compare every element of the derivative; add rows for the worst ones."""
+        """Return compare every element of the derivative; add rows for the worst ones."""
         problem = self.problem
         chosen = problem.weights if order == 1 else problem.ways[order - 1]
         for j, kept in enumerate(chosen):
@@ -353,7 +357,7 @@ class Orders:
                 self._full_row(order, unit)
 
     def _full_row(self, order: int, unit: list[np.ndarray]) -> None:
-        """Compare the derivatives of one element of the order before by every element."""
+        """Return compare the derivatives of one element of the order before by every element."""
         problem = self.problem
         before = problem.weights, problem.ways, problem.last
         if order == 1:
@@ -363,12 +367,14 @@ class Orders:
             problem.ways[order - 1] = unit
         try:
             found = problem.arrays(self._base, order, problem.weighed)
-            for place in self._places:
-                for index in np.ndindex(self._base[place].shape):
+            for source_index in self._source_indices:
+                for index in np.ndindex(self._base[source_index].shape):
                     problem.last = [np.zeros(one.shape) for one in before[2]]
-                    problem.last[place][index] = 1.0
-                    judge = self._judge(order, place, problem.weighed)
-                    row = self._row(order, place, "x", judge, found, found, self._again(order))
+                    problem.last[source_index][index] = 1.0
+                    judge = self._judge(order, source_index, problem.weighed)
+                    row = self._row(
+                        order, source_index, "x", judge, found, found, self._again(order)
+                    )
                     row.index = index
                     if row.verdict != TRUE:
                         self.rows.append(row)
@@ -402,29 +408,33 @@ class Orders:
         return True
 
     def _check_linearity(self) -> None:
-        """Compare the gradient for a sum of upstream gradients with the sum of the gradients."""
+        """Return compare the gradient for a sum of upstream gradients with the sum of the
+        gradients.
+        """
         problem = self.problem
         sums = [b - a for a, b in zip(problem.weights, problem.others, strict=True)]
         upstreams = [problem.weights, sums, problem.others]
 
-        def parts(place: int) -> list[Product]:
+        def parts(source_index: int) -> list[Product]:
             found = problem.pulled(self._base, upstreams)
-            return [product(problem.last[place], gradients[place]) for gradients in found]
+            return [
+                product(problem.last[source_index], gradients[source_index]) for gradients in found
+            ]
 
-        def difference(place: int) -> float:
-            one, other, both = [part.value or 0.0 for part in parts(place)]
+        def difference(source_index: int) -> float:
+            one, other, both = [part.value or 0.0 for part in parts(source_index)]
             return one + other - both
 
-        for place, source in enumerate(problem.sources):
+        for source_index, source in enumerate(problem.sources):
             try:
-                one, other, both = parts(place)
+                one, other, both = parts(source_index)
             except Exception:
                 return
             expected, got = (one.value or 0.0) + (other.value or 0.0), both.value or 0.0
             allowed = self._accuracy.relative * max(one.size, other.size, both.size)
             allowed += 16 * max(one.rounding, other.rounding, both.rounding)
             if abs(expected - got) > allowed:
-                allowed += self._noise(functools.partial(difference, place))
+                allowed += self._noise(functools.partial(difference, source_index))
             if abs(expected - got) > allowed:
                 self._linear = False
                 found = (got, expected, 0.0, LINEARITY, NOT_LINEAR)
@@ -433,19 +443,19 @@ class Orders:
         self.properties.append(Property("linear in the upstream", self._linear, words))
 
     def _check_symmetry(self) -> None:
-        """Compare second derivatives along two directions, taken in both orders."""
+        """Return compare second derivatives along two directions, taken in both orders."""
         if sum(one.size for one in self.problem.point) == 1:
             return
         try:
             one, other = self._mixed()
         except Exception:
             return
-        apart = abs((one.value or 0.0) - (other.value or 0.0))
-        if not math.isfinite(apart):
+        difference = abs((one.value or 0.0) - (other.value or 0.0))
+        if not math.isfinite(difference):
             return
-        holds, words = apart <= self._accuracy.relative * max(one.size, other.size), ""
+        holds, words = difference <= self._accuracy.relative * max(one.size, other.size), ""
         if not holds:
-            holds = apart <= self._noise(self._asymmetry)
+            holds = difference <= self._noise(self._asymmetry)
         if not holds:
             words = f"{one.value or 0.0:.6g} in one order, {other.value or 0.0:.6g} in the other"
         self.properties.append(Property("second derivatives are symmetric", holds, words))
@@ -475,7 +485,7 @@ class Orders:
         self.properties.append(Property("shapes and dtypes fit", None if adapted else True, detail))
 
     def _compare_modes(self) -> None:
-        """Compare forward mode with reverse mode, from the rows."""
+        """Return compare forward mode with reverse mode, from the rows."""
         for order, name in ((1, "forward mode is the adjoint"), (2, "forward over reverse agrees")):
             pairs = [
                 (row, other)
@@ -488,14 +498,14 @@ class Orders:
                 and row.index is None
                 and {row.verdict, other.verdict} <= {TRUE, WRONG}
             ]
-            apart = [pair for pair in pairs if self._differ(*pair)]
+            disagreeing = [pair for pair in pairs if self._differ(*pair)]
             words = "; ".join(
                 f"by {row.argument} {row.value or 0.0:.6g} in reverse, {other.value or 0.0:.6g} "
                 "forward"
-                for row, other in apart
+                for row, other in disagreeing
             )
             if pairs:
-                self.properties.append(Property(name, not apart, words))
+                self.properties.append(Property(name, not disagreeing, words))
 
     def _differ(self, row: DerivativeRow, other: DerivativeRow) -> bool:
         if row.verdict == other.verdict == TRUE:

@@ -106,7 +106,7 @@ class CheckedFunction:
         self.definition.role = "the checked function"
         self.structure = (list(args), dict(kwargs))
         self.leaves = nest.flatten(self.structure)
-        self.places: list[int] = []
+        self.leaf_indices: list[int] = []
         self.sources = self._argument_sources(args, kwargs)
         self.sources += self._captured_variables()
         if not self.sources:
@@ -133,15 +133,15 @@ class CheckedFunction:
         for key in sorted(kwargs):
             names += [f"{key}{path}" for path, _ in nest.flatten_paths(kwargs[key])]
         sources = []
-        for place, (name, leaf) in enumerate(zip(names, self.leaves, strict=True)):
+        for index, (name, leaf) in enumerate(zip(names, self.leaves, strict=True)):
             if isinstance(leaf, Variable):
                 if is_differentiable(leaf._data.dtype):
-                    self.places.append(place)
+                    self.leaf_indices.append(index)
                     sources.append(Primal(name, np.array(leaf._data), leaf))
             elif is_tensor(leaf) or is_weak(leaf) or isinstance(leaf, np.ndarray):
                 array = np.array(convert(leaf)._values())
                 if is_differentiable(array.dtype):
-                    self.places.append(place)
+                    self.leaf_indices.append(index)
                     sources.append(Primal(name, array, None))
         return sources
 
@@ -161,8 +161,8 @@ class CheckedFunction:
 
     def _nested(self, tensors: Sequence) -> tuple[list, dict]:
         leaves = list(self.leaves)
-        for place, tensor in zip(self.places, tensors, strict=False):
-            leaves[place] = tensor
+        for index, tensor in zip(self.leaf_indices, tensors, strict=False):
+            leaves[index] = tensor
         return nest.pack_sequence_as(self.structure, leaves)
 
     def _accepts_wide(self) -> bool:
@@ -177,12 +177,12 @@ class CheckedFunction:
 
     def _choose(self, outputs: list[np.ndarray], generator: Any, order: int) -> None:
         """Draw weights and directions at random; 1 where there is one number only."""
-        plain = sum(one.size for one in outputs) == 1
+        is_single = sum(one.size for one in outputs) == 1
 
         def chosen() -> list[np.ndarray]:
-            return [np.ones(one.shape) if plain else _signed(generator, one) for one in outputs]
+            return [np.ones(one.shape) if is_single else _signed(generator, one) for one in outputs]
 
-        self.weights, self.turns = chosen(), chosen()
+        self.weights, self.second_weights = chosen(), chosen()
         self.others = [-1000.0 * generator.uniform(0.5, 1.5, w.shape) * w for w in self.weights]
         alone = sum(value.size for value in self.point) == 1
         self.scales = [_scale(value) for value in self.wide_point]
@@ -235,7 +235,7 @@ class CheckedFunction:
 
     def run(self, sources: list) -> list[Tensor]:
         """Return the flat outputs that have derivatives."""
-        args, kwargs = self._nested(sources[: len(self.places)])
+        args, kwargs = self._nested(sources[: len(self.leaf_indices)])
         state.rules.append(self.definition)
         try:
             result = self.f(*args, **kwargs)
@@ -334,11 +334,11 @@ class CheckedFunction:
             value = self.number(sources, order - 1, start)
         return tape.gradient(value, [*sources, *others])
 
-    def tangent(self, point: Point, order: int, place: int) -> Product:
+    def tangent(self, point: Point, order: int, source_index: int) -> Product:
         """Return the derivative of D_{order-1} along a source's last direction, forward."""
         with self.at(point) as sources:
-            source = sources[place]
-            way = np.asarray(self.last[place], source.dtype)
+            source = sources[source_index]
+            way = np.asarray(self.last[source_index], source.dtype)
             with ForwardAccumulator([source], [Tensor(way)]) as accumulator:
                 value = self.number(sources, order - 1, self.weighed)
             return product(np.ones(()), accumulator.jvp(value))

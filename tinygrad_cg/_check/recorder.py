@@ -21,9 +21,9 @@ from .._core.primitive import apply
 from .._core.record import Expired, Node, find
 from .._core.tensor import Tensor
 from .._reverse.observer import Observer
-from .._rules.calls import settle
+from .._rules.calls import rebind_outputs
 from .._rules.custom_gradient import running_functions
-from .._rules.definition import Definition, place_of
+from .._rules.definition import Definition, source_line
 from ..errors import users_line
 
 EXACT = (  # what computes nothing that must be rounded; rules compare with results of these
@@ -48,7 +48,7 @@ class Cut(NamedTuple):
 
     what: str
     definition: Definition | None
-    place: SourceLine
+    site: SourceLine
     order: int
 
 
@@ -67,7 +67,7 @@ class Bad(NamedTuple):
     operation: str
     operands: tuple[str, ...]
     definition: Definition | None
-    place: SourceLine
+    site: SourceLine
 
 
 @dataclass
@@ -77,8 +77,8 @@ class Seen:
     `order` is the order of derivatives that its rule gives: 2 if a rule called it. `captured`
     are the sources that its outputs depend on otherwise than through its arguments;
     `bypassed` says that a tape watches some of these and none of the arguments, `used` that one
-    watches an argument. It is `apart` if it can be called by itself: if what it captures does
-    not depend on its arguments. `through` are the places of the inputs that the outputs depend
+    watches an argument. It is `standalone` if it can be called by itself: if what it captures does
+    not depend on its arguments. `through` has the indices of the inputs that the outputs depend
     on, as tapes see it.
     """
 
@@ -92,7 +92,7 @@ class Seen:
     captured: set[str] = field(default_factory=set)
     bypassed: bool = False
     used: bool = False
-    apart: bool = True
+    standalone: bool = True
     through: set[int] = field(default_factory=set)
 
     @property
@@ -101,7 +101,7 @@ class Seen:
 
     @property
     def key(self) -> tuple:
-        return (*place_of(self.function), self.name)
+        return (*source_line(self.function), self.name)
 
     @property
     def names(self) -> list[str]:
@@ -116,7 +116,7 @@ class Seen:
         if self.parent is None:
             return False
         inner = getattr(self.parent.call.grad_fn, "_function", None)
-        return inner is not None and place_of(inner) == place_of(self.function)
+        return inner is not None and source_line(inner) == source_line(self.function)
 
 
 class Recorder(Level, Observer):
@@ -158,13 +158,13 @@ class Recorder(Level, Observer):
         concrete = all(type(one._data) is np.ndarray for one in leaves if is_tensor(one))
         bare = nest.map_structure(_bare, [list(args), kwargs])
         seen = Seen(call.definition, call, function, bare[0], bare[1], order, parent)
-        seen.apart = concrete
+        seen.standalone = concrete
         self.calls.append(seen)
         self._by_definition[id(call.definition)] = seen
 
     def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
         """Return new outputs, and look whether the tapes see them through the inputs."""
-        results = settle(state.frame, call, inputs, outputs)
+        results = rebind_outputs(state.frame, call, inputs, outputs)
         seen = self._by_definition.get(id(getattr(call, "definition", None)))
         if seen is not None:
             tokens = set().union(*(_tokens(output) for output in outputs))
@@ -184,9 +184,9 @@ class Recorder(Level, Observer):
         captured, through = _reached(comes_out, goes_in, leaves, token)
         closed = [find(tensor._rec, token) for tensor in closed_over(seen.function).values()]
         if _reached(closed, goes_in, {}, token)[1]:
-            seen.apart = False
-        places = [find(one._rec, token) for one in inputs if one is not None]
-        seen.through |= {i for i, node in enumerate(places) if node in through}
+            seen.standalone = False
+        nodes = [find(one._rec, token) for one in inputs if one is not None]
+        seen.through |= {i for i, node in enumerate(nodes) if node in through}
         seen.captured |= captured
         seen.used |= bool(goes_in)
         if captured and not goes_in:
@@ -203,7 +203,7 @@ class Recorder(Level, Observer):
             self._rules.pop()
 
     def begin_tangents(self, definition: Any) -> None:
-        """Learn which rule is transposed."""
+        """Return learn which rule is transposed."""
         self._rules.append(definition)
 
     def end_tangents(self, began: int) -> None:
@@ -220,16 +220,16 @@ class Recorder(Level, Observer):
         self._cut("NumPy", definition, SourceLine(file, line))
         return True
 
-    def _cut(self, what: str, definition: Definition | None = None, place: Any = None) -> None:
+    def _cut(self, what: str, definition: Definition | None = None, site: Any = None) -> None:
         if running_functions():
             return  # it has a rule, which does not look inside
         running = self._running()
         order = 1 if running is None else running.order + 1
         if definition is None:
             definition = None if running is None else running.definition
-        place = place or SourceLine(*users_line()[:2])
-        cut = Cut(what, definition, place, order)
-        if all((one.what, one.place) != (what, place) for one in self.cuts):
+        site = site or SourceLine(*users_line()[:2])
+        cut = Cut(what, definition, site, order)
+        if all((one.what, one.site) != (what, site) for one in self.cuts):
             self.cuts.append(cut)
 
     def _running(self) -> Seen | None:
@@ -268,7 +268,7 @@ class Rough(Level):
         self.generator = np.random.default_rng(seed)
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
-        """Carry out an operation, and change its result by a unit in the last place or so."""
+        """Carry out an operation, and change its result by a unit in the last place."""
         out = apply(primitive, inputs, params)
         exact = primitive.kind == "move" or primitive.name in EXACT
         for one in out if isinstance(out, list) else [out]:
@@ -281,7 +281,7 @@ class Rough(Level):
 
     def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
         """Return new outputs, as without this level."""
-        return settle(state.frame, call, inputs, outputs)
+        return rebind_outputs(state.frame, call, inputs, outputs)
 
 
 def closed_over(function: Any) -> dict[str, Any]:

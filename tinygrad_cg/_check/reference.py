@@ -83,18 +83,19 @@ class Ladder:
         return self._best()[2]
 
     def _best(self) -> tuple[float, float, int]:
-        """The extrapolation with the smallest error, which is at least what finer levels differ
-        by: two coarse ones may agree by chance."""
+        """Return the extrapolation with the smallest error, which is at least what finer levels
+        differ by: two coarse ones may agree by chance.
+        """
         value, error, level = float("nan"), float("inf"), 0
         finer: list[tuple[float, float]] = []
         for i in range(len(self.rows) - 1, 0, -1):
             row, noise = self.rows[i], self.noises[i] + self.extra / (self.step * 0.5**i)
             for depth in range(1, len(row)):
-                spread = max(
+                variation = max(
                     abs(row[depth] - row[depth - 1]), abs(row[depth] - self.rows[i - 1][depth - 1])
                 )
-                apart = max((abs(row[depth] - one) - more for one, more in finer), default=0.0)
-                estimate = max(spread + noise, apart)
+                gap = max((abs(row[depth] - one) - more for one, more in finer), default=0.0)
+                estimate = max(variation + noise, gap)
                 if estimate < error:
                     value, error, level = row[depth], estimate, i
             if np.isfinite(row[1]):
@@ -155,8 +156,8 @@ def by_complex_step(
         ladder.refine()
     coarse = ladder.rows[0][0]
     size = ladder.size / ladder.scale
-    apart = abs(coarse - derivative)
-    if not apart <= 1e-3 * max(abs(derivative), abs(coarse)) + 10 * ladder.noises[0]:
+    gap = abs(coarse - derivative)
+    if not gap <= 1e-3 * max(abs(derivative), abs(coarse)) + 10 * ladder.noises[0]:
         return None
     error = 1e-11 * abs(derivative) + 1e-15 * size
     return ReferenceValue(derivative, error, COMPLEX_STEP, False, size)

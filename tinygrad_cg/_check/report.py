@@ -23,7 +23,7 @@ class Finding(NamedTuple):
     text: str
     code: str | None = None
     remark: bool = False
-    """Whether it is no fault: the derivatives are right."""
+    """True if it is no fault: the derivatives are right."""
 
 
 @dataclass
@@ -34,7 +34,7 @@ class RuleReport:
     """
 
     name: str
-    place: str
+    site: str
     order: int
     rows: list[DerivativeRow]
     properties: list[Property]
@@ -179,9 +179,9 @@ def _lines(report: GradientReport) -> str:
     kinds = dict.fromkeys(row.kind for row in report.rows if row.kind)
     if kinds:
         lines.append(f"References: {', '.join(kinds)}.")
-    held = [one.name for one in report.properties if one.holds]
-    if held:
-        lines.append(f"Holds: {'; '.join(held)}.")
+    fulfilled = [one.name for one in report.properties if one.holds]
+    if fulfilled:
+        lines.append(f"Holds: {'; '.join(fulfilled)}.")
     for one in report.properties:
         if one.holds is False:
             lines.append(f"Fails: {one.name}: {one.detail}.")
@@ -191,5 +191,5 @@ def _lines(report: GradientReport) -> str:
         if rule.rows and all(row.verdict in (INCONCLUSIVE, KINK) for row in rule.rows):
             verdict = "nothing can be said of it by itself"
         verdict += "".join(f"; fails: {one.name}" for one in rule.properties if one.holds is False)
-        lines.append(f"Rule of `{rule.name}` ({rule.place}), for order {rule.order}: {verdict}.")
+        lines.append(f"Rule of `{rule.name}` ({rule.site}), for order {rule.order}: {verdict}.")
     return "\n".join(lines)

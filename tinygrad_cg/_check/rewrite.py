@@ -66,7 +66,7 @@ def _spaced(lines: list[str]) -> list[str]:
 
 
 def _without_parentheses(line: str) -> str:
-    """`return (a, b)` and `c = (a, b)` as people write them."""
+    """Return `return (a, b)` and `c = (a, b)` as people write them."""
     found = re.fullmatch(r"(\s*(?:return|[\w, ]+ =) )\((.*)\)", line)
     if found is None:
         return line
@@ -91,7 +91,7 @@ def returns(function: Function) -> list[ast.Return]:
     return found
 
 
-def plain_rule(function: Any, inner: str) -> str | None:
+def undecorated_rule(function: Any, inner: str) -> str | None:
     """Return `function` without the rule of its gradient function `inner`."""
     source = SourceCode.of(function)
     target = source.function(inner) if source else None
@@ -103,7 +103,7 @@ def plain_rule(function: Any, inner: str) -> str | None:
             return None
         one.value, rule = one.value.elts
         if isinstance(rule, ast.Name):
-            _drop_function(target, rule.id)
+            _remove_function(target, rule.id)
     return source.text()
 
 
@@ -113,13 +113,13 @@ class Returned:
     def __init__(self, node: ast.Return | ast.Lambda):
         self.node = node
         value = node.body if isinstance(node, ast.Lambda) else node.value
-        several = isinstance(value, (ast.Tuple, ast.List))
-        self.gradients = value.elts if several else [value or ast.Constant(None)]
+        is_tuple = isinstance(value, (ast.Tuple, ast.List))
+        self.gradients = value.elts if is_tuple else [value or ast.Constant(None)]
 
     def replace(self, gradients: list[ast.expr]) -> None:
         """Return these instead."""
-        several = len(gradients) != 1
-        value = ast.Tuple(gradients, ast.Load()) if several else gradients[0]
+        is_tuple = len(gradients) != 1
+        value = ast.Tuple(gradients, ast.Load()) if is_tuple else gradients[0]
         if isinstance(self.node, ast.Lambda):
             self.node.body = value
         else:
@@ -198,8 +198,8 @@ class Attach(ast.NodeTransformer):
             return node
         if name in ("numpy", "item") and not node.args and isinstance(node.func, ast.Attribute):
             return node.func.value
-        dropped = ("float", "asarray", "array", "stop_gradient")
-        if name in dropped and len(node.args) == 1:
+        ignored = ("float", "asarray", "array", "stop_gradient")
+        if name in ignored and len(node.args) == 1:
             return node.args[0]
         return node
 
@@ -222,7 +222,7 @@ def stable(function: Any) -> str | None:
     for name in exponents:
         uses = [n for n in ast.walk(source.tree) if isinstance(n, ast.Name) and n.id == name]
         if all(isinstance(use.ctx, ast.Store) for use in uses):
-            _Drop(name).visit(source.tree)
+            _Remove(name).visit(source.tree)
     return source.text()
 
 
@@ -278,7 +278,7 @@ class Stabilise(ast.NodeTransformer):
         return call
 
 
-class _Drop(ast.NodeTransformer):
+class _Remove(ast.NodeTransformer):
     def __init__(self, name: str):
         self.name = name
 
@@ -332,7 +332,7 @@ def _returned(source: SourceCode | None, name: str) -> list[Returned]:
     return [Returned(one) for one in ([rule] if isinstance(rule, ast.Lambda) else returns(rule))]
 
 
-def _drop_function(function: Function, name: str) -> None:
+def _remove_function(function: Function, name: str) -> None:
     function.body = [
         node
         for node in function.body

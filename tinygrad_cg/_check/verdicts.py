@@ -87,12 +87,12 @@ def decide(value: float, reference: ReferenceValue, accuracy: Accuracy, floor: f
         return INCONCLUSIVE
     if agrees(value, reference, accuracy, floor):
         return TRUE
-    apart, size = abs(value - found), max(abs(value), abs(found))
+    gap, size = abs(value - found), max(abs(value), abs(found))
     relative = accuracy.relative
-    if apart <= 3 * error + floor:
+    if gap <= 3 * error + floor:
         sharp = error <= max(1e-4, relative) * size or error <= 0.1 * relative * reference.size
         return TRUE if sharp else INCONCLUSIVE
-    return INCONCLUSIVE if apart <= 10 * error + relative * size + floor else None
+    return INCONCLUSIVE if gap <= 10 * error + relative * size + floor else None
 
 
 class Judge:
@@ -165,10 +165,10 @@ class Judge:
         one, other = ladder.best(), second.best()
         if second.has_kink():
             return KINK, one
-        spread = abs(one.value - other.value)
+        variation = abs(one.value - other.value)
         if self.exact is not None:
-            spread = max(spread, abs(one.value - self.exact.value))
-        reference = one._replace(error=max(one.error, spread) + noise)
+            variation = max(variation, abs(one.value - self.exact.value))
+        reference = one._replace(error=max(one.error, variation) + noise)
         if not (isfinite(reference.error) and ladder.converged(rounding)):
             return INCONCLUSIVE, reference
         found = decide(number, reference, self.accuracy, floor)

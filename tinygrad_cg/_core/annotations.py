@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike as _Nested
 from .conversion import IndexedSlices
 from .tensor import ArrayLike
 
-# What converts to a Tensor: numbers, arrays, Tensors, Variables, and sequences that mix them.
+# Values that convert to a Tensor: numbers, arrays, Tensors, Variables, and sequences that mix them.
 TensorLike: TypeAlias = "ArrayLike | IndexedSlices | _Nested | Sequence[TensorLike]"
 Axes: TypeAlias = SupportsIndex | Sequence[SupportsIndex] | None
 Shape: TypeAlias = "SupportsIndex | Sequence[SupportsIndex] | np.ndarray | ArrayLike"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.runtime.dtypes import promote
-from tinygrad_cg_kernels.runtime.errstate import cast, quietly
+from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
 
 from ..errors import ArgumentTypeError
 from .kinds import is_bool, is_complex, is_exact, is_floating, is_inexact, is_integer
@@ -45,7 +45,7 @@ class Weak:
     __slots__ = ()
 
     def strong(self, dtype: np.dtype | None = None) -> Tensor:
-        """The number as a tensor, of the dtype of a Python float unless another is given."""
+        """Return the number as a tensor, of the dtype of a Python float unless another is given."""
         raise TypeError(f"{type(self).__name__} does not define strong()")
 
 
@@ -60,7 +60,7 @@ operations = _Operations()
 
 
 def as_dtype(dtype: Any) -> np.dtype:
-    """A supported NumPy dtype from a dtype, its name, or a NumPy or Python type.
+    """Return a supported NumPy dtype from a dtype, its name, or a NumPy or Python type.
 
     Python's `float` and `int` are float32 and int32, as numbers of these types become. Raises
     TypeError for None, for what is no dtype, and for dtypes that tensors cannot have.
@@ -83,7 +83,7 @@ def as_dtype(dtype: Any) -> np.dtype:
 
 
 def check_dtype(dtype: np.dtype, where: str) -> np.dtype:
-    """`dtype` in native byte order, as the one object that NumPy has for it."""
+    """Return `dtype` in native byte order, as the one object that NumPy has for it."""
     if not dtype.isnative:
         dtype = dtype.newbyteorder("=")
     if dtype in _SUPPORTED:
@@ -98,7 +98,7 @@ def check_dtype(dtype: np.dtype, where: str) -> np.dtype:
 
 
 def scalar_dtype(value: Any) -> np.dtype:
-    """The dtype of a Python number that meets no tensor.
+    """Return the dtype of a Python number that meets no tensor.
 
     After ``tf.constant``: float32 and int32, int64 for larger integers, complex128.
     """
@@ -110,7 +110,7 @@ def scalar_dtype(value: Any) -> np.dtype:
 
 
 def weak_dtype(value: Any, other: np.dtype) -> np.dtype:
-    """The dtype that a scalar takes beside a tensor of dtype `other`."""
+    """Return the dtype that a scalar takes with a tensor of dtype `other`."""
     if isinstance(value, (bool, np.bool_)):
         return other
     if isinstance(value, (int, np.integer)):
@@ -127,12 +127,12 @@ def is_weak(value: Any) -> bool:
 
 
 def is_tensor(value: Any) -> bool:
-    """True for a Tensor or a Variable."""
+    """Return True for a Tensor or a Variable."""
     return isinstance(value, ArrayLike)
 
 
 def convert(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> Tensor:
-    """`value` as a Tensor: itself if it is one, read if it is a Variable, else converted.
+    """Return `value` as a Tensor: itself if it is one, read if it is a Variable, else converted.
 
     `dtype` is what a foreign value becomes; a Tensor keeps its own. `copy=False` lets an
     operation read a foreign array without copying it; nothing may then retain it. Raises
@@ -164,7 +164,7 @@ class IndexedSlices:
         self.dense_shape = dense_shape
 
     def dense(self) -> Tensor:
-        """The whole tensor."""
+        """Return the whole tensor."""
         if self.dense_shape is None:
             raise ValueError("IndexedSlices: a dense tensor needs dense_shape")
         shape = tuple(np.asarray(self.dense_shape).tolist())
@@ -180,7 +180,7 @@ def any_tensor(values: list | tuple) -> bool:
 
 
 def to_array(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> np.ndarray:
-    """A native NumPy array of a supported dtype; never the caller's own if `copy`.
+    """Return a native NumPy array of a supported dtype; never the caller's own if `copy`.
 
     Raises as `convert` does. Floats that are too large for `dtype` become infinite.
     """
@@ -209,9 +209,9 @@ def to_array(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> np
 
 
 def number_array(value: complex, dtype: np.dtype) -> np.ndarray:
-    """A Python number as a 0-d array; infinite if it is a float too large for `dtype`."""
+    """Return a Python number as a 0-d array; infinite if it is a float too large for `dtype`."""
     try:
-        return quietly(np.array, value, dtype)
+        return ignore_errors(np.array, value, dtype)
     except OverflowError:
         raise OverflowError(_too_large(value, dtype)) from None
 
@@ -255,13 +255,15 @@ def _from_nested(value: Any, dtype: np.dtype | None) -> np.ndarray:
             raise TypeError(f"Cannot convert {_first(value)} to EagerTensor of dtype {dtype}")
         check_range(array, dtype)
         return cast(array, dtype)
-    if _holds_numbers(value):
+    if _is_numeric(value):
         return cast(array, _list_dtype(array))
     return array
 
 
 def _read_nested(value: Any) -> np.ndarray:
-    """The array that NumPy makes of nested lists: of Python's numbers in the widest dtypes."""
+    """Return the array that NumPy makes of nested lists: of Python's numbers in the widest
+    dtypes.
+    """
     try:
         array = np.array(value)
     except ValueError as error:
@@ -274,8 +276,8 @@ def _read_nested(value: Any) -> np.ndarray:
     return array
 
 
-def _holds_numbers(value: Any) -> bool:
-    """Whether a nested list is one of Python's numbers, not of arrays or NumPy's scalars."""
+def _is_numeric(value: Any) -> bool:
+    """Return whether a nested list is one of Python's numbers, not of arrays or NumPy's scalars."""
     first = _first(value)
     return is_weak(first) and not isinstance(first, np.generic)
 
@@ -294,7 +296,9 @@ def _first(value: Any) -> Any:
 
 
 def _list_dtype(array: np.ndarray) -> np.dtype:
-    """Python's floats become float32 and its integers int32 where they fit, as the original."""
+    """Return float32 for Python's floats and int32 for its integers that fit, as the original
+    does.
+    """
     if array.dtype == FLOAT64:
         return FLOAT32
     if array.dtype == INT64 and array.size:
@@ -304,14 +308,16 @@ def _list_dtype(array: np.ndarray) -> np.dtype:
 
 
 class _Numbers(dict):
-    """Python numbers as 0-d arrays beside tensors of one dtype; the frequent ones are kept."""
+    """Python numbers as 0-d arrays for operations with tensors of one dtype; the frequent ones are
+    kept.
+    """
 
     def __init__(self, dtype: np.dtype):
         self.dtype = dtype
 
     def __missing__(self, value: float) -> np.ndarray:
         array = number_array(value, weak_dtype(value, self.dtype))
-        # 0.0 equals -0.0, and NaN nothing; beside integers 1 and 1.0 are not the same
+        # 0.0 equals -0.0, and NaN nothing; with integers 1 and 1.0 are not the same
         if value and value == value and is_floating(self.dtype) and len(self) < 256:
             self[value] = array
         return array
@@ -327,10 +333,10 @@ weak_arrays: dict[np.dtype, _Numbers] = _NumbersByDtype()
 
 
 def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
-    """The operands of one operation as tensors, wherever each of them stands.
+    """Return the operands of one operation as tensors, wherever each of them stands.
 
-    Tensors and arrays settle the dtype; scalars and lists of Python's numbers take it. Lists
-    among themselves keep their own, and so settle what scalars beside them take.
+    Tensors and arrays determine the dtype; scalars and lists of Python's numbers take it. Lists
+    among themselves keep their own, and so determine the dtype of scalars.
     """
     if all(isinstance(value, Tensor) for value in values):
         return values
@@ -369,13 +375,15 @@ def _python(value: Any) -> Any:
 
 
 def _is_weak_list(value: Any) -> bool:
-    if not _holds_numbers(value):
+    if not _is_numeric(value):
         return False
     return isinstance(value, range) or not any_tensor(value)
 
 
 def _weak_list(value: Any, strong: np.dtype) -> Tensor:
-    """A list of Python's numbers as a tensor beside one of dtype `strong`."""
+    """Return a list of Python's numbers as a tensor, for an operation with one of dtype
+    `strong`.
+    """
     array = _read_nested(value)
     dtype = weak_dtype(array.flat[0].item(), strong)
     check_range(array, dtype)

@@ -43,21 +43,24 @@ class Level:
     output tensor, or the list of them for a primitive with several outputs.
     """
 
-    holds_values = False  # whether only this level can compute with the tensors that it made
+    has_own_values = False  # whether only this level can compute with the tensors that it made
     is_abstract = False  # whether the tensors that it made have no values yet
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
         raise TypeError(f"{type(self).__name__} does not define process()")
 
     def custom_call(self, call: Any, inputs: Any, outputs: Any) -> list:
-        """The outputs of a custom gradient anew, for this level and those below it (see calls).
+        """Return the outputs of a custom gradient anew, for this level and those below it (see
+        calls).
 
         As in `process`, this level and all inner ones are switched off.
         """
         raise TypeError(f"{type(self).__name__} does not define custom_call()")
 
     def custom_called(self, call: Any, function: Any, args: tuple, kwargs: dict) -> None:
-        """A custom gradient was called so, before `custom_call` gets its inputs and outputs."""
+        """Take note of the call of a custom gradient, before `custom_call` gets its inputs and
+        outputs.
+        """
 
 
 _NO_GROUPS: dict[frozenset[Token], frozenset[Token]] = {}  # never written to
@@ -137,7 +140,7 @@ def _make_frame(
 
 
 class State(threading.local):
-    """What one thread records. `frame` is the innermost of its levels."""
+    """The state of one thread; `frame` is the innermost of its levels."""
 
     base: Any = None  # the graph that each thread starts in, if eager execution is disabled
 
@@ -150,7 +153,7 @@ class State(threading.local):
         self.sweep: Any = None  # the innermost sweep that runs, where anybody may ask for it
         self.observers: tuple[Any, ...] = ()  # are told of passes (see observer)
         self.tangents = 0  # how many are being computed, one inside the other, while observed
-        self.draws: Any = None  # what gives random numbers here, in the generator's place
+        self.draws: Any = None  # what gives random numbers here, instead of the generator
         self.base_graph = base = State.base
         if base is not None:
             self.frame = add_level(None, base._token)
@@ -158,7 +161,7 @@ class State(threading.local):
             self.graphs.append(base)
 
 
-QUIET = _make_frame(None, None, NOTHING, NOTHING, None, None)
+UNRECORDED = _make_frame(None, None, NOTHING, NOTHING, None, None)
 """Nothing records, on purpose: no marks are made."""
 
 
@@ -168,7 +171,7 @@ def add_level(frame: Frame | None, level: Any) -> Frame:
     group = frozenset((level,))
     everything = group if level.everything else NOTHING
     natural = group if level.natural else NOTHING
-    if frame is None or frame is QUIET:
+    if frame is None or frame is UNRECORDED:
         return _make_frame(level, frame, group, everything, None, None, natural)
     everything |= frame.everything
     natural |= frame.natural
@@ -177,17 +180,17 @@ def add_level(frame: Frame | None, level: Any) -> Frame:
     )
 
 
-def quiet_frame() -> Frame:
-    """A frame on which all can be computed that can be now, and nothing records."""
-    frame = QUIET
+def unrecorded_frame() -> Frame:
+    """Return a frame on which all can be computed that can be now, and nothing records."""
+    frame = UNRECORDED
     for level in stack(state.frame):
-        if isinstance(level, Level) and level.holds_values:
+        if isinstance(level, Level) and level.has_own_values:
             frame = add_level(frame, level)
     return frame
 
 
 def stack(frame: Frame | None) -> list[Token | Level]:
-    """The levels from the outermost to that of `frame`."""
+    """Return the levels from the outermost to that of `frame`."""
     found: list[Token | Level] = []
     while frame is not None:
         if frame.top is not None:
@@ -242,26 +245,26 @@ class Listener:
     __slots__ = ()
 
     def variable_read(self, variable: Any) -> None:
-        """A Variable is about to be read."""
+        """Take note that a Variable is about to be read."""
 
     def variable_assigned(self, variable: Any) -> None:
-        """A Variable is about to be assigned."""
+        """Take note that a Variable is about to be assigned."""
 
     def variable_created(self, variable: Any) -> None:
-        """A Variable has been made."""
+        """Take note that a Variable has been made."""
 
 
 def remove_listener(listener: Any) -> None:
     """Take `listener` itself, where it came last, off this thread's stack."""
     listeners = state.listeners
-    for place in range(len(listeners) - 1, -1, -1):
-        if listeners[place] is listener:
-            del listeners[place]
+    for index in range(len(listeners) - 1, -1, -1):
+        if listeners[index] is listener:
+            del listeners[index]
             return
 
 
 def is_alive(group: frozenset[Token]) -> bool:
-    """Whether any of these tapes may still ask for a gradient."""
+    """Return whether any of these tapes may still ask for a gradient."""
     for token in group:  # noqa: SIM110 (any() takes three times as long)
         if token.alive:
             return True

@@ -44,13 +44,13 @@ class Primitive:
         Instead of `vjp`, for operations with any number of operands:
         ``saved = save(inputs, params, out)`` and ``rule(node, dy)``.
     kind, kernel:
-        What sort of operation it is, and the kernel object behind `run`.
+        The kind of the operation, and the kernel object behind `run`.
     linear:
         True if it is linear in all its operands together.
     batch:
         ``batch(params, size)`` gives the parameters for operands with one more axis in front.
     core:
-        How many of the last axes of each operand the operation works on, where its other axes
+        The number of last axes of each operand that the operation works on, where its other axes
         broadcast: (2, 1) for a matrix times a vector, zeros by default.
     ufunc:
         The universal function of NumPy that it stands for: on tensors NumPy calls it instead.
@@ -62,7 +62,7 @@ class Primitive:
         The classes of dtypes it takes (predicates of `kinds`), and how far, in units of the last
         place, a result may be off in float64 and float32; None where nobody counts them.
     spellings:
-        Where else the public function stands with nothing but another name: "math.acos".
+        Other names of the public function: "math.acos".
     samples, errors:
         Arguments to test it on, and calls that it must refuse.
     """
@@ -337,7 +337,7 @@ def as_tensors(primitive: Primitive, *operands: Any) -> tuple[Tensor, ...]:
 
 
 def _refuse(*operands: Any) -> None:
-    """Stand for the kernel that takes operands as they are, where there is none."""
+    """Return stand for the kernel that takes operands as they are, where there is none."""
 
 
 no_kernel = [_refuse]
@@ -347,7 +347,7 @@ def public_function(
     primitive: Primitive,
     signature: str | None = None,
     *,
-    whole: tuple[str, Sequence[dict]] | None = None,
+    over_all_axes: tuple[str, Sequence[dict]] | None = None,
     kernel: list[Callable] | None = None,
     otherwise: Callable[..., Any] | None = None,
 ) -> Any:
@@ -370,8 +370,8 @@ def public_function(
     condition, parameters = "frame is None or frame.level is None", "None"
     if signature is None:
         signature = f"{', '.join(names)}, name=None"
-    if whole is not None:
-        condition = f"{whole[0]} and ({condition})"
+    if over_all_axes is not None:
+        condition = f"{over_all_axes[0]} and ({condition})"
         parameters = f"parameters[{names[0]}._data.ndim]"
         arguments = tuple(part.partition("=")[0] for part in signature.split(", "))
 
@@ -383,7 +383,9 @@ def public_function(
     make = _template(names, signature, condition, arguments, body, parameters)
     kernel = kernel or getattr(primitive.kernel, "direct", no_kernel)
     attach = getattr(rules, "attach", None)
-    function = make(primitive, kernel, attach, otherwise or by_door, whole and whole[1])
+    function = make(
+        primitive, kernel, attach, otherwise or by_door, over_all_axes and over_all_axes[1]
+    )
     return bind(function, primitive)
 
 

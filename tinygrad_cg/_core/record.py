@@ -23,7 +23,7 @@ new_tensor = partial(object.__new__, Tensor)
 
 
 class Node:
-    """How one tensor came to be, as far as the tapes in `group` are concerned.
+    """The record of how one tensor was computed, for the tapes in `group`.
 
     `inputs` are the nodes of the operands (None for an operand that nobody watches), `rule`
     maps this node and the upstream gradient to the gradients of the operands, `saved` holds
@@ -277,14 +277,16 @@ def attach_all(group: Any, inputs: tuple, rule: Any, saved: Any, outs: Sequence[
     if not outs:
         return
     avals = [Aval(out._data.shape, out._data.dtype) for out in outs]
-    whole = make_node(group, inputs, rule, saved, avals, avals[0].dtype)
+    joint = make_node(group, inputs, rule, saved, avals, avals[0].dtype)
     for i, out in enumerate(outs):
         if is_differentiable(avals[i].dtype):
-            attach(out, group, (whole,), part, i)
+            attach(out, group, (joint,), part, i)
 
 
 def part(node: Node, dy: Any) -> tuple:
-    """Stand for the rule of one of several outputs: the sweep collects these parts itself."""
+    """Return stand for the rule of one of several outputs: the sweep collects these parts
+    itself.
+    """
     raise AssertionError("the sweep collects the parts of a node itself")
 
 
@@ -333,10 +335,10 @@ def record(frame: Frame | None, primitive: Any, inputs: tuple, params: Any, out:
         mask |= 1 << len(inputs)
     elif kind != "f":
         return
-    save, rule, direct = rules[mask]
+    save, rule, attach_fresh = rules[mask]
     following = out._rec or _expired_operands(inputs, nodes)
-    if direct is not None and following is None and kind == "f":
-        direct(group, *nodes, *inputs, params, out)
+    if attach_fresh is not None and following is None and kind == "f":
+        attach_fresh(group, *nodes, *inputs, params, out)
     else:
         data, saved = out._data, save(inputs, params, out)
         out._rec = make_node(group, nodes, rule, saved, data.shape, data.dtype, following)

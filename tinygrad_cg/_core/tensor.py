@@ -48,7 +48,7 @@ class TensorShape(tuple):
 
 
 class Aval(NamedTuple):
-    """What is known of a tensor without its values; stands for the data where there is none."""
+    """The shape and dtype of a tensor; in place of the data where there is none."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -61,7 +61,7 @@ class Aval(NamedTuple):
 class ExampleAval(Aval):
     """The Aval of one example of a batch, whose values only the batch can reach.
 
-    What asks it for more than a shape and a dtype is a kernel: the tensor is used elsewhere.
+    Only a kernel asks it for more than a shape and a dtype: the tensor is used elsewhere.
     """
 
     __slots__ = ()
@@ -83,7 +83,7 @@ def refuse_leak() -> NoReturn:
 
 
 def refuse_leaks(*tensors: Tensor) -> None:
-    """TypeError if one of the tensors that a kernel did not take is an example of a batch."""
+    """Raise TypeError if a tensor that a kernel did not take is an example of a batch."""
     if any(type(tensor._data) is ExampleAval for tensor in tensors):
         refuse_leak()
 
@@ -110,7 +110,7 @@ class Reference:
 
 
 class ArrayLike:
-    """What Tensors and Variables share: the views that Python and NumPy have of a value."""
+    """Base of Tensors and Variables: the views that Python and NumPy have of a value."""
 
     __slots__ = ()
     __array_priority__: float = 1000.0
@@ -171,11 +171,11 @@ class ArrayLike:
         def all(self, axis: Any = None, keepdims: bool = False) -> Tensor: ...
 
     def _read(self) -> Tensor:
-        """The value as a tensor."""
+        """Return the value as a tensor."""
         raise TypeError(f"{type(self).__name__} cannot be read")
 
-    def _read_apart(self) -> Tensor:
-        """The value as a tensor that is a source of its own, apart from the Variable."""
+    def _read_as_source(self) -> Tensor:
+        """Return the value as a tensor that is a source of its own, not the Variable."""
         return self._read()
 
     @property
@@ -198,7 +198,7 @@ class ArrayLike:
         return self.shape
 
     def _values(self) -> np.ndarray:
-        """The array inside. Where values are handed out, they are asked for here."""
+        """Return the array inside. Where values are handed out, they are asked for here."""
         data = self._data
         if state.rules and self._rec is not None:
             state.rules[-1].warn_detached(self._rec)
@@ -210,12 +210,12 @@ class ArrayLike:
             )
         return data
 
-    def _held(self) -> Any:
-        """What a Variable holds when this is assigned to it."""
+    def _raw(self) -> Any:
+        """Return the raw value that a Variable takes when this is assigned to it."""
         return self._values()
 
     def numpy(self) -> Any:
-        """The value as a read-only NumPy array (a view), or a NumPy scalar for shape ()."""
+        """Return the value as a read-only NumPy array (a view), or a NumPy scalar for shape ()."""
         data = self._values()
         if not data.ndim:
             return data[()]
@@ -243,7 +243,7 @@ class ArrayLike:
         dl_device: Any = None,
         copy: Any = None,
     ) -> Any:
-        """A capsule on the memory of the value, which keeps it alive; see `dlpack`.
+        """Return a capsule on the memory of the value, which keeps it alive; see `dlpack`.
 
         It is marked read-only if the consumer knows version 1.0 (`max_version`).
         """
@@ -261,7 +261,7 @@ class ArrayLike:
         return 1, 0  # kDLCPU, the only one there is
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
-        """``tinygrad_cg.numpy``, which has the names of the array API standard 2024.12.
+        """Return ``tinygrad_cg.numpy``, which has the names of the array API standard 2024.12.
 
         Raises ValueError for a version of the standard that is not known.
         """
@@ -271,24 +271,24 @@ class ArrayLike:
 
     @property
     def device(self) -> str:
-        """Where the value is: "cpu"."""
+        """Return the device of the value, which is "cpu"."""
         return "cpu"
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
-        """The value, where it is. Raises ValueError for another device than "cpu"."""
+        """Return the value, where it is. Raises ValueError for another device than "cpu"."""
         if device != "cpu":
             raise ValueError(f"to_device: tensors are on the device 'cpu', got {device!r}")
         return self._read()
 
     def item(self) -> Any:
-        """The only element, as a Python number. Raises ValueError if there are more."""
+        """Return the only element, as a Python number. Raises ValueError if there are more."""
         return self._values().item()
 
     def tolist(self) -> Any:
         return self._values().tolist()
 
     def ref(self) -> Reference:
-        """A hashable reference, for dictionary keys and sets."""
+        """Return a hashable reference, for dictionary keys and sets."""
         return Reference(self)
 
     def __hash__(self) -> int:
@@ -332,7 +332,7 @@ class ArrayLike:
         return format(self.numpy(), spec) if not self._data.ndim else format(str(self), spec)
 
     def _text(self) -> str:
-        """The value as `repr` shows it."""
+        """Return the value as `repr` shows it."""
         if isinstance(self._data, Aval):
             return "<no value yet>"
         text = repr(self._data) if self._data.ndim else str(self._data)
@@ -361,11 +361,11 @@ class Tensor(ArrayLike):
         return self
 
     def _example(self) -> ndarray:
-        """The values; for a tensor of a trace those that it has for some arguments."""
+        """Return the values; for a tensor of a trace those that it has for some arguments."""
         return self._data
 
     def _with_record(self, record: Any) -> Tensor:
-        """The same value with another record."""
+        """Return the same value with another record."""
         return Tensor(self._data, record)
 
     def __setitem__(self, key: Any, value: Any) -> NoReturn:

@@ -51,14 +51,14 @@ def _following(items: list) -> list[int]:
 
 def _repeat(items: list, start: int, following: list[int]) -> tuple[int, int]:
     """Return the length of the shortest part that repeats from `start` on, and its count."""
-    place = following[start]
-    while place < len(items) and place - start <= LONGEST:
-        period = place - start
-        part = items[start:place]
+    index = following[start]
+    while index < len(items) and index - start <= LONGEST:
+        period = index - start
+        part = items[start:index]
         count = 1
         while items[start + count * period : start + (count + 1) * period] == part:
             count += 1
         if count > 1:
             return period, count
-        place = following[place]
+        index = following[index]
     return 1, 1

@@ -1,4 +1,4 @@
-"""Tables of traces: plain text, and HTML for notebooks."""
+"""Tables of traces: text, and HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _shown(rows: list[TableRow], limit: int) -> tuple[list[TableRow], int, list[
 
 
 def text(rows: list[TableRow], summary: str, limit: int) -> str:
-    """Return the table in plain text."""
+    """Return the table as text."""
     first, left_out, last = _shown(rows, limit)
     cells = [HEADERS, *[row.cells() for row in (*first, *last)]]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]

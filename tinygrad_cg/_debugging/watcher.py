@@ -23,7 +23,7 @@ from .._core.primitive import Primitive, apply
 from .._core.record import Node, find, part
 from .._core.tensor import Tensor
 from .._reverse.observer import Observer, Sweep, order_of
-from .._rules.calls import Call, settle
+from .._rules.calls import Call, rebind_outputs
 from ..errors import users_line
 
 Line = tuple[str, int]
@@ -78,7 +78,7 @@ class Watcher(Level, Observer):
         self._latest: Running | None = None
 
     def sees(self, site: Callable[[], Site], inputs: Sequence, outputs: Sequence, seconds: Any):
-        """Learn of an operation, call or rule. `seconds` is None for a call."""
+        """Return learn of an operation, call or rule. `seconds` is None for a call."""
         raise TypeError(f"{type(self).__name__} does not define sees()")
 
     # Entering and leaving --------------------------------------------------------------------
@@ -124,9 +124,9 @@ class Watcher(Level, Observer):
     def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
         """Return new outputs of a custom gradient."""
         serial = next_serial()
-        results = settle(state.frame, call, inputs, outputs)
+        results = rebind_outputs(state.frame, call, inputs, outputs)
         _unmark(results)
-        if type(call) is Call or call.along is None:
+        if type(call) is Call or call.jvp is None:
             self._seen("call", call.definition.name, inputs, results, None, serial)
         return results
 
@@ -143,10 +143,10 @@ class Watcher(Level, Observer):
         serial, start = next_serial(), perf_counter()
         try:
             found = list(call(node, dy))
-            if definition is not None and getattr(node.saved, "along", None) is None:
+            if definition is not None and getattr(node.saved, "jvp", None) is None:
                 seconds = perf_counter() - start
-                gradients = [_whole(one) for one in found if isinstance(one, Tensor)]
-                dys = list(map(_whole, dy if isinstance(dy, list) else [dy]))
+                gradients = [_physical(one) for one in found if isinstance(one, Tensor)]
+                dys = list(map(_physical, dy if isinstance(dy, list) else [dy]))
                 self._seen("rule", name, dys, gradients, seconds, serial)
         finally:
             self._latest = self._running.pop()
@@ -226,7 +226,7 @@ def _unmark(tensors: Sequence[Tensor]) -> None:
             tensor._rec = None
 
 
-def _whole(tensor: Any) -> Tensor:
+def _physical(tensor: Any) -> Tensor:
     """Return the tensor with all examples of a batch."""
     while hasattr(tensor, "physical"):
         tensor = tensor.physical

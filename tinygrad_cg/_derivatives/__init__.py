@@ -23,7 +23,7 @@ BEYOND = ("error", "differentiate")
 def custom_derivatives(
     f: Any = None, *derivatives: Any, vjp: Any = None, jvp: Any = None, beyond: str = "error"
 ) -> Any:
-    """A function together with its derivatives, each declared once and used at its order.
+    """Return a function together with its derivatives, each declared once and used at its order.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ def custom_derivatives(
         ``vjp(dy, way, *args)`` and ``jvp(way, way, *args)``, and so on, the gradient by, and the
         derivative along one more way of, those before.
     beyond:
-        What comes after the last: "error", a DerivativeOrderError for who asks; or
-        "differentiate", what the operations of the last one give. A derivative that is itself a
+        The rule after the last: "error", a DerivativeOrderError; or
+        "differentiate", the derivative of its operations. A derivative that is itself a
         custom derivative or custom gradient brings its own rule, whatever `beyond` is.
 
     Returns

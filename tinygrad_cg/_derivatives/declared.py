@@ -1,4 +1,4 @@
-"""What both kinds of declared functions share: their calls, and what they refuse."""
+"""The common parts of both kinds of declared functions: calls and errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .._core.conversion import convert, is_tensor, is_weak
 from .._core.levels import Token, stack, state
 from .._core.record import Expired
 from .._core.tensor import Tensor
-from .._rules.definition import Definition, place_of
+from .._rules.definition import Definition, source_line
 from ..errors import DerivativeOrderError
 
 
@@ -18,13 +18,13 @@ class Use(NamedTuple):
     """One call: its arguments, and the inputs among them."""
 
     args: list
-    places: list[int]  # of the inputs among the arguments
+    positions: list[int]  # of the inputs among the arguments
     inputs: list  # as tensors; None for numbers and arrays, which nobody watches
     options: dict[str, Any]
 
 
 def use_of(definition: Definition, args: tuple, options: dict) -> Use:
-    """The arguments of a call, with tensors for Variables."""
+    """Return a call's arguments, with tensors for Variables."""
     for name, option in options.items():
         if is_tensor(option):
             raise TypeError(
@@ -32,20 +32,20 @@ def use_of(definition: Definition, args: tuple, options: dict) -> Use:
                 "derivative: pass it by position"
             )
     values = [convert(one) if is_tensor(one) else one for one in args]
-    places = [
+    positions = [
         i for i, one in enumerate(values) if is_weak(one) or isinstance(one, (Tensor, np.ndarray))
     ]
-    inputs = [values[i] if isinstance(values[i], Tensor) else None for i in places]
-    return Use(values, places, inputs, options)
+    inputs = [values[i] if isinstance(values[i], Tensor) else None for i in positions]
+    return Use(values, positions, inputs, options)
 
 
 def detached(value: Any) -> Any:
-    """A tensor without its record."""
+    """Return a tensor without its record."""
     return value._with_record(None) if isinstance(value, Tensor) else value
 
 
 def refuse_captured(definition: Definition, value: Tensor) -> None:
-    """TypeError if `value`, computed from tensors without records, has one all the same."""
+    """Raise TypeError if `value`, computed from tensors without records, has one all the same."""
     record = value._rec
     while record is not None:
         if type(record) is not Expired:
@@ -67,7 +67,7 @@ def refuse_order(definition: Definition, last: int) -> NoReturn:
         f"({definition.where()}). Declare the next one, or pass beyond='differentiate' to go on "
         "with the operations of the last one",
         function=definition.name,
-        line=place_of(definition.function),
+        line=source_line(definition.function),
         order=last + 1,
         max_order=last,
     )

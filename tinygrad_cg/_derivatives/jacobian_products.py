@@ -21,7 +21,7 @@ from .._core.tensor import Aval, Tensor
 from .._ops.creation import zeros
 from .._ops.shape import cast, identity
 from .._reverse.sweep import differentiate, release
-from .._rules.calls import Call, Lifted, settle
+from .._rules.calls import Call, TransformedCall, rebind_outputs
 from .._rules.definition import Definition, RuleSignature
 from .._rules.returned import gradients_of_inputs
 from .._transforms.transposition import transposed
@@ -58,7 +58,7 @@ class Products:
         y = self.function(*map(detached, use.args), **options)
         outputs = [convert(one) for one in nest.flatten(y)]
         one = _Call(self, use, y, [_aval(output) for output in outputs])
-        results = one.settled(outputs, use.inputs, one.pull)
+        results = one.rebind(outputs, use.inputs, one.pull)
         return nest.pack_sequence_as(y, results)
 
 
@@ -84,30 +84,32 @@ class _Call:
             for one in use.inputs
         ]
 
-    def settled(self, values: Sequence, inputs: Sequence, pull: Callable) -> list:
-        """`values` with a rule; None among them stays None."""
+    def rebind(self, values: Sequence, inputs: Sequence, pull: Callable) -> list:
+        """Return `values` with a rule; None among them stays None."""
         outputs = [one for one in values if one is not None]
         for output in outputs:
             refuse_captured(self.definition, output)
         if state.frame is None:
             return list(values)
-        places = [i for i, one in enumerate(values) if one is not None]
+        present = [i for i, one in enumerate(values) if one is not None]
 
-        def spread(dys: Sequence, targets: Sequence) -> list:
-            whole: list[Any] = [None] * len(values)
-            for place, dy in zip(places, dys, strict=True):
-                whole[place] = dy
-            return pull(whole, targets)
+        def fill(dys: Sequence, targets: Sequence) -> list:
+            full: list[Any] = [None] * len(values)
+            for index, dy in zip(present, dys, strict=True):
+                full[index] = dy
+            return pull(full, targets)
 
-        results = iter(settle(state.frame, Lifted(self.definition, spread), inputs, outputs))
+        results = iter(
+            rebind_outputs(state.frame, TransformedCall(self.definition, fill), inputs, outputs)
+        )
         return [None if one is None else next(results) for one in values]
 
     # The two products ------------------------------------------------------------------------
 
     def gradient(self, dys: list, ways: list[list]) -> list:
-        """P_k, by each input: its rule is P_k, Q_k and P_(k+1)."""
-        plain = [list(map(detached, one)) for one in (dys, *ways, self.use.args)]
-        values = self._gradient(plain[0], plain[1:-1], plain[-1])
+        """Return P_k, by each input: its rule is P_k, Q_k and P_(k+1)."""
+        constants = [list(map(detached, one)) for one in (dys, *ways, self.use.args)]
+        values = self._gradient(constants[0], constants[1:-1], constants[-1])
 
         def pull(us: list, targets: Sequence) -> list:
             parts = self._split(targets, [dys, *ways, self.use.inputs])
@@ -120,12 +122,12 @@ class _Call:
             found.append(self._next(parts[-1], dys, [*ways, us]))
             return _joined(found, targets)
 
-        return self.settled(values, [*dys, *_flat(ways), *self.use.inputs], pull)
+        return self.rebind(values, [*dys, *_flat(ways), *self.use.inputs], pull)
 
     def tangent(self, ways: list[list]) -> list:
-        """Q_k, of each output: its rule is P_k and P_(k+1)."""
-        plain = [list(map(detached, one)) for one in (*ways, self.use.args)]
-        values = self._tangent(plain[:-1], plain[-1])
+        """Return Q_k, of each output: its rule is P_k and P_(k+1)."""
+        constants = [list(map(detached, one)) for one in (*ways, self.use.args)]
+        values = self._tangent(constants[:-1], constants[-1])
 
         def pull(dys: list, targets: Sequence) -> list:
             parts = self._split(targets, [*ways, self.use.inputs])
@@ -136,14 +138,14 @@ class _Call:
             found.append(self._next(parts[-1], dys, ways))
             return _joined(found, targets)
 
-        return self.settled(values, [*_flat(ways), *self.use.inputs], pull)
+        return self.rebind(values, [*_flat(ways), *self.use.inputs], pull)
 
     def pull(self, dys: list, targets: Sequence) -> list:
-        """The rule of the function itself."""
+        """Return the rule of the function itself."""
         return _joined([self._next(targets, dys, [])], targets)
 
     def _next(self, targets: Sequence, dys: list, ways: list[list]) -> list:
-        """P of the next order, by the inputs; beyond the last what the user chose."""
+        """Return P of the next order, by the inputs; beyond the last, what the user chose."""
         if all(target is None for target in targets):
             return _nothing(targets)
         if len(ways) < self.products.last:
@@ -160,13 +162,14 @@ class _Call:
         return [[next(remaining) for _ in one] for one in like]
 
     def _differentiated(self, targets: Sequence, dys: list, ways: list[list]) -> list:
-        """The gradient of <P_k(dys, ways but the last), the last way> by the inputs, by the
-        operations that P_k is made of."""
+        """Return the gradient of <P_k(dys, ways but the last), the last way> by the inputs, by
+        the operations that P_k is made of.
+        """
         args, fresh = list(self.use.args), []
-        for place, target in zip(self.use.places, targets, strict=True):
+        for position, target in zip(self.use.positions, targets, strict=True):
             if target is not None:
-                args[place] = identity(args[place])
-                fresh.append(args[place])
+                args[position] = identity(args[position])
+                fresh.append(args[position])
         token = Token()
         push(token)
         try:
@@ -186,13 +189,13 @@ class _Call:
     # What was declared -----------------------------------------------------------------------
 
     def _gradient(self, dys: list, ways: list[list], args: list) -> list:
-        """P_k, as declared, or as the transpose of Q_k in its last way."""
+        """Return P_k, as declared, or as the transpose of Q_k in its last direction."""
         vjp = self.products.vjps[len(ways)]
         if vjp is None:
 
             def push_on(last: list) -> list:
-                spread = iter(last)
-                way = [None if target is None else next(spread) for target in self.targets]
+                gradients = iter(last)
+                way = [None if target is None else next(gradients) for target in self.targets]
                 return self._tangent([*ways, way], args)
 
             inputs = [target for target in self.targets if target is not None]
@@ -204,7 +207,7 @@ class _Call:
         return gradients_of_inputs(call, returned, self.targets)
 
     def _tangent(self, ways: list[list], args: list) -> list:
-        """Q_k, as declared, or as the transpose of P_k."""
+        """Return Q_k, as declared, or as the transpose of P_k."""
         jvp = self.products.jvps[len(ways) - 1]
         if jvp is None:
             last = [
@@ -230,7 +233,9 @@ class _Call:
             state.rules.pop()
 
     def _packed(self, way: list) -> Any:
-        """A way as the declared functions take it: zeros for an input that is not moved."""
+        """Return a direction as the declared functions take it: zeros for an input that does not
+        move.
+        """
         full = [
             zeros(*target) if one is None and target is not None else one
             for one, target in zip(way, self.targets, strict=True)
@@ -257,6 +262,6 @@ def _nothing(like: Sequence) -> list:
 
 
 def _joined(found: Sequence[Sequence], targets: Sequence) -> list:
-    """All gradients in a row, without those that nobody asked for."""
+    """Return all gradients in a row; None for those that nobody asked for."""
     pairs = zip(_flat(found), targets, strict=True)
     return [None if target is None else one for one, target in pairs]

@@ -16,7 +16,7 @@ from .._ops.complex import conj, real
 from .._ops.elementwise import multiply
 from .._ops.shape import cast, repeat
 from .._reverse.sweep import fit_shape
-from .._rules.calls import Lifted, settle
+from .._rules.calls import TransformedCall, rebind_outputs
 from .._rules.custom_gradient import Bind
 from .._rules.definition import Definition
 from ..errors import InvalidArgumentError
@@ -27,7 +27,7 @@ from .jacobian_products import Products
 class Elementwise:
     """A function with declared partial derivatives.
 
-    An entry is a derivative by some arguments, one after the other: its `path` has their places.
+    An entry is a derivative by some arguments, one after the other: its `path` has their positions.
     """
 
     def __init__(self, f: Callable[..., Any], derivatives: Sequence, beyond: str):
@@ -62,7 +62,7 @@ class Elementwise:
     # Entries ---------------------------------------------------------------------------------
 
     def _entries(self, use: Use, order: int, paths: list[tuple], y: Any) -> list:
-        """The entries at `paths`, as tensors that have rules; None for those that are none.
+        """Return the entries at `paths`, as tensors that have rules; None for those that are none.
 
         `y` has the shape and dtype of the result of the function.
         """
@@ -80,9 +80,9 @@ class Elementwise:
                 args = use.args if natural else list(map(detached, use.args))
                 values[id(function)] = self._run(function, args, use.options)
             value = values[id(function)]
-            for place in rest:
-                if len(use.places) > 1 or isinstance(value, (tuple, list)):
-                    value = None if value is None else self._part(use, order, value, place)
+            for position in rest:
+                if len(use.positions) > 1 or isinstance(value, (tuple, list)):
+                    value = None if value is None else self._part(use, order, value, position)
             if value is not None:
                 value = self._fitted(use, order, value, y)
                 if not natural:
@@ -98,12 +98,12 @@ class Elementwise:
             state.rules.pop()
 
     def _goes_on(self, function: Any) -> bool:
-        """Whether the last derivative has a derivative: of its own, or as the user chose."""
+        """Return whether the last derivative has a derivative, of its own or as the user chose."""
         own = isinstance(function, (Bind, Elementwise, Products))
         return len(self.functions) > 1 and (own or self.beyond == "differentiate")
 
-    def _part(self, use: Use, order: int, parts: Any, place: int) -> Any:
-        count = len(use.places)
+    def _part(self, use: Use, order: int, parts: Any, position: int) -> Any:
+        count = len(use.positions)
         if not isinstance(parts, (tuple, list)) or len(parts) != count:
             got = len(parts) if isinstance(parts, (tuple, list)) else type(parts).__name__
             raise ValueError(
@@ -111,10 +111,12 @@ class Elementwise:
                 f"derivatives at each level, one for each argument, got {got} "
                 f"({self.definition.where()})"
             )
-        return parts[place]
+        return parts[position]
 
     def _fitted(self, use: Use, order: int, value: Any, y: Any) -> Tensor:
-        """An entry as a tensor of the shape of the function's result, and of its precision."""
+        """Return an entry as a tensor of the shape of the function's result, and of its
+        precision.
+        """
         if not order:
             return self._result(use, value)
         shape, dtype = y
@@ -147,7 +149,7 @@ class Elementwise:
                 f"({self.definition.where()})"
             )
         tensor = convert(value)
-        shapes = {tuple(getattr(use.args[i], "shape", ())) for i in use.places}
+        shapes = {tuple(getattr(use.args[i], "shape", ())) for i in use.positions}
         if shapes != {tuple(tensor._data.shape)}:
             self._check_shape(tuple(tensor._data.shape), shapes)
         if tensor._data.dtype.kind != "c" and any(
@@ -174,7 +176,7 @@ class Elementwise:
     # Rules -----------------------------------------------------------------------------------
 
     def _ruled(self, use: Use, path: tuple, value: Tensor) -> Tensor:
-        """An entry whose rule is the entries of the next order."""
+        """Return an entry whose rule is the entries of the next order."""
         refuse_captured(self.definition, value)
         if state.frame is None:
             return value
@@ -182,17 +184,19 @@ class Elementwise:
 
         def pull(dys: Sequence, targets: Sequence) -> list:
             gradients: list[Any] = [None] * len(targets)
-            places = [i for i, target in enumerate(targets) if target is not None]
-            if places and len(path) == len(self.functions) - 1:
+            asked = [i for i, target in enumerate(targets) if target is not None]
+            if asked and len(path) == len(self.functions) - 1:
                 refuse_order(self.definition, len(path))
-            paths = [(*path, i) for i in places]
-            partials = self._entries(use, len(path) + 1, paths, y) if places else []
-            for i, partial in zip(places, partials, strict=True):
+            paths = [(*path, i) for i in asked]
+            partials = self._entries(use, len(path) + 1, paths, y) if asked else []
+            for i, partial in zip(asked, partials, strict=True):
                 if partial is not None:
                     gradients[i] = _product(dys[0], partial, targets[i])
             return gradients
 
-        return settle(state.frame, Lifted(self.definition, pull), use.inputs, [value])[0]
+        return rebind_outputs(
+            state.frame, TransformedCall(self.definition, pull), use.inputs, [value]
+        )[0]
 
 
 def _is_declaration(function: Any) -> bool:
@@ -202,7 +206,9 @@ def _is_declaration(function: Any) -> bool:
 
 
 def _product(dy: Tensor, partial: Tensor, target: Any) -> Tensor:
-    """The gradient of an input, as `target` describes it, with the conjugate of the partial."""
+    """Return the gradient of an input, as `target` describes it, with the conjugate of the
+    partial.
+    """
     complex_partial = partial._data.dtype.kind == "c"
     product = multiply(dy, conj(partial) if complex_partial else partial)
     if product._data.dtype.kind == "c" != target.dtype.kind:

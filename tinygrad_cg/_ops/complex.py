@@ -21,7 +21,7 @@ from .define import public, unary
 real = unary(
     "real",
     kmath.real,
-    doc="The real part of x.",
+    doc="Return the real part of x.",
     kind="real",
     vjp=lambda dy: dy,
     analytic=False,
@@ -31,7 +31,7 @@ real = unary(
 imag = unary(
     "imag",
     kmath.imag,
-    doc="The imaginary part of x; 0 for real x.",
+    doc="Return the imaginary part of x; 0 for real x.",
     kind="real",
     vjp=lambda dy: dy * 1j,
     analytic=False,
@@ -41,7 +41,7 @@ imag = unary(
 _conj = unary(
     "conj",
     kmath.conj,
-    doc="The complex conjugate of x.",
+    doc="Return the complex conjugate of x.",
     kind="same",
     vjp=lambda dy: conj(dy),  # pyright: ignore[reportGeneralTypeIssues]
     analytic=False,
@@ -53,6 +53,6 @@ _conj = unary(
 
 @public(_conj.primitive)
 def conj(x: Any) -> Tensor:
-    """The complex conjugate; a real tensor is its own."""
+    """Return the complex conjugate; a real tensor is its own."""
     x = convert(x)
     return _conj(x) if is_complex(x.dtype) else x

@@ -16,7 +16,9 @@ from .._core.tensor import Tensor
 
 
 class Operations(Protocol):
-    """What a decomposition may call: every operation by its name, with its parameters."""
+    """The operations that a decomposition may call: every operation by its name, with its
+    parameters.
+    """
 
     def number(self, value: float, like: Any) -> Any:
         """Return a constant with the dtype of `like`."""

@@ -19,7 +19,7 @@ from .windows import Layout
 # Images (..., n, height, width, channels) and filters (..., height, width, channels of a group,
 # outputs); the axes before the last four broadcast, which only batching uses.
 
-_PLAIN = Geometry()
+_UNIT = Geometry()
 _STEPS = Geometry((2, 1), ((1, 0), (2, 1)), (1, 2))
 _GROUPS = Geometry((1, 2), ((1, 1), (0, 0)), (1, 1), 2)
 _ALONE = Geometry((1, 1), ((0, 1), (1, 0)), (2, 1), 2)
@@ -56,11 +56,11 @@ _conv = register(
         core=(4, 4),
         dtypes=NUMBERS,
         samples=[
-            Case(((2, 3, 4, 2), (2, 3, 2, 1)), {"geometry": _PLAIN}),
+            Case(((2, 3, 4, 2), (2, 3, 2, 1)), {"geometry": _UNIT}),
             Case(((1, 4, 4, 1), (2, 2, 1, 2)), {"geometry": _STEPS}),
             Case(((1, 3, 5, 4), (3, 2, 2, 4)), {"geometry": _GROUPS}),
             Case(((1, 4, 3, 2), (2, 2, 1, 4)), {"geometry": _ALONE}),
-            Case(((2, 2, 2, 3), (1, 1, 3, 2)), {"geometry": _PLAIN}),
+            Case(((2, 2, 2, 3), (1, 1, 3, 2)), {"geometry": _UNIT}),
         ],
     )
 )
@@ -90,7 +90,7 @@ _conv_input = register(
         core=(4, 4),
         dtypes=NUMBERS,
         samples=[
-            Case(((2, 2, 2, 1), (2, 3, 2, 1)), {"geometry": _PLAIN, "size": (3, 4)}),
+            Case(((2, 2, 2, 1), (2, 3, 2, 1)), {"geometry": _UNIT, "size": (3, 4)}),
             Case(((1, 2, 5, 2), (2, 2, 1, 2)), {"geometry": _STEPS, "size": (4, 4)}),
             Case(((1, 3, 2, 4), (3, 2, 2, 4)), {"geometry": _GROUPS, "size": (3, 5)}),
             Case(((1, 3, 3, 4), (2, 2, 1, 4)), {"geometry": _ALONE, "size": (4, 3)}),
@@ -123,7 +123,7 @@ _conv_filter = register(
         core=(4, 4),
         dtypes=NUMBERS,
         samples=[
-            Case(((2, 3, 4, 2), (2, 2, 2, 1)), {"geometry": _PLAIN, "window": (2, 3)}),
+            Case(((2, 3, 4, 2), (2, 2, 2, 1)), {"geometry": _UNIT, "window": (2, 3)}),
             Case(((1, 4, 4, 1), (1, 2, 5, 2)), {"geometry": _STEPS, "window": (2, 2)}),
             Case(((1, 3, 5, 4), (1, 3, 2, 4)), {"geometry": _GROUPS, "window": (3, 2)}),
             Case(((1, 4, 3, 2), (1, 3, 3, 4)), {"geometry": _ALONE, "window": (2, 2)}),
@@ -140,7 +140,7 @@ def conv(
     data_format: Any = None,
     dilations: Any = 1,
 ) -> Tensor:
-    """The convolution (without flipping) of images with filters, along one axis or two.
+    """Return the convolution (without flipping) of images with filters, along one axis or two.
 
     After ``tf.nn.convolution``: `x` is (batch, height, width, channels), or channels first if
     `data_format` says so; `filters` are (height, width, channels of a group, outputs), without
@@ -167,7 +167,8 @@ def conv_transpose(
     data_format: Any = None,
     dilations: Any = 1,
 ) -> Tensor:
-    """The transpose of `conv` by its images, which have `output_shape`: all axes, or of space.
+    """Return the transpose of `conv` by its images, which have `output_shape`: all axes, or of
+    space.
 
     After ``tf.nn.conv2d_transpose``: `filters` are (height, width, outputs, channels), as a
     `conv` takes them that maps the result to the shape of `x`. Raises InvalidArgumentError if
@@ -205,7 +206,7 @@ def depthwise_conv(
     data_format: Any = None,
     dilations: Any = 1,
 ) -> Tensor:
-    """`conv` of each channel with filters of its own: (height, width, channels, multiplier).
+    """Return `conv` of each channel with filters of its own: (height, width, channels, multiplier).
 
     After ``tf.nn.depthwise_conv2d``: the result has channels * multiplier channels.
     """
@@ -242,7 +243,7 @@ def _geometry(
     size: tuple[int, int],
     groups: int,
 ) -> Geometry:
-    """What the kernels are told; InvalidArgumentError if no window fits."""
+    """Return the geometry for the kernels; InvalidArgumentError if no window fits."""
     steps, spacing = layout.pair("strides", strides), layout.pair("dilations", dilations)
     reach = [gap * (count - 1) + 1 for gap, count in zip(spacing, window, strict=True)]
     if min(window) < 1:

@@ -30,7 +30,7 @@ from .shape import broadcast_to, cast, reshape
 
 
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Tensor:
-    """A tensor of `value`: a number, a nested list of numbers, or an array (copied).
+    """Return a tensor of `value`: a number, a nested list of numbers, or an array (copied).
 
     Python floats become float32, integers int32 (int64 where they need it), arrays keep their
     dtype. `shape` reshapes the value, or repeats a single number. A Tensor comes back as it is.
@@ -58,7 +58,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
 def convert_to_tensor(
     value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None
 ) -> Tensor:
-    """`value` as a Tensor: itself if it is one, else converted as `constant` does.
+    """Return `value` as a Tensor: itself if it is one, else converted as `constant` does.
 
     A Tensor of another dtype than asked for is a ValueError: use `cast`.
     """
@@ -66,7 +66,7 @@ def convert_to_tensor(
     if wanted is None and dtype_hint is not None and not is_tensor(value):
         wanted = as_dtype(dtype_hint)
     if isinstance(value, ArrayLike) and not isinstance(value, Tensor):
-        value = value._read_apart()
+        value = value._read_as_source()
     tensor = convert(value, wanted)
     if wanted is not None and tensor.dtype != wanted:
         raise InvalidArgumentError(
@@ -77,7 +77,7 @@ def convert_to_tensor(
 
 
 def full(shape: Any, value: Any, dtype: Any = None) -> Tensor:
-    """A tensor of `shape` filled with the single number `value`.
+    """Return a tensor of `shape` filled with the single number `value`.
 
     Its dtype is that of `value`, as `constant` makes it, unless `dtype` is given. After
     ``tf.fill``: where `value` is a tensor, the gradients of all elements add up in it. Raises
@@ -90,29 +90,29 @@ def full(shape: Any, value: Any, dtype: Any = None) -> Tensor:
         tensor = convert(value)
         _check_scalar("full", "value", tensor._data)
         return broadcast_to(cast(tensor, wanted or tensor.dtype), sizes)
-    data = to_array(_plain(value), wanted)
+    data = to_array(_as_value(value), wanted)
     _check_scalar("full", "value", data)
     return Tensor(np.full(sizes, data[()], data.dtype))
 
 
 def zeros(shape: Any, dtype: Any = FLOAT32) -> Tensor:
-    """A tensor of zeros, float32 by default. InvalidArgumentError for negative sizes."""
+    """Return a tensor of zeros, float32 by default. InvalidArgumentError for negative sizes."""
     return Tensor(np.zeros(as_sizes("zeros", shape), as_dtype(dtype)))
 
 
 def ones(shape: Any, dtype: Any = FLOAT32) -> Tensor:
-    """A tensor of ones, float32 by default. InvalidArgumentError for negative sizes."""
+    """Return a tensor of ones, float32 by default. InvalidArgumentError for negative sizes."""
     return Tensor(np.ones(as_sizes("ones", shape), as_dtype(dtype)))
 
 
 def zeros_like(x: Any, dtype: Any = None) -> Tensor:
-    """Zeros with the shape and, unless `dtype` is given, the dtype of `x`."""
+    """Return zeros with the shape and, unless `dtype` is given, the dtype of `x`."""
     aval = convert(x)._data
     return Tensor(np.zeros(aval.shape, _dtype(dtype) or aval.dtype))
 
 
 def ones_like(x: Any, dtype: Any = None) -> Tensor:
-    """Ones with the shape and, unless `dtype` is given, the dtype of `x`."""
+    """Return ones with the shape and, unless `dtype` is given, the dtype of `x`."""
     aval = convert(x)._data
     ones = np.empty(aval.shape, _dtype(dtype) or aval.dtype)
     ones.fill(1)  # np.ones takes three times as long for few
@@ -120,7 +120,7 @@ def ones_like(x: Any, dtype: Any = None) -> Tensor:
 
 
 def full_like(x: Any, value: Any, dtype: Any = None) -> Tensor:
-    """`value` everywhere, with the shape and, unless `dtype` is given, the dtype of `x`.
+    """Return `value` everywhere, with the shape and, unless `dtype` is given, the dtype of `x`.
 
     `value` is as for `full`, and gets a gradient as there; `x` gets none.
     """
@@ -129,7 +129,7 @@ def full_like(x: Any, value: Any, dtype: Any = None) -> Tensor:
 
 
 def eye(rows: Any, columns: Any = None, dtype: Any = FLOAT32) -> Tensor:
-    """The identity matrix of `rows` by `columns` (square by default).
+    """Return the identity matrix of `rows` by `columns` (square by default).
 
     Raises TypeError for sizes that are no integers, InvalidArgumentError for negative ones.
     """
@@ -143,14 +143,14 @@ def eye(rows: Any, columns: Any = None, dtype: Any = FLOAT32) -> Tensor:
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
-    """Numbers from `start` (0 if only one bound is given) to below `stop`, in steps.
+    """Return numbers from `start` (0 if only one bound is given) to below `stop`, in steps.
 
     After ``tf.range``: 1-D, of the dtype in which the three meet; it has no gradient. Raises
     InvalidArgumentError for what is no scalar, a step of 0, and bounds that are not finite.
     """
     if stop is None:
         start, stop = 0, start
-    values: list[Any] = [_plain(value) for value in (start, stop, step)]
+    values: list[Any] = [_as_value(value) for value in (start, stop, step)]
     for argument, value in zip(("start", "stop", "step"), values, strict=True):
         _check_scalar("range", argument, to_array(value, copy=False))
     if values[2] == 0:
@@ -166,7 +166,8 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
 
 
 def linspace(start: Any, stop: Any, num: Any = 50, dtype: Any = None) -> Tensor:
-    """`num` evenly spaced numbers from `start` to `stop`, both included, along a new first axis.
+    """Return `num` evenly spaced numbers from `start` to `stop`, both included, along a new first
+    axis.
 
     Their dtype is that in which the bounds meet, float32 for integers, unless `dtype` is given.
     After ``tf.linspace``: bounds that are tensors get gradients. Raises InvalidArgumentError if
@@ -181,7 +182,7 @@ def linspace(start: Any, stop: Any, num: Any = 50, dtype: Any = None) -> Tensor:
         wanted = FLOAT32
     if _flows(start, wanted) or _flows(stop, wanted):
         return _between(start, stop, count, wanted)
-    first, last = _plain(start), _plain(stop)
+    first, last = _as_value(start), _as_value(stop)
     try:
         with np.errstate(all="ignore"):
             return Tensor(np.linspace(first, last, count, dtype=wanted))
@@ -191,7 +192,7 @@ def linspace(start: Any, stop: Any, num: Any = 50, dtype: Any = None) -> Tensor:
 
 
 def _between(start: Any, stop: Any, count: int, dtype: np.dtype) -> Tensor:
-    """Weighted means of the bounds, exact at both ends."""
+    """Return weighted means of the bounds, exact at both ends."""
     wide = COMPLEX128 if is_complex(dtype) else FLOAT64
     first, last = convert(start, wide), convert(stop, wide)
     axes = [1] * len(broadcast_shapes("linspace", first._data.shape, last._data.shape))
@@ -201,7 +202,9 @@ def _between(start: Any, stop: Any, count: int, dtype: np.dtype) -> Tensor:
 
 
 def _common_dtype(values: list) -> np.dtype:
-    """The dtype in which bounds meet: NumPy's scalars and tensors first, then Python numbers."""
+    """Return the dtype in which bounds meet: NumPy's scalars and tensors first, then Python
+    numbers.
+    """
     strong = [value.dtype for value in values if hasattr(value, "dtype")]
     weak = [value for value in values if not hasattr(value, "dtype")]
     dtype = promote(*strong) if strong else None
@@ -215,7 +218,9 @@ def _common_dtype(values: list) -> np.dtype:
 
 
 def _flows(value: Any, wanted: np.dtype | None) -> bool:
-    """Whether `value` is a tensor that a gradient can reach from a result of dtype `wanted`."""
+    """Return whether `value` is a tensor that a gradient can reach from a result of dtype
+    `wanted`.
+    """
     if not is_tensor(value) or not is_inexact(value.dtype):
         return False
     if wanted is None or is_complex(wanted):
@@ -230,8 +235,8 @@ def _check_scalar(name: str, argument: str, data: Any) -> None:
         )
 
 
-def _plain(value: Any) -> Any:
-    """The value of a 0-d tensor, as a NumPy scalar; anything else itself."""
+def _as_value(value: Any) -> Any:
+    """Return the value of a 0-d tensor, as a NumPy scalar; anything else itself."""
     return np.asarray(value)[()] if is_tensor(value) else value
 
 

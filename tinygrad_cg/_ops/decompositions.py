@@ -32,13 +32,13 @@ _POSITIVE = np.stack([_MATRIX @ _MATRIX.T, np.eye(3) + 0.1 * _MATRIX.T @ _MATRIX
 
 
 def _result_dtype(*dtypes: np.dtype) -> np.dtype:
-    """Integers give float64."""
+    """Return the dtype of the result; float64 for integers."""
     dtype = dtypes[0] if len(dtypes) == 1 else promote(*dtypes)
     return np.dtype(np.float64) if is_exact(dtype) else dtype
 
 
 def _by_lapack(name: str, function: Callable[..., Any]) -> Callable[..., np.ndarray]:
-    """`function` in a dtype that LAPACK has, and its result in that of the operands."""
+    """Run `function` in a dtype that LAPACK has, and cast the result to that of the operands."""
 
     def run(*arrays: np.ndarray) -> np.ndarray:
         dtype = _result_dtype(*[array.dtype for array in arrays])
@@ -55,14 +55,14 @@ def _product(x: Tensor, y: Tensor) -> Tensor:
     return apply(_matmul, (x, y), {})
 
 
-def _of_matrices(name: str, function: Any, vjp: Any, folds: bool, samples: list, **record: Any):
-    """An operation on each matrix of a stack, to a matrix, or to a number if it `folds`."""
+def _of_matrices(name: str, function: Any, vjp: Any, to_scalar: bool, samples: list, **record: Any):
+    """Return an operation on each matrix of a stack, to a matrix, or to a number if `to_scalar`."""
     return register(
         Primitive(
             name,
             _by_lapack(name, function),
             ("x",),
-            lambda x: Aval(x.shape[:-2] if folds else x.shape, _result_dtype(x.dtype)),
+            lambda x: Aval(x.shape[:-2] if to_scalar else x.shape, _result_dtype(x.dtype)),
             None if vjp is None else (vjp,),
             kind="contraction",
             batch=lambda params, size: params,
@@ -74,12 +74,12 @@ def _of_matrices(name: str, function: Any, vjp: Any, folds: bool, samples: list,
 
 
 def _inverse_rule(dy: Tensor, out: Tensor) -> Tensor:
-    turned = swap_last(out)
-    return negative(_product(turned, _product(dy, turned)))
+    transposed = swap_last(out)
+    return negative(_product(transposed, _product(dy, transposed)))
 
 
 def _scaled_inverse(x: Tensor, scale: Tensor) -> Tensor:
-    """The transposed inverse of each matrix, times a number of its own."""
+    """Return the transposed inverse of each matrix, times a number of its own."""
     return multiply(swap_last(inv(x)), expand_dims(expand_dims(scale, -1), -1))
 
 
@@ -109,13 +109,13 @@ _log_abs_det = _of_matrices(
 
 
 def _cholesky_rule(dy: Tensor, out: Tensor) -> Tensor:
-    """The gradient by both triangles alike, since the function takes their mean."""
-    turned = swap_last(out)
-    inner = _product(turned, dy)
+    """Return the gradient by both triangles alike, since the function takes their mean."""
+    transposed = swap_last(out)
+    inner = _product(transposed, dy)
     size = out._data.shape[-1]
     halves = np.tri(size) - 0.5 * np.eye(size)  # of the diagonal one half
     lower = where(halves > 0, multiply(inner, halves), 0)
-    half = _solved(turned, swap_last(_solved(turned, swap_last(lower))))
+    half = _solved(transposed, swap_last(_solved(transposed, swap_last(lower))))
     return multiply(add(half, swap_last(half)), 0.5)
 
 
@@ -186,7 +186,7 @@ def _real_matrices(name: str, x: Any) -> Tensor:
 
 @public(_inverse)
 def inv(x: Any) -> Tensor:
-    """The inverse of each square matrix of `x`; shape (..., n, n), integers as float64.
+    """Return the inverse of each square matrix of `x`; shape (..., n, n), integers as float64.
 
     Raises errors.MatrixError, a LinAlgError as NumPy's, for a singular matrix, and
     InvalidArgumentError for one that is not square.
@@ -196,7 +196,7 @@ def inv(x: Any) -> Tensor:
 
 @public(_det)
 def det(x: Any) -> Tensor:
-    """The determinant of each square matrix of `x`, of shape (..., n, n): shape (...).
+    """Return the determinant of each square matrix of `x`, of shape (..., n, n): shape (...).
 
     Its gradient needs the inverse: errors.MatrixError for a singular matrix.
     """
@@ -204,7 +204,7 @@ def det(x: Any) -> Tensor:
 
 
 def slogdet(x: Any) -> tuple[Tensor, Tensor]:
-    """The sign (0 or 1 or -1) and the logarithm of the size of the determinants of real `x`.
+    """Return the sign (0 or 1 or -1) and the logarithm of the size of the determinants of real `x`.
 
     The sign has no gradient; -inf is the logarithm for a singular matrix, and its gradient is a
     errors.MatrixError. Raises TypeError for complex matrices.
@@ -220,7 +220,8 @@ _det_sign = _of_matrices(
 
 @public(_cholesky)
 def cholesky(x: Any) -> Tensor:
-    """The lower triangular matrix L of each symmetric positive definite ``x = L transpose(L)``.
+    """Return the lower triangular matrix L of each symmetric positive definite ``x = L
+    transpose(L)``.
 
     The two triangles of `x` count alike, half each. Raises errors.MatrixError for a
     matrix that is not positive definite, TypeError for complex ones.
@@ -230,7 +231,7 @@ def cholesky(x: Any) -> Tensor:
 
 @public(_solve)
 def solve(x: Any, y: Any) -> Tensor:
-    """The solution z of ``matmul(x, z) = y`` for square matrices `x`; of the shape of `y`.
+    """Return the solution z of ``matmul(x, z) = y`` for square matrices `x`; of the shape of `y`.
 
     `x` (..., n, n) and `y` (..., n, k) broadcast over their leading axes; a 1-D `y` is one
     column. Raises errors.MatrixError for a singular `x`, InvalidArgumentError for shapes

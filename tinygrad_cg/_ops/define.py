@@ -31,7 +31,7 @@ objects.register(Tensor, Tensor(_sample), _sample)  # kernels take and make tens
 
 @dataclass(frozen=True)
 class Real:
-    """Where an elementwise operand is sampled in tests: an interval, less some points."""
+    """The interval from which tests sample an elementwise operand, without some points."""
 
     low: float
     high: float
@@ -40,7 +40,7 @@ class Real:
 
 @dataclass(frozen=True)
 class Case:
-    """One way to call an operation in tests: shapes of the operands, and the parameters.
+    """A call of an operation in tests: shapes of the operands, and the parameters.
 
     `fixed` gives an operand (by position) that is not drawn at random, such as indices.
     """
@@ -61,7 +61,7 @@ class Wrong:
 
 
 NEAR = (2.0, 1.0)
-"""How far a function of reals may be off in float64 and float32, in units of the last place."""
+"""The allowed error of a function of reals in float64 and float32, in units in the last place."""
 _UNFITTING = (np.ones(2), np.ones(3))
 
 
@@ -100,7 +100,9 @@ def elementwise(
     bool_remedy: str | None = None,
     **record: Any,
 ) -> Primitive:
-    """A registered elementwise operation; `bool_remedy` is what to use for bools, if not this."""
+    """Return a registered elementwise operation; `bool_remedy` is what to use for bools, if not
+    this.
+    """
     kernel = Elementwise(name, function, len(inputs), kind)
     if kind == "float":
         record.setdefault("ulps", NEAR)
@@ -121,21 +123,21 @@ def elementwise(
 
 
 def _refuse_bool(kernel: Elementwise, remedy: str) -> None:
-    """Have the kernel refuse bools where it settles dtypes, once for each choice of them."""
-    settle = kernel._loop_dtypes
+    """Have the kernel refuse bools where it promotes dtypes, once for each choice of them."""
+    promote = kernel._loop_dtypes
 
     def checked(dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
         if all(is_bool(dtype) for dtype in dtypes):
             raise TypeError(
                 f"{kernel.name}: is not for bool: use {remedy}, or cast to a number's dtype first"
             )
-        return settle(dtypes)
+        return promote(dtypes)
 
     kernel._loop_dtypes = checked
 
 
 def unary(name: str, function: Any, kind: str = "float", vjp: Any = None, **record: Any) -> Any:
-    """An elementwise operation on one operand, ``x``."""
+    """Return an elementwise operation on one operand, ``x``."""
     record["doc"] += "\n\nElementwise; the result has the shape of `x`, a tensor or what converts."
     rules = None if vjp is None else (vjp,)
     primitive = elementwise(name, function, ("x",), kind, rules, **record)
@@ -143,7 +145,7 @@ def unary(name: str, function: Any, kind: str = "float", vjp: Any = None, **reco
 
 
 def binary(name: str, function: Any, kind: str = "same", vjp: Any = None, **record: Any) -> Any:
-    """An elementwise operation on two operands that broadcast, ``x`` and ``y``."""
+    """Return an elementwise operation on two operands that broadcast, ``x`` and ``y``."""
     record["doc"] += (
         "\n\nElementwise; `x` and `y`, tensors or what converts, broadcast to the shape of the "
         "result. Raises InvalidArgumentError if their shapes do not."
@@ -159,7 +161,9 @@ def binary(name: str, function: Any, kind: str = "same", vjp: Any = None, **reco
 def reduction(
     name: str, kernel: Any, doc: str, vjp: Any = None, run: Any = None, **record: Any
 ) -> Any:
-    """An operation that folds axes: ``op(x, axis=None, keepdims=False)``, all axes by default."""
+    """Return an operation that reduces axes: ``op(x, axis=None, keepdims=False)``, all axes by
+    default.
+    """
 
     record["errors"] = (
         Wrong(InvalidArgumentError, f"{name}: axis 2 is out of range", (np.ones((2, 3)), 2)),
@@ -171,7 +175,7 @@ def reduction(
         return kernel(x, axis, keepdims)
 
     def abstract(x: Aval, axis: tuple[int, ...], keepdims: bool) -> Aval:
-        return Aval(folded_shape(x.shape, axis, keepdims), kernel.result_dtype(x.dtype))
+        return Aval(reduced_shape(x.shape, axis, keepdims), kernel.result_dtype(x.dtype))
 
     def batch(params: dict, size: int) -> dict:
         return params | {"axis": tuple(axis + 1 for axis in params["axis"])}
@@ -205,14 +209,14 @@ def reduction(
     function = public_function(
         primitive,
         "x, axis=None, keepdims=False",
-        whole=("axis is None and keepdims is False", _WHOLE),
+        over_all_axes=("axis is None and keepdims is False", _INTEGRAL),
         kernel=None if run is None else no_kernel,
         otherwise=by_axes,
     )
     return public(primitive)(function)
 
 
-def folded_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
+def reduced_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
     if keepdims:
         return tuple(1 if i in axes else size for i, size in enumerate(shape))
     return tuple(size for i, size in enumerate(shape) if i not in axes)
@@ -221,17 +225,17 @@ def folded_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) 
 def move(
     name: str, run: Any, abstract: Any, vjp: Any = None, inputs: tuple = ("x",), **record: Any
 ) -> Primitive:
-    """An operation that moves elements; its public function is written by hand."""
+    """Return an operation that moves elements; its public function is written by hand."""
     return register(Primitive(name, run, inputs, abstract, vjp, **record))
 
 
 _ALL_AXES = tuple(tuple(range(ndim)) for ndim in range(65))
-_WHOLE = tuple({"axis": axes, "keepdims": False} for axes in _ALL_AXES)
+_INTEGRAL = tuple({"axis": axes, "keepdims": False} for axes in _ALL_AXES)
 """The parameters of a reduction of all elements, by the number of axes."""
 
 
 def normalize_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
-    """Non-negative axes in ascending order, from None (all), one number, or several."""
+    """Return non-negative axes in ascending order, from None (all), one number, or several."""
     if axis is None:
         return _ALL_AXES[ndim]
     if type(axis) is int:
@@ -267,7 +271,7 @@ def as_int(name: str, argument: str, value: Any) -> int:
 
 
 def as_shape(name: str, shape: Any) -> tuple[int, ...]:
-    """A tuple of Python integers, from a number, a sequence or an integer tensor.
+    """Return a tuple of Python integers, from a number, a sequence or an integer tensor.
 
     Raises TypeError for what is no integer; sizes may be negative, see `as_sizes`.
     """
@@ -279,7 +283,9 @@ def as_shape(name: str, shape: Any) -> tuple[int, ...]:
 
 
 def as_sizes(name: str, shape: Any) -> tuple[int, ...]:
-    """`as_shape` for a shape that a tensor is to have: InvalidArgumentError for negative sizes."""
+    """Return `as_shape` for a shape that a tensor is to have: InvalidArgumentError for negative
+    sizes.
+    """
     sizes = as_shape(name, shape)
     for size in sizes:
         if size < 0:

@@ -1,10 +1,10 @@
 """DLPack: tensors from and for other libraries, on the CPU, without a copy where that is safe.
 
-After the array API standard 2024.12 and ``tf.experimental.dlpack``. Tensors never change, and
-tapes keep them: an array whose owner may still write to it is copied as `constant` copies it,
-unless the caller vouches for it with ``copy=False``. What its owner declares read-only, as JAX
-does, is shared. Tensors themselves are handed out read-only where the consumer can be told so,
-which is from version 1.0 of the protocol on; they must not be written to by any.
+After the array API standard 2024.12 and ``tf.experimental.dlpack``. Tensors never change, and tapes
+keep them: an array whose owner may still write to it is copied as `constant` copies it, unless the
+caller vouches for it with ``copy=False``. Memory that its owner declares read-only, as JAX does, is
+shared. Tensors themselves are handed out read-only where the consumer can be told so, which is from
+version 1.0 of the protocol on; they must not be written to by any.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ __all__ = ["from_dlpack", "to_dlpack"]
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor of an array of another library, or of a DLPack capsule; shape and dtype stay.
+    """Return a tensor of an array of another library, or of a DLPack capsule; shape and dtype stay.
 
     Parameters
     ----------
     x:
-        What has ``__dlpack__``, on the CPU: an array of NumPy, PyTorch, JAX, CuPy and others.
+        An object with ``__dlpack__``, on the CPU: an array of NumPy, PyTorch, JAX, CuPy and others.
     device:
         None or "cpu".
     copy:
@@ -52,7 +52,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
 
 
 def _export(x: Any) -> tuple[Any, bool]:
-    """A capsule of `x`, and whether its read-only flag says that nobody writes to the memory.
+    """Return a capsule of `x`, and whether its read-only flag says that nobody writes to the
+    memory.
 
     Before version 1.0 there was no such flag, and NumPy shows all such memory as read-only;
     but JAX, which speaks the older version, never writes to an array.
@@ -73,7 +74,9 @@ def _is_versioned(capsule: Any) -> bool:
 
 
 def _shared(x: Any, capsule: Any) -> np.ndarray:
-    """An array on the memory of a capsule, made from `x`, which lives as long as the array."""
+    """Return an array on the memory of a capsule, made from `x`, which lives as long as the
+    array.
+    """
     device = getattr(x, "__dlpack_device__", lambda: (1, 0))()
     try:
         return np.from_dlpack(_Capsule(capsule, device))
@@ -99,7 +102,7 @@ class _Capsule:
 
 
 def to_dlpack(tensor: Any) -> Any:
-    """A DLPack capsule on the memory of `tensor`, for libraries that take capsules.
+    """Return a DLPack capsule on the memory of `tensor`, for libraries that take capsules.
 
     Whoever takes it must not write to it. After ``tf.experimental.dlpack.to_dlpack``.
     """

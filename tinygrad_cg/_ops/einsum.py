@@ -29,7 +29,7 @@ _LETTERS = ascii_uppercase + ascii_lowercase  # what NumPy's integers stand for,
 
 
 def einsum(subscripts: Any, *operands: Any) -> Tensor:
-    """The sum over products of elements with equal indices, after ``np.einsum``.
+    """Return the sum over products of elements with equal indices, after ``np.einsum``.
 
     `subscripts` has a letter for each axis of each operand and, after "->", of the result:
     "ij,jk->ik" is the matrix product. Without an arrow the result has the letters that occur
@@ -60,7 +60,8 @@ def einsum(subscripts: Any, *operands: Any) -> Tensor:
 
 
 def from_lists(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments of `einsum` where NumPy's other form is used: x, [0, 1], y, [1, 2], [0, 2].
+    """Return the arguments of `einsum` where NumPy's other form is used: x, [0, 1], y, [1, 2], [0,
+    2].
 
     Raises TypeError for labels that are no integers, ValueError for those not in 0 .. 51.
     """
@@ -95,7 +96,7 @@ def _refuse(subscripts: str, reason: str) -> InvalidArgumentError:
 
 @lru_cache(maxsize=1024)
 def _parse(subscripts: str, ranks: tuple[int, ...]) -> tuple[tuple[str, ...], str]:
-    """The labels of each operand's axes, and of the result's."""
+    """Return the labels of each operand's axes, and of the result's."""
     text = subscripts.replace(" ", "")
     left, arrow, right = text.partition("->")
     parts = left.split(",")
@@ -138,7 +139,7 @@ def _check_letters(subscripts: str, labels: str) -> None:
 
 
 def _sizes(subscripts: str, terms: list[Term]) -> dict[str, int]:
-    """How long the axes with a label are; those of size 1 broadcast."""
+    """Return the size of each label; axes of size 1 broadcast."""
     sizes: dict[str, int] = {}
     for x, labels in terms:
         for label, size in zip(labels, x._data.shape, strict=True):
@@ -154,12 +155,12 @@ def _sizes(subscripts: str, terms: list[Term]) -> dict[str, int]:
 
 
 def _number(x: Tensor) -> Tensor:
-    """Booleans as int32."""
+    """Return booleans as int32."""
     return cast(x, INT32) if is_bool(x.dtype) else x
 
 
 def _distinct(subscripts: str, term: Term, sizes: dict[str, int]) -> Term:
-    """A term with each label once, and without axes of size 1 that only broadcast."""
+    """Return a term with each label once, and without axes of size 1 that only broadcast."""
     x, labels = term
     for label in {*labels} if len({*labels}) < len(labels) else ():
         for _ in range(labels.count(label) - 1):
@@ -172,7 +173,7 @@ def _distinct(subscripts: str, term: Term, sizes: dict[str, int]) -> Term:
 
 
 def _diagonal(subscripts: str, x: Tensor, labels: str, label: str) -> Term:
-    """Of two axes with a label the diagonal, as the last axis."""
+    """Return the diagonal of two axes with one label, as the last axis."""
     first = labels.index(label)
     second = labels.index(label, first + 1)
     rest = [i for i in range(len(labels)) if i not in (first, second)]
@@ -187,7 +188,7 @@ def _diagonal(subscripts: str, x: Tensor, labels: str, label: str) -> Term:
 
 
 def _summed(term: Term, kept: set[str]) -> Term:
-    """A term without the axes whose labels nothing else needs."""
+    """Return a term without the axes whose labels nothing else needs."""
     x, labels = term
     axes = [i for i, label in enumerate(labels) if label not in kept]
     if not axes:
@@ -196,7 +197,7 @@ def _summed(term: Term, kept: set[str]) -> Term:
 
 
 def _cheapest(terms: list[str], output: str, sizes: dict[str, int]) -> tuple[int, int]:
-    """The two terms whose product takes the fewest steps, and is the smallest of these."""
+    """Return the two terms whose product takes the fewest steps, and is the smallest of these."""
     if len(terms) == 2:
         return 0, 1
 
@@ -213,17 +214,17 @@ def _count(labels: Iterable[str], sizes: dict[str, int]) -> int:
 
 
 def _product(first: Term, second: Term, kept: set[str]) -> Term:
-    """The product of two terms, summed over the labels of both that nothing else needs."""
+    """Return the product of two terms, summed over the labels of both that nothing else needs."""
     (x, left), (y, right) = first, second
     longer = left if prod(x._data.shape) >= prod(y._data.shape) else right
     shared = [label for label in longer if label in left and label in right]
     batch = [label for label in shared if label in kept]
-    folded = [label for label in shared if label not in kept]
+    contracted = [label for label in shared if label not in kept]
     rows = [label for label in left if label not in right]
     columns = [label for label in right if label not in left]
     labels = "".join(batch + rows + columns)
     sizes = dict(zip(left + right, x._data.shape + y._data.shape, strict=True))
-    if not folded:
+    if not contracted:
         x = _ordered(x, left, batch + rows)
         y = _ordered(y, right, batch + columns)
         shape = y._data.shape
@@ -231,23 +232,23 @@ def _product(first: Term, second: Term, kept: set[str]) -> Term:
         y = reshape(y, (*shape[: len(batch)], *(1,) * len(rows), *shape[len(batch) :]))
         return multiply(x, y), labels
     product = matmul(
-        _matrices(x, left, batch, rows, folded), _matrices(y, right, batch, folded, columns)
+        _matrices(x, left, batch, rows, contracted), _matrices(y, right, batch, contracted, columns)
     )
     shape = tuple([sizes[label] for label in labels])
     return product if product._data.shape == shape else reshape(product, shape), labels
 
 
 def _matrices(x: Tensor, labels: str, batch: list, rows: list, columns: list) -> Tensor:
-    """A term as a stack of matrices: a view, wherever one of its transposes can be."""
+    """Return a term as a stack of matrices: a view, wherever one of its transposes can be."""
     own = [label for label in labels if label not in batch]
-    turned = bool(rows) and own[0] in columns
-    order = [*batch, *columns, *rows] if turned else [*batch, *rows, *columns]
+    is_transposed = bool(rows) and own[0] in columns
+    order = [*batch, *columns, *rows] if is_transposed else [*batch, *rows, *columns]
     x = _ordered(x, labels, order)
     shape, lead = x._data.shape, len(batch)
-    middle = lead + len(columns if turned else rows)
+    middle = lead + len(columns if is_transposed else rows)
     matrix = (*shape[:lead], prod(shape[lead:middle]), prod(shape[middle:]))
     x = x if matrix == shape else reshape(x, matrix)
-    return swap_last(x) if turned else x
+    return swap_last(x) if is_transposed else x
 
 
 def _ordered(x: Tensor, labels: str, order: Iterable[str]) -> Tensor:

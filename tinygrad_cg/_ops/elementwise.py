@@ -46,7 +46,7 @@ LN2, LN10 = np.log([2.0, 10.0]).tolist()
 add = binary(
     "add",
     kmath.add,
-    doc="x + y.",
+    doc="Return x + y.",
     vjp=(lambda dy: dy, lambda dy: dy),
     linear=True,
     ufunc=np.add,
@@ -56,7 +56,7 @@ add = binary(
 subtract = binary(
     "subtract",
     kmath.subtract,
-    doc="x - y; TypeError for two bools, as in NumPy.",
+    doc="Return x - y; TypeError for two bools, as in NumPy.",
     bool_remedy="logical_xor",
     errors=(Wrong(TypeError, "subtract: .* use logical_xor", (np.array(True), np.array(True))),),
     vjp=(lambda dy: dy, lambda dy: negative(dy)),
@@ -69,7 +69,7 @@ subtract = binary(
 multiply = binary(
     "multiply",
     kmath.multiply,
-    doc="x * y.",
+    doc="Return x * y.",
     vjp=(lambda dy, y: multiply(dy, y), lambda dy, x: multiply(dy, x)),
     ufunc=np.multiply,
     spellings=("math.multiply", "keras.ops.multiply", "numpy.multiply"),
@@ -78,7 +78,7 @@ multiply = binary(
 divide = binary(
     "divide",
     kmath.divide,
-    doc="x / y, in floating point: integers give float64.",
+    doc="Return x / y, in floating point: integers give float64.",
     kind="float",
     vjp=(
         lambda dy, y: divide(dy, y),
@@ -92,7 +92,7 @@ divide = binary(
 negative = unary(
     "negative",
     kmath.negative,
-    doc="-x; TypeError for a bool, as in NumPy.",
+    doc="Return -x; TypeError for a bool, as in NumPy.",
     bool_remedy="logical_not",
     errors=(Wrong(TypeError, "negative: .* use logical_not", (np.array(True),)),),
     kind="same",
@@ -106,7 +106,7 @@ negative = unary(
 floor_divide = binary(
     "floor_divide",
     kmath.floor_divide,
-    doc="The largest integer not above x / y. An integer by zero gives 0, with a warning.",
+    doc="Return the largest integer not above x / y. An integer by zero gives 0, with a warning.",
     ufunc=np.floor_divide,
     dtypes=REAL_NUMBERS,
     spellings=("math.floordiv", "keras.ops.floor_divide", "numpy.floor_divide"),
@@ -115,7 +115,7 @@ floor_divide = binary(
 remainder = binary(
     "remainder",
     kmath.remainder,
-    doc="x - y floor(x / y), with the sign of y, as Python's %.",
+    doc="Return x - y floor(x / y), with the sign of y, as Python's %.",
     vjp=(lambda dy: dy, lambda dy, x, y: negative(multiply(dy, floor_divide(x, y)))),
     ufunc=np.remainder,
     dtypes=REAL_NUMBERS,
@@ -127,14 +127,14 @@ remainder = binary(
 
 
 def _power_by_base(dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """y x**(y-1), but 0 where x and y are 0: no 0 * inf there, at this order or the next."""
+    """Return y x**(y-1), but 0 where x and y are 0: no 0 * inf there, at this order or the next."""
     both_zero = logical_and(equal(x, 0), equal(y, 0))
     exponent = where(both_zero, 1, subtract(y, 1))
     return multiply(dy, multiply(y, _general_power(x, exponent)))
 
 
 def _power_by_exponent(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
-    """out log(x), and 0 where x has no real logarithm (0**y is flat for y > 0)."""
+    """Return out log(x), and 0 where x has no real logarithm (0**y is flat for y > 0)."""
     has_log = not_equal(x, 0) if is_complex(x.dtype) else greater(x, 0)
     return multiply(dy, multiply(out, where(has_log, log(where(has_log, x, 1)), 0)))
 
@@ -142,7 +142,7 @@ def _power_by_exponent(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
 _general_power = binary(
     "power",
     kmath.power,
-    doc="x to the power y.",
+    doc="Return x to the power y.",
     vjp=(_power_by_base, _power_by_exponent),
     ufunc=np.power,
     dtypes=NUMBERS,
@@ -153,7 +153,7 @@ _general_power = binary(
 
 
 def _power_by_products(ops: Operations, x: Any, exponent: float) -> Any:
-    """x**exponent, of small whole exponents by products: quicker, and one rounding for each.
+    """Return x**exponent, of small whole exponents by products: quicker, and one rounding for each.
 
     float16 and complex numbers are squared alone, since the kernel rounds and overflows less.
     """
@@ -182,7 +182,9 @@ def _run_scalar_power(x: np.ndarray, exponent: float) -> np.ndarray:
 
 
 def _scalar_power_rule(dy: Tensor, x: Tensor, exponent: float) -> Tensor:
-    """Through powers of `x` only, so that derivatives beyond the last are 0, and never None."""
+    """Return the gradient by powers of `x` only, so that derivatives beyond the last are 0,
+    never None.
+    """
     slope = power(x, exponent - 1) if exponent else power(x, 0)
     return multiply(dy, multiply(slope, exponent))
 
@@ -205,7 +207,7 @@ _scalar_power = register(
 
 @public(_general_power.primitive)
 def power(x: Any, y: Any) -> Tensor:
-    """``x ** y``. The gradient of ``x**0`` is 0 everywhere, that of ``0**y`` by y is 0."""
+    """Return ``x ** y``. The gradient of ``x**0`` is 0 everywhere, that of ``0**y`` by y is 0."""
     if type(y) in (int, float):
         x = convert(x)
         if x._data.dtype.kind in "fc":  # by the letter: a call would be a twentieth of the time
@@ -216,7 +218,7 @@ def power(x: Any, y: Any) -> Tensor:
 square = unary(
     "square",
     kmath.square,
-    doc="x * x.",
+    doc="Return x * x.",
     kind="same",
     vjp=lambda dy, x: multiply(dy, multiply(x, 2)),
     ufunc=np.square,
@@ -226,7 +228,7 @@ square = unary(
 sqrt = unary(
     "sqrt",
     kmath.sqrt,
-    doc="The square root of x; its gradient at 0 is infinite.",
+    doc="Return the square root of x; its gradient at 0 is infinite.",
     vjp=lambda dy, out: divide(multiply(dy, 0.5), out),
     ufunc=np.sqrt,
     spellings=("math.sqrt", "keras.ops.sqrt", "numpy.sqrt"),
@@ -235,7 +237,7 @@ sqrt = unary(
 rsqrt = unary(
     "rsqrt",
     kmath.rsqrt,
-    doc="1 / sqrt(x): infinite at 0, NaN below.",
+    doc="Return 1 / sqrt(x): infinite at 0, NaN below.",
     vjp=lambda dy, out: multiply(dy, multiply(-0.5, multiply(out, square(out)))),
     spellings=("math.rsqrt", "keras.ops.rsqrt"),
     samples=(POSITIVE,),
@@ -243,7 +245,7 @@ rsqrt = unary(
 cbrt = unary(
     "cbrt",
     kmath.cbrt,
-    doc="The real cube root of x; its gradient at 0 is infinite.",
+    doc="Return the real cube root of x; its gradient at 0 is infinite.",
     vjp=lambda dy, out: divide(dy, multiply(3, square(out))),
     ufunc=np.cbrt,
     dtypes=REAL,
@@ -259,7 +261,7 @@ def _over_length(dy: Tensor, part: Tensor, out: Tensor) -> Tensor:
 hypot = binary(
     "hypot",
     kmath.hypot,
-    doc="sqrt(x**2 + y**2), without overflow; its gradient at (0, 0) is 0.",
+    doc="Return sqrt(x**2 + y**2), without overflow; its gradient at (0, 0) is 0.",
     kind="float",
     vjp=(
         lambda dy, x, out: _over_length(dy, x, out),
@@ -276,7 +278,7 @@ hypot = binary(
 exp = unary(
     "exp",
     kmath.exp,
-    doc="e to the power x.",
+    doc="Return e to the power x.",
     vjp=lambda dy, out: multiply(dy, out),
     ufunc=np.exp,
     spellings=("math.exp", "keras.ops.exp", "numpy.exp"),
@@ -285,7 +287,7 @@ exp = unary(
 exp2 = unary(
     "exp2",
     kmath.exp2,
-    doc="2 to the power x.",
+    doc="Return 2 to the power x.",
     vjp=lambda dy, out: multiply(dy, multiply(out, LN2)),
     ufunc=np.exp2,
     spellings=("keras.ops.exp2", "numpy.exp2"),
@@ -294,7 +296,7 @@ exp2 = unary(
 log = unary(
     "log",
     kmath.log,
-    doc="The natural logarithm of x: -inf at 0, NaN below.",
+    doc="Return the natural logarithm of x: -inf at 0, NaN below.",
     vjp=lambda dy, x: divide(dy, x),
     ufunc=np.log,
     spellings=("math.log", "keras.ops.log", "numpy.log"),
@@ -303,7 +305,7 @@ log = unary(
 log2 = unary(
     "log2",
     kmath.log2,
-    doc="The logarithm of x to base 2: -inf at 0, NaN below.",
+    doc="Return the logarithm of x to base 2: -inf at 0, NaN below.",
     vjp=lambda dy, x: divide(dy, multiply(x, LN2)),
     ufunc=np.log2,
     spellings=("keras.ops.log2", "numpy.log2"),
@@ -312,7 +314,7 @@ log2 = unary(
 log10 = unary(
     "log10",
     kmath.log10,
-    doc="The logarithm of x to base 10: -inf at 0, NaN below.",
+    doc="Return the logarithm of x to base 10: -inf at 0, NaN below.",
     vjp=lambda dy, x: divide(dy, multiply(x, LN10)),
     ufunc=np.log10,
     spellings=("keras.ops.log10", "numpy.log10"),
@@ -321,7 +323,7 @@ log10 = unary(
 log1p = unary(
     "log1p",
     kmath.log1p,
-    doc="log(1 + x), accurate near 0.",
+    doc="Return log(1 + x), accurate near 0.",
     vjp=lambda dy, x: divide(dy, add(x, 1)),
     ufunc=np.log1p,
     spellings=("math.log1p", "keras.ops.log1p", "numpy.log1p"),
@@ -330,7 +332,7 @@ log1p = unary(
 expm1 = unary(
     "expm1",
     kmath.expm1,
-    doc="exp(x) - 1, accurate near 0.",
+    doc="Return exp(x) - 1, accurate near 0.",
     vjp=lambda dy, out: multiply(dy, add(out, 1)),
     ufunc=np.expm1,
     spellings=("math.expm1", "keras.ops.expm1", "numpy.expm1"),
@@ -339,7 +341,7 @@ expm1 = unary(
 tanh = unary(
     "tanh",
     kmath.tanh,
-    doc="The hyperbolic tangent of x.",
+    doc="Return the hyperbolic tangent of x.",
     vjp=lambda dy, out: multiply(dy, subtract(1, square(out))),
     ufunc=np.tanh,
     spellings=("math.tanh", "keras.ops.tanh", "numpy.tanh"),
@@ -348,7 +350,7 @@ tanh = unary(
 sigmoid = unary(
     "sigmoid",
     kmath.sigmoid,
-    doc="1 / (1 + exp(-x)), without overflow.",
+    doc="Return 1 / (1 + exp(-x)), without overflow.",
     vjp=lambda dy, out: multiply(dy, multiply(out, subtract(1, out))),
     dtypes=REAL,
     spellings=("math.sigmoid", "keras.ops.sigmoid"),
@@ -357,7 +359,7 @@ sigmoid = unary(
 softplus = unary(
     "softplus",
     kmath.softplus,
-    doc="log(1 + exp(x)), without overflow.",
+    doc="Return log(1 + exp(x)), without overflow.",
     vjp=lambda dy, x: multiply(dy, sigmoid(x)),
     dtypes=REAL,
     spellings=("keras.ops.softplus",),
@@ -366,7 +368,7 @@ softplus = unary(
 log_sigmoid = unary(
     "log_sigmoid",
     kmath.log_sigmoid,
-    doc="The logarithm of sigmoid(x), without overflow.",
+    doc="Return the logarithm of sigmoid(x), without overflow.",
     vjp=lambda dy, x: multiply(dy, sigmoid(negative(x))),
     dtypes=REAL,
     spellings=("math.log_sigmoid",),
@@ -375,7 +377,7 @@ log_sigmoid = unary(
 
 
 def _share(x: Tensor, y: Tensor) -> Tensor:
-    """exp(x) / (exp(x) + exp(y)); a half where both are the same infinity."""
+    """Return exp(x) / (exp(x) + exp(y)); a half where both are the same infinity."""
     same = logical_and(isinf(x), equal(x, y))
     return sigmoid(where(same, 0, subtract(x, y)))
 
@@ -383,7 +385,7 @@ def _share(x: Tensor, y: Tensor) -> Tensor:
 logaddexp = binary(
     "logaddexp",
     kmath.logaddexp,
-    doc="log(exp(x) + exp(y)), without overflow.",
+    doc="Return log(exp(x) + exp(y)), without overflow.",
     kind="float",
     vjp=(
         lambda dy, x, y: multiply(dy, _share(x, y)),
@@ -397,14 +399,14 @@ logaddexp = binary(
 
 
 def _with_logarithm(x: Tensor, y: Tensor) -> Tensor:
-    """y, but 1 where x log(y) is 0 though y has no logarithm."""
+    """Return y, but 1 where x log(y) is 0 although y has no logarithm."""
     return where(logical_and(equal(x, 0), less_equal(y, 0)), 1, y)
 
 
 xlogy = binary(
     "xlogy",
     kmath.xlogy,
-    doc="x log(y), and 0 where x is 0; there its gradients are 0 if y is not positive.",
+    doc="Return x log(y), and 0 where x is 0; there its gradients are 0 if y is not positive.",
     kind="float",
     vjp=(
         lambda dy, x, y: xlogy(dy, _with_logarithm(x, y)),
@@ -417,7 +419,7 @@ xlogy = binary(
 sin = unary(
     "sin",
     kmath.sin,
-    doc="The sine of x, in radians.",
+    doc="Return the sine of x, in radians.",
     vjp=lambda dy, x: multiply(dy, cos(x)),
     ufunc=np.sin,
     spellings=("math.sin", "keras.ops.sin", "numpy.sin"),
@@ -426,7 +428,7 @@ sin = unary(
 cos = unary(
     "cos",
     kmath.cos,
-    doc="The cosine of x, in radians.",
+    doc="Return the cosine of x, in radians.",
     vjp=lambda dy, x: negative(multiply(dy, sin(x))),
     ufunc=np.cos,
     spellings=("math.cos", "keras.ops.cos", "numpy.cos"),
@@ -438,7 +440,7 @@ cos = unary(
 relu = unary(
     "relu",
     kmath.relu,
-    doc="The larger of x and 0; its gradient at 0 is 0.",
+    doc="Return the larger of x and 0; its gradient at 0 is 0.",
     kind="same",
     vjp=lambda dy, out: where(greater(out, 0), multiply(dy, sign(out)), 0),
     dtypes=REAL,
@@ -457,7 +459,7 @@ def _absolute_rule(dy: Tensor, x: Tensor) -> Tensor:
 absolute = unary(
     "absolute",
     kmath.absolute,
-    doc="The absolute value of x, real for complex x; its gradient at 0 is 0.",
+    doc="Return the absolute value of x, real for complex x; its gradient at 0 is 0.",
     kind="real",
     vjp=_absolute_rule,
     analytic=False,
@@ -468,19 +470,19 @@ absolute = unary(
 
 
 def _sign_rule(dy: Tensor, x: Tensor) -> Tensor:
-    """Flat where x is real; x/|x| of a complex x turns with it (and is no analytic function)."""
+    """Return zeros for a real x; x/|x| of a complex x rotates with x (it is not analytic)."""
     if not is_complex(x.dtype):
         return zeros_like(dy)
     size = absolute(x)
     size = where(equal(size, 0), 1, size)
-    along = divide(real(multiply(conj(x), dy)), multiply(size, square(size)))
-    return subtract(divide(dy, size), multiply(x, along))
+    parallel = divide(real(multiply(conj(x), dy)), multiply(size, square(size)))
+    return subtract(divide(dy, size), multiply(x, parallel))
 
 
 sign = unary(
     "sign",
     kmath.sign,
-    doc="-1, 0 or 1; x / |x| for complex x. Its gradient is 0 for real x.",
+    doc="Return -1, 0 or 1; x / |x| for complex x. Its gradient is 0 for real x.",
     kind="same",
     vjp=_sign_rule,
     analytic=False,
@@ -492,7 +494,7 @@ sign = unary(
 round_half_even = unary(
     "round",
     kmath.round,
-    doc="x rounded to integers, half to even. It has no gradient.",
+    doc="Return x rounded to integers, half to even. It has no gradient.",
     kind="same",
     dtypes=REAL,
     spellings=("math.round", "math.rint"),
@@ -516,7 +518,7 @@ def rounded(x: Any, decimals: int) -> Tensor:
 floor = unary(
     "floor",
     kmath.floor,
-    doc="The largest integer not above x. It has no gradient.",
+    doc="Return the largest integer not above x. It has no gradient.",
     kind="same",
     ufunc=np.floor,
     dtypes=REAL,
@@ -526,7 +528,7 @@ floor = unary(
 ceil = unary(
     "ceil",
     kmath.ceil,
-    doc="The smallest integer not below x. It has no gradient.",
+    doc="Return the smallest integer not below x. It has no gradient.",
     kind="same",
     ufunc=np.ceil,
     dtypes=REAL,
@@ -536,7 +538,8 @@ ceil = unary(
 maximum = binary(
     "maximum",
     kmath.maximum,
-    doc="The larger of x and y; NaN if one of them is. Where they tie, x gets the whole gradient.",
+    doc="Return the larger of x and y; NaN if one of them is. Where they tie, x gets the whole "
+    "gradient.",
     vjp=(
         lambda dy, x, y: where(greater_equal(x, y), dy, 0),
         lambda dy, x, y: where(greater_equal(x, y), 0, dy),
@@ -549,7 +552,8 @@ maximum = binary(
 minimum = binary(
     "minimum",
     kmath.minimum,
-    doc="The smaller of x and y; NaN if one of them is. Where they tie, x gets the whole gradient.",
+    doc="Return the smaller of x and y; NaN if one of them is. Where they tie, x gets the whole "
+    "gradient.",
     vjp=(
         lambda dy, x, y: where(less_equal(x, y), dy, 0),
         lambda dy, x, y: where(less_equal(x, y), 0, dy),
@@ -562,7 +566,8 @@ minimum = binary(
 nearest_finite = unary(
     "nearest_finite",
     ksoftmax.finite,
-    doc="x, or the largest number of its dtype for an infinite x, with its sign. No gradient.",
+    doc="Return x, or the largest number of its dtype for an infinite x, with its sign. No "
+    "gradient.",
     kind="float",
     ulps=None,
     dtypes=REAL,
@@ -596,7 +601,7 @@ _clip = elementwise(
 
 
 def where(condition: Any, x: Any, y: Any) -> Tensor:
-    """`x` where `condition` holds and `y` elsewhere; the three broadcast.
+    """Return `x` where `condition` holds and `y` elsewhere; the three broadcast.
 
     Both branches are differentiated: a branch that is infinite or NaN where it is not chosen
     gives NaN gradients. Guard its argument too: ``where(x > 0, log(where(x > 0, x, 1.)), 0.)``.
@@ -607,7 +612,7 @@ def where(condition: Any, x: Any, y: Any) -> Tensor:
 
 
 def clip(x: Any, low: Any = None, high: Any = None) -> Tensor:
-    """`x` limited to [low, high]; None is no limit. At a limit the gradient passes.
+    """Return `x` limited to [low, high]; None is no limit. At a limit the gradient passes.
 
     After ``tf.clip_by_value``; the three broadcast, and their dtypes promote. Raises
     InvalidArgumentError if their shapes do not broadcast.

@@ -20,14 +20,14 @@ from .define import Case, as_int, move, normalize_axis
 
 
 def _batched_key(key: tuple, size: int) -> tuple:
-    """The key for operands with one more axis in front, which the result has in front too.
+    """Return the key for operands with one more axis in front, which the result has in front too.
 
     Where other parts stand between integers and arrays, NumPy puts the axes of these before all
     the others; so there the new axis needs an array as well, which broadcasts with them.
     """
     arrays = [part for part in key if isinstance(part, np.ndarray)]
-    places = [i for i, part in enumerate(key) if isinstance(part, (int, np.ndarray))]
-    if not arrays or places[-1] - places[0] < len(places):
+    positions = [i for i, part in enumerate(key) if isinstance(part, (int, np.ndarray))]
+    if not arrays or positions[-1] - positions[0] < len(positions):
         return (slice(None), *key)
     rank = max(1 if is_bool(part.dtype) else part.ndim for part in arrays)
     return (np.arange(size).reshape(size, *(1,) * rank), *key)
@@ -35,7 +35,7 @@ def _batched_key(key: tuple, size: int) -> tuple:
 
 _getitem = move(
     "getitem",
-    lambda x, key: x[(*key, ...)] if Ellipsis not in _plain(key) else x[key],
+    lambda x, key: x[(*key, ...)] if Ellipsis not in _as_list(key) else x[key],
     lambda x, key: Aval(np.broadcast_to(np.zeros((), x.dtype), x.shape)[key].shape, x.dtype),
     (lambda dy, shape, key: apply(_getitem_adjoint, (dy,), {"shape": shape, "key": key}),),
     linear=True,
@@ -56,8 +56,8 @@ _getitem = move(
 )
 
 
-def _plain(key: tuple) -> list:
-    """The parts of a key that can be compared with `in`."""
+def _as_list(key: tuple) -> list:
+    """Return the parts of a key that `in` can compare."""
     return [part for part in key if not isinstance(part, np.ndarray)]
 
 
@@ -82,7 +82,9 @@ _getitem_adjoint = move(
 
 
 def getitem(x: Any, key: Any) -> Tensor:
-    """``x[key]`` with NumPy's rules: integers, slices, None, ..., integer and boolean arrays."""
+    """Return ``x[key]`` with NumPy's rules: integers, slices, None, ..., integer and boolean
+    arrays.
+    """
     x = convert(x)
     parts = key if isinstance(key, tuple) else (key,)
     if any(_has_no_value(part) for part in parts):
@@ -91,12 +93,12 @@ def getitem(x: Any, key: Any) -> Tensor:
 
 
 def _has_no_value(part: Any) -> bool:
-    """Whether an index differs between examples of a batch, or is not known yet."""
+    """Return whether an index differs between examples of a batch, or is not known yet."""
     return isinstance(part, Tensor) and isinstance(part._data, Aval)
 
 
 def _looked_up(x: Tensor, parts: tuple) -> Tensor:
-    """``x[parts]`` by gathers, if its indices are integers, and come first."""
+    """Return ``x[parts]`` by gathers, if its indices are integers, and come first."""
     indices = [convert(index) for index in takewhile(_is_of_integers, parts)]
     rest = parts[len(indices) :]
     if any(_has_no_value(part) or isinstance(_index_part(part), np.ndarray) for part in rest):
@@ -128,7 +130,9 @@ def _is_of_integers(part: Any) -> bool:
 
 
 def _are_all(indices: list[Tensor], shape: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
-    """Whether the first indices, as many as they have axes, go through all of `sizes` in order."""
+    """Return whether the first indices, as many as they have axes, go through all of `sizes` in
+    order.
+    """
     first = indices[: len(shape)]
     if sizes[: len(shape)] != shape or any(map(_has_no_value, first)):
         return False
@@ -176,7 +180,7 @@ def _gather_aval(x: Aval, indices: Aval, axis: int, batch_dims: int) -> Aval:
 
 
 def _gather_batch(params: dict, size: int) -> dict:
-    """The new axis is one more that both operands share."""
+    """Return the parameters for operands that share one more axis, that of the batch."""
     more = {"axis": params["axis"] + 1, "batch_dims": params["batch_dims"] + 1}
     shape = {"shape": (size, *params["shape"])} if "shape" in params else {}
     return more | shape
@@ -237,7 +241,7 @@ _gather_adjoint = move(
 
 
 def gather(x: Any, indices: Any, axis: Any = 0, batch_dims: int = 0) -> Tensor:
-    """Slices of `x` along `axis` at integer `indices`; negative indices count from the end.
+    """Return slices of `x` along `axis` at integer `indices`; negative indices count from the end.
 
     With `batch_dims` the first axes of `x` and `indices` are gone through together.
     """
@@ -245,7 +249,7 @@ def gather(x: Any, indices: Any, axis: Any = 0, batch_dims: int = 0) -> Tensor:
     if not is_integer(indices.dtype):
         raise InvalidArgumentError(f"gather: indices must be integers, got {indices.dtype}")
     shared = as_int("gather", "batch_dims", batch_dims)
-    place = max(normalize_axis("gather", axis, x._data.ndim), shared)
+    dim = max(normalize_axis("gather", axis, x._data.ndim), shared)
     if (
         not 0 <= shared <= indices._data.ndim
         or x._data.shape[:shared] != indices._data.shape[:shared]
@@ -254,7 +258,7 @@ def gather(x: Any, indices: Any, axis: Any = 0, batch_dims: int = 0) -> Tensor:
             f"gather: the first {shared} axes of shapes {tuple(x.shape)} and "
             f"{tuple(indices.shape)} must agree"
         )
-    return apply(_gather, (x, indices), {"axis": place, "batch_dims": shared})
+    return apply(_gather, (x, indices), {"axis": dim, "batch_dims": shared})
 
 
 def _scatter_slices(values: Tensor, indices: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -36,7 +36,9 @@ def _matmul_aval(x: Aval, y: Aval) -> Aval:
 
 
 def _right_gradient(dy: Tensor, x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """The gradient by a matrix on the right: by one that a whole stack shares, one product."""
+    """Return the gradient by a matrix on the right: by one that a whole stack shares, one
+    product.
+    """
     if len(shape) == 2 < x._data.ndim:
         rows = prod(x._data.shape[:-1])
         x, dy = (reshape(one, (rows, one._data.shape[-1])) for one in (x, dy))
@@ -113,7 +115,7 @@ def matmul(
     adjoint_x: bool = False,
     adjoint_y: bool = False,
 ) -> Tensor:
-    """The matrix product over the last two axes; the axes before them broadcast.
+    """Return the matrix product over the last two axes; the axes before them broadcast.
 
     A 1-D operand is a row on the left or a column on the right, as in NumPy. The flags
     transpose (adjoint: and conjugate) an operand's last two axes first. The dtypes promote.
@@ -121,8 +123,8 @@ def matmul(
     """
     x, y = convert_operands((x, y))
     row, column = x._data.ndim == 1, y._data.ndim == 1
-    x = expand_dims(x, 0) if row else _turn("matmul", x, transpose_x, adjoint_x)
-    y = expand_dims(y, 1) if column else _turn("matmul", y, transpose_y, adjoint_y)
+    x = expand_dims(x, 0) if row else _transpose_operand("matmul", x, transpose_x, adjoint_x)
+    y = expand_dims(y, 1) if column else _transpose_operand("matmul", y, transpose_y, adjoint_y)
     if min(x._data.ndim, y._data.ndim) < 2 or x._data.shape[-1] != y._data.shape[-2]:
         _refuse("matmul", x, y)
     out = apply(_matmul, (x, y), {})
@@ -132,39 +134,40 @@ def matmul(
 
 
 def matvec(x: Any, y: Any, transpose_x: bool = False, adjoint_x: bool = False) -> Tensor:
-    """A matrix (..., m, n) times a vector (..., n): shape (..., m).
+    """Return a matrix (..., m, n) times a vector (..., n): shape (..., m).
 
     After ``tf.linalg.matvec``: leading axes broadcast. Dtypes and errors as for `matmul`.
     """
     x, y = convert_operands((x, y))
-    x = _turn("matvec", x, transpose_x, adjoint_x)
+    x = _transpose_operand("matvec", x, transpose_x, adjoint_x)
     if x._data.ndim < 2 or y._data.ndim < 1 or x._data.shape[-1] != y._data.shape[-1]:
         _refuse("matvec", x, y)
     return apply(_matvec, (x, y), {})
 
 
 def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
-    """The sum of products over `axes`: the last so many of `x` and first of `y`, or two lists.
+    """Return the sum of products over `axes`: the last so many of `x` and first of `y`, or two
+    lists.
 
     After ``np.tensordot``. The result has the other axes of `x`, then those of `y`. Raises
     InvalidArgumentError for axes that an operand does not have or that differ in size.
     """
     x, y = convert_operands((x, y))
-    left, right = _folded_axes(axes, x._data.ndim, y._data.ndim)
+    left, right = _contracted_axes(axes, x._data.ndim, y._data.ndim)
     if [x._data.shape[i] for i in left] != [y._data.shape[i] for i in right]:
         _refuse("tensordot", x, y)
     rows = [i for i in range(x._data.ndim) if i not in left]
     columns = [i for i in range(y._data.ndim) if i not in right]
-    folded = prod(x._data.shape[i] for i in left)
+    contracted = prod(x._data.shape[i] for i in left)
     height = [x._data.shape[i] for i in rows]
     width = [y._data.shape[i] for i in columns]
-    first = reshape(transpose(x, rows + left), (prod(height), folded))
-    second = reshape(transpose(y, right + columns), (folded, prod(width)))
+    first = reshape(transpose(x, rows + left), (prod(height), contracted))
+    second = reshape(transpose(y, right + columns), (contracted, prod(width)))
     return reshape(apply(_matmul, (first, second), {}), (*height, *width))
 
 
 def norm(x: Any, order: Any = "euclidean", axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The norm of vectors for any order; of matrices (two axes) the Euclidean one only.
+    """Return the norm of vectors for any order; of matrices (two axes) the Euclidean one only.
 
     After ``tf.norm``: over all elements by default; `order` is "euclidean" ("fro"), 1, 2, inf,
     or another number. Real for complex `x`; integers become float64. Raises
@@ -188,7 +191,10 @@ def norm(x: Any, order: Any = "euclidean", axis: Any = None, keepdims: bool = Fa
 
 
 def _euclidean(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
-    """No sizes of elements: their second derivatives are not those of their squares at 0."""
+    """Compute the norm without magnitudes of elements.
+
+    At 0 their second derivatives are not those of their squares.
+    """
     if not is_complex(x.dtype):
         return euclidean_norm(x, axis, keepdims)
     axes = (0, *[i + 1 for i in normalize_axes("norm", axis, x._data.ndim)])
@@ -197,7 +203,8 @@ def _euclidean(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
 
 
 def reduce_euclidean_norm(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The root of the sum of squared sizes of elements over axes; a complex `x` gives complex.
+    """Return the root of the sum of squared sizes of elements over axes; a complex `x` gives
+    complex.
 
     `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Integers
     become float64. Raises InvalidArgumentError for an axis that `x` does not have.
@@ -207,8 +214,8 @@ def reduce_euclidean_norm(x: Any, axis: Any = None, keepdims: bool = False) -> T
     return cast(found, x.dtype) if is_complex(x.dtype) else found
 
 
-def _folded_axes(axes: Any, rank_x: int, rank_y: int) -> tuple[list[int], list[int]]:
-    """The axes that `tensordot` folds, of each operand in its order."""
+def _contracted_axes(axes: Any, rank_x: int, rank_y: int) -> tuple[list[int], list[int]]:
+    """Return the axes that `tensordot` contracts, of each operand in its order."""
     if is_tensor(axes) or isinstance(axes, np.ndarray):
         axes = np.asarray(axes).tolist()
     if not isinstance(axes, (list, tuple)):
@@ -234,7 +241,7 @@ def _folded_axes(axes: Any, rank_x: int, rank_y: int) -> tuple[list[int], list[i
     return left, right
 
 
-def _turn(name: str, x: Tensor, transposed: bool, adjoint: bool) -> Tensor:
+def _transpose_operand(name: str, x: Tensor, transposed: bool, adjoint: bool) -> Tensor:
     if transposed and adjoint:
         raise InvalidArgumentError(
             f"{name}: transpose and adjoint exclude each other: adjoint transposes and conjugates"

@@ -39,7 +39,7 @@ _labels = move(
 
 
 def sparse_cross_entropy(labels: Any, logits: Any) -> Tensor:
-    """``-log_softmax(logits)[..., label]``: how unlikely the scores find the labels, by row.
+    """Return ``-log_softmax(logits)[..., label]``: how unlikely the scores find the labels, by row.
 
     `logits` are scores, of shape (..., classes) and a float dtype, `labels` integers from 0 to
     classes - 1, of the shape before the last axis; the result has the labels' shape and the
@@ -63,7 +63,8 @@ def sparse_cross_entropy(labels: Any, logits: Any) -> Tensor:
 
 
 def softmax_cross_entropy(labels: Any, logits: Any, axis: Any = -1) -> Tensor:
-    """``-sum(labels * log_softmax(logits))`` along `axis`: the cross-entropy with distributions.
+    """Return ``-sum(labels * log_softmax(logits))`` along `axis`: the cross-entropy with
+    distributions.
 
     `labels` hold the weights of the classes, one_hot vectors for instance, and broadcast with
     `logits`; the result has the logits' dtype. Raises InvalidArgumentError for shapes that do
@@ -71,8 +72,8 @@ def softmax_cross_entropy(labels: Any, logits: Any, axis: Any = -1) -> Tensor:
     """
     labels, logits = convert(labels), convert(logits)
     rank = logits._data.ndim
-    place = normalize_axis("softmax_cross_entropy", axis, rank) - rank  # labels may have more axes
+    dim = normalize_axis("softmax_cross_entropy", axis, rank) - rank  # labels may have more axes
     if labels._data.shape != logits._data.shape:
         broadcast_shapes("softmax_cross_entropy", labels._data.shape, logits._data.shape)
-    chances = log_softmax(logits, place)
-    return negative(reduce_sum(multiply(cast(labels, chances.dtype), chances), place))
+    chances = log_softmax(logits, dim)
+    return negative(reduce_sum(multiply(cast(labels, chances.dtype), chances), dim))

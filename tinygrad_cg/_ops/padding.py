@@ -20,7 +20,7 @@ Widths = tuple[tuple[int, int], ...]
 
 
 def _pad_array(x: np.ndarray, value: np.ndarray, widths: Widths) -> np.ndarray:
-    """`value` has an axis for each of a batch, which come first in `x`."""
+    """Pad an array whose batch axes come first; `value` has these axes too."""
     shape = _padded(x.shape, widths)
     if not value.ndim and not any(value.tobytes()):  # -0.0 is no row of zero bytes
         out = np.zeros(shape, x.dtype.newbyteorder("="))
@@ -40,7 +40,7 @@ def _centre(shape: tuple[int, ...], widths: Widths) -> tuple[slice, ...]:
 
 
 def _border(dy: Tensor, shape: tuple[int, ...], widths: Widths) -> Tensor:
-    """The sum over all that is not the centre, slab by slab: nothing cancels."""
+    """Return the sum over all that is not the centre, slab by slab: nothing cancels."""
     index = list(_centre(_inner(dy.shape, widths), widths))
     total = reduce_sum(getitem(dy, (slice(0, 0),)))
     for axis, (low, _) in enumerate(widths):
@@ -73,7 +73,7 @@ _pad = move(
 
 
 def pad(x: Any, widths: Any, mode: str = "constant", value: Any = 0) -> Tensor:
-    """`x` with more elements before and after along each axis.
+    """Return `x` with more elements before and after along each axis.
 
     After ``np.pad``: `widths` is a pair for each axis, one pair for all, or one number. `mode`
     is "constant" (elements are `value`), "reflect" (the border itself is not repeated),
@@ -104,7 +104,7 @@ def _constant(value: Any, dtype: np.dtype) -> Tensor:
 
 
 def _repeated(size: int, pair: tuple[int, int], mode: Any) -> np.ndarray:
-    """Which elements of an axis a padded axis repeats."""
+    """Return the indices of the elements that a padded axis repeats."""
     if not size:
         raise InvalidArgumentError(f"pad: mode {mode!r} has nothing to repeat on an empty axis")
     return np.pad(np.arange(size), pair, mode)
@@ -126,7 +126,9 @@ def _widths(widths: Any, ndim: int) -> Widths:
             f"pad: needs a pair of widths for each of {ndim} axes, one pair or one number; "
             f"got {widths!r}"
         )
-    whole = tuple((as_int("pad", "a width", a), as_int("pad", "a width", b)) for a, b in pairs)
-    if any(min(pair) < 0 for pair in whole):
+    pairs_of_ints = tuple(
+        (as_int("pad", "a width", a), as_int("pad", "a width", b)) for a, b in pairs
+    )
+    if any(min(pair) < 0 for pair in pairs_of_ints):
         raise InvalidArgumentError(f"pad: widths must not be negative, got {widths!r}")
-    return whole
+    return pairs_of_ints

@@ -32,14 +32,14 @@ def _pooled(shape: tuple[int, ...], window: Window) -> tuple[int, ...]:
 
 
 def _max_rule(dy: Tensor, x: Tensor, window: Window) -> Tensor:
-    """Each upstream gradient goes to the place that its element came from."""
-    places = apply(_places, (x,), {"window": window})
+    """Return each upstream gradient at the position that its element came from."""
+    indices = apply(_max_indices, (x,), {"window": window})
     (*lead, height, width, channels), out = x.shape, dy.shape
     flat = (*lead, out[-3] * out[-2], channels)
-    spread = add_along_axis(
-        reshape(dy, flat), reshape(places, flat), (*lead, height * width, channels), len(lead)
+    scattered = add_along_axis(
+        reshape(dy, flat), reshape(indices, flat), (*lead, height * width, channels), len(lead)
     )
-    return reshape(spread, x.shape)
+    return reshape(scattered, x.shape)
 
 
 _max_pool = move(
@@ -54,11 +54,11 @@ _max_pool = move(
 )
 
 
-_places = move(
-    "max_pool_places",
-    lambda x, window: kpool.max_pool_places(x, window),
+_max_indices = move(
+    "max_pool_indices",
+    lambda x, window: kpool.max_pool_indices(x, window),
     lambda x, window: Aval(_pooled(x.shape, window), np.dtype(np.int64)),
-    kernel=kpool.max_pool_places,
+    kernel=kpool.max_pool_indices,
     batch=lambda params, size: params,
     dtypes=REAL,
     samples=_CASES,
@@ -95,7 +95,7 @@ _mean_pool_adjoint = move(
 def max_pool(
     x: Any, size: Any, strides: Any = None, padding: Any = "VALID", data_format: Any = None
 ) -> Tensor:
-    """The largest element under each window of `size`, channel by channel.
+    """Return the largest element under each window of `size`, channel by channel.
 
     After ``tf.nn.max_pool``: `x` is (batch, height, width, channels), without a height in one
     dimension, or channels first if `data_format` says so; the windows touch unless `strides`
@@ -109,7 +109,7 @@ def max_pool(
 def average_pool(
     x: Any, size: Any, strides: Any = None, padding: Any = "VALID", data_format: Any = None
 ) -> Tensor:
-    """The mean of the elements under each window of `size`, channel by channel.
+    """Return the mean of the elements under each window of `size`, channel by channel.
 
     After ``tf.nn.avg_pool``: padding does not count. Integers become float64. Parameters and
     errors as for `max_pool`.

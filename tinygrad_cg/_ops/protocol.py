@@ -22,10 +22,10 @@ from . import reductions, scans, shape
 ufuncs: dict[Any, Callable] = {}
 functions: dict[Callable, Callable] = {}
 loaders: list[Callable[[], Any]] = []
-"""What registers more: all are called when something is asked for that is not there yet."""
+"""Functions that register more, called when a missing entry is asked for."""
 
-# What ``ufunc.reduce`` folds with; ``reduce`` takes the first axis unless it is told otherwise.
-folds: dict[Any, Callable] = {
+# What ``ufunc.reduce`` reduces with; ``reduce`` takes the first axis unless it is told otherwise.
+reduced_by: dict[Any, Callable] = {
     np.add: reductions.reduce_sum,
     np.multiply: reductions.reduce_prod,
     np.maximum: reductions.reduce_max,
@@ -37,7 +37,7 @@ folds: dict[Any, Callable] = {
 running: dict[Any, Callable] = {np.add: scans.cumsum, np.multiply: scans.cumprod}
 
 # Functions that answer without numbers to differentiate by: NumPy's own, on the values.
-PLAIN: set[Callable] = {
+ANSWERED_BY_NUMPY: set[Callable] = {
     *(np.allclose, np.array_equal, np.array_equiv, np.array2string, np.array_repr, np.array_str),
     *(np.save, np.savez, np.savez_compressed, np.savetxt, np.copyto, np.may_share_memory),
     *(np.shares_memory, np.shape, np.ndim, np.size, np.result_type, np.can_cast),
@@ -51,7 +51,7 @@ _ABSENT = np._NoValue
 
 
 def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-    """A universal function of NumPy, or its `reduce`, `accumulate` or `outer`, on tensors.
+    """Return a universal function of NumPy, or its `reduce`, `accumulate` or `outer`, on tensors.
 
     `dtype=` casts the operands first. Raises TypeError for what is not recorded: other
     functions and methods, and the options `out=` and `where=`.
@@ -86,7 +86,7 @@ def _completed(table: dict) -> dict:
 
 
 def _only_dtype(name: str, options: dict) -> Any:
-    """The option `dtype`; the others must say no more than NumPy's defaults."""
+    """Return the option `dtype`; raise TypeError if another option is not NumPy's default."""
     rest = {key for key, value in options.items() if key != "dtype" and not _says_nothing(value)}
     if rest:
         raise TypeError(f"np.{name}: {', '.join(sorted(rest))}= is not supported on tensors")
@@ -99,23 +99,27 @@ def _says_nothing(value: Any) -> bool:
 
 
 def _reduce(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) -> Any:
-    fold = folds.get(ufunc)
-    if fold is None:
-        refuse(name, [f"{one.__name__}.reduce" for one in folds])
-    x, axis, keepdims = _folding(name, ufunc, inputs, options)
-    return fold(x, axis, keepdims)
+    reduction = reduced_by.get(ufunc)
+    if reduction is None:
+        refuse(name, [f"{one.__name__}.reduce" for one in reduced_by])
+    x, axis, keepdims = _reduce_arguments(name, ufunc, inputs, options)
+    return reduction(x, axis, keepdims)
 
 
 def _accumulate(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) -> Any:
     scan = running.get(ufunc)
     if scan is None:
         refuse(name, [f"{one.__name__}.accumulate" for one in running])
-    x, axis, _ = _folding(name, ufunc, inputs, options)
+    x, axis, _ = _reduce_arguments(name, ufunc, inputs, options)
     return scan(x, axis)
 
 
-def _folding(name: str, ufunc: Any, inputs: tuple, options: dict) -> tuple[Tensor, Any, bool]:
-    """Operand, axis and keepdims of a `reduce` or `accumulate`; sums of integers have 64 bits."""
+def _reduce_arguments(
+    name: str, ufunc: Any, inputs: tuple, options: dict
+) -> tuple[Tensor, Any, bool]:
+    """Return operand, axis and keepdims of a `reduce` or `accumulate`; sums of integers have 64
+    bits.
+    """
     given = dict(zip(("axis", "dtype"), inputs[1:], strict=False)) | options
     axis, keepdims = given.pop("axis", 0), bool(given.pop("keepdims", False))
     x, dtype = convert(inputs[0]), _only_dtype(name, given)
@@ -128,8 +132,8 @@ def _outer(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) ->
     if ufunc.nin != 2 or ufunc.signature is not None:
         refuse(name, _ufunc_names())
     x, y = map(convert, inputs)
-    spread = shape.reshape(x, (*x.shape, *[1] * y.ndim))
-    return _call(name, ufunc, op, (spread, y), options)
+    column = shape.reshape(x, (*x.shape, *[1] * y.ndim))
+    return _call(name, ufunc, op, (column, y), options)
 
 
 _METHODS = {"__call__": _call, "reduce": _reduce, "accumulate": _accumulate, "outer": _outer}
@@ -140,13 +144,13 @@ def _ufunc_names() -> list[str]:
 
 
 def array_function(self: Any, function: Any, types: Any, args: tuple, kwargs: dict) -> Any:
-    """A function of NumPy on tensors: that of ``tinygrad_cg.numpy``, which is recorded.
+    """Return a function of NumPy on tensors: that of ``tinygrad_cg.numpy``, which is recorded.
 
     Functions whose answer has no derivative run on the values. Raises TypeError for all
     others, and for parameters that ours does not have.
     """
     function = public(function)
-    if function in PLAIN:
+    if function in ANSWERED_BY_NUMPY:
         return _answer(function, args, kwargs)
     found = functions.get(function) or _completed(functions).get(function)
     if found is None:
@@ -162,27 +166,29 @@ def array_function(self: Any, function: Any, types: Any, args: tuple, kwargs: di
 
 
 def _is_default(key: str, value: Any) -> bool:
-    """Whether an option says nothing here: where, and in what layout, the result lies."""
+    """Return whether an option has no effect here: where, and in which layout, the result lies."""
     if key in ("order", "subok"):
         return True
     return value is _ABSENT or (key in ("out", "device") and value is None)
 
 
 def _answer(function: Any, args: tuple, kwargs: dict) -> Any:
-    """NumPy's own answer on the values; its arrays become tensors."""
-    plain = lambda leaf: leaf.__array__() if is_tensor(leaf) else leaf  # noqa: E731
-    found = function(*map_structure(plain, args), **map_structure(plain, kwargs))
+    """Return NumPy's own answer on the values; its arrays become tensors."""
+    to_numpy = lambda leaf: leaf.__array__() if is_tensor(leaf) else leaf  # noqa: E731
+    found = function(*map_structure(to_numpy, args), **map_structure(to_numpy, kwargs))
     return map_structure(lambda one: Tensor(one) if type(one) is np.ndarray else one, found)
 
 
 def name_of(function: Any) -> str:
-    """A function's name as programs write it after ``np.``."""
+    """Return a function's name as programs write it after ``np.``."""
     module = (function.__module__ or "").removeprefix("numpy").removeprefix(".")
     return f"{module}.{function.__name__}" if module else function.__name__
 
 
 def public(function: Any) -> Any:
-    """The function as programs find it: ``like=`` hands over another object of the same name."""
+    """Return the function as programs find it: ``like=`` hands over another object of the same
+    name.
+    """
     if function in functions:
         return function
     found = np
@@ -212,7 +218,7 @@ def register(namespace: Any, module: Any, names: Iterable[str]) -> None:
         if isinstance(theirs, np.ufunc):
             ufuncs.setdefault(theirs, ours)
         elif (
-            theirs not in PLAIN
+            theirs not in ANSWERED_BY_NUMPY
             and callable(theirs)
             and callable(ours)
             and not isinstance(ours, type)

@@ -1,4 +1,4 @@
-"""Reductions: operations that fold axes away, and the normalisations built on them."""
+"""Reductions: operations that reduce axes, and the normalisations built on them."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from .define import (
     Case,
     Wrong,
     as_int,
-    folded_shape,
     normalize_axes,
     normalize_axis,
     public,
+    reduced_shape,
     reduction,
 )
 from .elementwise import add, divide, exp, multiply, negative, power, sqrt, subtract, where
@@ -53,17 +53,21 @@ CASES = [
 ]
 
 
-def unfold(dy: Tensor, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool) -> Tensor:
-    """`dy` with the folded axes back, of size 1, so that it broadcasts to `shape`."""
+def restore_axes(
+    dy: Tensor, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool
+) -> Tensor:
+    """Return `dy` with the reduced axes restored, of size 1, so that it broadcasts to `shape`."""
     if keepdims or not dy._data.ndim:
         return dy
-    return reshape(dy, folded_shape(shape, axis, True))
+    return reshape(dy, reduced_shape(shape, axis, True))
 
 
-def _spread(dy: Tensor, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool) -> Tensor:
+def _broadcast_back(
+    dy: Tensor, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool
+) -> Tensor:
     data = dy._data
     if data.ndim:
-        return repeat(unfold(dy, shape, axis, keepdims), shape)
+        return repeat(restore_axes(dy, shape, axis, keepdims), shape)
     if shape == (1,) and dy._rec is None and state.frame is None and type(data) is np.ndarray:
         return Tensor(data.reshape(shape))  # the commonest, without a look at all that may be
     return repeat(dy, shape)
@@ -76,8 +80,8 @@ def _count(shape: tuple[int, ...], axis: tuple[int, ...]) -> int:
 reduce_sum = reduction(
     "sum",
     kreduce.sum,
-    doc="The sum of elements over axes.",
-    vjp=_spread,
+    doc="Return the sum of elements over axes.",
+    vjp=_broadcast_back,
     linear=True,
     samples=CASES,
 )
@@ -92,7 +96,7 @@ def _run_mean(x: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarra
     total = kreduce.sum(errstate.cast(x, wanted), axis, keepdims)
     count = _count(x.shape, axis)
     if is_inexact(x.dtype):
-        return errstate.cast(errstate.quietly(np.divide, total, count, total), x.dtype)
+        return errstate.cast(errstate.ignore_errors(np.divide, total, count, total), x.dtype)
     quotient = total // max(count, 1)
     inexact = (total < 0) & (quotient * count != total)  # towards zero, as the original
     return np.asarray(quotient + inexact, x.dtype)
@@ -108,10 +112,11 @@ def _mean_by_sum(ops: Operations, x: Any, axis: tuple[int, ...], keepdims: bool)
 reduce_mean = reduction(
     "mean",
     kreduce.sum,
-    doc="The mean of elements over axes; of integers it is an integer, rounded towards zero.",
+    doc="Return the mean of elements over axes; of integers it is an integer, rounded towards "
+    "zero.",
     run=_run_mean,
     decomposition=_mean_by_sum,
-    vjp=lambda dy, shape, axis, keepdims: _spread(
+    vjp=lambda dy, shape, axis, keepdims: _broadcast_back(
         divide(dy, float(_count(shape, axis))), shape, axis, keepdims
     ),
     linear=True,
@@ -121,18 +126,18 @@ reduce_mean = reduction(
 
 
 def _prod_rule(dy: Tensor, x: Tensor, shape: Any, axis: tuple, keepdims: bool) -> Tensor:
-    """For each element the product of the others, zeros or not, right at every order."""
+    """Return the gradient: for each element the product of the others, right at every order."""
     rest = tuple(i for i in range(len(shape)) if i not in axis)
     perm = (*rest, *axis)
     moved = transpose(x, perm)
     rows = reshape(moved, (_count(shape, rest), _count(shape, axis)))
     others = reshape(_others_product(rows), tuple(moved.shape))
     others = transpose(others, tuple(perm.index(i) for i in range(len(shape))))
-    return multiply(unfold(dy, shape, axis, keepdims), others)
+    return multiply(restore_axes(dy, shape, axis, keepdims), others)
 
 
 def _others_product(rows: Tensor) -> Tensor:
-    """Products up a binary tree, and down again: 2 log n multiplications of whole rows."""
+    """Return products of the other elements by a binary tree: 2 log n multiplications of rows."""
     height, count = rows.shape
     if count <= 1:
         return power(rows, 0)  # ones that stay connected: derivatives beyond are 0, not None
@@ -148,7 +153,7 @@ def _others_product(rows: Tensor) -> Tensor:
 reduce_prod = reduction(
     "prod",
     kreduce.prod,
-    doc="The product of elements over axes.",
+    doc="Return the product of elements over axes.",
     vjp=_prod_rule,
     samples=CASES,
 )
@@ -157,16 +162,17 @@ reduce_prod = reduction(
 def _extremum_rule(
     dy: Tensor, x: Tensor, out: Tensor, shape: Any, axis: tuple, keepdims: bool
 ) -> Tensor:
-    """Elements that tie share the gradient evenly."""
-    ties = cast(equal(x, unfold(out, shape, axis, keepdims)), dy.dtype)
+    """Return the gradient, which elements that tie share evenly."""
+    ties = cast(equal(x, restore_axes(out, shape, axis, keepdims)), dy.dtype)
     count = reduce_sum(ties, axis, True)
-    return multiply(ties, divide(unfold(dy, shape, axis, keepdims), count))
+    return multiply(ties, divide(restore_axes(dy, shape, axis, keepdims), count))
 
 
 reduce_max = reduction(
     "max",
     kreduce.max,
-    doc="The largest element over axes; elements that tie share the gradient. NaN if one is.",
+    doc="Return the largest element over axes; elements that tie share the gradient. NaN if one "
+    "is.",
     vjp=_extremum_rule,
     dtypes=REAL,
     samples=CASES,
@@ -174,7 +180,8 @@ reduce_max = reduction(
 reduce_min = reduction(
     "min",
     kreduce.min,
-    doc="The smallest element over axes; elements that tie share the gradient. NaN if one is.",
+    doc="Return the smallest element over axes; elements that tie share the gradient. NaN if one "
+    "is.",
     vjp=_extremum_rule,
     dtypes=REAL,
     samples=CASES,
@@ -182,19 +189,19 @@ reduce_min = reduction(
 reduce_any = reduction(
     "any",
     kreduce.any,
-    doc="Whether any element over axes is true (not 0).",
+    doc="Return whether any element over axes is true (not 0).",
     samples=CASES,
 )
 reduce_all = reduction(
     "all",
     kreduce.all,
-    doc="Whether all elements over axes are true (not 0).",
+    doc="Return whether all elements over axes are true (not 0).",
     samples=CASES,
 )
 
 
 def _by_parts(ops: Operations, x: Any, axis: Any) -> tuple[Any, Any, Any, Any]:
-    """The largest element over axes, exp(x - that), and the sum of this: none overflows.
+    """Return the largest element over axes, exp(x - that), and the sum of this: none overflows.
 
     The largest is kept finite, so that infinities come out as limits. It has no gradient.
     """
@@ -215,7 +222,7 @@ def _total(ops: Operations, x: Any, axis: Any) -> Any:
 def _logsumexp_by_parts(ops: Operations, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
     shift, _, _, total = _by_parts(ops, x, axis)
     found = ops.add(shift, ops.log(total))
-    return found if keepdims else ops.reshape(found, shape=folded_shape(x.shape, axis, False))
+    return found if keepdims else ops.reshape(found, shape=reduced_shape(x.shape, axis, False))
 
 
 def _softmax_by_parts(ops: Operations, x: Any, axis: Any) -> Any:
@@ -229,18 +236,20 @@ def _log_softmax_by_parts(ops: Operations, x: Any, axis: Any) -> Any:
 
 
 def _finite(x: Tensor) -> Tensor:
-    """`x` with 0 for -inf, the logarithm of a sum of nothing: exp(-inf - 0) is 0 as it should."""
+    """Return `x` with 0 for -inf, the logarithm of a sum of nothing: exp(-inf - 0) is 0 as it
+    should.
+    """
     return where(equal(x, -np.inf), 0, x)
 
 
 reduce_logsumexp = reduction(
     "logsumexp",
     ksoftmax.logsumexp,
-    doc="log(sum(exp(x))) over axes, without overflow.",
+    doc="Return log(sum(exp(x))) over axes, without overflow.",
     decomposition=_logsumexp_by_parts,
     vjp=lambda dy, x, out, shape, axis, keepdims: multiply(
-        unfold(dy, shape, axis, keepdims),
-        exp(subtract(x, _finite(unfold(out, shape, axis, keepdims)))),
+        restore_axes(dy, shape, axis, keepdims),
+        exp(subtract(x, _finite(restore_axes(out, shape, axis, keepdims)))),
     ),
     dtypes=REAL,
     samples=CASES,
@@ -248,7 +257,7 @@ reduce_logsumexp = reduction(
 
 
 def _variance_rule(dy: Tensor, x: Tensor, shape: Any, axis: tuple, keepdims: bool) -> Tensor:
-    scaled = multiply(unfold(dy, shape, axis, keepdims), 2.0)
+    scaled = multiply(restore_axes(dy, shape, axis, keepdims), 2.0)
     count = float(max(_count(shape, axis), 1))
     return multiply(divide(scaled, count), subtract(x, reduce_mean(x, axis, True)))
 
@@ -265,7 +274,7 @@ def _variance_by_sums(ops: Operations, x: Any, axis: tuple[int, ...], keepdims: 
 _variance = reduction(
     "variance",
     moments.variance,
-    doc="The mean of squared distances from the mean over axes. Integers become float64.",
+    doc="Return the mean of squared distances from the mean over axes. Integers become float64.",
     decomposition=_variance_by_sums,
     vjp=_variance_rule,
     dtypes=REAL,
@@ -274,7 +283,7 @@ _variance = reduction(
 
 
 def reduce_variance(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The mean of squared distances from the mean over axes; real for complex `x`.
+    """Return the mean of squared distances from the mean over axes; real for complex `x`.
 
     `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Integers
     become float64. Raises InvalidArgumentError for an axis that `x` does not have.
@@ -286,19 +295,20 @@ def reduce_variance(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 def reduce_std(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The standard deviation over axes, the root of `reduce_variance`, which see."""
+    """Return the standard deviation over axes, the root of `reduce_variance`, which see."""
     return sqrt(reduce_variance(x, axis, keepdims))
 
 
 euclidean_norm = reduction(
     "euclidean_norm",
     moments.norm,
-    doc="The root of the sum of squares over axes, of real numbers. Integers become float64.",
+    doc="Return the root of the sum of squares over axes, of real numbers. Integers become "
+    "float64.",
     decomposition=lambda ops, x, axis, keepdims: ops.sqrt(
         ops.sum(ops.square(x), axis=axis, keepdims=keepdims)
     ),
     vjp=lambda dy, x, out, shape, axis, keepdims: multiply(
-        unfold(divide(dy, out), shape, axis, keepdims), x
+        restore_axes(divide(dy, out), shape, axis, keepdims), x
     ),
     dtypes=REAL,
     samples=CASES,
@@ -309,10 +319,10 @@ euclidean_norm = reduction(
 
 
 def _arg_aval(x: Aval, axis: int) -> Aval:
-    return Aval(folded_shape(x.shape, (axis,), False), np.dtype(np.int64))
+    return Aval(reduced_shape(x.shape, (axis,), False), np.dtype(np.int64))
 
 
-def _along(name: str, kernel: Any, abstract: Any, kind: str, **record: Any) -> Primitive:
+def _axis_operation(name: str, kernel: Any, abstract: Any, kind: str, **record: Any) -> Primitive:
     return register(
         Primitive(
             name,
@@ -332,14 +342,14 @@ def _along(name: str, kernel: Any, abstract: Any, kind: str, **record: Any) -> P
     )
 
 
-_argmax = _along(
+_argmax = _axis_operation(
     "argmax",
     search.argmax,
     _arg_aval,
     "reduction",
     dtypes=REAL,
 )
-_argmin = _along(
+_argmin = _axis_operation(
     "argmin",
     search.argmin,
     _arg_aval,
@@ -351,7 +361,7 @@ _NORMALISED_TWICE = [Case(case.shapes * 2, case.params) for case in _NORMALISED]
 
 
 def _pull(name: str, kernel: Any, decomposition: Any, vjp: Any) -> Primitive:
-    """The gradient of a normalisation: a function of the upstream one, and of the result."""
+    """Return the gradient of a normalisation: a function of the upstream one, and of the result."""
     return register(
         Primitive(
             name,
@@ -374,13 +384,13 @@ def _alike(g: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return errstate.cast(g, dtype), errstate.cast(y, dtype)
 
 
-def _sum_along(x: Tensor, axis: int) -> Tensor:
+def _sum_axis(x: Tensor, axis: int) -> Tensor:
     return reduce_sum(x, axis, keepdims=True)
 
 
 def _softmax_pull_by_result(dy: Tensor, g: Tensor, y: Tensor, axis: int) -> Tensor:
-    kept = multiply(dy, subtract(g, _sum_along(multiply(g, y), axis)))
-    return subtract(kept, multiply(g, _sum_along(multiply(dy, y), axis)))
+    kept = multiply(dy, subtract(g, _sum_axis(multiply(g, y), axis)))
+    return subtract(kept, multiply(g, _sum_axis(multiply(dy, y), axis)))
 
 
 _softmax_pull = _pull(
@@ -397,14 +407,14 @@ _log_softmax_pull = _pull(
     ksoftmax.log_softmax_grad,
     lambda ops, g, y, axis: ops.subtract(g, ops.multiply(ops.exp(y), _total(ops, g, axis))),
     (
-        lambda dy, y, axis: subtract(dy, _sum_along(multiply(dy, exp(y)), axis)),
-        lambda dy, g, y, axis: multiply(multiply(dy, exp(y)), negative(_sum_along(g, axis))),
+        lambda dy, y, axis: subtract(dy, _sum_axis(multiply(dy, exp(y)), axis)),
+        lambda dy, g, y, axis: multiply(multiply(dy, exp(y)), negative(_sum_axis(g, axis))),
     ),
 )
 
 
 def _normalisation(name: str, kernel: Any, pull: Primitive, decomposition: Any) -> Primitive:
-    return _along(
+    return _axis_operation(
         name,
         kernel,
         lambda x, axis: Aval(x.shape, kernel.result_dtype(x.dtype)),
@@ -431,7 +441,7 @@ _log_softmax = _normalisation(
 
 @public(_argmax)
 def argmax(x: Any, axis: Any = 0) -> Tensor:
-    """Positions (int64) of the largest elements along `axis`; the first where several tie.
+    """Return positions (int64) of the largest elements along `axis`; the first where several tie.
 
     After ``tf.argmax``: `axis` is 0 by default; None means the flattened tensor. Raises
     InvalidArgumentError for an axis that `x` does not have, and for an empty one.
@@ -441,7 +451,7 @@ def argmax(x: Any, axis: Any = 0) -> Tensor:
 
 @public(_argmin)
 def argmin(x: Any, axis: Any = 0) -> Tensor:
-    """Positions (int64) of the smallest elements along `axis`; the first where several tie.
+    """Return positions (int64) of the smallest elements along `axis`; the first where several tie.
 
     `axis` and errors as for `argmax`.
     """
@@ -457,7 +467,7 @@ def _arg(primitive: Primitive, x: Any, axis: Any) -> Tensor:
 
 @public(_log_softmax)
 def log_softmax(x: Any, axis: Any = -1) -> Tensor:
-    """``x - logsumexp(x)`` over one axis, several, or all (None), without overflow.
+    """Return ``x - logsumexp(x)`` over one axis, several, or all (None), without overflow.
 
     The shape is that of `x`. Integers become float64. Raises InvalidArgumentError for an axis that
     `x` does not have.
@@ -467,7 +477,7 @@ def log_softmax(x: Any, axis: Any = -1) -> Tensor:
 
 @public(_softmax)
 def softmax(x: Any, axis: Any = -1) -> Tensor:
-    """``exp(x) / sum(exp(x))`` over axes, without overflow; as `log_softmax` otherwise."""
+    """Return ``exp(x) / sum(exp(x))`` over axes, without overflow; as `log_softmax` otherwise."""
     return _normalised(_softmax, x, axis)
 
 
@@ -478,5 +488,5 @@ def _normalised(primitive: Any, x: Any, axis: Any) -> Tensor:
         if 0 in x._data.shape:
             return exp(x)  # which is empty, and of the dtype of the result
         return primitive.decomposition(TENSORS, x, axis=axes)
-    place = normalize_axis(primitive.name, as_int(primitive.name, "axis", axis), x._data.ndim)
-    return apply(primitive, (x,), {"axis": place})
+    dim = normalize_axis(primitive.name, as_int(primitive.name, "axis", axis), x._data.ndim)
+    return apply(primitive, (x,), {"axis": dim})

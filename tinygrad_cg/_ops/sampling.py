@@ -52,7 +52,7 @@ def uniform(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Draws from [minval, maxval); integers need `maxval`, floats have 1 by default.
+    """Return draws from [minval, maxval); integers need `maxval`, floats have 1 by default.
 
     With `seed` the result is always the same; without, see `set_seed`. After
     ``tf.random.uniform``: floating bounds broadcast to `shape`, and get gradients where they are
@@ -89,7 +89,7 @@ def normal(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Draws from the normal distribution of the given mean and standard deviation.
+    """Return draws from the normal distribution of the given mean and standard deviation.
 
     After ``tf.random.normal``: `mean` and `stddev` broadcast with `shape`, and get gradients
     where they are tensors. `seed` as for `uniform`. Raises TypeError for a dtype that is no
@@ -130,7 +130,9 @@ def _check_float(name: str, dtype: np.dtype, remedy: str) -> None:
 
 
 def _parameters(name: str, sizes: tuple[int, ...], values: dict[str, Any]) -> list[Any]:
-    """Each parameter of a distribution: a Tensor if a gradient can flow to it, else an array."""
+    """Return each parameter of a distribution: a Tensor if a gradient can flow to it, else an
+    array.
+    """
     parameters = [_parameter(value) for value in values.values()]
     shapes = [tuple(parameter.shape) for parameter in parameters]
     if not any(shapes):
@@ -156,7 +158,7 @@ def _parameter(value: Any) -> Any:
 
 
 def _seeded(name: str, seed: Any) -> np.random.Generator:
-    """A generator that starts at `seed`; anywhere if it is None."""
+    """Return a generator that starts at `seed`; anywhere if it is None."""
     if seed is not None:
         seed = as_int(name, "seed", seed)
         if seed < 0:
@@ -167,7 +169,7 @@ def _seeded(name: str, seed: Any) -> np.random.Generator:
 
 
 def _draw(name: str, method: str, seed: int | None, *arguments: Any) -> Any:
-    """An array of random numbers; a tensor where a function is traced, or run again."""
+    """Return an array of random numbers; a tensor where a function is traced, or run again."""
     if seed is not None:
         return np.asarray(getattr(_seeded(name, seed), method)(*arguments))
     if state.draws is not None:
@@ -176,6 +178,6 @@ def _draw(name: str, method: str, seed: int | None, *arguments: Any) -> Any:
 
 
 def draw(method: str, arguments: tuple) -> np.ndarray:
-    """The next numbers of the generator that all draws without a seed share."""
+    """Return the next numbers of the generator that all draws without a seed share."""
     with _lock:
         return np.asarray(getattr(_generator, method)(*arguments))

@@ -72,7 +72,7 @@ def _recur(a: Tensor, b: Tensor, axis: int, reverse: bool, exclusive: bool) -> T
 
 
 def _pull_by_term(dy: Tensor, a: Tensor, axis: int, reverse: bool, exclusive: bool) -> Tensor:
-    """What a change of b[i] adds to all later results, weighted by `dy`."""
+    """Return the effect of b[i] on all later results, weighted by `dy`."""
     if exclusive:
         return _recur(a, dy, axis, not reverse, True)
     return add(dy, _recur(a, multiply(a, dy), axis, not reverse, True))
@@ -81,8 +81,8 @@ def _pull_by_term(dy: Tensor, a: Tensor, axis: int, reverse: bool, exclusive: bo
 def _pull_by_factor(
     dy: Tensor, a: Tensor, b: Tensor, axis: int, reverse: bool, exclusive: bool
 ) -> Tensor:
-    later = _pull_by_term(dy, a, axis, reverse, exclusive)
-    return multiply(later, _recur(a, b, axis, reverse, True))
+    pulled = _pull_by_term(dy, a, axis, reverse, exclusive)
+    return multiply(pulled, _recur(a, b, axis, reverse, True))
 
 
 _recurrence = register(
@@ -103,7 +103,7 @@ _recurrence = register(
 
 
 def _cumprod_rule(dy: Tensor, x: Tensor, axis: int, reverse: bool, exclusive: bool) -> Tensor:
-    """The product of what comes before, times the weighted products of what comes after."""
+    """Return the product of what comes before, times the weighted products of what comes after."""
     before = apply(_cumprod, (x,), {"axis": axis, "reverse": reverse, "exclusive": True})
     return multiply(before, _pull_by_term(dy, x, axis, reverse, exclusive))
 
@@ -112,25 +112,25 @@ _cumprod = _scan("cumprod", kscan.cumprod, vjp=(_cumprod_rule,))
 
 
 def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
-    """The sums of all elements up to each along `axis`; None means the flattened tensor.
+    """Return the sums of all elements up to each along `axis`; None means the flattened tensor.
 
     `exclusive` leaves out the element itself; `reverse` sums from the end. Bool counts as
     int64; float32 is summed in float64. Raises InvalidArgumentError for an axis that `x` does
     not have.
     """
-    return _along(_cumsum, x, axis, exclusive, reverse)
+    return _run_scan(_cumsum, x, axis, exclusive, reverse)
 
 
 def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
-    """The products of all elements up to each along `axis`: parameters as for `cumsum`."""
-    return _along(_cumprod, x, axis, exclusive, reverse)
+    """Return the products of all elements up to each along `axis`: parameters as for `cumsum`."""
+    return _run_scan(_cumprod, x, axis, exclusive, reverse)
 
 
-def _along(primitive: Primitive, x: Any, axis: Any, exclusive: bool, reverse: bool) -> Tensor:
+def _run_scan(primitive: Primitive, x: Any, axis: Any, exclusive: bool, reverse: bool) -> Tensor:
     x = convert(x)
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     name = primitive.name
-    place = normalize_axis(name, as_int(name, "axis", axis), x._data.ndim)
-    params = {"axis": place, "reverse": bool(reverse), "exclusive": bool(exclusive)}
+    dim = normalize_axis(name, as_int(name, "axis", axis), x._data.ndim)
+    params = {"axis": dim, "reverse": bool(reverse), "exclusive": bool(exclusive)}
     return apply(primitive, (x,), params)

@@ -45,14 +45,14 @@ def _same(name: str, **record: Any) -> Any:
 
 identity = _same(
     "identity",
-    doc="The same value as a new tensor.",
+    doc="Return the same value as a new tensor.",
     vjp=(lambda dy: dy,),
     linear=True,
     ufunc=np.positive,
     spellings=("keras.ops.copy", "numpy.positive"),
 )
 stop_gradient = _same(
-    "stop_gradient", doc="The same value as a new tensor that does not depend on `x`."
+    "stop_gradient", doc="Return the same value as a new tensor that does not depend on `x`."
 )
 _cast = move(
     "cast",
@@ -73,10 +73,10 @@ def _cast_array(x: Any, dtype: np.dtype) -> np.ndarray:
 
 
 def cast(x: Any, dtype: Any) -> Tensor:
-    """`x` as `dtype`; a tensor that has it comes back as it is. To integers truncates.
+    """Return `x` as `dtype`; a tensor that has it comes back as it is. To integers truncates.
 
-    After ``tf.cast``. The gradient is cast back. What is too large for `dtype` becomes infinite.
-    Raises TypeError for None, and for what is no dtype of tensors.
+    After ``tf.cast``. The gradient is cast back. Numbers too large for `dtype` become infinite.
+    Raises TypeError for None, and for other dtypes that tensors cannot have.
     """
     wanted = as_dtype(dtype)
     if not isinstance(x, Tensor):
@@ -99,7 +99,7 @@ _reshape = move(
 
 
 def reshape(x: Any, shape: Any) -> Tensor:
-    """The elements of `x`, in row-major order, with another shape. One size may be -1.
+    """Return the elements of `x`, in row-major order, with another shape. One size may be -1.
 
     Raises InvalidArgumentError unless the two shapes have equally many elements.
     """
@@ -109,7 +109,7 @@ def reshape(x: Any, shape: Any) -> Tensor:
 
 
 def _infer(name: str, old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
-    """`new` with its -1 worked out, checked against the number of elements of `old`."""
+    """Return `new` with its -1 worked out, checked against the number of elements of `old`."""
     count, unknown = prod(old), new.count(-1)
     known = prod([size for size in new if size != -1])
     if unknown > 1:
@@ -149,17 +149,17 @@ _squeeze = move(
 
 
 def expand_dims(x: Any, axis: Any) -> Tensor:
-    """`x` with a new axis of size 1 at position `axis`, which may be negative.
+    """Return `x` with a new axis of size 1 at position `axis`, which may be negative.
 
     Raises InvalidArgumentError for a position that the result does not have.
     """
     x = convert(x)
-    place = normalize_axis("expand_dims", axis, x._data.ndim + 1)
-    return apply(_expand_dims, (x,), {"axis": place})
+    dim = normalize_axis("expand_dims", axis, x._data.ndim + 1)
+    return apply(_expand_dims, (x,), {"axis": dim})
 
 
 def squeeze(x: Any, axis: Any = None) -> Tensor:
-    """`x` without its axes of size 1, or without those that `axis` names.
+    """Return `x` without its axes of size 1, or without those that `axis` names.
 
     Raises InvalidArgumentError for an axis of another size, or one that `x` does not have.
     """
@@ -195,7 +195,7 @@ _transpose = move(
 
 
 def transpose(x: Any, perm: Any = None) -> Tensor:
-    """`x` with its axes in the order `perm`; reversed by default.
+    """Return `x` with its axes in the order `perm`; reversed by default.
 
     Raises InvalidArgumentError if `perm` does not name each axis once.
     """
@@ -213,14 +213,15 @@ def transpose(x: Any, perm: Any = None) -> Tensor:
 
 
 def swap_last(x: Tensor) -> Tensor:
-    """The transpose of each matrix in a stack of matrices."""
+    """Return the transpose of each matrix in a stack of matrices."""
     ndim = x._data.ndim
     return apply(_transpose, (x,), {"perm": (*range(ndim - 2), ndim - 1, ndim - 2)})
 
 
 def _repeat(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """A small array is copied, since kernels are quicker on contiguous operands; a large one
-    is repeated by a view. (np.broadcast_to makes the same view in 4 us.)
+    """Repeat an array to a shape: a small one is copied, a large one becomes a view.
+
+    Kernels are quicker on contiguous operands. (np.broadcast_to makes the same view in 4 us.)
     """
     size = prod(shape)
     if size == 1:
@@ -252,7 +253,7 @@ _broadcast_to = move(
 
 
 def broadcast_to(x: Any, shape: Any) -> Tensor:
-    """`x` repeated to `shape`, by NumPy's rules of broadcasting.
+    """Return `x` repeated to `shape`, by NumPy's rules of broadcasting.
 
     Raises InvalidArgumentError for a shape that `x` does not broadcast to, or negative sizes.
     """
@@ -266,7 +267,7 @@ def broadcast_to(x: Any, shape: Any) -> Tensor:
 
 
 def repeat(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """`broadcast_to` for shapes that are known to broadcast; a tensor of the shape is itself."""
+    """Return `tensor` broadcast to a shape that is known to fit; itself if it has that shape."""
     data = x._data
     if data.shape == shape:
         return x
@@ -355,24 +356,24 @@ def _operands(name: str, tensors: Any) -> tuple[Tensor, ...]:
 
 
 def concatenate(tensors: Any, axis: Any = 0) -> Tensor:
-    """Tensors joined along an axis that they have; `tensors` is any iterable.
+    """Return Tensors joined along an axis that they have; `tensors` is any iterable.
 
     Their dtypes promote. Raises InvalidArgumentError for shapes that differ on another axis,
     and for no tensors at all.
     """
     operands = _operands("concatenate", tensors)
     shapes = [tensor._data.shape for tensor in operands]
-    place = normalize_axis("concatenate", axis, len(shapes[0]))
-    rest = {(*shape[:place], *shape[place + 1 :]) for shape in shapes}
+    dim = normalize_axis("concatenate", axis, len(shapes[0]))
+    rest = {(*shape[:dim], *shape[dim + 1 :]) for shape in shapes}
     if len(rest) > 1 or len({len(shape) for shape in shapes}) > 1:
         raise InvalidArgumentError(
-            f"concatenate: shapes {', '.join(map(str, shapes))} differ outside axis {place}"
+            f"concatenate: shapes {', '.join(map(str, shapes))} differ outside axis {dim}"
         )
-    return apply(_concatenate, operands, {"axis": place})
+    return apply(_concatenate, operands, {"axis": dim})
 
 
 def stack(tensors: Any, axis: Any = 0) -> Tensor:
-    """Tensors of one shape joined along a new axis; `tensors` is any iterable.
+    """Return Tensors of one shape joined along a new axis; `tensors` is any iterable.
 
     Their dtypes promote. Raises InvalidArgumentError for shapes that differ, and for no tensors.
     """
@@ -380,40 +381,41 @@ def stack(tensors: Any, axis: Any = 0) -> Tensor:
     shapes = [tensor._data.shape for tensor in operands]
     if len(set(shapes)) > 1:
         raise InvalidArgumentError(f"stack: shapes {', '.join(map(str, shapes))} differ")
-    place = normalize_axis("stack", axis, len(shapes[0]) + 1)
-    return apply(_stack, operands, {"axis": place})
+    dim = normalize_axis("stack", axis, len(shapes[0]) + 1)
+    return apply(_stack, operands, {"axis": dim})
 
 
 def unstack(x: Any, axis: Any = 0) -> list[Tensor]:
-    """The slices of `x` along `axis`, as a list of tensors with one axis less.
+    """Return the slices of `x` along `axis`, as a list of tensors with one axis less.
 
     Raises InvalidArgumentError for an axis that `x` does not have.
     """
     x = convert(x)
-    place = normalize_axis("unstack", axis, x._data.ndim)
-    index = (slice(None),) * place
-    return [getitem(x, (*index, i)) for i in range(x._data.shape[place])]
+    dim = normalize_axis("unstack", axis, x._data.ndim)
+    index = (slice(None),) * dim
+    return [getitem(x, (*index, i)) for i in range(x._data.shape[dim])]
 
 
 def split(x: Any, parts: Any, axis: Any = 0) -> list[Tensor]:
-    """Consecutive parts of `x` along `axis`: a number of equal ones, or parts of these sizes.
+    """Return consecutive parts of `x` along `axis`: a number of equal ones, or parts of these
+    sizes.
 
     After ``tf.split``: one size may be -1. Raises InvalidArgumentError for sizes that are not
     those of the axis, and for an axis that `x` does not have.
     """
     x = convert(x)
-    place = normalize_axis("split", axis, x._data.ndim)
-    size = x._data.shape[place]
+    dim = normalize_axis("split", axis, x._data.ndim)
+    size = x._data.shape[dim]
     sizes = as_shape("split", parts)
     if not np.ndim(parts):
         if sizes[0] < 1 or size % sizes[0]:
             raise InvalidArgumentError(
-                f"split: {sizes[0]} equal parts cannot be made of axis {place} of shape "
+                f"split: {sizes[0]} equal parts cannot be made of axis {dim} of shape "
                 f"{tuple(x.shape)}"
             )
         sizes = (size // sizes[0],) * sizes[0]
     sizes = _filled(sizes, size)
-    return _cut(x, [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)], place)
+    return _cut(x, [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)], dim)
 
 
 def _filled(sizes: tuple[int, ...], size: int) -> tuple[int, ...]:
@@ -424,27 +426,27 @@ def _filled(sizes: tuple[int, ...], size: int) -> tuple[int, ...]:
     return sizes
 
 
-def split_at(x: Any, places: Any, axis: Any = 0, uneven: bool = False) -> list[Tensor]:
-    """The parts of `x` along `axis` between `places`, or a number of equal ones.
+def split_at(x: Any, boundaries: Any, axis: Any = 0, uneven: bool = False) -> list[Tensor]:
+    """Return the parts of `x` along `axis` between `boundaries`, or a number of equal ones.
 
     After ``np.split``; ``np.array_split`` if `uneven`: the first parts may then be longer by
     one. Raises InvalidArgumentError for a number of parts that does not divide the axis.
     """
     x = convert(x)
-    if not np.ndim(places) and not uneven:
-        return split(x, places, axis)
-    place = normalize_axis("split", axis, x._data.ndim)
-    if np.ndim(places):
-        return _cut(x, list(as_shape("split", places)), place)
-    (count,) = as_shape("split", places)
+    if not np.ndim(boundaries) and not uneven:
+        return split(x, boundaries, axis)
+    dim = normalize_axis("split", axis, x._data.ndim)
+    if np.ndim(boundaries):
+        return _cut(x, list(as_shape("split", boundaries)), dim)
+    (count,) = as_shape("split", boundaries)
     if count < 1:
         raise InvalidArgumentError(f"split: the number of parts must be positive, got {count}")
-    size, more = divmod(x._data.shape[place], count)
-    return _cut(x, [size * i + min(i, more) for i in range(1, count)], place)
+    size, more = divmod(x._data.shape[dim], count)
+    return _cut(x, [size * i + min(i, more) for i in range(1, count)], dim)
 
 
-def _cut(x: Tensor, places: list[int], axis: int) -> list[Tensor]:
-    bounds = [0, *places, None]
+def _cut(x: Tensor, boundaries: list[int], axis: int) -> list[Tensor]:
+    bounds = [0, *boundaries, None]
     index = (slice(None),) * axis
     return [getitem(x, (*index, slice(start, stop))) for start, stop in pairwise(bounds)]
 

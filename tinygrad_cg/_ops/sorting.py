@@ -1,4 +1,4 @@
-"""Sorting, and elements at places that differ from line to line."""
+"""Sorting, and elements at indices that differ from line to line."""
 
 from __future__ import annotations
 
@@ -56,19 +56,19 @@ _add_along_axis = move(
 
 
 def add_along_axis(values: Tensor, indices: Tensor, shape: Any, axis: int) -> Tensor:
-    """zeros(shape) with `values` added at `indices` along `axis`, a non-negative one."""
+    """Return zeros(shape) with `values` added at `indices` along `axis`, a non-negative one."""
     return apply(_add_along_axis, (values, indices), {"shape": tuple(shape), "axis": axis})
 
 
 def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> Tensor:
-    """The elements of `x` at integer `indices` along `axis`, line by line.
+    """Return the elements of `x` at integer `indices` along `axis`, line by line.
 
     After ``np.take_along_axis``: both have the same number of dimensions, and but for `axis`
     broadcast. Negative indices count from the end; one out of bounds is an IndexError. Raises
     InvalidArgumentError for shapes that do not fit, and for indices that are no integers.
     """
     x, indices = convert(x), convert(indices)
-    place = normalize_axis("take_along_axis", axis, x._data.ndim)
+    dim = normalize_axis("take_along_axis", axis, x._data.ndim)
     if not is_integer(indices.dtype):
         raise InvalidArgumentError(
             f"take_along_axis: indices must be integers, not {indices.dtype}"
@@ -79,14 +79,14 @@ def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> Tensor:
             f"{indices._data.ndim}: they must have as many"
         )
     (*sizes,), (*found,) = x._data.shape, indices._data.shape
-    sizes[place] = found[place] = 1
+    sizes[dim] = found[dim] = 1
     common = list(broadcast_shapes("take_along_axis", tuple(sizes), tuple(found)))
-    x, indices = (_spread(one, common, place) for one in (x, indices))
-    return apply(_take_along_axis, (x, indices), {"axis": place})
+    x, indices = (_broadcast_others(one, common, dim) for one in (x, indices))
+    return apply(_take_along_axis, (x, indices), {"axis": dim})
 
 
-def _spread(x: Tensor, common: list[int], place: int) -> Tensor:
-    shape = (*common[:place], x._data.shape[place], *common[place + 1 :])
+def _broadcast_others(x: Tensor, common: list[int], dim: int) -> Tensor:
+    shape = (*common[:dim], x._data.shape[dim], *common[dim + 1 :])
     return x if x._data.shape == shape else broadcast_to(x, shape)
 
 
@@ -99,7 +99,7 @@ _sort = move(
     lambda x, axis, descending: x,
     (
         lambda dy, x, shape, axis, descending: add_along_axis(
-            dy, _places(x, axis, descending), shape, axis
+            dy, _sorted_indices(x, axis, descending), shape, axis
         ),
     ),
     kernel=korder.sort,
@@ -122,40 +122,42 @@ _argsort = move(
 )
 
 
-def _places(x: Tensor, axis: int, descending: bool, stable: bool = True) -> Tensor:
+def _sorted_indices(x: Tensor, axis: int, descending: bool, stable: bool = True) -> Tensor:
     return apply(_argsort, (x,), {"axis": axis, "descending": descending, "stable": stable})
 
 
 def sort(x: Any, axis: Any = -1, descending: bool = False) -> Tensor:
-    """`x` sorted along `axis`, by default the last; NaN counts as larger than all else.
+    """Return `x` sorted along `axis`, by default the last; NaN counts as larger than all else.
 
-    Complex numbers go by their real and then their imaginary parts. The gradient goes back to
-    the places that the elements came from. Raises InvalidArgumentError for an axis that `x`
-    does not have.
+    Complex numbers go by their real and then their imaginary parts. The gradient goes back to the
+    positions that the elements came from. Raises InvalidArgumentError for an axis that `x` does not
+    have.
     """
     x = convert(x)
-    place = normalize_axis("sort", axis, x._data.ndim)
-    return apply(_sort, (x,), {"axis": place, "descending": bool(descending)})
+    dim = normalize_axis("sort", axis, x._data.ndim)
+    return apply(_sort, (x,), {"axis": dim, "descending": bool(descending)})
 
 
 def argsort(x: Any, axis: Any = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The places (int64) of the elements of `x` in their order along `axis`; see `sort`.
+    """Return the indices (int64) that sort `x` along `axis`; see `sort`.
 
     If `stable`, equal elements stay in the order in which they stand, also if `descending`.
     """
     x = convert(x)
-    return _places(x, normalize_axis("argsort", axis, x._data.ndim), bool(descending), bool(stable))
+    return _sorted_indices(
+        x, normalize_axis("argsort", axis, x._data.ndim), bool(descending), bool(stable)
+    )
 
 
 class TopK(NamedTuple):
-    """The largest elements, and their places."""
+    """The largest elements, and their indices."""
 
     values: Tensor
     indices: Tensor
 
 
 def top_k(x: Any, k: Any = 1, dtype: Any = np.int32) -> TopK:
-    """The `k` largest elements along the last axis, largest first, and their places.
+    """Return the `k` largest elements along the last axis, largest first, and their indices.
 
     After ``tf.math.top_k``: of equal elements the one that stands first comes first. NaN counts
     as larger than all else. Raises InvalidArgumentError for scalars and a `k` that is too large.
@@ -166,9 +168,9 @@ def top_k(x: Any, k: Any = 1, dtype: Any = np.int32) -> TopK:
         raise InvalidArgumentError(
             f"top_k: k is {count}: the last axis of shape {tuple(x.shape)} must have as many"
         )
-    places = getitem(argsort(x, -1, descending=True), (..., slice(0, count)))
-    values = take_along_axis(x, places, -1)
-    return TopK(values, places if dtype is None else cast(places, as_dtype(dtype)))
+    order = getitem(argsort(x, -1, descending=True), (..., slice(0, count)))
+    values = take_along_axis(x, order, -1)
+    return TopK(values, order if dtype is None else cast(order, as_dtype(dtype)))
 
 
 _one_hot = move(
@@ -192,7 +194,7 @@ _one_hot = move(
 
 
 def one_hot(indices: Any, depth: Any, axis: Any = -1, dtype: Any = np.float32) -> Tensor:
-    """Ones at integer `indices` along a new `axis` of size `depth`, and zeros elsewhere.
+    """Return ones at integer `indices` along a new `axis` of size `depth`, and zeros elsewhere.
 
     After ``tf.one_hot``: an index outside 0 .. depth - 1 gives zeros alone. Raises
     InvalidArgumentError for indices that are no integers, and for a negative `depth`.
@@ -202,6 +204,6 @@ def one_hot(indices: Any, depth: Any, axis: Any = -1, dtype: Any = np.float32) -
         raise InvalidArgumentError(f"one_hot: indices must be integers, got {indices.dtype}")
     if count < 0:
         raise InvalidArgumentError(f"one_hot: depth must not be negative, got {count}")
-    place = normalize_axis("one_hot", axis, indices._data.ndim + 1)
-    params = {"depth": count, "axis": place, "dtype": as_dtype(dtype)}
+    dim = normalize_axis("one_hot", axis, indices._data.ndim + 1)
+    params = {"depth": count, "axis": dim, "dtype": as_dtype(dtype)}
     return apply(_one_hot, (indices,), params)

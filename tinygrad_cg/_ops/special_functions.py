@@ -16,14 +16,14 @@ SLOPE = 2 / math.sqrt(math.pi)  # of erf at 0
 
 
 def _bell(x: Tensor) -> Tensor:
-    """The derivative of erf."""
+    """Return the derivative of erf."""
     return multiply(exp(negative(square(x))), SLOPE)
 
 
 erf = unary(
     "erf",
     kmath.erf,
-    doc="The error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x.",
+    doc="Return the error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x.",
     vjp=lambda dy, x: multiply(dy, _bell(x)),
     dtypes=REAL,
     spellings=("math.erf", "keras.ops.erf"),
@@ -32,7 +32,7 @@ erf = unary(
 erfc = unary(
     "erfc",
     kmath.erfc,
-    doc="1 - erf(x), accurate where that is small.",
+    doc="Return 1 - erf(x), accurate where that is small.",
     vjp=lambda dy, x: negative(multiply(dy, _bell(x))),
     dtypes=REAL,
     spellings=("math.erfc",),
@@ -41,7 +41,7 @@ erfc = unary(
 erfinv = unary(
     "erfinv",
     kmath.erfinv,
-    doc="The number whose erf is x: infinite at -1 and 1, NaN beyond.",
+    doc="Return the number whose erf is x: infinite at -1 and 1, NaN beyond.",
     vjp=lambda dy, out: multiply(dy, multiply(exp(square(out)), 1 / SLOPE)),
     dtypes=REAL,
     ulps=(4.0, 1.0),
@@ -51,7 +51,7 @@ erfinv = unary(
 lgamma = unary(
     "lgamma",
     kmath.lgamma,
-    doc="The logarithm of the absolute value of gamma(x); infinite at 0, -1, -2, ...",
+    doc="Return the logarithm of the absolute value of gamma(x); infinite at 0, -1, -2, ...",
     vjp=lambda dy, x: multiply(dy, digamma(x)),
     dtypes=REAL,
     ulps=(6.0, 1.0),
@@ -61,7 +61,7 @@ lgamma = unary(
 digamma = unary(
     "digamma",
     kmath.digamma,
-    doc="The derivative of lgamma(x); NaN at -1, -2, ..., and infinite at 0.",
+    doc="Return the derivative of lgamma(x); NaN at -1, -2, ..., and infinite at 0.",
     vjp=lambda dy, x: multiply(dy, polygamma(1, x)),
     dtypes=REAL,
     ulps=(4.0, 1.0),
@@ -71,7 +71,8 @@ digamma = unary(
 polygamma = binary(
     "polygamma",
     kmath.polygamma,
-    doc="The derivative of order `x` of digamma at `y`, for whole orders from 0 to 170; NaN for "
+    doc="Return the derivative of order `x` of digamma at `y`, for whole orders from 0 to 170; "
+    "NaN for "
     "others. Integers give float64. No gradient flows to the order.",
     kind="float",
     vjp=(None, lambda dy, x, y: multiply(dy, polygamma(add(x, 1), y))),
@@ -82,7 +83,8 @@ polygamma = binary(
 sinc_derivative = binary(
     "sinc_derivative",
     kmath.sinc_derivative,
-    doc="The derivative of order `x` of sinc at `y`, for whole orders from 0 to 170; NaN for "
+    doc="Return the derivative of order `x` of sinc at `y`, for whole orders from 0 to 170; NaN "
+    "for "
     "others. Integers give float64. No gradient flows to the order.",
     kind="float",
     vjp=(None, lambda dy, x, y: multiply(dy, sinc_derivative(add(x, 1), y))),
@@ -93,7 +95,7 @@ sinc_derivative = binary(
 sinc = unary(
     "sinc",
     kmath.sinc,
-    doc="sin(pi x) / (pi x), and 1 at 0; NaN for infinities.",
+    doc="Return sin(pi x) / (pi x), and 1 at 0; NaN for infinities.",
     vjp=lambda dy, x: multiply(dy, sinc_derivative(1, x)),
     dtypes=REAL,
     ulps=(3.0, 1.0),

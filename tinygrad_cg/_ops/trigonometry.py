@@ -16,14 +16,14 @@ WIDE = Real(-4.0, 4.0)
 
 
 def _cosine_of_arcsine(x: Tensor) -> Tensor:
-    """sqrt(1 - x**2), to the last digits near 1 and -1."""
+    """Return sqrt(1 - x**2), to the last digits near 1 and -1."""
     return sqrt(multiply(subtract(1, x), add(x, 1)))
 
 
 tan = unary(
     "tan",
     kmath.tan,
-    doc="The tangent of x, in radians.",
+    doc="Return the tangent of x, in radians.",
     vjp=lambda dy, out: multiply(dy, add(square(out), 1)),
     ufunc=np.tan,
     spellings=("math.tan", "keras.ops.tan", "numpy.tan"),
@@ -32,7 +32,7 @@ tan = unary(
 arcsin = unary(
     "arcsin",
     kmath.arcsin,
-    doc="The angle, from -pi/2 to pi/2, whose sine is x; NaN for real x beyond -1 and 1.",
+    doc="Return the angle, from -pi/2 to pi/2, whose sine is x; NaN for real x beyond -1 and 1.",
     vjp=lambda dy, x: divide(dy, _cosine_of_arcsine(x)),
     ufunc=np.arcsin,
     spellings=("math.asin", "keras.ops.arcsin", "numpy.arcsin", "numpy.asin"),
@@ -41,7 +41,7 @@ arcsin = unary(
 arccos = unary(
     "arccos",
     kmath.arccos,
-    doc="The angle, from 0 to pi, whose cosine is x; NaN for real x beyond -1 and 1.",
+    doc="Return the angle, from 0 to pi, whose cosine is x; NaN for real x beyond -1 and 1.",
     vjp=lambda dy, x: negative(divide(dy, _cosine_of_arcsine(x))),
     ufunc=np.arccos,
     spellings=("math.acos", "keras.ops.arccos", "numpy.arccos", "numpy.acos"),
@@ -50,7 +50,7 @@ arccos = unary(
 arctan = unary(
     "arctan",
     kmath.arctan,
-    doc="The angle, from -pi/2 to pi/2, whose tangent is x.",
+    doc="Return the angle, from -pi/2 to pi/2, whose tangent is x.",
     vjp=lambda dy, x: divide(dy, add(square(x), 1)),
     ufunc=np.arctan,
     spellings=("math.atan", "keras.ops.arctan", "numpy.arctan", "numpy.atan"),
@@ -59,7 +59,8 @@ arctan = unary(
 arctan2 = binary(
     "arctan2",
     kmath.arctan2,
-    doc="The angle, from -pi to pi, of the point with ordinate `x` and abscissa `y`. Integers "
+    doc="Return the angle, from -pi to pi, of the point with ordinate `x` and abscissa `y`. "
+    "Integers "
     "give float64; signed zeros and infinities count as in C.",
     kind="float",
     vjp=(
@@ -74,7 +75,7 @@ arctan2 = binary(
 sinh = unary(
     "sinh",
     kmath.sinh,
-    doc="The hyperbolic sine of x.",
+    doc="Return the hyperbolic sine of x.",
     vjp=lambda dy, x: multiply(dy, cosh(x)),
     ufunc=np.sinh,
     spellings=("math.sinh", "keras.ops.sinh", "numpy.sinh"),
@@ -83,7 +84,7 @@ sinh = unary(
 cosh = unary(
     "cosh",
     kmath.cosh,
-    doc="The hyperbolic cosine of x.",
+    doc="Return the hyperbolic cosine of x.",
     vjp=lambda dy, x: multiply(dy, sinh(x)),
     ufunc=np.cosh,
     spellings=("math.cosh", "keras.ops.cosh", "numpy.cosh"),
@@ -92,7 +93,7 @@ cosh = unary(
 arcsinh = unary(
     "arcsinh",
     kmath.arcsinh,
-    doc="The number whose hyperbolic sine is x.",
+    doc="Return the number whose hyperbolic sine is x.",
     vjp=lambda dy, x: divide(dy, sqrt(add(square(x), 1))),
     ufunc=np.arcsinh,
     spellings=("math.asinh", "keras.ops.arcsinh", "numpy.arcsinh", "numpy.asinh"),
@@ -101,7 +102,7 @@ arcsinh = unary(
 arccosh = unary(
     "arccosh",
     kmath.arccosh,
-    doc="The number, from 0 on, whose hyperbolic cosine is x; NaN for real x below 1.",
+    doc="Return the number, from 0 on, whose hyperbolic cosine is x; NaN for real x below 1.",
     vjp=lambda dy, x: divide(dy, multiply(sqrt(subtract(x, 1)), sqrt(add(x, 1)))),
     ufunc=np.arccosh,
     spellings=("math.acosh", "keras.ops.arccosh", "numpy.arccosh", "numpy.acosh"),
@@ -110,7 +111,8 @@ arccosh = unary(
 arctanh = unary(
     "arctanh",
     kmath.arctanh,
-    doc="The number whose hyperbolic tangent is x: infinite at -1 and 1, NaN for real x beyond.",
+    doc="Return the number whose hyperbolic tangent is x: infinite at -1 and 1, NaN for real x "
+    "beyond.",
     vjp=lambda dy, x: divide(dy, multiply(subtract(1, x), add(x, 1))),
     ufunc=np.arctanh,
     spellings=("math.atanh", "keras.ops.arctanh", "numpy.arctanh", "numpy.atanh"),

@@ -1,4 +1,4 @@
-"""What convolution and pooling are told of their windows: sizes, steps, padding and layout."""
+"""The windows of convolution and pooling: sizes, steps, padding and layout."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIRST = ("NCHW", "NCW", "channels_first")
 
 
 class Layout:
-    """How a library passes images: one axis or two of space, channels last or first.
+    """The layout of images: one or two spatial axes, channels last or first.
 
     `images` gives them as kernels take them, (n, height, width, channels); `back` undoes that.
     """
@@ -48,7 +48,7 @@ class Layout:
         return x if self.space == 2 else expand_dims(x, 1)
 
     def filters(self, x: Tensor) -> Tensor:
-        """Filters as kernels take them: (height, width, channels of a group, outputs)."""
+        """Return filters as kernels take them: (height, width, channels of a group, outputs)."""
         return x if self.space == 2 else expand_dims(x, 0)
 
     def back(self, x: Tensor) -> Tensor:
@@ -58,7 +58,8 @@ class Layout:
         return transpose(x, (0, rank - 1, *range(1, rank - 1))) if self.first else x
 
     def pair(self, argument: str, value: Any) -> tuple[int, int]:
-        """A number for height and width, from one for all axes, one each, or with 1 for others.
+        """Return a number for height and width, from one for all axes, one each, or with 1 for
+        others.
 
         None is 1.
         """
@@ -80,7 +81,7 @@ class Layout:
         return (1, sizes[0]) if self.space == 1 else (sizes[0], sizes[1])
 
     def _split(self, entries: tuple) -> tuple[tuple, tuple]:
-        """Of entries for all axes those for batch and channels, and those for space."""
+        """Split entries for all axes into those for batch and channels, and those for space."""
         if self.first:
             return entries[:2], entries[2:]
         return (entries[0], entries[-1]), entries[1:-1]
@@ -88,7 +89,7 @@ class Layout:
     def padding(
         self, value: Any, size: Sequence[int], reach: Sequence[int], strides: Sequence[int]
     ) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Before and after, for height and width: "SAME", "VALID", or pairs.
+        """Return padding before and after, for height and width, from "SAME", "VALID", or pairs.
 
         After ``tf.nn.convolution``: SAME makes outputs of ceil(size / stride), and where the
         padding is odd puts one more after. `reach` is how far a window spans.

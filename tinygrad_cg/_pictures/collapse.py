@@ -19,7 +19,7 @@ PASSES = 4  # loops in loops
 def collapse_repeats(items: list[Item]) -> tuple[list[Item], list[Region]]:
     """Return the items, each run of repetitions replaced by its first, and frames of the bodies.
 
-    A run is found where labels repeat and each operand either stands at the same place in the
+    A run is found where labels repeat and each operand either stands at the same position in the
     body, or is the same one every time. Its first repetition may take its operands elsewhere.
     """
     groups = [[item] for item in _in_sequence(items)]
@@ -36,15 +36,15 @@ def collapse_repeats(items: list[Item]) -> tuple[list[Item], list[Region]]:
 
 def _in_sequence(items: list[Item]) -> list[Item]:
     """Return the items by serial number, those that are watched before their first use."""
-    placed: dict[Item, None] = {}
+    ordered: dict[Item, None] = {}
     for item in items:
         if item.kind != "watched" or item.operands:
             for operand in item.operands:
-                placed.setdefault(operand)
-            placed.setdefault(item)
+                ordered.setdefault(operand)
+            ordered.setdefault(item)
     for item in items:
-        placed.setdefault(item)
-    return list(placed)
+        ordered.setdefault(item)
+    return list(ordered)
 
 
 def _label(item: Item) -> Any:
@@ -55,12 +55,14 @@ def _label(item: Item) -> Any:
 def _runs(groups: list[list[Item]]) -> list[tuple[int, int, int]]:
     """Return (start, length of the body, times) of runs that do not overlap."""
     n = len(groups)
-    place = {item: i for i, group in enumerate(groups) for item in group}
+    group_of = {item: i for i, group in enumerate(groups) for item in group}
     operands = np.full((n, OPERANDS), -1)
     numbers: dict[Any, int] = {}
     labels = np.empty(n, np.int64)
     for i, group in enumerate(groups):
-        found = sorted({place[one] for item in group for one in item.operands} - {i}, reverse=True)
+        found = sorted(
+            {group_of[one] for item in group for one in item.operands} - {i}, reverse=True
+        )
         label: Any = (tuple(map(_label, group)), len(found))
         if len(found) > OPERANDS:
             label = i  # never a repetition
@@ -120,13 +122,13 @@ def _merge(
         merged += groups[end:start]
         end = start + body * times
         inside = [item for group in groups[start : start + body] for item in group]
-        later = [item for group in groups[start + body : end] for item in group]
-        own = {*inside, *later}
-        for i, item in enumerate(later):
+        repetitions = [item for group in groups[start + body : end] for item in group]
+        own = {*inside, *repetitions}
+        for i, item in enumerate(repetitions):
             first[item] = stands = inside[i % len(inside)]
             stands.operands += [one for one in item.operands if one not in own]
             stands.captured += [one for one in item.captured if one not in own]
-        for stands, item in zip(inside, later[-len(inside) :], strict=True):
+        for stands, item in zip(inside, repetitions[-len(inside) :], strict=True):
             _rename(stands, item)
         if len(inside) == 1:
             inside[0].count *= times
@@ -160,14 +162,14 @@ def shorten(items: list[Item], frames: list[Region], most: int) -> list[Item]:
     if len(items) <= most:
         return items
     cut = len(items) - most
-    early, late = items[:cut], items[cut:]
+    early, recent = items[:cut], items[cut:]
     # what is watched and used late stays
-    needed = {one for item in late for one in (*item.operands, *item.captured)}
+    needed = {one for item in recent for one in (*item.operands, *item.captured)}
     kept = [one for one in early if one.kind == "watched" and one in needed]
     gone = dict.fromkeys(one for one in early if one not in kept)
     count = sum(_times(item, frames) for item in gone if item.operation)
     rest = Item("earlier", f"{count:,} earlier operations", (), "", early[-1].serial)
-    for others in [others for item in late for others in (item.operands, item.captured)]:
+    for others in [others for item in recent for others in (item.operands, item.captured)]:
         others[:] = dict.fromkeys(rest if one in gone else one for one in others)
     rest.operands = list(
         dict.fromkeys(one for item in gone for one in item.operands if one in kept)
@@ -175,7 +177,7 @@ def shorten(items: list[Item], frames: list[Region], most: int) -> list[Item]:
     for frame in frames:
         if frame.items.issuperset(gone):
             frame.items |= {rest}
-    return [*kept, rest, *late]
+    return [*kept, rest, *recent]
 
 
 def _times(item: Item, frames: list[Region]) -> int:

@@ -1,4 +1,4 @@
-"""plot_derivatives: a function and its derivatives as curves, beside references."""
+"""plot_derivatives: a function and its derivatives as curves, with references."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def plot_derivatives(
         The highest derivative. Each is the derivative of the one before, by reverse mode, so
         rules inside `f` serve as they do under nested tapes.
     references:
-        What the curves should be, as functions of a NumPy array: of `f`, of its first derivative
+        The expected curves, as functions of a NumPy array: of `f`, of its first derivative
         and so on; None leaves one out. They are dashed; the legend has the largest
         difference where both are finite.
     axes:
@@ -118,9 +118,9 @@ def _label(order: int) -> str:
     return "f" + "'" * order if order <= 3 else f"f^({order})"
 
 
-def _mark(axes: Any, places: np.ndarray, colour: str, order: int) -> None:
+def _mark(axes: Any, points: np.ndarray, colour: str, order: int) -> None:
     """Mark the points where a curve is not finite on the lower edge."""
-    if places.size:
-        height = np.full(places.shape, 0.02 + 0.03 * order)
+    if points.size:
+        height = np.full(points.shape, 0.02 + 0.03 * order)
         style = {"color": colour, "transform": axes.get_xaxis_transform()}
-        axes.plot(places, height, "|", label=f"{_label(order)} is not finite", **style)
+        axes.plot(points, height, "|", label=f"{_label(order)} is not finite", **style)

@@ -87,7 +87,7 @@ class LayeredLayout:
         top = self.areas[None]
         self.width, self.height = top.width, top.height
         self.paths = [(*edge, self._path(edge[0], edge[1])) for edge in self.edges]
-        self._spread_arrows()
+        self._distribute_arrows()
 
     def _chain(self, item: Item) -> list[Region | None]:
         """Return the frames around an item, from the outermost, which is None, to the innermost."""
@@ -96,8 +96,8 @@ class LayeredLayout:
     def _child(self, frame: Region | None, item: Item) -> Any:
         """Return the child of `frame` that is an item inside it, or contains it."""
         chain = self.chains[item]
-        place = chain.index(frame) + 1
-        return chain[place] if place < len(chain) else item
+        index = chain.index(frame) + 1
+        return chain[index] if index < len(chain) else item
 
     # One frame ---------------------------------------------------------------------------------
 
@@ -122,7 +122,7 @@ class LayeredLayout:
             layers[0] = []
         layers = [layer for layer in layers if layer]
         _order(layers)
-        _place(layers)
+        _assign_positions(layers)
         return self._measure(frame, layers, boxes, entries, exits, bends)
 
     def _box(self, child: Any) -> Vertex:
@@ -235,7 +235,7 @@ class LayeredLayout:
             points.append((left + bend.x, top + area.bottoms[bend.rank]))
         return points
 
-    def _spread_arrows(self) -> None:
+    def _distribute_arrows(self) -> None:
         """Let arrows that end at one item end side by side, in the order in which they come."""
         arriving: dict[Item, list] = defaultdict(list)
         for _, target, _, points in self.paths:
@@ -253,12 +253,12 @@ class LayeredLayout:
 
 def _ranks(boxes: list[Vertex], lines: dict[Item, list]) -> int:
     """Give each box a rank from 1, below all its operands; return the last rank."""
-    place = {box: i for i, box in enumerate(boxes)}
+    rank = {box: i for i, box in enumerate(boxes)}
     before: dict[Vertex, set[Vertex]] = {box: set() for box in boxes}
     after: dict[Vertex, set[Vertex]] = {box: set() for box in boxes}
     for ends in lines.values():
         for end, _, start, *_ in ends:
-            if end in place and start in place:
+            if end in rank and start in rank:
                 before[end].add(start)
                 after[start].add(end)
     for box in _in_order(boxes, before, after):
@@ -321,10 +321,10 @@ def _join(upper: Vertex, lower: Vertex, out: float, into: float) -> None:
 def _order(layers: list[list[Vertex]]) -> None:
     """Reduce crossings: sort each layer by its neighbours' positions, down and up again."""
     best, fewest = [list(layer) for layer in layers], _crossings(layers)
-    for turn in range(ROUNDS):
+    for iteration in range(ROUNDS):
         if not fewest:
             break
-        down = turn % 2 == 0
+        down = iteration % 2 == 0
         for layer in layers if down else reversed(layers):
             where = _positions(layers)
             means = {one: _mean(one, down, where) for one in layer}
@@ -368,12 +368,12 @@ def _crossings(layers: list[list[Vertex]]) -> int:
     return count
 
 
-def _place(layers: list[list[Vertex]]) -> None:
+def _assign_positions(layers: list[list[Vertex]]) -> None:
     """Set the middles of all vertices near those of their neighbours, without overlaps."""
     for vertex, x in _positions(layers).items():
         vertex.x = x
-    for turn in range(RELAXATIONS):
-        down, both = turn % 2 == 0, turn >= ROUNDS
+    for iteration in range(RELAXATIONS):
+        down, both = iteration % 2 == 0, iteration >= ROUNDS
         moved = 0.0
         for layer in layers if down else reversed(layers):
             wanted, weights = [], []
@@ -387,7 +387,7 @@ def _place(layers: list[list[Vertex]]) -> None:
                 weights.append(total or 0.01)
                 together = sum(x * weight for x, weight in zip(means, pull, strict=True))
                 wanted.append(together / total if total else vertex.x)
-            for vertex, x in zip(layer, _apart(layer, wanted, weights), strict=True):
+            for vertex, x in zip(layer, _separate(layer, wanted, weights), strict=True):
                 moved = max(moved, abs(vertex.x - x))
                 vertex.x = x
         if both and moved < 0.02:
@@ -398,7 +398,7 @@ def _place(layers: list[list[Vertex]]) -> None:
 def _straighten(layers: list[list[Vertex]]) -> None:
     """Put chains of vertices into one column, where there is room."""
     seen: set[Vertex] = set()
-    place = {vertex: (layer, i) for layer in layers for i, vertex in enumerate(layer)}
+    position = {vertex: (layer, i) for layer in layers for i, vertex in enumerate(layer)}
     for layer in layers:
         for vertex in layer:
             column = [vertex]
@@ -410,7 +410,7 @@ def _straighten(layers: list[list[Vertex]]) -> None:
             if vertex in seen or len(column) == 1:
                 continue
             seen.update(column)
-            rooms = [_room(*place[one]) for one in column]
+            rooms = [_room(*position[one]) for one in column]
             low, high = max(room[0] for room in rooms), min(room[1] for room in rooms)
             if low <= high:
                 x = min(max(sum(one.x for one in column) / len(column), low), high)
@@ -441,7 +441,7 @@ def _stiffness(one: Vertex, other: Vertex) -> float:
     return 8.0 if one.height == 0 == other.height else 1.0
 
 
-def _apart(layer: list[Vertex], wanted: Sequence[float], weights: Sequence[float]) -> np.ndarray:
+def _separate(layer: list[Vertex], wanted: Sequence[float], weights: Sequence[float]) -> np.ndarray:
     """Return the positions nearest to the wanted ones that keep order and distance.
 
     Least squares, by pooling adjacent violators: what would overlap moves as one block.

@@ -31,7 +31,7 @@ class Picture:
     """The result of `show`: it draws itself in a notebook, and prints itself elsewhere.
 
     ``svg`` and ``mermaid`` are its texts, ``save`` writes one of them; ``items`` and ``frames``
-    are what it shows. It is plain data, and keeps no tensor alive.
+    are what it shows. It is data only, and keeps no tensor alive.
     """
 
     def __init__(self, sketch: Sketch, title: str):
@@ -75,7 +75,7 @@ class Picture:
         path.write_text(writers[path.suffix](), encoding="utf-8")
 
     def __str__(self) -> str:
-        return text.plain(self._sketch)
+        return text.lines(self._sketch)
 
     def __repr__(self) -> str:
         return f"<Picture of {self._title}, {len(self._sketch.items)} items>"
@@ -100,7 +100,7 @@ def show(*what: Any, names: Mapping[str, Any] | None = None, fold: bool | None =
         Names for tensors and tapes: ``{"x": x, "outer": outer}``. By default those of the
         caller's variables.
     fold:
-        Whether repetitions are drawn once, with their number. By default large pictures are.
+        True to draw repetitions once, with their number. By default large pictures are.
 
     A frame stands for a tape, and holds what it recorded: the operations, and what it watches.
     Operations with a rule of their own (`custom_gradient`) say at which orders of
@@ -125,7 +125,7 @@ def tape_bundle(tape: GradientTape) -> dict[str, str]:
         return {"text/plain": f"{tape!r}\n{error}"}
 
 
-def _picture(what: tuple, names: UserNames, folded: bool | None) -> Picture:
+def _picture(what: tuple, names: UserNames, fold_items: bool | None) -> Picture:
     tapes, tensors = [], []
     for one in nest.flatten(what):
         if isinstance(one, GradientTape):
@@ -151,7 +151,7 @@ def _picture(what: tuple, names: UserNames, folded: bool | None) -> Picture:
         )
     reading = RecordWalk(roots, names, wanted)
     items, frames = list(reading.items.values()), reading.frames
-    if folded or (folded is None and len(items) > FOLD_FROM):
+    if fold_items or (fold_items is None and len(items) > FOLD_FROM):
         items, repeats = collapse.collapse_repeats(items)
         frames = [*frames, *repeats]
     title = ", ".join(item.name for item in items[-1:] if item.name) or "a record"

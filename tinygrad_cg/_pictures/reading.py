@@ -20,7 +20,7 @@ from .._function.tracing import gradient
 from .._function.tracing.recorded import Recorded
 from .._reverse.observer import order_of, recording_sweeps
 from .._reverse.variable import Variable
-from .._rules.calls import Call, Lifted, _identity_rule
+from .._rules.calls import Call, TransformedCall, _identity_rule
 from .._rules.user_ops import _Use
 from .._transforms.forward import _no_rule
 from .._transforms.tape import GradientTape
@@ -107,7 +107,7 @@ class RecordWalk:
     # Walking ---------------------------------------------------------------------------------
 
     def _walk(self, roots: Iterable[Node]) -> None:
-        pending = [_whole(node) for node in roots]
+        pending = [_operation_of(node) for node in roots]
         while pending:
             node = pending.pop()
             if node not in self.operands:
@@ -136,7 +136,7 @@ class RecordWalk:
                     continue
                 if source.rule is None:
                     self.users.setdefault(source, set()).add(token)
-                found[_whole(source)] = None
+                found[_operation_of(source)] = None
             leaves = [one for one in found if one.rule is None]
             if leaves and len(found) > len(leaves):
                 self.origins[leaves[0]] = [one for one in found if one.rule is not None]
@@ -167,24 +167,24 @@ class RecordWalk:
 
     def _item(self, node: Node) -> Item:
         kind, operation = ("watched", "") if node in self.origins else _made_by(node)
-        several = type(node.shape) is list
-        shape, dtype = node.shape[0] if several else (node.shape, node.dtype)
+        multi_output = type(node.shape) is list
+        shape, dtype = node.shape[0] if multi_output else (node.shape, node.dtype)
         name, value = self.names.of_node.get(node, ("", None))
         text = ""
         if type(value) is Tensor and type(value._data) is np.ndarray and not value._data.shape:
             text = f"{value._data[()]:.6g}"
         item = Item(kind, operation, tuple(shape), str(dtype), node.serial, name=name, value=text)
-        if several:
+        if multi_output:
             item.name = ", ".join(self._part_names(node))
         group = self._group(node).union(*map(self._group, self.origins.get(node, ())))
         item.tapes = frozenset([self.numbers[token] for token in group])
         return item
 
-    def _part_names(self, whole: Node) -> list[str]:
+    def _part_names(self, operation: Node) -> list[str]:
         return [
             name
             for node, (name, _) in self.names.of_node.items()
-            if node.rule is part and node.inputs[0] is whole
+            if node.rule is part and node.inputs[0] is operation
         ]
 
     def _link(self) -> None:
@@ -200,7 +200,7 @@ class RecordWalk:
         for tensor in _used_around(node.saved.definition.function):
             for token in node.group:
                 source = find(tensor._rec, token)
-                known = None if source is None else self.items.get(_whole(source))
+                known = None if source is None else self.items.get(_operation_of(source))
                 if known is not None and known not in item.operands and known is not item:
                     yield known
 
@@ -246,11 +246,11 @@ class RecordWalk:
                 item.serves = [(frame.name, frame.order) for frame in frames]
 
 
-def _whole(node: Node) -> Node:
+def _operation_of(node: Node) -> Node:
     """Return the node of the operation behind one of several outputs."""
     if node.rule is part and node.inputs:
-        whole: Any = node.inputs[0]
-        return whole
+        operation: Any = node.inputs[0]
+        return operation
     return node
 
 
@@ -262,16 +262,16 @@ def _made_by(node: Node) -> tuple[str, str]:
         return ("watched", "") if alive or not node.group else ("finished", "")
     if rule is _identity_rule:
         return "bypassed", saved
-    if isinstance(saved, (Call, Lifted)):
-        compiled = type(saved) is Lifted and saved.pull.__module__ == gradient.__name__
+    if isinstance(saved, (Call, TransformedCall)):
+        compiled = type(saved) is TransformedCall and saved.pull.__module__ == gradient.__name__
         return "operation" if compiled else "custom", saved.definition.name
     if isinstance(saved, _Use):
         return "operation", saved.name
     if type(saved) is tuple and saved and isinstance(saved[0], Recorded):
         return "operation", saved[0].gradient.definition.name
-    place = getattr(getattr(rule, "__code__", None), "co_filename", "")
-    if place.startswith("<rule of "):
-        return "operation", place[len("<rule of ") : -1].removeprefix("scalar_")
+    file = getattr(getattr(rule, "__code__", None), "co_filename", "")
+    if file.startswith("<rule of "):
+        return "operation", file[len("<rule of ") : -1].removeprefix("scalar_")
     for name, record in OPS.items():
         if isinstance(record.rules, SameRule) and record.rules.rule.rule is rule:
             return "operation", name

@@ -1,4 +1,4 @@
-"""The content of a picture, as plain data: it holds no tensor, no node and no tape."""
+"""The content of a picture, as data: it holds no tensor, no node and no tape."""
 
 from __future__ import annotations
 
@@ -155,9 +155,9 @@ def nested(present: frozenset[Item], frames: list[Region]) -> list[Region]:
     around = {
         frame: [
             other
-            for place, other in enumerate(found)
+            for i, other in enumerate(found)
             if frame.extent < other.extent
-            or (frame.extent == other.extent and place < found.index(frame))
+            or (frame.extent == other.extent and i < found.index(frame))
         ]
         for frame in found
     }

@@ -1,4 +1,4 @@
-"""Sketches as text: Mermaid, for JupyterLab and GitHub, and plain lines."""
+"""Sketches as text: Mermaid, for JupyterLab and GitHub, and lines of text."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class _Flowchart:
         return f'{self.names[item]}{opening}"{label}"{closing}:::{item.kind}'
 
 
-def plain(sketch: Sketch) -> str:
+def lines(sketch: Sketch) -> str:
     """Return a line for each item, operands first: what it is, and who recorded it."""
     names: dict[Item, str] = {}
     for item in sketch.items:

@@ -13,7 +13,7 @@ from ..errors import InvalidArgumentError, TapeWarning, warn
 
 
 class UnconnectedGradients(enum.Enum):
-    """What the gradient is where no path leads from the target to a source."""
+    """The gradient where no path leads from the target to a source."""
 
     NONE = "none"
     ZERO = "zero"
@@ -57,7 +57,7 @@ def _refuse(role: str, value: Any, remedy: str) -> NoReturn:
 
 
 def check_upstream(output_gradients: Any, targets: list) -> list:
-    """One upstream gradient per target, checked."""
+    """Return one upstream gradient per target, checked."""
     flat = nest.flatten(output_gradients)
     if len(flat) != len(targets):
         raise ValueError(
@@ -93,7 +93,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def fill_zeros(sources: Sequence, results: Sequence) -> list:
-    """`results` with zeros, of the sources' shapes and dtypes, in place of None."""
+    """Return `results` with zeros of the sources' shapes and dtypes in place of None."""
     return [
         zeros_like(source) if result is None else result
         for source, result in zip(sources, results, strict=True)

@@ -43,7 +43,7 @@ class Graph(levels.Listener):
 
     @contextlib.contextmanager
     def as_default(self) -> Iterator[Graph]:
-        """A context whose operations belong to this graph."""
+        """Return a context whose operations belong to this graph."""
         self._enter()
         try:
             yield self
@@ -61,13 +61,13 @@ class Graph(levels.Listener):
         state.graphs.remove(self)
 
     def variable_read(self, variable: Variable) -> None:
-        """A listener's call: a Variable is about to be read."""
+        """Take note that a Variable is about to be read."""
         if is_differentiable(variable.dtype) and find(variable._rec, self._token) is None:
             watch_tensor(variable, self._token)
 
 
 def default_graph() -> Graph | None:
-    """The graph that operations of this thread belong to; None in eager mode."""
+    """Return the graph that operations of this thread belong to; None in eager mode."""
     return state.graphs[-1] if state.graphs else None
 
 
@@ -94,7 +94,7 @@ def enable_eager_execution() -> None:
 
 
 def executing_eagerly() -> bool:
-    """Whether operations are recorded only for tapes, that is no graph is the default."""
+    """Return whether operations are recorded only for tapes, that is no graph is the default."""
     return default_graph() is None
 
 
@@ -109,7 +109,7 @@ def gradients(
     stop_gradients: Any = None,
     unconnected_gradients: Any = "none",
 ) -> list[Any]:
-    """The gradients of the sum of `ys` by each of `xs`, as a list.
+    """Return the gradients of the sum of `ys` by each of `xs`, as a list.
 
     Parameters
     ----------

@@ -72,18 +72,18 @@ def differentiate(
         totals, visited = run_sweep(sweep, token, seeds, wanted, constants, transposes)
     results = list(map(totals.get, nodes))
     for target, gradient in unrecorded:
-        _add_directly(token, target, gradient, sources, results)
+        _add_unrecorded(token, target, gradient, sources, results)
     return results, visited
 
 
-def _add_directly(token: Token, target: Any, gradient: Any, sources: list, results: list) -> None:
-    """A target that was not recorded depends on itself alone: on a source that it is."""
-    places = [i for i, source in enumerate(sources) if source is target]
-    for i in places:
+def _add_unrecorded(token: Token, target: Any, gradient: Any, sources: list, results: list) -> None:
+    """Add the gradient of a target without a record, which depends on itself alone."""
+    positions = [i for i, source in enumerate(sources) if source is target]
+    for i in positions:
         known, seed = results[i], _seed(target, gradient)
         results[i] = seed if known is None else add(known, seed)
     _refuse_example(target, token)
-    if not places and _is_late(target._rec, token):
+    if not positions and _is_expired(target._rec, token):
         warn(
             "target was computed after the tape closed (or in a thread where it does not "
             "record), so it has no gradient: compute it inside the tape's context",
@@ -92,7 +92,7 @@ def _add_directly(token: Token, target: Any, gradient: Any, sources: list, resul
 
 
 def _refuse_example(target: Any, token: Token) -> None:
-    """A tape around a batch has recorded what was done with the whole of it."""
+    """Raise an error for an example of a batch: an outer tape has recorded the physical tensor."""
     inner = getattr(target, "physical", None)
     while inner is not None:
         if find(inner._rec, token) is not None:
@@ -104,8 +104,8 @@ def _refuse_example(target: Any, token: Token) -> None:
         inner = getattr(inner, "physical", None)
 
 
-def _is_late(record: Any, token: Token) -> bool:
-    """Whether a tensor without a node for `token` was computed from one that has one."""
+def _is_expired(record: Any, token: Token) -> bool:
+    """Return whether a tensor without a node for `token` was computed from one that has one."""
     pending, seen = [record], set()
     while pending:
         one = pending.pop()
@@ -152,7 +152,7 @@ def sweep(
     stopped: Collection[Node | None] = (),
     run: Callable[[Node, Any], Iterable] | None = None,
 ) -> tuple[dict[Any, Any], list[Node]]:
-    """Gradients of the seeded nodes by the `wanted` ones; and all nodes that were visited.
+    """Return gradients of the seeded nodes by the `wanted` ones; and all nodes that were visited.
 
     Nodes are taken in the order of their serial numbers, latest first, so each has received
     all of its upstream gradient when its rule runs, through `run` if that is given. `stopped`
@@ -215,9 +215,9 @@ def sweep(
         visited.append(node)
         consumer = node.serial
         if node.rule is part:
-            whole: Any = node.inputs[0]
-            if _is_first_part(node, whole, dy, totals):
-                latest = _latest(latest, whole, heap) if latest is not None else whole
+            joint: Any = node.inputs[0]
+            if _is_first_part(node, joint, dy, totals):
+                latest = _latest(latest, joint, heap) if latest is not None else joint
             pending = ()
         else:
             if type(dy) is list:
@@ -236,7 +236,7 @@ def sweep(
 
 
 def _latest(one: Node, other: Node, heap: list[tuple[int, Any]]) -> Node:
-    """The later of two nodes; the other goes to the heap."""
+    """Return the later of two nodes; the other goes to the heap."""
     if one.serial < other.serial:
         one, other = other, one
     heappush(heap, (-other.serial, other))
@@ -244,7 +244,7 @@ def _latest(one: Node, other: Node, heap: list[tuple[int, Any]]) -> Node:
 
 
 def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node]) -> Tensor:
-    """The sum; in place once the total lives in a buffer of the sweep's own (`owned`)."""
+    """Return the sum; in place once the total lives in a buffer of the sweep's own (`owned`)."""
     if node in owned:
         add.primitive.run(total._data, gradient._data, out=total._data)
         return total
@@ -252,21 +252,21 @@ def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node]) -> Te
     return add(total, gradient)
 
 
-def _is_first_part(node: Node, whole: Any, dy: Tensor, totals: dict) -> bool:
+def _is_first_part(node: Node, joint: Any, dy: Tensor, totals: dict) -> bool:
     """Hand the gradient of one of several outputs to the node that made them all; whether it is
     the first that this one receives.
     """
-    parts: Any = totals.get(whole)
+    parts: Any = totals.get(joint)
     first = parts is None
     if first:
-        parts = totals[whole] = [None] * len(whole.shape)
+        parts = totals[joint] = [None] * len(joint.shape)
     known = parts[node.saved]  # there may be several parts for one output: see user_ops
     parts[node.saved] = dy if known is None else add(known, dy)
     return first
 
 
 def _without_gaps(node: Node, parts: list) -> list:
-    """Zeros for the outputs that nothing depends on."""
+    """Return zeros for the outputs that nothing depends on."""
     return [
         zeros(*aval) if part is None else part for part, aval in zip(parts, node.shape, strict=True)
     ]

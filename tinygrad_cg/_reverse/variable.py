@@ -31,11 +31,11 @@ class Variable(ArrayLike):
     initial_value:
         A number, nested list, array or tensor (copied), or a function that returns one.
     trainable:
-        Whether tapes watch it by themselves (if its dtype has gradients).
+        True if tapes watch it by themselves (and its dtype has gradients).
     name:
         Shown in messages as ``'name:0'``.
     dtype, shape:
-        What the value is converted to.
+        The dtype and shape that the value is converted to.
 
     Reading it in an operation gives its value at that time as a tensor; later assignments do
     not change what was computed. Assigning is not differentiated.
@@ -92,12 +92,15 @@ class Variable(ArrayLike):
     # Reading ---------------------------------------------------------------------------------
 
     def _read(self) -> Tensor:
-        """The value as a tensor. Whoever listens is told first: tapes start watching here."""
+        """Return the value as a tensor.
+
+        Whoever listens is told first: tapes start watching here.
+        """
         data = self._present()
         return Tensor(data, self._rec) if type(data) is ndarray else data._with_record(self._rec)
 
     def _present(self) -> Any:
-        """The value in this thread; everything that reads the Variable comes here.
+        """Return the value in this thread; everything that reads the Variable comes here.
 
         An array; a tensor without values where a function is being traced.
         """
@@ -111,15 +114,15 @@ class Variable(ArrayLike):
         data = self._present()
         return data if type(data) is ndarray else data._values()
 
-    def _held(self) -> Any:
+    def _raw(self) -> Any:
         super()._values()
         return self._present()
 
     def value(self) -> Tensor:
-        """The present value, as a tensor of its own."""
+        """Return the present value, as a tensor of its own."""
         return identity(self._read())
 
-    read_value = _read_apart = value
+    read_value = _read_as_source = value
 
     # Assigning -------------------------------------------------------------------------------
 
@@ -147,19 +150,21 @@ class Variable(ArrayLike):
         for listener in state.listeners:
             listener.variable_assigned(self)
         if id(self) in state.overrides:  # a function that runs again: see recompute_grad
-            state.overrides[id(self)] = data if type(data) is ndarray else data._held()
+            state.overrides[id(self)] = data if type(data) is ndarray else data._raw()
         else:
             self._data = data  # a new array each time: what was read before stays as it was
         return self
 
     def _fit(self, value: Any, shape: tuple[int, ...] | None = None) -> Any:
-        """`value` as an array of this Variable's dtype and of `shape` (by default its own)."""
+        """Return `value` as an array of this Variable's dtype and of `shape` (by default its
+        own).
+        """
         wanted = self._data.shape if shape is None else shape
         if isinstance(value, Weak):
             value = value.strong(self._data.dtype)
         data: Any
         if isinstance(value, ArrayLike):
-            data = value._held()
+            data = value._raw()
             if data.dtype != self._data.dtype:
                 raise ValueError(
                     f"Cannot assign to variable {self.name!r} of dtype {self.dtype}: the tensor "
@@ -176,7 +181,7 @@ class Variable(ArrayLike):
         return np.array(data) if type(data) is ndarray else data
 
     def _cast(self, data: np.ndarray) -> np.ndarray:
-        """Numbers and arrays are cast where that is safe: to the same kind, or a wider one."""
+        """Cast numbers and arrays where that is safe: to the same kind, or a wider one."""
         wanted = self._data.dtype
         check_dtype(data.dtype, "assign")
         if is_integer(data.dtype) and is_integer(wanted):
@@ -189,20 +194,20 @@ class Variable(ArrayLike):
         with np.errstate(all="ignore"):
             return data.astype(wanted)
 
-    def _refuse_in_place(self, other: Any) -> NoReturn:
+    def _refuse_update(self, other: Any) -> NoReturn:
         raise RuntimeError(
             "Variable += value not supported. Use `variable.assign_add(value)` to modify the "
             "variable value and `variable = variable + value` to get a new Tensor object. (The "
             "same holds for -=, *= and the others.)"
         )
 
-    __iadd__: Any = _refuse_in_place
+    __iadd__: Any = _refuse_update
     __isub__ = __imul__ = __itruediv__ = __ipow__ = __iadd__
 
     def __getitem__(self, key: Any) -> VariableSlice:
-        whole = self._read()
-        part: Any = getitem(whole, key)
-        if type(part) is not type(whole):  # inside vmap, at an index for each example
+        value = self._read()
+        part: Any = getitem(value, key)
+        if type(part) is not type(value):  # inside vmap, at an index for each example
             return part
         return VariableSlice(part, self, key)
 
@@ -241,8 +246,8 @@ class VariableSlice(Tensor):
     def _values(self) -> ndarray:
         return self.part._values()
 
-    def _held(self) -> Any:
-        return self.part._held()
+    def _raw(self) -> Any:
+        return self.part._raw()
 
     def assign(self, value: Any) -> Variable:
         """Replace this part of the Variable; returns the whole Variable."""
@@ -277,18 +282,22 @@ def _tensor(data: Any) -> Tensor:
 
 
 def _combined(change: Any, present: Any, delta: Any) -> Any:
-    """The new value of a Variable: an array, or a tensor where a function is being traced."""
+    """Return the new value of a Variable: an array, or a tensor where a function is being
+    traced.
+    """
     if type(present) is ndarray and type(delta) is ndarray:
         return change.primitive.run(present, delta)
     return change(_tensor(present), _tensor(delta))
 
 
-def _with_part(whole: Tensor, key: Any, part: Tensor) -> Tensor:
-    """`whole` with `part` in the place that `key` names; where it names one twice, the last."""
-    places = np.full(whole._data.shape, -1, np.int64)
-    places[key] = np.arange(prod(part._data.shape)).reshape(part._data.shape)
-    taken = gather(reshape(part, (-1,)), Tensor(np.maximum(places, 0))) if part.size else whole
-    return where(Tensor(places >= 0), taken, whole)
+def _with_part(full: Tensor, key: Any, part: Tensor) -> Tensor:
+    """Return `whole` with `part` at the elements that `key` selects; where it selects one twice,
+    the last counts.
+    """
+    sources = np.full(full._data.shape, -1, np.int64)
+    sources[key] = np.arange(prod(part._data.shape)).reshape(part._data.shape)
+    taken = gather(reshape(part, (-1,)), Tensor(np.maximum(sources, 0))) if part.size else full
+    return where(Tensor(sources >= 0), taken, full)
 
 
 def _restore(data: np.ndarray, trainable: bool, name: str, resource: bool) -> Variable:

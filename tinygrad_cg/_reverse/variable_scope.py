@@ -29,7 +29,7 @@ AUTO_REUSE = _ReuseMode.AUTO_REUSE
 
 
 class VariableScope:
-    """What `variable_scope` sets: a prefix for names, and defaults."""
+    """A prefix for names, and defaults, as `variable_scope` sets them."""
 
     def __init__(self, name: str, reuse: Any, use_resource: bool, initializer: Any):
         self.name = name
@@ -47,7 +47,7 @@ _scopes = _Scopes()
 
 
 def get_variable_scope() -> VariableScope:
-    """The innermost variable scope of this thread."""
+    """Return the innermost variable scope of this thread."""
     return _scopes.stack[-1]
 
 
@@ -67,10 +67,10 @@ def variable_scope(
     constraint: Any = None,
     auxiliary_name_scope: bool = True,
 ) -> Iterator[VariableScope]:
-    """A context in which `get_variable` prefixes names with ``name_or_scope/``.
+    """Return a context in which `get_variable` prefixes names with ``name_or_scope/``.
 
     `use_resource=False` makes Variables that a custom gradient refuses to use, as the original
-    does. What is None is inherited from the scope around.
+    does. Arguments that are None are inherited from the enclosing scope.
     """
     outer = get_variable_scope()
     name = name_or_scope if name_or_scope is not None else default_name
@@ -111,7 +111,7 @@ def get_variable(
     synchronization: Any = None,
     aggregation: Any = None,
 ) -> Variable:
-    """A Variable by name: a new one, or in a Graph the one of that name if `reuse` is set.
+    """Return a Variable by name: a new one, or in a Graph the one of that name if `reuse` is set.
 
     `initializer` is a value, a function of (shape, dtype), or None: Glorot's uniform draws for
     floats, zeros for other dtypes. Raises ValueError where a name exists and must not, or must

@@ -31,7 +31,7 @@ from .returned import gradients_of_inputs, gradients_of_variables
 
 
 class Call(NamedTuple):
-    """One call of a decorated function: what its node saves."""
+    """One call of a decorated function: the residuals of its node."""
 
     rule: RuleSignature
     definition: Definition
@@ -42,7 +42,7 @@ class Call(NamedTuple):
     variables: list[Variable] | None
 
     def pull(self, dys: Sequence[Any], targets: Sequence) -> list:
-        """The gradient of each input, then of each Variable, from those of the outputs.
+        """Return the gradient of each input, then of each Variable, from those of the outputs.
 
         `targets` have the inputs' and the Variables' shapes and dtypes, which the gradients get.
         """
@@ -58,10 +58,10 @@ class Call(NamedTuple):
         return gradients_of_inputs(self, returned, targets[: self.count]) + others
 
 
-class Lifted:
-    """A call as the levels below a transformation see it: `pull` takes and gives their tensors.
+class TransformedCall:
+    """A call as the levels below a transformation see it: `pull` works on their tensors.
 
-    A target that nobody asks for is None for it. Where the output is the input, ``along`` maps
+    A target that nobody asks for is None for it. Where the output is the input, ``jvp`` maps
     the input's tangent, of an accumulator with some token, to that of the output.
     """
 
@@ -69,15 +69,15 @@ class Lifted:
         self,
         definition: Definition,
         pull: Callable[[Sequence, Sequence], list],
-        along: Callable[[Any, Token], Any] | None = None,
+        jvp: Callable[[Any, Token], Any] | None = None,
     ):
         self.definition = definition
         self.pull = pull
-        self.along = along
+        self.jvp = jvp
 
 
 def one_output(frame: Frame, call: Call, inputs: Sequence[Tensor], y: Tensor) -> Tensor:
-    """`settle` for the commonest call: tensors only, one output, no transformation."""
+    """Return the output of the commonest call: tensors only, one output, no transformation."""
     group: Any = frame.alone
     first = inputs[0]._rec if len(inputs) == 1 else None
     if first is not None and first.group is group and first.next is None and not frame.natural:
@@ -95,10 +95,10 @@ def one_output(frame: Frame, call: Call, inputs: Sequence[Tensor], y: Tensor) ->
     return result
 
 
-def settle(
-    frame: Frame | None, call: Call | Lifted, inputs: Sequence, outputs: Sequence[Tensor]
+def rebind_outputs(
+    frame: Frame | None, call: Call | TransformedCall, inputs: Sequence, outputs: Sequence[Tensor]
 ) -> list[Tensor]:
-    """The outputs anew, as `frame` and the levels below it are to see them.
+    """Return the outputs as new tensors with the call's rule, for `frame` and the levels below it.
 
     `inputs` are those of the call and then the values of its Variables; None for a number.
     """
@@ -124,7 +124,7 @@ def settle(
         remaining = iter(found)
         nodes = tuple([None if tensor is None else next(remaining) for tensor in inputs])
         if len(results) > 1:
-            rule = _custom_rule if type(call) is Call else _lifted_rule
+            rule = _custom_rule if type(call) is Call else _transformed_rule
             attach_all(group, nodes, rule, call, results)
         elif results:
             _attach(results[0], call, group, nodes)
@@ -132,7 +132,9 @@ def settle(
 
 
 def _ruled(frame: Frame, inputs: Sequence[Tensor]) -> tuple:
-    """`find_operands`, for the tapes that a custom rule is for; no group if there are none."""
+    """Return `find_operands`, for the tapes that a custom rule is for; no group if there are
+    none.
+    """
     group, nodes, mask = find_operands(frame, inputs)
     if mask and frame.natural:
         group = frame.active(group - frame.natural)
@@ -141,7 +143,7 @@ def _ruled(frame: Frame, inputs: Sequence[Tensor]) -> tuple:
 
 
 def copy(output: Tensor) -> Tensor:
-    """The same value as another tensor, so that an output is never an input itself."""
+    """Return the same value as another tensor, so that an output is never an input itself."""
     record = output._rec
     if record is None and type(output) is Tensor:
         result = new_tensor()
@@ -153,12 +155,12 @@ def copy(output: Tensor) -> Tensor:
 
 def _attach(result: Tensor, call: Any, group: frozenset, nodes: tuple) -> None:
     if is_differentiable(result._data.dtype):
-        rule = _custom_rule if type(call) is Call else _lifted_rule
+        rule = _custom_rule if type(call) is Call else _transformed_rule
         attach(result, group, nodes, rule, call)
 
 
 def _keep_producer(frame: Frame, call: Any, group: frozenset, record: Any, result: Tensor) -> None:
-    """The inner producer of an output stands on tapes that watch no input of the call."""
+    """Keep the inner producer of an output for tapes that watch no input of the call."""
     others = frame.active(resolve(frame, (record,))[0] - group)
     if others:
         node = narrow(record, others)
@@ -173,7 +175,7 @@ def _identity_rule(node: Node, dy: Tensor) -> tuple:
     return (dy,)
 
 
-def _lifted_rule(node: Node, dy: Any) -> Sequence:
+def _transformed_rule(node: Node, dy: Any) -> Sequence:
     dys = dy if type(dy) is list else [dy]
     sweep = state.sweep
     if sweep is not None and sweep.token in node.group:

@@ -20,7 +20,7 @@ from .._core.levels import Listener, remove_listener, state
 from .._core.tensor import Tensor
 from .._ops.define import as_int
 from .._reverse.variable import Variable
-from .calls import Call, copy, one_output, settle
+from .calls import Call, copy, one_output, rebind_outputs
 from .definition import Definition, check_result
 from .max_order import limited
 
@@ -120,12 +120,12 @@ class _Accessed(dict, Listener):
 
 
 def running_functions() -> list[Definition]:
-    """The decorated functions that are running in this thread, innermost last."""
+    """Return the decorated functions that are running in this thread, innermost last."""
     return [one.definition for one in state.listeners if isinstance(one, _Accessed)]
 
 
 class _Decorated:
-    """What happens at each call of one decorated function."""
+    """One decorated function, and what its calls do."""
 
     def __init__(self, definition: Definition):
         self.definition = definition
@@ -171,12 +171,12 @@ class _Decorated:
             frame.level.custom_called(call, function, args, kwargs)
         if variables:
             inputs = [*inputs, *[variable._read() for variable in variables]]
-        results = settle(frame, call, inputs, outputs)
+        results = rebind_outputs(frame, call, inputs, outputs)
         return results[0] if single else _pack(y, results)
 
 
 class _Limited(_Decorated):
-    """The same for a rule that is right to some order only."""
+    """A decorated function whose rule is right up to some order only."""
 
     def __init__(self, definition: Definition, most: int):
         super().__init__(definition)
@@ -190,7 +190,7 @@ _new_call: Any = tuple.__new__
 
 
 def _outputs(structure: Any) -> list[Tensor]:
-    """The flat outputs as tensors; None is allowed among them, and left out."""
+    """Return the flat outputs as tensors; None is allowed among them, and left out."""
     return [convert(leaf) for leaf in nest.flatten(structure) if leaf is not None]
 
 
@@ -209,7 +209,7 @@ def _own_variables(accessed: _Accessed, args: tuple, kwargs: dict) -> list[Varia
 def _inputs(
     definition: Definition, args: tuple, kwargs: dict
 ) -> tuple[Sequence, list[tuple] | None]:
-    """The inputs of a call, one for each gradient its rule must return, and their paths."""
+    """Return the inputs of a call, one for each gradient its rule must return, and their paths."""
     values: list[Any] = []
     paths: list[tuple] = []
     for i, argument in enumerate(args):
@@ -226,7 +226,7 @@ def _inputs(
 
 
 def flat_inputs(definition: Definition, args: tuple, kwargs: dict) -> Sequence:
-    """The inputs of a call, flat, in the order of the gradients that its rule returns."""
+    """Return the inputs of a call, flat, in the order of the gradients that its rule returns."""
     return _inputs(definition, args, kwargs)[0]
 
 
@@ -237,7 +237,7 @@ def _is_input(leaf: Any) -> bool:
 def grad_pass_through(f: Callable[P, Y]) -> Callable[P, Y]:
     """Decorate a function so that gradients pass through it unchanged.
 
-    Each input must have the shape of the output that stands at its place. Variables that f
+    Each input must have the shape of the output at its position. Variables that f
     uses get None. After ``tf.grad_pass_through``.
     """
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .._reverse.variable import Variable
 
 
-def place_of(function: Any) -> tuple[str, int]:
+def source_line(function: Any) -> tuple[str, int]:
     """Return the file and line where `function` was written."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None:
@@ -25,7 +25,7 @@ def place_of(function: Any) -> tuple[str, int]:
     return (code.co_filename, code.co_firstlineno) if code is not None else ("<unknown>", 0)
 
 
-def _is_plain(grad_fn: Any) -> bool:
+def _takes_positional(grad_fn: Any) -> bool:
     """Return whether the code of `grad_fn` alone determines its signature."""
     return (
         type(grad_fn) is FunctionType
@@ -125,7 +125,7 @@ class Definition:
             self._refuse_arity(grad_fn, outputs, known)
         if variables:
             self._check_variables(variables, known)
-        elif _is_plain(grad_fn):
+        elif _takes_positional(grad_fn):
             self._known = (grad_fn.__code__, outputs, known)
         return known
 
@@ -170,12 +170,12 @@ class Definition:
         names = []
         for root, path in paths:
             if isinstance(root, int):
-                several = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
-                first = parameters.index(several[0]) if several else len(parameters)
+                variadic = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
+                first = parameters.index(variadic[0]) if variadic else len(parameters)
                 if root < first:
                     root = parameters[root].name
-                elif several:
-                    root = f"{several[0].name}[{root - first}]"
+                elif variadic:
+                    root = f"{variadic[0].name}[{root - first}]"
                 else:
                     root = f"argument {root}"
             names.append(f"{root}{path}")
@@ -185,7 +185,7 @@ class Definition:
 
     def where(self, grad_fn: Any = None) -> str:
         """Return where the rule (or else the function) was written, for messages."""
-        file, line = place_of(grad_fn if grad_fn is not None else self.function)
+        file, line = source_line(grad_fn if grad_fn is not None else self.function)
         return f'File "{file}", line {line}'
 
     def warn(self, kind: str, message: str, number: str = "") -> None:
@@ -195,7 +195,7 @@ class Definition:
         """
         if any(observer.notice(self, kind, message) for observer in state.observers):
             return
-        file, line = place_of(self.function)
+        file, line = source_line(self.function)
         key = f"{file}:{line} {self.name} {kind} {number}"
         if key in self._warned:
             return

@@ -22,8 +22,8 @@ from .._core.record import find
 from .._core.tensor import Tensor
 from .._reverse.variable import Variable
 from ..errors import DerivativeOrderError
-from .calls import Lifted, settle
-from .definition import Definition, place_of
+from .calls import TransformedCall, rebind_outputs
+from .definition import Definition, source_line
 
 
 def limited(function: Callable[..., Any], definition: Definition, most: int) -> Callable[..., Any]:
@@ -87,10 +87,12 @@ class Limit(Listener):
         """Return an alias of an input: a sweep that reaches it has differentiated once more."""
         alias = self._alias(tensor, 1)
         self.inputs.append(tensor)
-        whole: Any = alias
-        while whole is not None:  # levels below a batch know the whole of it
-            self.followers |= {one for one in _accumulators() if find(whole._rec, one) is not None}
-            whole = getattr(whole, "physical", None)
+        tensor_below: Any = alias
+        while tensor_below is not None:  # levels below a batch know the whole of it
+            self.followers |= {
+                one for one in _accumulators() if find(tensor_below._rec, one) is not None
+            }
+            tensor_below = getattr(tensor_below, "physical", None)
         return alias
 
     def upstream(self, dy: Tensor) -> Tensor:
@@ -119,16 +121,18 @@ class Limit(Listener):
             self.reached = state.sweep, max(order, known if sweep is state.sweep else 0)
             return [*dys, *[None] * (len(targets) - 1)]
 
-        def along(tangent: Any, token: Any) -> Any:
+        def jvp(tangent: Any, token: Any) -> Any:
             return self.gradient(tangent, order + (token in self.followers))
 
-        return self._passed([value, *self.inputs], pull, along)
+        return self._passed([value, *self.inputs], pull, jvp)
 
-    def _passed(self, inputs: list[Tensor], pull: Callable, along: Callable) -> Tensor:
+    def _passed(self, inputs: list[Tensor], pull: Callable, jvp: Callable) -> Tensor:
         """Return the first of `inputs` as a tensor that depends on all of them."""
         if state.frame is None:
             return inputs[0]
-        return settle(state.frame, Lifted(self.definition, pull, along), inputs, inputs[:1])[0]
+        return rebind_outputs(
+            state.frame, TransformedCall(self.definition, pull, jvp), inputs, inputs[:1]
+        )[0]
 
     def _check(self, order: int) -> None:
         """Raise if the order is too high; each active accumulator adds one."""
@@ -140,7 +144,7 @@ class Limit(Listener):
                 "Watch only what you differentiate by, or write a rule that is right to this "
                 "order and raise max_order",
                 function=self.definition.name,
-                line=place_of(self.definition.function),
+                line=source_line(self.definition.function),
                 order=order,
                 max_order=self.most,
             )

@@ -1,4 +1,4 @@
-"""How custom gradients and operations are pickled, by `pickle`, `cloudpickle` and `copy`.
+"""Pickling of custom gradients and operations, by `pickle`, `cloudpickle` and `copy`.
 
 An operation is pickled as the name that its module has for it. So is a custom gradient that its
 module holds under its own name, as Python's own functions are; any other goes by value, which
@@ -31,7 +31,7 @@ def _reduce(bind: Any) -> Any:
 
 
 def _named(function: Any) -> Any:
-    """What its module holds under the name of a function."""
+    """Return the object that a function's module has under the function's name."""
     found: Any = sys.modules.get(function.__module__)
     for name in getattr(function, "__qualname__", "<unnamed>").split("."):
         found = getattr(found, name, None)

@@ -12,7 +12,7 @@ from .._core.conversion import IndexedSlices, convert, is_differentiable, is_ten
 from .._core.tensor import Tensor
 from .._ops.shape import broadcast_to, cast
 from ..errors import GradientCountError, GradientShapeError
-from .definition import place_of
+from .definition import source_line
 
 _ARRAYS = (np.ndarray, IndexedSlices)
 
@@ -100,7 +100,7 @@ def _fit_shape(
             f"gradient {number} of `{name}` has shape {shape}, {label} has shape "
             f"{tuple(wanted)}{hint} (the rule: {_where(call)})",
             function=name,
-            line=place_of(call.grad_fn),
+            line=source_line(call.grad_fn),
             index=int(number) if number.isdigit() else None,
             label=label,
             expected=tuple(wanted),
@@ -147,7 +147,7 @@ def _refuse_count(call: Any, returned: int) -> None:
         f"{expected} differentiable {inputs} ({', '.join(names)}). Return one gradient, or None, "
         f"for each number or tensor passed (the rule: {_where(call)})",
         function=name,
-        line=place_of(call.grad_fn),
+        line=source_line(call.grad_fn),
         expected=expected,
         returned=returned,
         names=names,

@@ -23,7 +23,7 @@ from .._core.tensor import Aval, Tensor
 from .._ops.define import broadcast_shapes
 from .._reverse.sweep import fit_shape
 from .calls import Call
-from .definition import Definition, RuleSignature, place_of
+from .definition import Definition, RuleSignature, source_line
 from .returned import gradients_of_inputs
 
 _gradients: dict[str, Callable[..., Any] | None] = {}
@@ -67,18 +67,18 @@ def _register(name: str, function: Callable[..., Any] | None, replace: bool) -> 
         raise KeyError(f"Registering two gradient with name '{name}'! The library defines it.")
     if name in _gradients and not replace:
         previous = _gradients[name]
-        place = "NotDifferentiable"
+        earlier = "NotDifferentiable"
         if previous is not None:
-            place = 'File "{}", line {}'.format(*place_of(previous))
+            earlier = 'File "{}", line {}'.format(*source_line(previous))
         raise KeyError(
-            f"Registering two gradient with name '{name}'! (Previous registration: {place}) "
+            f"Registering two gradient with name '{name}'! (Previous registration: {earlier}) "
             "Pass replace=True to RegisterGradient where a notebook's cell runs again."
         )
     _gradients[name] = function
 
 
 def get_gradient_function(op_type: str) -> Callable[..., Any] | None:
-    """The gradient registered for a name (None: not differentiable); else LookupError."""
+    """Return the gradient registered for a name (None: not differentiable); else LookupError."""
     if op_type not in _gradients:
         raise LookupError(
             f"No gradient defined for operation '{op_type}' (op type: {op_type}). In general "
@@ -99,7 +99,7 @@ class Operation:
         self._attrs = attrs
 
     def get_attr(self, name: str) -> Any:
-        """The attribute of that name; ValueError if the call had none."""
+        """Return the attribute of that name; ValueError if the call had none."""
         if name not in self._attrs:
             raise ValueError(
                 f"Operation '{self.name}' has no attr named '{name}'; it has "
@@ -224,7 +224,7 @@ def _pointwise_aval(kernel: Pointwise) -> Callable[..., Any]:
 
 
 def _abstract(name: str, shape: Callable[..., Any] | None) -> Callable[..., Any]:
-    """The user's shape rule, made to give an Aval, or a list of them for several outputs."""
+    """Return the user's shape rule, made to give an Aval, or a list of them for several outputs."""
 
     def abstract(*avals: Aval, **attrs: Any) -> Any:
         if shape is None:
@@ -238,7 +238,9 @@ def _abstract(name: str, shape: Callable[..., Any] | None) -> Callable[..., Any]
 
 
 def _aval(result: Any, avals: tuple[Aval, ...]) -> Aval:
-    """(shape, dtype), or a shape alone, whose dtype is then that in which the inputs meet."""
+    """Return (shape, dtype), or a shape alone, whose dtype is then that in which the inputs
+    meet.
+    """
     sizes = tuple(result)
     if len(sizes) == 2 and isinstance(sizes[0], (tuple, list)):
         return Aval(tuple(sizes[0]), as_dtype(sizes[1]))
@@ -253,20 +255,20 @@ def _checked(name: str, kernel: Any, abstract: Any) -> Callable[..., Any]:
             view.flags.writeable = False
             views.append(view)
         result = kernel(*views, **attrs)
-        several = isinstance(result, (tuple, list))
-        if several and not result:
+        multi_output = isinstance(result, (tuple, list))
+        if multi_output and not result:
             raise ValueError(f"{name}: the kernel returned no arrays")
-        outs = [_own(name, one, arrays) for one in (result if several else [result])]
+        outs = [_own(name, one, arrays) for one in (result if multi_output else [result])]
         if abstract is not None:
             expected = abstract(*[Aval(one.shape, one.dtype) for one in arrays], **attrs)
             _check_avals(name, outs, expected if isinstance(expected, list) else [expected])
-        return outs if several else outs[0]
+        return outs if multi_output else outs[0]
 
     return run
 
 
 def _own(name: str, result: Any, arrays: tuple[np.ndarray, ...]) -> np.ndarray:
-    """What a kernel returned, as an array that nobody else can write to."""
+    """Return a kernel's result as an array that nothing else can write to."""
     if isinstance(result, Tensor):
         raise TypeError(f"{name}: the kernel works on arrays, but returned a Tensor")
     if result is None:
@@ -293,7 +295,7 @@ def _check_avals(name: str, outs: list[np.ndarray], expected: list[Aval]) -> Non
 
 
 class _Use(NamedTuple):
-    """What the node of a primitive of the user's saves."""
+    """The residuals of a node of a user's primitive."""
 
     name: str
     definition: Definition
@@ -304,8 +306,8 @@ class _Use(NamedTuple):
 
 def _save(name: str, definition: Definition) -> Callable[..., Any]:
     def save(inputs: tuple, attrs: dict | None, out: Any) -> _Use:
-        several = out if isinstance(out, list) else [out]
-        outs = [one._with_record(one._rec) for one in several]  # what others know of them
+        multi_output = out if isinstance(out, list) else [out]
+        outs = [one._with_record(one._rec) for one in multi_output]  # what others know of them
         return _Use(name, definition, inputs, attrs or {}, outs)
 
     return save
@@ -333,7 +335,7 @@ def _rule(node: Node, dy: Any) -> list:
 
 
 def _unbroadcast(returned: Any, inputs: tuple, shape: tuple[int, ...]) -> Any:
-    """The library broadcast the operands of an elementwise kernel, so it undoes that here."""
+    """Undo the broadcasting of the operands of an elementwise kernel."""
     flat = [returned] if isinstance(returned, Tensor) else nest.flatten(returned)
     if len(flat) != len(inputs):
         return returned

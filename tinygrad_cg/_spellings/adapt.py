@@ -20,21 +20,23 @@ from ..errors import InvalidArgumentError
 
 
 def neither(x: Any, y: Any) -> bool:
-    """Whether `where` is asked for places: True without x and y, an error with one of them."""
+    """Return whether x and y are both missing; ValueError if one of them is."""
     if (x is None) != (y is None):
         raise ValueError("where: x and y must both be given, or neither")
     return x is None
 
 
 def counted(parts: list[Tensor], num: int | None) -> list[Tensor]:
-    """The parts of `unstack`, if they are as many as was said."""
+    """Return the parts of `unstack`; InvalidArgumentError if their number is not `num`."""
     if num is not None and num != len(parts):
         raise InvalidArgumentError(f"unstack: num is {num}, but there are {len(parts)} slices")
     return parts
 
 
 def arg_extremum(find: Callable, x: Any, axis: Any, keepdims: bool) -> Tensor:
-    """`argmax` or `argmin`, of the flattened tensor by default, with the folded axes back."""
+    """Return `argmax` or `argmin`, of the flattened tensor by default, with the reduced axes
+    restored.
+    """
     x = convert(x)
     found = find(x, axis)
     if not keepdims:
@@ -43,24 +45,24 @@ def arg_extremum(find: Callable, x: Any, axis: Any, keepdims: bool) -> Tensor:
 
 
 def taken(x: Any, indices: Any, axis: Any) -> Tensor:
-    """`gather` along an axis, from the flattened tensor by default."""
+    """Return `gather` along an axis, from the flattened tensor by default."""
     return gather(reshape(x, (-1,)), indices, 0) if axis is None else gather(x, indices, axis)
 
 
-def taken_along(x: Any, indices: Any, axis: Any) -> Tensor:
-    """`take_along_axis`, from the flattened tensor if the axis is None."""
+def take_along(x: Any, indices: Any, axis: Any) -> Tensor:
+    """Return `take_along_axis`, from the flattened tensor if the axis is None."""
     if axis is None:
         return take_along_axis(reshape(x, (-1,)), indices, 0)
     return take_along_axis(x, indices, axis)
 
 
-def sorted_along(x: Any, axis: Any) -> Tensor:
-    """`sort`, of the flattened tensor if the axis is None."""
+def sort_along(x: Any, axis: Any) -> Tensor:
+    """Return `sort`, of the flattened tensor if the axis is None."""
     return sort(reshape(x, (-1,)), 0) if axis is None else sort(x, axis)
 
 
-def order_along(x: Any, axis: Any, stable: bool) -> Tensor:
-    """`argsort`, of the flattened tensor if the axis is None."""
+def argsort_along(x: Any, axis: Any, stable: bool) -> Tensor:
+    """Return `argsort`, of the flattened tensor if the axis is None."""
     if axis is None:
         return argsort(reshape(x, (-1,)), 0, stable=stable)
     return argsort(x, axis, stable=stable)
@@ -75,7 +77,7 @@ def enlarged(
     data_format: Any,
     dilation_rate: Any,
 ) -> list[int]:
-    """The axes of space that Keras's transposed convolution makes."""
+    """Return the spatial sizes of the result of Keras's transposed convolution."""
     shape, window = convert(inputs).shape, convert(kernel).shape[:-2]
     sizes = shape[2:] if data_format == "channels_first" else shape[1:-1]
     given = (strides, dilation_rate, output_padding)
@@ -92,7 +94,7 @@ def enlarged(
 
 
 def variance(x: Tensor, axis: Any, ddof: float, keepdims: bool) -> Tensor:
-    """The variance, with the sum of squares divided by so many less than there are elements."""
+    """Return the variance: the sum of squares over the number of elements less `ddof`."""
     found = reduce_variance(x, axis, keepdims)
     if not ddof:
         return found
@@ -102,12 +104,14 @@ def variance(x: Tensor, axis: Any, ddof: float, keepdims: bool) -> Tensor:
 
 
 def deviation(x: Tensor, axis: Any, ddof: float, keepdims: bool) -> Tensor:
-    """The root of `variance`."""
+    """Return the root of `variance`."""
     return sqrt(variance(x, axis, ddof, keepdims))
 
 
 def spaced(start: Any, stop: Any, num: Any, endpoint: bool, dtype: Any) -> Tensor:
-    """`linspace`, with or without its last point; rounded down to integers if these are asked."""
+    """Return `linspace`, with or without its last point; rounded down to integers if these are
+    asked.
+    """
     if dtype is not None and is_integer(np.dtype(dtype)):
         return cast(floor(spaced(start, stop, num, endpoint, np.float64)), dtype)
     if endpoint:

@@ -18,12 +18,12 @@ from .spell import spell
 
 
 def _listed(values: Any) -> Any:
-    """One tensor stands for a list of itself."""
+    """Return a list; a single tensor becomes a list of itself."""
     return [values] if is_tensor(values) else values
 
 
-def _places(condition: Any) -> Tensor:
-    """The coordinates of what is true, one row each."""
+def _true_coordinates(condition: Any) -> Tensor:
+    """Return the coordinates of the true elements, one row each."""
     return constant(np.argwhere(convert(condition)._values()))
 
 
@@ -32,7 +32,7 @@ def _sizes(x: Any) -> Tensor:
 
 
 def _spacing(start: Any, stop: Any) -> np.dtype | None:
-    """Integers are spaced in float64."""
+    """Return float64 if both bounds are integers, else None."""
     return FLOAT64 if all(is_integer(convert(end).dtype) for end in (start, stop)) else None
 
 
@@ -49,7 +49,7 @@ def _mode(mode: str) -> str:
 
 
 def _each_axis(tensor: Any, paddings: Any) -> Any:
-    """The paddings, which must be a pair for each axis."""
+    """Return the paddings, which must be a pair for each axis."""
     rank = convert(tensor).ndim
     if np.shape(paddings) != (rank, 2):
         raise InvalidArgumentError(
@@ -60,60 +60,61 @@ def _each_axis(tensor: Any, paddings: Any) -> Any:
 
 
 def _marked(indices: Any, depth: Any, on: Any, off: Any, axis: Any, dtype: Any) -> Tensor:
-    place = -1 if axis is None else axis
+    dim = -1 if axis is None else axis
     if on is None and off is None:
-        return _one_hot(indices, depth, place, FLOAT32 if dtype is None else dtype)
+        return _one_hot(indices, depth, dim, FLOAT32 if dtype is None else dtype)
     on, off = 1 if on is None else on, 0 if off is None else off
-    found = _where(_one_hot(indices, depth, place, bool), on, off)
+    found = _where(_one_hot(indices, depth, dim, bool), on, off)
     return found if dtype is None else cast(found, dtype)
 
 
 _TABLE = """
     argsort(values, axis=-1, direction="ASCENDING", stable=False, name=None)
         = cast(argsort(values, axis, _descending(direction)), int32)
-        # The places (int32) of the elements of `values` in their order along `axis`; equal ones
-        stay in the order in which they stand. NaN counts as larger than all else.
+        # Return the indices (int32) that sort `values` along `axis`; equal ones stay in the order
+        in which they stand. NaN counts as larger than all else.
     broadcast_to(input, shape, name=None) = broadcast_to(input, shape)
     clip_by_value(t, clip_value_min, clip_value_max, name=None)
         = clip(t, clip_value_min, clip_value_max)
     concat(values, axis, name=None) = concatenate(_listed(values), axis)
-        # The tensors `values` joined along an axis that they have; one tensor is a list of
+        # Return the tensors `values` joined along an axis that they have; one tensor is a list of
         itself.
     expand_dims(input, axis, name=None) = expand_dims(input, axis)
     fill(dims, value, name=None) = full(dims, value)
-        # A tensor of shape `dims` filled with the single number `value`.
+        # Return a tensor of shape `dims` filled with the single number `value`.
     gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None)
         = gather(params, indices, batch_dims if axis is None else axis, batch_dims)
-        # Slices of `params` along `axis`, by default the first not shared, at integer `indices`;
-        the first `batch_dims` axes of both are gone through together.
+        # Return slices of `params` along `axis`, by default the first not shared, at integer
+        `indices`; the first `batch_dims` axes of both are gone through together.
     identity(input, name=None) = identity(input)
     linspace(start, stop, num, name=None) = linspace(start, stop, num, _spacing(start, stop))
-        # `num` evenly spaced numbers from `start` to `stop`, both included; float64 between
+        # Return `num` evenly spaced numbers from `start` to `stop`, both included; float64 between
         integers.
     one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None)
         = _marked(indices, depth, on_value, off_value, axis, dtype)
-        # `on_value` (1) at `indices` along a new axis of size `depth`, by default the last, and
-        `off_value` (0) elsewhere: everywhere for an index outside 0 .. depth - 1. float32 unless
-        the values or `dtype` say otherwise.
+        # Return `on_value` (1) at `indices` along a new axis of size `depth`, by default the last,
+        and `off_value` (0) elsewhere: everywhere for an index outside 0 .. depth - 1. float32
+        unless the values or `dtype` say otherwise.
     ones(shape, dtype=float32, name=None) = ones(shape, dtype)
     ones_like(input, dtype=None, name=None) = ones_like(input, dtype)
     pad(tensor, paddings, mode="CONSTANT", constant_values=0, name=None)
         = pad(tensor, _each_axis(tensor, paddings), _mode(mode), constant_values)
-        # `tensor` with more elements before and after along each axis: `paddings` is a pair for
-        each. They are `constant_values`; or the elements at the border, which REFLECT does not
+        # Return `tensor` with more elements before and after along each axis: `paddings` is a pair
+        for each. They are `constant_values`; or the elements at the border, which REFLECT does not
         repeat and SYMMETRIC does.
     range(start, limit=None, delta=1, dtype=None, name=None)
         = arange(start, limit, delta, dtype)
     rank(input, name=None) = constant(convert(input).ndim)
-        # How many dimensions `input` has, as a scalar tensor.
+        # Return the number of dimensions of `input`, as a scalar tensor.
     reshape(tensor, shape, name=None) = reshape(tensor, shape)
     shape(input, out_type=None, name=None) = cast(_sizes(input), out_type or int32)
-        # The shape of `input`, as a tensor of integers (int32 by default).
+        # Return the shape of `input`, as a tensor of integers (int32 by default).
     size(input, out_type=None, name=None) = constant(convert(input).size, out_type or int32)
-        # How many elements `input` has, as a scalar tensor (int32 by default).
+        # Return the number of elements of `input`, as a scalar tensor (int32 by default).
     sort(values, axis=-1, direction="ASCENDING", name=None)
         = sort(values, axis, _descending(direction))
-        # `values` sorted along `axis`, by default the last; NaN counts as larger than all else.
+        # Return `values` sorted along `axis`, by default the last; NaN counts as larger than all
+        else.
     split(value, num_or_size_splits, axis=0, num=None, name=None) -> list[Tensor]
         = split(value, num_or_size_splits, axis)
     squeeze(input, axis=None, name=None) = squeeze(input, axis)
@@ -121,15 +122,15 @@ _TABLE = """
     stop_gradient(input, name=None) = stop_gradient(input)
     transpose(a, perm=None, conjugate=False, name=None)
         = conj(transpose(a, perm)) if conjugate else transpose(a, perm)
-        # `a` with its axes in the order `perm`, reversed by default; conjugated if asked.
+        # Return `a` with its axes in the order `perm`, reversed by default; conjugated if asked.
     unstack(value, num=None, axis=0, name=None) -> list[Tensor]
         = counted(unstack(value, axis), num)
-        # The slices of `value` along `axis`, as a list, which must have `num` parts if that is
-        given.
+        # Return the slices of `value` along `axis`, as a list, which must have `num` parts if that
+        is given.
     where(condition, x=None, y=None, name=None)
-        = _places(condition) if neither(x, y) else where(condition, x, y)
-        # `x` where `condition` holds and `y` elsewhere; without both, the coordinates of what is
-        true, one row each.
+        = _true_coordinates(condition) if neither(x, y) else where(condition, x, y)
+        # Return `x` where `condition` holds and `y` elsewhere; without both, the coordinates of
+        what is true, one row each.
     zeros(shape, dtype=float32, name=None) = zeros(shape, dtype)
     zeros_like(input, dtype=None, name=None) = zeros_like(input, dtype)
 """

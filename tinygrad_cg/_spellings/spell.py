@@ -1,10 +1,10 @@
 """Spellings: the operations under other libraries' names, parameters and defaults, from tables.
 
-A row of a table is ``name(parameters) = expression``, or ``name = operation`` where nothing
-but the name differs. Several names are aliases; a row goes on in lines that are indented more.
-An expression sees all operations, the converters of `adapt`, dtypes, and what the module that
-holds the table has defined before it. What differs by its name alone stands in no table: the
-operation's record says it, "math.acos".
+A row of a table is ``name(parameters) = expression``, or ``name = operation`` where nothing but the
+name differs. Several names are aliases; a row goes on in lines that are indented more. An
+expression sees all operations, the converters of `adapt`, dtypes, and what the module that holds
+the table has defined before it. A function that differs by its name alone stands in no table, but
+in the operation's record, "math.acos".
 
 A function whose expression is one operation on its own parameters takes the operation's text,
 in its own parameters' names. Any other row ends with a text of its own: ``... # What it gives.``
@@ -41,7 +41,8 @@ _MENTION = re.compile(r"\b(?:x|y|low|high)\b|(?<=`)\w+(?=`)")  # of a parameter 
 
 
 class Reading(NamedTuple):
-    """How a namespace reads the operands of operations that it spells by their records alone.
+    """The rows by which a namespace reads the operands of operations spelled by their records
+    alone.
 
     ``"(x, /) = {}(_array(x))"`` is the row of one with one operand, less its names; `one_real` and
     `two_real` are for functions of reals, where integers are read in another way. Without any, the
@@ -69,8 +70,8 @@ AS_IT_IS = Reading()
 def _spelled(namespace: str, reading: Reading) -> Iterator[str]:
     """Yield a row for each operation whose record names this namespace."""
     for primitive in OPS.values():
-        places = [one.rpartition(".") for one in primitive.spellings]
-        names = [name for module, _, name in places if module == namespace]
+        operands_text = [one.rpartition(".") for one in primitive.spellings]
+        names = [name for module, _, name in operands_text if module == namespace]
         if names:
             yield reading.row(" ".join(names), primitive)
 
@@ -113,7 +114,7 @@ def spell(
 
 
 def _inherited(expression: str, scope: dict[str, Any], readers: Container[str]) -> str:
-    """What an operation says of itself, if it is all that is called, on parameters alone."""
+    """Return an operation's own text, if it alone is called, on nothing but parameters."""
     call = ast.parse(expression, mode="eval").body
     name = _called(call)
     if name not in _OPERATIONS or not isinstance(call, ast.Call):
@@ -131,12 +132,14 @@ def _inherited(expression: str, scope: dict[str, Any], readers: Container[str]) 
 
 
 def _called(call: ast.expr) -> str:
-    """The name of the function that is called; empty for anything else."""
+    """Return the name of the function that is called; empty for anything else."""
     return call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
 
 
 def _parameters(argument: ast.expr, readers: Container[str]) -> list[str]:
-    """The parameters that an argument stands for; an empty name where it is something else."""
+    """Return the parameters that an argument stands for; an empty name where it is something
+    else.
+    """
     if isinstance(argument, ast.Name):
         return [argument.id]
     if isinstance(argument, ast.Starred):

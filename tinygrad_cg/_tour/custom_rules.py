@@ -6,13 +6,13 @@ import tinygrad_cg as tf
 
 
 def naive_log1pexp(x):
-    """log(1 + e^x) as it is written: e^x overflows, and inf / inf is NaN."""
+    """Return log(1 + e^x) as it is written: e^x overflows, and inf / inf is NaN."""
     return tf.math.log(1 + tf.exp(x))
 
 
 @tf.custom_gradient
 def log1pexp(x):
-    """The documents' rule: right at first order, where the naive gradient is NaN."""
+    """Return the documents' rule: right at first order, where the naive gradient is NaN."""
     e = tf.exp(x)
 
     def grad(dy):
@@ -23,7 +23,7 @@ def log1pexp(x):
 
 @tf.custom_gradient
 def softplus(x):
-    """log(1 + e^x) that is right at every order: nothing in it can overflow.
+    """Return log(1 + e^x) that is right at every order: nothing in it can overflow.
 
     The exponent is never positive, and the rule is written with sigmoid, whose own derivatives
     are polynomials of a number between 0 and 1.
@@ -36,7 +36,7 @@ def softplus(x):
 
 
 def derivative(function: Callable, order: int = 1) -> Callable:
-    """The `order`-th derivative of a function of one tensor, by tapes inside tapes.
+    """Return the `order`-th derivative of a function of one tensor, by tapes inside tapes.
 
     Gives None where the gradient is not connected to the argument.
     """

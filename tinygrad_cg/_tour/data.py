@@ -14,7 +14,7 @@ LARGEST = 1e50  # the loss squares the start, which squares the data
 
 
 class DataError(Exception):
-    """The file cannot serve; the text is one line for the user."""
+    """The error for an unusable file; its text is one line for the user."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Dataset:
 
 
 def bundled() -> Dataset:
-    """The Breast Cancer Wisconsin (Diagnostic) data, with its source and licence."""
+    """Return the Breast Cancer Wisconsin (Diagnostic) data, with its source and licence."""
     folder = resources.files("tinygrad_cg._tour") / "data"
     note = (folder / "breast_cancer.txt").read_text(encoding="utf-8")
     title, _, rest = note.partition("\n")
@@ -62,9 +62,9 @@ def parse(text: str, target: str, title: str, note: str) -> Dataset:
     for line, row in rows:
         if len(row) != len(header):
             raise DataError(f"line {line} has {len(row)} fields, the header has {len(header)}")
-    place = header.index(target)
-    classes, labels = read_labels([row[place].strip() for _, row in rows], target)
-    columns = [column for column in range(len(header)) if column != place]
+    index = header.index(target)
+    classes, labels = read_labels([row[index].strip() for _, row in rows], target)
+    columns = [column for column in range(len(header)) if column != index]
     values = np.array([[cell(line, row[c], header[c]) for c in columns] for line, row in rows])
     varies = np.ptp(values, axis=0) > 0
     names = [header[column] for column in columns]
@@ -82,7 +82,7 @@ def parse(text: str, target: str, title: str, note: str) -> Dataset:
 
 
 def check_header(header: list[str], target: str) -> None:
-    """The header must name each column once, the target among them."""
+    """Check that the header names each column once, and the target among them."""
     if not header:
         raise DataError("is empty; a header line with the names of the columns is needed")
     repeated = [name for name, count in Counter(header).items() if count > 1]
@@ -96,7 +96,7 @@ def check_header(header: list[str], target: str) -> None:
 
 
 def read_labels(names: list[str], target: str) -> tuple[tuple[str, str], np.ndarray]:
-    """The two classes, sorted (as numbers, where they are numbers), and each row's label."""
+    """Return the two classes, sorted (as numbers, where they are numbers), and each row's label."""
     counts = Counter(names)
     if "" in counts:
         raise DataError(f"column {target!r} has empty cells")
@@ -112,7 +112,7 @@ def read_labels(names: list[str], target: str) -> tuple[tuple[str, str], np.ndar
 
 
 def numbers_first(name: str) -> tuple[bool, float, str]:
-    """A sorting key: numbers by value, then other names by their letters."""
+    """Return a sorting key: numbers by value, then other names by their letters."""
     try:
         return (False, float(name), name)
     except ValueError:
@@ -120,7 +120,7 @@ def numbers_first(name: str) -> tuple[bool, float, str]:
 
 
 def cell(line: int, text: str, column: str) -> float:
-    """One measurement; anything but a finite number is an error that says where it is."""
+    """Return one measurement; anything but a finite number is an error that says where it is."""
     try:
         value = float(text)
     except ValueError:

@@ -9,7 +9,7 @@ ORDERS = range(4)
 
 @tf.custom_gradient
 def bar(x, y):
-    """The documents' function of two arguments."""
+    """Return the documents' function of two arguments."""
 
     def grad(upstream):
         dz_dx = y
@@ -21,14 +21,14 @@ def bar(x, y):
 
 
 def gradient_in_graph(function, value: float):
-    """As the documents ask for it: tf.gradients, inside a Graph."""
+    """Return the gradient as the documents ask for it: tf.gradients, inside a Graph."""
     with tf.Graph().as_default():
         x = tf.constant(value)
         return tf.gradients(function(x), x)[0]
 
 
 def orders(function, value: float) -> list[str]:
-    """The function and its derivatives at a point, each as text."""
+    """Return the function and its derivatives at a point, each as text."""
     return [number(derivative(function, order)(tf.constant(value))) for order in ORDERS]
 
 

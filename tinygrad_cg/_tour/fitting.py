@@ -68,12 +68,12 @@ def show_start(problem: Problem) -> None:
 
 
 def summary(here: Derivatives) -> tuple[str, str, str]:
-    """A loss and its derivatives, each in a few letters."""
+    """Return a loss and its derivatives, each in a few letters."""
     return (f"{here.value:.6g}", finiteness(here.gradient), finiteness(here.hessian))
 
 
 def finiteness(values: np.ndarray) -> str:
-    """How many of the entries are finite."""
+    """Return the number of finite entries, as text."""
     bad = int(np.sum(~np.isfinite(values)))
     return "finite" if bad == 0 else f"{bad} of {values.size} nan"
 
@@ -105,7 +105,7 @@ def show_fit(problem: Problem) -> None:
 
 
 def describe_step(number: int, step: Step, problem: Problem) -> tuple[str, ...]:
-    """One line of the table of progress."""
+    """Return one line of the table of progress."""
     return (
         str(number),
         f"{step.value:.6g}",
@@ -126,7 +126,7 @@ def show_failures(problem: Problem) -> None:
 
 
 def outcome(problem: Problem, function: Callable) -> str:
-    """How Newton's method ends with one way to write log(1 + e^x)."""
+    """Return how Newton's method ends with one way to write log(1 + e^x)."""
     steps, trouble = run_newton(problem, function)
     if trouble:
         return f"it stops at step {len(steps)}: {trouble}."
@@ -134,7 +134,7 @@ def outcome(problem: Problem, function: Callable) -> str:
 
 
 def run_newton(problem: Problem, function: Callable) -> tuple[list[Step], str]:
-    """The steps of Newton's method, and what stopped it before its end, if anything did."""
+    """Return the steps of Newton's method, and what stopped it before its end, if anything did."""
     steps: list[Step] = []
     try:
         for step in newton(make_loss(problem, function), problem.start):

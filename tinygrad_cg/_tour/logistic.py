@@ -22,7 +22,7 @@ class Part:
     labels: np.ndarray
 
     def accuracy(self, weights: np.ndarray) -> float:
-        """The fraction of rows on the right side of the plane."""
+        """Return the fraction of rows on the right side of the plane."""
         return float(np.mean((self.inputs @ weights > 0) == self.labels))
 
 
@@ -56,12 +56,12 @@ class Step:
 
     @property
     def end(self) -> str:
-        """How the method ended, at a step from which it takes no further one."""
+        """Return how the method ended, at a step from which it takes no further one."""
         return "done" if self.decrement < TOLERANCE else "stuck"
 
 
 def make_problem(data: Dataset) -> Problem:
-    """Hold out every fourth row of each class; begin at the nearest-mean classifier.
+    """Hold out every fourth row of each class, and start at the nearest-mean classifier.
 
     The ridge weighs each feature with its variance, so it does not depend on the units; nor
     does Newton's method, so the data stay as they are.
@@ -83,7 +83,7 @@ def make_problem(data: Dataset) -> Problem:
 
 
 def nearest_mean(part: Part) -> np.ndarray:
-    """The plane halfway between the means of the two classes, as weights."""
+    """Return the plane halfway between the means of the two classes, as weights."""
     negative, positive = (
         part.inputs[part.labels == label, :-1].mean(axis=0) for label in (0.0, 1.0)
     )
@@ -91,7 +91,7 @@ def nearest_mean(part: Part) -> np.ndarray:
 
 
 def make_loss(problem: Problem, softplus: Callable) -> Callable:
-    """The mean negative log-likelihood plus ridge, as a function of the weights.
+    """Return the mean negative log-likelihood plus ridge, as a function of the weights.
 
     With `softplus(x)` = log(1 + e^x); which one, is what the tour is about.
     """
@@ -108,7 +108,9 @@ def make_loss(problem: Problem, softplus: Callable) -> Callable:
 
 
 def differentiate(loss: Callable, weights: np.ndarray) -> Derivatives:
-    """Value, gradient and Hessian: one tape inside another, one row of the Hessian a sweep."""
+    """Return value, gradient and Hessian, by two nested tapes: one sweep for each row of the
+    Hessian.
+    """
     point = tf.constant(weights)
     with tf.GradientTape(persistent=True) as outer:
         outer.watch(point)
@@ -128,7 +130,7 @@ def differentiate(loss: Callable, weights: np.ndarray) -> Derivatives:
 
 
 def newton(loss: Callable, weights: np.ndarray) -> Iterator[Step]:
-    """Damped Newton: yields each point, the last one where a full step would gain nothing.
+    """Yield the points of a damped Newton iteration, until a full step would gain nothing.
 
     Raises FloatingPointError where the loss or a derivative is not finite, or the Hessian is
     singular in floating point.
@@ -173,7 +175,7 @@ def newton_direction(here: Derivatives) -> np.ndarray:
 
 
 def check_finite(here: Derivatives) -> None:
-    """Newton's method cannot go on from NaN or infinity: say what was not finite."""
+    """Raise an error that names what is not finite, since Newton's method cannot continue."""
     parts = {"loss": here.value, "gradient": here.gradient, "Hessian": here.hessian}
     bad = [name for name, values in parts.items() if not np.all(np.isfinite(values))]
     if bad:

@@ -10,17 +10,17 @@ POINT = 2.0
 
 
 def cube(x):
-    """The same function without any rule: the truth to compare with."""
+    """Return the same function without any rule: the truth to compare with."""
     return x * x * x
 
 
 def square_of(function):
-    """h(op(x)) with h(y) = y**2: the upstream gradient then depends on x."""
+    """Return h(op(x)) with h(y) = y**2: the upstream gradient then depends on x."""
     return lambda x: tf.square(function(x))
 
 
 def make_op(factor: float):
-    """Example 1: the gradient function is itself decorated; op3 is factor * ddy."""
+    """Return example 1: the gradient function is itself decorated; op3 is factor * ddy."""
 
     @tf.custom_gradient
     def op(x):
@@ -37,7 +37,7 @@ def make_op(factor: float):
 
 
 def make_fused(second_order):
-    """Example 2 with one argument: second_order(x, ddy) is the rule of the first order."""
+    """Return example 2 with one argument: second_order(x, ddy) is the rule of the first order."""
 
     @tf.custom_gradient
     def op(x):
@@ -57,7 +57,7 @@ def make_fused(second_order):
 
 
 def make_fused_with_dy():
-    """Example 2 with two arguments, so that the inner rule returns two gradients."""
+    """Return example 2 with two arguments, so that the inner rule returns two gradients."""
 
     @tf.custom_gradient
     def op(x):
@@ -77,19 +77,19 @@ def make_fused_with_dy():
 
 
 def make_verbatim():
-    """Example 2 as printed: one argument, but two gradients come back."""
+    """Return example 2 as printed: one argument, but two gradients come back."""
     return make_fused(lambda x, ddy: (6 * x * ddy, 3 * x**2 * ddy))
 
 
 def at_point(function, order: int) -> str:
-    """The derivative at the point, as text; an error gives its type."""
+    """Return the derivative at the point, as text; an error gives its type."""
     try:
         return number(derivative(function, order)(tf.constant(POINT)))
     except ValueError as error:
         return type(error).__name__
 
 
-def quietly(function, *arguments):
+def run_and_catch(function, *arguments):
     """Call, and give the result with the custom gradient warnings that came on the way."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", tf.CustomGradientWarning)
@@ -98,7 +98,7 @@ def quietly(function, *arguments):
 
 
 def gradient_by_upstream(op, upstream: float):
-    """d(gradient of op)/d(its upstream): what the rule of grad_fn really is."""
+    """Return d(gradient of op)/d(its upstream), the actual rule of grad_fn."""
     x, dy = tf.constant(POINT), tf.constant(upstream)
     with tf.GradientTape() as outer:
         outer.watch(dy)
@@ -137,7 +137,7 @@ def show_first() -> None:
         """
     )
     op, transposed = make_op(1000.0), make_op(12.0)
-    rows, messages = quietly(
+    rows, messages = run_and_catch(
         lambda: [
             (name, *(at_point(function, order) for order in (1, 2)), at_point(truth, 2))
             for name, function, truth in (
@@ -157,7 +157,7 @@ def show_first() -> None:
         3 * 2**2 * {inner:g} = {3 * POINT**2 * inner:g}, and the path through the x in op2 is
         lost. Even K = 12, the correct derivative by dy, loses it."""
     )
-    watched, _ = quietly(gradient_by_upstream, op, 1.5)
+    watched, _ = run_and_catch(gradient_by_upstream, op, 1.5)
     say(
         f"""Watch the upstream itself and op3 is seen plainly: d(gradient)/d(dy) =
         {number(watched)}, where 3 * x**2 = {number(3 * POINT**2)} would be right."""

@@ -1,4 +1,4 @@
-"""How the tour prints: headings, paragraphs and tables that fit into 88 columns."""
+"""Printing of the tour: headings, paragraphs and tables that fit into 88 columns."""
 
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ def code(text: str) -> None:
 
 
 def number(value: Any) -> str:
-    """A tensor or float, short; None stays None."""
+    """Return a tensor or float, short; None stays None."""
     return "None" if value is None else f"{float(value):.7g}"
 
 

@@ -15,7 +15,7 @@ SECONDS_A_ROW = 0.4
 
 
 def by_tape(x) -> tuple:
-    """Value and gradient of the documents' function, summed, as a user writes it."""
+    """Return value and gradient of the documents' function, summed, as a user writes it."""
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = tf.reduce_sum(log1pexp(x))
@@ -23,13 +23,13 @@ def by_tape(x) -> tuple:
 
 
 def by_hand(x: np.ndarray) -> tuple:
-    """The same in NumPy, derived on paper."""
+    """Return the same in NumPy, derived on paper."""
     e = np.exp(x)
     return np.log(1 + e).sum(), 1 - 1 / (1 + e)
 
 
 def newton_by_hand(problem: Problem) -> tuple:
-    """Loss, gradient and Hessian of the logistic model in NumPy, derived on paper."""
+    """Return loss, gradient and Hessian of the logistic model in NumPy, derived on paper."""
     inputs, labels = problem.fitted.inputs, problem.fitted.labels
     margins = inputs @ problem.start
     shrunk = np.exp(-np.abs(margins))
@@ -37,12 +37,12 @@ def newton_by_hand(problem: Problem) -> tuple:
     losses = np.maximum(margins, 0) + np.log1p(shrunk) - labels * margins
     value = losses.mean() + (problem.ridge * problem.start**2).sum() / 2
     gradient = inputs.T @ (chances - labels) / labels.size + problem.ridge * problem.start
-    spread = chances * (1 - chances) / labels.size
-    return value, gradient, (inputs.T * spread) @ inputs + np.diag(problem.ridge)
+    weights = chances * (1 - chances) / labels.size
+    return value, gradient, (inputs.T * weights) @ inputs + np.diag(problem.ridge)
 
 
 def newton_by_tape(problem: Problem) -> tuple:
-    """The same from tapes."""
+    """Return the same from tapes."""
     here = differentiate(make_loss(problem, softplus), problem.start)
     return here.value, here.gradient, here.hessian
 
@@ -57,7 +57,7 @@ def row(name: str, ours: Callable[[], tuple], theirs: Callable[[], tuple]) -> tu
 
 
 def microseconds(seconds: float) -> str:
-    """A time for a table."""
+    """Return a time for a table."""
     return f"{seconds * 1e6:.1f}"
 
 

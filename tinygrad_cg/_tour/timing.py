@@ -4,7 +4,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 
-_TURN = 1e-3  # seconds that a function has for itself before another one runs
+_SLICE = 1e-3  # seconds that a function has for itself before another one runs
 
 
 def medians(
@@ -13,7 +13,7 @@ def medians(
     rounds: int = 30,
     warm: float = 0.0,
 ) -> dict[str, float]:
-    """The median time of each function, in seconds.
+    """Return the median time of each function, in seconds.
 
     The functions take turns, so that a slow moment of the machine meets all alike, back and
     forth, so that none always comes after the same other. In each turn a function runs once, and
@@ -43,10 +43,10 @@ def _run_for(function: Callable[[], object], seconds: float) -> None:
 
 
 def _calls(function: Callable[[], object]) -> int:
-    """How many calls fill a turn, by a function's third call; one if none does."""
+    """Return how many calls fill a turn, by a function's third call; one if none does."""
     for _ in range(2):
         function()
-    return max(1, round(_TURN / _mean(function, 1)))
+    return max(1, round(_SLICE / _mean(function, 1)))
 
 
 def _mean(function: Callable[[], object], calls: int) -> float:

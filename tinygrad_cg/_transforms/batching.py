@@ -24,7 +24,7 @@ from .._ops.elementwise import multiply
 from .._ops.indexing import getitem
 from .._ops.reductions import reduce_sum
 from .._ops.shape import repeat, reshape, stack, transpose
-from .._rules.calls import Call, Lifted, settle
+from .._rules.calls import Call, TransformedCall, rebind_outputs
 from .._rules.definition import Definition
 from ..errors import InvalidArgumentError
 
@@ -52,7 +52,7 @@ class BatchTensor(Tensor):
 class Batch(Level):
     """The level of one batch of `size` examples."""
 
-    holds_values = True
+    has_own_values = True
 
     def __init__(self, size: int):
         self.size = size
@@ -61,7 +61,7 @@ class Batch(Level):
         return type(tensor) is BatchTensor and tensor.level is self
 
     def physical(self, tensor: Tensor) -> Tensor:
-        """All examples' values, repeated if they are the same for all."""
+        """Return all examples' values, repeated if they are the same for all."""
         if self.has(tensor):
             return tensor.physical
         return repeat(tensor, (self.size, *tensor._data.shape))
@@ -88,7 +88,7 @@ class Batch(Level):
         return BatchTensor(out, self)
 
     def _aligned(self, primitive: Primitive, inputs: tuple, params: dict) -> tuple:
-        """Operands that broadcast: the batch axis stands before the axes of all of them."""
+        """Return operands that broadcast, with the batch axis before the axes of all of them."""
         if primitive.kind == "elementwise":
             rank = max([len(one._data.shape) for one in inputs])
             return tuple([self._of_rank(one, rank) for one in inputs])
@@ -110,33 +110,36 @@ class Batch(Level):
         return reshape(tensor.physical, (self.size, *(1,) * (rank - len(shape)), *shape))
 
     def _one_by_one(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
-        """For a user's own operation without a batching rule."""
+        """Apply a user's operation without a batching rule to one example after the other."""
         if not self.size:
             avals = primitive.abstract(*[tensor._data for tensor in inputs], **params)
-            several = isinstance(avals, list)
-            avals = avals if several else [avals]
+            multi_output = isinstance(avals, list)
+            avals = avals if multi_output else [avals]
             found = [zeros((0, *aval.shape), aval.dtype) for aval in avals]
         else:
             results = [
                 apply(primitive, tuple([self._example(tensor, i) for tensor in inputs]), params)
                 for i in range(self.size)
             ]
-            several = isinstance(results[0], list)
-            columns = zip(*results, strict=True) if several else [results]
+            multi_output = isinstance(results[0], list)
+            columns = zip(*results, strict=True) if multi_output else [results]
             found = [stack(list(column)) for column in columns]
         made = [BatchTensor(one, self) for one in found]
-        return made if several else made[0]
+        return made if multi_output else made[0]
 
     def _example(self, tensor: Any, index: int) -> Tensor:
         return getitem(tensor.physical, index) if self.has(tensor) else tensor
 
     # Custom gradients ------------------------------------------------------------------------
 
-    def custom_call(self, call: Call | Lifted, inputs: Sequence, outputs: Sequence) -> list:
-        """For the levels below the call is one of whole batches: its rule runs on examples.
+    def custom_call(
+        self, call: Call | TransformedCall, inputs: Sequence, outputs: Sequence
+    ) -> list:
+        """Pass the call to the levels below as one of unbatched tensors, whose rule runs on
+        examples.
 
         If anything of it is batched, all of its outputs are, so that each example's upstream
-        gradient stays apart from the others'.
+        gradient stays separate from the others'.
         """
         batched = [self.has(tensor) for tensor in inputs]
         for_each = any(batched) or any(map(self.has, outputs))
@@ -160,24 +163,24 @@ class Batch(Level):
                 for gradient, one in zip(gradients, batched, strict=True)
             ]
 
-        def along(tangent: Tensor, token: Any) -> Tensor:
+        def jvp(tangent: Tensor, token: Any) -> Tensor:
             push(self)
             try:
                 example = BatchTensor(tangent, self) if for_each else tangent
-                moved = getattr(call, "along")(example, token)  # noqa: B009
+                moved = getattr(call, "jvp")(example, token)  # noqa: B009
             finally:
                 remove(self)
             return self.physical(moved) if for_each else moved
 
-        passes = type(call) is Lifted and call.along is not None
-        lifted = Lifted(call.definition, pull, along if passes else None)
+        passes = type(call) is TransformedCall and call.jvp is not None
+        transformed = TransformedCall(call.definition, pull, jvp if passes else None)
         lower = [one.physical if self.has(one) else one for one in inputs]
         outer = list(map(self.physical, outputs)) if for_each else outputs
-        results = settle(state.frame, lifted, lower, outer)
+        results = rebind_outputs(state.frame, transformed, lower, outer)
         return [BatchTensor(result, self) for result in results] if for_each else results
 
     def _lowered(self, gradient: Tensor, batched: bool, for_each: bool) -> Tensor:
-        """The gradient by a physical input, from that of each example by its own."""
+        """Return the gradient by a physical input, from that of each example by its own."""
         if batched:
             return self.physical(gradient)
         if self.has(gradient):
@@ -193,8 +196,8 @@ def _refuse_captured(definition: Definition) -> NoReturn:
     )
 
 
-def whole(tensor: Tensor) -> np.ndarray:
-    """The values of a tensor, for all examples of all batches that it belongs to.
+def unbatched_values(tensor: Tensor) -> np.ndarray:
+    """Return the values of a tensor, for all examples of all batches that it belongs to.
 
     Those that it has for some arguments, where a function is being traced.
     """
@@ -207,18 +210,18 @@ def whole(tensor: Tensor) -> np.ndarray:
 
 
 def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Y]:
-    """A function that applies `f` to each example of a batch, all at once.
+    """Return a function that applies `f` to each example of a batch, all at once.
 
     Parameters
     ----------
     f:
         A function of tensors, nested as you like, to tensors, nested as you like.
     in_axes:
-        Which axis of each positional argument holds the examples; None for an argument that is
+        The axis of the examples in each positional argument; None for an argument that is
         the same for all. One number for all arguments, or a tuple with an entry for each, which
         may be nested as the argument is. Keyword arguments are batched along their first axis.
     out_axes:
-        Where the axis of the examples goes in each result: one number, or nested as the result
+        The axis of the examples in each result: one number, or nested as the result
         is; None for a result that is the same for all.
 
     An argument that is None stays None. The result has the structure of what `f` returns; what
@@ -230,7 +233,7 @@ def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[.
 
     @functools.wraps(f)
     def batched(*args: Any, **kwargs: Any) -> Any:
-        axes = _spread_axes("in_axes", in_axes, list(args)) + [0] * len(nest.flatten(kwargs))
+        axes = _broadcast_axes("in_axes", in_axes, list(args)) + [0] * len(nest.flatten(kwargs))
         leaves = nest.flatten((args, kwargs))
         axes = [None if leaf is None else axis for leaf, axis in zip(leaves, axes, strict=True)]
         tensors = [
@@ -254,10 +257,10 @@ def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[.
             result = f(*inner_args, **inner_kwargs)
         finally:
             remove(level)
-        places = _spread_axes("out_axes", out_axes, result)
+        leaf_axes = _broadcast_axes("out_axes", out_axes, result)
         flat = [
-            None if leaf is None else _outward(level, leaf, place)
-            for leaf, place in zip(nest.flatten(result), places, strict=True)
+            None if leaf is None else _outward(level, leaf, axis)
+            for leaf, axis in zip(nest.flatten(result), leaf_axes, strict=True)
         ]
         return nest.pack_sequence_as(result, flat)
 
@@ -270,7 +273,7 @@ def vectorized_map(
     fallback_to_while_loop: bool = True,
     warn: bool = True,
 ) -> Any:
-    """`fn` of each slice of `elems` along the first axis, all at once, stacked.
+    """Return `fn` of each slice of `elems` along the first axis, all at once, stacked.
 
     `elems` are tensors, nested as you like, and `fn` gets one slice of each in that structure.
     A first axis of size 1 broadcasts. Raises ValueError where the sizes differ. After
@@ -289,8 +292,8 @@ def vectorized_map(
     return vmap(fn, (nest.pack_sequence_as(elems, axes),))(packed)
 
 
-def _spread_axes(argument: str, axes: Any, structure: Any) -> list:
-    """One axis for each leaf of `structure`, from a structure that stops where it likes."""
+def _broadcast_axes(argument: str, axes: Any, structure: Any) -> list:
+    """Return one axis for each leaf of `structure`, from a prefix of that structure."""
     if axes is None or not isinstance(axes, (list, tuple, dict)):
         axis = None if axes is None else as_int("vmap", argument, axes)
         return [axis] * len(nest.flatten(structure))
@@ -305,7 +308,7 @@ def _spread_axes(argument: str, axes: Any, structure: Any) -> list:
         if not isinstance(structure, (list, tuple)) or len(axes) != len(structure):
             _refuse_axes(argument, axes, structure)
         pairs = list(zip(axes, structure, strict=True))
-    return [axis for part, below in pairs for axis in _spread_axes(argument, part, below)]
+    return [axis for part, below in pairs for axis in _broadcast_axes(argument, part, below)]
 
 
 def _refuse_axes(argument: str, axes: Any, structure: Any) -> None:
@@ -316,27 +319,29 @@ def _refuse_axes(argument: str, axes: Any, structure: Any) -> None:
     )
 
 
-def _leading(place: int, tensor: Tensor, axis: int, args: tuple, kwargs: dict) -> Tensor:
-    """`tensor`, the leaf at `place` of the arguments, with the axis of its examples in front."""
+def _leading(index: int, tensor: Tensor, axis: int, args: tuple, kwargs: dict) -> Tensor:
+    """Return `tensor`, leaf number `index` of the arguments, with the axis of its examples in
+    front.
+    """
     ndim = len(tensor._data.shape)
     if -ndim <= axis < ndim:
         return _moved(tensor, axis % ndim, 0)
-    if place < len(nest.flatten(args)):
+    if index < len(nest.flatten(args)):
         remedy = "pass in_axes=None for it"
     else:
         remedy = "give it to the function with functools.partial"
     raise InvalidArgumentError(
-        f"vmap: {_leaf_name(place, args, kwargs)} has shape {tuple(tensor._data.shape)}, without "
+        f"vmap: {_leaf_name(index, args, kwargs)} has shape {tuple(tensor._data.shape)}, without "
         f"an axis {axis} of examples: if it is the same for all, {remedy}"
     )
 
 
-def _leaf_name(place: int, args: tuple, kwargs: dict) -> str:
-    """What to call a leaf of the arguments in a message."""
+def _leaf_name(index: int, args: tuple, kwargs: dict) -> str:
+    """Return the name of a leaf of the arguments, for messages."""
     named = [(f"argument {i}", argument) for i, argument in enumerate(args)]
     named += [(f"argument {key!r}", kwargs[key]) for key in sorted(kwargs)]
     paths = [path for name, argument in named for path in nest.flatten_paths(argument, name)]
-    return paths[place][0]
+    return paths[index][0]
 
 
 def _moved(tensor: Tensor, source: int, target: int) -> Tensor:
@@ -348,7 +353,7 @@ def _moved(tensor: Tensor, source: int, target: int) -> Tensor:
 
 
 def _size(sizes: dict[int, int], args: tuple, kwargs: dict) -> int:
-    """The number of examples; `sizes` has it for each leaf that is batched."""
+    """Return the number of examples; `sizes` has it for each leaf that is batched."""
     if not sizes:
         raise ValueError("vmap: no argument is batched: in_axes is None for all of them")
     found = set(sizes.values())

@@ -21,7 +21,9 @@ from ..errors import InvalidArgumentError
 
 
 class Differentiable:
-    """What the transforms share: one function, which of its arguments count, and its name."""
+    """Base of the transforms: a function, the arguments to differentiate by, and a name for
+    errors.
+    """
 
     def __init__(self, name: str, f: Any, argnums: Any = 0, has_aux: bool = False):
         if not callable(f):
@@ -36,7 +38,9 @@ class Differentiable:
         self.definition.role = "the differentiated function"
 
     def sources(self, args: Sequence) -> tuple[list, list]:
-        """The arguments, those that count as tensors of their own, and these."""
+        """Return the arguments, with fresh tensors for those to differentiate by, and these
+        tensors.
+        """
         count = len(args)
         for number in self.argnums:
             if not -count <= number < count:
@@ -70,7 +74,7 @@ class Differentiable:
         return identity(tensor)
 
     def run(self, args: Sequence, kwargs: dict) -> tuple[Any, Any]:
-        """The function's result, and its auxiliary one if it has that."""
+        """Return the function's result, and the auxiliary one if there is one."""
         state.rules.append(self.definition)
         try:
             result = self.f(*args, **kwargs)
@@ -86,7 +90,9 @@ class Differentiable:
         return result
 
     def record(self, args: Sequence, kwargs: dict) -> tuple[Token, list, Any, Any]:
-        """Run the function on a tape of its own: the tape's token, sources, output, aux."""
+        """Run the function on a tape of its own, and return the tape's token, sources, output
+        and aux.
+        """
         inner, sources = self.sources(args)
         token = Token()
         flat = nest.flatten(sources)
@@ -100,7 +106,7 @@ class Differentiable:
         return token, sources, output, aux
 
     def tensors(self, output: Any) -> list[Tensor]:
-        """The flat output as tensors that have derivatives."""
+        """Return the flat output as tensors that have derivatives."""
         flat = nest.flatten(output)
         return [self._output(leaf) for leaf in flat]
 
@@ -122,7 +128,7 @@ class Differentiable:
         return tensor
 
     def real_tensors(self, output: Any) -> list[Tensor]:
-        """`tensors`, where complex ones are refused."""
+        """Return `tensors`; TypeError if one is complex."""
         tensors = self.tensors(output)
         for tensor in tensors:
             self._refuse_complex(tensor)
@@ -136,7 +142,7 @@ class Differentiable:
             )
 
     def scalar(self, output: Any) -> Tensor:
-        """The output as one real number."""
+        """Return the output as one real number."""
         if nest.is_nested(output):
             raise TypeError(
                 f"{self.name}: {self.definition.name} must return one scalar, got "
@@ -152,7 +158,7 @@ class Differentiable:
         return tensor
 
     def packed(self, sources: list, flat: Sequence) -> Any:
-        """Results for the sources, in the structure that argnums asks for."""
+        """Return results for the sources, in the structure that argnums asks for."""
         found = nest.pack_sequence_as(sources, flat)
         return found[0] if self.single else tuple(found)
 
@@ -165,7 +171,7 @@ def filled(sources: Sequence, results: Sequence) -> list:
 
 
 def swept(token: Token, targets: list, upstream: Any, sources: list) -> list:
-    """One last sweep of a tape."""
+    """Run the last sweep of a tape and return the gradients."""
     results, visited = differentiate(token, targets, upstream, sources)
     token.alive = False
     release(visited)
@@ -183,7 +189,7 @@ def wrapped(transform: Differentiable, run: Callable[[tuple, dict], Any]) -> Cal
 def fitted(
     transform: Differentiable, role: str, values: Any, structure: Any, tensors: Sequence[Tensor]
 ) -> list[Tensor]:
-    """`values`, nested as `structure`, as tensors of the shapes and dtypes of `tensors`.
+    """Return `values`, nested as `structure`, as tensors of the shapes and dtypes of `tensors`.
 
     Numbers are repeated, dtypes cast; ValueError for other shapes and for another structure,
     TypeError for complex values where real ones are needed.

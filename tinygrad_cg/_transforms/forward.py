@@ -1,8 +1,8 @@
 """Forward mode: ForwardAccumulator, and the tangent of each operation from its gradient rule.
 
-An accumulator is a level. The tangent that it has for a tensor hangs among the tensor's nodes,
-so it is found wherever the tensor's record is: residuals and Variables that are read have it.
-After ``tf.autodiff.ForwardAccumulator``, save that custom gradients are honoured: the tangent
+An accumulator is a level. The tangent that it has for a tensor is attached among the tensor's
+nodes, so it is found wherever the tensor's record is: residuals and Variables that are read have
+it. After ``tf.autodiff.ForwardAccumulator``, save that custom gradients are honoured: the tangent
 of a call is the transpose of its rule (docs/behaviour.md, decision 7).
 """
 
@@ -26,7 +26,7 @@ from .._ops.elementwise import add
 from .._ops.shape import cast, repeat
 from .._reverse.arguments import UnconnectedGradients, wants_zeros
 from .._reverse.observer import run_tangents
-from .._rules.calls import Call, Lifted, settle
+from .._rules.calls import Call, TransformedCall, rebind_outputs
 from ..errors import TapeWarning, warn
 from .transposition import transposed
 
@@ -66,7 +66,7 @@ class ForwardAccumulator(Level):
             for primal, tangent in pairs:
                 if tangent is not None:
                     primal._rec = _without_the_past(primal._rec)
-                    self._hang(primal, tangent)
+                    self._attach(primal, tangent)
 
     def __enter__(self) -> ForwardAccumulator:
         if self._recording:
@@ -90,7 +90,7 @@ class ForwardAccumulator(Level):
         primals: Any,
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
     ) -> Any:
-        """The tangent of each of `primals`, in their structure.
+        """Return the tangent of each of `primals`, in their structure.
 
         None, or zeros where `unconnected_gradients` is "zero", for what does not depend on the
         accumulator's primals, or was not computed while it was active. TypeError for what is no
@@ -111,7 +111,7 @@ class ForwardAccumulator(Level):
         node = find(tensor._rec, self._token)
         return None if node is None else node.saved
 
-    def _hang(self, tensor: Any, tangent: Tensor) -> None:
+    def _attach(self, tensor: Any, tangent: Tensor) -> None:
         attach(tensor, frozenset((self._token,)), (), _no_rule, tangent)
 
     def process(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
@@ -119,24 +119,26 @@ class ForwardAccumulator(Level):
         out = apply(primitive, inputs, params)
         tangents = [self._tangent(tensor) for tensor in inputs]
         if primitive.rules is not None and any(one is not None for one in tangents):
-            several = isinstance(out, list)
-            outs = out if several else [out]
+            multi_output = isinstance(out, list)
+            outs = out if multi_output else [out]
             if state.observers:
                 found = run_tangents(None, push_forward, primitive, inputs, params, out, tangents)
             else:
                 found = push_forward(primitive, inputs, params, out, tangents)
             for one, tangent in zip(outs, found, strict=True):
                 if tangent is not None:
-                    self._hang(one, tangent)
+                    self._attach(one, tangent)
         return out
 
-    def custom_call(self, call: Call | Lifted, inputs: Sequence, outputs: Sequence) -> list:
-        """The tangents of the outputs, by the transpose of the rule."""
-        results = settle(state.frame, call, inputs, outputs)
+    def custom_call(
+        self, call: Call | TransformedCall, inputs: Sequence, outputs: Sequence
+    ) -> list:
+        """Return the tangents of the outputs, by the transpose of the rule."""
+        results = rebind_outputs(state.frame, call, inputs, outputs)
         tangents = [None if one is None else self._tangent(one) for one in inputs]
-        if type(call) is Lifted and call.along is not None:
+        if type(call) is TransformedCall and call.jvp is not None:
             first = tangents[0]
-            natural = [None if first is None else call.along(first, self._token)]
+            natural = [None if first is None else call.jvp(first, self._token)]
         elif all(one is None for one in tangents):
             natural = [self._tangent(output) for output in outputs]
             if any(one is not None for one in natural):
@@ -151,12 +153,14 @@ class ForwardAccumulator(Level):
             )
         for result, tangent in zip(results, natural, strict=True):
             if tangent is not None:
-                self._hang(result, tangent)
+                self._attach(result, tangent)
         return results
 
 
 def _without_the_past(record: Any) -> Any:
-    """A tensor's records, without those that only tapes and accumulators of the past knew."""
+    """Return a tensor's records, without those that only tapes and accumulators of the past
+    knew.
+    """
     while record is not None and type(record) is Node and not is_alive(record.group):
         record = record.next
     last: Any = record
@@ -173,7 +177,9 @@ def _no_rule(node: Node, dy: Any) -> tuple:
 
 
 def _tangent_for(primal: Any, tangent: Any) -> Tensor | None:
-    """`tangent` as a tensor of the shape and dtype of `primal`; None for an integer primal."""
+    """Return `tangent` as a tensor of the shape and dtype of `primal`; None for an integer
+    primal.
+    """
     if not is_tensor(primal):
         raise TypeError(
             f"ForwardAccumulator: a primal must be a Tensor or Variable, got "
@@ -207,7 +213,7 @@ def _tangent_for(primal: Any, tangent: Any) -> Tensor | None:
 def push_forward(
     primitive: Primitive, inputs: tuple, params: dict, out: Any, tangents: Sequence
 ) -> list[Tensor | None]:
-    """The tangent of each output of an operation, from those of its operands.
+    """Return the tangent of each output of an operation, from those of its operands.
 
     A linear operation applies itself. For an elementwise one on real numbers the derivative by
     each operand is its gradient rule; the rest is the transpose of the rule.
@@ -225,9 +231,9 @@ def push_forward(
         return [_elementwise(primitive, inputs, params, outs[0], tangents)]
     mask = sum(1 << i for i, tangent in enumerate(tangents) if tangent is not None)
     node: Any = loose_node(primitive, inputs, params, out, mask)
-    several = isinstance(out, list)
+    multi_output = isinstance(out, list)
     return transposed(
-        lambda dys: node.rule(node, dys if several else dys[0]),
+        lambda dys: node.rule(node, dys if multi_output else dys[0]),
         outs,
         tangents,
         getattr(node.saved, "definition", None),
@@ -235,7 +241,7 @@ def push_forward(
 
 
 def _filled(tensor: Tensor, tangent: Tensor | None) -> Tensor:
-    """Indices and conditions stay what they are."""
+    """Return the tangent, or zeros; indices and conditions as they are."""
     if tangent is not None:
         return tangent
     return zeros_like(tensor) if is_differentiable(tensor._data.dtype) else tensor

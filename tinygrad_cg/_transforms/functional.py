@@ -27,7 +27,7 @@ Aux = TypeVar("Aux")
 def value_and_grad(
     f: Callable[..., Y], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., tuple[Y, Any]]:
-    """A function that gives ``(f(*args), gradient)``.
+    """Return a function that gives ``(f(*args), gradient)``.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def value_and_grad(
 def grad(
     f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """A function that gives the gradient of `f`, with `has_aux` a pair (gradient, anything).
+    """Return a function that gives the gradient of `f`, with `has_aux` a pair (gradient, anything).
 
     Arguments and errors are those of `value_and_grad`. After ``jax.grad``.
     """
@@ -57,7 +57,7 @@ def grad(
 
 
 def gradient_function(transform: Differentiable) -> Callable[..., Any]:
-    """`grad`, in whose errors the function bears the transform's name."""
+    """Return `grad` with the transform's name in its errors."""
 
     def run(args: tuple, kwargs: dict) -> Any:
         value, gradient = _value_and_grad(transform, args, kwargs)
@@ -67,7 +67,7 @@ def gradient_function(transform: Differentiable) -> Callable[..., Any]:
 
 
 def elementwise_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
-    """A function that gives the derivative of an elementwise `f` at each element.
+    """Return a function that gives the derivative of an elementwise `f` at each element.
 
     It is the gradient of the sum of f's result, which may have any shape. Arguments are those of
     `value_and_grad`. After ``autograd.elementwise_grad``.
@@ -100,7 +100,7 @@ def vjp(
     f: Callable[..., tuple[Y, Aux]], *primals: Any, has_aux: Literal[True]
 ) -> tuple[Y, Callable[[Any], tuple[Any, ...]], Aux]: ...
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """``(f(*primals), pullback)``, with `has_aux` ``(output, pullback, anything)``.
+    """Return ``(f(*primals), pullback)``, with `has_aux` ``(output, pullback, anything)``.
 
     ``pullback(cotangent)`` takes an upstream gradient in the structure and the shapes of the
     output (numbers broadcast), and gives a tuple with the gradient by each of `primals`. It can
@@ -139,7 +139,7 @@ def jvp(
 def jvp(
     f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> Any:
-    """``(f(*primals), tangent)``, with `has_aux` ``(output, tangent, anything)``.
+    """Return ``(f(*primals), tangent)``, with `has_aux` ``(output, tangent, anything)``.
 
     `tangents` has a tangent for each of `primals`, in its structure and shapes; the tangent has
     the structure of the output: the Jacobian times `tangents`. Errors as for `vjp`. After
@@ -175,7 +175,7 @@ def linearize(
     f: Callable[..., tuple[Y, Aux]], *primals: Any, has_aux: Literal[True]
 ) -> tuple[Y, Callable[..., Y], Aux]: ...
 def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """``(f(*primals), pushforward)``, with `has_aux` ``(output, pushforward, anything)``.
+    """Return ``(f(*primals), pushforward)``, with `has_aux` ``(output, pushforward, anything)``.
 
     ``pushforward(*tangents)`` is the tangent of the output, as `jvp` gives it, without running
     `f` again. After ``jax.linearize``.
@@ -193,7 +193,7 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tu
 
 
 def linearized(token: Token, targets: list[Tensor], sources: list[Tensor]) -> Transposition:
-    """From tangents of `sources` to those of `targets`, by the last sweep of a tape."""
+    """Return the map from tangents of `sources` to those of `targets`, by a tape's last sweep."""
     visited: list = []
 
     def pull(dys: list) -> list:

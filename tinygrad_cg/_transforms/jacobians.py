@@ -15,13 +15,13 @@ from .batching import Batch, BatchTensor
 
 
 def basis(shape: tuple[int, ...], dtype: Any) -> Tensor:
-    """The unit vectors of a space of tensors, along a first axis."""
+    """Return the unit vectors of a space of tensors, along a first axis."""
     size = prod(shape)
     return reshape(eye(size, dtype=dtype), (size, *shape))
 
 
 def rows(token: Token, target: Tensor, sources: list, batched: bool = True) -> list:
-    """The Jacobian of `target` by each source, of shape ``target.shape + source.shape``.
+    """Return the Jacobian of `target` by each source, of shape ``target.shape + source.shape``.
 
     By one sweep, whose rules see one upstream gradient for each element of the target, or, if
     not `batched`, by a sweep for each. None where the target does not depend on a source.
@@ -32,7 +32,7 @@ def rows(token: Token, target: Tensor, sources: list, batched: bool = True) -> l
 
 
 def example_rows(token: Token, target: Tensor, source: Any, batched: bool = True) -> Tensor | None:
-    """Jacobians of each slice of `target` along its first axis by that slice of `source`."""
+    """Return Jacobians of each slice of `target` along its first axis by that slice of `source`."""
     count, *rest = target._data.shape
     units = basis(tuple(rest), target._data.dtype)
     size = units._data.shape[0]
@@ -46,7 +46,7 @@ def example_rows(token: Token, target: Tensor, source: Any, batched: bool = True
 
 
 def _sweeps(token: Token, target: Tensor, upstream: Tensor, sources: list, batched: bool) -> list:
-    """The gradients for each slice of `upstream` along its first axis, stacked."""
+    """Return the gradients for each slice of `upstream` along its first axis, stacked."""
     count = upstream._data.shape[0]
     if count and not batched:
         found = [

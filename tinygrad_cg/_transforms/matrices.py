@@ -25,7 +25,7 @@ def jacobian(
     has_aux: bool = False,
     mode: str | None = None,
 ) -> Callable[..., Any]:
-    """A function that gives the Jacobian of `f`, with `has_aux` a pair (Jacobian, anything).
+    """Return a function that gives the Jacobian of `f`, with `has_aux` a pair (Jacobian, anything).
 
     For each tensor of the output, in its structure, and each tensor of the argument, in its
     structure: a tensor of shape ``output.shape + argument.shape``. All rows are computed in one
@@ -79,24 +79,26 @@ def _block(found: Tensor | None, source: Tensor, target: Tensor) -> Tensor:
 def _columns(
     transform: Differentiable, token: Token, targets: list[Tensor], sources: list[Tensor]
 ) -> list[list]:
-    """The Jacobian of each target by each source, by one batched forward pass for each source."""
+    """Return the Jacobian of each target by each source, by one batched forward pass for each
+    source.
+    """
     if any(is_complex(source.dtype) for source in sources):
         raise TypeError(
             f"{transform.name}: {transform.definition.name} has a complex argument, for which "
             "mode 'forward' is not defined: use mode 'reverse', whose rows are gradients"
         )
     transposition = linearized(token, targets, sources)
-    columns = [_column(transposition, sources, place) for place in range(len(sources))]
+    columns = [_column(transposition, sources, index) for index in range(len(sources))]
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _column(transposition: Transposition, sources: list[Tensor], place: int) -> list:
-    source = sources[place]
+def _column(transposition: Transposition, sources: list[Tensor], index: int) -> list:
+    source = sources[index]
     level = Batch(source.size)
     push(level)
     try:
         vectors: list = [None] * len(sources)
-        vectors[place] = BatchTensor(basis(tuple(source.shape), source.dtype), level)
+        vectors[index] = BatchTensor(basis(tuple(source.shape), source.dtype), level)
         tangents = transposition(vectors)
     finally:
         remove(level)
@@ -104,7 +106,7 @@ def _column(transposition: Transposition, sources: list[Tensor], place: int) -> 
 
 
 def _last(level: Batch, tangent: Tensor, source: Tensor) -> Tensor:
-    """The batch axis, which counts the elements of `source`, as the last ones."""
+    """Return a tensor with the batch axis, over the elements of `source`, moved to the end."""
     physical = level.physical(tangent)
     shape = physical._data.shape[1:]
     moved = transpose(physical, (*range(1, len(shape) + 1), 0))
@@ -114,7 +116,7 @@ def _last(level: Batch, tangent: Tensor, source: Tensor) -> Tensor:
 def hessian(
     f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """A function that gives the second derivatives of a scalar function `f`.
+    """Return a function that gives the second derivatives of a scalar function `f`.
 
     For each tensor of the argument, in its structure, and each again: a tensor of shape
     ``first.shape + second.shape``. Arguments and errors are those of `value_and_grad`. After
@@ -132,7 +134,7 @@ def hessian(
 
 
 def hvp(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
-    """A function of f's arguments and then a vector: the Hessian of `f` times the vector.
+    """Return a function of f's arguments and then a vector: the Hessian of `f` times the vector.
 
     The vector has the structure and shapes of the argument (with several `argnums` a tuple of
     them), and so has the result. It costs a few gradients, whatever the size. Arguments and
@@ -162,7 +164,7 @@ def hessians(
     aggregation_method: Any = None,
     name: str = "hessians",
 ) -> list[Any]:
-    """The second derivatives of the sum of `ys` by each of `xs`, as a list.
+    """Return the second derivatives of the sum of `ys` by each of `xs`, as a list.
 
     Each has shape ``x.shape + x.shape``; None where ys do not depend on x. Works where
     `gradients` does, and raises as it does. After ``tf.hessians``, whose other arguments are

@@ -15,7 +15,8 @@ from ..errors import InvalidArgumentError
 
 
 def ravel_tree(tree: Any) -> tuple[Tensor, Callable[[Any], Any]]:
-    """A vector of all numbers in `tree`, and the function that makes a tree of a vector again.
+    """Return a vector of all numbers in `tree`, and the function that makes a tree of a vector
+    again.
 
     Parameters
     ----------

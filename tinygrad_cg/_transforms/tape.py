@@ -40,7 +40,7 @@ class GradientTape(levels.Listener):
     persistent:
         Whether `gradient` may be called more than once.
     watch_accessed_variables:
-        Whether trainable Variables are watched as soon as they are read.
+        True to watch trainable Variables as soon as they are read.
 
     Use it as a context manager. Tapes nest to any depth: each records what is computed while
     it is active from what it watches, gradients of inner tapes included. A tape belongs to
@@ -150,7 +150,7 @@ class GradientTape(levels.Listener):
             self._watched[id(one)] = one
 
     def variable_read(self, variable: Variable) -> None:
-        """A listener's call: a Variable is about to be read."""
+        """Take note that a Variable is about to be read."""
         token = self._token
         if token is None or not variable.trainable or id(variable) in self._watched:
             return
@@ -158,23 +158,23 @@ class GradientTape(levels.Listener):
             self._watch(variable, token)
 
     def watched_variables(self) -> tuple[Variable, ...]:
-        """The Variables that this tape watches, in order of their construction."""
+        """Return the Variables that this tape watches, in order of their construction."""
         return tuple(sorted(self._watched.values(), key=lambda variable: variable._serial))
 
     @contextlib.contextmanager
     def stop_recording(self) -> Iterator[None]:
-        """A context in which this tape records nothing."""
+        """Return a context in which this tape records nothing."""
         token = self._token
         if token is None:
             raise RuntimeError("Trying to stop recording a tape which is not recording.")
         if not self._recording:
             raise ValueError("Tape is not recording.")
         before = state.frame
-        was_quiet = state.frame.outer is levels.QUIET
+        was_quiet = state.frame.outer is levels.UNRECORDED
         place = self._stop(token)
         token.paused = True
         if state.frame is None:
-            state.frame = levels.QUIET
+            state.frame = levels.UNRECORDED
         try:
             yield
         finally:
@@ -186,7 +186,7 @@ class GradientTape(levels.Listener):
                 self._recording = True
                 if levels.stack(state.frame) == levels.stack(before):
                     state.frame = before
-            elif state.frame is levels.QUIET and not was_quiet:
+            elif state.frame is levels.UNRECORDED and not was_quiet:
                 state.frame = None
 
     def reset(self) -> None:
@@ -211,7 +211,7 @@ class GradientTape(levels.Listener):
         output_gradients: Any = None,
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
     ) -> Any:
-        """The gradient of `target` by each of `sources`, in the structure of `sources`.
+        """Return the gradient of `target` by each of `sources`, in the structure of `sources`.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class GradientTape(levels.Listener):
         output_gradients:
             The upstream gradient of each target, of its shape or (); ones by default.
         unconnected_gradients:
-            What a source gets that the target does not depend on: None, or zeros ("zero").
+            The gradient by a source that the target does not depend on: None, or zeros ("zero").
 
         Each result has the shape and dtype of its source. Raises RuntimeError at the second
         call unless the tape is persistent, TypeError for what is not a tensor, ValueError for
@@ -266,7 +266,7 @@ class GradientTape(levels.Listener):
         )
 
     def _stop_or_warn(self, token: Token) -> None:
-        """A gradient is asked for while the tape records."""
+        """Stop recording, or warn, when a gradient is asked for while the tape records."""
         if self._persistent:
             warn(
                 "Calling GradientTape.gradient on a persistent tape inside its context is "
@@ -292,7 +292,8 @@ class GradientTape(levels.Listener):
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
     ) -> Any:
-        """The Jacobian of one tensor `target` by each of `sources`, in the structure of `sources`.
+        """Return the Jacobian of one tensor `target` by each of `sources`, in the structure of
+        `sources`.
 
         Each has shape ``target.shape + source.shape``, and the dtype of its source. All rows are
         computed in one sweep, whose rules are given tensors without values (NumPy code in a
@@ -330,7 +331,9 @@ class GradientTape(levels.Listener):
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
     ) -> Tensor:
-        """For each slice of `target` along its first axis its Jacobian by that slice of `source`.
+        """Return the Jacobian of each slice of `target` by the same slice of `source`.
+
+        Slices are those along the first axis.
 
         The shape is ``(batch, *target.shape[1:], *source.shape[1:])``; zeros where the target
         does not depend on the source. Each slice of the target must depend on that slice of the

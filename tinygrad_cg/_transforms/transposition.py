@@ -13,7 +13,7 @@ import numpy as np
 
 from .._core.conversion import is_differentiable
 from .._core.kinds import is_complex
-from .._core.levels import Token, push, quiet_frame, remove, state
+from .._core.levels import Token, push, remove, state, unrecorded_frame
 from .._core.record import Node, watch_tensor
 from .._core.tensor import Tensor
 from .._ops.comparison import greater
@@ -22,9 +22,9 @@ from .._ops.elementwise import absolute, add, multiply
 from .._ops.reductions import reduce_sum
 from .._ops.shape import cast
 from .._reverse.sweep import differentiate
-from .._rules.definition import Definition, place_of
+from .._rules.definition import Definition, source_line
 from ..errors import NotLinearError
-from .batching import whole
+from .batching import unbatched_values
 
 
 def transposed(
@@ -33,7 +33,8 @@ def transposed(
     tangents: Sequence[Tensor | None],
     definition: Definition | None = None,
 ) -> list[Tensor | None]:
-    """The tangent of each output, from `pull`: gradients of outputs to gradients of operands.
+    """Return the tangent of each output, from `pull`: gradients of outputs to gradients of
+    operands.
 
     A rule of the user's, which `definition` names, is checked for being linear, TypeError if not.
     If it has a rule of its own, which is not its transpose, the tangent is that of its operations.
@@ -86,13 +87,14 @@ class Transposition:
 
 
 def _random(generator: np.random.Generator, aval: Any) -> Tensor:
-    """Of the shape of `aval`, and of its dtype, if that has derivatives."""
+    """Return a random tensor of the shape and dtype of `aval`; None if it has no derivatives."""
     values = generator.standard_normal(aval.shape)
     return Tensor(np.asarray(values, aval.dtype if is_differentiable(aval.dtype) else values.dtype))
 
 
 def follow_rules(visited: Sequence[Node]) -> bool:
-    """Whether the transpose of a sweep is to be found by the rules of the user's rules in it.
+    """Return whether the transpose of a sweep is to be found by the rules of the user's rules in
+    it.
 
     If these are not the rules' transposes, it is to be found without them. TypeError where that
     would not be right either: a rule is not linear.
@@ -111,17 +113,17 @@ def _definition(node: Node) -> Definition | None:
 
 
 def _transposes(node: Any, natural: bool) -> bool:
-    """Whether the rule of `node` has the transpose that is found in one of two ways."""
-    several = type(node.shape) is list
+    """Return whether the rule of `node` has the transpose that one of the two methods finds."""
+    multi_output = type(node.shape) is list
     generator = np.random.default_rng(2)
     tangents = [None if one is None else _random(generator, one) for one in node.inputs]
 
     def pull(dys: list) -> Sequence:
-        return node.rule(node, dys if several else dys[0])
+        return node.rule(node, dys if multi_output else dys[0])
 
-    before, state.frame = state.frame, quiet_frame()
+    before, state.frame = state.frame, unrecorded_frame()
     try:
-        transposition = Transposition(pull, node.shape if several else [node], natural)
+        transposition = Transposition(pull, node.shape if multi_output else [node], natural)
         return _is_transpose(pull, transposition, tangents, transposition(tangents))
     finally:
         state.frame = before
@@ -133,15 +135,19 @@ def _is_transpose(
     tangents: Sequence,
     results: Sequence,
 ) -> bool:
-    """Whether <pull(dy), tangents> is <dy, results>, for another dy than that of `results` too."""
-    before, state.frame = state.frame, quiet_frame()
+    """Return whether <pull(dy), tangents> is <dy, results>, for another dy than that of
+    `results` too.
+    """
+    before, state.frame = state.frame, unrecorded_frame()
     try:
         dys, gradients = transposition.dys, transposition.gradients
         others = list(map(_elsewhere, dys))
         for upstream, found in ((dys, gradients), (others, pull(list(others)))):
             left, size = _product(found, tangents)
             right, more = _product(upstream, results)
-            if whole(greater(absolute(left - right), _tolerance(dys) * (size + more))).any():
+            if unbatched_values(
+                greater(absolute(left - right), _tolerance(dys) * (size + more))
+            ).any():
                 return False
     finally:
         state.frame = before
@@ -154,12 +160,12 @@ def _refuse(definition: Definition) -> NoReturn:
         "it has no transpose, and there is no tangent: use reverse mode, or a linear rule "
         f"({definition.where()})",
         function=definition.name,
-        line=place_of(definition.function),
+        line=source_line(definition.function),
     )
 
 
 def _elsewhere(dy: Tensor) -> Tensor:
-    """Another upstream gradient: of the other signs, large, and not a multiple of `dy`."""
+    """Return another upstream gradient: of opposite signs, large, and no multiple of `dy`."""
     data = dy._data
     factors = -1000.0 * np.random.default_rng(1).uniform(0.5, 1.5, data.shape)
     return Tensor(np.asarray(factors * data, data.dtype))
@@ -170,7 +176,9 @@ def _tolerance(dys: list[Tensor]) -> float:
 
 
 def _product(ones: Sequence, others: Sequence) -> tuple[Tensor, Tensor]:
-    """The real inner product of two lists of tensors, and the sum of its terms' magnitudes."""
+    """Return the real inner product of two lists of tensors, and the sum of its terms'
+    magnitudes.
+    """
     total = size = Tensor(np.zeros(()))
     for one, other in zip(ones, others, strict=True):
         if one is not None and other is not None:

@@ -1,4 +1,4 @@
-"""What programs for TensorFlow 1 and the older documents use."""
+"""The names that programs for TensorFlow 1 and the older documents use."""
 
 from .._reverse.graph_mode import (
     Graph,

@@ -1,4 +1,4 @@
-"""What compiled programs leave on disk and in memory."""
+"""The caches of compiled programs, on disk and in memory."""
 
 from tinygrad_cg_kernels.runtime import generated, memory
 
@@ -14,11 +14,10 @@ def __dir__() -> list[str]:
 def clear_cache() -> None:
     """Delete the source and the compiled code of all programs that `function` has fused.
 
-    Programs of this process, and of others, stay in use; later ones are compiled anew. They are
-    in the folder TINYGRAD_CG_CACHE_DIR (by default the user's cache folder), where those that
-    were not used for longest make way beyond TINYGRAD_CG_CACHE_LIMIT bytes (256 MiB). The
-    operations' own kernels stay. What is kept of memory, by programs between
-    calls and for large arrays to come, is freed.
+    Programs of this process, and of others, stay in use; later ones are compiled anew. They are in
+    the folder TINYGRAD_CG_CACHE_DIR (by default the user's cache folder), where those that were not
+    used for longest make way beyond TINYGRAD_CG_CACHE_LIMIT bytes (256 MiB). The operations' own
+    kernels stay. Memory that programs keep between calls, or for large arrays to come, is freed.
     """
     generated.clear_cache()
     buffers.clear()

@@ -1,4 +1,6 @@
-"""How many threads kernels use on large arrays; results have the same bits on any number."""
+"""The number of threads that kernels use on large arrays; results have the same bits on any
+number.
+"""
 
 from tinygrad_cg_kernels.runtime import threads
 
@@ -12,7 +14,7 @@ def __dir__() -> list[str]:
 
 
 def get_num_threads() -> int:
-    """How many threads large kernels use: 1 in a forked child process."""
+    """Return the number of threads that large kernels use: 1 in a forked child process."""
     return threads.get_num_threads()
 
 
@@ -27,10 +29,10 @@ def set_num_threads(num_threads: int) -> None:
 
 
 def get_intra_op_parallelism_threads() -> int:
-    """How many threads large kernels use: as `set_num_threads` set it."""
+    """Return the number of threads that large kernels use, as `set_num_threads` set it."""
     return get_num_threads()
 
 
 def set_intra_op_parallelism_threads(num_threads: int) -> None:
-    """`set_num_threads`, where 0 asks for the default."""
+    """Return `set_num_threads`, where 0 asks for the default."""
     set_num_threads(num_threads or threads.default_threads())

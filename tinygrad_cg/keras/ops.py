@@ -27,44 +27,44 @@ __all__ = [
 
 
 def convert_to_tensor(x: Any, dtype: Any = None) -> Tensor:
-    """`x` as a Tensor, cast to `dtype` where it has another."""
+    """Return `x` as a Tensor, cast to `dtype` where it has another."""
     tensor = convert(x)
     return tensor if dtype is None else cast(tensor, dtype)
 
 
 def convert_to_numpy(x: Any) -> np.ndarray:
-    """`x` as a NumPy array of its own."""
+    """Return `x` as a NumPy array of its own."""
     return np.array(convert(x) if isinstance(x, (list, tuple)) and any_tensor(x) else x)
 
 
 def shape(x: Any) -> tuple[int, ...]:
-    """The shape of `x`, as a tuple of integers."""
+    """Return the shape of `x`, as a tuple of integers."""
     return tuple(convert(x).shape)
 
 
 def ndim(x: Any) -> int:
-    """How many dimensions `x` has."""
+    """Return the number of dimensions of `x`."""
     return convert(x).ndim
 
 
 def dtype(x: Any) -> str:
-    """The name of the dtype of `x`."""
+    """Return the name of the dtype of `x`."""
     return convert(x).dtype.name
 
 
 def _real(x: Any) -> Tensor:
-    """Integers and booleans as float32."""
+    """Return integers and booleans as float32."""
     x = convert(x)
     return cast(x, float32) if is_exact(x.dtype) else x
 
 
 def _reals(x1: Any, x2: Any) -> list[Tensor]:
-    """Two operands, both as float32 if neither is of a floating dtype."""
+    """Return two operands, both as float32 if neither is of a floating dtype."""
     return [_real(x) for x in convert_operands((x1, x2))]
 
 
 def _summed(x: Any) -> Tensor:
-    """Integers of less than 32 bits as such of 32, for their sum."""
+    """Return integers of less than 32 bits as such of 32, for their sum."""
     x = convert(x)
     if not is_exact(x.dtype) or x.dtype.itemsize >= 4:
         return x
@@ -72,13 +72,13 @@ def _summed(x: Any) -> Tensor:
 
 
 def _counted(x: Any) -> Tensor:
-    """Booleans as int32."""
+    """Return booleans as int32."""
     x = convert(x)
     return cast(x, int32) if is_bool(x.dtype) else x
 
 
-def _places(condition: Any) -> list[Tensor]:
-    """The coordinates of what is true, one tensor for each axis."""
+def _true_coordinates(condition: Any) -> list[Tensor]:
+    """Return the coordinates of the true elements, one tensor for each axis."""
     return [constant(one, int32) for one in np.nonzero(convert(condition)._values())]
 
 
@@ -97,24 +97,24 @@ _TABLE = """
     any(x, axis=None, keepdims=False) = reduce_any(x, axis, keepdims)
     arange(start, stop=None, step=None, dtype=None)
         = arange(start, stop, 1 if step is None else step, dtype)
-        # Numbers from `start` (0 if only one bound is given) to below `stop`, in steps.
+        # Return numbers from `start` (0 if only one bound is given) to below `stop`, in steps.
     arctan2(x1, x2) = arctan2(*_reals(x1, x2))
-        # The angle, from -pi to pi, of the point with ordinate `x1` and abscissa `x2`; float32
-        where neither is of a floating dtype.
+        # Return the angle, from -pi to pi, of the point with ordinate `x1` and abscissa `x2`;
+        float32 where neither is of a floating dtype.
     argmax(x, axis=None, keepdims=False) = cast(arg_extremum(argmax, x, axis, keepdims), int32)
-        # Positions (int32) of the largest elements along `axis`, by default in the flattened
+        # Return positions (int32) of the largest elements along `axis`, by default in the flattened
         tensor; the first where several tie.
     argmin(x, axis=None, keepdims=False) = cast(arg_extremum(argmin, x, axis, keepdims), int32)
-        # Positions (int32) of the smallest elements along `axis`, by default in the flattened
-        tensor; the first where several tie.
-    argsort(x, axis=-1) = cast(order_along(x, axis, True), int32)
-        # The places (int32) of the elements of `x` in their order along `axis`, or in the
-        flattened tensor if it is None; equal ones stay in the order in which they stand.
+        # Return positions (int32) of the smallest elements along `axis`, by default in the
+        flattened tensor; the first where several tie.
+    argsort(x, axis=-1) = cast(argsort_along(x, axis, True), int32)
+        # Return the indices (int32) that sort `x` along `axis`, or the flattened tensor if it is
+        None; equal ones stay in the order in which they stand.
     array(x, dtype=None) = convert_to_tensor(x, dtype)
     array_split(x, indices_or_sections, axis=0) -> list[Tensor]
         = split_at(x, indices_or_sections, axis, True)
-        # The parts of `x` along `axis` between indices, or a number of parts, of which the first
-        may be longer by one.
+        # Return the parts of `x` along `axis` between indices, or a number of parts, of which the
+        first may be longer by one.
     average_pool(inputs, pool_size, strides=None, padding="valid", data_format=None)
         = average_pool(inputs, pool_size, strides, padding, data_format)
     broadcast_to(x, shape) = broadcast_to(x, shape)
@@ -129,104 +129,111 @@ _TABLE = """
         data_format=None, dilation_rate=1)
         = conv_transpose(inputs, kernel, enlarged(inputs, kernel, strides, padding,
         output_padding, data_format, dilation_rate), strides, padding, data_format, dilation_rate)
-        # The transposed convolution of `inputs` with a `kernel` of shape (height, width, outputs,
-        channels): the map back from what a convolution makes, to images enlarged by `strides`.
+        # Return the transposed convolution of `inputs` with a `kernel` of shape (height, width,
+        outputs, channels): the map back from what a convolution makes, to images enlarged by
+        `strides`.
     depthwise_conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1)
         = depthwise_conv(inputs, kernel, strides, padding, data_format, dilation_rate)
     cumprod(x, axis=None, dtype=None) = cumprod(cast(x, dtype) if dtype else _summed(x), axis)
-        # The products of all elements up to each along `axis`, by default of the flattened tensor.
+        # Return the products of all elements up to each along `axis`, by default of the flattened
+        tensor.
     cumsum(x, axis=None, dtype=None) = cumsum(cast(x, dtype) if dtype else _summed(x), axis)
-        # The sums of all elements up to each along `axis`, by default of the flattened tensor.
+        # Return the sums of all elements up to each along `axis`, by default of the flattened
+        tensor.
     det = det
     divide true_divide(x1, x2) = divide(*_reals(x1, x2))
-        # x1 / x2; float32 where neither is of a floating dtype.
+        # Return x1 / x2; float32 where neither is of a floating dtype.
     einsum(subscripts, *operands) = einsum(subscripts, *operands)
     expand_dims(x, axis) = expand_dims(x, axis)
     eye(N, M=None, k=0, dtype=None) = _eye(N, M, k, dtype)
-        # `N` by `M` zeros (square by default) with ones on diagonal `k`, float32 by default.
+        # Return `N` by `M` zeros (square by default) with ones on diagonal `k`, float32 by default.
     floor(x) = floor(_real(x))
     full(shape, fill_value, dtype=None) = full(shape, fill_value, dtype or float32)
-        # A tensor of `shape` filled with `fill_value`, float32 by default.
+        # Return a tensor of `shape` filled with `fill_value`, float32 by default.
     full_like(x, fill_value, dtype=None) = full_like(x, fill_value, dtype)
     identity(n, dtype=None) = _eye(n, n, 0, dtype)
-        # The identity matrix of `n` by `n`, float32 by default.
+        # Return the identity matrix of `n` by `n`, float32 by default.
     inv = inv
     linspace(start, stop, num=50, endpoint=True, *, dtype=None)
         = spaced(start, stop, num, endpoint, dtype)
-        # `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes; rounded
-        down if integers are asked for.
+        # Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes;
+        rounded down if integers are asked for.
     log_sigmoid(x) = log_sigmoid(_real(x))
-        # The logarithm of sigmoid(x), without overflow; booleans and integers are float32 first.
+        # Return the logarithm of sigmoid(x), without overflow; booleans and integers are float32
+        first.
     log_softmax(x, axis=-1) = log_softmax(_real(x), axis)
     logsumexp(x, axis=None, keepdims=False) = reduce_logsumexp(_real(x), axis, keepdims)
     matmul(x1, x2) = matmul(x1, x2)
-        # The matrix product over the last two axes; the axes before them broadcast. A 1-D operand
-        is a row on the left or a column on the right.
+        # Return the matrix product over the last two axes; the axes before them broadcast. A 1-D
+        operand is a row on the left or a column on the right.
     max amax(x, axis=None, keepdims=False) = reduce_max(x, axis, keepdims)
     max_pool(inputs, pool_size, strides=None, padding="valid", data_format=None)
         = max_pool(inputs, pool_size, strides, padding, data_format)
     mean(x, axis=None, keepdims=False) = reduce_mean(_real(x), axis, keepdims)
-        # The mean of elements over axes; booleans and integers are float32 first.
+        # Return the mean of elements over axes; booleans and integers are float32 first.
     min amin(x, axis=None, keepdims=False) = reduce_min(x, axis, keepdims)
     one_hot(x, num_classes, axis=-1, dtype=None)
         = one_hot(x, num_classes, axis, dtype or float32)
-        # Ones at integers `x` along a new `axis` of size `num_classes`, and zeros elsewhere:
+        # Return ones at integers `x` along a new `axis` of size `num_classes`, and zeros elsewhere:
         everywhere for one outside 0 .. num_classes - 1. float32 by default.
     ones(shape, dtype=None) = ones(shape, dtype or float32)
-        # A tensor of ones, float32 by default.
+        # Return a tensor of ones, float32 by default.
     ones_like(x, dtype=None) = ones_like(x, dtype)
     pad(x, pad_width, mode="constant", constant_values=None)
         = pad(x, pad_width, mode, _filling(mode, constant_values))
-        # `x` with more elements before and after along each axis: `pad_width` is a pair for each,
-        one pair for all, or one number. `mode` is "constant", "reflect", "symmetric", "edge" or
-        "wrap".
+        # Return `x` with more elements before and after along each axis: `pad_width` is a pair for
+        each, one pair for all, or one number. `mode` is "constant", "reflect", "symmetric", "edge"
+        or "wrap".
     prod(x, axis=None, keepdims=False) = reduce_prod(_summed(x), axis, keepdims)
-        # The product of elements over axes; booleans and integers of fewer bits
-        give integers of 32.
-    ravel(x) = reshape(x, (-1,))  # The elements of `x` in row-major order, in one dimension.
-    reciprocal(x) = divide(1, _real(x))  # 1 / x; booleans and integers give float32.
+        # Return the product of elements over axes; booleans and integers of fewer bits give
+        integers of 32.
+    ravel(x) = reshape(x, (-1,))  # Return the elements of `x` in row-major order, in one dimension.
+    reciprocal(x) = divide(1, _real(x))  # Return 1 / x; booleans and integers give float32.
     reshape(x, newshape) = reshape(x, newshape)
     round(x, decimals=0) = rounded(x, decimals)
-        # `x` to so many decimals, half to even. It has no gradient.
-    size(x) = constant(convert(x).size)  # How many elements `x` has, as a scalar tensor.
+        # Return `x` to so many decimals, half to even. It has no gradient.
+    size(x) = constant(convert(x).size)  # Return the number of elements of `x`, as a scalar tensor.
     slogdet = slogdet
     softmax(x, axis=-1) = softmax(_real(x), axis)
-    sort(x, axis=-1) = sorted_along(x, axis)
-        # `x` sorted along `axis`, or flattened first if it is None; NaN counts as larger than all
-        else.
+    sort(x, axis=-1) = sort_along(x, axis)
+        # Return `x` sorted along `axis`, or flattened first if it is None; NaN counts as larger
+        than all else.
     split(x, indices_or_sections, axis=0) -> list[Tensor]
         = split_at(x, indices_or_sections, axis)
-        # The parts of `x` along `axis` between indices, or a number of equal ones.
+        # Return the parts of `x` along `axis` between indices, or a number of equal ones.
     solve(a, b) = solve(a, b)
     square(x) = square(_counted(x))
-        # x * x; booleans are int32 first.
+        # Return x * x; booleans are int32 first.
     squeeze(x, axis=None) = squeeze(x, axis)
     stack(x, axis=0) = stack(x, axis)
     std(x, axis=None, keepdims=False) = reduce_std(_real(x), axis, keepdims)
     stop_gradient(variable) = stop_gradient(variable)
     sum(x, axis=None, keepdims=False) = reduce_sum(_summed(x), axis, keepdims)
-        # The sum of elements over axes; booleans and integers of fewer bits
-        give integers of 32.
+        # Return the sum of elements over axes; booleans and integers of fewer bits give integers of
+        32.
     take(x, indices, axis=None) = taken(x, indices, axis)
-        # Slices of `x` along `axis`, by default of the flattened tensor, at integer `indices`.
-    take_along_axis(x, indices, axis=None) = taken_along(x, indices, axis)
-        # The elements of `x` at integer `indices` along `axis`, line by line; by default of the
-        flattened tensor.
+        # Return slices of `x` along `axis`, by default of the flattened tensor, at integer
+        `indices`.
+    take_along_axis(x, indices, axis=None) = take_along(x, indices, axis)
+        # Return the elements of `x` at integer `indices` along `axis`, line by line; by default of
+        the flattened tensor.
     tensordot(x1, x2, axes=2) = tensordot(x1, x2, axes)
     top_k(x, k, sorted=True) -> TopK
         = top_k(x, k)
-        # The `k` largest elements along the last axis, largest first, and their places (int32).
+        # Return the `k` largest elements along the last axis, largest first, and their indices
+        (int32).
     transpose(x, axes=None) = transpose(x, axes)
     unstack(x, num=None, axis=0) -> list[Tensor]
         = counted(unstack(x, axis), num)
-        # The slices of `x` along `axis`, as a list, which must have `num` parts if that is given.
+        # Return the slices of `x` along `axis`, as a list, which must have `num` parts if that is
+        given.
     var(x, axis=None, keepdims=False) = reduce_variance(_real(x), axis, keepdims)
     where(condition, x1=None, x2=None) -> Tensor | Any
-        = _places(condition) if neither(x1, x2) else where(condition, x1, x2)
-        # `x1` where `condition` holds and `x2` elsewhere; without both, the coordinates of what
-        is true, one tensor for each axis.
+        = _true_coordinates(condition) if neither(x1, x2) else where(condition, x1, x2)
+        # Return `x1` where `condition` holds and `x2` elsewhere; without both, the coordinates of
+        what is true, one tensor for each axis.
     zeros(shape, dtype=None) = zeros(shape, dtype or float32)
-        # A tensor of zeros, float32 by default.
+        # Return a tensor of zeros, float32 by default.
     zeros_like(x, dtype=None) = zeros_like(x, dtype)
 """
 _READING = Reading(

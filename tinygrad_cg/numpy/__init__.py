@@ -52,12 +52,12 @@ from ._readers import (  # noqa: F401 (the table calls them)
     _is_stable,
     _kind,
     _pair,
-    _places,
     _ranks,
     _real,
     _spacing,
     _summed,
     _terms,
+    _true_coordinates,
 )
 
 __all__ = [
@@ -96,139 +96,142 @@ _TABLE = """
     amin min(a, axis=None, *, keepdims=False) = reduce_min(_array(a), axis, keepdims)
     any(a, axis=None, *, keepdims=False) = reduce_any(_array(a), axis, keepdims)
     arange(start, stop=None, step=1, *, dtype=None) = _arange(start, stop, step, dtype)
-        # Numbers from `start` (0 if only one bound is given) to below `stop`, in steps.
+        # Return numbers from `start` (0 if only one bound is given) to below `stop`, in steps.
     argmax(a, axis=None, *, keepdims=False) = arg_extremum(argmax, _array(a), axis, keepdims)
-        # Positions of the largest elements along `axis`, by default in the flattened tensor; the
-        first where several tie.
+        # Return positions of the largest elements along `axis`, by default in the flattened tensor;
+        the first where several tie.
     argmin(a, axis=None, *, keepdims=False) = arg_extremum(argmin, _array(a), axis, keepdims)
-        # Positions of the smallest elements along `axis`, by default in the flattened tensor; the
-        first where several tie.
+        # Return positions of the smallest elements along `axis`, by default in the flattened
+        tensor; the first where several tie.
     argsort(a, axis=-1, kind=None, *, stable=None)
-        = order_along(_array(a), axis, _is_stable(kind, stable))
-        # The places of the elements of `a` in their order along `axis`, or in the flattened tensor
-        if it is None; `stable` keeps the order of equal ones.
+        = argsort_along(_array(a), axis, _is_stable(kind, stable))
+        # Return the indices that sort `a` along `axis`, or flattened if it is None; `stable` keeps
+        the order of equal elements.
     around round(a, decimals=0) = rounded(_array(a), decimals)
-        # `a` to so many decimals, half to even. It has no gradient.
+        # Return `a` rounded to `decimals` decimals, half to even. It has no gradient.
     array(object, dtype=None) = _as(_array(object), dtype)
-        # A tensor of `object`: a number, a nested list, an array or a tensor; cast to `dtype` if
-        given.
+        # Return a tensor of `object`: a number, a nested list, an array or a tensor; cast to
+        `dtype` if given.
     array_split(ary, indices_or_sections, axis=0) -> list[Tensor]
         = split_at(_array(ary), indices_or_sections, axis, True)
-        # The parts of `ary` along `axis` between indices, or a number of parts, of which the first
-        may be longer by one; as a list.
+        # Return the parts of `ary` along `axis` between indices, or a number of parts, of which the
+        first may be longer by one; as a list.
     asarray(a, dtype=None) = _as(_array(a), dtype)
-        # A tensor of `a`: a number, a nested list, an array or a tensor; cast to `dtype` if
+        # Return a tensor of `a`: a number, a nested list, an array or a tensor; cast to `dtype` if
         given.
-    astype(x, dtype, /) = _as(_array(x), dtype)  # `x` as `dtype`. To integers truncates.
+    astype(x, dtype, /) = _as(_array(x), dtype)  # Return `x` as `dtype`. To integers truncates.
     broadcast_to(array, shape) = broadcast_to(_array(array), shape)
     clip(a, a_min=None, a_max=None, *, min=None, max=None)
         = clip(*_bounded(a, min if a_min is None else a_min, max if a_max is None else a_max))
-        # `a` limited to [a_min, a_max]; None is no limit. At a limit the gradient passes.
+        # Return `a` limited to [a_min, a_max]; None is no limit. At a limit the gradient passes.
     concat concatenate(arrays, /, axis=0) = concatenate(*_flat(arrays, axis))
-        # The arrays joined along an axis that they have; flattened first if it is None.
+        # Return the arrays joined along an axis that they have; flattened first if it is None.
     copy(a) = identity(_array(a))
     count_nonzero(a, axis=None, *, keepdims=False)
         = reduce_sum(cast(not_equal(_array(a), 0), int64), axis, keepdims)
-        # How many elements over axes are not 0.
+        # Return the number of elements over axes that are not 0.
     cumprod(a, axis=None, dtype=None) = cumprod(_as(_summed(a), dtype), axis)
-        # The products of all elements up to each along `axis`, by default of the flattened tensor;
-        booleans and integers of fewer bits give integers of 64.
+        # Return the products of all elements up to each along `axis`, by default of the flattened
+        tensor; booleans and integers of fewer bits give integers of 64.
     cumsum(a, axis=None, dtype=None) = cumsum(_as(_summed(a), dtype), axis)
-        # The sums of all elements up to each along `axis`, by default of the flattened tensor;
-        booleans and integers of fewer bits give integers of 64.
+        # Return the sums of all elements up to each along `axis`, by default of the flattened
+        tensor; booleans and integers of fewer bits give integers of 64.
     einsum(*operands, optimize=False) = einsum(*_terms(operands))
-        # The sum over products of elements with equal indices: "ij,jk->ik", then the operands; or
-        each operand with a list of numbers for its axes. Operands are multiplied two at a time,
-        in the order that takes the fewest steps, whatever `optimize` says.
+        # Return the sum over products of elements with equal indices: "ij,jk->ik", then the
+        operands; or each operand with a list of numbers for its axes. Operands are multiplied two
+        at a time, in the order that takes the fewest steps, whatever `optimize` says.
     expand_dims(a, axis) = expand_dims(_array(a), axis)
     eye(N, M=None, k=0, dtype=float64) = constant(np.eye(N, M, k, dtype))
-        # `N` by `M` zeros (square by default) with ones on diagonal `k`, float64 by default.
+        # Return `N` by `M` zeros (square by default) with ones on diagonal `k`, float64 by default.
     full(shape, fill_value, dtype=None) = _as(broadcast_to(_array(fill_value), shape), dtype)
-        # A tensor of `shape` filled with `fill_value`.
+        # Return a tensor of `shape` filled with `fill_value`.
     full_like(a, fill_value, dtype=None) = full_like(_array(a), fill_value, _kind(dtype))
-        # `fill_value` everywhere, with the shape and, unless `dtype` is given, the dtype of `a`.
+        # Return `fill_value` everywhere, with the shape and, unless `dtype` is given, the dtype of
+        `a`.
     identity(n, dtype=None) = constant(np.identity(n, dtype))
-        # The identity matrix of `n` by `n`, float64 by default.
+        # Return the identity matrix of `n` by `n`, float64 by default.
     imag(val) = imag(_array(val))
     isdtype(dtype, kind) -> bool = np.isdtype(np.dtype(dtype), kind)
-        # Whether `dtype` is of a kind: "bool", "integral", "real floating", "numeric" ...
+        # Return whether `dtype` is of a kind: "bool", "integral", "real floating", "numeric" ...
     linspace(start, stop, num=50, endpoint=True, *, dtype=None)
         = spaced(start, stop, num, endpoint, _spacing(start, stop, dtype))
-        # `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes; float64
-        by default, rounded down if integers are asked for.
+        # Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes;
+        float64 by default, rounded down if integers are asked for.
     matmul(x1, x2, /) = matmul(*_pair(x1, x2))
-        # The matrix product over the last two axes; the axes before them broadcast. A 1-D operand
-        is a row on the left or a column on the right.
+        # Return the matrix product over the last two axes; the axes before them broadcast. A 1-D
+        operand is a row on the left or a column on the right.
     matvec(x1, x2, /) = matvec(*_pair(x1, x2))
     mean(a, axis=None, dtype=None, *, keepdims=False)
         = reduce_mean(_as(_real(a), dtype), axis, keepdims)
-        # The mean of elements over axes; booleans and integers are float64 first.
-    ndim(a) -> int = convert(a).ndim  # How many dimensions `a` has.
-    nonzero(a) -> tuple[Tensor, ...] = _places(_array(a))
-        # The coordinates of what is not 0, one tensor for each axis.
+        # Return the mean of elements over axes; booleans and integers are float64 first.
+    ndim(a) -> int = convert(a).ndim  # Return the number of dimensions of `a`.
+    nonzero(a) -> tuple[Tensor, ...] = _true_coordinates(_array(a))
+        # Return the coordinates of what is not 0, one tensor for each axis.
     ones(shape, dtype=None) = ones(shape, _kind(dtype, float64))
-        # A tensor of ones, float64 by default.
+        # Return a tensor of ones, float64 by default.
     ones_like(a, dtype=None) = ones_like(_array(a), _kind(dtype))
-        # Ones with the shape and, unless `dtype` is given, the dtype of `a`.
+        # Return ones with the shape and, unless `dtype` is given, the dtype of `a`.
     pad(array, pad_width, mode="constant", *, constant_values=0)
         = pad(_array(array), pad_width, mode, constant_values)
-        # `array` with more elements before and after along each axis: `pad_width` is a pair for
-        each, one pair for all, or one number. `mode` is "constant" (they are the single number
+        # Return `array` with more elements before and after along each axis: `pad_width` is a pair
+        for each, one pair for all, or one number. `mode` is "constant" (they are the single number
         `constant_values`), "reflect", "symmetric", "edge" or "wrap".
     permute_dims transpose(a, axes=None) = transpose(_array(a), axes)
     prod(a, axis=None, dtype=None, *, keepdims=False)
         = reduce_prod(_as(_summed(a), dtype), axis, keepdims)
-        # The product of elements over axes; booleans and integers of fewer bits
-        give integers of 64.
+        # Return the product of elements over axes; booleans and integers of fewer bits give
+        integers of 64.
     ravel(a) = reshape(_array(a), (-1,))
-        # The elements of `a` in row-major order, in one dimension.
+        # Return the elements of `a` in row-major order, in one dimension.
     real(val) = real(_array(val))
-    reciprocal(x, /) = divide(1, _array(x))  # 1 / x.
+    reciprocal(x, /) = divide(1, _array(x))  # Return 1 / x.
     reshape(a, /, shape) = reshape(_array(a), shape)
     rint(x, /) = round_half_even(_real(x))
-        # `x` rounded to integers, half to even, as floating point. It has no gradient.
+        # Return `x` rounded to integers, half to even, as floating point. It has no gradient.
     searchsorted(a, v, side="left", sorter=None) = _ranks(a, v, side, sorter)
-        # Where each of `v` stands in the sorted `a`: before those equal to it, or with
+        # Return where each of `v` stands in the sorted `a`: before those equal to it, or with
         side="right" behind them.
     shape(a) -> tuple[int, ...] = tuple(convert(a).shape)
-        # The shape of `a`, as a tuple of integers.
-    size(a) -> int = convert(a).size  # How many elements `a` has.
-    sort(a, axis=-1, kind=None, *, stable=None) = sorted_along(_array(a), axis)
-        # `a` sorted along `axis`, or flattened first if it is None; NaN counts as larger than all
-        else. `kind` and `stable` make no difference to the result.
+        # Return the shape of `a`, as a tuple of integers.
+    size(a) -> int = convert(a).size  # Return the number of elements of `a`.
+    sort(a, axis=-1, kind=None, *, stable=None) = sort_along(_array(a), axis)
+        # Return `a` sorted along `axis`, or flattened first if it is None; NaN counts as larger
+        than all else. `kind` and `stable` make no difference to the result.
     split(ary, indices_or_sections, axis=0) -> list[Tensor]
         = split_at(_array(ary), indices_or_sections, axis)
-        # The parts of `ary` along `axis` between indices, or a number of equal ones; as a list.
+        # Return the parts of `ary` along `axis` between indices, or a number of equal ones; as a
+        list.
     squeeze(a, axis=None) = squeeze(_array(a), axis)
     stack(arrays, axis=0) = stack(_flat(arrays, axis)[0], axis)
-        # Arrays of one shape joined along a new axis.
+        # Return arrays of one shape joined along a new axis.
     std(a, axis=None, dtype=None, *, ddof=0, keepdims=False)
         = deviation(_as(_real(a), dtype), axis, ddof, keepdims)
-        # The standard deviation over axes, the root of the variance.
+        # Return the standard deviation over axes, the root of the variance.
     sum(a, axis=None, dtype=None, *, keepdims=False)
         = reduce_sum(_as(_summed(a), dtype), axis, keepdims)
-        # The sum of elements over axes; booleans and integers of fewer bits
-        give integers of 64.
+        # Return the sum of elements over axes; booleans and integers of fewer bits give integers of
+        64.
     take(a, indices, axis=None) = taken(_array(a), indices, axis)
-        # Slices of `a` along `axis`, by default of the flattened tensor, at integer `indices`.
-    take_along_axis(arr, indices, axis=-1) = taken_along(_array(arr), indices, axis)
-        # The elements of `arr` at integer `indices` along `axis`, line by line; of the flattened
-        tensor if it is None.
+        # Return slices of `a` along `axis`, by default of the flattened tensor, at integer
+        `indices`.
+    take_along_axis(arr, indices, axis=-1) = take_along(_array(arr), indices, axis)
+        # Return the elements of `arr` at integer `indices` along `axis`, line by line; of the
+        flattened tensor if it is None.
     tensordot(a, b, axes=2) = tensordot(*_pair(a, b), axes)
     unstack(x, /, *, axis=0) -> tuple[Tensor, ...] = tuple(unstack(_array(x), axis))
-        # The slices of `x` along `axis`, as a tuple.
+        # Return the slices of `x` along `axis`, as a tuple.
     var(a, axis=None, dtype=None, *, ddof=0, keepdims=False)
         = variance(_as(_real(a), dtype), axis, ddof, keepdims)
-        # The mean of squared distances from the mean over axes, the sum divided by `ddof` less
-        than there are elements.
+        # Return the mean of squared distances from the mean over axes, the sum divided by `ddof`
+        less than there are elements.
     where(condition, x=None, y=None, /) -> Tensor | Any
-        = _places(condition) if neither(x, y) else where(condition, *_pair(x, y))
-        # `x` where `condition` holds and `y` elsewhere; without both, the coordinates of what is
-        true, one tensor for each axis.
+        = _true_coordinates(condition) if neither(x, y) else where(condition, *_pair(x, y))
+        # Return `x` where `condition` holds and `y` elsewhere; without both, the coordinates of
+        what is true, one tensor for each axis.
     zeros(shape, dtype=None) = zeros(shape, _kind(dtype, float64))
-        # A tensor of zeros, float64 by default.
+        # Return a tensor of zeros, float64 by default.
     zeros_like(a, dtype=None) = zeros_like(_array(a), _kind(dtype))
-        # Zeros with the shape and, unless `dtype` is given, the dtype of `a`.
+        # Return zeros with the shape and, unless `dtype` is given, the dtype of `a`.
 """
 _READING = Reading(one="(x, /) = {}(_array(x))", two="(x1, x2, /) = {}(*_pair(x1, x2))")
 spell(globals(), _TABLE, readers=("_array", "_pair"), records="numpy", reading=_READING)

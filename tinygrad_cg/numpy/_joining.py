@@ -10,7 +10,7 @@ from .._core.tensor import Tensor
 from .._ops.define import broadcast_shapes
 from .._ops.shape import broadcast_to, cast, concatenate, reshape
 from ..errors import InvalidArgumentError
-from ._readers import _array, _plain, _rearranged
+from ._readers import _array, _as_array, _rearranged
 
 __all__ = [
     "append",
@@ -35,7 +35,7 @@ _HIGHER = {1: lambda n: (n,), 2: lambda n: (1, n), 3: lambda n: (1, n, 1)}
 
 
 def _raised(x: Any, rank: int) -> Tensor:
-    """`x` with axes of size 1 where NumPy adds them, to have at least `rank` axes."""
+    """Return `x` with axes of size 1 where NumPy adds them, to have at least `rank` axes."""
     x = _array(x)
     if x.ndim >= rank:
         return x
@@ -51,17 +51,17 @@ def _all_raised(arrays: tuple, rank: int) -> Any:
 
 
 def atleast_1d(*arys: Any) -> Any:
-    """Each argument with at least one axis; a tuple for several."""
+    """Return each argument with at least one axis; a tuple for several."""
     return _all_raised(arys, 1)
 
 
 def atleast_2d(*arys: Any) -> Any:
-    """Each argument with at least two axes, new ones in front; a tuple for several."""
+    """Return each argument with at least two axes, new ones in front; a tuple for several."""
     return _all_raised(arys, 2)
 
 
 def atleast_3d(*arys: Any) -> Any:
-    """Each argument with at least three axes, as NumPy places them; a tuple for several."""
+    """Return each argument with at least three axes, where NumPy puts them; a tuple for several."""
     return _all_raised(arys, 3)
 
 
@@ -72,31 +72,35 @@ def _joined(arrays: Any, axis: int, rank: int, dtype: Any) -> Tensor:
 
 
 def vstack(tup: Any, *, dtype: Any = None) -> Tensor:
-    """The arrays one above the other: joined along the first axis, 1-D ones as rows."""
+    """Return the arrays one above the other: joined along the first axis, 1-D ones as rows."""
     return _joined(tup, 0, 2, dtype)
 
 
 def hstack(tup: Any, *, dtype: Any = None) -> Tensor:
-    """The arrays side by side: joined along the second axis, 1-D ones along their only one."""
+    """Return the arrays side by side: joined along the second axis, 1-D ones along their only
+    one.
+    """
     tensors = [_raised(one, 1) for one in tup]
     flat = bool(tensors) and tensors[0].ndim == 1
     return _joined(tensors, 0 if flat else 1, 1, dtype)
 
 
 def dstack(tup: Any) -> Tensor:
-    """The arrays one behind the other: joined along the third axis."""
+    """Return the arrays one behind the other: joined along the third axis."""
     return _joined(tup, 2, 3, None)
 
 
 def column_stack(tup: Any) -> Tensor:
-    """The arrays side by side, 1-D ones as columns."""
+    """Return the arrays side by side, 1-D ones as columns."""
     tensors = [_array(one) for one in tup]
     columns = [reshape(one, (one.size, 1)) if one.ndim < 2 else one for one in tensors]
     return _joined(columns, 1, 2, None)
 
 
 def append(arr: Any, values: Any, axis: Any = None) -> Tensor:
-    """`values` joined to the end of `arr` along `axis`; both flattened first if it is None."""
+    """Return `values` joined to the end of `arr` along `axis`; both flattened first if it is
+    None.
+    """
     tensors = [_array(arr), _array(values)]
     if axis is None:
         return concatenate([reshape(one, (-1,)) for one in tensors], 0)
@@ -104,7 +108,9 @@ def append(arr: Any, values: Any, axis: Any = None) -> Tensor:
 
 
 def block(arrays: Any) -> Tensor:
-    """Nested lists of blocks put together: the innermost lists along the last axis, and so on."""
+    """Return nested lists of blocks put together: the innermost lists along the last axis, and
+    so on.
+    """
     depth = _depth(arrays)
     rank = max([depth, *[_array(one).ndim for one in _leaves(arrays)]])
     return _assembled(arrays, depth, rank)
@@ -135,14 +141,15 @@ def _assembled(arrays: Any, depth: int, rank: int) -> Tensor:
 
 
 def broadcast_arrays(*args: Any) -> tuple[Tensor, ...]:
-    """The arguments, each broadcast to the shape of all of them."""
+    """Return the arguments, each broadcast to the shape of all of them."""
     tensors = [_array(one) for one in args]
     shape = broadcast_shapes("broadcast_arrays", *[tuple(one.shape) for one in tensors])
     return tuple([broadcast_to(one, shape) for one in tensors])
 
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
-    """Coordinates of a grid from those of its axes: tensors of shape (len(x2), len(x1), ...).
+    """Return coordinates of a grid from those of its axes: tensors of shape (len(x2), len(x1),
+    ...).
 
     With ``indexing="ij"`` of shape (len(x1), len(x2), ...); `sparse` leaves them of size 1
     along all axes but their own. Raises InvalidArgumentError for another `indexing`.
@@ -154,43 +161,47 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     if indexing == "xy" and count > 1:
         order[:2] = [1, 0]
     grids = []
-    for place, x in zip(order, xi, strict=True):
+    for dim, x in zip(order, xi, strict=True):
         sizes = [1] * count
-        sizes[place] = -1
+        sizes[dim] = -1
         grids.append(reshape(_array(x), sizes))
     return tuple(grids) if sparse else broadcast_arrays(*grids)
 
 
 def resize(a: Any, new_shape: Any) -> Tensor:
-    """`a` with another shape: its elements in row-major order, repeated if they are too few."""
-    return _rearranged(lambda places: np.resize(places, new_shape), _array(a))
+    """Return `a` with another shape: its elements in row-major order, repeated if they are too
+    few.
+    """
+    return _rearranged(lambda indices: np.resize(indices, new_shape), _array(a))
 
 
 # Rows in and out -----------------------------------------------------------------------------
 
 
 def delete(arr: Any, obj: Any, axis: Any = None) -> Tensor:
-    """`arr` without the rows `obj` (integers, a slice or a mask) of `axis`, or of it flattened."""
-    gone = _plain(obj)
-    return _rearranged(lambda places: np.delete(places, gone, axis), _array(arr))
+    """Return `arr` without the rows `obj` (integers, a slice or a mask) of `axis`, or of it
+    flattened.
+    """
+    gone = _as_array(obj)
+    return _rearranged(lambda indices: np.delete(indices, gone, axis), _array(arr))
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tensor:
-    """`arr` with `values` before the rows `obj` of `axis`, or of it flattened.
+    """Return `arr` with `values` before the rows `obj` of `axis`, or of it flattened.
 
     `values` are cast to the dtype of `arr`, and broadcast to the rows, as ``np.insert`` does.
     """
-    x, at = _array(arr), _plain(obj)
+    x, at = _array(arr), _as_array(obj)
     new = cast(_array(values), x.dtype)
-    return _rearranged(lambda places, others: np.insert(places, at, others, axis), x, new)
+    return _rearranged(lambda indices, others: np.insert(indices, at, others, axis), x, new)
 
 
 def compress(condition: Any, a: Any, axis: Any = None) -> Tensor:
-    """The rows of `axis` (or of `a` flattened) for which the 1-D `condition` holds."""
+    """Return the rows of `axis` (or of `a` flattened) for which the 1-D `condition` holds."""
     kept = np.asarray(condition, bool)
-    return _rearranged(lambda places: np.compress(kept, places, axis), _array(a))
+    return _rearranged(lambda indices: np.compress(kept, indices, axis), _array(a))
 
 
 def extract(condition: Any, arr: Any) -> Tensor:
-    """The elements of `arr` for which `condition` holds, in row-major order."""
+    """Return the elements of `arr` for which `condition` holds, in row-major order."""
     return compress(np.asarray(condition, bool).ravel(), arr)

@@ -16,7 +16,7 @@ from .._ops.shape import cast, concatenate, reshape, stack, transpose
 from .._spellings.adapt import spaced
 from ..errors import InvalidArgumentError
 from ._joining import atleast_1d
-from ._readers import _array, _kind, _pair, _plain, _rearranged, _spacing, _summed
+from ._readers import _array, _as_array, _kind, _pair, _rearranged, _spacing, _summed
 
 __all__ = [
     "asanyarray",
@@ -58,7 +58,7 @@ __all__ = [
 
 
 def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
-    """`a` with the axes `source` at the places `destination`; the others keep their order."""
+    """Return `a` with the axes `source` at positions `destination`; the others keep their order."""
     x = _array(a)
     left, right = (
         [normalize_axis("moveaxis", i, x.ndim) for i in as_shape("moveaxis", axes)]
@@ -70,13 +70,13 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
             "axes, each of them once"
         )
     order = [i for i in range(x.ndim) if i not in left]
-    for place, axis in sorted(zip(right, left, strict=True)):
-        order.insert(place, axis)
+    for position, axis in sorted(zip(right, left, strict=True)):
+        order.insert(position, axis)
     return transpose(x, order)
 
 
 def swapaxes(a: Any, axis1: Any, axis2: Any) -> Tensor:
-    """`a` with two axes exchanged."""
+    """Return `a` with two axes exchanged."""
     x = _array(a)
     first, second = (normalize_axis("swapaxes", axis, x.ndim) for axis in (axis1, axis2))
     order = list(range(x.ndim))
@@ -85,53 +85,55 @@ def swapaxes(a: Any, axis1: Any, axis2: Any) -> Tensor:
 
 
 def rollaxis(a: Any, axis: Any, start: Any = 0) -> Tensor:
-    """`a` with `axis` moved back to stand before the axis that is at `start` now."""
+    """Return `a` with `axis` moved back to stand before the axis that is at `start` now."""
     x = _array(a)
-    place = normalize_axis("rollaxis", axis, x.ndim)
+    dim = normalize_axis("rollaxis", axis, x.ndim)
     before = as_int("rollaxis", "start", start)
     before += x.ndim * (before < 0)
     if not 0 <= before <= x.ndim:
         raise InvalidArgumentError(f"rollaxis: start {start} is out of range for {x.ndim} axes")
-    return moveaxis(x, place, before - (before > place))
+    return moveaxis(x, dim, before - (before > dim))
 
 
 def matrix_transpose(x: Any, /) -> Tensor:
-    """The transpose of each matrix in a stack of matrices."""
+    """Return the transpose of each matrix in a stack of matrices."""
     if _array(x).ndim < 2:
         raise InvalidArgumentError("matrix_transpose: needs at least 2 dimensions")
     return swapaxes(x, -1, -2)
 
 
 def flip(m: Any, axis: Any = None) -> Tensor:
-    """`m` in reversed order along `axis`: one axis, several, or all (None)."""
+    """Return `m` in reversed order along `axis`: one axis, several, or all (None)."""
     x = _array(m)
     axes = normalize_axes("flip", axis, x.ndim)
     return getitem(x, tuple([slice(None, None, -1 if i in axes else 1) for i in range(x.ndim)]))
 
 
 def flipud(m: Any) -> Tensor:
-    """`m` in reversed order along its first axis."""
+    """Return `m` in reversed order along its first axis."""
     return flip(m, 0)
 
 
 def fliplr(m: Any) -> Tensor:
-    """`m` in reversed order along its second axis."""
+    """Return `m` in reversed order along its second axis."""
     return flip(m, 1)
 
 
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
-    """`m` turned `k` times by 90 degrees, from the first to the second of `axes`."""
-    return _rearranged(lambda places: np.rot90(places, k, axes), _array(m))
+    """Return `m` rotated `k` times by 90 degrees, from the first to the second of `axes`."""
+    return _rearranged(lambda indices: np.rot90(indices, k, axes), _array(m))
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
-    """`a` with elements moved on by `shift` along `axis`, round to the start; flattened if None."""
+    """Return `a` with elements moved on by `shift` along `axis`, round to the start; flattened
+    if None.
+    """
     x = _array(a)
     if axis is None:
-        return reshape(roll(reshape(x, (-1,)), int(np.sum(_plain(shift))), 0), tuple(x.shape))
-    axes, shifts = np.broadcast_arrays(np.atleast_1d(axis), _plain(shift))
-    for place, by in zip(axes.tolist(), shifts.tolist(), strict=True):
-        x = _rolled(x, normalize_axis("roll", place, x.ndim), by)
+        return reshape(roll(reshape(x, (-1,)), int(np.sum(_as_array(shift))), 0), tuple(x.shape))
+    axes, shifts = np.broadcast_arrays(np.atleast_1d(axis), _as_array(shift))
+    for dim, by in zip(axes.tolist(), shifts.tolist(), strict=True):
+        x = _rolled(x, normalize_axis("roll", dim, x.ndim), by)
     return x
 
 
@@ -149,87 +151,89 @@ def _rolled(x: Tensor, axis: int, by: int) -> Tensor:
 
 
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Tensor:
-    """Each element of `a` along `axis`, or of it flattened, `repeats` times."""
-    times = _plain(repeats)
-    return _rearranged(lambda places: np.repeat(places, times, axis), _array(a))
+    """Return each element of `a` along `axis`, or of it flattened, `repeats` times."""
+    times = _as_array(repeats)
+    return _rearranged(lambda indices: np.repeat(indices, times, axis), _array(a))
 
 
 def tile(A: Any, reps: Any) -> Tensor:
-    """`A` side by side, `reps` times along each axis."""
-    times = _plain(reps)
-    return _rearranged(lambda places: np.tile(places, times), _array(A))
+    """Return `A` side by side, `reps` times along each axis."""
+    times = _as_array(reps)
+    return _rearranged(lambda indices: np.tile(indices, times), _array(A))
 
 
 # Diagonals and triangles ---------------------------------------------------------------------
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """The diagonals of the matrices along two axes, as the last axis of the result."""
+    """Return the diagonals of the matrices along two axes, as the last axis of the result."""
     x = _array(a)
     if x.ndim < 2:
         raise InvalidArgumentError("diagonal: needs at least 2 dimensions")
     x = moveaxis(x, (axis1, axis2), (-2, -1))
-    rows, columns = _diagonal_places(x.shape[-2], x.shape[-1], offset)
+    rows, columns = _diagonal_indices(x.shape[-2], x.shape[-1], offset)
     return getitem(x, (Ellipsis, rows, columns))
 
 
-def _diagonal_places(height: int, width: int, offset: int) -> tuple[np.ndarray, np.ndarray]:
+def _diagonal_indices(height: int, width: int, offset: int) -> tuple[np.ndarray, np.ndarray]:
     count = max(0, min(height + min(offset, 0), width - max(offset, 0)))
     steps = np.arange(count)
     return steps - min(offset, 0), steps + max(offset, 0)
 
 
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
-    """The sums of the diagonals of the matrices along two axes."""
+    """Return the sums of the diagonals of the matrices along two axes."""
     x = _summed(diagonal(a, offset, axis1, axis2))
     return reduce_sum(x if dtype is None else cast(x, np.dtype(dtype)), -1)
 
 
 def diag(v: Any, k: int = 0) -> Tensor:
-    """The diagonal `k` of a matrix; or the matrix that has `v`, of one dimension, there."""
+    """Return the diagonal `k` of a matrix; or the matrix that has `v`, of one dimension, there."""
     x = _array(v)
     if x.ndim == 2:
         return diagonal(x, k)
     if x.ndim != 1:
         raise InvalidArgumentError(f"diag: needs 1 or 2 dimensions, got {x.ndim}")
     size = x.shape[0] + abs(k)
-    places = np.clip(np.arange(size) - max(k, 0), 0, max(x.shape[0] - 1, 0))
+    indices = np.clip(np.arange(size) - max(k, 0), 0, max(x.shape[0] - 1, 0))
     if not x.shape[0]:
         return constant(np.zeros((size, size), x.dtype))
-    return where(np.eye(size, k=k, dtype=bool), getitem(x, (places,)), x.dtype.type(0))
+    return where(np.eye(size, k=k, dtype=bool), getitem(x, (indices,)), x.dtype.type(0))
 
 
 def diagflat(v: Any, k: int = 0) -> Tensor:
-    """The matrix that has the elements of `v`, flattened, on its diagonal `k`."""
+    """Return the matrix that has the elements of `v`, flattened, on its diagonal `k`."""
     return diag(reshape(_array(v), (-1,)), k)
 
 
 def tri(N: int, M: Any = None, k: int = 0, dtype: Any = float) -> Tensor:
-    """`N` by `M` ones on and below the diagonal `k`, and zeros above it."""
+    """Return `N` by `M` ones on and below the diagonal `k`, and zeros above it."""
     return constant(np.tri(N, M, k, np.dtype(dtype)))
 
 
 def tril(m: Any, k: int = 0) -> Tensor:
-    """The matrices of `m` with zeros above the diagonal `k`."""
+    """Return the matrices of `m` with zeros above the diagonal `k`."""
     x = _array(m)
     return where(np.tri(*_last_two(x), k=k, dtype=bool), x, x.dtype.type(0))
 
 
 def triu(m: Any, k: int = 0) -> Tensor:
-    """The matrices of `m` with zeros below the diagonal `k`."""
+    """Return the matrices of `m` with zeros below the diagonal `k`."""
     x = _array(m)
     return where(np.tri(*_last_two(x), k=k - 1, dtype=bool), x.dtype.type(0), x)
 
 
 def _last_two(x: Tensor) -> tuple[int, int]:
-    """Height and width of the triangle that is cut from `x`; a vector is repeated as rows."""
+    """Return height and width of the matrices of `x`; a vector is repeated as rows."""
     if not x.ndim:
         raise InvalidArgumentError("tril and triu need at least 1 dimension, got a scalar")
     return x.shape[-2 if x.ndim > 1 else -1], x.shape[-1]
 
 
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Tensor:
-    """The matrix of the powers of `x`: `N` columns (as many as rows), the highest power first."""
+    """Return the matrix of the powers of `x`: `N` columns (as many as rows), the highest power
+    first.
+    """
     x = _array(x)
     if x.ndim != 1:
         raise InvalidArgumentError(f"vander: needs 1 dimension, got {x.ndim}")
@@ -244,7 +248,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Tensor:
 
 
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
-    """`filt` without the zeros at the front ("f"), the back ("b") or both ends."""
+    """Return `filt` without the zeros at the front ("f"), the back ("b") or both ends."""
     x = _array(filt)
     values = np.asarray(x)
     kept = np.argwhere(values)
@@ -266,9 +270,9 @@ def unique(
     return_counts: bool = False,
     axis: Any = None,
 ) -> Any:
-    """The different elements of `ar` in ascending order, or its different rows along `axis`.
+    """Return the different elements of `ar` in ascending order, or its different rows along `axis`.
 
-    The gradient goes to the first of those that are equal. What else is asked for (the place
+    The gradient goes to the first of those that are equal. The other results (the index
     of the first, which of them each element is, and how many there are) are integers.
     """
     x = _array(ar)
@@ -284,29 +288,31 @@ def unique(
 
 
 def unique_values(x: Any) -> Tensor:
-    """The different elements of `x` in ascending order."""
+    """Return the different elements of `x` in ascending order."""
     return unique(x)
 
 
 def union1d(ar1: Any, ar2: Any) -> Tensor:
-    """The different elements of both, in ascending order; gradients as for `unique`."""
+    """Return the different elements of both, in ascending order; gradients as for `unique`."""
     return unique(concatenate([reshape(_array(one), (-1,)) for one in (ar1, ar2)]))
 
 
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
-    """The different elements of `ar1` that are in `ar2`, in ascending order."""
+    """Return the different elements of `ar1` that are in `ar2`, in ascending order."""
     found = unique(ar1)
-    return getitem(found, np.isin(np.asarray(found), _plain(ar2)))
+    return getitem(found, np.isin(np.asarray(found), _as_array(ar2)))
 
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
-    """The different elements of `ar1` that are not in `ar2`, ascending unless they are unique."""
+    """Return the different elements of `ar1` that are not in `ar2`, ascending unless they are
+    unique.
+    """
     found = reshape(_array(ar1), (-1,)) if assume_unique else unique(ar1)
-    return getitem(found, ~np.isin(np.asarray(found), _plain(ar2)))
+    return getitem(found, ~np.isin(np.asarray(found), _as_array(ar2)))
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
-    """The differences of neighbours in `ary` flattened, between `to_begin` and `to_end`."""
+    """Return the differences of neighbours in `ary` flattened, between `to_begin` and `to_end`."""
     x = reshape(_array(ary), (-1,))
     steps = subtract(getitem(x, slice(1, None)), getitem(x, slice(None, -1)))
     parts = [to_begin, steps, to_end]
@@ -318,13 +324,13 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
 
 
 def asanyarray(a: Any, dtype: Any = None) -> Tensor:
-    """A tensor of `a`, as ``asarray``."""
+    """Return a tensor of `a`, as ``asarray``."""
     x = _array(a)
     return x if dtype is None else cast(x, np.dtype(dtype))
 
 
 def ascontiguousarray(a: Any, dtype: Any = None) -> Tensor:
-    """A tensor of `a` with at least one axis; how its elements lie in memory is not said."""
+    """Return a tensor of `a` with at least one axis; how its elements lie in memory is not said."""
     return atleast_1d(asanyarray(a, dtype))
 
 
@@ -332,19 +338,21 @@ asfortranarray = ascontiguousarray
 
 
 def empty_like(prototype: Any, dtype: Any = None) -> Tensor:
-    """A tensor of the shape (and dtype) of `prototype` with any values: here they are zeros."""
+    """Return a tensor of the shape (and dtype) of `prototype` with any values: here they are
+    zeros.
+    """
     return zeros_like(_array(prototype), _kind(dtype))
 
 
 def empty(shape: Any, dtype: Any = None) -> Tensor:
-    """A tensor of `shape` (float64 by default) with any values: here they are zeros."""
+    """Return a tensor of `shape` (float64 by default) with any values: here they are zeros."""
     return constant(np.zeros(as_shape("empty", shape), _kind(dtype, np.dtype(float))))
 
 
 def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None
 ) -> Tensor:
-    """`base` to the powers of `num` evenly spaced numbers from `start` to `stop`."""
+    """Return `base` to the powers of `num` evenly spaced numbers from `start` to `stop`."""
     wanted = _spacing(start, stop, None)
     powers = power(*_pair(base, spaced(start, stop, num, endpoint, wanted)))
     return cast(powers, wanted if dtype is None else np.dtype(dtype))

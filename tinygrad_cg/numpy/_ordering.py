@@ -55,17 +55,17 @@ class UniqueInverseResult(NamedTuple):
 
 
 def unique_all(x: Any) -> UniqueAllResult:
-    """The different elements of `x`, and all that there is to say of them; see `unique`."""
+    """Return the different elements of `x`, and all that there is to say of them; see `unique`."""
     return UniqueAllResult(*unique(x, True, True, True))
 
 
 def unique_counts(x: Any) -> UniqueCountsResult:
-    """The different elements of `x`, and how many there are of each; see `unique`."""
+    """Return the different elements of `x`, and how many there are of each; see `unique`."""
     return UniqueCountsResult(*unique(x, return_counts=True))
 
 
 def unique_inverse(x: Any) -> UniqueInverseResult:
-    """The different elements of `x`, and which of them each element is; see `unique`."""
+    """Return the different elements of `x`, and which of them each element is; see `unique`."""
     return UniqueInverseResult(*unique(x, return_inverse=True))
 
 
@@ -75,10 +75,10 @@ def unique_inverse(x: Any) -> UniqueInverseResult:
 def quantile(
     a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
-    """The `q`-th quantiles of the elements over axes, straight lines between neighbours.
+    """Return the `q`-th quantiles of the elements over axes, straight lines between neighbours.
 
     `q`, of any shape, is between 0 and 1; its axes come first in the result. NaN where an
-    element is. It has gradients by `a` and by `q`; elements that tie are told apart by their
+    element is. It has gradients by `a` and by `q`; elements that tie are distinguished by their
     places. Raises ValueError for a `q` outside, and for other methods than "linear".
     """
     if method != "linear":
@@ -98,7 +98,7 @@ def quantile(
 
 
 def _rows(x: Tensor, axes: tuple[int, ...]) -> Tensor:
-    """`x` with the folded axes as one, the last."""
+    """Return `x` with the reduced axes as one, the last."""
     rest = [size for i, size in enumerate(x.shape) if i not in axes]
     count = int(np.prod([x.shape[i] for i in axes], dtype=np.int64))
     if not count:
@@ -107,37 +107,38 @@ def _rows(x: Tensor, axes: tuple[int, ...]) -> Tensor:
     return reshape(moveaxis(x, axes, last), (*rest, count))
 
 
-def _between(rows: Tensor, places: Tensor) -> Tensor:
-    """The numbers at `places`, which may lie between two, of sorted rows."""
+def _between(rows: Tensor, positions: Tensor) -> Tensor:
+    """Return the numbers at `positions`, which may lie between two, of sorted rows."""
     last = rows.shape[-1] - 1
-    index = np.floor(np.asarray(places)).astype(np.int64)
+    index = np.floor(np.asarray(positions)).astype(np.int64)
     low = getitem(rows, (Ellipsis, index))
     high = getitem(rows, (Ellipsis, np.minimum(index + 1, last)))
-    share = subtract(places, index.astype(places.dtype))
-    apart = subtract(high, low)
-    near = isfinite(apart)
-    inside = add(low, multiply(share, where(near, apart, 0)))
+    share = subtract(positions, index.astype(positions.dtype))
+    gap = subtract(high, low)
+    near = isfinite(gap)
+    inside = add(low, multiply(share, where(near, gap, 0)))
     both = add(multiply(subtract(1, share), low), multiply(share, high))
     found = where(near, inside, where(equal(share, 0), low, both))
     largest = getitem(rows, (Ellipsis, -1))
-    spoiled = reshape(isnan(largest), (*largest.shape, *[1] * places.ndim))
+    spoiled = reshape(isnan(largest), (*largest.shape, *[1] * positions.ndim))
     return where(spoiled, np.nan, found)
 
 
 def percentile(
     a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
-    """The `q`-th percentiles, with `q` between 0 and 100; see `quantile`."""
+    """Return the `q`-th percentiles, with `q` between 0 and 100; see `quantile`."""
     return quantile(a, divide(_array(q), 100), axis, method=method, keepdims=keepdims)
 
 
 def median(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The middle element over axes, or the mean of the two; see `quantile`."""
+    """Return the middle element over axes, or the mean of the two; see `quantile`."""
     return quantile(a, 0.5, axis, keepdims=keepdims)
 
 
 def partition(a: Any, kth: Any, axis: Any = -1) -> Tensor:
-    """`a` sorted along `axis`, or flattened first: one of the orders that a partition may have.
+    """Return `a` sorted along `axis`, or flattened first: one of the orders that a partition may
+    have.
 
     Whatever `kth` is, the smaller elements stand before it and the larger behind.
     """
@@ -149,7 +150,7 @@ def partition(a: Any, kth: Any, axis: Any = -1) -> Tensor:
 
 
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
-    """The parts of `ary` along its second axis, or its only one; see `split`."""
+    """Return the parts of `ary` along its second axis, or its only one; see `split`."""
     x = _array(ary)
     if not x.ndim:
         raise InvalidArgumentError("hsplit: needs at least 1 dimension")
@@ -157,7 +158,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
 
 
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
-    """The parts of `ary` along its first axis; see `split`."""
+    """Return the parts of `ary` along its first axis; see `split`."""
     x = _array(ary)
     if x.ndim < 2:
         raise InvalidArgumentError("vsplit: needs at least 2 dimensions")
@@ -165,7 +166,7 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
 
 
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
-    """The parts of `ary` along its third axis; see `split`."""
+    """Return the parts of `ary` along its third axis; see `split`."""
     x = _array(ary)
     if x.ndim < 3:
         raise InvalidArgumentError("dsplit: needs at least 3 dimensions")

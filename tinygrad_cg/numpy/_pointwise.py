@@ -85,7 +85,7 @@ __all__ = [
 
 
 def _reals(x1: Any, x2: Any) -> tuple[Tensor, ...]:
-    """Two operands as NumPy reads them, in floating point of one dtype."""
+    """Return two operands as NumPy reads them, in floating point of one dtype."""
     tensors = convert_operands(_pair(x1, x2))
     dtype = promote(*[tensor.dtype for tensor in tensors])
     return tuple([cast(one, np.float64 if is_exact(dtype) else dtype) for one in tensors])
@@ -95,12 +95,12 @@ def _reals(x1: Any, x2: Any) -> tuple[Tensor, ...]:
 
 
 def degrees(x: Any, /) -> Tensor:
-    """Angles in radians as degrees; the shape of `x`, integers as float64."""
+    """Convert angles from radians to degrees; the shape of `x`, integers as float64."""
     return multiply(_real(x), 180 / pi)
 
 
 def radians(x: Any, /) -> Tensor:
-    """Angles in degrees as radians; the shape of `x`, integers as float64."""
+    """Convert angles from degrees to radians; the shape of `x`, integers as float64."""
     return multiply(_real(x), pi / 180)
 
 
@@ -108,7 +108,7 @@ rad2deg, deg2rad = degrees, radians
 
 
 def angle(z: Any, deg: bool = False) -> Tensor:
-    """The angle of complex numbers in the plane, in radians, or in degrees if asked."""
+    """Return the angle of complex numbers in the plane, in radians, or in degrees if asked."""
     z = _real(z)
     found = arctan2(imag(z), real(z))
     return degrees(found) if deg else found
@@ -117,9 +117,9 @@ def angle(z: Any, deg: bool = False) -> Tensor:
 def unwrap(
     p: Any, discont: float | None = None, axis: int = -1, *, period: float = 2 * pi
 ) -> Tensor:
-    """`p` with whole periods added where neighbours along `axis` are more than half of one apart.
+    """Return `p` with periods added where neighbours along `axis` differ by more than half of one.
 
-    What is added has no gradient. Arguments as for ``np.unwrap``.
+    The added periods have no gradient. Arguments as for ``np.unwrap``.
     """
     x = _real(p)
     values = np.asarray(x)
@@ -130,7 +130,7 @@ def unwrap(
 
 
 def logaddexp2(x1: Any, x2: Any, /) -> Tensor:
-    """``log2(2**x1 + 2**x2)`` without overflow; the operands broadcast."""
+    """Return ``log2(2**x1 + 2**x2)`` without overflow; the operands broadcast."""
     x, y = _reals(x1, x2)
     return divide(logaddexp(multiply(x, log(2)), multiply(y, log(2))), log(2))
 
@@ -139,7 +139,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> Tensor:
 
 
 def signbit(x: Any, /) -> Tensor:
-    """Whether `x` is negative, -0.0 included. The sign of a NaN is not looked at."""
+    """Return whether `x` is negative, -0.0 included. The sign of a NaN is not looked at."""
     x = _array(x)
     if not is_floating(x.dtype):
         return less(x, 0)
@@ -147,18 +147,18 @@ def signbit(x: Any, /) -> Tensor:
 
 
 def _sign_of(x: Tensor) -> Tensor:
-    """1 or -1, of the dtype of `x`, that of a zero included."""
+    """Return 1 or -1, of the dtype of `x`, that of a zero included."""
     return where(signbit(x), full_like(x, -1), full_like(x, 1))
 
 
 def copysign(x1: Any, x2: Any, /) -> Tensor:
-    """The size of `x1` with the sign of `x2`, in floating point; the operands broadcast."""
+    """Return the size of `x1` with the sign of `x2`, in floating point; the operands broadcast."""
     x, y = _reals(x1, x2)
     return multiply(multiply(x, _sign_of(x)), _sign_of(y))
 
 
 def fabs(x: Any, /) -> Tensor:
-    """The absolute value of a real `x`, in floating point."""
+    """Return the absolute value of a real `x`, in floating point."""
     x = _real(x)
     if is_complex(x.dtype):
         raise TypeError("fabs: needs real numbers, got complex ones: use absolute")
@@ -166,39 +166,44 @@ def fabs(x: Any, /) -> Tensor:
 
 
 def heaviside(x1: Any, x2: Any, /) -> Tensor:
-    """0 where `x1` is negative, 1 where it is positive, `x2` where it is 0; NaN where it is."""
+    """Return 0 where `x1` is negative, 1 where it is positive, `x2` where it is 0; NaN where it
+    is.
+    """
     x, y = _reals(x1, x2)
     step = where(less(x, 0), zeros_like(x), full_like(x, 1))
     return where(isnan(x), np.nan, where(equal(x, 0), y, step))
 
 
 def trunc(x: Any, /) -> Tensor:
-    """`x` rounded towards zero. It has no gradient."""
+    """Return `x` rounded towards zero. It has no gradient."""
     x = _array(x)
     return x if is_exact(x.dtype) else where(less(x, 0), ceil(x), floor(x))
 
 
 def fix(x: Any, /) -> Tensor:
-    """`x` rounded towards zero. It has no gradient."""
+    """Return `x` rounded towards zero. It has no gradient."""
     return trunc(x)
 
 
 def modf(x: Any, /) -> tuple[Tensor, Tensor]:
-    """The fractions of `x`, with its sign, and its integers. The integers have no gradient."""
+    """Return the fractions of `x`, with its sign, and its integers.
+
+    The integers have no gradient.
+    """
     x = _real(x)
-    whole = trunc(x)
+    integral = trunc(x)
     infinite = isinf(x)
-    return subtract(where(infinite, 0, x), where(infinite, 0, whole)), whole
+    return subtract(where(infinite, 0, x), where(infinite, 0, integral)), integral
 
 
 def divmod(x1: Any, x2: Any, /) -> tuple[Tensor, Tensor]:
-    """``(x1 // x2, x1 % x2)``; the operands broadcast."""
+    """Return ``(x1 // x2, x1 % x2)``; the operands broadcast."""
     x, y = _pair(x1, x2)
     return floor_divide(x, y), remainder(x, y)
 
 
 def fmod(x1: Any, x2: Any, /) -> Tensor:
-    """What `x1` leaves when divided by `x2`, with the sign of `x1`; the operands broadcast."""
+    """Return the remainder of ``x1 / x2``, with the sign of `x1`; the operands broadcast."""
     tensors = convert_operands(_pair(x1, x2))
     dtype = promote(*[tensor.dtype for tensor in tensors])
     x, y = (cast(tensor, dtype) for tensor in tensors)
@@ -211,14 +216,14 @@ def fmod(x1: Any, x2: Any, /) -> Tensor:
 
 
 def float_power(x1: Any, x2: Any, /) -> Tensor:
-    """``x1 ** x2`` in float64, or complex128; the operands broadcast."""
+    """Return ``x1 ** x2`` in float64, or complex128; the operands broadcast."""
     x, y = convert_operands(_pair(x1, x2))
     wide = np.complex128 if is_complex(x.dtype) or is_complex(y.dtype) else np.float64
     return power(cast(x, wide), cast(y, wide))
 
 
 def ldexp(x1: Any, x2: Any, /) -> Tensor:
-    """``x1 * 2**x2`` for integers `x2`; the operands broadcast."""
+    """Return ``x1 * 2**x2`` for integers `x2`; the operands broadcast."""
     x, exponent = _real(x1), _array(x2)
     if not is_exact(exponent.dtype):
         raise TypeError(f"ldexp: the exponent must be integers, got {exponent.dtype}")
@@ -231,13 +236,17 @@ def ldexp(x1: Any, x2: Any, /) -> Tensor:
 
 
 def fmax(x1: Any, x2: Any, /) -> Tensor:
-    """The larger of both, and the other where one is NaN; the first has the gradient of a tie."""
+    """Return the larger of both, and the other where one is NaN; the first has the gradient of a
+    tie.
+    """
     x, y = convert_operands(_pair(x1, x2))
     return where(isnan(x), y, where(isnan(y), x, maximum(x, y)))
 
 
 def fmin(x1: Any, x2: Any, /) -> Tensor:
-    """The smaller of both, and the other where one is NaN; the first has the gradient of a tie."""
+    """Return the smaller of both, and the other where one is NaN; the first has the gradient of
+    a tie.
+    """
     x, y = convert_operands(_pair(x1, x2))
     return where(isnan(x), y, where(isnan(y), x, minimum(x, y)))
 
@@ -245,9 +254,9 @@ def fmin(x1: Any, x2: Any, /) -> Tensor:
 def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Tensor:
-    """`x` with numbers for NaN and infinities, by default 0 and the largest of its dtype.
+    """Return `x` with numbers for NaN and infinities, by default 0 and the largest of its dtype.
 
-    What was replaced has no gradient. Raises ValueError for ``copy=False``.
+    Replaced elements have no gradient. Raises ValueError for ``copy=False``.
     """
     x = _array(x)
     if not copy:
@@ -268,29 +277,31 @@ def nan_to_num(
 
 
 def isposinf(x: Any) -> Tensor:
-    """Whether `x` is positive and infinite."""
+    """Return whether `x` is positive and infinite."""
     return logical_and(isinf(_array(x)), greater(x, 0))
 
 
 def isneginf(x: Any) -> Tensor:
-    """Whether `x` is negative and infinite."""
+    """Return whether `x` is negative and infinite."""
     return logical_and(isinf(_array(x)), less(x, 0))
 
 
 def iscomplex(x: Any) -> Tensor:
-    """Whether the imaginary part of `x` is not 0."""
+    """Return whether the imaginary part of `x` is not 0."""
     return not_equal(imag(_array(x)), 0)
 
 
 def isreal(x: Any) -> Tensor:
-    """Whether the imaginary part of `x` is 0."""
+    """Return whether the imaginary part of `x` is 0."""
     return equal(imag(_array(x)), 0)
 
 
 def isclose(
     a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:
-    """Whether ``|a - b| <= atol + rtol |b|``, or they are one infinity, or both NaN if asked."""
+    """Return whether ``|a - b| <= atol + rtol |b|``, or they are one infinity, or both NaN if
+    asked.
+    """
     x, y = convert_operands(_pair(a, b))
     finite = logical_and(isfinite(x), isfinite(y))
     near = less_equal(
@@ -305,7 +316,8 @@ def isclose(
 
 
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
-    """From the first of `choicelist` whose condition holds, else `default`; all broadcast.
+    """Return elements of the first of `choicelist` whose condition holds, else `default`; all
+    broadcast.
 
     Gradients as for `where`. Raises InvalidArgumentError unless both lists have one length.
     """
@@ -322,7 +334,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
 
 
 def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Tensor:
-    """For each element the entry of ``choices[a]`` at its place; all broadcast.
+    """Return for each element of `a` the element of ``choices[a]`` at its index; all broadcast.
 
     `a` are integers. `mode` says what those outside do: "raise" (IndexError), "wrap" or "clip".
     """
@@ -334,12 +346,14 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Tenso
         index = maximum(minimum(index, count - 1), 0)
     shape = np.broadcast_shapes(*[tuple(one.shape) for one in (index, *options)])
     rows = stack([broadcast_to(option, shape) for option in options])
-    places = np.ogrid[tuple([slice(size) for size in shape])]
-    return getitem(rows, (broadcast_to(index, shape), *places))
+    grid = np.ogrid[tuple([slice(size) for size in shape])]
+    return getitem(rows, (broadcast_to(index, shape), *grid))
 
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Tensor:
-    """Each function of `funclist` (or number) where its condition holds; else the one more, or 0.
+    """Return each function of `funclist` (or number) where its condition holds.
+
+    Elsewhere it is the one more that `funclist` may have, or 0.
 
     A function gets the elements of `x` for which its condition holds, in one dimension, and
     `args` and `kw`. Where several hold the last counts. The shape and dtype are those of `x`.
@@ -376,7 +390,7 @@ def _piece(x: Tensor, condition: np.ndarray, function: Any, args: tuple, kw: dic
 
 
 def _put(x: Tensor, mask: np.ndarray, values: Any) -> Tensor:
-    """`x` with `values`, in order, where `mask` holds."""
+    """Return `x` with `values`, in order, where `mask` holds."""
     values = cast(convert(values), x.dtype)
     if not values.ndim:
         return where(mask, values, x)

@@ -46,7 +46,9 @@ def _tensors(a: Any, b: Any) -> tuple[Tensor, ...]:
 
 
 def dot(a: Any, b: Any) -> Tensor:
-    """The sum of products over the last axis of `a` and the second last (or only) one of `b`."""
+    """Return the sum of products over the last axis of `a` and the second last (or only) one of
+    `b`.
+    """
     x, y = _tensors(a, b)
     if not x.ndim or not y.ndim:
         return multiply(x, y)
@@ -54,42 +56,46 @@ def dot(a: Any, b: Any) -> Tensor:
 
 
 def inner(a: Any, b: Any, /) -> Tensor:
-    """The sum of products over the last axes of `a` and `b`."""
+    """Return the sum of products over the last axes of `a` and `b`."""
     x, y = _tensors(a, b)
     return tensordot(x, y, ([-1], [-1])) if x.ndim and y.ndim else multiply(x, y)
 
 
 def vdot(a: Any, b: Any, /) -> Tensor:
-    """The sum of products of all elements, those of a complex `a` conjugated."""
+    """Return the sum of products of all elements, those of a complex `a` conjugated."""
     x, y = _tensors(a, b)
     return dot(conj(reshape(x, (-1,))), reshape(y, (-1,)))
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
-    """The sums of products along `axis`, a complex `x1` conjugated; the other axes broadcast."""
+    """Return the sums of products along `axis`, a complex `x1` conjugated; the other axes
+    broadcast.
+    """
     x, y = (moveaxis(one, axis, -1) for one in _tensors(x1, x2))
     if x.shape[-1] != y.shape[-1]:
         raise InvalidArgumentError(
             f"vecdot: shapes {tuple(x.shape)} and {tuple(y.shape)} differ along the folded axis"
         )
-    fold = reduce_any if x.dtype == y.dtype == bool else reduce_sum
-    return fold(multiply(conj(x), y), -1)
+    reduce = reduce_any if x.dtype == y.dtype == bool else reduce_sum
+    return reduce(multiply(conj(x), y), -1)
 
 
 def vecmat(x1: Any, x2: Any, /) -> Tensor:
-    """A vector (..., m), conjugated if complex, times a matrix (..., m, n): shape (..., n)."""
+    """Return a vector (..., m), conjugated if complex, times a matrix (..., m, n): shape (...,
+    n).
+    """
     x, y = _tensors(x1, x2)
     return matvec(y, conj(x), transpose_x=True)
 
 
 def outer(a: Any, b: Any) -> Tensor:
-    """The products of each element of `a` with each of `b`, both flattened: a matrix."""
+    """Return the products of each element of `a` with each of `b`, both flattened: a matrix."""
     x, y = (reshape(one, (-1,)) for one in _tensors(a, b))
     return multiply(expand_dims(x, 1), y)
 
 
 def kron(a: Any, b: Any) -> Tensor:
-    """The Kronecker product: `b` times each element of `a`, as blocks."""
+    """Return the Kronecker product: `b` times each element of `a`, as blocks."""
     x, y = _tensors(a, b)
     rank = max(x.ndim, y.ndim)
     x, y = (reshape(one, (*[1] * (rank - one.ndim), *one.shape)) for one in (x, y))
@@ -102,7 +108,9 @@ def kron(a: Any, b: Any) -> Tensor:
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None
 ) -> Tensor:
-    """The cross products of vectors of 3 elements along the given axes; the others broadcast."""
+    """Return the cross products of vectors of 3 elements along the given axes; the others
+    broadcast.
+    """
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = _tensors(a, b)
@@ -124,7 +132,7 @@ def cross(
 
 
 def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
-    """The convolution of two 1-D tensors, whole ("full"), "same" (the longer) or "valid"."""
+    """Return the convolution of two 1-D tensors, whole ("full"), "same" (the longer) or "valid"."""
     x, y = _tensors(a, v)
     if x.ndim > 1 or y.ndim > 1:
         raise InvalidArgumentError("convolve: needs 1-D operands")
@@ -137,7 +145,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
 
 
 def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
-    """The cross-correlation of two 1-D tensors; `mode` as for `convolve`."""
+    """Return the cross-correlation of two 1-D tensors; `mode` as for `convolve`."""
     x, y = _tensors(a, v)
     if x.ndim > 1 or y.ndim > 1:
         raise InvalidArgumentError("correlate: needs 1-D operands")
@@ -150,7 +158,9 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
 
 
 def _slid(x: Tensor, y: Tensor, mode: str) -> Tensor:
-    """The sums of products of `y` with all pieces of the longer `x`, beyond its ends as asked."""
+    """Return the sums of products of `y` with all pieces of the longer `x`, beyond its ends as
+    asked.
+    """
     n, m = x.shape[0], y.shape[0]
     before = {"valid": 0, "same": m // 2, "full": m - 1}.get(mode)
     if before is None:
@@ -165,7 +175,9 @@ def _slid(x: Tensor, y: Tensor, mode: str) -> Tensor:
 
 
 def polyval(p: Any, x: Any) -> Tensor:
-    """The polynomial of coefficients `p`, the highest power first, at `x`; by Horner's rule."""
+    """Return the polynomial of coefficients `p`, the highest power first, at `x`; by Horner's
+    rule.
+    """
     coefficients, points = _tensors(p, x)
     value = multiply(points, 0)
     for i in range(coefficients.shape[0]):
@@ -174,24 +186,24 @@ def polyval(p: Any, x: Any) -> Tensor:
 
 
 def polymul(a1: Any, a2: Any) -> Tensor:
-    """The coefficients of the product of two polynomials."""
+    """Return the coefficients of the product of two polynomials."""
     return convolve(_trimmed(a1), _trimmed(a2))
 
 
 def _trimmed(p: Any) -> Tensor:
-    """Coefficients without zeros in front."""
+    """Return coefficients without zeros in front."""
     x = atleast_1d(_array(p))
     used = np.flatnonzero(np.asarray(x))
     return getitem(x, slice(int(used[0]) if used.size else -1, None))
 
 
 def polyadd(a1: Any, a2: Any) -> Tensor:
-    """The coefficients of the sum of two polynomials."""
+    """Return the coefficients of the sum of two polynomials."""
     return add(*_of_one_length(a1, a2))
 
 
 def polysub(a1: Any, a2: Any) -> Tensor:
-    """The coefficients of the difference of two polynomials."""
+    """Return the coefficients of the difference of two polynomials."""
     return subtract(*_of_one_length(a1, a2))
 
 
@@ -202,7 +214,7 @@ def _of_one_length(a1: Any, a2: Any) -> list[Tensor]:
 
 
 def polyder(p: Any, m: int = 1) -> Tensor:
-    """The coefficients of the `m`-th derivative of a polynomial."""
+    """Return the coefficients of the `m`-th derivative of a polynomial."""
     x = _array(p)
     for _ in range(m):
         degree = x.shape[0] - 1
@@ -211,7 +223,9 @@ def polyder(p: Any, m: int = 1) -> Tensor:
 
 
 def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
-    """The coefficients of the `m`-th integral of a polynomial, with the constants `k` (0)."""
+    """Return the coefficients of the `m`-th integral of a polynomial, with the constants `k`
+    (0).
+    """
     x = _array(p)
     constants = broadcast_to(_array(0.0 if k is None else k), (m,))
     for i in range(m):

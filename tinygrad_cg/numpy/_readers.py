@@ -17,25 +17,25 @@ from .._ops.shape import cast, concatenate, reshape
 
 
 def _read(x: Any) -> Any:
-    """Lists as arrays; what is an array, a tensor or a single number stays."""
+    """Return lists as arrays; an array, a tensor or a single number as it is."""
     if isinstance(x, (list, tuple)):
         return convert(x) if any_tensor(x) else np.asarray(x)
     return x
 
 
 def _array(x: Any) -> Tensor:
-    """A tensor, with the dtype that NumPy gives numbers and lists."""
+    """Return a tensor, with the dtype that NumPy gives numbers and lists."""
     return x if isinstance(x, Tensor) else convert(x if is_tensor(x) else np.asarray(_read(x)))
 
 
 def _pair(x1: Any, x2: Any) -> tuple[Any, Any]:
-    """Two operands as NumPy reads them side by side."""
+    """Return two operands with the dtypes that NumPy gives them together."""
     x1, x2 = _read(x1), _read(x2)
-    return _beside(x1, x2), _beside(x2, x1)
+    return _with_weak_dtype(x1, x2), _with_weak_dtype(x2, x1)
 
 
-def _beside(x: Any, other: Any) -> Any:
-    """A Python number gives way to an array of its own kind or a higher one."""
+def _with_weak_dtype(x: Any, other: Any) -> Any:
+    """Return `x`; a Python number takes the dtype of an array of its own kind or a higher one."""
     if not isinstance(x, (bool, int, float, complex)) or isinstance(x, np.generic):
         return x
     found = np.asarray(x)
@@ -46,9 +46,11 @@ def _beside(x: Any, other: Any) -> Any:
 
 
 def _bounded(a: Any, low: Any, high: Any) -> tuple:
-    """What `clip` takes; a limit that is a Python number as NumPy reads it beside `a`."""
+    """Return the arguments of `clip`; limits that are Python numbers take the dtype of `a`."""
     a = _array(a)
-    return a, *[None if limit is None else _beside(_read(limit), a) for limit in (low, high)]
+    return a, *[
+        None if limit is None else _with_weak_dtype(_read(limit), a) for limit in (low, high)
+    ]
 
 
 def _as(x: Tensor, dtype: Any) -> Tensor:
@@ -56,13 +58,13 @@ def _as(x: Tensor, dtype: Any) -> Tensor:
 
 
 def _real(x: Any) -> Tensor:
-    """Integers and booleans as float64."""
+    """Return integers and booleans as float64."""
     x = _array(x)
     return cast(x, np.float64) if is_exact(x.dtype) else x
 
 
 def _summed(x: Any) -> Tensor:
-    """Integers of less than 64 bits as such of 64, for their sum."""
+    """Return integers of less than 64 bits as such of 64, for their sum."""
     x = _array(x)
     if not is_exact(x.dtype):
         return x
@@ -70,33 +72,37 @@ def _summed(x: Any) -> Tensor:
 
 
 def _flat(arrays: Any, axis: Any) -> tuple[list[Tensor], Any]:
-    """The arrays to join and the axis; flattened where it is None."""
+    """Return the arrays to join and the axis; flattened where it is None."""
     tensors = [_array(array) for array in arrays]
     if axis is None:
         return [reshape(tensor, (-1,)) for tensor in tensors], 0
     return tensors, axis
 
 
-def _places(condition: Any) -> tuple[Tensor, ...]:
-    """The coordinates of what is true, one tensor for each axis."""
+def _true_coordinates(condition: Any) -> tuple[Tensor, ...]:
+    """Return the coordinates of the true elements, one tensor for each axis."""
     return tuple([constant(one) for one in np.nonzero(convert(condition)._values())])
 
 
 def _ranks(a: Any, v: Any, side: Any, sorter: Any) -> Tensor:
-    return constant(np.searchsorted(_plain(_array(a)), _plain(_array(v)), side, _plain(sorter)))
+    return constant(
+        np.searchsorted(_as_array(_array(a)), _as_array(_array(v)), side, _as_array(sorter))
+    )
 
 
-def _plain(x: Any) -> Any:
+def _as_array(x: Any) -> Any:
     return np.asarray(x) if is_tensor(x) else x
 
 
 def _kind(dtype: Any, default: Any = None) -> Any:
-    """A dtype as NumPy reads it: Python's float is float64."""
+    """Return a dtype as NumPy reads it: Python's float is float64."""
     return default if dtype is None else np.dtype(dtype)
 
 
 def _terms(operands: tuple) -> list:
-    """What `einsum` takes, from subscripts and operands or from operands and lists of labels."""
+    """Return the arguments of `einsum`, from subscripts and operands or operands and lists of
+    labels.
+    """
     subscripts, *arrays = from_lists(operands)
     return [subscripts, *map(_array, arrays)]
 
@@ -109,23 +115,23 @@ def _is_stable(kind: Any, stable: Any) -> bool:
 
 def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
     bounds = (0, start) if stop is None else (start, stop)
-    first, last = map(_plain, bounds)
-    return constant(np.arange(first, last, _plain(step), dtype=dtype))
+    first, last = map(_as_array, bounds)
+    return constant(np.arange(first, last, _as_array(step), dtype=dtype))
 
 
 def _spacing(start: Any, stop: Any, dtype: Any) -> Any:
-    return _kind(dtype, np.result_type(_plain(start), _plain(stop), 1.0))
+    return _kind(dtype, np.result_type(_as_array(start), _as_array(stop), 1.0))
 
 
 def _rearranged(move: Callable[..., np.ndarray], *tensors: Tensor) -> Tensor:
-    """What `move`, a function of NumPy that only moves elements, makes of tensors of one dtype.
+    """Apply `move`, a function of NumPy that only moves elements, to tensors of one dtype.
 
-    It is asked for the places of the elements, which are then gathered in one operation.
+    It is asked for the indices of the elements, which are then gathered in one operation.
     """
-    places, first = [], 0
+    indices, first = [], 0
     for tensor in tensors:
         count = tensor.shape.num_elements()
-        places.append(np.arange(first, first + count).reshape(tensor.shape))
+        indices.append(np.arange(first, first + count).reshape(tensor.shape))
         first += count
     flat = [reshape(tensor, (-1,)) for tensor in tensors]
-    return gather(flat[0] if len(flat) == 1 else concatenate(flat), move(*places), 0)
+    return gather(flat[0] if len(flat) == 1 else concatenate(flat), move(*indices), 0)

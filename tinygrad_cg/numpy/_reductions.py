@@ -1,4 +1,4 @@
-"""NumPy's functions that fold a tensor along axes, or compare neighbours along one."""
+"""NumPy's functions that reduce a tensor along axes, or compare neighbours along one."""
 
 from __future__ import annotations
 
@@ -62,7 +62,10 @@ __all__ = [
 
 
 def ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The largest less the smallest element over axes. Elements that tie share the gradient."""
+    """Return the difference of the largest and smallest element over axes.
+
+    Ties share the gradient.
+    """
     x = _array(a)
     return subtract(reduce_max(x, axis, keepdims), reduce_min(x, axis, keepdims))
 
@@ -70,9 +73,9 @@ def ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
-    """The mean of elements over axes, weighted if `weights` are given.
+    """Return the mean of elements over axes, weighted if `weights` are given.
 
-    The weights have the shape of `a`, or that of its folded axes, in the order of `axis`. With
+    The weights have the shape of `a`, or that of its reduced axes, in the order of `axis`. With
     `returned` a pair: the mean, and the sums of the weights.
     """
     x = _real(a)
@@ -87,7 +90,7 @@ def average(
 
 
 def _weights(x: Tensor, axis: Any, weights: Tensor) -> Tensor:
-    """`weights` along the axes of `x` that they belong to."""
+    """Return `weights` along the axes of `x` that they belong to."""
     if weights.shape == x.shape:
         return weights
     axes = [
@@ -108,21 +111,21 @@ def _weights(x: Tensor, axis: Any, weights: Tensor) -> Tensor:
 
 
 def nansum(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The sum of elements over axes, NaN left out."""
+    """Return the sum of elements over axes, NaN left out."""
     x = _summed(a)
     x = x if dtype is None else cast(x, np.dtype(dtype))
     return reduce_sum(where(isnan(x), 0, x), axis, keepdims)
 
 
 def nanprod(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The product of elements over axes, NaN left out."""
+    """Return the product of elements over axes, NaN left out."""
     x = _summed(a)
     x = x if dtype is None else cast(x, np.dtype(dtype))
     return reduce_prod(where(isnan(x), 1, x), axis, keepdims)
 
 
 def nanmean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The mean of elements over axes, NaN left out; NaN where nothing is left."""
+    """Return the mean of elements over axes, NaN left out; NaN where nothing is left."""
     x = _as(_real(a), dtype)
     if x.dtype == np.float16:  # it may hold neither the sum nor the count
         return cast(nanmean(x, axis, np.float32, keepdims=keepdims), x.dtype)
@@ -130,20 +133,22 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = Fal
 
 
 def _count(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
-    """How many elements are no NaN, in the real dtype of `x`."""
+    """Return the number of elements that are not NaN, in the real dtype of `x`."""
     return reduce_sum(cast(logical_not(isnan(x)), real(x).dtype), axis, keepdims)
 
 
 def nanvar(
     a: Any, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False
 ) -> Tensor:
-    """The variance of elements over axes, NaN left out; divided by their number less `ddof`."""
+    """Return the variance of elements over axes, NaN left out; divided by their number less
+    `ddof`.
+    """
     x = _as(_real(a), dtype)
     if x.dtype == np.float16:
         return cast(nanvar(x, axis, np.float32, ddof=ddof, keepdims=keepdims), x.dtype)
     missing = isnan(x)
-    apart = where(missing, 0, subtract(x, nanmean(x, axis, keepdims=True)))
-    total = reduce_sum(real(multiply(apart, conj(apart))), axis, keepdims)
+    centered = where(missing, 0, subtract(x, nanmean(x, axis, keepdims=True)))
+    total = reduce_sum(real(multiply(centered, conj(centered))), axis, keepdims)
     left = subtract(_count(x, axis, keepdims), ddof)
     return divide(total, where(left > 0, left, np.nan))
 
@@ -151,7 +156,7 @@ def nanvar(
 def nanstd(
     a: Any, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False
 ) -> Tensor:
-    """The standard deviation of elements over axes: the square root of `nanvar`."""
+    """Return the standard deviation of elements over axes: the square root of `nanvar`."""
     x = _as(_real(a), dtype)
     if x.dtype == np.float16:
         return cast(nanstd(x, axis, np.float32, ddof=ddof, keepdims=keepdims), x.dtype)
@@ -159,20 +164,20 @@ def nanstd(
 
 
 def nanmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The largest element over axes, NaN left out; NaN where nothing is left."""
+    """Return the largest element over axes, NaN left out; NaN where nothing is left."""
     return _nan_extremum(reduce_max, -np.inf, _array(a), axis, keepdims)
 
 
 def nanmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The smallest element over axes, NaN left out; NaN where nothing is left."""
+    """Return the smallest element over axes, NaN left out; NaN where nothing is left."""
     return _nan_extremum(reduce_min, np.inf, _array(a), axis, keepdims)
 
 
-def _nan_extremum(fold: Callable, end: float, x: Tensor, axis: Any, keepdims: bool) -> Tensor:
+def _nan_extremum(reduce: Callable, end: float, x: Tensor, axis: Any, keepdims: bool) -> Tensor:
     if not is_floating(x.dtype):
-        return fold(x, axis, keepdims)
+        return reduce(x, axis, keepdims)
     missing = isnan(x)
-    found = fold(where(missing, end, x), axis, keepdims)
+    found = reduce(where(missing, end, x), axis, keepdims)
     nothing = equal(_count(x, axis, keepdims), 0)
     return where(nothing, np.nan, found)
 
@@ -183,7 +188,7 @@ def _nan_extremum(fold: Callable, end: float, x: Tensor, axis: Any, keepdims: bo
 def cumulative_sum(
     x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
-    """The sums of all elements up to each along `axis`, with a 0 in front if asked.
+    """Return the sums of all elements up to each along `axis`, with a 0 in front if asked.
 
     `axis` must be given for more than one dimension, as the array API has it.
     """
@@ -193,7 +198,7 @@ def cumulative_sum(
 def cumulative_prod(
     x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
-    """The products of all elements up to each along `axis`, with a 1 in front if asked.
+    """Return the products of all elements up to each along `axis`, with a 1 in front if asked.
 
     `axis` must be given for more than one dimension, as the array API has it.
     """
@@ -207,23 +212,27 @@ def _cumulative(
     x = x if dtype is None else cast(x, np.dtype(dtype))
     if axis is None and x.ndim != 1:
         raise ValueError("cumulative_sum and cumulative_prod need an axis, except in 1-D")
-    place = normalize_axis("cumulative_sum", 0 if axis is None else axis, x.ndim)
-    found = scan(x, place)
+    dim = normalize_axis("cumulative_sum", 0 if axis is None else axis, x.ndim)
+    found = scan(x, dim)
     if not include_initial:
         return found
-    first = np.full((*x.shape[:place], 1, *x.shape[place + 1 :]), start, x.dtype)
-    return concatenate([first, found], place)
+    first = np.full((*x.shape[:dim], 1, *x.shape[dim + 1 :]), start, x.dtype)
+    return concatenate([first, found], dim)
 
 
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
-    """The sums of all elements up to each along `axis`, or of `a` flattened; NaN left out."""
+    """Return the sums of all elements up to each along `axis`, or of `a` flattened; NaN left
+    out.
+    """
     x = _summed(a)
     x = x if dtype is None else cast(x, np.dtype(dtype))
     return cumsum(where(isnan(x), 0, x), axis)
 
 
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
-    """The products of all elements up to each along `axis`, or of `a` flattened; NaN left out."""
+    """Return the products of all elements up to each along `axis`, or of `a` flattened; NaN left
+    out.
+    """
     x = _summed(a)
     x = x if dtype is None else cast(x, np.dtype(dtype))
     return cumprod(where(isnan(x), 1, x), axis)
@@ -237,29 +246,30 @@ def _part(x: Tensor, axis: int, start: Any, stop: Any) -> Tensor:
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    """The `n`-th differences of neighbours along `axis`, after what is prepended and appended.
+    """Return the `n`-th differences of neighbours along `axis`, after what is prepended and
+    appended.
 
     Raises ValueError for a negative `n`, InvalidArgumentError for a scalar `a`.
     """
     x = _array(a)
     if n < 0:
         raise ValueError(f"diff: n must not be negative, got {n}")
-    place = normalize_axis("diff", axis, x.ndim)
+    dim = normalize_axis("diff", axis, x.ndim)
     if not n:
         return x
     x = (
-        concatenate([_edge(prepend, x, place), x, _edge(append, x, place)], place)
+        concatenate([_edge(prepend, x, dim), x, _edge(append, x, dim)], dim)
         if (prepend is not None or append is not None)
         else x
     )
-    apart = not_equal if is_bool(x.dtype) else subtract
+    difference = not_equal if is_bool(x.dtype) else subtract
     for _ in range(n):
-        x = apart(_part(x, place, 1, None), _part(x, place, None, -1))
+        x = difference(_part(x, dim, 1, None), _part(x, dim, None, -1))
     return x
 
 
 def _edge(values: Any, x: Tensor, axis: int) -> Tensor:
-    """What is put before or after `x`: nothing, a number for each row, or rows."""
+    """Return what is joined to `x`: nothing, a number for each row, or rows."""
     if values is None:
         return _part(x, axis, 0, 0)
     edge = _array(values)
@@ -269,24 +279,28 @@ def _edge(values: Any, x: Tensor, axis: int) -> Tensor:
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
-    """The integral of samples `y` along `axis`, at `x` or in steps `dx`: the trapezoidal rule."""
+    """Return the integral of samples `y` along `axis`, at `x` or in steps `dx`: the trapezoidal
+    rule.
+    """
     y = _real(y)
-    place = normalize_axis("trapezoid", axis, y.ndim)
+    dim = normalize_axis("trapezoid", axis, y.ndim)
     if x is None:
         steps = dx
     else:
         points = _array(x)
-        steps = diff(points, axis=0 if points.ndim == 1 else place)
+        steps = diff(points, axis=0 if points.ndim == 1 else dim)
         if points.ndim == 1:
-            steps = reshape(steps, (-1, *[1] * (y.ndim - place - 1)))
-    pairs = add(_part(y, place, 1, None), _part(y, place, None, -1))
-    return reduce_sum(divide(multiply(pairs, steps), 2), place)
+            steps = reshape(steps, (-1, *[1] * (y.ndim - dim - 1)))
+    pairs = add(_part(y, dim, 1, None), _part(y, dim, None, -1))
+    return reduce_sum(divide(multiply(pairs, steps), 2), dim)
 
 
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    """Central differences of samples `f` along each axis, or those of `axis`: a tuple for several.
+    """Return central differences of samples `f` along each axis, or those of `axis`.
 
-    `varargs` are the spacing: one number, or for each axis a number or the places of the
+    The result is a tuple for several axes.
+
+    `varargs` are the spacing: one number, or for each axis a number or the coordinates of the
     samples. At the ends the differences are one-sided, of first or second order
     (`edge_order`). After ``np.gradient``: A. Quarteroni et al., Numerical Mathematics, 10.10.
     """
@@ -300,25 +314,25 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     if edge_order not in (1, 2):
         raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order}")
     results = [
-        _slope(x, place, spacing, edge_order)
-        for place, spacing in zip(axes, spacings or [1.0] * len(axes), strict=True)
+        _slope(x, dim, spacing, edge_order)
+        for dim, spacing in zip(axes, spacings or [1.0] * len(axes), strict=True)
     ]
     return results[0] if len(results) == 1 else tuple(results)
 
 
 def _slope(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
-    """The derivative along one axis, of parabolas through three neighbours."""
+    """Return the derivative along one axis, of parabolas through three neighbours."""
     size = x.shape[axis]
     if size < edge_order + 1:
         raise InvalidArgumentError(
             f"gradient: axis {axis} has {size} samples, but {edge_order + 1} are needed"
         )
     x = moveaxis(x, axis, -1)
-    places = _array(spacing)
-    if places.ndim:
-        steps = diff(cast(places, x.dtype))
+    coordinates = _array(spacing)
+    if coordinates.ndim:
+        steps = diff(cast(coordinates, x.dtype))
     else:
-        steps = broadcast_to(cast(places, x.dtype), (size - 1,))
+        steps = broadcast_to(cast(coordinates, x.dtype), (size - 1,))
     secants = divide(diff(x), steps)  # between neighbours
     left, right = _part(steps, 0, None, -1), _part(steps, 0, 1, None)
     share = divide(left, add(left, right))
@@ -335,7 +349,8 @@ def _slope(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
 def interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Tensor:
-    """Straight lines through the points (`xp`, `fp`), at `x`: of the shape of `x`.
+    """Interpolate linearly between the points (`xp`, `fp`), at `x`; the result has the shape of
+    `x`.
 
     `xp` must increase; beyond its ends `fp` goes on as `left` and `right`, by default as its
     own ends. It has gradients by `x`, `xp` and `fp`; at a point that of the line to the right.
@@ -343,19 +358,19 @@ def interp(
     """
     if period is not None:
         raise ValueError("interp: period is not supported on tensors: wrap x and xp first")
-    points, places, values = map(_real, (x, xp, fp))
-    if places.ndim != 1 or places.shape != values.shape or not places.shape[0]:
+    points, knots, values = map(_real, (x, xp, fp))
+    if knots.ndim != 1 or knots.shape != values.shape or not knots.shape[0]:
         raise InvalidArgumentError("interp: xp and fp must be 1-D, of one size, and not empty")
-    found = np.searchsorted(np.asarray(places), np.asarray(points), "right") - 1
-    last = places.shape[0] - 1
+    found = np.searchsorted(np.asarray(knots), np.asarray(points), "right") - 1
+    last = knots.shape[0] - 1
     index = np.clip(found, 0, max(last - 1, 0))
-    low, high = getitem(places, (index,)), getitem(places, (np.minimum(index + 1, last),))
+    low, high = getitem(knots, (index,)), getitem(knots, (np.minimum(index + 1, last),))
     start, end = getitem(values, (index,)), getitem(values, (np.minimum(index + 1, last),))
     width = where(equal(high, low), 1, subtract(high, low))
     inside = add(start, multiply(divide(subtract(points, low), width), subtract(end, start)))
     before, after = getitem(values, 0), getitem(values, -1)
-    beyond = np.asarray(points) >= np.asarray(places)[-1]
-    at_end = np.asarray(points) == np.asarray(places)[-1]
+    beyond = np.asarray(points) >= np.asarray(knots)[-1]
+    at_end = np.asarray(points) == np.asarray(knots)[-1]
     inside = where(found < 0, before if left is None else left, inside)
     outside = where(at_end, after, after if right is None else right)
     return where(beyond, outside, inside)
@@ -365,10 +380,10 @@ def interp(
 
 
 def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Tensor:
-    """`func1d` of each 1-D slice of `arr` along `axis`, which its results take the place of."""
+    """Apply `func1d` to each 1-D slice of `arr` along `axis`; its results replace that axis."""
     x = _array(arr)
-    place = normalize_axis("apply_along_axis", axis, x.ndim)
-    rows = moveaxis(x, place, -1)
+    dim = normalize_axis("apply_along_axis", axis, x.ndim)
+    rows = moveaxis(x, dim, -1)
     outer = tuple(rows.shape[:-1])
     found = [convert(func1d(getitem(rows, key), *args, **kwargs)) for key in np.ndindex(outer)]
     if not found:
@@ -376,30 +391,33 @@ def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs
     shape = tuple(found[0].shape)
     result = reshape(stack(found), (*outer, *shape))
     count = len(shape)
-    return moveaxis(result, list(range(-count, 0)), list(range(place, place + count)))
+    return moveaxis(result, list(range(-count, 0)), list(range(dim, dim + count)))
 
 
 def apply_over_axes(func: Callable, a: Any, axes: Any) -> Tensor:
-    """``func(a, axis)`` for one axis after the other; each keeps its rank or drops the axis."""
+    """Apply ``func(a, axis)`` for one axis after the other; each keeps the rank or drops the
+    axis.
+    """
     x = _array(a)
     for axis in np.atleast_1d(axes).tolist():
-        place = normalize_axis("apply_over_axes", axis, x.ndim)
-        found = convert(func(x, place))
-        x = expand_dims(found, place) if found.ndim < x.ndim else found
+        dim = normalize_axis("apply_over_axes", axis, x.ndim)
+        found = convert(func(x, dim))
+        x = expand_dims(found, dim) if found.ndim < x.ndim else found
     return x
 
 
 def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None) -> Tensor:
-    """The covariance matrix of variables in the rows of `m` (and `y`), observed in the columns.
+    """Return the covariance matrix of variables in the rows of `m` (and `y`), observed in the
+    columns.
 
     The sums are divided by the number of observations less `ddof`: by default 1, with `bias` 0.
     """
     x = _observed(m, rowvar)
     if y is not None:
         x = concatenate([x, _observed(y, rowvar or np.shape(y)[:1] == (1,))])  # as NumPy does
-    apart = subtract(x, reduce_mean(x, 1, keepdims=True))
+    centered = subtract(x, reduce_mean(x, 1, keepdims=True))
     taken = (0 if bias else 1) if ddof is None else ddof
-    product = matmul(apart, apart, adjoint_y=True)
+    product = matmul(centered, centered, adjoint_y=True)
     return squeeze(divide(product, float(max(x.shape[1] - taken, 0))))
 
 
@@ -413,7 +431,7 @@ def _observed(m: Any, rowvar: bool) -> Tensor:
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Tensor:
-    """The matrix of the correlations of variables; arguments as for `cov`."""
+    """Return the matrix of the correlations of variables; arguments as for `cov`."""
     products = cov(x, y, rowvar)
     if not products.ndim:
         return divide(products, products)
@@ -425,19 +443,20 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Tensor:
 
 
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Tensor:
-    """How often each of 0, 1, 2, ... stands in the integers `x`; or the sums of `weights` there."""
-    places = np.asarray(x)
+    """Count how often each of 0, 1, 2, ... occurs in the integers `x`, or sum their `weights`."""
+    bins = np.asarray(x)
     if weights is None:
-        return constant(np.bincount(places, minlength=minlength))
+        return constant(np.bincount(bins, minlength=minlength))
     shares = _real(weights)
-    if shares.shape != places.shape:
+    if shares.shape != bins.shape:
         raise InvalidArgumentError("bincount: x and weights must have one shape")
-    size = max(minlength, int(places.max(initial=-1)) + 1)
-    return IndexedSlices(shares, places, (size,)).dense()
+    size = max(minlength, int(bins.max(initial=-1)) + 1)
+    return IndexedSlices(shares, bins, (size,)).dense()
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Tensor:
-    """The edges of `bins` bins: evenly spaced from the smallest to the largest element of `a`.
+    """Return the edges of `bins` bins: evenly spaced from the smallest to the largest element of
+    `a`.
 
     `range` gives the first and last edge instead, and a sequence as `bins` all of them. Raises
     TypeError for the names of NumPy's estimators.
@@ -457,7 +476,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[Tensor, Tensor]:
-    """How many elements of `a` lie in each bin, and the edges of the bins.
+    """Return the number of elements of `a` in each bin, and the edges of the bins.
 
     The counts have no gradient; the edges, the sums of `weights` and the widths of a `density`
     have theirs. Bins as for `histogram_bin_edges`.
@@ -466,12 +485,12 @@ def histogram(
     numbers, limits = np.asarray(_array(a)).ravel(), np.asarray(edges)
     if np.any(np.diff(limits) < 0):
         raise ValueError("histogram: the edges of bins must increase")
-    place = np.searchsorted(limits, numbers, "right") - 1
+    indices = np.searchsorted(limits, numbers, "right") - 1
     count = len(limits) - 1
-    place[numbers == limits[-1]] = count - 1
-    inside = (place >= 0) & (place < count)
+    indices[numbers == limits[-1]] = count - 1
+    inside = (indices >= 0) & (indices < count)
     shares = None if weights is None else getitem(reshape(_array(weights), (-1,)), (inside,))
-    found = bincount(place[inside], shares, count)
+    found = bincount(indices[inside], shares, count)
     if density:
         found = divide(found, multiply(diff(edges), reduce_sum(found)))
     return found, edges

@@ -1,7 +1,7 @@
-"""Which of NumPy's overridable functions work on tensors: the list, made from what is registered.
+"""List of NumPy's overridable functions that work on tensors: made from what is registered.
 
 ``python -m tinygrad_cg.numpy`` prints it. *Recorded* functions are operations with gradients at
-every order, *answers* have none by nature (questions, places, files) and run on the values,
+every order, *answers* have none by nature (questions, indices, files) and run on the values,
 *refused* ones raise a TypeError that names the nearest function that works.
 """
 
@@ -17,7 +17,7 @@ from numpy.testing.overrides import (
     get_overridable_numpy_ufuncs,
 )
 
-from .._ops.protocol import PLAIN, functions, name_of, public, ufuncs
+from .._ops.protocol import ANSWERED_BY_NUMPY, functions, name_of, public, ufuncs
 
 RECORDED, ANSWERS, REFUSED, OTHER = "recorded", "answers", "refused", "not for numbers"
 # Of strings, dates, files and records: tensors hold numbers, and none of these can be one.
@@ -42,7 +42,7 @@ class Row(NamedTuple):
 
 
 def rows() -> list[Row]:
-    """All functions that NumPy lets others take over, by name, ufuncs first."""
+    """Return all functions that NumPy lets others take over, by name, ufuncs first."""
     found = {_row(ufunc, True) for ufunc in get_overridable_numpy_ufuncs()}
     found |= {_row(function, False) for function in get_overridable_numpy_array_functions()}
     return sorted(found, key=lambda row: (not row.is_ufunc, row.name))
@@ -58,14 +58,14 @@ def _row(function: Any, is_ufunc: bool) -> Row:
 def _status(name: str, is_recorded: bool, function: Any) -> str:
     if is_recorded:
         return RECORDED
-    if function in PLAIN:
+    if function in ANSWERED_BY_NUMPY:
         return ANSWERS
     of_others = name.startswith(("_", *_OTHER_MODULES)) or name in _OTHER_NAMES
     return OTHER if of_others else REFUSED
 
 
 def counts(table: Sequence[Row]) -> dict[str, int]:
-    """How many rows there are of each status."""
+    """Return the number of rows of each status."""
     return {
         status: sum(row.status == status for row in table)
         for status in (RECORDED, ANSWERS, REFUSED, OTHER)

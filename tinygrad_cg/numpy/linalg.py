@@ -31,7 +31,7 @@ class SlogdetResult(NamedTuple):
 
 
 def _norm(x: Any, order: Any, axis: Any, keepdims: bool) -> Tensor:
-    """Of vectors along one axis, or of matrices along two; of all elements by default."""
+    """Return the norm of vectors along one axis, of matrices along two, or of all elements."""
     x = _real(x)
     if isinstance(axis, list):
         axis = tuple(axis)
@@ -61,8 +61,8 @@ def _vector_norm(x: Tensor, order: Any, axis: Any, keepdims: bool) -> Tensor:
         return reduce_sum(cast(not_equal(x, 0), absolute(x).dtype), axis, keepdims)
     if order in (1, np.inf):
         size = absolute(x)
-        fold = reduce_sum if order == 1 else reduce_max
-        return fold(size, axis, keepdims)
+        reduce = reduce_sum if order == 1 else reduce_max
+        return reduce(size, axis, keepdims)
     return products.norm(x, order, axis, keepdims)
 
 
@@ -80,7 +80,7 @@ def _matrix_norm(x: Tensor, order: Any, axis: tuple, keepdims: bool) -> Tensor:
     found = (reduce_max if order > 0 else reduce_min)(sums, other, keepdims=True)
     if keepdims:
         return found
-    kept = [i for i in range(x.ndim) if i not in {place % x.ndim for place in axis}]
+    kept = [i for i in range(x.ndim) if i not in {dim % x.ndim for dim in axis}]
     return reshape(found, [x.shape[i] for i in kept])
 
 
@@ -102,7 +102,7 @@ def _power(a: Any, n: Any) -> Tensor:
 
 
 def _multi_dot(arrays: Any) -> Tensor:
-    """From the left, or from the right where this needs fewer multiplications."""
+    """Multiply matrices from the left, or from the right where this needs fewer multiplications."""
     tensors = [_array(one) for one in arrays]
     if len(tensors) < 2:
         raise ValueError("multi_dot: expecting at least two arrays")
@@ -112,7 +112,7 @@ def _multi_dot(arrays: Any) -> Tensor:
 
 
 def _vector(x: Any, axis: Any, keepdims: bool, order: Any) -> Tensor:
-    """The norm along one axis, several, or of all elements (None)."""
+    """Return the norm along one axis, several, or of all elements (None)."""
     x = _real(x)
     if axis is not None and not isinstance(axis, (tuple, list)):
         return _vector_norm(x, order, axis, keepdims)
@@ -130,38 +130,42 @@ def _two_axes(x: Any, offset: int) -> Tensor:
 _TABLE = """
     cholesky(a, /) = cholesky(_array(a))
     cross(x1, x2, /, *, axis=-1) = _cross(x1, x2, axis=axis)
-        # The cross products of vectors of 3 elements along `axis`; the other axes broadcast.
+        # Return the cross products of vectors of 3 elements along `axis`; the other axes broadcast.
     det(a) = det(_array(a))
     diagonal(x, /, *, offset=0) = _two_axes(x, offset)
-        # The diagonal `offset` of each matrix in a stack of matrices.
+        # Return the diagonal `offset` of each matrix in a stack of matrices.
     inv(a) = inv(_array(a))
     matmul(x1, x2, /) = matmul(*_pair(x1, x2))
     matrix_norm(x, /, *, keepdims=False, ord="fro")
         = _matrix_norm(_real(x), ord, (-2, -1), keepdims)
-        # The norm of each matrix in a stack of matrices: "fro", 1, -1, inf or -inf.
+        # Return the norm of each matrix in a stack of matrices: "fro", 1, -1, inf or -inf.
     matrix_power(a, n) = _power(a, n)
-        # The product of `n` times each square matrix of `a`; of its inverse for a negative `n`.
-    matrix_transpose(x, /) = _turned(x)  # The transpose of each matrix in a stack of matrices.
+        # Return the product of `n` times each square matrix of `a`; of its inverse for a negative
+        `n`.
+    matrix_transpose(x, /) = _transposes(x)
+        # Return the transpose of each matrix in a stack of matrices.
     multi_dot(arrays) = _multi_dot(arrays)
-        # The product of several matrices; the first and the last may be vectors.
+        # Return the product of several matrices; the first and the last may be vectors.
     norm(x, ord=None, axis=None, keepdims=False) = _norm(x, ord, axis, keepdims)
-        # The norm of vectors of any order, along one axis, or of matrices, along two: "fro", 1,
-        -1, inf or -inf. By default the Euclidean norm of all elements.
-    outer(x1, x2, /) = _outer(x1, x2)  # The products of each element of `x1` with each of `x2`.
+        # Return the norm of vectors of any order, along one axis, or of matrices, along two: "fro",
+        1, -1, inf or -inf. By default the Euclidean norm of all elements.
+    outer(x1, x2, /) = _outer(x1, x2)
+        # Return the products of each element of `x1` with each of `x2`.
     slogdet(a) -> SlogdetResult = SlogdetResult(*slogdet(_array(a)))
-        # The signs, which have no gradient, and the logarithms of the sizes of determinants.
+        # Return the signs, which have no gradient, and the logarithms of the sizes of determinants.
     solve(a, b) = _solve(a, b)
-        # The solution x of ``a x = b`` for square matrices `a` (..., n, n) and `b` (..., n, k) or
-        (n,). Raises LinAlgError for a singular `a`.
+        # Return the solution x of ``a x = b`` for square matrices `a` (..., n, n) and `b` (..., n,
+        k) or (n,). Raises LinAlgError for a singular `a`.
     tensordot(x1, x2, /, *, axes=2) = tensordot(*_pair(x1, x2), axes)
     trace(x, /, *, offset=0, dtype=None) = _trace(x, offset, -2, -1, dtype)
-        # The sum of the diagonal of each matrix in a stack of matrices.
+        # Return the sum of the diagonal of each matrix in a stack of matrices.
     vecdot(x1, x2, /, *, axis=-1) = _vecdot(x1, x2, axis=axis)
-        # The sums of products along `axis`, a complex `x1` conjugated; the other axes broadcast.
+        # Return the sums of products along `axis`, a complex `x1` conjugated; the other axes
+        broadcast.
     vector_norm(x, /, *, axis=None, keepdims=False, ord=2) = _vector(x, axis, keepdims, ord)
-        # The norm of order `ord` over axes, by default of all elements.
+        # Return the norm of order `ord` over axes, by default of all elements.
 """
-_turned, _trace = moving.matrix_transpose, moving.trace
+_transposes, _trace = moving.matrix_transpose, moving.trace
 _cross, _outer, _vecdot = vectors.cross, vectors.outer, vectors.vecdot
 __all__: list[str] = []
 spell(globals(), _TABLE, readers=("_array", "_pair"))

@@ -95,7 +95,7 @@ from tinygrad_cg_kernels.elementary.special import (
     sinc,
     sinc_derivative,
 )
-from tinygrad_cg_kernels.elementary.trigonometric import GUARDED_TURNS, cos, sin, tan
+from tinygrad_cg_kernels.elementary.trigonometric import GUARDED_TRIGONOMETRIC, cos, sin, tan
 
 __all__ = [
     "CHECKS",
@@ -190,9 +190,9 @@ def _check_divisor(name: str, x: np.ndarray, y: np.ndarray) -> None:
 
 
 CHECKS = {power: _check_power, floor_divide: _check_divisor, remainder: _check_divisor}
-"""What is looked at, of integer operands only, before the loop runs: (name, *operands)."""
+"""The check of integer operands before the loop runs: (name, *operands)."""
 
-GUARDED = GUARDED_TURNS | GUARDED_LOGS
+GUARDED = GUARDED_TRIGONOMETRIC | GUARDED_LOGS
 """Functions right everywhere that are faster where a test holds: (test, fast version).
 A loop takes the fast version for each block of elements that all pass the test."""
 

@@ -27,30 +27,30 @@ NAN, INF = np.nan, np.inf
 
 @jitable
 def add(x, y):
-    """x + y."""
+    """Return x + y."""
     return x + y
 
 
 @jitable
 def subtract(x, y):
-    """x - y."""
+    """Return x - y."""
     return x - y
 
 
 @jitable
 def multiply(x, y):
-    """x * y."""
+    """Return x * y."""
     return x * y
 
 
 @jitable
-def _divide_plain(x, y):
+def _divide_real(x, y):
     return x / y
 
 
 @jitable
 def _divide_complex(x, y):
-    """Smith's method, as NumPy: Numba's own complex division raises where y is zero."""
+    """Divide by Smith's method, as NumPy: Numba's own complex division raises where y is zero."""
     across, up = abs(y.real), abs(y.imag)
     if across >= up:
         if across == 0:
@@ -66,22 +66,22 @@ def _divide_complex(x, y):
 
 
 def divide(x, y):
-    """x / y."""
+    """Return x / y."""
     return np.divide(x, y)
 
 
-by_type(divide, {types.Complex: _divide_complex, types.Float: _divide_plain})
+by_type(divide, {types.Complex: _divide_complex, types.Float: _divide_real})
 
 
 @jitable
 def negative(x):
-    """-x."""
+    """Return -x."""
     return -x
 
 
 @jitable
 def square(x):
-    """x * x."""
+    """Return x * x."""
     return x * x
 
 
@@ -96,7 +96,7 @@ def _sqrt_complex(x):
 
 
 def sqrt(x):
-    """Square root; nan below zero."""
+    """Return the square root of x; nan below zero."""
     return np.sqrt(x)
 
 
@@ -120,7 +120,7 @@ def _power_integer(x, y):
 
 
 def power(x, y):
-    """x to the power y. A negative integer power of an integer is the caller's to refuse."""
+    """Return x to the power y. The caller refuses negative integer powers of integers."""
     return np.power(x, y)
 
 
@@ -161,7 +161,7 @@ def _floor_divide_float(x, y):
 
 
 def floor_divide(x, y):
-    """The largest integer not above x / y; 0 for an integer divided by zero."""
+    """Return the largest integer not above x / y; 0 for an integer divided by zero."""
     return np.floor_divide(x, y)
 
 
@@ -188,7 +188,7 @@ def _remainder_float(x, y):
 
 
 def remainder(x, y):
-    """x - y * floor(x / y), with the sign of y; 0 for an integer divided by zero."""
+    """Return x - y * floor(x / y), with the sign of y; 0 for an integer divided by zero."""
     return np.remainder(x, y)
 
 
@@ -203,28 +203,28 @@ def _same(x):
 
 
 def round(x):
-    """The nearest integer, halves to even."""
+    """Return the nearest integer, halves to even."""
     return np.rint(x)
 
 
 def floor(x):
-    """The largest integer not above x."""
+    """Return the largest integer not above x."""
     return np.floor(x)
 
 
 def ceil(x):
-    """The smallest integer not below x."""
+    """Return the smallest integer not below x."""
     return np.ceil(x)
 
 
-_WHOLE = {types.Integer: _same, types.Boolean: _same}
-by_type(round, {types.Float: jitable(lambda x: float_round(x)), **_WHOLE})
-by_type(floor, {types.Float: jitable(lambda x: float_floor(x)), **_WHOLE})
-by_type(ceil, {types.Float: jitable(lambda x: float_ceil(x)), **_WHOLE})
+_INTEGRAL = {types.Integer: _same, types.Boolean: _same}
+by_type(round, {types.Float: jitable(lambda x: float_round(x)), **_INTEGRAL})
+by_type(floor, {types.Float: jitable(lambda x: float_floor(x)), **_INTEGRAL})
+by_type(ceil, {types.Float: jitable(lambda x: float_ceil(x)), **_INTEGRAL})
 
 
 def absolute(x):
-    """The magnitude of x."""
+    """Return the magnitude of x."""
     return np.abs(x)
 
 
@@ -272,7 +272,7 @@ def _sign_complex(x):
 
 
 def sign(x):
-    """-1, 0 or 1; nan for nan; x / |x| for a complex x."""
+    """Return -1, 0 or 1; nan for nan; x / |x| for a complex x."""
     return np.sign(x)
 
 
@@ -286,7 +286,7 @@ def _relu_real(x):
 
 
 def relu(x):
-    """x where it is positive (or nan), else zero."""
+    """Return x where it is positive (or nan), else zero."""
     return np.maximum(x, np.zeros((), np.result_type(x)))
 
 
@@ -299,7 +299,7 @@ def _maximum_float(x, y):
 
 
 @jitable
-def _maximum_whole(x, y):
+def _maximum_integer(x, y):
     return x if x >= y else y
 
 
@@ -309,39 +309,39 @@ def _minimum_float(x, y):
 
 
 @jitable
-def _minimum_whole(x, y):
+def _minimum_integer(x, y):
     return x if x <= y else y
 
 
 def maximum(x, y):
-    """The larger of two; nan if either is nan."""
+    """Return the larger of two; nan if either is nan."""
     return np.maximum(x, y)
 
 
 def minimum(x, y):
-    """The smaller of two; nan if either is nan."""
+    """Return the smaller of two; nan if either is nan."""
     return np.minimum(x, y)
 
 
 by_type(
     maximum,
-    {types.Float: _maximum_float, types.Integer: _maximum_whole, types.Boolean: _maximum_whole},
+    {types.Float: _maximum_float, types.Integer: _maximum_integer, types.Boolean: _maximum_integer},
 )
 by_type(
     minimum,
-    {types.Float: _minimum_float, types.Integer: _minimum_whole, types.Boolean: _minimum_whole},
+    {types.Float: _minimum_float, types.Integer: _minimum_integer, types.Boolean: _minimum_integer},
 )
 
 
 @jitable
 def clip(x, low, high):
-    """x held between low and high; high wins where they cross."""
+    """Return x limited to [low, high]; high wins where they cross."""
     return minimum(maximum(x, low), high)
 
 
 @jitable
 def where(condition, x, y):
-    """x where the condition holds, else y."""
+    """Return x where the condition holds, else y."""
     return x if condition else y
 
 
@@ -369,17 +369,17 @@ def _zero(x):
 
 
 def conj(x):
-    """The complex conjugate; x itself where it is real."""
+    """Return the complex conjugate; x itself where it is real."""
     return np.conj(x)
 
 
 def real(x):
-    """The real part."""
+    """Return the real part."""
     return np.real(x)
 
 
 def imag(x):
-    """The imaginary part; zero for a real x."""
+    """Return the imaginary part; zero for a real x."""
     return np.imag(x)
 
 

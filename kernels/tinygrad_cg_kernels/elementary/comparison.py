@@ -11,67 +11,67 @@ INF = np.inf
 
 @jitable
 def equal(x, y):
-    """x == y."""
+    """Return x == y."""
     return x == y
 
 
 @jitable
 def not_equal(x, y):
-    """x != y."""
+    """Return x != y."""
     return x != y
 
 
 @jitable
 def less(x, y):
-    """x < y."""
+    """Return x < y."""
     return x < y
 
 
 @jitable
 def less_equal(x, y):
-    """x <= y."""
+    """Return x <= y."""
     return x <= y
 
 
 @jitable
 def greater(x, y):
-    """x > y."""
+    """Return x > y."""
     return x > y
 
 
 @jitable
 def greater_equal(x, y):
-    """x >= y."""
+    """Return x >= y."""
     return x >= y
 
 
 @jitable
 def logical_and(x, y):
-    """Both hold."""
+    """Return whether both are true."""
     return x & y
 
 
 @jitable
 def logical_or(x, y):
-    """Either holds."""
+    """Return whether either is true."""
     return x | y
 
 
 @jitable
 def logical_xor(x, y):
-    """Exactly one holds."""
+    """Return whether exactly one is true."""
     return x ^ y
 
 
 @jitable
 def logical_not(x):
-    """It does not hold."""
+    """Return whether x is false."""
     return not x
 
 
 @jitable
 def isnan(x):
-    """Not equal to itself."""
+    """Return whether x is nan."""
     return x != x
 
 
@@ -106,12 +106,12 @@ def _never(x):
 
 
 def isfinite(x):
-    """Neither infinite nor nan."""
+    """Return whether x is neither infinite nor nan."""
     return np.isfinite(x)
 
 
 def isinf(x):
-    """Infinite."""
+    """Return whether x is infinite."""
     return np.isinf(x)
 
 

@@ -111,19 +111,23 @@ def _tail32(r):
 
 
 def power_of_two(exponent) -> Any:
-    """2 to an integer power that gives a normal number: int32 gives float32, int64 float64."""
+    """Return 2 to an integer power that gives a normal number: int32 gives float32, int64
+    float64.
+    """
 
 
 def nearest(x) -> Any:
-    """The integer nearest x, as an integer and as a float, for |x| below 2**51 (2**22)."""
+    """Return the integer nearest x, as an integer and as a float, for |x| below 2**51 (2**22)."""
 
 
 def reduced(x) -> Any:
-    """n, r and what rounding lost of r, with x = n log(2) + r + lost and |r| <= log(2) / 2."""
+    """Return n, r and the rounding error of r, with x = n log(2) + r + lost and |r| <= log(2) /
+    2.
+    """
 
 
 def exp_tail(r) -> Any:
-    """(e**r - 1 - r) / r**2 for |r| <= log(2) / 2."""
+    """Return (e**r - 1 - r) / r**2 for |r| <= log(2) / 2."""
 
 
 by_type(power_of_two, {types.int64: power_of_two64, types.int32: power_of_two32})
@@ -134,7 +138,7 @@ by_type(exp_tail, {types.float64: _tail64, types.float32: _tail32})
 
 @jitable
 def exp_parts(x):
-    """n, r and t with e**x = 2**n * (1 + r + t); t is at most a fifth of r."""
+    """Return n, r and t with e**x = 2**n * (1 + r + t); t is at most a fifth of r."""
     inlined()
     n, r, lost = reduced(x)
     return n, r, (r * r) * exp_tail(r) + lost
@@ -142,7 +146,7 @@ def exp_parts(x):
 
 @jitable
 def scaled(value, n):
-    """value * 2**n, where that may be subnormal or overflow."""
+    """Return value * 2**n, where that may be subnormal or overflow."""
     inlined()
     half = like(n >> 1, n)
     return value * power_of_two(half) * power_of_two(like(n - half, n))
@@ -163,9 +167,9 @@ def _expm1_real(x, low, high, tiny):
     n, r, t = exp_parts(low if y < low else y)
     scale = power_of_two(like(n - 1, n))  # half of 2**n, which overflows before the result
     half = like(0.5, x)
-    whole = scale - half
-    large = float_fma(scale, r, whole)
-    low = float_fma(scale, r, whole - large) + ((scale - whole) - half)
+    rounded = scale - half
+    large = float_fma(scale, r, rounded)
+    low = float_fma(scale, r, rounded - large) + ((scale - rounded) - half)
     value = large + (low + scale * t)
     return x if float_absolute(x) < tiny else value + value
 
@@ -218,17 +222,17 @@ def _exp2_32(x):
 
 
 def exp(x):
-    """e to the power x."""
+    """Return e to the power x."""
     return np.exp(x)
 
 
 def exp2(x):
-    """2 to the power x."""
+    """Return 2 to the power x."""
     return np.exp2(x)
 
 
 def expm1(x):
-    """e to the power x, less one, exact near zero."""
+    """Return e to the power x, minus one, exact near zero."""
     return np.expm1(x)
 
 

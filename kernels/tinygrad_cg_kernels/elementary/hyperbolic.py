@@ -1,6 +1,6 @@
 """Hyperbolic and logistic functions, in arithmetic that LLVM vectorises.
 
-All rest on e**x = 2**n * (1 + r + t), see `exponential.exp_parts`. Where a plain formula adds
+All rest on e**x = 2**n * (1 + r + t), see `exponential.exp_parts`. Where the simple formula adds
 up the roundings of its steps, the largest are carried along as a second number, so that the
 result has little more error than its last rounding.
 """
@@ -39,7 +39,7 @@ F = np.float32
 
 @jitable
 def _rest(y, count):
-    """y - count * log(2), as a number and what is to be taken from it."""
+    """Return y - count * log(2) as a number and a correction to subtract."""
     inlined()
     ln2 = like(LN2, y)
     low = count * like((LN2 - np.float64(ln2)) + LN2_TAIL, y)
@@ -79,7 +79,7 @@ def _series32(z):
 
 
 def _series(z) -> Any:
-    """(sinh(r) - r) / r**3 and (cosh(r) - 1) / r**2, with z = r**2."""
+    """Return (sinh(r) - r) / r**3 and (cosh(r) - 1) / r**2, with z = r**2."""
 
 
 by_type(_series, {types.float64: _series64, types.float32: _series32})
@@ -100,7 +100,7 @@ def _halves32(n):
 
 
 def _halves(n) -> Any:
-    """2**n / 4 and 2**-n / 4, for n >= 0; the latter 0 where it would be subnormal."""
+    """Return 2**n / 4 and 2**-n / 4, for n >= 0; the latter 0 where it would be subnormal."""
 
 
 by_type(_halves, {types.int64: _halves64, types.int32: _halves32})
@@ -108,7 +108,7 @@ by_type(_halves, {types.int64: _halves64, types.int32: _halves32})
 
 @jitable
 def _parts(magnitude, limit):
-    """Of a magnitude: r, sinh(r) - r, cosh(r) - 1, and a quarter of 2**n and of 2**-n."""
+    """Return r, sinh(r) - r, cosh(r) - 1, and a quarter of 2**n and of 2**-n, of a magnitude."""
     inlined()
     y = float_minimum(magnitude, limit)
     n, count = nearest(y * like(LOG2E, y))
@@ -122,7 +122,9 @@ def _parts(magnitude, limit):
 
 @jitable
 def _sinh_real(x, limit, tiny, most):
-    """Where 2**n -+ 2**-n is not exact, its smaller part is left to the smaller terms."""
+    """Return sinh(x); where 2**n -+ 2**-n is not exact, its smaller part joins the smaller
+    terms.
+    """
     inlined()
     magnitude = float_absolute(x)
     r, odd, even, up, down = _parts(magnitude, limit)
@@ -178,12 +180,12 @@ def _cosh_complex(x):
 
 
 def sinh(x):
-    """Hyperbolic sine."""
+    """Return the hyperbolic sine of x."""
     return np.sinh(x)
 
 
 def cosh(x):
-    """Hyperbolic cosine."""
+    """Return the hyperbolic cosine of x."""
     return np.cosh(x)
 
 
@@ -216,7 +218,7 @@ def _cubic32(r):
 
 
 def _cubic(r) -> Any:
-    """(e**r - 1 - r - r**2 / 2) / r**3."""
+    """Return (e**r - 1 - r - r**2 / 2) / r**3."""
 
 
 by_type(_cubic, {types.float64: _cubic64, types.float32: _cubic32})
@@ -224,7 +226,7 @@ by_type(_cubic, {types.float64: _cubic64, types.float32: _cubic32})
 
 @jitable
 def _expm1_near(high, low, r):
-    """e**(high - low) - 1, where r is as much of high - low as matters."""
+    """Return e**(high - low) - 1, where r is the rounded value of high - low."""
     inlined()
     z = r * r
     return high + float_fma(z * r, _cubic(r), float_fma(z, like(0.5, r), -low))
@@ -232,7 +234,7 @@ def _expm1_near(high, low, r):
 
 @jitable
 def _tanh64(x):
-    """(1 - e**y) / (1 + e**y) with y = -2 |x|."""
+    """Return (1 - e**y) / (1 + e**y) with y = -2 |x|."""
     inlined()
     magnitude = float_minimum(float_absolute(x), 22.0)
     n, count = nearest(magnitude * (-2.0 * LOG2E))
@@ -249,7 +251,7 @@ T0_32, T1_32, T2_32 = F(0.044202376157045364), F(-1.3326070308685303), F(-0.0473
 
 @jitable
 def _tanh32(x):
-    """1 - 2 / (1 + e**(2 |x|)), where that loses nothing; else that quotient of polynomials."""
+    """Return 1 - 2 / (1 + e**(2 |x|)) where that loses nothing, else a quotient of polynomials."""
     inlined()
     one, magnitude = F(1.0), float_absolute(x)
     limited = float_minimum(magnitude, F(10.0))
@@ -273,7 +275,7 @@ def _tanh_complex(x):
 
 
 def tanh(x):
-    """Hyperbolic tangent."""
+    """Return the hyperbolic tangent of x."""
     return np.tanh(x)
 
 
@@ -282,7 +284,7 @@ by_type(tanh, {types.float64: _tanh64, types.float32: _tanh32, types.Complex: _t
 
 @jitable
 def _logistic_parts(x, lowest, highest, shift):
-    """s = 2**(n + shift) and w with e**-x = 2**n (1 + w)."""
+    """Return s = 2**(n + shift) and w with e**-x = 2**n (1 + w)."""
     inlined()
     y = -float_minimum(float_maximum(x, lowest), highest)
     n, count = nearest(y * like(LOG2E, y))
@@ -292,7 +294,7 @@ def _logistic_parts(x, lowest, highest, shift):
 
 @jitable
 def _sigmoid64(x):
-    """2**-500 / (2**-500 + s + s w), of which nothing overflows.
+    """Return 2**-500 / (2**-500 + s + s w), of which nothing overflows.
 
     1 and 2**n are summed at once where nothing of the sum is lost.
     """
@@ -304,20 +306,20 @@ def _sigmoid64(x):
 
 @jitable
 def _sigmoid32(x):
-    """The same with 2**-60, and what the sum and the quotient lost added to the latter."""
+    """Return the same with 2**-60, and what the sum and the quotient lost added to the latter."""
     inlined()
     unit = F(2.0**-60)
     s, w = _logistic_parts(x, F(-104.0), F(20.0), -60)
-    whole = unit + s
-    total = float_fma(s, w, whole)
-    lost = float_fma(s, w, whole - total) + (unit - (whole - s))
+    rounded = unit + s
+    total = float_fma(s, w, rounded)
+    lost = float_fma(s, w, rounded - total) + (unit - (rounded - s))
     quotient = unit / total
     rest = float_fma(-quotient, lost, float_fma(-quotient, total, unit))
     return float_fma(quotient * F(2.0**60), rest, quotient)
 
 
 def sigmoid(x):
-    """1 / (1 + exp(-x)), without overflow."""
+    """Return 1 / (1 + exp(-x)), without overflow."""
     return 1 / (1 + np.exp(-x))
 
 
@@ -348,7 +350,7 @@ def _log_series32(z):
 
 
 def _log_series(z) -> Any:
-    """(2 atanh(s) - 2 s) / (8 s**3) with z = 4 s**2."""
+    """Return (2 atanh(s) - 2 s) / (8 s**3) with z = 4 s**2."""
 
 
 by_type(_log_series, {types.float64: _log_series64, types.float32: _log_series32})
@@ -356,7 +358,7 @@ by_type(_log_series, {types.float64: _log_series64, types.float32: _log_series32
 
 @jitable
 def _exp_pair(x):
-    """n, u and v with e**x = 2**n * (u + v), where v is what rounding lost of u."""
+    """Return n, u and v with e**x = 2**n * (u + v), where v is the rounding error of u."""
     inlined()
     n, r, t = exp_parts(x)
     w = r + t
@@ -366,7 +368,7 @@ def _exp_pair(x):
 
 @jitable
 def _log1p_exp(x, x_low, limit):
-    """log(1 + exp(x + x_low)) for x <= 0, as a number and what rounding lost of it.
+    """Return log(1 + exp(x + x_low)) for x <= 0, as a number and its rounding error.
 
     With e = exp(x) it is 2 atanh(s), s = e / (2 + e).
     """
@@ -385,7 +387,7 @@ def _log1p_exp(x, x_low, limit):
 
 @jitable
 def _raised(base, high, low):
-    """base + high + low, the first sum exact."""
+    """Return base + high + low, the first sum exact."""
     inlined()
     total = base + high
     back = total - base
@@ -414,7 +416,7 @@ def _softplus32(x):
 
 
 def softplus(x):
-    """log(1 + exp(x)), without overflow."""
+    """Return log(1 + exp(x)), without overflow."""
     return np.logaddexp(x, np.zeros((), np.result_type(x)))
 
 
@@ -428,7 +430,7 @@ def _log_sigmoid_real(x):
 
 
 def log_sigmoid(x):
-    """log(sigmoid(x)), without overflow."""
+    """Return log(sigmoid(x)), without overflow."""
     return -softplus(-x)
 
 
@@ -461,7 +463,7 @@ def _logaddexp32(x, y):
 
 
 def logaddexp(x, y):
-    """log(exp(x) + exp(y)), without overflow."""
+    """Return log(exp(x) + exp(y)), without overflow."""
     return np.logaddexp(x, y)
 
 

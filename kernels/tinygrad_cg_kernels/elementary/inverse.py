@@ -1,8 +1,8 @@
 """The inverse trigonometric and hyperbolic functions, in arithmetic that LLVM vectorises.
 
-Coefficients are minimax fits by Remez's exchange in 50 digits; for float32 rounded one after
-the other from the lowest, the rest fitted anew. What rounding loses on the way is carried along
-where the result would show it.
+Coefficients are minimax fits by Remez's exchange in 50 digits; for float32 rounded one after the
+other from the lowest, the rest fitted anew. Rounding errors on the way are carried along where the
+result would show them.
 """
 
 import cmath
@@ -98,7 +98,7 @@ LARGE = 1.0e9  # its square is the same with 1 more or less
 
 @jitable
 def _half_pi(x):
-    """pi / 2 in two parts, in the dtype of x."""
+    """Return pi / 2 in two parts, in the dtype of x."""
     inlined()
     high = like(PIO2_HI, x)
     return high, like((PIO2_HI - np.float64(high)) + PIO2_LO, x)
@@ -106,7 +106,9 @@ def _half_pi(x):
 
 @jitable
 def _moved(base, base_low, value, tail):
-    """base + base_low + value + tail, where value is the smaller of two and the others tiny."""
+    """Return base + base_low + value + tail, where value is the smaller of two and the others
+    tiny.
+    """
     inlined()
     high = base + value
     return high + ((value - (high - base)) + (base_low + tail))
@@ -117,7 +119,7 @@ def _moved(base, base_low, value, tail):
 
 @jitable
 def _arctan_tail64(x):
-    """What arctan(x), |x| <= 1, is more than x."""
+    """Return arctan(x) - x for |x| <= 1."""
     inlined()
     z = x * x
     return (x * z) * polynomial(z, ARCTAN)
@@ -134,7 +136,7 @@ def _arctan_tail32(x):
 
 
 def _arctan_tail(x) -> Any:
-    """By type, what is above."""
+    """Dispatch to the version for the type of x."""
 
 
 by_type(_arctan_tail, {types.float64: _arctan_tail64, types.float32: _arctan_tail32})
@@ -142,7 +144,7 @@ by_type(_arctan_tail, {types.float64: _arctan_tail64, types.float32: _arctan_tai
 
 @jitable
 def _arctan_sum64(base, low, t):
-    """base + (low + arctan(t) - t), |t| <= 1."""
+    """Return base + (low + arctan(t) - t), |t| <= 1."""
     inlined()
     z = t * t
     return base + float_fma(t * z, estrin(z, ARCTAN), low)
@@ -158,7 +160,7 @@ def _arctan_sum32(base, low, t):
 
 
 def _arctan_sum(base, low, t) -> Any:
-    """By type, what is above."""
+    """Dispatch to the version for the type of x."""
 
 
 by_type(_arctan_sum, {types.float64: _arctan_sum64, types.float32: _arctan_sum32})
@@ -166,7 +168,7 @@ by_type(_arctan_sum, {types.float64: _arctan_sum64, types.float32: _arctan_sum32
 
 @jitable
 def _slope(x):
-    """Nearly the derivative of arctan, for what rounding took from |x| <= 1."""
+    """Return the approximate derivative of arctan, for the rounding error of |x| <= 1."""
     return like(1, x) - like(0.5, x) * (x * x)
 
 
@@ -189,7 +191,7 @@ def _arctan_real(x):
 
 @jitable
 def _arctan2_real(y, x):
-    """From the quotient of the smaller by the larger, and where that lies on the circle."""
+    """Return arctan2 from the quotient of the smaller by the larger, and its octant."""
     inlined()
     zero, one, infinity = like(0, x), like(1, x), like(INF, x)
     right, right_low = _half_pi(x)
@@ -217,12 +219,14 @@ def _arctan_complex(x):
 
 
 def arctan(x):
-    """The angle, between -pi/2 and pi/2, whose tangent is x."""
+    """Return the angle, between -pi/2 and pi/2, whose tangent is x."""
     return np.arctan(x)
 
 
 def arctan2(y, x):
-    """The angle, between -pi and pi, of the point (x, y); signed zeros and infinities as in C."""
+    """Return the angle, between -pi and pi, of the point (x, y); signed zeros and infinities as
+    in C.
+    """
     return np.arctan2(y, x)
 
 
@@ -234,7 +238,7 @@ by_type(arctan2, {types.Float: _arctan2_real})
 
 @jitable
 def _arcsin_tail64(x):
-    """What arcsin(x), |x| <= 1/2, is more than x."""
+    """Return arcsin(x) - x for |x| <= 1/2."""
     inlined()
     z = x * x
     return (x * z) * polynomial(z, ARCSIN)
@@ -248,7 +252,7 @@ def _arcsin_tail32(x):
 
 
 def _arcsin_tail(x) -> Any:
-    """By type, what is above."""
+    """Dispatch to the version for the type of x."""
 
 
 by_type(_arcsin_tail, {types.float64: _arcsin_tail64, types.float32: _arcsin_tail32})
@@ -256,7 +260,7 @@ by_type(_arcsin_tail, {types.float64: _arcsin_tail64, types.float32: _arcsin_tai
 
 @jitable
 def _arcsin_parts(size):
-    """Of |x|: whether it is above 1/2, then half of arccos(x), else arcsin(x), in two parts.
+    """Return whether |x| is above 1/2, and in two parts half of arccos|x| then, else arcsin|x|.
 
     The former is arcsin(sqrt((1 - x) / 2)), whose argument takes a correction.
     """
@@ -309,12 +313,12 @@ def _arccos_complex(x):
 
 
 def arcsin(x):
-    """The angle, between -pi/2 and pi/2, whose sine is x; nan beyond -1 and 1."""
+    """Return the angle, between -pi/2 and pi/2, whose sine is x; nan beyond -1 and 1."""
     return np.arcsin(x)
 
 
 def arccos(x):
-    """The angle, between 0 and pi, whose cosine is x; nan beyond -1 and 1."""
+    """Return the angle, between 0 and pi, whose cosine is x; nan beyond -1 and 1."""
     return np.arccos(x)
 
 
@@ -328,7 +332,7 @@ by_type(arccos, {types.Float: _arccos_real, types.Complex: _arccos_complex})
 
 @jitable
 def log_brief(x):
-    """log(x) of a normal float64 to the digits of a float32."""
+    """Return log(x) of a normal float64 to the digits of a float32."""
     inlined()
     k, m = _log_parts64(x)
     s = (m - 1.0) / (m + 1.0)
@@ -338,7 +342,7 @@ def log_brief(x):
 
 @jitable
 def _log_of_sum(high, low, twice):
-    """log(high + low), high at least sqrt(2), and log(2) more where it stands for twice that."""
+    """Return log(high + low) for high >= sqrt(2), plus log(2) where it represents twice the sum."""
     inlined()
     k, m = _log_parts64(high)
     return _log_sum64(k + 1.0 if twice else k, m - 1.0, low / high)
@@ -346,7 +350,7 @@ def _log_of_sum(high, low, twice):
 
 @jitable
 def _root_of_sum(high, low):
-    """sqrt(high + low) in two parts."""
+    """Return sqrt(high + low) in two parts."""
     root = math.sqrt(high)
     lost = (float_fma(-root, root, high) + low) * (0.5 / root)
     return root, (0.0 if root == 0.0 else lost)
@@ -354,7 +358,7 @@ def _root_of_sum(high, low):
 
 @jitable
 def _root32(high, low):
-    """sqrt(high + low) in two parts, with nothing undefined at zero."""
+    """Return sqrt(high + low) in two parts, with nothing undefined at zero."""
     inlined()
     root = math.sqrt(high)
     return root, (float_fma(-root, root, high) + low) / (root + (root + F(1e-30)))
@@ -362,7 +366,7 @@ def _root32(high, low):
 
 @jitable
 def _log_of_two32(x, total, low):
-    """log(total + low), or log(2 x) where x is large."""
+    """Return log(total + low), or log(2 x) where x is large."""
     inlined()
     large = x > F(LARGE)
     total = x if large else total
@@ -373,7 +377,7 @@ def _log_of_two32(x, total, low):
 
 @jitable
 def _arcsinh64(x):
-    """log(|x| + sqrt(x**2 + 1))."""
+    """Return log(|x| + sqrt(x**2 + 1))."""
     inlined()
     size = float_absolute(x)
     square = size * size
@@ -392,7 +396,7 @@ def _arcsinh64(x):
 
 @jitable
 def _arcsinh32(x):
-    """The same: the root is the larger of the two."""
+    """Return the same: the root is the larger of the two."""
     inlined()
     size = float_absolute(x)
     under = float_fma(size, size, F(1))
@@ -404,7 +408,7 @@ def _arcsinh32(x):
 
 @jitable
 def _arccosh64(x):
-    """log(x + sqrt(x**2 - 1)), as log(1 + ...) near x = 1."""
+    """Return log(x + sqrt(x**2 - 1)), as log(1 + ...) near x = 1."""
     inlined()
     square = x * x
     less = square - 1.0
@@ -426,7 +430,7 @@ def _arccosh64(x):
 
 @jitable
 def _arccosh32(x):
-    """With x = 1 + v the root is that of v**2 + 2 v."""
+    """Return arccosh(x) by the root of v**2 + 2 v with x = 1 + v."""
     inlined()
     v = x - F(1)
     twice = v + v
@@ -440,7 +444,7 @@ def _arccosh32(x):
 
 @jitable
 def _arctanh64(x):
-    """log((1 + |x|) / (1 - |x|)) / 2."""
+    """Return log((1 + |x|) / (1 - |x|)) / 2."""
     inlined()
     size = float_absolute(x)
     square = size * size
@@ -457,7 +461,7 @@ def _arctanh64(x):
 
 @jitable
 def _arctanh32(x):
-    """k log(2) / 2 + arctanh(s) with 2**k near (1 + |x|) / (1 - |x|); |s| <= 0.28."""
+    """Return k log(2) / 2 + arctanh(s) with 2**k near (1 + |x|) / (1 - |x|); |s| <= 0.28."""
     inlined()
     size = float_absolute(x)
     under = F(1) - size
@@ -495,17 +499,19 @@ def _arctanh_complex(x):
 
 
 def arcsinh(x):
-    """The number whose hyperbolic sine is x."""
+    """Return the number whose hyperbolic sine is x."""
     return np.arcsinh(x)
 
 
 def arccosh(x):
-    """The number, not below 0, whose hyperbolic cosine is x; nan below 1."""
+    """Return the number, not below 0, whose hyperbolic cosine is x; nan below 1."""
     return np.arccosh(x)
 
 
 def arctanh(x):
-    """The number whose hyperbolic tangent is x; nan beyond -1 and 1, which give infinities."""
+    """Return the number whose hyperbolic tangent is x; nan beyond -1 and 1, which give
+    infinities.
+    """
     return np.arctanh(x)
 
 

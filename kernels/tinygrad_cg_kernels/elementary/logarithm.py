@@ -83,7 +83,7 @@ def _log_parts32(x):
 
 @jitable
 def _log_rest64(f):
-    """h and q with log(1 + f) = f - h + q, h = f * f / 2."""
+    """Return h and q with log(1 + f) = f - h + q, h = f * f / 2."""
     inlined()
     half_square = 0.5 * f * f
     s = f / (2.0 + f)
@@ -108,7 +108,7 @@ def _log_rest32(f):
 
 @jitable
 def _log_sum64(k, f, correction):
-    """log(2**k * (1 + f)) + correction; the logarithm is f - s (f - R)."""
+    """Return log(2**k * (1 + f)) + correction; the logarithm is f - s (f - R)."""
     inlined()
     s = f / (2.0 + f)
     z = s * s
@@ -129,7 +129,7 @@ def _log_sum32(k, f, correction):
 
 @jitable
 def _log_split64(x):
-    """k and f with x = 2**k * (1 + f), for any positive x."""
+    """Return k and f with x = 2**k * (1 + f), for any positive x."""
     inlined()
     tiny = x < SMALLEST_NORMAL
     k, m = _log_parts64(x * TWO_54 if tiny else x)
@@ -146,7 +146,7 @@ def _log_split32(x):
 
 @jitable
 def log_edges(x, value):
-    """The logarithm of x: `value`, except where x is zero, negative, infinite or nan."""
+    """Return the logarithm of x: `value`, except where x is zero, negative, infinite or nan."""
     inlined()
     zero = like(0, x)
     value = value if x < like(INF, x) else x
@@ -170,7 +170,7 @@ def log32(x):
 
 @jitable
 def _log_pair(k_high, k_low, f, half_square, rest):
-    """k_high + k_low + log(1 + f), as a number and what rounding lost of it."""
+    """Return k_high + k_low + log(1 + f), as a number and its rounding error."""
     inlined()
     near = f - half_square
     lost = ((f - near) - half_square) + rest
@@ -196,7 +196,9 @@ def _log_pair32(x):
 
 @jitable
 def _log_to_base(f, factor, factor_low, series, k_low):
-    """log(1 + f) * (factor + factor_low) + k_low; the series is that of the logarithm, scaled."""
+    """Return log(1 + f) * (factor + factor_low) + k_low; the series is that of the logarithm,
+    scaled.
+    """
     inlined()
     s = f / (like(2, f) + f)
     z = s * s
@@ -233,11 +235,11 @@ def _to_base10_32(k, f):
 
 
 def _to_base2(k, f) -> Any:
-    """The logarithm to base 2 of 2**k * (1 + f)."""
+    """Return the logarithm to base 2 of 2**k * (1 + f)."""
 
 
 def _to_base10(k, f) -> Any:
-    """The logarithm to base 10 of 2**k * (1 + f)."""
+    """Return the logarithm to base 10 of 2**k * (1 + f)."""
 
 
 by_type(_to_base2, {types.float64: _to_base2_64, types.float32: _to_base2_32})
@@ -284,7 +286,7 @@ def _normal32(x):
 
 @jitable
 def nowhere(x):
-    """The test of a type that has no fast version."""
+    """Return the test of a type that has no fast version."""
     return False
 
 
@@ -315,50 +317,54 @@ def log1p32(x):
 
 
 def log(x):
-    """Natural logarithm."""
+    """Return the natural logarithm of x."""
     return np.log(x)
 
 
 def log1p(x):
-    """log(1 + x), exact near zero."""
+    """Return log(1 + x), exact near zero."""
     return np.log1p(x)
 
 
 def log2(x):
-    """Logarithm to base 2."""
+    """Return the logarithm of x to base 2."""
     return np.log2(x)
 
 
 def log10(x):
-    """Logarithm to base 10."""
+    """Return the logarithm of x to base 10."""
     return np.log10(x)
 
 
 def normal(x):
-    """Whether `log2_normal` and `log10_normal` serve x: it is positive, finite and normal."""
+    """Return whether `log2_normal` and `log10_normal` serve x: it is positive, finite and
+    normal.
+    """
     return (x >= np.finfo(x.dtype).tiny) & (x < INF)
 
 
 def log2_normal(x):
-    """log2 of an x that is `normal`."""
+    """Return log2 of an x that is `normal`."""
     return np.log2(x)
 
 
 def log10_normal(x):
-    """log10 of an x that is `normal`."""
+    """Return log10 of an x that is `normal`."""
     return np.log10(x)
 
 
 def _log_parts(x) -> Any:
-    """k and m with x = 2**k * m, sqrt(1/2) <= m < sqrt(2), for positive normal x."""
+    """Return k and m with x = 2**k * m, sqrt(1/2) <= m < sqrt(2), for positive normal x."""
 
 
 def log_split(x) -> Any:
-    """k and f with x = 2**k * (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), for positive finite x."""
+    """Return k and f with x = 2**k * (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), for positive finite
+    x.
+    """
 
 
 def log_pair(x) -> Any:
-    """log(x) for positive finite x, as a number and what rounding lost of it."""
+    """Return log(x) for positive finite x, as a number and its rounding error."""
 
 
 @jitable

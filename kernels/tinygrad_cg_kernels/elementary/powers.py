@@ -98,7 +98,10 @@ L2_32, L3_32 = F(0), F(-2.236784212072962e-06)
 
 @jitable
 def _of_four(upper, lower, a, b, c, d):
-    """One of four by two bits, in two steps: LLVM makes three of conditions in one expression."""
+    """Return one of four values by two bits, in two steps.
+
+    LLVM makes three of conditions in one expression.
+    """
     inlined()
     first = b if lower else a
     second = d if lower else c
@@ -107,7 +110,7 @@ def _of_four(upper, lower, a, b, c, d):
 
 @jitable
 def _near_log64(x, less):
-    """r for a normal x, and what log(x) - less * log(2) is more than log(1 + r), in two parts."""
+    """Return r for a normal x, and log(x) - less * log(2) - log(1 + r) in two parts."""
     inlined()
     moved = bits(x) - FIRST
     k = (from_bits((moved >> 52) + SHIFT_BITS) - SHIFT) - less
@@ -123,8 +126,8 @@ def _near_log64(x, less):
 def _near_log32(x, less):
     inlined()
     moved = np.int32(bits(x) - FIRST_32)
-    whole = from_bits(np.int32(np.int32(moved >> np.int32(23)) + SHIFT_BITS_32))
-    k = (whole - SHIFT_32) - less
+    integral = from_bits(np.int32(np.int32(moved >> np.int32(23)) + SHIFT_BITS_32))
+    k = (integral - SHIFT_32) - less
     m = from_bits(np.int32(np.int32(moved & MANTISSA_32) + FIRST_32))
     upper, lower = moved & UPPER_32 != NONE_32, moved & LOWER_32 != NONE_32
     c = _of_four(upper, lower, C0_32, C1_32, C2_32, C3_32)
@@ -139,7 +142,7 @@ def _near_log32(x, less):
 
 @jitable
 def _log_sum64(r, base, base_low):
-    """base + base_low + log(1 + r), as a number and what rounding lost of it."""
+    """Return base + base_low + log(1 + r), as a number and its rounding error."""
     inlined()
     tail = estrin(r, Q)
     third = float_fma(r, tail, THIRD)
@@ -154,7 +157,7 @@ def _log_sum64(r, base, base_low):
 
 @jitable
 def _log_sum32(r, base, base_low):
-    """From r**3 on one number serves, so the sum of the rest need not wait for it."""
+    """Return the logarithm's sum; from r**3 on one number is enough, so the rest need not wait."""
     inlined()
     square = r * r
     square_low = float_fma(r, r, -square)
@@ -169,7 +172,7 @@ def _log_sum32(r, base, base_low):
 
 @jitable
 def _exp_pair64(p, lost):
-    """n and a value in [0.7, 1.42] with exp(p + lost) = 2**n * value."""
+    """Return n and a value in [0.7, 1.42] with exp(p + lost) = 2**n * value."""
     inlined()
     n, count = nearest(p * LOG2E)
     r = float_fma(-count, LN2_HI, p) + float_fma(-count, LN2_LO, lost)
@@ -178,7 +181,9 @@ def _exp_pair64(p, lost):
 
 @jitable
 def _exp_pair32(p, lost):
-    """The same with fewer roundings, of which float32 bears few beside those of the logarithm."""
+    """Return the same with fewer roundings, of which float32 bears few besides those of the
+    logarithm.
+    """
     inlined()
     n, count = nearest(p * LOG2E_32)
     most = float_fma(-count, LOG_LN2_HI_32, p)
@@ -198,19 +203,19 @@ def _shifted32(value, n):
 
 
 def _near_log(x, less) -> Any:
-    """By type, what is above."""
+    """Dispatch to the version for the type of x."""
 
 
 def _log_sum(r, base, base_low) -> Any:
-    """By type, what is above."""
+    """Dispatch to the version for the type of x."""
 
 
 def _exp_pair(p, lost) -> Any:
-    """By type, what is above."""
+    """Dispatch to the version for the type of x."""
 
 
 def _shifted(value, n) -> Any:
-    """value * 2**n, both normal numbers."""
+    """Return value * 2**n, both normal numbers."""
 
 
 by_type(_near_log, {types.float64: _near_log64, types.float32: _near_log32})
@@ -221,7 +226,7 @@ by_type(_shifted, {types.float64: _shifted64, types.float32: _shifted32})
 
 @jitable
 def _log_wide(x, less):
-    """log(x) - less * log(2) of a normal x, as a number and what rounding lost of it."""
+    """Return log(x) - less * log(2) of a normal x, as a number and its rounding error."""
     inlined()
     r, base, base_low = _near_log(x, less)
     return _log_sum(r, base, base_low)
@@ -229,7 +234,9 @@ def _log_wide(x, less):
 
 @jitable
 def _magnitude(x, y, smallest, up, digits, least, most):
-    """exp(y log(x)) for x >= 0 and finite y; 2**digits = up makes the smallest numbers normal."""
+    """Return exp(y log(x)) for x >= 0 and finite y; 2**digits = up makes the smallest numbers
+    normal.
+    """
     inlined()
     zero, tiny = like(0, x), x < smallest
     high, low = _log_wide(x * up if tiny else x, digits if tiny else zero)
@@ -244,7 +251,7 @@ def _magnitude(x, y, smallest, up, digits, least, most):
 
 
 def _any_magnitude(x, y) -> Any:
-    """x**y for x >= 0 and finite y."""
+    """Return x**y for x >= 0 and finite y."""
 
 
 @jitable
@@ -264,16 +271,16 @@ by_type(_any_magnitude, {types.float64: _magnitude64, types.float32: _magnitude3
 
 @jitable
 def _power_real(x, y, limit):
-    """Exponents beyond the limit give what infinite ones do, except 1 * inf."""
+    """Return x**y; exponents beyond the limit count as infinite, except 1 * inf."""
     inlined()
     one, zero = like(1, x), like(0, x)
     exponent = limit if y > limit else y
     value = _any_magnitude(float_absolute(x), -limit if exponent < -limit else exponent)
     half = like(0.5, x) * y
-    whole = float_floor(y) == y
-    odd = whole and float_floor(half) != half
+    integral = float_floor(y) == y
+    odd = integral and float_floor(half) != half
     value = float_copysign(value, x) if odd else value
-    value = like(NAN, x) if (x < zero and x > like(-INF, x) and not whole) else value
+    value = like(NAN, x) if (x < zero and x > like(-INF, x) and not integral) else value
     return one if (x == one or y == zero) else value
 
 
@@ -315,12 +322,14 @@ def _power_ordinary(x, y):
 
 
 def ordinary(x, y):
-    """Whether `power_ordinary` serves: x is positive, and neither it nor x**y near an end."""
+    """Return whether `power_ordinary` serves: x is positive, and neither it nor x**y near an
+    end.
+    """
     return (x > 0) & (np.abs(y) * (np.abs(np.log2(x)) + 1.5) < 124)
 
 
 def power_ordinary(x, y):
-    """x to the power y where that is `ordinary`, at about half the cost."""
+    """Return x to the power y where that is `ordinary`, at about half the cost."""
     return np.power(x, y)
 
 
@@ -361,7 +370,7 @@ def _inverse_cbrt32(x):
 
 
 def _inverse_cbrt(x) -> Any:
-    """Nearly x**(-1/3), in 17 (8) bits, for a normal x > 0."""
+    """Return x**(-1/3) to 17 (8) bits, for a normal x > 0."""
 
 
 by_type(_inverse_cbrt, {types.float64: _inverse_cbrt64, types.float32: _inverse_cbrt32})
@@ -369,7 +378,7 @@ by_type(_inverse_cbrt, {types.float64: _inverse_cbrt64, types.float32: _inverse_
 
 @jitable
 def _cbrt_real(x, smallest, up, down, coefficients):
-    """`down` cubed times `up` is 1; the latter makes the smallest numbers normal."""
+    """Return the cube root; `up`, 1 / `down`**3, makes the smallest numbers normal."""
     inlined()
     magnitude = float_absolute(x)
     tiny = magnitude < smallest
@@ -398,7 +407,7 @@ def _cbrt32(x):
 
 @jitable
 def _rsqrt_real(x):
-    """The rounding errors of root and quotient, removed by a Newton step."""
+    """Return the rounding errors of root and quotient, removed by a Newton step."""
     inlined()
     one, half = like(1, x), like(0.5, x)
     y = one / math.sqrt(x)
@@ -415,7 +424,7 @@ def _rsqrt_complex(x):
 
 @jitable
 def _hypot_real(x, y, large, down, small, up):
-    """sqrt(x**2 + y**2), scaled by a power of two where squares would overflow or vanish."""
+    """Return sqrt(x**2 + y**2), scaled by a power of two where squares would overflow or vanish."""
     inlined()
     first, second = float_absolute(x), float_absolute(y)
     longer, shorter = (first, second) if first > second else (second, first)
@@ -451,22 +460,22 @@ def _xlogy_real(x, y):
 
 
 def cbrt(x):
-    """Cube root."""
+    """Return the cube root of x."""
     return np.cbrt(x)
 
 
 def rsqrt(x):
-    """1 / sqrt(x): infinite at zero, nan below."""
+    """Return 1 / sqrt(x): infinite at zero, nan below."""
     return 1 / np.sqrt(x)
 
 
 def hypot(x, y):
-    """sqrt(x**2 + y**2), without overflow."""
+    """Return sqrt(x**2 + y**2), without overflow."""
     return np.hypot(x, y)
 
 
 def xlogy(x, y):
-    """x log(y), and 0 where x is 0 (unless y is nan)."""
+    """Return x log(y), and 0 where x is 0 (unless y is nan)."""
     zero = (x == 0) & ~np.isnan(y)
     return np.where(zero, x * 0, x * np.log(np.where(zero, 1, y)))
 

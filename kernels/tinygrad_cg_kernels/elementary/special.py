@@ -46,7 +46,7 @@ ZERO32, ONE32 = F(0), F(1)
 
 @jitable
 def _nearest64(x):
-    """The whole number nearest x, as a float and as an integer."""
+    """Return the whole number nearest x, as a float and as an integer."""
     shifted = x + SHIFT
     return shifted - SHIFT, bits(shifted) - SHIFT_BITS
 
@@ -59,7 +59,7 @@ def _nearest32(x):
 
 @jitable
 def _power64(n):
-    """2**n, a normal number."""
+    """Return 2**n, a normal number."""
     return from_bits((n + 1023) << 52)
 
 
@@ -150,9 +150,9 @@ def _erf64(x):
     near = size + size * polynomial(size * size, ERF)
     u = (5.95 if size > 5.95 else size) - 1.0
     more = polynomial(u, ERFC_BITS)
-    n, whole = _nearest64(u * more + BITS_AT_1)
+    n, exponent = _nearest64(u * more + BITS_AT_1)
     f = ((n - BITS_AT_1) - u * more) - BITS_AT_1_LOW
-    power = _power64(-whole)
+    power = _power64(-exponent)
     far = 1.0 - (power + power * (f * polynomial(f, EXP2)))
     return float_copysign(far if size > 1.0 else near, x)
 
@@ -164,16 +164,18 @@ def _erf32(x):
     near = size + size * polynomial(size * size, ERF_32)
     u = (F(3.95) if size > F(3.95) else size) - F(0.75)
     more = polynomial(u, ERFC_BITS_32)
-    n, whole = _nearest32(u * more + BITS_AT_34)
+    n, exponent = _nearest32(u * more + BITS_AT_34)
     f = ((n - BITS_AT_34) - u * more) - BITS_AT_34_LOW
-    power = _power32(np.int32(-whole))
+    power = _power32(np.int32(-exponent))
     far = ONE32 - (power + power * (f * polynomial(f, EXP2_32)))
     return float_copysign(far if size > F(0.75) else near, x)
 
 
 @jitable
 def _erfc64(x):
-    """1 - erf(x) near 0; farther out exp(-x**2) erfcx(x) / (1 + 2 x), errors carried along."""
+    """Return 1 - erf(x) near 0; farther out exp(-x**2) erfcx(x) / (1 + 2 x), errors carried
+    along.
+    """
     inlined()
     size = float_absolute(x)
     head = 1.0 - x
@@ -189,15 +191,15 @@ def _erfc64(x):
     quotient = over * inverse
     lost = float_fma(-quotient, under, over) + (over_low - quotient * under_low)
     square = a * a
-    n, whole = _nearest64(-square * LOG2E)
+    n, exponent = _nearest64(-square * LOG2E)
     nearly = float_fma(-n, LN2_HI, -square)
     low = float_fma(-n, LN2_LO, -float_fma(a, a, -square))
     r = nearly + low
     low -= r - nearly
     grown = r + (low + (r * r) * polynomial(r, EXP_TAIL))
     far = quotient + (quotient * grown + lost * inverse * (1.0 + grown))
-    half = whole >> 1
-    far = far * _power64(half) * _power64(whole - half)
+    half = exponent >> 1
+    far = far * _power64(half) * _power64(exponent - half)
     far = 2.0 - far if x < 0.0 else far
     return near if size < 0.75 else far
 
@@ -209,20 +211,20 @@ def _erfc32(x):
     a = 11.0 if size > 11.0 else size
     inverse = 1.0 / (a + 3.0)
     missing = (a * a) * LOG2E
-    n, whole = _nearest64(missing)
+    n, exponent = _nearest64(missing)
     f = n - missing
-    power = _power64(-whole) * (1.0 + f * polynomial(f, EXP2_BRIEF))
+    power = _power64(-exponent) * (1.0 + f * polynomial(f, EXP2_BRIEF))
     value = polynomial((a - 3.0) * inverse, ERFCX_BRIEF) * inverse * power
     return F(2.0 - value if x < ZERO32 else value)
 
 
 def erf(x):
-    """The error function: 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
+    """Return the error function: 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
     return np.vectorize(math.erf)(x)
 
 
 def erfc(x):
-    """1 - erf(x), without cancellation."""
+    """Return 1 - erf(x), without cancellation."""
     return np.vectorize(math.erfc)(x)
 
 
@@ -307,7 +309,7 @@ def _erfinv32(x):
 
 
 def erfinv(x):
-    """The number whose erf is x; nan beyond -1 and 1, which give infinities."""
+    """Return the number whose erf is x; nan beyond -1 and 1, which give infinities."""
     return outside(_erfinv64)(x)
 
 
@@ -333,8 +335,8 @@ STIRLING_HALF = 0.4189385332046727  # (log(2 pi) - 1) / 2
 
 
 @jitable
-def _sin_cos_turn(x):
-    """sin(pi x) and cos(pi x), x >= 0."""
+def _sin_cos_quadrant(x):
+    """Return sin(pi x) and cos(pi x) for x >= 0."""
     inlined()
     quarters = float_round(2.0 * x)
     offset = x - 0.5 * quarters
@@ -346,7 +348,9 @@ def _sin_cos_turn(x):
 
 @jitable
 def _lgamma_positive(x):
-    """Below 8.5, gamma(x) is a product times gamma of a number near 2; above, Stirling's."""
+    """Return log(gamma(x)): below 8.5 by a product and a number near 2, above by Stirling's
+    series.
+    """
     inlined()
     y, product = x, 1.0
     for _ in range(6):
@@ -365,11 +369,11 @@ def _lgamma_positive(x):
 
 @jitable
 def _lgamma64(x):
-    """Below 0 by reflection: gamma(x) gamma(-x) = -pi / (x sin(pi x))."""
+    """Return log|gamma(x)|; below 0 by reflection: gamma(x) gamma(-x) = -pi / (x sin(pi x))."""
     inlined()
     size = float_absolute(x)
     positive = _lgamma_positive(size)
-    sine, _ = _sin_cos_turn(size)
+    sine, _ = _sin_cos_quadrant(size)
     negative = -log64(size * float_absolute(sine) / PI) - positive
     negative = positive if size < 1e-20 else negative
     negative = INF if size == float_floor(size) else negative
@@ -383,7 +387,7 @@ def _lgamma32(x):
 
 
 def lgamma(x):
-    """log(|gamma(x)|); infinite at 0 and the negative integers."""
+    """Return log(|gamma(x)|); infinite at 0 and the negative integers."""
     return np.vectorize(math.lgamma)(x)
 
 
@@ -411,7 +415,9 @@ DIGAMMA_SERIES = (
 
 @jitable
 def _digamma_positive(x):
-    """Below 10, a sum of inverses and digamma of a number from 1 to 2; above, asymptotic."""
+    """Return digamma(x): below 10 by a sum of inverses and a number in [1, 2], above
+    asymptotically.
+    """
     inlined()
     small = x < 1.0
     y = x + 1.0 if small else x
@@ -428,11 +434,13 @@ def _digamma_positive(x):
 
 @jitable
 def _digamma64(x):
-    """Below 0 by reflection: digamma(x) = digamma(-x) - 1 / x - pi / tan(pi x)."""
+    """Return digamma(x); below 0 by reflection: digamma(x) = digamma(-x) - 1 / x - pi / tan(pi
+    x).
+    """
     inlined()
     size = float_absolute(x)
     positive = _digamma_positive(size)
-    sine, cosine = _sin_cos_turn(size)
+    sine, cosine = _sin_cos_quadrant(size)
     negative = positive + (1.0 / size + PI * (cosine / sine))
     negative = NAN if size == float_floor(size) else negative
     value = positive if x > 0.0 or x != x else negative
@@ -446,7 +454,7 @@ def _digamma32(x):
 
 
 def digamma(x):
-    """The derivative of lgamma; -inf at 0, inf at -0, nan at the negative integers."""
+    """Return the derivative of lgamma; -inf at 0, inf at -0, nan at the negative integers."""
     return outside(_digamma64)(x)
 
 
@@ -463,7 +471,7 @@ EULER_MACLAURIN = (
 
 @jitable
 def _term(n, x):
-    """n! / x**(n + 1), factor by factor, or it would overflow before the result does."""
+    """Return n! / x**(n + 1), factor by factor, or it would overflow before the result does."""
     value = 1.0 / x
     for k in range(1, np.int64(n) + 1):
         value *= k / x
@@ -472,7 +480,9 @@ def _term(n, x):
 
 @jitable
 def _sum_of_terms(n, x):
-    """n! zeta(n + 1, x): the terms of x, x + 1, ..., the last by Euler and Maclaurin, x > 0."""
+    """Return n! zeta(n + 1, x): the terms of x, x + 1, ..., the last by Euler and Maclaurin, x >
+    0.
+    """
     total, limit = 0.0, 11.0 + n
     while x < limit:
         total += _term(n, x)
@@ -488,7 +498,9 @@ def _sum_of_terms(n, x):
 
 @jitable
 def _polygamma64(n, x):
-    """(-1)**(n + 1) n! zeta(n + 1, x); below 0 that of its fraction, and from the other side."""
+    """Return (-1)**(n + 1) n! zeta(n + 1, x); below 0 that of its fraction, and from the other
+    side.
+    """
     if not (0.0 <= n <= 170.0 and n == float_floor(n)) or x != x or x == -INF:
         return NAN
     if n == 0.0:
@@ -509,7 +521,7 @@ def _polygamma32(n, x):
 
 
 def polygamma(n, x):
-    """The n-th derivative of digamma for whole n from 0 to 170, nan for others.
+    """Return the n-th derivative of digamma for whole n from 0 to 170, nan for others.
 
     At 0 and the negative integers infinite for odd n, else nan (digamma(0) is -inf).
     """
@@ -523,10 +535,10 @@ by_type(polygamma, {types.float64: _polygamma64, types.float32: _polygamma32})
 
 @jitable
 def _sinc64(x):
-    """sin(pi x) / (pi x), of which both are exact to more than their digits."""
+    """Return sin(pi x) / (pi x), of which both are exact to more than their digits."""
     inlined()
     size = float_absolute(x)
-    sine, _ = _sin_cos_turn(size)
+    sine, _ = _sin_cos_quadrant(size)
     high = size * PI
     low = float_fma(size, PI, -high) + size * PI_LOW
     quotient = sine / high
@@ -542,7 +554,7 @@ def _sinc32(x):
 
 
 def sinc(x):
-    """sin(pi x) / (pi x), 1 at 0."""
+    """Return sin(pi x) / (pi x), 1 at 0."""
     return outside(_sinc64)(x)
 
 
@@ -551,19 +563,21 @@ by_type(sinc, {types.float64: _sinc64, types.float32: _sinc32})
 
 @jitable
 def _sine_derivative(n, sine, cosine):
-    """The n-th derivative of sin, from the sine and the cosine of its argument."""
+    """Return the n-th derivative of sin, from the sine and the cosine of its argument."""
     value = cosine if n % 2 else sine
     return -value if n % 4 >= 2 else value
 
 
 @jitable
 def _sinc_derivative64(n, x):
-    """By the recurrence u f(k) = sin(k)(u) - k f(k - 1), u = pi x, where f(k) is a derivative of
-    sin(u) / u: upwards from f(0) where that shrinks errors, else downwards, as Miller."""
+    """Return by the recurrence u f(k) = sin(k)(u) - k f(k - 1), u = pi x, where f(k) is a
+    derivative of sin(u) / u: upwards from f(0) where that shrinks errors, else downwards, as
+    Miller.
+    """
     if not (0.0 <= n <= 170.0 and n == float_floor(n)) or not float_absolute(x) < INF:
         return NAN
     order, size = np.int64(n), float_absolute(x)
-    sine, cosine = _sin_cos_turn(size)
+    sine, cosine = _sin_cos_quadrant(size)
     u = size * PI
     if u >= n + 1.0:
         value = sine / u
@@ -583,7 +597,7 @@ def _sinc_derivative32(n, x):
 
 
 def sinc_derivative(n, x):
-    """The n-th derivative of sinc for whole n from 0 to 170, nan for others."""
+    """Return the n-th derivative of sinc for whole n from 0 to 170, nan for others."""
     return outside(_sinc_derivative64)(n, x)
 
 

@@ -77,8 +77,8 @@ def _near32(x):
 
 
 @jitable
-def _near_turns64(x):
-    """The quadrant of x, and its offset there in two parts, for |x| <= NEAR."""
+def _reduce_near64(x):
+    """Return the quadrant of x, and its offset there in two parts, for |x| <= NEAR."""
     inlined()
     shifted = x * TWO_OVER_PI + SHIFT
     n = shifted - SHIFT
@@ -92,8 +92,10 @@ def _near_turns64(x):
 
 
 @jitable
-def _near_turns32(x):
-    """The second part of pi / 2 is so short that n times it is exact, and so is `lost`."""
+def _reduce_near32(x):
+    """Return quadrant and offset; the second part of pi / 2 is so short that n times it is
+    exact.
+    """
     inlined()
     shifted = x * TWO_OVER_PI_32 + SHIFT_32
     n = shifted - SHIFT_32
@@ -105,26 +107,26 @@ def _near_turns32(x):
 
 @jitable
 def _word(k, shift, j):
-    """32 bits of 2 / pi from bit 32 * (k + j) + shift on."""
+    """Return 32 bits of 2 / pi from bit 32 * (k + j) + shift on."""
     above, below = TWO_OVER_PI_WORDS[np.uintp(k + j)], TWO_OVER_PI_WORDS[np.uintp(k + j + 1)]
     return (((above << 32) | below) >> (32 - shift)) & WORD
 
 
 @jitable
 def _upper(x):
-    """The upper 32 of 64 bits."""
+    """Return the upper 32 of 64 bits."""
     return (x >> 32) & WORD
 
 
 @jitable
-def _whole(word):
-    """A word of 32 bits as a float64."""
+def _to_float(word):
+    """Return a word of 32 bits as a float64."""
     return from_bits(word | TWO_52_BITS) - TWO_52
 
 
 @jitable
-def _far_turns64(x):
-    """The quadrant of x, and its offset there in two parts, for |x| > NEAR.
+def _reduce_far64(x):
+    """Return the quadrant of x, and its offset there in two parts, for |x| > NEAR.
 
     x is a whole number m times 2**e. m is multiplied with 192 bits of 2 / pi, from the one
     that stands for two turns times 2**-e on, without what overflows: whole circles.
@@ -157,20 +159,20 @@ def _far_turns64(x):
     f1 = ((p3 << 2) | (p2 >> 30)) & WORD
     negative = f3 >= 0x80000000
     flip = WORD if negative else 0
-    a = _whole(f3 ^ flip) * 2.0**-32
-    b = _whole(f2 ^ flip) * 2.0**-64
-    c = _whole(f1 ^ flip) * 2.0**-96 + _whole(((p2 << 2) & WORD) ^ flip) * 2.0**-128
+    a = _to_float(f3 ^ flip) * 2.0**-32
+    b = _to_float(f2 ^ flip) * 2.0**-64
+    c = _to_float(f1 ^ flip) * 2.0**-96 + _to_float(((p2 << 2) & WORD) ^ flip) * 2.0**-128
     first = a + b
-    turn = first + c
-    rest = (b - (first - a)) + (c - (turn - first))
-    turn, rest = (-turn, -rest) if negative != (x < 0.0) else (turn, rest)
-    offset = turn * PIO2_1
-    low_offset = float_fma(turn, PIO2_1, -offset) + (turn * PIO2_2 + rest * PIO2_1)
+    fraction = first + c
+    rest = (b - (first - a)) + (c - (fraction - first))
+    fraction, rest = (-fraction, -rest) if negative != (x < 0.0) else (fraction, rest)
+    offset = fraction * PIO2_1
+    low_offset = float_fma(fraction, PIO2_1, -offset) + (fraction * PIO2_2 + rest * PIO2_1)
     return (-quadrant if x < 0.0 else quadrant), offset + (x - x), low_offset
 
 
 @jitable
-def _far_turns32(x):
+def _reduce_far32(x):
     inlined()
     pattern = np.int64(bits(x)) & 0x7FFFFFFF
     exponent = (pattern >> 23) - 150
@@ -184,30 +186,30 @@ def _far_turns32(x):
     quadrant = (p2 + 0x20000000) >> 30
     f1 = ((p2 << 2) | (p1 >> 30)) & WORD
     f0 = (p1 << 2) & WORD
-    turn = (_whole(f1) + _whole(f0) * 2.0**-32) * 2.0**-32
-    turn = turn - 1.0 if f1 >= 0x80000000 else turn
-    turn = -turn if x < ZERO32 else turn
-    offset = turn * PIO2_1
+    fraction = (_to_float(f1) + _to_float(f0) * 2.0**-32) * 2.0**-32
+    fraction = fraction - 1.0 if f1 >= 0x80000000 else fraction
+    fraction = -fraction if x < ZERO32 else fraction
+    offset = fraction * PIO2_1
     high = F(offset)
     signed = -quadrant if x < ZERO32 else quadrant
     return np.int32(signed), high + (x - x), F(offset - np.float64(high))
 
 
 @jitable
-def _turns64(x):
+def _reduce64(x):
     inlined()
-    quadrant, high, low = _near_turns64(x)
-    far_quadrant, far_high, far_low = _far_turns64(x)
+    quadrant, high, low = _reduce_near64(x)
+    far_quadrant, far_high, far_low = _reduce_far64(x)
     near = _near64(x)
     high, low = (high, low) if near else (far_high, far_low)
     return (quadrant if near else far_quadrant), high, low
 
 
 @jitable
-def _turns32(x):
+def _reduce32(x):
     inlined()
-    quadrant, high, low = _near_turns32(x)
-    far_quadrant, far_high, far_low = _far_turns32(x)
+    quadrant, high, low = _reduce_near32(x)
+    far_quadrant, far_high, far_low = _reduce_far32(x)
     near = _near32(x)
     high, low = (high, low) if near else (far_high, far_low)
     return (quadrant if near else far_quadrant), high, low
@@ -241,7 +243,7 @@ TAN_32 = (
 
 @jitable
 def _sin_parts64(x, y):
-    """Two parts of sin(x + y), |x| <= pi / 4: the first is x, the second much smaller."""
+    """Return sin(x + y), |x| <= pi / 4, in two parts: the first is x, the second much smaller."""
     inlined()
     z = x * x
     r = polynomial(z, SIN)
@@ -258,7 +260,7 @@ def _sin_parts32(x, y):
 
 @jitable
 def _cos_parts64(x, y):
-    """Two parts of cos(x + y): the first is 1 - x**2 / 2, rounded."""
+    """Return cos(x + y) in two parts: the first is 1 - x**2 / 2, rounded."""
     inlined()
     z = x * x
     r = polynomial(z, COS)
@@ -279,7 +281,7 @@ def _cos_parts32(x, y):
 
 @jitable
 def _tan_tail64(x, y):
-    """What tan(x + y), |x| <= pi / 4, is more than x."""
+    """Return tan(x + y) - x for |x| <= pi / 4."""
     inlined()
     z = x * x
     increase = (x * z) * polynomial(z, TAN)
@@ -289,7 +291,7 @@ def _tan_tail64(x, y):
 
 @jitable
 def _tan_tail32(x, y):
-    """The derivative, of which few digits matter, is about 1 + 3/2 x**2."""
+    """Return the derivative, of which few digits matter, is about 1 + 3/2 x**2."""
     inlined()
     z = x * x
     r = polynomial(z, TAN_32)
@@ -299,15 +301,15 @@ def _tan_tail32(x, y):
 
 
 def _sin_parts(x, y) -> Any:
-    """By type, what is above."""
+    """Dispatch to the version for the type of x."""
 
 
 def _cos_parts(x, y) -> Any:
-    """By type, what is above."""
+    """Dispatch to the version for the type of x."""
 
 
 def _tan_tail(x, y) -> Any:
-    """By type, what is above."""
+    """Dispatch to the version for the type of x."""
 
 
 by_type(_sin_parts, {types.float64: _sin_parts64, types.float32: _sin_parts32})
@@ -317,7 +319,7 @@ by_type(_tan_tail, {types.float64: _tan_tail64, types.float32: _tan_tail32})
 
 @jitable
 def sin_or_cos(quadrant, x, y):
-    """sin of x + y, |x| <= pi / 4, moved on by quarter turns."""
+    """Return the sine of x + y, |x| <= pi / 4, moved on by a quadrant."""
     inlined()
     sin_head, sin_tail = _sin_parts(x, y)
     cos_head, cos_tail = _cos_parts(x, y)
@@ -328,7 +330,7 @@ def sin_or_cos(quadrant, x, y):
 
 @jitable
 def _tangent(quadrant, x, y):
-    """tan of x + y, |x| <= pi / 4, or of a quarter turn more: -1 / tan."""
+    """Return tan(x + y), |x| <= pi / 4, or -1 / tan(x + y) in the odd quadrants."""
     inlined()
     tail = _tan_tail(x, y)
     value = x + tail
@@ -342,22 +344,22 @@ def _tangent(quadrant, x, y):
 # --- sin, cos, tan ----------------------------------------------------------------------
 
 
-def _near_turns(x) -> Any:
-    """By type, the quadrant and offset of an x that is near."""
+def _reduce_near(x) -> Any:
+    """Return the quadrant and offset of an x that is `near`, by type."""
 
 
-def _turns(x) -> Any:
-    """By type, the quadrant and offset of any x."""
+def _reduce_argument(x) -> Any:
+    """Return the quadrant and offset of any x, by type."""
 
 
-by_type(_near_turns, {types.float64: _near_turns64, types.float32: _near_turns32})
-by_type(_turns, {types.float64: _turns64, types.float32: _turns32})
+by_type(_reduce_near, {types.float64: _reduce_near64, types.float32: _reduce_near32})
+by_type(_reduce_argument, {types.float64: _reduce64, types.float32: _reduce32})
 
 
 @jitable
 def _sin_near(x):
     inlined()
-    quadrant, high, low = _near_turns(x)
+    quadrant, high, low = _reduce_near(x)
     value = sin_or_cos(quadrant, high, low)
     return x if x == like(0, x) else value
 
@@ -365,7 +367,7 @@ def _sin_near(x):
 @jitable
 def _sin_real(x):
     inlined()
-    quadrant, high, low = _turns(x)
+    quadrant, high, low = _reduce_argument(x)
     value = sin_or_cos(quadrant, high, low)
     return x if x == like(0, x) else value
 
@@ -373,21 +375,21 @@ def _sin_real(x):
 @jitable
 def _cos_near(x):
     inlined()
-    quadrant, high, low = _near_turns(x)
+    quadrant, high, low = _reduce_near(x)
     return sin_or_cos(like(quadrant + like(1, quadrant), quadrant), high, low)
 
 
 @jitable
 def _cos_real(x):
     inlined()
-    quadrant, high, low = _turns(x)
+    quadrant, high, low = _reduce_argument(x)
     return sin_or_cos(like(quadrant + like(1, quadrant), quadrant), high, low)
 
 
 @jitable
 def _tan_near(x):
     inlined()
-    quadrant, high, low = _near_turns(x)
+    quadrant, high, low = _reduce_near(x)
     value = _tangent(quadrant, high, low)
     return x if x == like(0, x) else value
 
@@ -395,28 +397,28 @@ def _tan_near(x):
 @jitable
 def _tan_real(x):
     inlined()
-    quadrant, high, low = _turns(x)
+    quadrant, high, low = _reduce_argument(x)
     value = _tangent(quadrant, high, low)
     return x if x == like(0, x) else value
 
 
 def near(x):
-    """Whether `sin_near`, `cos_near` and `tan_near` serve x."""
+    """Return whether `sin_near`, `cos_near` and `tan_near` serve x."""
     return np.abs(x) <= NEAR_32
 
 
 def sin_near(x):
-    """sin of an x that is `near`, at less than half the cost."""
+    """Return sin of an x that is `near`, at less than half the cost."""
     return np.sin(x)
 
 
 def cos_near(x):
-    """cos of an x that is `near`, at less than half the cost."""
+    """Return cos of an x that is `near`, at less than half the cost."""
     return np.cos(x)
 
 
 def tan_near(x):
-    """tan of an x that is `near`, at less than half the cost."""
+    """Return tan of an x that is `near`, at less than half the cost."""
     return np.tan(x)
 
 
@@ -442,17 +444,17 @@ by_type(tan_near, {types.Float: _tan_near, types.Complex: _tan_complex})
 
 
 def sin(x):
-    """Sine of x in radians."""
+    """Return the sine of x in radians."""
     return np.sin(x)
 
 
 def cos(x):
-    """Cosine of x in radians."""
+    """Return the cosine of x in radians."""
     return np.cos(x)
 
 
 def tan(x):
-    """Tangent of x in radians."""
+    """Return the tangent of x in radians."""
     return np.tan(x)
 
 
@@ -460,5 +462,5 @@ by_type(sin, {types.Float: _sin_real, types.Complex: _sin_complex})
 by_type(cos, {types.Float: _cos_real, types.Complex: _cos_complex})
 by_type(tan, {types.Float: _tan_real, types.Complex: _tan_complex})
 
-GUARDED_TURNS = {sin: (near, sin_near), cos: (near, cos_near), tan: (near, tan_near)}
+GUARDED_TRIGONOMETRIC = {sin: (near, sin_near), cos: (near, cos_near), tan: (near, tan_near)}
 """See `math.GUARDED`."""

@@ -18,22 +18,24 @@ import numpy as np
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.dtypes import computing, native, promote
 from tinygrad_cg_kernels.runtime.entries import ByDtype, numbers, words
-from tinygrad_cg_kernels.runtime.errstate import cast, quietly
+from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 
 Pair = tuple[int, int]
 
 BLOCK_BYTES = 1 << 20
-"""What the patches of a block may take: about a core's second-level cache."""
+"""The bytes that the patches of a block may take: about a core's second-level cache."""
 BLOCK_ROWS = 512
 """Windows in a block at least, so that BLAS does not repack the filters for a few rows."""
 
 FEW_BYTES = 256
-"""What the channels of one window take at least, for a loop over them to be worth its start."""
+"""The bytes that the channels of one window take at least, for a loop over them to be worth its
+start.
+"""
 
 
 class Geometry(NamedTuple):
-    """How windows lie on an image; each entry for the height, then for the width."""
+    """The geometry of windows on an image; each entry for the height, then for the width."""
 
     strides: Pair = (1, 1)
     padding: tuple[Pair, Pair] = ((0, 0), (0, 0))
@@ -41,7 +43,7 @@ class Geometry(NamedTuple):
     groups: int = 1
 
     def output_size(self, size: Pair, window: Pair) -> Pair:
-        """How many windows fit; ValueError if none does."""
+        """Return how many windows fit; ValueError if none does."""
         counts = []
         for axis in (0, 1):
             reach = self.dilations[axis] * (window[axis] - 1) + 1
@@ -55,7 +57,7 @@ class Geometry(NamedTuple):
         return counts[0], counts[1]
 
     def padded(self, size: Pair) -> Pair:
-        """The size of an image with its padding."""
+        """Return the size of an image with its padding."""
         return size[0] + sum(self.padding[0]), size[1] + sum(self.padding[1])
 
 
@@ -66,7 +68,7 @@ class Geometry(NamedTuple):
 
 @build.jitable
 def _origin(window, plan):
-    """Where in the images a window begins."""
+    """Return the offset of a window in the images."""
     height, width, image, down, across = plan[:5]
     line = window // width
     return line // height * image + line % height * down + window % width * across
@@ -115,7 +117,7 @@ def _sum_taps(images, filters, out, plan):
                 tap += run
 
 
-def _spread_taps(images, filters, upstream, plan):
+def _transpose_taps(images, filters, upstream, plan):
     wide_vectors()
     rows, row_step, columns, column_step, run = plan[5:10]
     first, count = plan[12:]
@@ -130,7 +132,7 @@ def _spread_taps(images, filters, upstream, plan):
                 tap += run
 
 
-def _fold_taps(images, filters, upstream, plan):
+def _correlate_taps(images, filters, upstream, plan):
     wide_vectors()
     rows, row_step, columns, column_step, run = plan[5:10]
     first, count = plan[12:]
@@ -158,8 +160,8 @@ def _three_vectors(dtype: np.dtype) -> tuple:
 _copy = ByDtype(_copy_patches, "copy_patches", _vectors)
 _add = ByDtype(_add_patches, "add_patches", _vectors)
 _sum = ByDtype(_sum_taps, "sum_taps", _three_vectors)
-_spread = ByDtype(_spread_taps, "spread_taps", _three_vectors)
-_fold = ByDtype(_fold_taps, "fold_taps", _three_vectors)
+_transpose = ByDtype(_transpose_taps, "transpose_taps", _three_vectors)
+_correlate = ByDtype(_correlate_taps, "correlate_taps", _three_vectors)
 
 
 # Patches -------------------------------------------------------------------------------------
@@ -175,7 +177,7 @@ class _Patches:
         self.count = images.shape[0] * prod(out)
         self.size = prod(window) * self.channels
         self.plan = self._plan(window, out, geometry)
-        self.whole = window == (1, 1) == geometry.strides and self.groups == 1
+        self.is_pointwise = window == (1, 1) == geometry.strides and self.groups == 1
 
     def _plan(self, window: Pair, out: Pair, geometry: Geometry) -> tuple[int, ...]:
         _, height, width, channels = self.images.shape
@@ -189,21 +191,21 @@ class _Patches:
         return (*steps, *patch, self.groups, self.channels)
 
     def blocks(self) -> Iterator[slice]:
-        """The windows, some at a time."""
+        """Return the windows, some at a time."""
         row = max(self.groups * self.size * self.images.itemsize, 1)
-        step = self.count if self.whole else max(BLOCK_ROWS, BLOCK_BYTES // row)
+        step = self.count if self.is_pointwise else max(BLOCK_ROWS, BLOCK_BYTES // row)
         for start in range(0, self.count, max(step, 1)):
             yield slice(start, min(start + step, self.count))
 
     def buffer(self) -> np.ndarray:
-        """Room for the patches of any block."""
+        """Return a buffer for the patches of any block."""
         longest = next(self.blocks(), slice(0, 0))
         shape = self.groups, longest.stop, self.size
         return np.empty(shape, self.images.dtype)
 
     def copied(self, block: slice, buffer: np.ndarray) -> np.ndarray:
-        """The patches of a block's windows: (groups, windows, patch)."""
-        if self.whole:
+        """Return the patches of a block's windows: (groups, windows, patch)."""
+        if self.is_pointwise:
             return self.images.reshape(1, self.count, self.size)
         patches = self._part(block, buffer)
         kind, parts = words(self.images.dtype)
@@ -225,7 +227,7 @@ class _Patches:
         return flat if kind is None else flat.view(kind)
 
     def _at(self, block: slice, parts: int) -> tuple[int, ...]:
-        """The plan for a block, in words of which an element has `parts`."""
+        """Return the plan for a block, in words of which an element has `parts`."""
         plan = self.plan
         if parts != 1:
             counts = (0, 1, 5, 7, 10)  # all others are steps
@@ -234,7 +236,7 @@ class _Patches:
 
 
 def _pad(images: np.ndarray, geometry: Geometry) -> np.ndarray:
-    """Images with zeros around them, contiguous."""
+    """Return images with zeros around them, contiguous."""
     size = images.shape[1], images.shape[2]
     if geometry.padded(size) == size:
         return np.ascontiguousarray(images)
@@ -250,7 +252,7 @@ def _inside(padded: np.ndarray, size: Pair, geometry: Geometry) -> np.ndarray:
 
 
 def _by_group(matrix: np.ndarray, groups: int) -> np.ndarray:
-    """(rows, groups * columns) as a view (groups, rows, columns)."""
+    """Return (rows, groups * columns) as a view (groups, rows, columns)."""
     return matrix.reshape(matrix.shape[0], groups, matrix.shape[1] // groups).transpose(1, 0, 2)
 
 
@@ -261,7 +263,7 @@ class _Taps:
     """Windows whose channels are filtered each by itself.
 
     Where channels are few and windows neighbours a line of these is run as one, with the
-    filters repeated beside themselves: the inner loop is then as long as the line. (With 16
+    filters repeated side by side: the inner loop is then as long as the line. (With 16
     channels that is 1.6 times as fast, with 64 it is all the same.)
     """
 
@@ -280,7 +282,9 @@ class _Taps:
         self.plan = (*steps, *patch, 1, channels)
 
     def repeated(self, filters: np.ndarray) -> np.ndarray:
-        """Filters (height, width, 1, channels) beside themselves: (taps, merged, channels)."""
+        """Return filters (height, width, 1, channels) side by side: (taps, merged,
+        channels).
+        """
         shape = self.taps, self.merged, filters.shape[3]
         rows = filters.reshape(self.taps, 1, filters.shape[3])
         return np.ascontiguousarray(np.broadcast_to(rows, shape))
@@ -291,12 +295,12 @@ class _Taps:
 
 
 def _alone(filters: np.ndarray, groups: int) -> bool:
-    """Whether each group has one channel."""
+    """Return whether each group has one channel."""
     return groups > 1 and filters.shape[2] == 1
 
 
 def _repeated(images: np.ndarray, outputs: int) -> np.ndarray:
-    """Images with a copy of each channel for each of its outputs."""
+    """Return images with a copy of each channel for each of its outputs."""
     multiple = outputs // images.shape[3]
     return images if multiple == 1 else np.repeat(images, multiple, axis=3)
 
@@ -311,7 +315,7 @@ def _sum_alone(images: np.ndarray, filters: np.ndarray, geometry: Geometry) -> n
     return out
 
 
-def _spread_alone(
+def _transpose_depthwise(
     upstream: np.ndarray, filters: np.ndarray, geometry: Geometry, size: Pair
 ) -> np.ndarray:
     outputs, groups = filters.shape[3], geometry.groups
@@ -319,14 +323,16 @@ def _spread_alone(
     window = filters.shape[0], filters.shape[1]
     taps = _Taps(np.zeros(shape, upstream.dtype), window, upstream.shape[1:3], geometry)
     upstream = np.ascontiguousarray(upstream)
-    taps.run(_spread, taps.repeated(filters), upstream, slice(0, taps.count))
+    taps.run(_transpose, taps.repeated(filters), upstream, slice(0, taps.count))
     images = _inside(taps.images, size, geometry)
     if outputs == groups:
         return images
-    return quietly(np.add.reduce, images.reshape(*images.shape[:3], groups, outputs // groups), 4)
+    return ignore_errors(
+        np.add.reduce, images.reshape(*images.shape[:3], groups, outputs // groups), 4
+    )
 
 
-def _fold_alone(
+def _correlate_depthwise(
     images: np.ndarray, upstream: np.ndarray, geometry: Geometry, window: Pair
 ) -> np.ndarray:
     images = _repeated(images, upstream.shape[3])
@@ -335,16 +341,16 @@ def _fold_alone(
     part, upstream = np.empty_like(total), np.ascontiguousarray(upstream)
     for start in range(0, taps.count, BLOCK_ROWS):  # sums of sums, for precision
         part[...] = 0
-        taps.run(_fold, part, upstream, slice(start, min(start + BLOCK_ROWS, taps.count)))
-        quietly(np.add, total, part, total)
-    return quietly(np.add.reduce, total, 1).reshape(*window, 1, upstream.shape[3])
+        taps.run(_correlate, part, upstream, slice(start, min(start + BLOCK_ROWS, taps.count)))
+        ignore_errors(np.add, total, part, total)
+    return ignore_errors(np.add.reduce, total, 1).reshape(*window, 1, upstream.shape[3])
 
 
 # The three maps ------------------------------------------------------------------------------
 
 
-def _settled(name: str, *operands: np.ndarray) -> tuple[np.dtype, list[np.ndarray]]:
-    """The dtype of the result, and the operands in that to compute in."""
+def _promote(name: str, *operands: np.ndarray) -> tuple[np.dtype, list[np.ndarray]]:
+    """Return the dtype of the result, and the operands in that to compute in."""
     dtype = promote(*[native(name, operand.dtype) for operand in operands])
     if dtype.kind == "b":
         raise TypeError(f"{name}: is not for bool: cast to a number's dtype first")
@@ -352,7 +358,7 @@ def _settled(name: str, *operands: np.ndarray) -> tuple[np.dtype, list[np.ndarra
 
 
 def _fit(name: str, images: Any, filters: Any, windows: Any, geometry: Geometry) -> None:
-    """ValueError unless the three shapes are those of a convolution: kernels do not look."""
+    """Raise ValueError unless the three shapes are those of a convolution; kernels do not check."""
     size, window = (images[1], images[2]), (filters[0], filters[1])
     out = images[0], *geometry.output_size(size, window), filters[3]
     channels = filters[2] * geometry.groups
@@ -364,17 +370,17 @@ def _fit(name: str, images: Any, filters: Any, windows: Any, geometry: Geometry)
 
 
 def _each(function: Any, x: np.ndarray, y: np.ndarray, *rest: Any) -> np.ndarray:
-    """The map over the axes before an operand's last four, which broadcast."""
+    """Return the map over the axes before an operand's last four, which broadcast."""
     lead = np.broadcast_shapes(x.shape[:-4], y.shape[:-4])
     x, y = (np.broadcast_to(one, lead + one.shape[-4:]) for one in (x, y))
-    parts = [function(x[place], y[place], *rest) for place in np.ndindex(lead)]
+    parts = [function(x[index], y[index], *rest) for index in np.ndindex(lead)]
     if not parts:
         raise ValueError(f"{function.__name__}: a batch of no images has no result")
     return np.stack(parts).reshape(lead + parts[0].shape)
 
 
 def conv(images: np.ndarray, filters: np.ndarray, geometry: Geometry) -> np.ndarray:
-    """The sum over a window of images times filters, at each place: no flipping.
+    """Return the sum over a window of images times filters, at each position: no flipping.
 
     Images (n, height, width, channels) with filters (height, width, channels / groups, out)
     give (n, rows, columns, out). Leading axes of either broadcast. float16 is computed in
@@ -382,7 +388,7 @@ def conv(images: np.ndarray, filters: np.ndarray, geometry: Geometry) -> np.ndar
     """
     if filters.ndim > 4:
         return _each(conv, images, filters, geometry)
-    dtype, (images, filters) = _settled("conv", images, filters)
+    dtype, (images, filters) = _promote("conv", images, filters)
     lead, groups = images.shape[:-3], geometry.groups
     images = images.reshape(-1, *images.shape[-3:])
     window, outputs = (filters.shape[0], filters.shape[1]), filters.shape[3]
@@ -395,27 +401,30 @@ def conv(images: np.ndarray, filters: np.ndarray, geometry: Geometry) -> np.ndar
     weights = _by_group(filters.reshape(patches.size, outputs), groups)
     out, buffer = np.empty((patches.count, outputs), images.dtype), patches.buffer()
     for block in patches.blocks():
-        quietly(np.matmul, patches.copied(block, buffer), weights, _by_group(out[block], groups))
+        ignore_errors(
+            np.matmul, patches.copied(block, buffer), weights, _by_group(out[block], groups)
+        )
     return cast(out, dtype).reshape(*lead, *size, outputs)
 
 
 def conv_input(
     upstream: np.ndarray, filters: np.ndarray, geometry: Geometry, size: Pair
 ) -> np.ndarray:
-    """The transpose of `conv` by its images, which are of `size`: the transposed convolution.
+    """Return the transpose of `conv` by its images, which are of `size`: the transposed
+    convolution.
 
     Upstream (n, rows, columns, out) gives (n, height, width, channels); the rest as in `conv`.
     """
     if filters.ndim > 4:
         return _each(conv_input, upstream, filters, geometry, size)
-    dtype, (upstream, filters) = _settled("conv_input", upstream, filters)
+    dtype, (upstream, filters) = _promote("conv_input", upstream, filters)
     lead, groups = upstream.shape[:-3], geometry.groups
     upstream = upstream.reshape(-1, *upstream.shape[-3:])
     channels, outputs = filters.shape[2] * groups, filters.shape[3]
     shape = upstream.shape[0], *size, channels
     _fit("conv_input", shape, filters.shape, upstream.shape, geometry)
     if _alone(filters, groups):
-        out = np.ascontiguousarray(_spread_alone(upstream, filters, geometry, size))
+        out = np.ascontiguousarray(_transpose_depthwise(upstream, filters, geometry, size))
         return cast(out, dtype).reshape(*lead, *size, channels)
     shape = upstream.shape[0], *geometry.padded(size), channels
     window = filters.shape[0], filters.shape[1]
@@ -424,7 +433,7 @@ def conv_input(
     values, buffer = upstream.reshape(patches.count, outputs), patches.buffer()
     for block in patches.blocks():
         part = patches._part(block, buffer)
-        quietly(np.matmul, _by_group(values[block], groups), weights, part)
+        ignore_errors(np.matmul, _by_group(values[block], groups), weights, part)
         patches.added(block, part)
     images = np.ascontiguousarray(_inside(patches.images, size, geometry))
     return cast(images, dtype).reshape(*lead, *size, channels)
@@ -433,26 +442,26 @@ def conv_input(
 def conv_filter(
     images: np.ndarray, upstream: np.ndarray, geometry: Geometry, window: Pair
 ) -> np.ndarray:
-    """The transpose of `conv` by its filters, which are of `window`.
+    """Return the transpose of `conv` by its filters, which are of `window`.
 
     Images (n, height, width, channels) and upstream (n, rows, columns, out) give
     (height, width, channels / groups, out); the rest as in `conv`.
     """
     if max(images.ndim, upstream.ndim) > 4:
         return _each(conv_filter, images, upstream, geometry, window)
-    dtype, (images, upstream) = _settled("conv_filter", images, upstream)
+    dtype, (images, upstream) = _promote("conv_filter", images, upstream)
     groups, outputs = geometry.groups, upstream.shape[3]
     shape = *window, images.shape[3] // groups, outputs
     _fit("conv_filter", images.shape, shape, upstream.shape, geometry)
     if groups == images.shape[3] > 1:
-        return cast(_fold_alone(images, upstream, geometry, window), dtype)
+        return cast(_correlate_depthwise(images, upstream, geometry, window), dtype)
     out = upstream.shape[1], upstream.shape[2]
     patches = _Patches(_pad(images, geometry), window, out, geometry)
     values, buffer = upstream.reshape(patches.count, outputs), patches.buffer()
     total = np.zeros((groups, patches.size, outputs // groups), images.dtype)
     for block in patches.blocks():
         rows = patches.copied(block, buffer).transpose(0, 2, 1)
-        part = quietly(np.matmul, rows, _by_group(values[block], groups))
-        quietly(np.add, total, part, total)
+        part = ignore_errors(np.matmul, rows, _by_group(values[block], groups))
+        ignore_errors(np.add, total, part, total)
     filters = total.transpose(1, 0, 2).reshape(shape)
     return cast(np.ascontiguousarray(filters), dtype)

@@ -4,11 +4,11 @@ import numpy as np
 
 from tinygrad_cg_kernels.linear import product as kernels
 from tinygrad_cg_kernels.runtime.dtypes import computing, native, promote
-from tinygrad_cg_kernels.runtime.errstate import cast, quietly
+from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
 
 
 def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Matrix product as `np.matmul`: batches broadcast, a vector is a row or a column.
+    """Return the matrix product as `np.matmul`: batches broadcast, a vector is a row or a column.
 
     float16 is multiplied in float32. Integers wrap as NumPy's do. Floating point never warns.
     Raises ValueError for shapes that do not fit, TypeError for dtypes that are not supported.
@@ -22,7 +22,7 @@ def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous:
         x = x.reshape(-1, shape[-1]) if x.size else x  # one product instead of many
     try:
-        product = kernels.multiply(x, y) if kernels.serves(x, y) else quietly(np.matmul, x, y)
+        product = kernels.multiply(x, y) if kernels.serves(x, y) else ignore_errors(np.matmul, x, y)
     except ValueError:
         shapes = f"{shape} and {y.shape}"
         raise ValueError(f"matmul: shapes {shapes} do not fit together") from None

@@ -1,6 +1,6 @@
-"""Pooling of images: the largest element under a window, its place, and the mean.
+"""Pooling of images: the largest element under a window, its index, and the mean.
 
-Images are (..., height, width, channels). What lies outside an image is left out: of a mean, too.
+Images are (..., height, width, channels). Elements outside an image are left out, of a mean too.
 The inner loops run over channels, in vectors.
 """
 
@@ -28,7 +28,7 @@ class Window(NamedTuple):
     padding: tuple[Pair, Pair] = ((0, 0), (0, 0))
 
     def output_size(self, size: Pair) -> Pair:
-        """How many windows fit; ValueError if none does, or if one would hold nothing."""
+        """Return how many windows fit; ValueError if none does, or if one would hold nothing."""
         if min(size) < 1 or any(
             max(pads) >= count for pads, count in zip(self.padding, self.size, strict=True)
         ):
@@ -43,9 +43,9 @@ class Window(NamedTuple):
 
 
 @build.jitable
-def _bounds(place, stride, before, window, size):
-    """The part of a window that lies within the image, along one axis."""
-    first = place * stride - before
+def _bounds(position, stride, before, window, size):
+    """Return the part of a window that lies within the image, along one axis."""
+    first = position * stride - before
     return max(first, 0), min(first + window, size)
 
 
@@ -69,7 +69,7 @@ def _max_windows(images, out, plan):
                     out[target + c] = maximum(out[target + c], images[source + c])
 
 
-def _place_windows(images, best, out, plan):
+def _argmax_windows(images, best, out, plan):
     wide_vectors()
     count, height, width, channels, rows, columns = plan[:6]
     tall, broad, down, across, top, left = plan[6:]
@@ -86,12 +86,12 @@ def _place_windows(images, best, out, plan):
         for y in range(start, stop):
             for x in range(first, last):
                 source = np.uintp(((base + y) * width + x) * channels)
-                place = y * width + x
+                index = y * width + x
                 for c in range(run):
                     value, known = images[source + c], best[c]
                     better = (value > known) | ((value != value) & (known == known))
                     best[c] = value if better else known
-                    out[target + c] = place if better else out[target + c]
+                    out[target + c] = index if better else out[target + c]
 
 
 def _sum_windows(images, out, plan):
@@ -114,7 +114,7 @@ def _sum_windows(images, out, plan):
             out[target + c] /= number
 
 
-def _spread_windows(upstream, out, plan):
+def _mean_adjoint_windows(upstream, out, plan):
     wide_vectors()
     count, height, width, channels, rows, columns = plan[:6]
     tall, broad, down, across, top, left = plan[6:]
@@ -136,14 +136,14 @@ _PLAN = types.UniTuple(types.intp, 12)
 
 
 def _arrays(*dtypes: np.dtype | None) -> Callable[[np.dtype], tuple]:
-    """The types of vectors of these dtypes, None for the kernel's own, and of a plan."""
+    """Return the types of vectors of these dtypes, None for the kernel's own, and of a plan."""
     return lambda own: (*(build.array_type(dtype or own, 1) for dtype in dtypes), _PLAN)
 
 
 _max = ByDtype(_max_windows, "max_windows", _arrays(None, None))
-_place = ByDtype(_place_windows, "place_windows", _arrays(None, None, INT64))
+_argmax = ByDtype(_argmax_windows, "argmax_windows", _arrays(None, None, INT64))
 _sum = ByDtype(_sum_windows, "sum_windows", _arrays(None, None))
-_spread = ByDtype(_spread_windows, "spread_windows", _arrays(None, None))
+_mean_adjoint = ByDtype(_mean_adjoint_windows, "mean_adjoint_windows", _arrays(None, None))
 
 
 def _plan(shape: tuple[int, ...], out: Pair, window: Window) -> tuple[int, ...]:
@@ -163,7 +163,7 @@ def _ordered(name: str, images: np.ndarray) -> np.dtype:
 
 
 def max_pool(images: np.ndarray, window: Window) -> np.ndarray:
-    """The largest element under each window, channel by channel; NaN if there is one."""
+    """Return the largest element under each window, channel by channel; NaN if there is one."""
     dtype = _ordered("max_pool", images)
     out = window.output_size((images.shape[-3], images.shape[-2]))
     result = np.empty((*images.shape[:-3], *out, images.shape[-1]), computing(dtype))
@@ -173,26 +173,28 @@ def max_pool(images: np.ndarray, window: Window) -> np.ndarray:
     return cast(result, dtype)
 
 
-def max_pool_places(images: np.ndarray, window: Window) -> np.ndarray:
-    """Where `max_pool` finds its elements: row * width + column, int64; the first of equals."""
-    dtype = computing(_ordered("max_pool_places", images))
+def max_pool_indices(images: np.ndarray, window: Window) -> np.ndarray:
+    """Return the index of each element of `max_pool`: row * width + column, int64; the first of
+    equals.
+    """
+    dtype = computing(_ordered("max_pool_indices", images))
     out = window.output_size((images.shape[-3], images.shape[-2]))
     result = np.empty((*images.shape[:-3], *out, images.shape[-1]), INT64)
     if result.size:
         best = np.empty(images.shape[-1], dtype)
         plan = _plan(images.shape, out, window)
-        _place(dtype, _flat(images, dtype), best, result.reshape(-1), plan)
+        _argmax(dtype, _flat(images, dtype), best, result.reshape(-1), plan)
     return result
 
 
 def mean_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype itself; float64 for integers and bool."""
+    """Return the dtype itself; float64 for integers and bool."""
     dtype = native("mean_pool", dtype)
     return FLOAT64 if dtype.kind in "biu" else dtype
 
 
 def mean_pool(images: np.ndarray, window: Window) -> np.ndarray:
-    """The mean of what lies under each window, channel by channel; see `mean_dtype`."""
+    """Return the mean of the elements under each window, channel by channel; see `mean_dtype`."""
     dtype = mean_dtype(images.dtype)
     out = window.output_size((images.shape[-3], images.shape[-2]))
     result = np.zeros((*images.shape[:-3], *out, images.shape[-1]), computing(dtype))
@@ -203,7 +205,7 @@ def mean_pool(images: np.ndarray, window: Window) -> np.ndarray:
 
 
 def mean_pool_adjoint(upstream: np.ndarray, window: Window, size: Pair) -> np.ndarray:
-    """The transpose of `mean_pool` on images of `size`."""
+    """Return the transpose of `mean_pool` on images of `size`."""
     dtype = mean_dtype(upstream.dtype)
     shape = *upstream.shape[:-3], *size, upstream.shape[-1]
     result = np.zeros(shape, computing(dtype))
@@ -212,5 +214,5 @@ def mean_pool_adjoint(upstream: np.ndarray, window: Window, size: Pair) -> np.nd
         raise ValueError(f"mean_pool_adjoint: {window} on {size} gives {out}, not {upstream.shape}")
     if upstream.size:
         flat = _flat(upstream, result.dtype)
-        _spread(result.dtype, flat, result.reshape(-1), _plan(shape, out, window))
+        _mean_adjoint(result.dtype, flat, result.reshape(-1), _plan(shape, out, window))
     return cast(result, dtype)

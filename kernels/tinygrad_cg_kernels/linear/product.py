@@ -37,12 +37,12 @@ CHUNK = 64
 WORTH = 10**6
 """Products of numbers from which it is quicker than a call of BLAS."""
 DEPTH = 384
-"""Products that a tile sums at a time: what is summed apart has smaller rounding errors."""
+"""Products that a tile sums at a time: separate sums have smaller rounding errors."""
 
 
 @cache
 def _is_useful() -> bool:
-    """Whether the processor has 512-bit vectors and NumPy's OpenBLAS does not use them."""
+    """Return whether the processor has 512-bit vectors and NumPy's OpenBLAS does not use them."""
     if not llvm.get_host_cpu_features().get("avx512f"):
         return False
     folder = Path(np.__file__).parent
@@ -57,7 +57,7 @@ def _is_useful() -> bool:
 
 
 def serves(x: np.ndarray, y: np.ndarray) -> bool:
-    """Whether `multiply` is to be taken for two arrays."""
+    """Return whether `multiply` is to be taken for two arrays."""
     if x.ndim != 2 or y.ndim != 2 or x.dtype is not y.dtype:
         return False
     (rows, inner), columns = x.shape, y.shape[1]
@@ -69,7 +69,7 @@ def serves(x: np.ndarray, y: np.ndarray) -> bool:
 
 
 def multiply(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The product of two matrices, for which `serves` has said that it can."""
+    """Return the product of two matrices, for which `serves` has said that it can."""
     (rows, inner), columns = x.shape, y.shape[1]
     lanes = 64 // x.itemsize
     width = lanes * VECTORS
@@ -95,15 +95,15 @@ def _packer(kind: type) -> Callable:
         inner, columns, step = numbers[1], numbers[2], numbers[9]
         source, start = numbers[4], numbers[6]
         left = first * width
-        held = min(width, columns - left)
+        used = min(width, columns - left)
         lanes = 64 // size
-        padded = (held + lanes - 1) // lanes * lanes
+        padded = (used + lanes - 1) // lanes * lanes
         for i in range(inner):
-            line = vector(source + i * step + left * size, held, kind)
+            line = vector(source + i * step + left * size, used, kind)
             panel = vector(start + (left * inner + i * padded) * size, padded, kind)
-            for j in range(np.uintp(held)):
+            for j in range(np.uintp(used)):
                 panel[j] = line[j]
-            for j in range(held, padded):
+            for j in range(used, padded):
                 panel[j] = 0
 
     return pack
@@ -120,26 +120,26 @@ def _computer(kind: type) -> Callable:
         row_step, step, chunks = numbers[7], numbers[8], numbers[10]
         panel, chunk = unit // chunks, unit % chunks
         left = panel * width
-        held = min(width, columns - left)
+        used = min(width, columns - left)
         lanes = 64 // size
-        vectors = (held + lanes - 1) // lanes
+        vectors = (used + lanes - 1) // lanes
         right_matrix = start + left * inner * size
         tile = np.empty(ROWS * width, kind)
         for row in range(chunk * CHUNK, min(rows, (chunk + 1) * CHUNK), ROWS):
             count = min(ROWS, rows - row)
             source = left_matrix + row * row_step
             target = out + (row * columns + left) * size
-            whole = count == ROWS and held == vectors * lanes
-            place = target if whole else tile.ctypes.data
-            line = columns * size if whole else vectors * 64
+            complete = count == ROWS and used == vectors * lanes
+            position = target if complete else tile.ctypes.data
+            line = columns * size if complete else vectors * 64
             for done in range(0, inner, DEPTH):
                 depth = min(DEPTH, inner - done)
                 x, y = source + done * step, right_matrix + done * vectors * 64
-                run_tile(tile, vectors, x, row_step, step, count, y, place, line, depth, done)
-            if not whole:
+                run_tile(tile, vectors, x, row_step, step, count, y, position, line, depth, done)
+            if not complete:
                 for i in range(count):
-                    final = vector(target + i * columns * size, held, kind)
-                    for j in range(held):
+                    final = vector(target + i * columns * size, used, kind)
+                    for j in range(used):
                         final[j] = tile[i * vectors * lanes + j]
 
     return compute
@@ -153,7 +153,7 @@ _multiply = Blocks("matmul", lambda dtype: (f"multiply_tiles_{dtype.name}", _com
 
 @jitable
 def run_tile(like, vectors, x, row_step, step, rows, y, out, line, count, more):
-    """One tile, by the code for its number of vectors."""
+    """Compute one tile, by the code for its number of vectors."""
     if vectors == 3:
         tile_of_3(like, x, row_step, step, rows, y, out, line, count, more)
     elif vectors == 2:
@@ -163,7 +163,7 @@ def run_tile(like, vectors, x, row_step, step, rows, y, out, line, count, more):
 
 
 def _tile(vectors: int) -> Callable:
-    """8 rows of `x`, from addresses and steps in bytes, times a panel of so many vectors.
+    """Return code for 8 rows of `x`, by address and step in bytes, times a panel of some vectors.
 
     Where there are fewer rows, the last of them is repeated. The sums of `count` products go to
     `out`, added to what is there if `more` is not 0. `like` tells the dtype.
@@ -189,7 +189,7 @@ class _Tile:
         self.size = 4 if isinstance(kind, ir.FloatType) else 8
         self.lanes = 64 // self.size
         self.vector = ir.VectorType(kind, self.lanes)
-        self.places = [(row, j) for row in range(ROWS) for j in range(vectors)]
+        self.tiles = [(row, j) for row in range(ROWS) for j in range(vectors)]
         self.vectors = vectors
         name = f"llvm.fma.v{self.lanes}f{8 * self.size}"
         declared = ir.FunctionType(self.vector, [self.vector] * 3)
@@ -201,23 +201,23 @@ class _Tile:
         lines = []
         for row in range(ROWS):
             there = builder.icmp_signed("<", word(row), last)
-            place = builder.select(there, word(row), last)
-            lines.append(builder.add(x, builder.mul(place, row_step)))
+            position = builder.select(there, word(row), last)
+            lines.append(builder.add(x, builder.mul(position, row_step)))
         before, loop = builder.block, builder.append_basic_block("tile")
         after = builder.append_basic_block("tile_end")
         builder.branch(loop)
         builder.position_at_end(loop)
         starts = {"i": word(0), "offset": word(0), "panel": y}
         counters = {name: builder.phi(word) for name in starts}
-        sums = {place: builder.phi(self.vector) for place in self.places}
+        sums = {position: builder.phi(self.vector) for position in self.tiles}
         totals = self._products(lines, counters["offset"], counters["panel"], sums)
         steps = {"i": word(1), "offset": step, "panel": word(64 * self.vectors)}
         for name, phi in counters.items():
             phi.add_incoming(starts[name], before)
             phi.add_incoming(builder.add(phi, steps[name]), loop)
-        for place, phi in sums.items():
+        for position, phi in sums.items():
             phi.add_incoming(ir.Constant(self.vector, [0.0] * self.lanes), before)
-            phi.add_incoming(totals[place], loop)
+            phi.add_incoming(totals[position], loop)
         going = builder.icmp_signed("<", builder.add(counters["i"], word(1)), count)
         builder.cbranch(going, loop, after)
         builder.position_at_end(after)
@@ -231,7 +231,7 @@ class _Tile:
             builder.store(total, target).align = self.size
 
     def _products(self, lines: list, offset: Any, panel: Any, sums: dict) -> dict:
-        """The sums with one more product each."""
+        """Return the sums with one more product each."""
         builder = self.builder
         right = []
         for j in range(self.vectors):
@@ -249,9 +249,9 @@ class _Tile:
             )
             number.align = self.size
             one = builder.insert_element(nothing, number, index(0))
-            spread = builder.shuffle_vector(one, nothing, first)
+            repeated = builder.shuffle_vector(one, nothing, first)
             for j in range(self.vectors):
-                found[row, j] = builder.call(self.fma, [spread, right[j], sums[row, j]])
+                found[row, j] = builder.call(self.fma, [repeated, right[j], sums[row, j]])
         return found
 
 

@@ -36,7 +36,7 @@ from tinygrad_cg_kernels.runtime.entries import Blocks
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 from tinygrad_cg_kernels.runtime.memory import empty
-from tinygrad_cg_kernels.runtime.objects import ALIGNED, PLAIN, WRITEABLE
+from tinygrad_cg_kernels.runtime.objects import ALIGNED, CONTIGUOUS, WRITEABLE
 
 KINDS = ("same", "float", "compare", "logical", "real", "select")
 READY = 4096
@@ -46,12 +46,12 @@ _TELLING = re.compile(r"NameError|Untyped|Unknown attribute|nsupported|not defin
 """The lines of Numba's messages that say what is wrong with a user's function."""
 
 
-def _is_plain(array: np.ndarray) -> bool:
-    return array.flags.num & PLAIN == PLAIN
+def _is_contiguous(array: np.ndarray) -> bool:
+    return array.flags.num & CONTIGUOUS == CONTIGUOUS
 
 
 def _may_overlap(x: np.ndarray, y: np.ndarray) -> bool:
-    """Whether two different arrays may share memory: never if both own theirs."""
+    """Return whether two different arrays may share memory: never if both own theirs."""
     return not (x.base is None and y.base is None) and np.may_share_memory(x, y)
 
 
@@ -61,7 +61,7 @@ def _may_overlap(x: np.ndarray, y: np.ndarray) -> bool:
 
 
 def flat_kernel(loop: Callable, f: Any, test: Any, fast: Any, ins: tuple, outs: tuple) -> Callable:
-    """Units are elements. The table's sizes are steps from element to element."""
+    """Return units are elements. The table's sizes are steps from element to element."""
     inputs, arrays = len(ins), len(ins) + len(outs)
 
     def block(table, first, count):
@@ -76,7 +76,7 @@ def flat_kernel(loop: Callable, f: Any, test: Any, fast: Any, ins: tuple, outs: 
 def in_place_kernel(
     loop: Callable, f: Any, test: Any, fast: Any, ins: tuple, position: int
 ) -> Callable:
-    """The same where the operand at some position is the output."""
+    """Return the same where the operand at some position is the output."""
     arrays = len(ins)
 
     def block(table, first, count):
@@ -88,7 +88,7 @@ def in_place_kernel(
 
 
 def tile_kernel(loop: Callable, f: Any, test: Any, fast: Any, ins: tuple, outs: tuple) -> Callable:
-    """Units are tiles, see `tiles.find_rows`."""
+    """Return units are tiles, see `tiles.find_rows`."""
     inputs, outputs = len(ins), len(outs)
     arrays, space = inputs + outputs, inputs * tiles.BUFFER * tiles.WIDEST // 8
 
@@ -110,7 +110,7 @@ def tile_kernel(loop: Callable, f: Any, test: Any, fast: Any, ins: tuple, outs: 
 
 
 class Signature(NamedTuple):
-    """What an operation does with operands of some dtypes."""
+    """The dtypes of an operation on operands of some dtypes."""
 
     loop: tuple[np.dtype, ...]
     """The dtypes that operands are cast to, as Numba can compute in."""
@@ -118,9 +118,9 @@ class Signature(NamedTuple):
     """The dtype that the loop writes."""
     result: np.dtype
     checked: bool
-    """Whether operands are looked at before the loop runs."""
+    """True if operands are checked before the loop runs."""
     exact: bool
-    """Whether operands are run as they are, and the output returned as it is."""
+    """True if operands and output need no cast."""
 
 
 class Elementwise:
@@ -129,7 +129,7 @@ class Elementwise:
     Parameters
     ----------
     name : what errors, tracebacks and cache files call it.
-    function : the scalar function; kept apart because fusing needs it.
+    function : the scalar function; kept because fusing needs it.
     inputs : how many arrays it takes, 1 to 3.
     kind : how dtypes behave. "same": the promoted dtype throughout. "float": integers and
         bool become float64 first. "compare": promoted, the result bool. "logical": inputs
@@ -168,7 +168,9 @@ class Elementwise:
 
     @property
     def dispatchers(self) -> dict[Any, Any]:
-        """What Numba compiled so far: direct kernels by dtypes, block kernels by layouts too."""
+        """Return what Numba compiled so far: direct kernels by dtypes, block kernels by layouts
+        too.
+        """
         return {
             **{("direct", *key): owner for key, owner in self._small.entries.owners.items()},
             **{("in_place", *key): owner for key, owner in self._in_place.entries.owners.items()},
@@ -206,7 +208,7 @@ class Elementwise:
     # dtypes
 
     def result_dtype(self, *dtypes: np.dtype) -> np.dtype:
-        """The dtype of the result for operands of these dtypes."""
+        """Return the dtype of the result for operands of these dtypes."""
         return self._signature(dtypes).result
 
     def _signature(self, dtypes: tuple[np.dtype, ...]) -> Signature:
@@ -236,7 +238,7 @@ class Elementwise:
     # compiling
 
     def _guard(self, dtype: np.dtype, fresh: bool) -> tuple[Callable, Callable, Callable] | None:
-        """The loop, the test and the fast version of a function that has one."""
+        """Return the loop, the test and the fast version of a function that has one."""
         if self.function in elementary.GUARDED_PAIRS:
             loop = rows.run_tried if fresh else rows.run_guarded
             guard = elementary.GUARDED_PAIRS[self.function]
@@ -245,7 +247,9 @@ class Elementwise:
         return guard and (rows.run_guarded, *guard)
 
     def _loops(self, dtype: np.dtype, fresh: bool, loop: Callable) -> tuple[Callable, ...]:
-        """A loop, the scalar function, a test and a fast version; `loop` if there is none."""
+        """Return a loop, the scalar function, a test and a fast version; `loop` if there is
+        none.
+        """
         f, guard = self._scalar, self._guard(dtype, fresh)
         return (guard[0], f, *guard[1:]) if guard else (loop, f, f, f)
 
@@ -263,7 +267,7 @@ class Elementwise:
         values: tuple[int, ...],
         position: int | None,
     ) -> tuple[str, Callable]:
-        """The name and the function of a block kernel: "flat" or "tiles"."""
+        """Return the name and the function of a block kernel: "flat" or "tiles"."""
         unguarded = rows.run_apart if len(outs) > 1 else rows.run
         loops = self._loops(ins[0], position is None, unguarded)
         kinds = tuple([(one,) if k in values else one for k, one in enumerate(ins)])
@@ -276,7 +280,9 @@ class Elementwise:
         return f"{self.name}_tiles", tile_kernel(*loops, kinds, outs)
 
     def _explained(self, dtypes: Sequence[np.dtype], compile: Callable, *arguments: Any) -> Any:
-        """What `compile` gives; TypeError, with the reason, for what Numba cannot compile."""
+        """Return what `compile` gives; TypeError, with the reason, for what Numba cannot
+        compile.
+        """
         try:
             return compile(*arguments)
         except (NumbaError, AttributeError, TypeError) as error:  # an attribute of a module, say
@@ -294,7 +300,9 @@ class Elementwise:
     # running
 
     def _checked(self, arrays: tuple[np.ndarray, ...]) -> tuple[Signature, tuple[np.ndarray, ...]]:
-        """What is done with operands, which are looked at if need be, and the operands, aligned."""
+        """Return what is done with operands, which are looked at if need be, and the operands,
+        aligned.
+        """
         signature = self._signature(tuple([array.dtype for array in arrays]))
         if signature.checked and self._check is not None:
             self._check(self.name, *arrays)
@@ -304,7 +312,7 @@ class Elementwise:
         return signature, arrays
 
     def _fresh(self, arrays: tuple[np.ndarray, ...]) -> np.ndarray:
-        """The result as a new array."""
+        """Return the result as a new array."""
         signature, arrays = self._checked(arrays)
         if signature.exact:
             dtypes = (*signature.loop, signature.result)
@@ -314,7 +322,7 @@ class Elementwise:
         return self._run(signature, arrays)
 
     def _run(self, signature: Signature, arrays: tuple[np.ndarray, ...]) -> np.ndarray:
-        """The result by a block kernel, for operands that were checked."""
+        """Return the result by a block kernel, for operands that were checked."""
         key = _key("checked" if signature.checked else True, arrays)
         run = self._ready.get(key)
         if run is None:
@@ -322,12 +330,14 @@ class Elementwise:
                 run = self._bound(arrays, (signature.target,))
             else:
                 run = self._converting(signature, tuple(map(np.asarray, arrays, signature.loop)))
-            if signature.exact or all(map(_is_plain, arrays)):
+            if signature.exact or all(map(_is_contiguous, arrays)):
                 self._keep_ready(key, run)
         return run(*arrays)
 
     def _converting(self, signature: Signature, converted: tuple[np.ndarray, ...]) -> Callable:
-        """What casts operands of the layouts of those that were `converted`, and the result."""
+        """Return what casts operands of the layouts of those that were `converted`, and the
+        result.
+        """
         run = self._bound(converted, (signature.target,))
         loop, result = signature.loop, signature.result
 
@@ -350,7 +360,9 @@ class Elementwise:
             raise ValueError(f"{self.name}: shapes {shapes} do not broadcast") from None
 
     def _bound(self, arrays: tuple[np.ndarray, ...], targets: tuple[np.dtype, ...]) -> Callable:
-        """What computes the result, or a list of several, from operands with these layouts."""
+        """Return what computes the result, or a list of several, from operands with these
+        layouts.
+        """
         plan = self._plan(arrays)
         shape, dtypes = plan.shape, tuple([array.dtype for array in arrays])
         run = self._runner(plan, dtypes, targets)
@@ -378,7 +390,7 @@ class Elementwise:
         targets: tuple[np.dtype, ...],
         position: int | None = None,
     ) -> Callable[..., None]:
-        """What carries out a plan on operands and outputs of these dtypes."""
+        """Return what carries out a plan on operands and outputs of these dtypes."""
         if not plan.units:
             return lambda *arrays: None
         sizes = (*plan.sizes, *[target.itemsize for target in targets])
@@ -400,7 +412,7 @@ class Elementwise:
         return run_outer
 
     def _is_free(self, arrays: tuple[np.ndarray, ...], out: np.ndarray) -> bool:
-        """Whether an output can be written while other operands are read."""
+        """Return whether an output can be written while other operands are read."""
         if not out.flags.num & WRITEABLE:
             return False
         for array in arrays:  # noqa: SIM110 (a third of the time)
@@ -422,7 +434,7 @@ class Elementwise:
         if not out.size:
             return out
         positions = [k for k, array in enumerate(arrays) if array is out]
-        if _is_plain(out) and out.dtype == signature.target and self._is_free(arrays, out):
+        if _is_contiguous(out) and out.dtype == signature.target and self._is_free(arrays, out):
             if not positions:
                 self._runner(plan, signature.loop, (signature.target,))(*arrays, out)
                 return out
@@ -442,7 +454,9 @@ class Elementwise:
 
 
 def _key(way: Any, arrays: tuple[np.ndarray, ...]) -> tuple:
-    """What results in some way are kept ready by: a new array (True), or in place (False)."""
+    """Return what results in some way are kept ready by: a new array (True), or in place
+    (False).
+    """
     key: list[Any] = [way]
     for array in arrays:
         key += (array.dtype, array.shape, array.strides)
@@ -450,12 +464,12 @@ def _key(way: Any, arrays: tuple[np.ndarray, ...]) -> tuple:
 
 
 def _once(array: np.ndarray) -> np.ndarray:
-    """The 0-d array of the value that an array repeats; any other array itself."""
+    """Return the 0-d array of the value that an array repeats; any other array itself."""
     return array if any(array.strides) or not array.size else array[(0,) * array.ndim + (...,)]
 
 
 def _at(view: np.ndarray, index: tuple[int, ...]) -> np.ndarray:
-    """The part of a view at leading indices, along dimensions of size 1 repeated."""
+    """Return the part of a view at leading indices, along dimensions of size 1 repeated."""
     return view[tuple([i if n > 1 else 0 for i, n in zip(index, view.shape, strict=False)])]
 
 
@@ -485,11 +499,13 @@ class Pointwise:
 
     @property
     def dispatchers(self) -> dict[Any, Any]:
-        """What Numba compiled so far."""
+        """Return what Numba compiled so far."""
         return self.one.dispatchers
 
     def result_dtypes(self, *dtypes: np.dtype) -> tuple[np.dtype, ...] | None:
-        """The dtypes of several results for operands of these dtypes; None for a single one."""
+        """Return the dtypes of several results for operands of these dtypes; None for a single
+        one.
+        """
         dtype = self.one.result_dtype(*dtypes)
         if dtype not in self._results:
             self._results[dtype] = self._inferred(dtype)
@@ -525,7 +541,7 @@ class Pointwise:
         )
 
     def __call__(self, *arrays: np.ndarray) -> Any:
-        """An array, or a list of them where the function returns a tuple."""
+        """Return an array, or a list of them where the function returns a tuple."""
         if self._single:
             return self.one(*arrays)
         key = _key(True, arrays)

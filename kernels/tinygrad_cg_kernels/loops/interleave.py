@@ -21,7 +21,9 @@ COUNT = 4
 
 
 def _closing(block: Any, path: frozenset, done: set) -> Iterator[Any]:
-    """The blocks, of those reached from this one, that branch back to where they came from."""
+    """Return the blocks, of those reached from this one, that branch back to where they came
+    from.
+    """
     path |= {block}
     done.add(block)
     for target in block.terminator.operands if block.is_terminated else ():
@@ -32,7 +34,10 @@ def _closing(block: Any, path: frozenset, done: set) -> Iterator[Any]:
 
 
 def _latches(function: Any) -> Iterator[Any]:
-    """The blocks at the ends of a function's loops. Its first block may yet be without a branch."""
+    """Return the blocks at the ends of a function's loops.
+
+    Its first block may yet be without a branch.
+    """
     done: set[Any] = set()
     for block in function.blocks:
         if block not in done:
@@ -41,7 +46,9 @@ def _latches(function: Any) -> Iterator[Any]:
 
 @intrinsic
 def interleaved(typingctx, group, outs):
-    """Called after a loop, asks LLVM for `COUNT` vectors at a time; only where a float results."""
+    """Return called after a loop, asks LLVM for `COUNT` vectors at a time; only where a float
+    results.
+    """
     into = isinstance(outs, Into)
     written = group[outs.position] if into else outs[0]
 

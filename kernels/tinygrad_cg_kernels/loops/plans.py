@@ -21,7 +21,7 @@ Layouts = tuple[tuple[Shape, Shape], ...]
 
 
 class Plan(NamedTuple):
-    """How operands of some shapes and strides are run."""
+    """The plan for operands of some shapes and strides."""
 
     shape: Shape
     """The result's."""
@@ -49,7 +49,7 @@ def _is_contiguous(shape: Shape, strides: Shape, itemsize: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def plan(itemsizes: Shape, *flat_layouts: Shape) -> Plan:
-    """The plan for operands with these shapes and strides, one after the other.
+    """Return the plan for operands with these shapes and strides, one after the other.
 
     ValueError if they do not broadcast.
     """
@@ -79,7 +79,7 @@ def plan(itemsizes: Shape, *flat_layouts: Shape) -> Plan:
 def _tiling(
     shape: Shape, steps: list[tuple[int, ...]], itemsizes: tuple[int, ...]
 ) -> tuple[tuple[int, ...], int]:
-    """The first seven of a kernel's `sizes`, and how many tiles there are."""
+    """Return the first seven of a kernel's `sizes`, and how many tiles there are."""
     n0, n1, n2 = shape
     across = any(
         0 < abs(step) < abs(gap) and abs(gap) != size
@@ -95,7 +95,7 @@ def _tiling(
 
 
 def _coalesced(shape: Shape, layouts: Layouts) -> tuple[tuple[Shape, ...], list[Shape]]:
-    """Each operand's and the output's shape, in the fewest dimensions, but at least three.
+    """Return each operand's and the output's shape, in the fewest dimensions, but at least three.
 
     With them each operand's last three steps, 0 where it repeats. Neighbouring dimensions merge
     where every operand either steps through both as through one or repeats along both, so that

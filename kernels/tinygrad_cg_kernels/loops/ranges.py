@@ -1,10 +1,10 @@
 """Kernels over a range of units: rows, strips of columns, blocks of a long vector.
 
-A *core* is ``core(f, g, first, count, sizes, *arrays)``: it does the units from `first` on,
-which touch disjoint outputs, with up to two functions, and reads what it needs to know of
-shapes and steps (in bytes) from `sizes`. The arrays stand for their memory alone: the core
-looks at it through `span`. How work is cut into units never depends on the number of threads, so
-neither do the bits of the results.
+A *core* is ``core(f, g, first, count, sizes, *arrays)``: it does the units from `first` on, which
+touch disjoint outputs, with up to two functions, and reads what it needs to know of shapes and
+steps (in bytes) from `sizes`. The arrays stand for their memory alone: the core looks at it through
+`span`. The division of work into units never depends on the number of threads, so neither do the
+bits of the results.
 """
 
 from collections.abc import Callable, Sequence
@@ -69,7 +69,9 @@ class Ranged:
 
 
 def _kernel(core: Callable, f: Any, g: Any, dtypes: tuple[np.dtype, ...], sizes: int) -> Callable:
-    """The block kernel of a core: its table holds the addresses of arrays and then `sizes`."""
+    """Return the block kernel of a core: its table holds the addresses of arrays and then
+    `sizes`.
+    """
     arrays = len(dtypes)
 
     def block(table, first, count):
@@ -81,7 +83,7 @@ def _kernel(core: Callable, f: Any, g: Any, dtypes: tuple[np.dtype, ...], sizes:
 
 
 class Compound:
-    """What is made of several kernels, each compiled at its first use."""
+    """Base of functions made of several kernels, each compiled at its first use."""
 
     name: str
     kernels: dict[str, Any]
@@ -91,7 +93,7 @@ class Compound:
 
     @property
     def dispatchers(self) -> dict[Any, Any]:
-        """What Numba compiled so far, by kernel and dtypes."""
+        """Return what Numba compiled so far, by kernel and dtypes."""
         return {
             (form, *variant): owner
             for form, kernel in self.kernels.items()

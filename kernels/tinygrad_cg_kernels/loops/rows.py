@@ -11,7 +11,7 @@ vectorisation.
 import numpy as np
 
 from tinygrad_cg_kernels.loops.interleave import interleaved
-from tinygrad_cg_kernels.runtime.arrays import apart, parts, put, take
+from tinygrad_cg_kernels.runtime.arrays import noalias, parts, put, take
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import inlined, outlined, vectorised, wide_vectors
 
@@ -29,7 +29,7 @@ def run(f, test, fast, ins, outs, count):
 
 @jitable
 def run_brief(f, test, fast, ins, outs, count):
-    """The same for rows that are short: one vector at a time leaves fewer elements over."""
+    """Return the same for rows that are short: one vector at a time leaves fewer elements over."""
     inlined()
     for i in range(np.uintp(count)):
         put(ins, outs, i, f(*take(ins, i)))
@@ -37,9 +37,9 @@ def run_brief(f, test, fast, ins, outs, count):
 
 @jitable
 def run_apart(f, test, fast, ins, outs, count):
-    """The same for many arrays, which do not overlap."""
+    """Return the same for many arrays, which do not overlap."""
     outlined()
-    apart()
+    noalias()
     for i in range(np.uintp(count)):
         put(ins, outs, i, f(*take(ins, i)))
 
@@ -55,7 +55,7 @@ def _all_pass(test, ins, count):
 
 @jitable
 def run_guarded(f, test, fast, ins, outs, count):
-    """The fast version for each block of elements that all pass the test."""
+    """Return the fast version for each block of elements that all pass the test."""
     wide_vectors()
     for start in range(0, count, GUARDED):
         size = min(GUARDED, count - start)
@@ -80,7 +80,8 @@ def _try(test, fast, ins, outs, count):
 
 @jitable
 def run_tried(f, test, fast, ins, outs, count):
-    """The fast version while the test looks at its operands; a block that fails is done again.
+    """Return the fast version while the test looks at its operands; a block that fails is done
+    again.
 
     For tests that share most of their work with the fast version, and outputs that are no operand.
     """

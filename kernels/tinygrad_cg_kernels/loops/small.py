@@ -1,10 +1,10 @@
 """Kernels that take Python objects: the quick way for arrays that one loop is enough for.
 
-Called with arrays, boxes of arrays (`objects`) and, beside these, Python's numbers. They return
+Called with arrays, boxes of arrays (`objects`) and, with these, Python's numbers. They return
 a new array, in a box if an operand was in one, or None if they are not for these operands: which
 must be C-contiguous, of one shape or of one element without axes, and not many.
 
-What the functions here close over is hashed for the disk cache: importable functions and dtypes
+The closures of the functions here are hashed for the disk cache: importable functions and dtypes
 only, since the hash of a closure, or of a dispatcher, differs in each process.
 """
 
@@ -19,13 +19,13 @@ from tinygrad_cg_kernels.runtime.arrays import into, put, take, vector
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.entries import Entries
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
-from tinygrad_cg_kernels.runtime.objects import PLAIN
+from tinygrad_cg_kernels.runtime.objects import CONTIGUOUS
 from tinygrad_cg_kernels.runtime.objects.fields import (
     OBJECT,
     address_of,
     as_object,
-    counted,
-    dtype_place,
+    dtype_address,
+    incref,
     nothing,
 )
 from tinygrad_cg_kernels.runtime.objects.prepare import prepared, prepared_in_place, ready
@@ -35,12 +35,12 @@ MOST = threads.THRESHOLD - 1
 
 
 def refuse(*operands: Any) -> None:
-    """Stands for a direct kernel where there is none."""
+    """Return None, as a direct kernel does that does not serve its operands."""
 
 
 @jitable
 def unserved(status):
-    """What is returned without a result: None, or nothing at all where memory was short."""
+    """Return None, or a null pointer where memory was short."""
     return nothing() if status == 0 else as_object(0)
 
 
@@ -53,7 +53,7 @@ def _one(f, ins, outs):
 def elementwise(
     loop: Callable, f: Callable, test: Callable, fast: Callable, dtypes: tuple[np.dtype, ...]
 ) -> Callable:
-    """The direct kernel of a function, by a loop of `rows`; the last dtype is the result's.
+    """Return the direct kernel of a function, by a loop of `rows`; the last dtype is the result's.
 
     Numbers and arrays of one element stand beside one operand, not beside two. A single element is
     not worth a test.
@@ -63,7 +63,9 @@ def elementwise(
 
     def direct1(x):
         wide_vectors()
-        known = prepared(address_of(x), 0, 0, dtype_place(first), 0, 0, dtype_place(result), 0, 0)
+        known = prepared(
+            address_of(x), 0, 0, dtype_address(first), 0, 0, dtype_address(result), 0, 0
+        )
         if known.status <= 0:
             return unserved(known.status)
         size = known.size
@@ -79,7 +81,9 @@ def elementwise(
 
     def direct1_tested(x):
         wide_vectors()
-        known = prepared(address_of(x), 0, 0, dtype_place(first), 0, 0, dtype_place(result), 0, 0)
+        known = prepared(
+            address_of(x), 0, 0, dtype_address(first), 0, 0, dtype_address(result), 0, 0
+        )
         if known.status <= 0:
             return unserved(known.status)
         size = known.size
@@ -92,7 +96,7 @@ def elementwise(
 
     def direct2(x, y):
         wide_vectors()
-        kinds = dtype_place(first), dtype_place(second), dtype_place(result)
+        kinds = dtype_address(first), dtype_address(second), dtype_address(result)
         known = prepared(address_of(x), address_of(y), 0, kinds[0], kinds[1], 0, kinds[2], width, 0)
         if known.status <= 0:
             return unserved(known.status)
@@ -111,7 +115,12 @@ def elementwise(
 
     def direct3(x, y, z):
         wide_vectors()
-        kinds = dtype_place(first), dtype_place(second), dtype_place(third), dtype_place(result)
+        kinds = (
+            dtype_address(first),
+            dtype_address(second),
+            dtype_address(third),
+            dtype_address(result),
+        )
         known = prepared(address_of(x), address_of(y), address_of(z), *kinds, 0, 0)
         if known.status <= 0:
             return unserved(known.status)
@@ -128,13 +137,13 @@ def elementwise(
 def in_place(
     loop: Callable, f: Callable, test: Callable, fast: Callable, dtypes: tuple[np.dtype, ...]
 ) -> Callable:
-    """The direct kernel of a function of two values that writes its first operand."""
+    """Return the direct kernel of a function of two values that writes its first operand."""
     first, second, _ = dtypes
     itemsize = first.itemsize
 
     def direct(x, y):
         wide_vectors()
-        kinds = dtype_place(first), dtype_place(second)
+        kinds = dtype_address(first), dtype_address(second)
         known = prepared_in_place(address_of(x), address_of(y), kinds[0], kinds[1], itemsize)
         if known.status <= 0:
             return nothing()
@@ -144,19 +153,19 @@ def in_place(
             loop(f, test, fast, (u, v[0]), into(0), size)
         else:
             loop(f, test, fast, (u, v), into(0), size)
-        return as_object(counted(address_of(x)))
+        return as_object(incref(address_of(x)))
 
     return direct
 
 
 def total(row: Callable, dtypes: tuple[np.dtype, ...]) -> Callable:
-    """The direct kernel of a reduction of all elements, by its total of a row."""
+    """Return the direct kernel of a reduction of all elements, by its total of a row."""
     (dtype,) = dtypes
 
     def direct(x):
         wide_vectors()
-        place = dtype_place(dtype)
-        known = prepared(address_of(x), 0, 0, place, 0, 0, place, 0, 1)
+        index = dtype_address(dtype)
+        known = prepared(address_of(x), 0, 0, index, 0, 0, index, 0, 1)
         if known.status <= 0:
             return unserved(known.status)
         vector(known.line, 1, dtype)[0] = row(vector(known.x, known.size, dtype))
@@ -192,9 +201,11 @@ class Directs:
     def __call__(
         self, arrays: tuple[np.ndarray, ...], dtypes: tuple[np.dtype, ...]
     ) -> np.ndarray | None:
-        """The result for operands of these dtypes, of which the last is its own; None if none."""
+        """Return the result for operands of these dtypes, of which the last is its own; None if
+        none.
+        """
         for array in arrays:
-            if array.size > MOST or array.flags.num & PLAIN != PLAIN:
+            if array.size > MOST or array.flags.num & CONTIGUOUS != CONTIGUOUS:
                 return None
         if not ready(MOST, self.in_place):
             return None

@@ -1,7 +1,7 @@
 """Tiles: strided and broadcast operands, brought into rows that elementwise loops can take.
 
 An output of three dimensions is done in tiles of some rows and columns, the units that threads
-share. What an operand has there is used where it lies if its columns follow one another, and copied
+share. The elements of an operand are used directly if its columns follow one another, and copied
 to a buffer if not. One compiled function finds the rows of a tile for all kernels, which know it by
 its address: they would take several times as long to compile with it inside, for each dtype anew.
 """
@@ -42,7 +42,7 @@ def _copy(target, source, step, gap, rows, columns, size, dtype):
 
 @jitable
 def _copy_pairs(target, source, step, gap, rows, columns):
-    """The same for elements of 16 bytes."""
+    """Return the same for elements of 16 bytes."""
     for r in range(rows):
         out = vector(target + r * columns * 16, 2 * columns, U8)
         for k in range(np.uintp(columns)):
@@ -83,11 +83,13 @@ def find_rows(table, inputs, outputs, unit, first, buffers, rows_table):
     top, matrix = above % down * tall, above // down
     rows, columns = min(tall, n1 - top), min(wide, n2 - left)
     found = vector(rows_table, 2 * arrays + 1, INT64)
-    whole = rows == 1 or columns == n2  # whether the rows of outputs, and so far of all, are one
+    contiguous = (
+        rows == 1 or columns == n2
+    )  # whether the rows of outputs, and so far of all, are one
     for k in range(inputs):
         at = arrays + 7 + 4 * k
         step, gap, size = known[at + 1], known[at + 2], known[at + 3]
-        place = known[k] + matrix * known[at] + top * step + left * gap
+        start = known[k] + matrix * known[at] + top * step + left * gap
         pitch = columns * size
         if gap == size and (rows == 1 or step == pitch or not stacked):
             pitch = pitch if rows == 1 else step
@@ -96,18 +98,18 @@ def find_rows(table, inputs, outputs, unit, first, buffers, rows_table):
         else:
             buffer = buffers + k * BUFFER * WIDEST
             if not (stacked and unit > first and top > 0 and step == 0):
-                _copy_any(buffer, place, step, gap, rows, columns, size)
-            place = buffer
-        found[k], found[arrays + k] = place, pitch
-        whole = whole and (
+                _copy_any(buffer, start, step, gap, rows, columns, size)
+            start = buffer
+        found[k], found[arrays + k] = start, pitch
+        contiguous = contiguous and (
             rows == 1 or pitch == (0 if gap == 0 and not stacked else columns * size)
         )
     for k in range(outputs):
         size = known[arrays + 7 + 4 * inputs + k]
         found[inputs + k] = known[inputs + k] + ((matrix * n1 + top) * n2 + left) * size
         found[arrays + inputs + k] = n2 * size
-    found[2 * arrays] = rows * columns if whole else columns
-    return 1 if whole else rows
+    found[2 * arrays] = rows * columns if contiguous else columns
+    return 1 if contiguous else rows
 
 
 @intrinsic

@@ -13,7 +13,7 @@ from tinygrad_cg_kernels.runtime.memory import empty
 
 
 def checked_positions(name: str, indices: np.ndarray, size: int) -> np.ndarray:
-    """Indices as int64 from 0 to size - 1; IndexError for any outside -size .. size - 1."""
+    """Return indices as int64 from 0 to size - 1; IndexError for any outside -size .. size - 1."""
     if indices.dtype.kind not in "iu":
         raise IndexError(f"{name}: indices must be integers, got {indices.dtype}")
     if indices.size:
@@ -42,7 +42,7 @@ def _batch(name: str, shape: tuple[int, ...], indices: np.ndarray, axis: int, co
 
 
 def gather(x: np.ndarray, indices: np.ndarray, axis: int = 0, batch_dims: int = 0) -> np.ndarray:
-    """The slices of `x` at `indices` along `axis`, in whose place come the indices' axes.
+    """Return the slices of `x` at `indices` along `axis`, which the indices' axes replace.
 
     The first `batch_dims` axes of `x` and `indices` are gone through together. Negative indices
     count from the end; one out of bounds is an IndexError.
@@ -56,9 +56,9 @@ def gather(x: np.ndarray, indices: np.ndarray, axis: int = 0, batch_dims: int = 
         batch = prod(x.shape[:batch_dims])
         before, after = prod(x.shape[batch_dims:axis]), prod(x.shape[axis + 1 :])
         blocks = x.reshape(batch, before, x.shape[axis], after)
-        places = positions.reshape(batch, 1, prod(indices.shape[batch_dims:]), 1)
+        flat = positions.reshape(batch, 1, prod(indices.shape[batch_dims:]), 1)
         return (
-            np.take_along_axis(blocks, places, 2)
+            np.take_along_axis(blocks, flat, 2)
             .reshape(shape)
             .astype(x.dtype.newbyteorder("="), copy=False)
         )
@@ -86,7 +86,7 @@ _run = ByDtype(_scatter, "scatter_add", _scattered)
 
 
 def _added(shape, dtype, middle, positions, values) -> np.ndarray:
-    """zeros(shape), seen as (before, middle, after), with values added at flat positions."""
+    """Return zeros(shape), seen as (before, middle, after), with values added at flat positions."""
     before, size, after = middle
     loop = computing(native("scatter_add", dtype))
     out = np.zeros(shape, loop)
@@ -104,7 +104,7 @@ def scatter_add(
     axis: int = 0,
     batch_dims: int = 0,
 ) -> np.ndarray:
-    """zeros(shape) with `values` added at `indices` along `axis`: the transpose of `gather`.
+    """Return zeros(shape) with `values` added at `indices` along `axis`: the transpose of `gather`.
 
     Repeated indices add up, in order.
     """
@@ -127,7 +127,7 @@ def scatter_add(
 def index_add(
     shape: tuple[int, ...], dtype: np.dtype, key: tuple[Any, ...], values: np.ndarray
 ) -> np.ndarray:
-    """zeros(shape) with `values` added at `key`: the transpose of ``x[key]``.
+    """Return zeros(shape) with `values` added at `key`: the transpose of ``x[key]``.
 
     `key` is what NumPy takes; a position that it names several times adds up, in order.
     """
@@ -147,7 +147,7 @@ def index_add(
 
 
 def _looked_up(key: tuple[Any, ...], ndim: int) -> int:
-    """How many of the first axes a key says something about; the others stay whole, and last."""
+    """Return the number of leading axes that a key indexes; the others stay complete, and last."""
     if any(part is Ellipsis for part in key):
         return ndim
     rank = 0
@@ -160,10 +160,12 @@ def _looked_up(key: tuple[Any, ...], ndim: int) -> int:
 
 
 def _flat_positions(shape: tuple[int, ...], key: tuple[Any, ...]) -> np.ndarray:
-    """Where in an array of `shape` the elements at `key` stand, counted in row-major order."""
+    """Return the flat positions, in row-major order, of the elements at `key` in an array of
+    `shape`.
+    """
     total = np.broadcast_to(np.zeros((), INT64), shape)[key]
     for axis, size in enumerate(shape):
         after = shape[axis + 1 :]
-        along = np.arange(size).reshape(size, *(1,) * len(after))
-        total = total + np.broadcast_to(along, shape)[key] * prod(after)
+        coordinates = np.arange(size).reshape(size, *(1,) * len(after))
+        total = total + np.broadcast_to(coordinates, shape)[key] * prod(after)
     return total

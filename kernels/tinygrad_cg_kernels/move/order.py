@@ -1,4 +1,4 @@
-"""Sorting, and looking up along an axis at places that differ from line to line."""
+"""Sorting, and looking up along an axis at indices that differ from line to line."""
 
 from math import prod
 
@@ -12,7 +12,8 @@ from tinygrad_cg_kernels.runtime.errstate import cast
 
 
 def sort(x: np.ndarray, axis: int, descending: bool = False) -> np.ndarray:
-    """`x` sorted along an axis: NaN is larger than all else, complex numbers go by their parts.
+    """Return `x` sorted along an axis: NaN is larger than all else, complex numbers go by their
+    parts.
 
     NumPy sorts with vector instructions, faster than a compiled loop of ours would.
     """
@@ -22,7 +23,7 @@ def sort(x: np.ndarray, axis: int, descending: bool = False) -> np.ndarray:
 
 
 def argsort(x: np.ndarray, axis: int, descending: bool = False, stable: bool = True) -> np.ndarray:
-    """The places (int64) of the elements of `x` in their order along an axis; see `sort`.
+    """Return the indices (int64) that sort `x` along an axis; see `sort`.
 
     If `stable`, equal elements stay in the order in which they stand, in a descending order too.
     """
@@ -36,16 +37,16 @@ def argsort(x: np.ndarray, axis: int, descending: bool = False, stable: bool = T
 
 
 def _stable_order(x: np.ndarray) -> np.ndarray:
-    """The order along the last axis, with equal elements as they stand.
+    """Return the order along the last axis, with equal elements as they stand.
 
     NumPy's own stable sorts merge, 2 to 17 times slower than its vector instructions sort. So
-    elements of up to 32 bits are sorted with their places below them, in one integer; of wider
+    elements of up to 32 bits are sorted with their indices below them, in one integer; of wider
     ones the quick order will do where no two are equal.
     """
     if x.dtype.kind == "c":
         return np.argsort(x, -1, kind="stable")
     if x.itemsize < 8 and x.shape[-1] < 2**32:
-        keys = (_whole(x) << 32) | np.arange(x.shape[-1])
+        keys = (_sortable_bits(x) << 32) | np.arange(x.shape[-1])
         keys.sort(-1)
         return keys & 0xFFFFFFFF
     order = np.argsort(x, -1)
@@ -56,8 +57,8 @@ def _stable_order(x: np.ndarray) -> np.ndarray:
     return order
 
 
-def _whole(x: np.ndarray) -> np.ndarray:
-    """Signed integers of 32 bits, as int64, in the order of `x`; NaN is the largest."""
+def _sortable_bits(x: np.ndarray) -> np.ndarray:
+    """Return signed integers of 32 bits, as int64, in the order of `x`; NaN is the largest."""
     if x.dtype.kind != "f":
         return x.astype(INT64) - (2**31 if x.dtype == np.uint32 else 0)
     x = cast(x, FLOAT32) + FLOAT32.type(0)  # which makes -0.0 equal to 0.0
@@ -68,7 +69,7 @@ def _whole(x: np.ndarray) -> np.ndarray:
 
 @build.jitable
 def _inside(index, size):
-    """An index from 0 to size - 1, whatever it was; the same place for one from -size."""
+    """Return an index from 0 to size - 1, whatever it was; the same index for one from -size."""
     index = index + size if index < 0 else index
     return np.uintp(min(max(index, 0), size - 1))
 
@@ -125,8 +126,8 @@ _put = ByDtype(
 )
 
 
-def _whole_indices(name: str, indices: np.ndarray, size: int) -> np.ndarray:
-    """Indices as the kernels take them; unsigned ones of 64 bits are checked here."""
+def _non_negative_indices(name: str, indices: np.ndarray, size: int) -> np.ndarray:
+    """Return indices as the kernels take them; unsigned ones of 64 bits are checked here."""
     if indices.dtype == np.uint64 or not size:
         return checked_positions(name, indices, size)
     if indices.dtype.kind not in "iu":
@@ -135,7 +136,7 @@ def _whole_indices(name: str, indices: np.ndarray, size: int) -> np.ndarray:
 
 
 def _check(name: str, seen: np.ndarray, size: int) -> None:
-    """IndexError for indices that a kernel saw, and moved inside, if they were outside."""
+    """Raise IndexError for indices outside, which a kernel has noted and clipped."""
     low, high = seen.tolist()
     if low < -size or high >= size:
         worst = high if high >= size else low
@@ -143,7 +144,9 @@ def _check(name: str, seen: np.ndarray, size: int) -> None:
 
 
 def _lines(name: str, shape: tuple[int, ...], indices: np.ndarray, axis: int) -> tuple[int, int]:
-    """How many elements stand before and after an axis; ValueError unless all others agree."""
+    """Return the numbers of elements before and after an axis; ValueError unless all others
+    agree.
+    """
     axis = checked_axis(name, axis, len(shape))
     before, after = shape[:axis], shape[axis + 1 :]
     if (before, after) != (indices.shape[:axis], indices.shape[axis + 1 :]):
@@ -154,13 +157,13 @@ def _lines(name: str, shape: tuple[int, ...], indices: np.ndarray, axis: int) ->
 
 
 def take_along_axis(x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
-    """The elements of `x` at `indices` along `axis`, line by line; other axes are the same.
+    """Return the elements of `x` at `indices` along `axis`, line by line; other axes are the same.
 
     Negative indices count from the end; one out of bounds is an IndexError.
     """
     dtype = native("take_along_axis", x.dtype)
     before, after = _lines("take_along_axis", x.shape, indices, axis)
-    positions = _whole_indices("take_along_axis", indices, x.shape[axis])
+    positions = _non_negative_indices("take_along_axis", indices, x.shape[axis])
     out = np.empty(indices.shape, dtype)
     if out.size:
         kind = words(dtype)[0] if dtype.itemsize <= 8 else dtype
@@ -180,7 +183,7 @@ def take_along_axis(x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray
 def add_along_axis(
     shape: tuple[int, ...], dtype: np.dtype, indices: np.ndarray, values: np.ndarray, axis: int
 ) -> np.ndarray:
-    """zeros(shape) with `values` added at `indices`: the transpose of `take_along_axis`.
+    """Return zeros(shape) with `values` added at `indices`: the transpose of `take_along_axis`.
 
     Repeated indices add up, in order.
     """
@@ -189,7 +192,7 @@ def add_along_axis(
         raise ValueError(
             f"add_along_axis: values have shape {values.shape}, indices {indices.shape}"
         )
-    positions = _whole_indices("add_along_axis", indices, shape[axis])
+    positions = _non_negative_indices("add_along_axis", indices, shape[axis])
     loop = computing(native("add_along_axis", dtype))
     out = np.zeros(shape, loop)
     if values.size:
@@ -202,8 +205,8 @@ def add_along_axis(
 
 
 def one_hot(indices: np.ndarray, depth: int, axis: int, dtype: np.dtype) -> np.ndarray:
-    """Ones at `indices` along a new axis of size `depth`, and zeros; only zeros for an index
-    outside 0 .. depth - 1.
+    """Return ones at `indices` along a new axis of size `depth`, and zeros; only zeros for an
+    index outside 0 .. depth - 1.
     """
     if indices.dtype.kind not in "iu":
         raise TypeError(f"one_hot: indices must be integers, got {indices.dtype}")
@@ -212,6 +215,6 @@ def one_hot(indices: np.ndarray, depth: int, axis: int, dtype: np.dtype) -> np.n
     flat = indices.reshape(-1, after) if after else indices.reshape(0, 0)
     inside = (flat >= 0) & (flat < depth)
     lines, columns = np.nonzero(inside)
-    places = (lines * depth + flat[inside].astype(INT64)) * after + columns
-    out.reshape(-1)[places] = 1
+    positions = (lines * depth + flat[inside].astype(INT64)) * after + columns
+    out.reshape(-1)[positions] = 1
     return out

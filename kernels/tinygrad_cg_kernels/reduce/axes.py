@@ -1,8 +1,8 @@
-"""Axes brought into an order in which an array can be folded without copying it.
+"""Axes brought into an order in which an array can be reduced without copying it.
 
 The axes of an array are seen in the order of their steps in memory, whatever their order in
 its shape, and merged where they follow one another; then the innermost run of reduced axes
-is folded, as rows (if nothing is inside it) or as columns, and so on until none is left. Only
+is reduced, as rows (if nothing is inside it) or as columns, and so on until none is left. Only
 an array whose innermost axis has gaps, or of more runs than a core can step through, is
 copied.
 """
@@ -25,19 +25,19 @@ class Run(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How an array of some shape and steps is reduced over some axes."""
+    """The plan for reducing an array of some shape and strides over some axes."""
 
     form: str
     """"rows", "columns"; "none" if no axis has more than one element; "empty"."""
     shape: tuple[int, ...]
     """The result's shape."""
     sizes: tuple[int, ...] = ()
-    """What the core is told (see `folds`), and how many units it is to do."""
+    """The sizes for the core (see `combine`), and the number of units."""
     units: int = 0
     view: tuple[tuple[int, ...], tuple[slice, ...]] | None = None
     """The order of axes, and then the index, that bring the array into the order of memory."""
     copied: bool = False
-    """Whether that view has to be copied."""
+    """True if that view has to be copied."""
     partial: tuple[int, ...] | None = None
     """The shape of the core's result, if that is not yet the whole, and what to reduce there."""
     rest: tuple[int, ...] = ()
@@ -49,7 +49,7 @@ class Plan(NamedTuple):
 def plan(
     shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool, itemsize: int, *strides: int
 ) -> Plan:
-    """The plan for an array of these strides; without any, for a contiguous one."""
+    """Return the plan for an array of these strides; without any, for a contiguous one."""
     result = tuple(
         1 if axis in axes else size
         for axis, size in enumerate(shape)
@@ -84,7 +84,7 @@ def _contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 
 def _merged(runs: Iterable[Run], alike: bool) -> list[Run]:
-    """Runs that follow one another as one; with `alike` only both kept or both reduced."""
+    """Merge neighbouring runs; with `alike` only if both are kept or both reduced."""
     merged: list[Run] = []
     for run in runs:
         if run.size == 1:
@@ -98,19 +98,19 @@ def _merged(runs: Iterable[Run], alike: bool) -> list[Run]:
 
 
 def _first_stage(runs: list[Run], itemsize: int) -> Plan | None:
-    """How the innermost run of reduced axes is folded; None if no core steps through that."""
+    """Return the plan for the innermost run of reduced axes; None if no core steps through it."""
     *outer, inner = _merged(runs, alike=True)
-    folded = inner
+    reduced = inner
     if not inner.reduced:  # the order of runs is free, if only kept ones stay in theirs
-        folded = outer.pop(max(k for k, run in enumerate(outer) if run.reduced))
+        reduced = outer.pop(max(k for k, run in enumerate(outer) if run.reduced))
     lead = _merged(outer, alike=False)
     if len(lead) > 1 or (inner.step != itemsize and (not inner.reduced or inner.step <= 0)):
         return None
     count, step = (lead[0].size, lead[0].step) if lead else (1, 0)
     parts = [(run.size, run.reduced) for run in outer]
-    if folded is inner:
+    if reduced is inner:
         return _rows(inner, count, step, parts)
-    return _columns(folded, inner, count, step, parts)
+    return _columns(reduced, inner, count, step, parts)
 
 
 Parts = list[tuple[int, bool]]
@@ -124,8 +124,8 @@ def _rows(inner: Run, count: int, step: int, parts: Parts) -> Plan:
     return _stage("rows", parts, (length, step, blocks, block, inner.step), count * blocks)
 
 
-def _columns(folded: Run, inner: Run, count: int, step: int, parts: Parts) -> Plan:
-    sizes = column_sizes(folded.size, inner.size, step, folded.step)
+def _columns(reduced: Run, inner: Run, count: int, step: int, parts: Parts) -> Plan:
+    sizes = column_sizes(reduced.size, inner.size, step, reduced.step)
     bands, strips = sizes[5], sizes[7]
     parts = parts + ([(bands, True)] if bands > 1 else [])
     return _stage("columns", [*parts, (inner.size, False)], sizes, count * bands * strips)

@@ -1,4 +1,4 @@
-"""How values are folded: combines of two, totals of a row, and cores that run over an array."""
+"""How values are reduced: combines of two, totals of a row, and cores that run over an array."""
 
 import numpy as np
 from numba import types
@@ -15,10 +15,10 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
     vectorised,
 )
 
-SPAN = 1024  # elements whose partial result is kept apart, so that rounding errors stay small
+SPAN = 1024  # elements whose partial result is kept separately, so that rounding errors stay small
 STRIP = 2048  # columns that are accumulated at a time
 BAND = 128 * 1024  # elements of a strip that are accumulated into one partial result
-TOGETHER = 16384  # elements of a row at most, if four rows are folded at once
+TOGETHER = 16384  # elements of a row at most, if four rows are reduced at once
 
 # --- rows ---------------------------------------------------------------------------------
 
@@ -33,7 +33,7 @@ def copy(line, out):
 
 @jitable
 def packed(x, offset, step, count, buffer):
-    """`count` elements from a byte offset on, copied only if their step leaves gaps."""
+    """Return `count` elements from a byte offset on, copied only if their step leaves gaps."""
     vectorised()
     if step == x.itemsize:
         return span(x, offset, count)
@@ -54,12 +54,12 @@ def multiply(x, y):
 
 
 @jitable
-def _plain_add(x, y):
+def _exact_add(x, y):
     return like(x + y, x)
 
 
 @jitable
-def _plain_multiply(x, y):
+def _exact_multiply(x, y):
     return like(x * y, x)
 
 
@@ -73,12 +73,14 @@ def _float_multiply(x, y):
     return reassociating_multiply(x, y)
 
 
-by_type(add, {types.Float: _float_add, types.Number: _plain_add})
-by_type(multiply, {types.Float: _float_multiply, types.Number: _plain_multiply})
+by_type(add, {types.Float: _float_add, types.Number: _exact_add})
+by_type(multiply, {types.Float: _float_multiply, types.Number: _exact_multiply})
 
 
 def larger(x, y):
-    """The larger of two values, nan if one is; three instructions where IEEE's takes five."""
+    """Return the larger of two values, nan if one is; three instructions where IEEE's takes
+    five.
+    """
     return np.maximum(x, y)
 
 
@@ -113,7 +115,7 @@ by_type(smaller, {types.Float: _smaller_float, types.Type: _smaller_other})
 
 
 def larger_number(x, y):
-    """The larger of two values in one instruction; anything if one is nan."""
+    """Return the larger of two values in one instruction; anything if one is nan."""
     return np.maximum(x, y)
 
 
@@ -136,7 +138,9 @@ by_type(smaller_number, {types.Float: _smaller_of_numbers, types.Type: _smaller_
 
 
 def mixed(x, y):
-    """Nan if one of two values is: their sum, which costs less than to compare. 0 if none can be.
+    """Return nan if one of two values is: their sum, which costs less than comparing.
+
+    0 if none can be.
 
     It is nan for opposite infinities too, so what finds it so has to look again.
     """
@@ -168,19 +172,19 @@ def both(x, y):
 def _total(combine, start, row):
     """Combine a contiguous row, span by span."""
     vectorised()
-    whole = start
+    total = start
     for first in range(0, row.size, SPAN):
         part = span(row, first * row.itemsize, min(SPAN, row.size - first))
         value = start
         for i in range(np.uintp(part.size)):
             value = combine(value, part[i])
-        whole = combine(whole, value)
-    return whole
+        total = combine(total, value)
+    return total
 
 
 @jitable
 def sum_row(row):
-    """The sum of a row."""
+    """Return the sum of a row."""
     return _total(add, like(0, row[0]), row)
 
 
@@ -201,7 +205,9 @@ def all_row(row):
 
 @jitable
 def _extreme(pick, combine, row):
-    """The best element by `pick`, and by `combine`, which knows nan, if that may be among them."""
+    """Return the best element by `pick`, and by `combine`, which knows nan, if that may be among
+    them.
+    """
     vectorised()
     value, nan = row[0], like(0, row[0])
     for i in range(np.uintp(row.size)):
@@ -212,13 +218,13 @@ def _extreme(pick, combine, row):
 
 @jitable
 def max_row(row):
-    """The largest element of a row, nan if one is."""
+    """Return the largest element of a row, nan if one is."""
     return _extreme(larger_number, larger, row)
 
 
 @jitable
 def min_row(row):
-    """The smallest element of a row, nan if one is."""
+    """Return the smallest element of a row, nan if one is."""
     return _extreme(smaller_number, smaller, row)
 
 
@@ -229,7 +235,7 @@ def min_row(row):
 
 @jitable
 def _totals(combine, start, a, b, c, d):
-    """Combine four rows of one length, each as the others whatever its place."""
+    """Combine four rows of one length, each in the same way."""
     vectorised()
     first, second, third, fourth = start, start, start, start
     for at in range(0, a.size, SPAN):
@@ -246,7 +252,7 @@ def _totals(combine, start, a, b, c, d):
 
 @jitable
 def sum_four(a, b, c, d):
-    """The sums of four rows of one length."""
+    """Return the sums of four rows of one length."""
     return _totals(add, like(0, a[0]), a, b, c, d)
 
 
@@ -259,8 +265,10 @@ def prod_four(a, b, c, d):
 
 
 @jitable
-def _fold_eight(combine, detect, total, x, offset, step):
-    """Combine eight rows of `x`, from a byte offset on, into a row of totals; what is detected."""
+def _add_eight_rows(combine, detect, total, x, offset, step):
+    """Combine eight rows of `x`, from a byte offset on, into a row of totals; return what is
+    detected.
+    """
     vectorised()
     n, found = total.size, like(0, x[0])
     a, b = span(x, offset, n), span(x, offset + step, n)
@@ -278,7 +286,7 @@ def _fold_eight(combine, detect, total, x, offset, step):
 
 
 @jitable
-def _fold_one(combine, detect, total, line):
+def _add_row(combine, detect, total, line):
     """Combine a row into a row of totals."""
     vectorised()
     found = like(0, line[0])
@@ -289,17 +297,19 @@ def _fold_one(combine, detect, total, line):
 
 
 @jitable
-def _fold(combine, detect, total, x, offset, step, height):
-    """Combine rows of `x`, from a byte offset on, into a row of totals; whether none was nan."""
+def _reduce_columns(combine, detect, total, x, offset, step, height):
+    """Combine rows of `x`, from a byte offset on, into a row of totals; return whether none was
+    nan.
+    """
     first = span(x, offset, total.size)
     copy(first, total)
-    found, done = _fold_one(_first, detect, total, first), 1
+    found, done = _add_row(_first, detect, total, first), 1
     while done + 8 <= height:
-        more = _fold_eight(combine, detect, total, x, offset + done * step, step)
+        more = _add_eight_rows(combine, detect, total, x, offset + done * step, step)
         found, done = detect(found, more), done + 8
     while done < height:
         line = span(x, offset + done * step, total.size)
-        found, done = detect(found, _fold_one(combine, detect, total, line)), done + 1
+        found, done = detect(found, _add_row(combine, detect, total, line)), done + 1
     return found == found
 
 
@@ -310,35 +320,35 @@ def _first(x, y):
 
 @jitable
 def sum_rows(total, x, offset, step, height):
-    """The sums of the columns of some rows of `x`, from a byte offset on, into `total`."""
-    _fold(add, _nothing, total, x, offset, step, height)
+    """Return the sums of the columns of some rows of `x`, from a byte offset on, into `total`."""
+    _reduce_columns(add, _nothing, total, x, offset, step, height)
 
 
 @jitable
 def prod_rows(total, x, offset, step, height):
-    _fold(multiply, _nothing, total, x, offset, step, height)
+    _reduce_columns(multiply, _nothing, total, x, offset, step, height)
 
 
 @jitable
 def any_rows(total, x, offset, step, height):
-    _fold(either, _nothing, total, x, offset, step, height)
+    _reduce_columns(either, _nothing, total, x, offset, step, height)
 
 
 @jitable
 def all_rows(total, x, offset, step, height):
-    _fold(both, _nothing, total, x, offset, step, height)
+    _reduce_columns(both, _nothing, total, x, offset, step, height)
 
 
 @jitable
 def max_rows(total, x, offset, step, height):
-    if not _fold(larger_number, mixed, total, x, offset, step, height):
-        _fold(larger, _nothing, total, x, offset, step, height)
+    if not _reduce_columns(larger_number, mixed, total, x, offset, step, height):
+        _reduce_columns(larger, _nothing, total, x, offset, step, height)
 
 
 @jitable
 def min_rows(total, x, offset, step, height):
-    if not _fold(smaller_number, mixed, total, x, offset, step, height):
-        _fold(smaller, _nothing, total, x, offset, step, height)
+    if not _reduce_columns(smaller_number, mixed, total, x, offset, step, height):
+        _reduce_columns(smaller, _nothing, total, x, offset, step, height)
 
 
 # --- cores ------------------------------------------------------------------------------
@@ -346,7 +356,7 @@ def min_rows(total, x, offset, step, height):
 
 @jitable
 def rows_core(total, four, first, count, sizes, x, out):
-    """Units are rows, or blocks of long rows; `four` has the totals of four at once, or is None.
+    """Reduce rows, or blocks of long rows; `four` reduces four at once, or is None.
 
     Sizes: length of a row, step from row to row, blocks in a row, length of a block, and the
     step from element to element. Who shares short rows or blocks has counts that are multiples of
@@ -357,16 +367,16 @@ def rows_core(total, four, first, count, sizes, x, out):
         buffer, parts = np.empty(SPAN, x.dtype), np.empty(block // SPAN + 1, out.dtype)
         for unit in range(first, first + count):
             offset, size = _row(sizes, unit)
-            out[np.uintp(unit)] = _spread_total(total, x, offset, gap, size, buffer, parts)
+            out[np.uintp(unit)] = _strided_total(total, x, offset, gap, size, buffer, parts)
     elif four is None or block > TOGETHER or first + count == 1:
-        _fold_rows(total, first, first + count, sizes, x, out)
+        _reduce_rows(total, first, first + count, sizes, x, out)
     else:
-        _fold_fours(total, four, first, first + count, sizes, x, out)
+        _reduce_four_rows(total, four, first, first + count, sizes, x, out)
 
 
 @jitable
 def _row(sizes, unit):
-    """Where a unit begins, in bytes, and its length."""
+    """Return the byte offset of a unit, and its length."""
     length, step, blocks, block, gap = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
     if blocks == 1:
         return unit * step, length
@@ -375,15 +385,15 @@ def _row(sizes, unit):
 
 
 @jitable
-def _fold_rows(total, first, last, sizes, x, out):
+def _reduce_rows(total, first, last, sizes, x, out):
     for unit in range(first, last):
         offset, size = _row(sizes, unit)
         out[np.uintp(unit)] = total(span(x, offset, size))
 
 
 @jitable
-def _fold_fours(total, four, first, last, sizes, x, out):
-    """Four units at a time; the last one stands for those missing from the last four."""
+def _reduce_four_rows(total, four, first, last, sizes, x, out):
+    """Reduce four units at a time; the last one replaces those missing from the last four."""
     for unit in range(first, last, 4):
         i, j, k = min(unit + 1, last - 1), min(unit + 2, last - 1), min(unit + 3, last - 1)
         a, size = _row(sizes, unit)
@@ -395,12 +405,12 @@ def _fold_fours(total, four, first, last, sizes, x, out):
             out[np.uintp(unit)], out[np.uintp(i)] = totals[0], totals[1]
             out[np.uintp(j)], out[np.uintp(k)] = totals[2], totals[3]
         else:
-            _fold_rows(total, unit, k + 1, sizes, x, out)
+            _reduce_rows(total, unit, k + 1, sizes, x, out)
 
 
 @jitable
-def _spread_total(total, x, offset, gap, size, buffer, parts):
-    """The total of elements that lie apart, packed a span at a time."""
+def _strided_total(total, x, offset, gap, size, buffer, parts):
+    """Return the total of strided elements, packed a span at a time."""
     count = 0
     for first in range(0, size, SPAN):
         part = packed(x, offset + first * gap, gap, min(SPAN, size - first), buffer)
@@ -410,8 +420,8 @@ def _spread_total(total, x, offset, gap, size, buffer, parts):
 
 
 @jitable
-def columns_core(fold, unused, first, count, sizes, x, out):
-    """Units are strips of bands of rows: see `column_sizes`."""
+def columns_core(reduce_columns, unused, first, count, sizes, x, out):
+    """Reduce strips of bands of rows: see `column_sizes`."""
     length, after, outer_step, step = sizes[0], sizes[1], sizes[2], sizes[3]
     band, bands, strip, strips = sizes[4], sizes[5], sizes[6], sizes[7]
     for unit in range(first, first + count):
@@ -420,11 +430,12 @@ def columns_core(fold, unused, first, count, sizes, x, out):
         top = line % bands * band
         offset = line // bands * outer_step + top * step + left * x.itemsize
         total = span(out, (line * after + left) * out.itemsize, min(strip, after - left))
-        fold(total, x, offset, step, min(band, length - top))
+        reduce_columns(total, x, offset, step, min(band, length - top))
 
 
 def column_sizes(length: int, after: int, outer_step: int, step: int) -> tuple[int, ...]:
-    """What a core of columns knows of an array (..., length, after) whose rows are contiguous.
+    """Return the sizes for a core of columns, of an array (..., length, after) with contiguous
+    rows.
 
     Rows are taken in bands, each with a partial result, and columns in strips.
     """

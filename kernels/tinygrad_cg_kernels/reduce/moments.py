@@ -16,7 +16,7 @@ from tinygrad_cg_kernels.reduce.sums import Sums, about
 from tinygrad_cg_kernels.runtime.arrays import span
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.dtypes import computing, real_float
-from tinygrad_cg_kernels.runtime.errstate import cast, quietly
+from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
 from tinygrad_cg_kernels.runtime.intrinsics import like
 
 
@@ -50,13 +50,13 @@ def _norm_of_row(row):
 
 def _variance(x: np.ndarray) -> np.ndarray:
     count = np.array(x.shape[1], x.dtype)
-    mean = quietly(np.divide, reductions.sum(x, (1,), True), count)
-    return quietly(np.divide, _squares(x, mean, 1, x.dtype), count)
+    mean = ignore_errors(np.divide, reductions.sum(x, (1,), True), count)
+    return ignore_errors(np.divide, _squares(x, mean, 1, x.dtype), count)
 
 
 def _norm(x: np.ndarray) -> np.ndarray:
     centre = np.zeros((x.shape[0], 1, x.shape[2]), x.dtype)
-    return quietly(np.sqrt, _squares(x, centre, 1, x.dtype))
+    return ignore_errors(np.sqrt, _squares(x, centre, 1, x.dtype))
 
 
 class Moment(Compound):
@@ -72,7 +72,7 @@ class Moment(Compound):
         self._function, self._empty = function, empty
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:
-        """The dtype itself; float64 for integers and bool."""
+        """Return the dtype itself; float64 for integers and bool."""
         return real_float(self.name, dtype)
 
     def __call__(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool = False) -> np.ndarray:

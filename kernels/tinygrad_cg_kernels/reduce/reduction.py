@@ -1,6 +1,6 @@
 """Reductions over any axes: sum, prod, max, min, any, all.
 
-How an array is folded, and in which order, is planned in `axes`; the loops are in `folds`.
+How an array is reduced, and in which order, is planned in `axes`; the loops are in `combine`.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from tinygrad_cg_kernels.reduce.axes import Plan, plan
 from tinygrad_cg_kernels.runtime import threads
 from tinygrad_cg_kernels.runtime.dtypes import BOOL, INT64, computing, native, real_float
 from tinygrad_cg_kernels.runtime.errstate import cast
-from tinygrad_cg_kernels.runtime.objects import PLAIN
+from tinygrad_cg_kernels.runtime.objects import CONTIGUOUS
 
 BLOCK = 4 * threads.BLOCK  # elements: a sum takes only a microsecond for `threads.BLOCK`
 READY = 4096  # shapes whose plans are kept ready
@@ -27,7 +27,7 @@ class Reduction(Compound):
     """A reduction made into array kernels.
 
     They are made of the total of a row, that of four rows at once (or None), and the totals of the
-    columns of some rows (see `folds`).
+    columns of some rows (see `combine`).
 
     Called with an array, the axes (distinct, not negative) and `keepdims`; the result is a
     fresh C-contiguous array. Integers keep their dtype; bool sums to int64; float16 is
@@ -56,11 +56,11 @@ class Reduction(Compound):
 
     @property
     def dispatchers(self) -> dict[str, Any]:
-        """The Numba dispatchers in use so far."""
+        """Return the Numba dispatchers in use so far."""
         return super().dispatchers | self._direct.entries.owners
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:
-        """The dtype of the result."""
+        """Return the dtype of the result."""
         dtype = native(self.name, dtype)
         if self.kind == "logical":
             return BOOL
@@ -73,16 +73,16 @@ class Reduction(Compound):
         if len(axes) == x.ndim and not keepdims:
             got = self.direct[0](x)
             if got is None and x.size <= small.MOST and self.result_dtype(x.dtype) is x.dtype:
-                got = self._whole(x)
+                got = self._reduce_all(x)
             if got is not None:
                 return got
         ready = self._ready.get((x.shape, axes, keepdims, x.dtype))
-        if ready is not None and x.flags.num & PLAIN == PLAIN:
+        if ready is not None and x.flags.num & CONTIGUOUS == CONTIGUOUS:
             return ready(x)
         return self._slow(x, axes, keepdims)
 
-    def _whole(self, x: np.ndarray) -> np.ndarray | None:
-        """All elements by a direct kernel, if `x` is for one."""
+    def _reduce_all(self, x: np.ndarray) -> np.ndarray | None:
+        """Reduce all elements by a direct kernel; None if it does not serve `x`."""
         if computing(x.dtype) is not x.dtype or x.dtype in self._copied:
             return None
         try:
@@ -114,7 +114,7 @@ class Reduction(Compound):
         return cast(self._reduce(x, found, computing(result)), result)
 
     def _made_ready(self, found: Plan, size: int, dtype: np.dtype) -> Callable:
-        """What reduces contiguous arrays of one shape and dtype, which is the result's too."""
+        """Return a function that reduces contiguous arrays of one shape and dtype."""
         shape = found.shape
         if found.form == "none":
             return lambda x: x.reshape(shape).copy()

@@ -96,7 +96,7 @@ def _scan_four(advance, start, x, y, out, length, backwards, exclusive):
 
 @jitable
 def rows_core(advance, start, first, count, sizes, x, y, out):
-    """Units are rows. Sizes: length, then whether reversed, and whether exclusive (0 or 1)."""
+    """Scan rows. Sizes: length, then whether reversed, and whether exclusive (0 or 1)."""
     length, backwards, exclusive = sizes[0], sizes[1] != 0, sizes[2] != 0
     unit, end = first, first + count
     while unit < end:
@@ -124,7 +124,7 @@ def _scan_line(advance, state, x, y, out, exclusive):
 
 @jitable
 def columns_core(advance, start, first, count, sizes, x, y, out):
-    """Units are strips of columns. Sizes: rows, columns, strips, reversed, exclusive."""
+    """Scan strips of columns. Sizes: rows, columns, strips, reversed, exclusive."""
     length, after, strips = sizes[0], sizes[1], sizes[2]
     backwards, exclusive = sizes[3] != 0, sizes[4] != 0
     states = np.full(STRIP, start(x[0]))
@@ -156,7 +156,7 @@ class Scan(Compound):
         }
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:
-        """The dtype itself; int64 for bool."""
+        """Return the dtype itself; int64 for bool."""
         dtype = native(self.name, dtype)
         return INT64 if dtype == BOOL else dtype
 
@@ -168,7 +168,7 @@ class Scan(Compound):
         exclusive: bool = False,
         y: np.ndarray | None = None,
     ) -> np.ndarray:
-        """The scan of `x` (with `y`) along `axis`: an array of the same shape."""
+        """Return the scan of `x` (with `y`) along `axis`: an array of the same shape."""
         result = self.result_dtype(x.dtype)
         loop = computing(result)
         shape = x.shape

@@ -18,7 +18,7 @@ STRIP = 512  # columns that are searched at a time
 
 @jitable
 def _best(pick, row, count):
-    """The best of a row's first elements by `pick`, and nan if that may be among them."""
+    """Return the best of a row's first elements by `pick`, and nan if that may be among them."""
     vectorised()
     value, nan = row[0], like(0, row[0])
     for i in range(np.uintp(count)):
@@ -29,12 +29,12 @@ def _best(pick, row, count):
 
 @jitable
 def _first(row, value):
-    """The first place of a value in a short row that has it."""
+    """Return the index of the first occurrence of a value in a short row that has it."""
     vectorised()
-    place = np.int32(row.size)
+    index = np.int32(row.size)
     for i in range(np.uintp(row.size)):
-        place = min(place, np.int32(i) if row[i] == value else np.int32(row.size))
-    return np.intp(place)
+        index = min(index, np.int32(i) if row[i] == value else np.int32(row.size))
+    return np.intp(index)
 
 
 @jitable
@@ -46,8 +46,8 @@ def _first_nan(row):
 
 
 @jitable
-def _place(pick, better, row):
-    """The first place of the best element, or of nan: the block that has it is searched."""
+def _best_index(pick, better, row):
+    """Return the index of the first best element, or of nan, by searching the block that has it."""
     known, nan, where = row[0], like(0, row[0]), 0
     for first in range(0, row.size, SEARCH):
         part = span(row, first * row.itemsize, min(SEARCH, row.size - first))
@@ -58,61 +58,61 @@ def _place(pick, better, row):
         nan = mixed(nan, more)
         if better(value, known):
             known, where = value, first
-    place = _first_nan(row) if nan != nan else -1
-    if place < 0:
+    index = _first_nan(row) if nan != nan else -1
+    if index < 0:
         part = span(row, where * row.itemsize, min(SEARCH, row.size - where))
-        place = where + _first(part, known)
-    return place
+        index = where + _first(part, known)
+    return index
 
 
 @jitable
 def rows_core(pick, better, first, count, sizes, x, out):
-    """Units are rows. Sizes: the length of a row."""
+    """Search rows. Sizes: the length of a row."""
     length = sizes[0]
     for unit in range(first, first + count):
-        out[np.uintp(unit)] = _place(pick, better, span(x, unit * length * x.itemsize, length))
+        out[np.uintp(unit)] = _best_index(pick, better, span(x, unit * length * x.itemsize, length))
 
 
 @jitable
 def above(x, best):
-    """Whether a value comes before the best so far: if larger, or the first nan."""
+    """Return whether a value comes before the best so far: if larger, or the first nan."""
     return not (x <= best) and best == best
 
 
 @jitable
 def below(x, best):
-    """The same for the smallest."""
+    """Return whether a value comes before the best so far: if smaller, or the first nan."""
     return not (x >= best) and best == best
 
 
 @jitable
-def _improve(better, line, index, best, places):
+def _improve(better, line, index, best, indices):
     vectorised()
     for k in range(np.uintp(best.size)):
         value, known = line[k], best[k]
         replaced = better(value, known)
         best[k] = value if replaced else known
-        places[k] = index if replaced else places[k]
+        indices[k] = index if replaced else indices[k]
 
 
 @jitable
 def columns_core(better, unused, first, count, sizes, x, out):
-    """Units are strips of columns. Sizes: rows, columns, strips."""
+    """Search strips of columns. Sizes: rows, columns, strips."""
     length, after, strips = sizes[0], sizes[1], sizes[2]
     buffer = np.empty(STRIP, x.dtype)
     for unit in range(first, first + count):
         outer, left = unit // strips, unit % strips * STRIP
         width = min(STRIP, after - left)
-        places = span(out, (outer * after + left) * out.itemsize, width)
+        indices = span(out, (outer * after + left) * out.itemsize, width)
         best = span(buffer, 0, width)
         start = outer * length * after + left
         line = span(x, start * x.itemsize, width)
         for k in range(np.uintp(width)):
             best[k] = line[k]
-            places[k] = 0
+            indices[k] = 0
         for i in range(1, length):
             line = span(x, (start + i * after) * x.itemsize, width)
-            _improve(better, line, i, best, places)
+            _improve(better, line, i, best, indices)
 
 
 class ArgReduction(Compound):
@@ -126,12 +126,12 @@ class ArgReduction(Compound):
         }
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:
-        """Always int64."""
+        """Return always int64."""
         native(self.name, dtype)
         return INT64
 
     def __call__(self, x: np.ndarray, axis: int, keepdims: bool = False) -> np.ndarray:
-        """Indices along `axis`, which is dropped (or kept as 1)."""
+        """Return indices along `axis`, which is dropped (or kept as 1)."""
         loop = computing(native(self.name, x.dtype))
         length, before, after = x.shape[axis], prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
         shape = x.shape[:axis] + ((1,) if keepdims else ()) + x.shape[axis + 1 :]

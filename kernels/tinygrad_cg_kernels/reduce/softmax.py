@@ -2,7 +2,7 @@
 
 Every exponential is of a value less the largest of its row or column, so none overflows.
 That largest value is kept finite, so that infinities come out as limits: the logsumexp of a
-row of -inf is -inf, and beside an element of +inf all others have a softmax of 0.
+row of -inf is -inf, and with an element of +inf all others have a softmax of 0.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ LARGEST64, LARGEST32 = np.finfo(np.float64).max, np.finfo(np.float32).max
 
 
 def finite(x):
-    """The nearest finite number; nan stays."""
+    """Return the nearest finite number; nan stays."""
     return np.clip(x, -LARGEST64, LARGEST64)
 
 
@@ -57,7 +57,7 @@ by_type(finite, {types.float64: _finite64, types.float32: _finite32})
 
 @jitable
 def _exp_total(row, shift):
-    """The sum of exp(row - shift), span by span."""
+    """Return the sum of exp(row - shift), span by span."""
     vectorised()
     total = like(0, shift)
     for first in range(0, row.size, SPAN):
@@ -98,7 +98,7 @@ def _finish(total, shift):
 
 @jitable
 def _logsumexp_rows(total, x, offset, step, height):
-    """As `folds.sum_rows`: each band of rows finds its own largest values."""
+    """Compute logsumexp of columns, band by band, each with its own largest values."""
     shift = np.empty(total.size, x.dtype)
     max_rows(shift, x, offset, step, height)
     _make_finite(shift)
@@ -116,7 +116,7 @@ logsumexp = Reduction("logsumexp", _logsumexp_row, None, _logsumexp_rows, -np.in
 
 @jitable
 def _exp_into(row, shift, out):
-    """exp(row - shift) into `out`, and the sum of that."""
+    """Write exp(row - shift) to `out`, and return its sum."""
     vectorised()
     total = like(0, shift)
     for first in range(0, row.size, SPAN):
@@ -200,7 +200,7 @@ def _log_softmax_grad_row(dy, y, out):
 
 @jitable
 def _rows_of_one(run, unused, first, count, sizes, x, out):
-    """Units are rows, of an operand and the result. Sizes: the length of a row."""
+    """Normalise rows of an operand. Sizes: the length of a row."""
     length = sizes[0]
     for unit in range(first, first + count):
         row = span(x, unit * length * x.itemsize, length)
@@ -209,7 +209,7 @@ def _rows_of_one(run, unused, first, count, sizes, x, out):
 
 @jitable
 def _rows_of_two(run, unused, first, count, sizes, x, y, out):
-    """The same for two operands."""
+    """Normalise rows of two operands. Sizes: the length of a row."""
     length = sizes[0]
     for unit in range(first, first + count):
         at = unit * length * x.itemsize
@@ -263,11 +263,11 @@ class Normalisation(Compound):
         self._of_total = of_total
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:
-        """The dtype itself; float64 for integers and bool."""
+        """Return the dtype itself; float64 for integers and bool."""
         return real_float(self.name, dtype)
 
     def __call__(self, x: np.ndarray, axis: int) -> np.ndarray:
-        """An array of the shape of `x`."""
+        """Return an array of the shape of `x`."""
         result = self.result_dtype(x.dtype)
         x = np.require(x, computing(result), ("C", "A"))
         if not x.size:
@@ -295,11 +295,11 @@ class NormalisationGradient(Compound):
         self._total = total
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:
-        """The dtype itself; float64 for integers and bool."""
+        """Return the dtype itself; float64 for integers and bool."""
         return real_float(self.name, dtype)
 
     def __call__(self, dy: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
-        """The gradient, of the shape of `dy` and `y`."""
+        """Return the gradient, of the shape of `dy` and `y`."""
         result = self.result_dtype(y.dtype)
         dy, y = (np.require(one, computing(result), ("C", "A")) for one in (dy, y))
         if not y.size:

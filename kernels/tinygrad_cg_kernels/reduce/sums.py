@@ -26,7 +26,7 @@ def _paired(term, x, y, zero):
 
 @jitable
 def about(term, x, value, zero):
-    """The sum of a function of each element of a row and of a value."""
+    """Return the sum of a function of each element of a row and of a value."""
     vectorised()
     total = zero
     for i in range(np.uintp(x.size)):
@@ -36,7 +36,7 @@ def about(term, x, value, zero):
 
 @jitable
 def rows_core(term, unused, first, count, sizes, x, y, out):
-    """Units are rows, or blocks of long rows.
+    """Sum rows, or blocks of long rows.
 
     Sizes: length of a row, blocks in a row, length of a block, whether the second operand has
     as many elements as the first (or one for each row).
@@ -79,7 +79,7 @@ def _add_four(term, total, x, offset, step, y, offset_y, step_y):
 
 @jitable
 def columns_core(term, unused, first, count, sizes, x, y, out):
-    """Units are strips of bands of rows: see `column_sizes`.
+    """Reduce strips of bands of rows: see `column_sizes`.
 
     Further sizes: the steps of the second operand, from one matrix and one row to the next.
     """
@@ -116,7 +116,7 @@ class Sums(Compound):
         }
 
     def __call__(self, x: np.ndarray, y: np.ndarray, axis: int, result: np.dtype) -> np.ndarray:
-        """Sums of dtype `result`, with `axis` kept as 1.
+        """Return sums of dtype `result`, with `axis` kept as 1.
 
         Operands are contiguous and not empty; `y` is of the shape of `x`, or 1 along `axis`.
         """

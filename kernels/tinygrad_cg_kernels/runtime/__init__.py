@@ -1,1 +1,1 @@
-"""What kernels stand on: compilation and its cache, threads, memory, dtypes, objects."""
+"""The base of kernels: compilation and its cache, threads, memory, dtypes, objects."""

@@ -41,7 +41,7 @@ def _data(context: Any, builder: Any, kind: types.Array, array: Any) -> Any:
 
 @intrinsic
 def vector(typingctx, address, count, dtype):
-    """The array of `count` elements at an address."""
+    """Return the array of `count` elements at an address."""
     result = types.Array(dtype.dtype, 1, "C")
 
     def generate(context, builder, signature, arguments):
@@ -52,7 +52,7 @@ def vector(typingctx, address, count, dtype):
 
 @intrinsic
 def span(typingctx, array, offset, count):
-    """The array of `count` elements of another from a byte offset on."""
+    """Return the array of `count` elements of another from a byte offset on."""
     result = types.Array(array.dtype, 1, "C")
 
     def generate(context, builder, signature, arguments):
@@ -65,7 +65,7 @@ def span(typingctx, array, offset, count):
 
 @intrinsic
 def section(typingctx, array, start, count):
-    """The array of `count` elements of a contiguous array, from the one at `start` on."""
+    """Return the array of `count` elements of a contiguous array, from the one at `start` on."""
     result = types.Array(array.dtype, 1, "C")
 
     def generate(context, builder, signature, arguments):
@@ -80,7 +80,7 @@ def section(typingctx, array, start, count):
 
 @intrinsic
 def address_of(typingctx, array):
-    """The address of an array's first element."""
+    """Return the address of an array's first element."""
 
     def generate(context, builder, signature, arguments):
         data = _data(context, builder, signature.args[0], arguments[0])
@@ -90,8 +90,8 @@ def address_of(typingctx, array):
 
 
 @intrinsic
-def apart(typingctx):
-    """Called in a function: its array arguments do not overlap wherever one is written.
+def noalias(typingctx):
+    """Declare that the array arguments of the calling function do not overlap where one is written.
 
     LLVM checks at run time otherwise, and gives up where there are many arrays.
     """
@@ -123,7 +123,8 @@ register_model(Into)(models.OpaqueModel)
 
 @intrinsic
 def into(typingctx, position):
-    """The outputs of a loop that writes the operand at a position, which has to be a literal.
+    """Return the outputs of a loop that writes the operand at a position, which has to be a
+    literal.
 
     One variable is then both input and output: two that alias fail LLVM's overlap check, and its
     scalar loop runs.
@@ -138,13 +139,14 @@ def into(typingctx, position):
 
 
 def _is_value(kind: types.Type) -> bool:
-    """Whether an operand's dtype is given as that of one value: in a tuple of its own."""
+    """Return whether an operand's dtype is given as that of one value: in a tuple of its own."""
     return isinstance(kind, types.BaseTuple)
 
 
 @intrinsic
 def layout(typingctx, table, start, arrays, kinds):
-    """Where operands lie as a table tells: their addresses, then their steps from row to row.
+    """Return where operands lie as a table tells: their addresses, then their steps from row to
+    row.
 
     The table holds the addresses of so many `arrays`, then their steps in bytes; the operands are
     those from `start` on, as many as there are `kinds`.
@@ -154,9 +156,9 @@ def layout(typingctx, table, start, arrays, kinds):
     def generate(context, builder, signature, arguments):
         table, start, arrays, _ = arguments
         entries = builder.inttoptr(table, table.type.as_pointer())
-        places = [builder.add(start, table.type(k)) for k in range(number)]
-        places += [builder.add(place, arrays) for place in places]
-        values = [builder.load(builder.gep(entries, [place])) for place in places]
+        cells = [builder.add(start, table.type(k)) for k in range(number)]
+        cells += [builder.add(cell, arrays) for cell in cells]
+        values = [builder.load(builder.gep(entries, [cell])) for cell in cells]
         return context.make_tuple(builder, signature.return_type, values)
 
     return types.UniTuple(types.intp, 2 * number)(*[types.intp] * 3, kinds), generate
@@ -164,7 +166,7 @@ def layout(typingctx, table, start, arrays, kinds):
 
 @intrinsic
 def operands(typingctx, layout, row, count, kinds):
-    """Operands in row number `row` of a layout: `count` elements of each, or one value."""
+    """Return operands in row number `row` of a layout: `count` elements of each, or one value."""
     found = [
         kind[0].dtype if _is_value(kind) else types.Array(kind.dtype, 1, "C") for kind in kinds
     ]
@@ -189,7 +191,9 @@ def operands(typingctx, layout, row, count, kinds):
 
 @intrinsic
 def parts(typingctx, group, start, count):
-    """`count` elements of each operand from the one at `start` on; of one value, the value."""
+    """Return `count` elements of each operand from the one at `start` on; of one value, the
+    value.
+    """
     if isinstance(group, Into):
         return group(group, types.intp, types.intp), lambda c, b, s, arguments: arguments[0]
 
@@ -209,7 +213,7 @@ def parts(typingctx, group, start, count):
 
 @intrinsic
 def take(typingctx, group, i):
-    """The elements of operands at position i."""
+    """Return the elements of operands at position i."""
     kinds = [kind.dtype if isinstance(kind, types.Array) else kind for kind in group]
     result: Any = types.BaseTuple.from_types(kinds)
 
@@ -238,11 +242,11 @@ def put(typingctx, group, outs, i, results):
             rows = [(kinds[written.position], arguments[0], written.position)]
         else:
             rows = [(kind, arguments[1], k) for k, kind in enumerate(written)]
-        for k, (kind, source, place) in enumerate(rows):
+        for k, (kind, source, cell) in enumerate(rows):
             value, own = arguments[3], given
             if isinstance(given, types.BaseTuple):
                 value, own = builder.extract_value(value, k), given[k]
-            data = _data(context, builder, kind, builder.extract_value(source, place))
+            data = _data(context, builder, kind, builder.extract_value(source, cell))
             pointer = builder.gep(data, [arguments[2]])
             value = context.cast(builder, value, own, kind.dtype)
             context.pack_value(builder, kind.dtype, value, pointer)

@@ -1,4 +1,4 @@
-"""The one place with Numba policy: flags, the disk cache, and how kernels are entered.
+"""The only module with Numba policy: flags, the disk cache, and how kernels are entered.
 
 A kernel is a Python function built by a template (a function that closes over scalar
 functions). It is compiled for explicit signatures, never by the dispatcher's own guess, so
@@ -34,13 +34,13 @@ from numba.extending import overload, register_jitable
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
 GENERATED = "tinygrad_cg_generated_"
-"""What the names of modules with generated text begin with."""
+"""The prefix of the names of modules with generated text."""
 
 PACKAGE = Path(__file__).parent.parent
 
 
 def _stamp(package: Path, *versions: str) -> str:
-    """The hash of all sources under a folder, by their paths in it, and of versions."""
+    """Return the hash of all sources under a folder, by their paths in it, and of versions."""
     digest = hashlib.sha256("\0".join(versions).encode())
     for source in sorted(package.rglob("*.py")):
         digest.update(source.relative_to(package).as_posix().encode())
@@ -91,14 +91,14 @@ KEPT = 3  # folders of other versions that stay, however old
 LOCKS = 64  # files by which processes wait for one another
 REMOVED = 16  # at most so many are removed by one process
 _OURS = re.compile(r"[0-9a-f]{16}")
-_HELD = re.compile(rf"\.nb[ic](\.tmp\.\w+)?$|^\d+\.lock$|^{GENERATED}\w+\.(py|used)$")
+_NUMBA_FILE = re.compile(rf"\.nb[ic](\.tmp\.\w+)?$|^\d+\.lock$|^{GENERATED}\w+\.(py|used)$")
 
 
 @cache
 def _writable(folder: Path) -> bool:
-    """Whether files can be made in a folder, which is made if need be.
+    """Return whether files can be created in a folder, which is created if needed.
 
-    A new one ends the time of old ones beside it.
+    A new one ends the time of old ones in the same folder.
     """
     try:
         new = not folder.exists()
@@ -131,15 +131,15 @@ def _remove_stale(folder: Path) -> None:
 
 
 def _is_cache(folder: Path) -> bool:
-    """Whether a folder is one of ours: by its name, and by holding our files alone."""
+    """Return whether a folder is one of ours: by its name, and by holding our files alone."""
     if not _OURS.fullmatch(folder.name) or folder.is_symlink() or not folder.is_dir():
         return False
-    held = (path for path in folder.rglob("*") if not path.is_dir())
-    return all(_HELD.search(path.name) for path in held)
+    files = (path for path in folder.rglob("*") if not path.is_dir())
+    return all(_NUMBA_FILE.search(path.name) for path in files)
 
 
 def cache_folder() -> Path | None:
-    """Where compiled kernels are kept: TINYGRAD_CG_CACHE_DIR, or the user's cache folder.
+    """Return the folder of compiled kernels: TINYGRAD_CG_CACHE_DIR, or the user's cache folder.
 
     None if it cannot be written: kernels are then compiled anew in each process.
     """
@@ -152,7 +152,7 @@ def cache_folder() -> Path | None:
 
 
 def is_ours(function: Callable) -> bool:
-    """Whether the STAMP covers this function's source, so that its code may be cached.
+    """Return whether the STAMP covers this function's source, so that its code may be cached.
 
     Generated text is covered by the name of its module, see `generated`.
     """
@@ -161,7 +161,7 @@ def is_ours(function: Callable) -> bool:
 
 
 def _mended(compile: Callable[[], Any], forget: Callable[[], None]) -> Any:
-    """What `compile` gives, after `forget` if a crash left damaged files in the cache."""
+    """Return the result of `compile`, after `forget` if a crash left damaged files in the cache."""
     try:
         return compile()
     except (NumbaError, OSError, RuntimeError):
@@ -173,7 +173,8 @@ def _mended(compile: Callable[[], Any], forget: Callable[[], None]) -> Any:
 
 @contextlib.contextmanager
 def _alone(function: Callable, *more: Any) -> Iterator[None]:
-    """Hold what keeps other processes from compiling the same kernel: they find it in the cache.
+    """Return hold what keeps other processes from compiling the same kernel: they find it in the
+    cache.
 
     Processes that start together, as a test run's do, would compile each kernel several times.
     """
@@ -181,8 +182,8 @@ def _alone(function: Callable, *more: Any) -> Iterator[None]:
     if folder is None or fcntl is None:
         yield
         return
-    held = [cell.cell_contents for cell in function.__closure__ or ()]
-    names = [getattr(one, "__qualname__", None) or repr(one) for one in held]
+    files = [cell.cell_contents for cell in function.__closure__ or ()]
+    names = [getattr(one, "__qualname__", None) or repr(one) for one in files]
     key = hashlib.sha256(repr((function.__qualname__, names, more)).encode()).digest()
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # a file system without locks: compile anyway
@@ -211,14 +212,14 @@ def _decorated(decorator: Callable, function: Callable, cached: bool) -> Any:
 
 
 def _named(function: Callable, name: str) -> Callable:
-    """Numba's cache file and tracebacks take the kernel's own name."""
+    """Set the name of a kernel, which Numba's cache file and tracebacks take."""
     function.__name__ = name
     function.__qualname__ = name
     return function
 
 
 def kernel(function: Callable, name: str, cached: bool = True, **flags: Any) -> Any:
-    """A dispatcher for `function`, lazily compiled, under the project's flags."""
+    """Return a dispatcher for `function`, lazily compiled, under the project's flags."""
     options = {**FLAGS, **NO_WRAPPER, **flags}
     return _decorated(lambda **more: numba.njit(**options, **more), _named(function, name), cached)
 
@@ -263,7 +264,7 @@ CPU = Target()
 
 
 def array_type(dtype: np.dtype, ndim: int, layout: str = "C") -> types.Array:
-    """The Numba type of an aligned array, as kernels are compiled for."""
+    """Return the Numba type of an aligned array, as kernels are compiled for."""
     return types.Array(numba.from_dtype(dtype), ndim, layout)
 
 
@@ -295,7 +296,7 @@ dispatchers, which would miss the disk cache in every process."""
 
 @cache
 def outside(function: Callable) -> Callable:
-    """A helper of float64 as a function of arrays, for calls outside compiled code."""
+    """Return a helper of float64 as a function of arrays, for calls outside compiled code."""
     wide = np.float64
     calls = (lambda x: function(wide(x)), lambda x, y: function(wide(x), wide(y)))
     compiled: Any = numba.njit(**FLAGS)(calls[function.__code__.co_argcount - 1])
@@ -306,7 +307,7 @@ _foreign: set[Callable] = set()
 
 
 def scalar_function(function: Callable) -> Callable:
-    """A function as kernels can call it: ours as it is, a user's made known to Numba."""
+    """Return a function as kernels can call it: ours as it is, a user's made known to Numba."""
     if not (is_ours(function) or hasattr(function, "py_func") or function in _foreign):
         _foreign.add(function)
         jitable(function)

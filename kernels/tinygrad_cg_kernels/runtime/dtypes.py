@@ -1,4 +1,4 @@
-"""Which dtypes kernels take, and how mixed dtypes promote."""
+"""The dtypes that kernels take, and their promotion."""
 
 from functools import cache
 
@@ -14,7 +14,7 @@ SUPPORTED = frozenset(np.dtype(code) for code in "?bhilqBHILQefdFD")
 
 
 def native(name: str, dtype: np.dtype) -> np.dtype:
-    """The native-order form of a supported dtype; TypeError for any other."""
+    """Return the native-order form of a supported dtype; TypeError for any other."""
     result = np.result_type(dtype)  # the one object NumPy has for it, so `is` compares
     if result not in SUPPORTED:
         raise TypeError(f"{name}: dtype {dtype} is not supported")
@@ -22,7 +22,7 @@ def native(name: str, dtype: np.dtype) -> np.dtype:
 
 
 def no_kernel(name: str, *dtypes: np.dtype) -> str:
-    """What is said where an operation is not for these dtypes, and what to do about it."""
+    """Return the message for an operation that is not for these dtypes, with a remedy."""
     said = f"{name}: no kernel for dtype {', '.join(map(str, dtypes))}"
     kinds = {dtype.kind for dtype in dtypes}
     if "c" in kinds:
@@ -31,7 +31,7 @@ def no_kernel(name: str, *dtypes: np.dtype) -> str:
 
 
 def real_float(name: str, dtype: np.dtype) -> np.dtype:
-    """A real float dtype itself, float64 for integers and bool; TypeError for any other."""
+    """Return a real float dtype itself, float64 for integers and bool; TypeError for any other."""
     dtype = native(name, dtype)
     if dtype.kind == "c":
         raise TypeError(no_kernel(name, dtype))
@@ -40,7 +40,7 @@ def real_float(name: str, dtype: np.dtype) -> np.dtype:
 
 @cache
 def promote(*dtypes: np.dtype) -> np.dtype:
-    """The dtype in which arrays of these dtypes meet.
+    """Return the dtype in which arrays of these dtypes meet.
 
     Integers and bool among themselves promote as in NumPy, but an integer never widens a
     float: int64 with float32 is float32.
@@ -50,10 +50,10 @@ def promote(*dtypes: np.dtype) -> np.dtype:
 
 
 def real(dtype: np.dtype) -> np.dtype:
-    """The dtype of the parts of a complex dtype; any other dtype itself."""
+    """Return the dtype of the parts of a complex dtype; any other dtype itself."""
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 def computing(dtype: np.dtype) -> np.dtype:
-    """The dtype a loop computes in: Numba has no float16, so float32 stands in."""
+    """Return the dtype a loop computes in: Numba has no float16, so float32 stands in."""
     return FLOAT32 if dtype == FLOAT16 else dtype

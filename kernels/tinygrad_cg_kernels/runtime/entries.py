@@ -70,7 +70,7 @@ class Blocks(Entries):
 
 
 def numbers(count: int) -> types.UniTuple:
-    """The type of a tuple of sizes and steps, unsigned, that a kernel takes."""
+    """Return the type of a tuple of sizes and steps, unsigned, that a kernel takes."""
     return types.UniTuple(types.uintp, count)
 
 
@@ -92,7 +92,8 @@ class ByDtype:
 
 
 def words(dtype: np.dtype) -> tuple[np.dtype, int]:
-    """An unsigned dtype that moves elements of `dtype` as bits, and how many of them it takes.
+    """Return an unsigned dtype that moves elements of `dtype` as bits, and how many of them it
+    takes.
 
     So a kernel that only copies is compiled at most four times.
     """

@@ -22,11 +22,13 @@ class _Context(threading.local):
 _context = _Context()
 
 
-def quietly(function: Callable, *arguments: Any) -> Any:
-    """The result of one of NumPy's compiled functions, which calls nothing of Python's."""
+def ignore_errors(function: Callable, *arguments: Any) -> Any:
+    """Return the result of one of NumPy's compiled functions, which calls nothing of Python's."""
     return _context.run(function, *arguments)
 
 
 def cast(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """`array` as `dtype`, itself if it is; what is too large for `dtype` becomes infinite."""
+    """Return `array` as `dtype`, itself if it is; what is too large for `dtype` becomes
+    infinite.
+    """
     return array if array.dtype is dtype else _context.run(array.astype, dtype)

@@ -47,13 +47,15 @@ def _name(source: str) -> str:
 
 
 def folder() -> Path | None:
-    """Where generated files are kept; None if no folder can be written."""
+    """Return the folder of generated files; None if none can be written."""
     base = build.cache_folder()
     return None if base is None else base / "generated"
 
 
 def load(source: str) -> ModuleType:
-    """The module that a text is, from this process or from its file, which is made if need be."""
+    """Return the module of a source text, from this process or from its file, which is created
+    if needed.
+    """
     name = _name(source)
     with _lock:
         found = _modules.get(name)
@@ -76,7 +78,9 @@ def _loaded(name: str, source: str) -> ModuleType:
 
 
 def _written(name: str, source: str) -> Path | None:
-    """The file of a text. It is made under another name first: other processes see it whole."""
+    """Write the file of a source text, under another name first: other processes see it
+    complete.
+    """
     base = folder()
     if base is None:
         return None
@@ -98,7 +102,9 @@ def _written(name: str, source: str) -> Path | None:
 
 
 def _used(path: Path) -> Path:
-    """The file whose time says when a text was last used: Numba's cache goes by that of `path`."""
+    """Return the file whose time says when a text was last used; Numba's cache goes by that of
+    `path`.
+    """
     return path.with_suffix(".used")
 
 
@@ -111,7 +117,7 @@ def _limit() -> int:
 
 
 def _families(base: Path) -> dict[str, list[Path]]:
-    """By generated file, all that belongs to it: the text and what Numba compiled of it."""
+    """Return all files that belong to each generated file: the text and Numba's compiled code."""
     families: dict[str, list[Path]] = {}
     parent = base.parent
     for path in [*base.glob(f"{PREFIX}*"), *parent.glob(f"*/{PREFIX}*"), *base.glob("*.tmp")]:
@@ -142,7 +148,7 @@ def _delete(paths: list[Path]) -> None:
 
 
 def clear_cache() -> None:
-    """Delete all generated files and their compiled code. What is in use stays in use."""
+    """Delete all generated files and their compiled code. Loaded code stays in use."""
     with _lock:
         _modules.clear()
         _functions.clear()
@@ -163,7 +169,8 @@ def import_lines(modules: Iterable[str]) -> str:
 
 
 def function(source: str, name: str, arguments: list[tuple[np.dtype, int]]) -> tuple[Callable, Any]:
-    """The compiled entry of a text's function of arrays, and then of an array of int64 sizes.
+    """Return the compiled entry of a text's function of arrays, and then of an array of int64
+    sizes.
 
     `arguments` are dtypes and ranks. The arrays may have any strides: the function looks.
     """
@@ -173,7 +180,7 @@ def function(source: str, name: str, arguments: list[tuple[np.dtype, int]]) -> t
 
 
 def block(source: str, name: str) -> tuple[int, Any]:
-    """The address of a text's block function, for the thread splitter, and its owner."""
+    """Return the address of a text's block function, for the thread splitter, and its owner."""
     key = getattr(load(source), name), name
     return _blocks[key], _blocks.owners[key]
 
@@ -193,8 +200,10 @@ _blocks = Blocks("function", lambda template, name: (name, template))
 
 
 @intrinsic
-def plain(typingctx, array):
-    """Whether an array is aligned, and its elements follow one another in row-major order."""
+def is_contiguous(typingctx, array):
+    """Return whether an array is aligned, and its elements follow one another in row-major
+    order.
+    """
 
     def generate(context, builder, signature, arguments):
         kind = signature.args[0]

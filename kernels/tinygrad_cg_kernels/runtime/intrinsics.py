@@ -63,7 +63,7 @@ def _reassociated(instruction: str) -> Callable:
 
 @intrinsic
 def float_remainder(typingctx, x, y):
-    """C's fmod: the remainder of a division truncated towards zero."""
+    """Return C's fmod: the remainder of a division truncated towards zero."""
 
     def generate(context, builder, signature, arguments):
         return builder.frem(*arguments)
@@ -77,7 +77,7 @@ reassociating_multiply = _reassociated("fmul")
 
 @intrinsic
 def bits(typingctx, value):
-    """The bits of a float as an integer of its width."""
+    """Return the bits of a float as an integer of its width."""
     result = types.int64 if value == types.float64 else types.int32
 
     def generate(context, builder, signature, arguments):
@@ -88,7 +88,7 @@ def bits(typingctx, value):
 
 @intrinsic
 def from_bits(typingctx, value):
-    """The float that an integer's bits spell."""
+    """Return the float that an integer's bits spell."""
     result = types.float64 if value.bitwidth == 64 else types.float32
 
     def generate(context, builder, signature, arguments):
@@ -99,7 +99,7 @@ def from_bits(typingctx, value):
 
 @intrinsic
 def like(typingctx, value, model):
-    """`value` cast to the type of `model`: a literal that does not widen a formula."""
+    """Return `value` cast to the type of `model`: a literal that does not widen a formula."""
 
     def generate(context, builder, signature, arguments):
         return context.cast(builder, arguments[0], signature.args[0], signature.return_type)
@@ -108,7 +108,7 @@ def like(typingctx, value, model):
 
 
 def _polynomial(sum_up: Callable) -> Callable:
-    """The sum of coefficients[k] * x**k as `sum_up` builds it, in the dtype of x.
+    """Return the sum of coefficients[k] * x**k as `sum_up` builds it, in the dtype of x.
 
     LLVM does not always unroll a loop over a tuple, and would not vectorise what has it.
     """
@@ -179,7 +179,7 @@ float_minimum = _float_intrinsic("minimum", 2)
 largest_number = _float_intrinsic("maxnum", 2, ("nnan", "nsz", "reassoc"))
 smallest_number = _float_intrinsic("minnum", 2, ("nnan", "nsz", "reassoc"))
 """One instruction, which a reduction may use in any order: the result means nothing if an
-operand is nan, so whoever folds with these looks for nan as well."""
+operand is nan, so a reduction with these looks for nan as well."""
 float_floor = _float_intrinsic("floor", 1)
 float_ceil = _float_intrinsic("ceil", 1)
 float_round = _float_intrinsic("rint", 1)

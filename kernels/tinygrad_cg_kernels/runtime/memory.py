@@ -4,12 +4,12 @@ An allocator hands large memory back to the system when it is freed, and the sys
 page with zeros before it hands it out again, which takes longer than a kernel takes to write it.
 So what results have lain in is kept for others, within a limit.
 
-It is kept when nothing refers to it any more. An array that is made here does not own its
-elements: its base is a loan, which lives as long as the array and all that was made of it (views,
+It is kept when nothing refers to it any more. An array that is made here does not own its elements:
+its base is the buffer's owner, which lives as long as the array and all that was made of it (views,
 buffers, capsules), and hands the memory back when it goes.
 
 Smaller arrays are the allocator's. Glibc's begins by handing back whatever lies above 128 KiB, so
-it is given a lesson.
+its threshold is raised.
 """
 
 import threading
@@ -18,7 +18,9 @@ from math import prod
 import numpy as np
 
 LARGE = 2**20
-"""Bytes of an array whose memory is kept, at least. A loan takes 3 us more than `np.empty`."""
+"""Bytes of an array whose memory is kept, at least. A buffer with an owner takes 3 us more than
+`np.empty`.
+"""
 LIMIT = 2**28
 """Bytes that are kept at most."""
 LINE = 64
@@ -26,7 +28,7 @@ LINE = 64
 PAGE = 4096
 """Sizes are multiples of it, so that those of x[1:] and x are the same, mostly."""
 
-LESSON = 2**25 - 2**16
+MMAP_THRESHOLD = 2**25 - 2**16
 """Bytes of a piece that is made and freed at once. Glibc's allocator takes the largest one of up to
 32 MiB that was freed as a measure: it keeps up to twice as much at the end of its heap from then
 on. In a new process the gradient of log1pexp, n = 60,000, took 1,270 us before, and 160 after."""
@@ -36,26 +38,26 @@ Piece = tuple[int, np.ndarray]
 
 _kept: dict[int, list[Piece]] = {}  # by size: those that were kept last at the end
 _lock = threading.Lock()
-# Nobody waits for the lock: a loan may end where its own thread holds it, when garbage is
+# Nobody waits for the lock: an owner may be freed where its own thread holds it, when garbage is
 # collected; in a forked child the thread that held it is not there. Then memory is made and freed.
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """A C-contiguous array whose elements may be anything, as `np.empty` makes it."""
+    """Return an uninitialised C-contiguous array, as `np.empty` does."""
     size = prod(shape) * dtype.itemsize
     if size < LARGE or dtype.hasobject:
         return np.empty(shape, dtype)
-    return np.asarray(_Loan(_taken(size), shape, dtype))
+    return np.asarray(_BufferOwner(_taken(size), shape, dtype))
 
 
 def clear() -> None:
-    """Free what is kept."""
+    """Free all memory that is kept."""
     global _kept
     _kept = {}
 
 
 def _taken(size: int) -> Piece:
-    """Memory for so many bytes, that was kept or is new."""
+    """Return memory for `size` bytes, kept or new."""
     size = -(-(size + LINE) // PAGE) * PAGE
     kept = _kept
     if size in kept and _lock.acquire(blocking=False):
@@ -85,19 +87,19 @@ def _keep(piece: Piece) -> None:
         _lock.release()
 
 
-class _Loan:
-    """What the arrays in a piece of memory refer to."""
+class _BufferOwner:
+    """The owner of a buffer: arrays in it refer to this object, which gives the buffer back."""
 
     __slots__ = ("__array_interface__", "_piece")
 
     def __init__(self, piece: Piece, shape: tuple[int, ...], dtype: np.dtype):
         self._piece = piece
-        place = piece[0], False
-        known = {"shape": shape, "typestr": dtype.str, "data": place, "version": 3}
+        pointer = piece[0], False
+        known = {"shape": shape, "typestr": dtype.str, "data": pointer, "version": 3}
         self.__array_interface__ = known
 
     def __del__(self, keep=_keep) -> None:
         keep(self._piece)
 
 
-np.empty(LESSON, np.uint8)
+np.empty(MMAP_THRESHOLD, np.uint8)

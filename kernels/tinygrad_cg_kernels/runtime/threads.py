@@ -1,4 +1,4 @@
-"""One place that splits a kernel's range over cores.
+"""Splitting a kernel's range over cores.
 
 The range is cut into blocks of a fixed size, whatever the number of threads, so results
 have the same bits on one thread and on many. One compiled splitter serves all kernels: it
@@ -37,15 +37,17 @@ THRESHOLD = 4 * BLOCK
 """Elements from which work is done in blocks, by one thread or by several."""
 
 WORTH = 100_000
-"""Nanoseconds that the work must take on one thread to be shared: beside busy neighbours,
-sharing itself took 40 to 50 us, so that two threads are never behind one. What a kernel takes for
-an element is measured on the first blocks that it does, since 100,000 elements are 10 us of a sum
-and 100 of an exponential."""
+"""Nanoseconds that the work must take on one thread to be shared: with busy neighbours, sharing
+itself took 40 to 50 us, so that two threads are never behind one. The time a kernel takes for an
+element is measured on the first blocks that it does, since 100,000 elements are 10 us of a sum and
+100 of an exponential.
+"""
 
 SPINS = "1000"
-"""How often a thread of GNU's OpenMP, which Numba uses on Linux, looks for work before it sleeps.
-By default it looks for milliseconds: beside a busy neighbour 1 ms of work took 12. These are a few
-microseconds."""
+"""The number of times that a thread of GNU's OpenMP, which Numba uses on Linux, looks for work
+before it sleeps. By default it looks for milliseconds: with a busy neighbour 1 ms of work took 12.
+These are a few microseconds.
+"""
 
 PROBE = 8  # blocks that are measured at a time
 SAMPLES = 3  # calls in which they are: the first may wait for memory, or for another process
@@ -75,7 +77,7 @@ class Task(NamedTuple):
 
 
 def default_threads() -> int:
-    """TINYGRAD_CG_NUM_THREADS, or as many threads as Numba may start."""
+    """Return TINYGRAD_CG_NUM_THREADS, or the number of threads that Numba may start."""
     chosen = os.environ.get("TINYGRAD_CG_NUM_THREADS") or _MOST
     try:
         return min(max(int(chosen), 1), _MOST)
@@ -89,7 +91,7 @@ class _State:
 
 
 def get_num_threads() -> int:
-    """How many threads large kernels use."""
+    """Return the number of threads that large kernels use."""
     return 1 if _State.forked else _State.threads
 
 
@@ -145,16 +147,16 @@ def _splitter(parallel: bool) -> Callable:
 
 def _launcher() -> Callable:
     def launch(address, table, units, arrays):
-        place = word(address_of(table), DATA)
-        _write_addresses(place, address_of(arrays))
-        _call_block(address, place, 0, units)
+        table_address = word(address_of(table), DATA)
+        _write_addresses(table_address, address_of(arrays))
+        _call_block(address, table_address, 0, units)
 
     # Under the interpreter's lock: no other thread writes to the table meanwhile.
     return entry(kernel(launch, "launch"), types.intp, OBJECT, types.intp, OBJECT)
 
 
 def _loaded(parallel: bool) -> Callable:
-    """The splitter, compiled; the threads start with a first call on nothing."""
+    """Return the splitter, compiled; the threads start with a first call on nothing."""
     run = _splitters.get(parallel)
     if run is None:
         with _lock, _brief_spins() if parallel else nullcontext():
@@ -204,13 +206,15 @@ def _run_serial(arrays: tuple[np.ndarray, ...], task: Task) -> None:
 
 
 def _after(task: Task, blocks: int) -> Task:
-    """What remains of a task when its first blocks are done."""
+    """Return the rest of a task whose first blocks are done."""
     done = blocks * task.step
     return task._replace(first=task.first + done, units=task.units - done)
 
 
 def _measure(arrays: tuple[np.ndarray, ...], task: Task) -> int:
-    """Do the first blocks, in two parts, and note the pace of the faster; how many are done."""
+    """Run the first blocks in two parts, note the pace of the faster, and return how many are
+    done.
+    """
     best, samples = _rates.get(task.address, UNKNOWN)
     size = min(PROBE, task.units // task.step // 2)
     for part in range(2):

@@ -22,7 +22,7 @@ from ..fusion.nodes import (
     base,
 )
 from .emission import COLUMNS, identity
-from .loop import INDEX, START, TURN, LoopCode, RowCode
+from .loop import INDEX, START, TILE_ROW, LoopCode, RowCode
 from .scope import BlockScope
 from .statements import Code, Expression, Name, Statement, Suite, render
 
@@ -51,7 +51,7 @@ class Block(BlockScope):
             "@jitable",
             f"def {self.name}({', '.join(self.parameters)}):",
             "    outlined()",
-            "    apart()",
+            "    noalias()",
             *starts,
             *render(self.body),
             result if totals else "    return 0",
@@ -135,7 +135,7 @@ class Block(BlockScope):
                 loop = LoopCode(self, roots, "0", COLUMNS, saved, set(), row).code()
                 code += row.take() + loop
                 loops += 1
-                self.saved.update((key, self.place_to_save(*key)) for key in saved)
+                self.saved.update((key, self.storage_of(*key)) for key in saved)
         for node in self.kernel.roots:
             if self.fusion.homes[node].access == ROW:
                 row.store(node)
@@ -149,14 +149,14 @@ class Block(BlockScope):
         return [Suite(Expression("for i in range({}, {})", FIRST, LAST), [*self._tiles(), *code])]
 
     def _tiles(self) -> Code:
-        """Every few rows, make as many rows of each transpose, and find the current one."""
+        """Return every few rows, make as many rows of each transpose, and find the current one."""
         if not self.transposes:
             return []
         calls: Code = [
             Statement(
                 None,
                 Expression(
-                    f"turned({{}}, {{}}, {{}}, min({TILE}, {{}} - {{}}), {{}}, {{}})",
+                    f"transposed_rows({{}}, {{}}, {{}}, min({TILE}, {{}} - {{}}), {{}}, {{}})",
                     *(self.array(base(node.operands[0])), name, INDEX, LAST, INDEX, COLUMNS),
                     self.offset(node.rows),
                 ),
@@ -165,7 +165,7 @@ class Block(BlockScope):
             if isinstance(node, TransposeNode)
         ]
         row = Expression(f"({{}} - {{}}) % {TILE} * {{}}", INDEX, FIRST, COLUMNS)
-        return [Statement(TURN, row), Suite(Expression("if not {}", TURN), calls)]
+        return [Statement(TILE_ROW, row), Suite(Expression("if not {}", TILE_ROW), calls)]
 
     def _saves(self, last: int) -> list[tuple[FusionNode, Access]]:
         """Return elements that are costly to compute and needed in a later pass than their own.

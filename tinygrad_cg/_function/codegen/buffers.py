@@ -36,7 +36,7 @@ class Span(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Its bytes, up to the end of a line of memory."""
+        """Return its bytes, up to the end of a line of memory."""
         return -(-prod(self.shape) * self.dtype.itemsize // LINE) * LINE
 
 
@@ -69,7 +69,7 @@ class Scratch:
         return tuple(np.ndarray(one.shape, one.dtype, memory, start + at) for one, at in pairs)
 
     def clear(self) -> None:
-        """Free what is kept."""
+        """Free all memory that is kept."""
         self._spare.clear()
 
 

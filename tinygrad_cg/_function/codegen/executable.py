@@ -166,7 +166,7 @@ class Executable:
         self._steps.operation(name, f"{name} = {text}", names, node.aliases, not node.pure)
 
     def _is_constant(self, node: HostNode) -> bool:
-        """Whether an operation's result is the same in all calls, and worth keeping."""
+        """Return whether an operation's result is the same in all calls, and worth keeping."""
         if not (node.is_operation and node.pure and node.operands) or node.dtype == object:
             return False
         operands = [base(one) for one in node.operands]
@@ -260,7 +260,7 @@ def _is_total(node: FusionNode) -> bool:
 
 
 def _is_strided(node: HostNode) -> bool:
-    """Whether an operation gives a view that kernels cannot read, as far as shapes tell."""
+    """Return whether an operation gives a view that kernels cannot read, as far as shapes tell."""
     if not node.is_operation or not node.aliases:
         return False
     result = node.run(*[np.empty(one.shape, one.dtype) for one in node.operands])
@@ -268,5 +268,5 @@ def _is_strided(node: HostNode) -> bool:
 
 
 def _is_fresh(node: FusionNode) -> bool:
-    """Whether a value's array is made in each call, and nothing else refers to it."""
+    """Return whether a value's array is made in each call, and nothing else refers to it."""
     return not node.aliases if isinstance(node, HostNode) else not node.is_input

@@ -15,7 +15,7 @@ from .statements import Code, Expression, Name, Statement, Suite, reads, render
 CHUNK = 1024
 """Elements whose partial results are kept separately, so that rounding errors stay small."""
 
-FAILED, INDEX, SIZE, START, TURN = map(Name, ("failed", "i", "size", "start", "turn"))
+FAILED, INDEX, SIZE, START, TILE_ROW = map(Name, ("failed", "i", "size", "start", "tile_row"))
 """Variables of block functions; see also `emission.COLUMNS` and `LEFT`: whether a fast formula does
 not hold for some element of the chunk, the row, the chunk's elements, the row's first element, the
 first element of the current row among the rows of transposes."""
@@ -164,14 +164,14 @@ class LoopCode:
         sections = [one for one in self.sections.values() if one[0] in words]
         code = [*[Statement(name, section) for name, section in sections], *code]
         words = reads(code)
-        known = [LEFT, SIZE, START, TURN, *block.parameters]
+        known = [LEFT, SIZE, START, TILE_ROW, *block.parameters]
         if self.row is not None:
             known += [*self.row.names.values(), *map(self.row.total, block.names)]
         given = [name for name in dict.fromkeys(known) if name in words]
         results = "".join(f"{part}, " for part in self.parts.values()).rstrip()
         name = f"{block.name}_far_{len(block.helpers)}"
         arguments = ", ".join(given)
-        head = ["@jitable", f"def {name}({arguments}):", "    outlined()", "    apart()"]
+        head = ["@jitable", f"def {name}({arguments}):", "    outlined()", "    noalias()"]
         tail = f"    return {results or 0}"
         block.helpers.append("\n".join([*head, *render(code), tail]))
         block.modules(code)
@@ -200,7 +200,7 @@ class LoopCode:
                 self._code.append(Statement(total, combine(node, total, value)))
         for node, access in self.saved:
             value = self.value(node, access)
-            array, in_row = block.place_to_save(node, access)
+            array, in_row = block.storage_of(node, access)
             if not in_row:  # else it is stored as a root
                 self._code.append(Statement(self.element(array, Expression("{}", LEFT)), value))
         return self._code
@@ -266,7 +266,7 @@ class LoopCode:
             elif block.is_read(node, access):
                 array, start = block.array(node), self._index(access)
             elif isinstance(node, TransposeNode):
-                array, start = block.transpose(node), Expression("{} + {}", TURN, LEFT)
+                array, start = block.transpose(node), Expression("{} + {}", TILE_ROW, LEFT)
             else:
                 return None
             name = block.fresh(array)
@@ -275,7 +275,7 @@ class LoopCode:
         return self._values[key]
 
     def is_live(self, node: FusionNode, access: Access) -> bool:
-        """Whether a padding is not zero in the range of the loop."""
+        """Return whether a padding is not zero in the range of the loop."""
         return (node, access) in self.live
 
     def check(self, test: Callable, operands: list) -> bool:

@@ -131,7 +131,7 @@ class _Parts:
             one for piece, run in zip(pieces, runs, strict=True) if not run for one in piece
         ]
         self.outside = reads(straight)
-        self.later = set(self.outside)  # what is used after the piece where we are
+        self.needed_later = set(self.outside)  # what is used after the piece where we are
         self.read: set[Any] = set()  # by functions after it
         body: Code = []
         for piece, run in zip(reversed(pieces), reversed(runs), strict=True):
@@ -158,7 +158,7 @@ class _Parts:
         for start in reversed(range(0, len(rest), PART)):
             part = rest[start : start + PART]
             calls.insert(0, self._call(part))
-            self.later |= reads(part)
+            self.needed_later |= reads(part)
         return [*self._straight(loads), *calls, *ends]
 
     def _position(self, name: Name) -> int:
@@ -194,7 +194,7 @@ class _Parts:
                     self.read.add(word)
             names[name] = Name(f"s{len(names)}")
             body.append(Statement(names[name], one.expression.renamed(names)))
-        wanted = [one.target for one in part if one.target in self.later]
+        wanted = [one.target for one in part if one.target in self.needed_later]
         body += [Statement(slot(name), names[name]) for name in wanted if isinstance(name, Name)]
         head = ["@jitable", f"def NAME({', '.join([*works, 'sizes', 'first'])}):", "    outlined()"]
         name = self.define("\n".join([*head, *render(body), "    return 0"]), "part")

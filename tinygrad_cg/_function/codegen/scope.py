@@ -53,7 +53,7 @@ class BlockScope:
 
     @property
     def parameters(self) -> list[Name]:
-        """All of them, in order."""
+        """Return all of them, in order."""
         return [
             *map(Name, ("first", "last", "columns")),
             *self.numbers.values(),
@@ -93,7 +93,7 @@ class BlockScope:
         """Return the name of what a block reduces its columns to."""
         return Name(f"columns_of_{self.names[node]}")
 
-    def place_to_save(self, node: FusionNode, access: Access) -> tuple[Name, bool]:
+    def storage_of(self, node: FusionNode, access: Access) -> tuple[Name, bool]:
         """Return where a row is saved: in the array it is stored in, or in one for the purpose."""
         if node in self.fusion.stored and self.is_local(node, access):
             return self.array(node), True
@@ -112,11 +112,11 @@ class BlockScope:
         return [(one, inner) for one, inner in found if inner is not None]
 
     def is_local(self, node: FusionNode, access: Access) -> bool:
-        """Whether the kernel computes a value, and does so before it is needed."""
+        """Return whether the kernel computes a value, and does so before it is needed."""
         return self.fusion.is_local(node, access, self.kernel.stage, self.kernel.domain)
 
     def is_read(self, node: FusionNode, access: Access) -> bool:
-        """Whether a value comes from an array."""
+        """Return whether a value comes from an array."""
         scalar = isinstance(node, LiteralNode) or access.per == "scalar"
         if scalar or self.is_local(node, access):
             return False

@@ -36,12 +36,12 @@ class Expression:
 
     @property
     def reads(self) -> list[Name]:
-        """The variables in it, as often as they stand there."""
+        """Return the variables in it, as often as they stand there."""
         return [one for one in self.leaves() if isinstance(one, Name)]
 
     @property
     def modules(self) -> Iterator[str]:
-        """The modules that it calls functions of, by their full names."""
+        """Return the modules that it calls functions of, by their full names."""
         yield from self._modules
         for one in self.operands:
             if isinstance(one, Expression):

@@ -1,4 +1,4 @@
-"""Which values share a kernel, and when each kernel runs.
+"""Assignment of values to kernels, and the order of kernels.
 
 A kernel goes once over a domain of rows and columns (a flat one: one range of elements, cut in
 blocks). In a domain, a value has one number per element, per row, per column, or is a scalar.
@@ -36,13 +36,13 @@ from .nodes import (
 LIMIT = 100
 """Nodes in a kernel, costly ones counting more: beyond, registers spill, compiling takes long."""
 COSTLY = 5
-"""How many of them a function counts as that is a polynomial, or a reduction."""
+"""The cost of a function that is a polynomial, or of a reduction."""
 ARRAY = 4
-"""How many of them an array counts as: compiling takes as the square of their number."""
+"""The cost of an array: compiling takes as the square of their number."""
 CONE = 16
 """Nodes that are computed again at most, for one value that need not be stored for it."""
 STREAM = 4
-"""How many of them the reading of one more array counts as."""
+"""The cost of reading one more array."""
 PADS = 6
 """Paddings that are fused in a program: each may cut a kernel's range in two more."""
 
@@ -244,7 +244,7 @@ class Fusion:
         return max(found, default=0)
 
     def is_local(self, node: FusionNode, access: Access, stage: int, domain: Domain) -> bool:
-        """Whether a kernel computes a value, and does so before it is needed."""
+        """Return whether a kernel computes a value, and does so before it is needed."""
         home = self.homes.get(node)
         if home is None or (home.stage, home.domain) != (stage, domain):
             return False
@@ -267,7 +267,7 @@ class Fusion:
     ) -> int | None:
         """Return the first stage in which a value can be computed again; None if it had better not.
 
-        What it costs: the cheap nodes between it and others, and further arrays to read. Others
+        The cost counts the cheap nodes between it and others, and further arrays to read. Others
         are computed in the same kernel if they are in its stage: in `stage`, if that is known.
         """
         if not self._is_open(node, access, domain):
@@ -299,7 +299,7 @@ class Fusion:
         return first
 
     def _is_open(self, node: FusionNode, access: Access, domain: Domain) -> bool:
-        """Whether a value is cheap to compute in a domain that is not its own."""
+        """Return whether a value is cheap to compute in a domain that is not its own."""
         if access.per in ("scalar", "anywhere") or node not in self.homes or not node.is_cheap:
             return False
         return not node.by_element or (access.per == "element" and not domain.columns)

@@ -46,12 +46,15 @@ INT32, UINT64 = np.dtype(np.int32), np.dtype(np.uint64)
 
 
 class Lookups:
-    """The nodes of operations on elements and rows at indices. What those on the same indices have
-    in common, the check that these are inside, is done once."""
+    """The nodes of operations on elements and rows at indices. The common part of those on the same
+    indices, the check that these are inside, is done once.
+    """
 
     def __init__(self) -> None:
         self.checks: list[FusionNode] = []
-        """What runs whether its result is used or not: a hvp may need no labels, but right ones."""
+        """Operations that run whether their results are used or not: a hvp may need no labels, but
+        right ones.
+        """
         self._positions: dict[Any, FusionNode] = {}
         self._columns: dict[tuple[int, ...], FusionNode] = {}
         self.rules: dict[str, Callable[..., FusionNode | None]] = {
@@ -181,7 +184,7 @@ class Lookups:
 
 
 def _is_one_by_row(shape: tuple[int, ...], axis: int, indices: FusionNode) -> bool:
-    """Whether there is one index for each line along an axis, and lines are rows."""
+    """Return whether there is one index for each line along an axis, and lines are rows."""
     return prod(shape[axis + 1 :]) == 1 and indices.size == prod(shape[:axis])
 
 

@@ -172,7 +172,9 @@ def _size_divisors(graph: FuncGraph) -> dict[Value, SizeNumber]:
 
 
 def importable(function: Callable) -> bool:
-    """Whether generated code can name a scalar function, and the kernels' STAMP covers it."""
+    """Return whether generated code can name a scalar function, and the kernels' STAMP covers
+    it.
+    """
     if not is_ours(function):
         return False
     module = sys.modules.get(function.__module__)

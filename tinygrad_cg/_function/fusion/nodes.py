@@ -68,22 +68,24 @@ class FusionNode:
 
     @property
     def label(self) -> str:
-        """A word for it in names of variables."""
+        """Return a word for it in names of variables."""
         return type(self).__name__.removesuffix("Node").lower()
 
     @property
     def domain_size(self) -> int:
-        """How many elements the loop goes over that computes it."""
+        """Return how many elements the loop goes over that computes it."""
         return self.size
 
     @property
     def columns(self) -> int:
-        """The columns of that loop's domain; 0 if any will do."""
+        """Return the columns of that loop's domain; 0 if any will do."""
         return 0
 
     @property
     def aligned(self) -> list[FusionNode]:
-        """The operands that it reads element by element: they had better share its domain."""
+        """Return the operands that it reads element by element: they had better share its
+        domain.
+        """
         return []
 
     def accesses(self, access: Access, domain: Domain) -> Operands:
@@ -106,7 +108,7 @@ class ArrayNode(FusionNode):
 
     @property
     def constant(self) -> np.ndarray | None:
-        """The array of a constant; None for an input."""
+        """Return the array of a constant; None for an input."""
         return None if isinstance(self.source, int) else self.source
 
 
@@ -128,7 +130,7 @@ class LiteralNode(FusionNode):
 
     @property
     def in_text(self) -> bool:
-        """Whether the number is written into the text of kernels."""
+        """Return whether the number is written into the text of kernels."""
         return not isinstance(self.number, SizeNumber)
 
 
@@ -216,7 +218,7 @@ class ReduceNode(FusionNode):
 
     @property
     def result(self) -> str:
-        """What the reduction leaves: a "total", or a number by "row" or by "column"."""
+        """Return what the reduction leaves: a "total", or a number by "row" or by "column"."""
         shape = pattern(self.operands[0].shape, self.axes)
         return {"r": "total", "kr": "row", "rk": "column"}[shape]
 

@@ -48,10 +48,10 @@ def _primal(
     ends: Sequence[Value],
 ) -> set[Value]:
     """Return the values that depend on `inputs` alone; what must not be repeated is `kept`."""
-    known, later = set(inputs), set(backward_inputs)
+    known, in_backward = set(inputs), set(backward_inputs)
     forward = set(in_order(kept))
     for value in in_order([*kept, *ends]):
-        if value in known or value in later:
+        if value in known or value in in_backward:
             continue
         impure = value.primitive is not None and value.primitive.kind in ("impure", "user")
         if (value in forward or not impure) and all(one in known for one in value.inputs):

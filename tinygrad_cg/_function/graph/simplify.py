@@ -115,7 +115,7 @@ def _without_repeats(value: Value) -> Value | None:
 
 
 def _is_number(value: Value, number: float) -> bool:
-    """Whether all elements are `number`; 0.0 and -0.0 are two numbers."""
+    """Return whether all elements are `number`; 0.0 and -0.0 are two numbers."""
     if value.primitive is not None and value.primitive.name == "broadcast_to":
         value = value.inputs[0]
     array = value.array

@@ -111,7 +111,7 @@ def in_order(outputs: Iterable[Value]) -> list[Value]:
 
 
 def _lines(graph: FuncGraph) -> list[str]:
-    """One line a value: ``%3 = multiply(%1, %2)  float64(4, 3)``."""
+    """Return one line for each value: ``%3 = multiply(%1, %2) float64(4, 3)``."""
     names: dict[Value, str] = {value: f"x{i}" for i, value in enumerate(graph.inputs)}
     numbers = count()
     lines = [f"{name}: {_type(value.aval)}" for value, name in names.items()]

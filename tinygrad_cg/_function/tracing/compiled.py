@@ -16,7 +16,7 @@ from .trace import FunctionTrace
 new = object.__new__
 
 Build = Callable[[FuncGraph], Callable[[Sequence[np.ndarray]], list[np.ndarray]]]
-"""What makes a program of a graph: `interpreter`, or `program.build`, which fuses."""
+"""The function that makes a program of a graph: `interpreter`, or `program.build`, which fuses."""
 
 
 class Outputs:
@@ -45,7 +45,9 @@ class Outputs:
 
     @property
     def run(self) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
-        """The function from arrays of the inputs to those of the outputs; compiled when wanted."""
+        """Return the function from arrays of the inputs to those of the outputs; compiled when
+        wanted.
+        """
         run = self._run
         if run is None:
             self.program = self._build(self.graph)
@@ -64,12 +66,12 @@ class Outputs:
 
     @property
     def sources(self) -> list[str]:
-        """The source texts of the kernels."""
+        """Return the source texts of the kernels."""
         return list(getattr(self.run and self.program, "sources", []))
 
 
 class Program:
-    """What a trace found: a graph whose inputs are arguments, captured tensors and Variables.
+    """The result of a trace: a graph whose inputs are arguments, captured tensors and Variables.
 
     `outputs` computes the traced outputs, then what the Variables in `assigned` become, and
     after these the last random numbers, so that they are drawn.

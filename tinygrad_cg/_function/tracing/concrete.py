@@ -32,17 +32,17 @@ class ConcreteFunction:
 
     @property
     def graph(self) -> FuncGraph:
-        """The graph of what is computed."""
+        """Return the graph of what is computed."""
         return self._traced.program.graph
 
     @property
     def kernels(self) -> list[str]:
-        """The source texts of the kernels."""
+        """Return the source texts of the kernels."""
         return self._traced.program.outputs.sources
 
     @property
     def inputs(self) -> list[TensorSpec]:
-        """The inputs of the graph: arguments, captured tensors, Variables."""
+        """Return the inputs of the graph: arguments, captured tensors, Variables."""
         return [TensorSpec(value.shape, value.dtype) for value in self.graph.inputs]
 
     def __repr__(self) -> str:
@@ -74,7 +74,7 @@ class AnySize:
 
     @property
     def inputs(self) -> list[TensorSpec]:
-        """The specifications of the arguments."""
+        """Return the specifications of the arguments."""
         return [one for one in nest.flatten(self._specs) if isinstance(one, TensorSpec)]
 
     def _refuse(self) -> NoReturn:
@@ -85,12 +85,12 @@ class AnySize:
 
     @property
     def graph(self) -> FuncGraph:
-        """There is more than one: ValueError."""
+        """Return there is more than one: ValueError."""
         self._refuse()
 
     @property
     def kernels(self) -> list[str]:
-        """There is more than one: ValueError."""
+        """Return there is more than one: ValueError."""
         self._refuse()
 
     def __repr__(self) -> str:

@@ -27,7 +27,7 @@ _SAME = (Variable, FunctionType, np.dtype, type)
 
 
 def takes(call: FunctionCall) -> bool:
-    """Whether entries know arguments like these."""
+    """Return whether entries know arguments like these."""
     return not call.kwargs and all(
         type(arg) in _STATIC
         or isinstance(arg, _SAME)

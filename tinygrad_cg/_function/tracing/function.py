@@ -167,7 +167,7 @@ class Function(Generic[P, Y]):
 
     @property
     def cache_size(self) -> int:
-        """How many programs it keeps."""
+        """Return the number of programs kept."""
         return len(self._programs)
 
     def experimental_get_tracing_count(self) -> int:

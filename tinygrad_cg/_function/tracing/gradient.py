@@ -16,7 +16,7 @@ from ..._core.record import find_operands, mark_expired, watch_tensor
 from ..._core.tensor import Tensor
 from ..._ops.shape import identity
 from ..._reverse.sweep import differentiate, release
-from ..._rules.calls import Lifted
+from ..._rules.calls import TransformedCall
 from ..._rules.definition import Definition
 from ..graph.partition import cut
 from ..graph.simplify import simplify
@@ -41,7 +41,7 @@ class Gradient:
 
     @property
     def parts(self) -> ForwardBackward:
-        """The two programs, traced when they are first wanted."""
+        """Return the two programs, traced when they are first wanted."""
         if self._parts is None:
             self._parts = ForwardBackward(self)
         return self._parts
@@ -87,7 +87,7 @@ class Gradient:
 
     # A call ----------------------------------------------------------------------------------
 
-    def run(self, inputs: Sequence, count: int, deep: bool) -> tuple[list[Tensor], Lifted]:
+    def run(self, inputs: Sequence, count: int, deep: bool) -> tuple[list[Tensor], TransformedCall]:
         """Return the outputs without records, and the call as tapes see it.
 
         `inputs` are the program's, the first `count` of them leaves of the call. If it is `deep`,
@@ -106,7 +106,7 @@ class Gradient:
             outputs, saved, draws = self.parts.forward(inputs[:count], snapshot)
 
         call = (inputs, count, saved, draws, snapshot)
-        return outputs, Lifted(self.definition, lambda dys, targets: self.pull(call, dys))
+        return outputs, TransformedCall(self.definition, lambda dys, targets: self.pull(call, dys))
 
     def pull(self, call: tuple, dys: Sequence) -> list:
         """Return the gradient of each input of a call of `run`, from those of the outputs."""
@@ -246,7 +246,7 @@ class ForwardBackward:
 
 
 class _EndOfForward:
-    """What a trace had found when the function was over, and its sweep began."""
+    """The state of a trace when the function was over, and its sweep began."""
 
     outputs: list
     assigned: dict

@@ -14,10 +14,9 @@ from .gradient import Gradient
 class Recorded:
     """Calls of one program, of whose inputs all tapes watch those in `wanted` and no others.
 
-    Under one tape the residuals are kept, and the sweep is a program as well. Under more the
-    sweep will be recorded, by all but the innermost: it is a call of the pullback, which is a
-    function like any other. What it cannot serve, it leaves to `Traced`, which does the same in
-    general.
+    Under one tape the residuals are kept, and the sweep is a program as well. Under more the sweep
+    will be recorded, by all but the innermost: it is a call of the pullback, which is a function
+    like any other. Calls that it cannot serve go to `Traced`, which does the same in general.
     """
 
     def __init__(self, gradient: Gradient, single: bool):
@@ -32,7 +31,7 @@ class Recorded:
 
     @staticmethod
     def serves(gradient: Gradient, single: bool) -> bool:
-        """Whether nothing is assigned or drawn, nor read when the gradient is asked for."""
+        """Return whether nothing is assigned or drawn, nor read when the gradient is asked for."""
         program = gradient.program
         if program.assigned or program.draws:
             return False

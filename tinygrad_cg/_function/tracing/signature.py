@@ -35,11 +35,13 @@ class TensorSpec:
 
     @property
     def is_known(self) -> bool:
-        """Whether all sizes are known."""
+        """Return whether all sizes are known."""
         return self.shape is not None and None not in self.shape
 
     def is_compatible_with(self, other: Any) -> bool:
-        """Whether a tensor, or another specification, has this dtype and a shape that fits."""
+        """Return whether a tensor, or another specification, has this dtype and a shape that
+        fits.
+        """
         if other.dtype != self.dtype:
             return False
         shape = other.shape
@@ -65,7 +67,7 @@ class TensorSpec:
 
 
 class Statics:
-    """Which arguments a function takes as they are, as part of the signature."""
+    """The arguments that a function takes as they are, as part of the signature."""
 
     def __init__(self, function: Callable[..., Any], argnums: Any, argnames: Any):
         numbers = _listed(argnums)

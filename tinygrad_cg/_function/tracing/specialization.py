@@ -11,7 +11,7 @@ from ..._core.levels import state
 from ..._core.record import find, find_operands, forget_dead, mark_expired
 from ..._core.tensor import Tensor
 from ..._reverse.variable import assigning
-from ..._rules.calls import settle
+from ..._rules.calls import rebind_outputs
 from .compiled import Build
 from .entry import entry, recorded_entry, takes
 from .gradient import Gradient
@@ -21,7 +21,7 @@ from .traced import OutputMark, Traced
 
 
 class Specialization(Traced):
-    """What a function does for one signature: its program, and the gradients of that."""
+    """A function for one signature: its program, and the gradients of that."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Specialization(Traced):
         outputs, transformed = gradient.run(inputs, count, len(group) > 1)
         self.latest = gradient, len(group) == 1
         of_tensors = [one if isinstance(one, Tensor) else None for one in inputs]
-        return settle(frame, transformed, of_tensors, outputs)
+        return rebind_outputs(frame, transformed, of_tensors, outputs)
 
     def packed(self, outputs: Sequence[Tensor]) -> Any:
         """Return the outputs in the structure of the function's result."""
@@ -112,7 +112,7 @@ class Specialization(Traced):
 
 
 def _alike(group: Any, tensors: Sequence[Tensor]) -> bool:
-    """Whether all tapes of `group` watch the same ones of these tensors."""
+    """Return whether all tapes of `group` watch the same ones of these tensors."""
     for tensor in tensors:
         record = tensor._rec
         if record is None or record.group is group:

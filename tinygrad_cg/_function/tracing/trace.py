@@ -40,7 +40,7 @@ class TraceTensor(Tensor):
     def _with_record(self, record: Any) -> TraceTensor:
         return TraceTensor(self.value, self.level, record)
 
-    def _held(self) -> TraceTensor:
+    def _raw(self) -> TraceTensor:
         return self._with_record(None)
 
     def _example(self) -> np.ndarray:
@@ -72,7 +72,7 @@ def refuse_value(what: str, level: FunctionTrace) -> NoReturn:
 class FunctionTrace(Level, Listener):
     """The level of one run of Python: what it meets becomes inputs and constants of a graph."""
 
-    holds_values = True
+    has_own_values = True
     is_abstract = True
 
     def __init__(self, name: str, may_create: bool = True):
@@ -87,7 +87,8 @@ class FunctionTrace(Level, Listener):
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
-        """A context in which this thread traces, with no other level than this and those inside.
+        """Return a context in which this thread traces, with no other level than this and those
+        inside.
 
         Whatever else records or listens sees the calls of the finished program. As in a default
         graph, everything is recorded, for `gradients`.
@@ -201,7 +202,8 @@ class FunctionTrace(Level, Listener):
     def captured(self) -> tuple[list[tuple[Tensor, Value]], dict[Value, Value]]:
         """Return the tensors from outside, and constants instead of those of this run alone.
 
-        What nobody else holds, nobody can watch or look at: a number or zeros of the program.
+        A tensor that nothing else refers to cannot be watched or looked at: a number or zeros of
+        the program.
         """
         outside: list[tuple[Tensor, Value]] = []
         literals: dict[Value, Value] = {}

@@ -20,10 +20,10 @@ import llvmlite.binding
 import numpy as np
 
 KIND = object.__basicsize__ - ctypes.sizeof(ctypes.c_void_p)
-DATA, NDIM, SHAPE, DTYPE, FLAGS = (KIND + 8 * place for place in (1, 2, 3, 6, 7))
+DATA, NDIM, SHAPE, DTYPE, FLAGS = (KIND + 8 * start for start in (1, 2, 3, 6, 7))
 VALUE = KIND + 8  # of a float
 LENGTH, ITEMS = KIND + 8, tuple.__basicsize__
-PLAIN = 0x101
+CONTIGUOUS = 0x101
 """The flags of an array that is C-contiguous and aligned."""
 ALIGNED, WRITEABLE = 0x100, 0x400
 DOUBLE, SINGLE = (float(np.finfo(dtype).max) for dtype in (np.float64, np.float32))
@@ -39,18 +39,18 @@ def _word(address: int) -> int:
 
 
 def _as_expected() -> bool:
-    """Whether arrays, floats and integers lie in memory as this module takes them to."""
+    """Return whether arrays, floats and integers lie in memory as this module takes them to."""
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return False
     sample, number = np.zeros((3, 5), np.float32)[:, ::2], 1.5
-    place = id(sample)
-    fields = [_word(place + KIND), _word(place + DATA), _word(place + DTYPE)]
+    start = id(sample)
+    fields = [_word(start + KIND), _word(start + DATA), _word(start + DTYPE)]
     group = (sample, number)
     items = [_word(id(group) + offset) for offset in (LENGTH, ITEMS, ITEMS + 8)]
-    shape = [_word(_word(place + SHAPE) + 8 * axis) for axis in range(2)]
-    counts = [ctypes.c_int.from_address(place + offset).value for offset in (NDIM, FLAGS)]
+    shape = [_word(_word(start + SHAPE) + 8 * axis) for axis in range(2)]
+    counts = [ctypes.c_int.from_address(start + offset).value for offset in (NDIM, FLAGS)]
     return (
         fields == [id(np.ndarray), sample.ctypes.data, id(sample.dtype)]
         and items == [2, id(sample), id(number)]
@@ -61,7 +61,7 @@ def _as_expected() -> bool:
 
 
 def _new_array() -> int:
-    """The address of NumPy's function that makes an array."""
+    """Return the address of NumPy's function that makes an array."""
     table = np._core.multiarray._ARRAY_API  # type: ignore[attr-defined]
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -88,14 +88,14 @@ def _announce() -> bool:
         known: dict[str, Any] = {"array": np.ndarray, "float": float, "int": int, "none": None}
         known["box"] = _NoBox
         known |= {f"dtype_{name}": np.dtype(name) for name in _DTYPES}
-        places = {name: id(thing) for name, thing in known.items()}
-        places["new_array"] = _new_array()
-        places["new_box"] = _address(ctypes.pythonapi.PyType_GenericAlloc)
-        places["integer"] = _address(ctypes.pythonapi.PyLong_AsLongLongAndOverflow)
+        symbols = {name: id(thing) for name, thing in known.items()}
+        symbols["new_array"] = _new_array()
+        symbols["new_box"] = _address(ctypes.pythonapi.PyType_GenericAlloc)
+        symbols["integer"] = _address(ctypes.pythonapi.PyLong_AsLongLongAndOverflow)
     except (AttributeError, ValueError):
         return False
-    for name, place in places.items():
-        llvmlite.binding.add_symbol(PREFIX + name, place)
+    for name, start in symbols.items():
+        llvmlite.binding.add_symbol(PREFIX + name, start)
     return True
 
 
@@ -109,7 +109,7 @@ boxes = Boxes(0, 0)
 
 
 def data_address(array: np.ndarray) -> int:
-    """Where the elements of an array begin: `array.ctypes.data`, in a third of its time."""
+    """Return the address of an array's elements: `array.ctypes.data`, in a third of its time."""
     if supported:
         return ctypes.c_ssize_t.from_address(id(array) + DATA).value
     return array.ctypes.data

@@ -13,6 +13,7 @@ from numba.extending import NativeValue, box, intrinsic, models, register_model,
 from tinygrad_cg_kernels.runtime.arrays import declare
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.objects import (
+    CONTIGUOUS,
     DOUBLE,
     DTYPE,
     FLAGS,
@@ -20,7 +21,6 @@ from tinygrad_cg_kernels.runtime.objects import (
     KIND,
     LENGTH,
     NDIM,
-    PLAIN,
     PREFIX,
     SHAPE,
     SINGLE,
@@ -49,7 +49,7 @@ def _give(typ, value, c):
 
 @intrinsic
 def address_of(typingctx, thing):
-    """Where an object lies."""
+    """Return the address of an object."""
 
     def generate(context, builder, signature, arguments):
         return builder.ptrtoint(arguments[0], context.get_value_type(types.intp))
@@ -58,8 +58,8 @@ def address_of(typingctx, thing):
 
 
 @intrinsic
-def as_object(typingctx, place):
-    """The object at an address, to be returned: the caller gets our reference to it."""
+def as_object(typingctx, start):
+    """Return the object at an address, to be returned: the caller gets our reference to it."""
 
     def generate(context, builder, signature, arguments):
         return builder.inttoptr(arguments[0], context.get_value_type(OBJECT))
@@ -69,7 +69,7 @@ def as_object(typingctx, place):
 
 @intrinsic
 def nothing(typingctx):
-    """None, to be returned."""
+    """Return None."""
 
     def generate(context, builder, signature, arguments):
         return context.get_python_api(builder).make_none()
@@ -78,7 +78,7 @@ def nothing(typingctx):
 
 
 @intrinsic
-def counted(typingctx, place):
+def incref(typingctx, start):
     """Count one more reference to the object at an address, which is returned."""
 
     def generate(context, builder, signature, arguments):
@@ -90,7 +90,7 @@ def counted(typingctx, place):
 
 
 @intrinsic
-def dropped(typingctx, place):
+def decref(typingctx, start):
     """Count one reference less."""
 
     def generate(context, builder, signature, arguments):
@@ -103,7 +103,7 @@ def dropped(typingctx, place):
 
 def _peek(kind: types.Type, result: types.Type) -> Callable:
     @intrinsic
-    def peek(typingctx, place, offset):
+    def peek(typingctx, start, offset):
         def generate(context, builder, signature, arguments):
             source = context.get_value_type(kind)
             where = builder.inttoptr(builder.add(*arguments), source.as_pointer())
@@ -121,7 +121,7 @@ double = _peek(types.float64, types.float64)
 
 
 @intrinsic
-def store_word(typingctx, place, offset, value):
+def store_word(typingctx, start, offset, value):
     """Write a field of an object."""
 
     def generate(context, builder, signature, arguments):
@@ -140,22 +140,22 @@ def _symbol(context, builder, name: str):
     return builder.ptrtoint(known, context.get_value_type(types.intp))
 
 
-def _place(name: str) -> Callable:
-    """What gives the address of something that was announced."""
+def _symbol_address(name: str) -> Callable:
+    """Return an intrinsic that gives the address of a registered object."""
 
     @intrinsic
-    def place(typingctx):
+    def symbol_address(typingctx):
         def generate(context, builder, signature, arguments):
             return _symbol(context, builder, name)
 
         return types.intp(), generate
 
-    return place
+    return symbol_address
 
 
 @intrinsic
-def dtype_place(typingctx, dtype):
-    """The address of NumPy's object for a dtype."""
+def dtype_address(typingctx, dtype):
+    """Return the address of NumPy's object for a dtype."""
     from numba.np import numpy_support
 
     name = f"dtype_{numpy_support.as_dtype(dtype.dtype).name}"
@@ -166,20 +166,20 @@ def dtype_place(typingctx, dtype):
     return types.intp(dtype), generate
 
 
-array_kind, box_kind, float_kind, int_kind = map(_place, ("array", "box", "float", "int"))
-none = _place("none")
+array_kind, box_kind, float_kind, int_kind = map(_symbol_address, ("array", "box", "float", "int"))
+none = _symbol_address("none")
 
 
 @intrinsic
-def put_number(typingctx, place, value, width):
+def put_number(typingctx, start, value, width):
     """Write a number as a float of 8 bytes, or of 4."""
 
     def generate(context, builder, signature, arguments):
-        place, value, width = arguments
+        start, value, width = arguments
         for kind, size in ((ir.DoubleType(), 8), (ir.FloatType(), 4)):
             with builder.if_then(builder.icmp_signed("==", width, width.type(size))):
                 stored = value if size == 8 else builder.fptrunc(value, kind)
-                builder.store(stored, builder.inttoptr(place, kind.as_pointer()))
+                builder.store(stored, builder.inttoptr(start, kind.as_pointer()))
         return context.get_dummy_value()
 
     return types.void(types.intp, types.float64, types.intp), generate
@@ -191,17 +191,19 @@ def declared(builder, name: str, result, *arguments):
 
 @intrinsic
 def new_array(typingctx, model, ndim, dtype):
-    """A new array of the first sizes of another, uninitialised; 0 if there is no memory for it."""
+    """Return a new array of the first sizes of another, uninitialised; 0 if there is no memory
+    for it.
+    """
 
     def generate(context, builder, signature, arguments):
         api = context.get_python_api(builder)
-        whole, count, pointer = ir.IntType(64), ir.IntType(32), api.pyobj
+        word_type, count, pointer = ir.IntType(64), ir.IntType(32), api.pyobj
         kinds = (pointer, pointer, count, pointer, pointer, pointer, count, pointer)
         function = declared(builder, "new_array", pointer, *kinds)
         model, ndim, dtype = arguments
 
         def field(offset):
-            where = builder.inttoptr(builder.add(model, whole(offset)), whole.as_pointer())
+            where = builder.inttoptr(builder.add(model, word_type(offset)), word_type.as_pointer())
             return builder.inttoptr(builder.load(where), pointer)
 
         descriptor = builder.inttoptr(dtype, pointer)
@@ -209,37 +211,37 @@ def new_array(typingctx, model, ndim, dtype):
         null, axes = ir.Constant(pointer, None), builder.trunc(ndim, count)
         rest = [axes, field(SHAPE), null, null, count(0), null]
         made = builder.call(function, [field(KIND), descriptor, *rest])
-        return builder.ptrtoint(made, whole)
+        return builder.ptrtoint(made, word_type)
 
     return types.intp(types.intp, types.intp, types.intp), generate
 
 
 @intrinsic
 def new_box(typingctx, kind):
-    """A new box, all fields 0; 0 if there is no memory for it."""
+    """Return a new box, all fields 0; 0 if there is no memory for it."""
 
     def generate(context, builder, signature, arguments):
         api = context.get_python_api(builder)
-        whole = ir.IntType(64)
-        function = declared(builder, "new_box", api.pyobj, api.pyobj, whole)
-        made = builder.call(function, [builder.inttoptr(arguments[0], api.pyobj), whole(0)])
-        return builder.ptrtoint(made, whole)
+        word_type = ir.IntType(64)
+        function = declared(builder, "new_box", api.pyobj, api.pyobj, word_type)
+        made = builder.call(function, [builder.inttoptr(arguments[0], api.pyobj), word_type(0)])
+        return builder.ptrtoint(made, word_type)
 
     return types.intp(types.intp), generate
 
 
 @intrinsic
-def integer_value(typingctx, place):
-    """The value of an exact int; -2**63 for one that is too large."""
+def integer_value(typingctx, start):
+    """Return the value of an exact int; -2**63 for one that is too large."""
 
     def generate(context, builder, signature, arguments):
         api = context.get_python_api(builder)
-        whole, count = ir.IntType(64), ir.IntType(32)
-        function = declared(builder, "integer", whole, api.pyobj, count.as_pointer())
+        word_type, count = ir.IntType(64), ir.IntType(32)
+        function = declared(builder, "integer", word_type, api.pyobj, count.as_pointer())
         overflow = cgutils.alloca_once(builder, count)
         value = builder.call(function, [builder.inttoptr(arguments[0], api.pyobj), overflow])
         fits = builder.icmp_signed("==", builder.load(overflow), count(0))
-        return builder.select(fits, value, whole(-(2**63)))
+        return builder.select(fits, value, word_type(-(2**63)))
 
     return types.intp(types.intp), generate
 
@@ -248,8 +250,8 @@ def integer_value(typingctx, place):
 
 
 @jitable
-def held(thing, slot):
-    """The array that an operand is, or holds; 0 if it is neither array nor box."""
+def array_of(thing, slot):
+    """Return the array of an operand, which is an array or a box; 0 if it is neither."""
     kind = word(thing, KIND)
     if kind == array_kind():
         return thing
@@ -262,25 +264,25 @@ def held(thing, slot):
 
 @jitable
 def tuple_size(group):
-    """How many items a tuple has."""
+    """Return how many items a tuple has."""
     return word(group, LENGTH)
 
 
 @jitable
 def tuple_item(group, k):
-    """The address of an item of a tuple."""
+    """Return the address of an item of a tuple."""
     return word(group, ITEMS + 8 * k)
 
 
 @jitable
-def is_plain(array, dtype):
-    """Whether an array is C-contiguous and aligned, and of this dtype."""
-    return word(array, DTYPE) == dtype and (half(array, FLAGS) & PLAIN) == PLAIN
+def is_contiguous(array, dtype):
+    """Return whether an array is C-contiguous and aligned, and of this dtype."""
+    return word(array, DTYPE) == dtype and (half(array, FLAGS) & CONTIGUOUS) == CONTIGUOUS
 
 
 @jitable
 def count(array):
-    """How many elements an array has."""
+    """Return the number of elements of an array."""
     size, shape = 1, word(array, SHAPE)
     for axis in range(half(array, NDIM)):
         size *= word(shape, 8 * axis)
@@ -289,7 +291,7 @@ def count(array):
 
 @jitable
 def same_shape(x, y):
-    """Whether two arrays have one shape."""
+    """Return whether two arrays have one shape."""
     ndim = half(x, NDIM)
     if half(y, NDIM) != ndim:
         return False
@@ -302,13 +304,15 @@ def same_shape(x, y):
 
 @jitable
 def number(thing, width):
-    """A Python number that floats of a width hold: whether it is one, and its value."""
-    most, whole = (DOUBLE, 2**53) if width == 8 else (SINGLE, 2**24)
+    """Return whether an object is a Python number that floats of a width can represent, and its
+    value.
+    """
+    most, largest = (DOUBLE, 2**53) if width == 8 else (SINGLE, 2**24)
     kind = word(thing, KIND)
     if kind == float_kind():
         value = double(thing, VALUE)
         return abs(value) <= most, value
     if kind == int_kind():
         exact = integer_value(thing)
-        return -whole <= exact <= whole, float(exact)
+        return -largest <= exact <= largest, float(exact)
     return False, 0.0

@@ -17,14 +17,14 @@ from tinygrad_cg_kernels.runtime.compile import block_address
 from tinygrad_cg_kernels.runtime.objects import DATA, FLAGS, KIND, NDIM, PREFIX, WRITEABLE
 from tinygrad_cg_kernels.runtime.objects.fields import (
     array_kind,
+    array_of,
     box_kind,
     count,
-    counted,
     declared,
-    dropped,
+    decref,
     half,
-    held,
-    is_plain,
+    incref,
+    is_contiguous,
     new_array,
     new_box,
     none,
@@ -42,21 +42,21 @@ RESULT, LINE, X, Y, Z, SIZE, ONE, NUMBER = range(0, 8 * WORDS, 8)
 def _preparing(slot: int, empty: int, most: int) -> Callable:
     def prepare(x, y, z, dtype_x, dtype_y, dtype_z, target, width, total, info):
         """Look at up to three operands and make the result: 1; 0 where they are not for a
-        direct kernel, -1 where memory is short. What else is to be known is written to `info`:
+        direct kernel, -1 where memory is short. The rest is written to `info`:
         the result, the addresses of its elements and of the operands', how many there are, and
         which operand is one value (1, 2; 0 for none).
 
-        `width` is that of the floats beside which Python's numbers may stand, or 0. With `total`
-        the result has no axes.
+        `width` is that of the floats with which Python's numbers may be combined, or 0. With
+        `total` the result has no axes.
         """
-        place, one, value = info, 0, 0.0
-        a = held(x, slot)
-        b = held(y, slot) if y != 0 else 0
-        c = held(z, slot) if z != 0 else 0
-        if (a != 0 and not is_plain(a, dtype_x)) or (b != 0 and not is_plain(b, dtype_y)):
+        table, one, value = info, 0, 0.0
+        a = array_of(x, slot)
+        b = array_of(y, slot) if y != 0 else 0
+        c = array_of(z, slot) if z != 0 else 0
+        if (a != 0 and not is_contiguous(a, dtype_x)) or (b != 0 and not is_contiguous(b, dtype_y)):
             return 0
         if z != 0:
-            if a == 0 or b == 0 or c == 0 or not is_plain(c, dtype_z):
+            if a == 0 or b == 0 or c == 0 or not is_contiguous(c, dtype_z):
                 return 0
             if not (same_shape(a, b) and same_shape(b, c)):
                 return 0
@@ -69,7 +69,7 @@ def _preparing(slot: int, empty: int, most: int) -> Callable:
             fits, value = number(y if b == 0 else x, width)
             if not fits:
                 return 0
-            put_number(place + NUMBER, value, width)
+            put_number(table + NUMBER, value, width)
             one = 1 if a == 0 else 2
         elif not same_shape(a, b):
             if half(a, NDIM) != 0 and half(b, NDIM) != 0:
@@ -86,17 +86,17 @@ def _preparing(slot: int, empty: int, most: int) -> Callable:
         if (a != 0 and a != x) or (b != 0 and b != y) or (c != 0 and c != z):
             result = new_box(box_kind())
             if result == 0:
-                dropped(out)
+                decref(out)
                 return -1
             store_word(result, slot, out)
-            store_word(result, empty, counted(none()))
-        store_word(place, RESULT, result)
-        store_word(place, LINE, word(out, DATA))
-        store_word(place, X, word(a, DATA) if a != 0 else place + NUMBER)
-        store_word(place, Y, word(b, DATA) if b != 0 else place + NUMBER)
-        store_word(place, Z, word(c, DATA) if c != 0 else 0)
-        store_word(place, SIZE, size)
-        store_word(place, ONE, one)
+            store_word(result, empty, incref(none()))
+        store_word(table, RESULT, result)
+        store_word(table, LINE, word(out, DATA))
+        store_word(table, X, word(a, DATA) if a != 0 else table + NUMBER)
+        store_word(table, Y, word(b, DATA) if b != 0 else table + NUMBER)
+        store_word(table, Z, word(c, DATA) if c != 0 else 0)
+        store_word(table, SIZE, size)
+        store_word(table, ONE, one)
         return 1
 
     return prepare
@@ -111,7 +111,7 @@ def _preparing_in_place(most: int) -> Callable:
         """
         if word(x, KIND) != array_kind() or word(y, KIND) != array_kind():
             return 0
-        if not is_plain(x, dtype_x) or not is_plain(y, dtype_y):
+        if not is_contiguous(x, dtype_x) or not is_contiguous(y, dtype_y):
             return 0
         size, one = count(x), half(y, NDIM) == 0 and half(x, NDIM) != 0
         if not half(x, FLAGS) & WRITEABLE or size > most or not (one or same_shape(x, y)):
@@ -129,7 +129,7 @@ def _preparing_in_place(most: int) -> Callable:
 
 
 class Prepared(NamedTuple):
-    """What `prepare` says of operands; see there."""
+    """The results of `prepare`; see there."""
 
     status: int
     result: int
@@ -143,7 +143,7 @@ class Prepared(NamedTuple):
 
 @intrinsic
 def prepared(typingctx, x, y, z, dtype_x, dtype_y, dtype_z, target, width, total):
-    """Call `prepare`, for what it says."""
+    """Call `prepare` and return its results."""
 
     return PREPARED(*[types.intp] * 9), _call_to_prepare("prepare")
 
@@ -159,11 +159,11 @@ PREPARED = types.NamedUniTuple(types.intp, WORDS, Prepared)
 
 def _call_to_prepare(name: str) -> Callable:
     def generate(context, builder, signature, arguments):
-        whole = context.get_value_type(types.intp)
-        function = declared(builder, name, whole, *[whole] * (len(arguments) + 1))
-        info = cgutils.alloca_once(builder, whole, size=WORDS)
-        status = builder.call(function, [*arguments, builder.ptrtoint(info, whole)])
-        words = [builder.load(builder.gep(info, [whole(k)])) for k in range(WORDS - 1)]
+        word_type = context.get_value_type(types.intp)
+        function = declared(builder, name, word_type, *[word_type] * (len(arguments) + 1))
+        info = cgutils.alloca_once(builder, word_type, size=WORDS)
+        status = builder.call(function, [*arguments, builder.ptrtoint(info, word_type)])
+        words = [builder.load(builder.gep(info, [word_type(k)])) for k in range(WORDS - 1)]
         return context.make_tuple(builder, signature.return_type, [status, *words])
 
     return generate
