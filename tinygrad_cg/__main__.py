@@ -32,7 +32,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 def choose(options: argparse.Namespace) -> data.Dataset:
     """Return the user's data, or those of the package."""
     if options.data is None and options.target is None:
-        return data.bundled()
+        return data.load_bundled()
     if options.data is None or options.target is None:
         raise data.DataError("--data FILE and --target COLUMN go together")
     return data.load(options.data, options.target)

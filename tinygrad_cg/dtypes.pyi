@@ -27,4 +27,5 @@ uint64: np.dtype[np.uint64]
 uint8: np.dtype[np.uint8]
 
 def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
-    """`x` as `dtype`; a tensor that has it comes back as it is. To integers truncates."""
+    """Return `x` as `dtype`; a tensor that has it comes back as it is. To integers
+    truncates."""

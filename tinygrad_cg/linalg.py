@@ -13,17 +13,17 @@ from ._spellings.spell import spell
 from .errors import InvalidArgumentError
 
 
-def _batched(matrix: Tensor, batch_shape: Any) -> Tensor:
+def _broadcast_batch(matrix: Tensor, batch_shape: Any) -> Tensor:
     if batch_shape is None:
         return matrix
     return broadcast_to(matrix, (*as_shape("eye", batch_shape), *matrix.shape))
 
 
 def _adjoint(matrix: Any) -> Tensor:
-    return conj(_swapped(matrix))
+    return conj(_swap_last(matrix))
 
 
-def _swapped(matrix: Any) -> Tensor:
+def _swap_last(matrix: Any) -> Tensor:
     tensor = convert(matrix)
     if tensor.ndim < 2:
         raise InvalidArgumentError(
@@ -42,7 +42,7 @@ _TABLE = """
         each axis of each of `inputs` and, after "->", of the result. A letter that an input repeats
         takes its diagonal; "..." stands for axes that broadcast.
     eye(num_rows, num_columns=None, batch_shape=None, dtype=float32, name=None)
-        = _batched(eye(num_rows, num_columns, dtype), batch_shape)
+        = _broadcast_batch(eye(num_rows, num_columns, dtype), batch_shape)
         # Return the identity matrix of `num_rows` by `num_columns` (square by default), repeated to
         `batch_shape`.
     inv(input, adjoint=False, name=None) = inv(_adjoint(input) if adjoint else input)
@@ -53,7 +53,7 @@ _TABLE = """
         a_is_sparse=False, b_is_sparse=False, *, name=None)
         = matmul(a, b, transpose_a, transpose_b, adjoint_a, adjoint_b)
     matrix_transpose(a, name=None, conjugate=False)
-        = conj(_swapped(a)) if conjugate else _swapped(a)
+        = conj(_swap_last(a)) if conjugate else _swap_last(a)
         # Return the transpose of each matrix in a stack of matrices; conjugated if asked.
     matvec(a, b, transpose_a=False, adjoint_a=False,
         a_is_sparse=False, b_is_sparse=False, name=None)

@@ -10,14 +10,15 @@ from tinygrad_cg._core.tensor import Tensor
 __all__: list[str]
 
 def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
-    """The conjugate transpose of each matrix in a stack of matrices."""
+    """Return the conjugate transpose of each matrix in a stack of matrices."""
 
 def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
-    """The lower triangular matrix L of each symmetric positive definite ``input = L
+    """Return the lower triangular matrix L of each symmetric positive definite ``input = L
     transpose(L)``."""
 
 def det(input: TensorLike, name: str | None = None) -> Tensor:
-    """The determinant of each square matrix of `input`, of shape (..., n, n): shape (...)."""
+    """Return the determinant of each square matrix of `input`, of shape (..., n, n): shape
+    (...)."""
 
 def einsum(
     equation: str,
@@ -25,8 +26,8 @@ def einsum(
     optimize: str = "greedy",
     name: str | None = None,
 ) -> Tensor:
-    """The sum over products of elements with equal indices: `equation` has a letter for each
-    axis of each of `inputs` and, after "->", of the result. A letter that an input repeats
+    """Return the sum over products of elements with equal indices: `equation` has a letter for
+    each axis of each of `inputs` and, after "->", of the result. A letter that an input repeats
     takes its diagonal; "..." stands for axes that broadcast."""
 
 def eye(
@@ -36,14 +37,14 @@ def eye(
     dtype: DTypeLike = ...,
     name: str | None = None,
 ) -> Tensor:
-    """The identity matrix of `num_rows` by `num_columns` (square by default), repeated to
-    `batch_shape`."""
+    """Return the identity matrix of `num_rows` by `num_columns` (square by default), repeated
+    to `batch_shape`."""
 
 def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
-    """The inverse of each square matrix of `input`, or of its adjoint."""
+    """Return the inverse of each square matrix of `input`, or of its adjoint."""
 
 def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
-    """The logarithm of the determinant of each positive definite matrix of `matrix`."""
+    """Return the logarithm of the determinant of each positive definite matrix of `matrix`."""
 
 def matmul(
     a: TensorLike,
@@ -57,10 +58,10 @@ def matmul(
     *,
     name: str | None = None,
 ) -> Tensor:
-    """The matrix product over the last two axes; the axes before them broadcast."""
+    """Return the matrix product over the last two axes; the axes before them broadcast."""
 
 def matrix_transpose(a: TensorLike, name: str | None = None, conjugate: bool = False) -> Tensor:
-    """The transpose of each matrix in a stack of matrices; conjugated if asked."""
+    """Return the transpose of each matrix in a stack of matrices; conjugated if asked."""
 
 def matvec(
     a: TensorLike,
@@ -71,7 +72,7 @@ def matvec(
     b_is_sparse: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """A matrix (..., m, n) times a vector (..., n): shape (..., m)."""
+    """Return a matrix (..., m, n) times a vector (..., n): shape (..., m)."""
 
 def norm(
     tensor: TensorLike,
@@ -80,10 +81,11 @@ def norm(
     keepdims: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The norm of vectors for any order; of matrices (two axes) the Euclidean one only."""
+    """Return the norm of vectors for any order; of matrices (two axes) the Euclidean one
+    only."""
 
 def slogdet(input: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """The sign (0 or 1 or -1) and the logarithm of the size of the determinants of real
+    """Return the sign (0 or 1 or -1) and the logarithm of the size of the determinants of real
     `input`."""
 
 def solve(
@@ -92,8 +94,9 @@ def solve(
     adjoint: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The solution x of ``matrix x = rhs`` for square matrices, or for their adjoints."""
+    """Return the solution x of ``matrix x = rhs`` for square matrices, or for their
+    adjoints."""
 
 def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
-    """The sum of products over `axes`: the last so many of `a` and first of `b`, or two
+    """Return the sum of products over `axes`: the last so many of `a` and first of `b`, or two
     lists."""

@@ -9,16 +9,16 @@ from tinygrad_cg._ops.sorting import TopK
 __all__: list[str]
 
 def abs(x: TensorLike, name: str | None = None) -> Tensor:
-    """The absolute value of x, real for complex x; its gradient at 0 is 0."""
+    """Return the absolute value of x, real for complex x; its gradient at 0 is 0."""
 
 def acos(x: TensorLike, name: str | None = None) -> Tensor:
-    """The angle, from 0 to pi, whose cosine is x; NaN for real x beyond -1 and 1."""
+    """Return the angle, from 0 to pi, whose cosine is x; NaN for real x beyond -1 and 1."""
 
 def acosh(x: TensorLike, name: str | None = None) -> Tensor:
-    """The number, from 0 on, whose hyperbolic cosine is x; NaN for real x below 1."""
+    """Return the number, from 0 on, whose hyperbolic cosine is x; NaN for real x below 1."""
 
 def add(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """x + y."""
+    """Return x + y."""
 
 def argmax(
     input: TensorLike,
@@ -26,8 +26,8 @@ def argmax(
     output_type: DTypeLike = ...,
     name: str | None = None,
 ) -> Tensor:
-    """Positions of the largest elements along `axis`, by default the first axis; the first
-    where several tie."""
+    """Return positions of the largest elements along `axis`, by default the first axis; the
+    first where several tie."""
 
 def argmin(
     input: TensorLike,
@@ -35,36 +35,37 @@ def argmin(
     output_type: DTypeLike = ...,
     name: str | None = None,
 ) -> Tensor:
-    """Positions of the smallest elements along `axis`, by default the first axis; the first
-    where several tie."""
+    """Return positions of the smallest elements along `axis`, by default the first axis; the
+    first where several tie."""
 
 def asin(x: TensorLike, name: str | None = None) -> Tensor:
-    """The angle, from -pi/2 to pi/2, whose sine is x; NaN for real x beyond -1 and 1."""
+    """Return the angle, from -pi/2 to pi/2, whose sine is x; NaN for real x beyond -1 and 1."""
 
 def asinh(x: TensorLike, name: str | None = None) -> Tensor:
-    """The number whose hyperbolic sine is x."""
+    """Return the number whose hyperbolic sine is x."""
 
 def atan(x: TensorLike, name: str | None = None) -> Tensor:
-    """The angle, from -pi/2 to pi/2, whose tangent is x."""
+    """Return the angle, from -pi/2 to pi/2, whose tangent is x."""
 
 def atan2(y: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """The angle, from -pi to pi, of the point with ordinate `y` and abscissa `x`. Integers give
-    float64; signed zeros and infinities count as in C."""
+    """Return the angle, from -pi to pi, of the point with ordinate `y` and abscissa `x`.
+    Integers give float64; signed zeros and infinities count as in C."""
 
 def atanh(x: TensorLike, name: str | None = None) -> Tensor:
-    """The number whose hyperbolic tangent is x: infinite at -1 and 1, NaN for real x beyond."""
+    """Return the number whose hyperbolic tangent is x: infinite at -1 and 1, NaN for real x
+    beyond."""
 
 def ceil(x: TensorLike, name: str | None = None) -> Tensor:
-    """The smallest integer not below x. It has no gradient."""
+    """Return the smallest integer not below x. It has no gradient."""
 
 def conj(x: TensorLike, name: str | None = None) -> Tensor:
-    """The complex conjugate; a real tensor is its own."""
+    """Return the complex conjugate; a real tensor is its own."""
 
 def cos(x: TensorLike, name: str | None = None) -> Tensor:
-    """The cosine of x, in radians."""
+    """Return the cosine of x, in radians."""
 
 def cosh(x: TensorLike, name: str | None = None) -> Tensor:
-    """The hyperbolic cosine of x."""
+    """Return the hyperbolic cosine of x."""
 
 def cumprod(
     x: TensorLike,
@@ -73,7 +74,8 @@ def cumprod(
     reverse: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The products of all elements up to each along `axis`: parameters as for `cumsum`."""
+    """Return the products of all elements up to each along `axis`: parameters as for
+    `cumsum`."""
 
 def cumsum(
     x: TensorLike,
@@ -82,40 +84,42 @@ def cumsum(
     reverse: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The sums of all elements up to each along `axis`; None means the flattened tensor."""
+    """Return the sums of all elements up to each along `axis`; None means the flattened
+    tensor."""
 
 def digamma(x: TensorLike, name: str | None = None) -> Tensor:
-    """The derivative of lgamma(x); NaN at -1, -2, ..., and infinite at 0."""
+    """Return the derivative of lgamma(x); NaN at -1, -2, ..., and infinite at 0."""
 
 def divide(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """x / y, in floating point: integers give float64."""
+    """Return x / y, in floating point: integers give float64."""
 
 def equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Whether x == y."""
 
 def erf(x: TensorLike, name: str | None = None) -> Tensor:
-    """The error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
+    """Return the error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
 
 def erfc(x: TensorLike, name: str | None = None) -> Tensor:
-    """1 - erf(x), accurate where that is small."""
+    """Return 1 - erf(x), accurate where that is small."""
 
 def erfinv(x: TensorLike, name: str | None = None) -> Tensor:
-    """The number whose erf is x: infinite at -1 and 1, NaN beyond."""
+    """Return the number whose erf is x: infinite at -1 and 1, NaN beyond."""
 
 def exp(x: TensorLike, name: str | None = None) -> Tensor:
-    """e to the power x."""
+    """Return e to the power x."""
 
 def expm1(x: TensorLike, name: str | None = None) -> Tensor:
-    """exp(x) - 1, accurate near 0."""
+    """Return exp(x) - 1, accurate near 0."""
 
 def floor(x: TensorLike, name: str | None = None) -> Tensor:
-    """The largest integer not above x. It has no gradient."""
+    """Return the largest integer not above x. It has no gradient."""
 
 def floordiv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """The largest integer not above x / y. An integer by zero gives 0, with a warning."""
+    """Return the largest integer not above x / y. An integer by zero gives 0, with a
+    warning."""
 
 def floormod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """x - y floor(x / y), with the sign of y, as Python's %."""
+    """Return x - y floor(x / y), with the sign of y, as Python's %."""
 
 def greater(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Whether x > y."""
@@ -124,7 +128,7 @@ def greater_equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tens
     """Whether x >= y."""
 
 def imag(input: TensorLike, name: str | None = None) -> Tensor:
-    """The imaginary part of input; 0 for real input."""
+    """Return the imaginary part of input; 0 for real input."""
 
 def is_finite(x: TensorLike, name: str | None = None) -> Tensor:
     """Whether x is neither infinite nor NaN."""
@@ -142,19 +146,20 @@ def less_equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Whether x <= y."""
 
 def lgamma(x: TensorLike, name: str | None = None) -> Tensor:
-    """The logarithm of the absolute value of gamma(x); infinite at 0, -1, -2, ..."""
+    """Return the logarithm of the absolute value of gamma(x); infinite at 0, -1, -2, ..."""
 
 def log(x: TensorLike, name: str | None = None) -> Tensor:
-    """The natural logarithm of x: -inf at 0, NaN below."""
+    """Return the natural logarithm of x: -inf at 0, NaN below."""
 
 def log1p(x: TensorLike, name: str | None = None) -> Tensor:
-    """log(1 + x), accurate near 0."""
+    """Return log(1 + x), accurate near 0."""
 
 def log_sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
-    """The logarithm of sigmoid(x), without overflow."""
+    """Return the logarithm of sigmoid(x), without overflow."""
 
 def log_softmax(logits: TensorLike, axis: Axes = None, name: str | None = None) -> Tensor:
-    """``logits - logsumexp(logits)`` along `axis`, by default the last, without overflow."""
+    """Return ``logits - logsumexp(logits)`` along `axis`, by default the last, without
+    overflow."""
 
 def logical_and(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Whether x and y are both true (not 0)."""
@@ -169,37 +174,38 @@ def logical_xor(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
     """Whether exactly one of x and y is true (not 0)."""
 
 def maximum(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """The larger of x and y; NaN if one of them is. Where they tie, x gets the whole
+    """Return the larger of x and y; NaN if one of them is. Where they tie, x gets the whole
     gradient."""
 
 def minimum(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """The smaller of x and y; NaN if one of them is. Where they tie, x gets the whole
+    """Return the smaller of x and y; NaN if one of them is. Where they tie, x gets the whole
     gradient."""
 
 def mod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """x - y floor(x / y), with the sign of y, as Python's %."""
+    """Return x - y floor(x / y), with the sign of y, as Python's %."""
 
 def multiply(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """x * y."""
+    """Return x * y."""
 
 def negative(x: TensorLike, name: str | None = None) -> Tensor:
-    """-x; TypeError for a bool, as in NumPy."""
+    """Return -x; TypeError for a bool, as in NumPy."""
 
 def not_equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Whether x != y."""
 
 def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """The derivative of order `a` of digamma at `x`, for whole orders from 0 to 170; NaN for
-    others. Integers give float64. No gradient flows to the order."""
+    """Return the derivative of order `a` of digamma at `x`, for whole orders from 0 to 170; NaN
+    for others. Integers give float64. No gradient flows to the order."""
 
 def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """``x ** y``. The gradient of ``x**0`` is 0 everywhere, that of ``0**y`` by y is 0."""
+    """Return ``x ** y``. The gradient of ``x**0`` is 0 everywhere, that of ``0**y`` by y is
+    0."""
 
 def real(input: TensorLike, name: str | None = None) -> Tensor:
-    """The real part of input."""
+    """Return the real part of input."""
 
 def reciprocal(x: TensorLike, name: str | None = None) -> Tensor:
-    """1 / x."""
+    """Return 1 / x."""
 
 def reduce_all(
     input_tensor: TensorLike,
@@ -207,7 +213,7 @@ def reduce_all(
     keepdims: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Whether all elements over axes are true (not 0)."""
+    """Return whether all elements over axes are true (not 0)."""
 
 def reduce_any(
     input_tensor: TensorLike,
@@ -215,7 +221,7 @@ def reduce_any(
     keepdims: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Whether any element over axes is true (not 0)."""
+    """Return whether any element over axes is true (not 0)."""
 
 def reduce_euclidean_norm(
     input_tensor: TensorLike,
@@ -223,8 +229,8 @@ def reduce_euclidean_norm(
     keepdims: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The root of the sum of squared sizes of elements over axes; a complex `input_tensor`
-    gives complex."""
+    """Return the root of the sum of squared sizes of elements over axes; a complex
+    `input_tensor` gives complex."""
 
 def reduce_logsumexp(
     input_tensor: TensorLike,
@@ -232,7 +238,7 @@ def reduce_logsumexp(
     keepdims: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """log(sum(exp(input_tensor))) over axes, without overflow."""
+    """Return log(sum(exp(input_tensor))) over axes, without overflow."""
 
 def reduce_max(
     input_tensor: TensorLike,
@@ -240,7 +246,8 @@ def reduce_max(
     keepdims: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The largest element over axes; elements that tie share the gradient. NaN if one is."""
+    """Return the largest element over axes; elements that tie share the gradient. NaN if one
+    is."""
 
 def reduce_mean(
     input_tensor: TensorLike,
@@ -248,7 +255,8 @@ def reduce_mean(
     keepdims: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The mean of elements over axes; of integers it is an integer, rounded towards zero."""
+    """Return the mean of elements over axes; of integers it is an integer, rounded towards
+    zero."""
 
 def reduce_min(
     input_tensor: TensorLike,
@@ -256,7 +264,8 @@ def reduce_min(
     keepdims: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The smallest element over axes; elements that tie share the gradient. NaN if one is."""
+    """Return the smallest element over axes; elements that tie share the gradient. NaN if one
+    is."""
 
 def reduce_prod(
     input_tensor: TensorLike,
@@ -264,7 +273,7 @@ def reduce_prod(
     keepdims: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The product of elements over axes."""
+    """Return the product of elements over axes."""
 
 def reduce_std(
     input_tensor: TensorLike,
@@ -272,7 +281,7 @@ def reduce_std(
     keepdims: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The standard deviation over axes, the root of `reduce_variance`, which see."""
+    """Return the standard deviation over axes, the root of `reduce_variance`, which see."""
 
 def reduce_sum(
     input_tensor: TensorLike,
@@ -280,7 +289,7 @@ def reduce_sum(
     keepdims: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The sum of elements over axes."""
+    """Return the sum of elements over axes."""
 
 def reduce_variance(
     input_tensor: TensorLike,
@@ -288,57 +297,57 @@ def reduce_variance(
     keepdims: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The mean of squared distances from the mean over axes; real for complex
+    """Return the mean of squared distances from the mean over axes; real for complex
     `input_tensor`."""
 
 def rint(x: TensorLike, name: str | None = None) -> Tensor:
-    """x rounded to integers, half to even. It has no gradient."""
+    """Return x rounded to integers, half to even. It has no gradient."""
 
 def round(x: TensorLike, name: str | None = None) -> Tensor:
-    """x rounded to integers, half to even. It has no gradient."""
+    """Return x rounded to integers, half to even. It has no gradient."""
 
 def rsqrt(x: TensorLike, name: str | None = None) -> Tensor:
-    """1 / sqrt(x): infinite at 0, NaN below."""
+    """Return 1 / sqrt(x): infinite at 0, NaN below."""
 
 def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """scalar * x."""
+    """Return scalar * x."""
 
 def sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
-    """1 / (1 + exp(-x)), without overflow."""
+    """Return 1 / (1 + exp(-x)), without overflow."""
 
 def sign(x: TensorLike, name: str | None = None) -> Tensor:
-    """-1, 0 or 1; x / |x| for complex x. Its gradient is 0 for real x."""
+    """Return -1, 0 or 1; x / |x| for complex x. Its gradient is 0 for real x."""
 
 def sin(x: TensorLike, name: str | None = None) -> Tensor:
-    """The sine of x, in radians."""
+    """Return the sine of x, in radians."""
 
 def sinh(x: TensorLike, name: str | None = None) -> Tensor:
-    """The hyperbolic sine of x."""
+    """Return the hyperbolic sine of x."""
 
 def softmax(logits: TensorLike, axis: Axes = None, name: str | None = None) -> Tensor:
-    """``exp(logits) / sum(exp(logits))`` along `axis`, by default the last, without
+    """Return ``exp(logits) / sum(exp(logits))`` along `axis`, by default the last, without
     overflow."""
 
 def softplus(features: TensorLike, name: str | None = None) -> Tensor:
-    """log(1 + exp(features)), without overflow."""
+    """Return log(1 + exp(features)), without overflow."""
 
 def sqrt(x: TensorLike, name: str | None = None) -> Tensor:
-    """The square root of x; its gradient at 0 is infinite."""
+    """Return the square root of x; its gradient at 0 is infinite."""
 
 def square(x: TensorLike, name: str | None = None) -> Tensor:
-    """x * x."""
+    """Return x * x."""
 
 def squared_difference(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """(x - y) squared; `x` and `y` broadcast."""
+    """Return (x - y) squared; `x` and `y` broadcast."""
 
 def subtract(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """x - y; TypeError for two bools, as in NumPy."""
+    """Return x - y; TypeError for two bools, as in NumPy."""
 
 def tan(x: TensorLike, name: str | None = None) -> Tensor:
-    """The tangent of x, in radians."""
+    """Return the tangent of x, in radians."""
 
 def tanh(x: TensorLike, name: str | None = None) -> Tensor:
-    """The hyperbolic tangent of x."""
+    """Return the hyperbolic tangent of x."""
 
 def top_k(
     input: TensorLike,
@@ -347,11 +356,11 @@ def top_k(
     index_type: DTypeLike = ...,
     name: str | None = None,
 ) -> TopK:
-    """The `k` largest elements along the last axis, largest first, and their places; of equal
-    elements the one that stands first comes first. NaN counts as larger than all else."""
+    """Return the `k` largest elements along the last axis, largest first, and their indices; of
+    equal elements the one that stands first comes first. NaN counts as larger than all else."""
 
 def truediv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """x / y, in floating point: integers give float64."""
+    """Return x / y, in floating point: integers give float64."""
 
 def xlogy(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """x log(y), and 0 where x is 0; there its gradients are 0 if y is not positive."""
+    """Return x log(y), and 0 where x is 0; there its gradients are 0 if y is not positive."""

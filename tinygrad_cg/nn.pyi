@@ -18,7 +18,7 @@ def avg_pool(
     data_format: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The mean of the elements under each window of `ksize`, channel by channel."""
+    """Return the mean of the elements under each window of `ksize`, channel by channel."""
 
 def avg_pool1d(
     input: TensorLike,
@@ -28,7 +28,7 @@ def avg_pool1d(
     data_format: str | None = "NWC",
     name: str | None = None,
 ) -> Tensor:
-    """The mean of the elements under each window of `ksize`, channel by channel."""
+    """Return the mean of the elements under each window of `ksize`, channel by channel."""
 
 def avg_pool2d(
     input: TensorLike,
@@ -38,7 +38,7 @@ def avg_pool2d(
     data_format: str | None = "NHWC",
     name: str | None = None,
 ) -> Tensor:
-    """The mean of the elements under each window of `ksize`, channel by channel."""
+    """Return the mean of the elements under each window of `ksize`, channel by channel."""
 
 def conv1d(
     input: TensorLike,
@@ -49,7 +49,8 @@ def conv1d(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The convolution (without flipping) of images with filters, along one axis or two."""
+    """Return the convolution (without flipping) of images with filters, along one axis or
+    two."""
 
 def conv1d_transpose(
     input: TensorLike,
@@ -61,7 +62,7 @@ def conv1d_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The transpose of `conv` by its images, which have `output_shape`: all axes, or of
+    """Return the transpose of `conv` by its images, which have `output_shape`: all axes, or of
     space."""
 
 def conv2d(
@@ -73,7 +74,8 @@ def conv2d(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The convolution (without flipping) of images with filters, along one axis or two."""
+    """Return the convolution (without flipping) of images with filters, along one axis or
+    two."""
 
 def conv2d_transpose(
     input: TensorLike,
@@ -85,7 +87,7 @@ def conv2d_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The transpose of `conv` by its images, which have `output_shape`: all axes, or of
+    """Return the transpose of `conv` by its images, which have `output_shape`: all axes, or of
     space."""
 
 def convolution(
@@ -97,7 +99,8 @@ def convolution(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The convolution (without flipping) of images with filters, along one axis or two."""
+    """Return the convolution (without flipping) of images with filters, along one axis or
+    two."""
 
 def depthwise_conv2d(
     input: TensorLike,
@@ -108,10 +111,12 @@ def depthwise_conv2d(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """`conv` of each channel with filters of its own: (height, width, channels, multiplier)."""
+    """Return `conv` of each channel with filters of its own: (height, width, channels,
+    multiplier)."""
 
 def log_softmax(logits: TensorLike, axis: Axes = None, name: str | None = None) -> Tensor:
-    """``logits - logsumexp(logits)`` along `axis`, by default the last, without overflow."""
+    """Return ``logits - logsumexp(logits)`` along `axis`, by default the last, without
+    overflow."""
 
 def max_pool(
     input: TensorLike,
@@ -121,7 +126,7 @@ def max_pool(
     data_format: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The largest element under each window of `ksize`, channel by channel."""
+    """Return the largest element under each window of `ksize`, channel by channel."""
 
 def max_pool1d(
     input: TensorLike,
@@ -131,7 +136,7 @@ def max_pool1d(
     data_format: str | None = "NWC",
     name: str | None = None,
 ) -> Tensor:
-    """The largest element under each window of `ksize`, channel by channel."""
+    """Return the largest element under each window of `ksize`, channel by channel."""
 
 def max_pool2d(
     input: TensorLike,
@@ -141,16 +146,16 @@ def max_pool2d(
     data_format: str | None = "NHWC",
     name: str | None = None,
 ) -> Tensor:
-    """The largest element under each window of `ksize`, channel by channel."""
+    """Return the largest element under each window of `ksize`, channel by channel."""
 
 def relu(features: TensorLike, name: str | None = None) -> Tensor:
-    """The larger of features and 0; its gradient at 0 is 0."""
+    """Return the larger of features and 0; its gradient at 0 is 0."""
 
 def sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
-    """1 / (1 + exp(-x)), without overflow."""
+    """Return 1 / (1 + exp(-x)), without overflow."""
 
 def softmax(logits: TensorLike, axis: Axes = None, name: str | None = None) -> Tensor:
-    """``exp(logits) / sum(exp(logits))`` along `axis`, by default the last, without
+    """Return ``exp(logits) / sum(exp(logits))`` along `axis`, by default the last, without
     overflow."""
 
 def softmax_cross_entropy_with_logits(
@@ -159,21 +164,22 @@ def softmax_cross_entropy_with_logits(
     axis: Axes = -1,
     name: str | None = None,
 ) -> Tensor:
-    """``-sum(labels * log_softmax(logits))`` along `axis`: the cross-entropy with
+    """Return ``-sum(labels * log_softmax(logits))`` along `axis`: the cross-entropy with
     distributions."""
 
 def softplus(features: TensorLike, name: str | None = None) -> Tensor:
-    """log(1 + exp(features)), without overflow."""
+    """Return log(1 + exp(features)), without overflow."""
 
 def sparse_softmax_cross_entropy_with_logits(
     labels: TensorLike,
     logits: TensorLike,
     name: str | None = None,
 ) -> Tensor:
-    """``-log_softmax(logits)[..., label]``: how unlikely the scores find the labels, by row."""
+    """Return ``-log_softmax(logits)[..., label]``: how unlikely the scores find the labels, by
+    row."""
 
 def tanh(x: TensorLike, name: str | None = None) -> Tensor:
-    """The hyperbolic tangent of x."""
+    """Return the hyperbolic tangent of x."""
 
 def top_k(
     input: TensorLike,
@@ -182,5 +188,5 @@ def top_k(
     index_type: DTypeLike = ...,
     name: str | None = None,
 ) -> TopK:
-    """The `k` largest elements along the last axis, largest first, and their places; of equal
-    elements the one that stands first comes first. NaN counts as larger than all else."""
+    """Return the `k` largest elements along the last axis, largest first, and their indices; of
+    equal elements the one that stands first comes first. NaN counts as larger than all else."""

@@ -110,8 +110,8 @@ class Optimizer:
         ValueError if all are None, InvalidArgumentError for another shape, TypeError for what
         is no Variable.
         """
-        pairs = _checked(list(grads_and_vars))
-        gradients = self._clipped([gradient for gradient, _ in pairs])
+        pairs = _check_pairs(list(grads_and_vars))
+        gradients = self._clip([gradient for gradient, _ in pairs])
         rate = self.learning_rate
         for gradient, (_, variable) in zip(gradients, pairs, strict=True):
             rate_here = cast(convert(rate), variable.dtype)
@@ -129,21 +129,21 @@ class Optimizer:
         """Step one Variable; all three arguments have its dtype. Optimizers define this."""
         raise NotImplementedError(f"{type(self).__name__} does not define update_step()")
 
-    def _clipped(self, gradients: list[Tensor]) -> list[Tensor]:
+    def _clip(self, gradients: list[Tensor]) -> list[Tensor]:
         if self.clipvalue is not None:
             return [clip(one, -self.clipvalue, self.clipvalue) for one in gradients]
         if self.clipnorm is not None:
-            return [_shortened(one, _length([one]), self.clipnorm) for one in gradients]
+            return [_limit_norm(one, _length([one]), self.clipnorm) for one in gradients]
         if self.global_clipnorm is not None:
             length = _length(gradients)
-            return [_shortened(one, length, self.global_clipnorm) for one in gradients]
+            return [_limit_norm(one, length, self.global_clipnorm) for one in gradients]
         return gradients
 
     def __repr__(self) -> str:
         return f"<tg.optimizers.{type(self).__name__}: {int(self.iterations)} steps>"
 
 
-def _checked(pairs: list) -> list[tuple[Tensor, Variable]]:
+def _check_pairs(pairs: list) -> list[tuple[Tensor, Variable]]:
     """Return the pairs that have a gradient, which is a tensor of the Variable's shape and
     dtype.
     """
@@ -158,10 +158,10 @@ def _checked(pairs: list) -> list[tuple[Tensor, Variable]]:
         raise ValueError(f"No gradients provided for any variable: {', '.join(names)}")
     if names:
         warn(f"Gradients do not exist for variables {', '.join(names)}", TapeWarning)
-    return [(_fitting(gradient, one), one) for gradient, one in pairs if gradient is not None]
+    return [(_fit_gradient(gradient, one), one) for gradient, one in pairs if gradient is not None]
 
 
-def _fitting(gradient: Any, variable: Variable) -> Tensor:
+def _fit_gradient(gradient: Any, variable: Variable) -> Tensor:
     tensor = convert(gradient)
     if tensor.shape != variable.shape:
         raise InvalidArgumentError(
@@ -178,7 +178,7 @@ def _length(gradients: list[Tensor]) -> Tensor:
     return sqrt(total)
 
 
-def _shortened(gradient: Tensor, length: Tensor, most: float) -> Tensor:
+def _limit_norm(gradient: Tensor, length: Tensor, most: float) -> Tensor:
     """Return `gradient` times `most` over `length`, if that is larger than `most`."""
     return multiply(gradient, divide(most, maximum(length, most)))
 

@@ -40,14 +40,14 @@ def kept(monkeypatch):
 @pytest.fixture
 def dirty(monkeypatch):
     """Memory is full of NaN whenever it is handed out."""
-    taken = memory._taken
+    taken = memory._take
 
     def spoiled(size):
         piece = taken(size)
         piece[1][:] = 255
         return piece
 
-    monkeypatch.setattr(memory, "_taken", spoiled)
+    monkeypatch.setattr(memory, "_take", spoiled)
 
 
 def address(array: np.ndarray) -> int:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def problem():
-    return logistic.make_problem(data.bundled())
+    return logistic.make_problem(data.load_bundled())
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +120,7 @@ def test_softplus_is_right_at_every_order():
 
 def test_derivatives_of_the_loss_against_paper(problem):
     for weights in (problem.start, np.full(problem.start.size, 1e-4)):
-        moved = logistic.Problem(problem.fitted, problem.held_out, problem.ridge, weights)
+        moved = logistic.LogisticProblem(problem.fitted, problem.held_out, problem.ridge, weights)
         for got, wanted in zip(
             speed.newton_by_tape(moved), speed.newton_by_hand(moved), strict=True
         ):
@@ -132,7 +132,9 @@ def test_newton_arrives_where_the_gradient_is_zero(problem):
     assert not trouble
     assert steps[-1].end == "done"
     assert all(a.value > b.value for a, b in itertools.pairwise(steps))
-    last = logistic.Problem(problem.fitted, problem.held_out, problem.ridge, steps[-1].weights)
+    last = logistic.LogisticProblem(
+        problem.fitted, problem.held_out, problem.ridge, steps[-1].weights
+    )
     _, gradient, hessian = speed.newton_by_hand(last)
     assert np.max(np.abs(gradient) / np.sqrt(np.diag(hessian))) < 1e-4
 
@@ -183,7 +185,7 @@ def test_medians_alternate(monkeypatch):
 
 @pytest.mark.quick
 def test_the_bundled_data_are_all_there():
-    dataset = data.bundled()
+    dataset = data.load_bundled()
     assert dataset.measurements.shape == (569, 30)
     assert dataset.classes == ("benign", "malignant")
     assert dataset.labels.sum() == 212

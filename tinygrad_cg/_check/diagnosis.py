@@ -15,7 +15,7 @@ from ..errors import GradientCountError, GradientShapeError, NotLinearError, is_
 from . import rewrite
 from .orders import Orders
 from .problem import product
-from .recorder import Bad, Cut, Recorder, Seen, SourceLine, closed_over
+from .recorder import Bad, Cut, Recorder, Seen, SourceLine, find_captures
 from .report import Finding, RuleReport, number
 from .verdicts import (
     BYPASSED,
@@ -36,7 +36,7 @@ class Evidence:
     def __init__(self, orders: Orders):
         self.orders = orders
         self.rows = orders.rows
-        self.calls = _merged(orders.recorders.values())
+        self.calls = _merge_recorders(orders.recorders.values())
         self.cuts: list[Cut] = []
         for recorder in orders.recorders.values():
             self.cuts += [cut for cut in recorder.cuts if cut not in self.cuts]
@@ -73,11 +73,11 @@ class Evidence:
             seen = seen.parent
         return seen
 
-    def named(self, name: str) -> Seen | None:
+    def find_by_name(self, name: str) -> Seen | None:
         return next((seen for seen in self.calls if seen.name == name), None)
 
 
-def _merged(recorders: Any) -> list[Seen]:
+def _merge_recorders(recorders: Any) -> list[Seen]:
     """Return each custom gradient once, with what was seen of it in any pass."""
     found: dict[tuple, Seen] = {}
     for recorder in recorders:
@@ -132,10 +132,10 @@ def _of_error(evidence: Evidence, order: int, error: Exception, words: str) -> F
 
 def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Finding:
     name, expected, returned = error.function, error.expected, error.returned
-    seen = evidence.named(name)
+    seen = evidence.find_by_name(name)
     text = (
         f"Order {order} cannot be computed: the rule of `{name}` returns "
-        f"{_counted(returned, 'gradient')}, and `{name}` has {_counted(expected, 'input')} "
+        f"{_count_text(returned, 'gradient')}, and `{name}` has {_count_text(expected, 'input')} "
         f"({', '.join(error.names)}). A rule returns one gradient for each input."
     )
     if seen is None:
@@ -165,7 +165,7 @@ def _of_shape(evidence: Evidence, error: GradientShapeError) -> Finding:
         f"The rule of `{name}` returns a gradient of shape {error.returned} for {label}, which "
         f"has shape {error.expected}."
     )
-    seen = evidence.named(name)
+    seen = evidence.find_by_name(name)
     if not error.remedy or seen is None:
         return Finding(f"{text} A gradient has the shape of its input.")
     text += (
@@ -210,7 +210,7 @@ def _of_gradient_function(
     text = (
         f"The inner rule, that of `{seen.name}`, differentiates `{seen.name}` with respect to "
         f"{upstream} only; the direct dependence on {_and(names)} is lost. "
-        f"{_expected(evidence, false)} Where no tape watches {upstream}, the inner rule is not "
+        f"{_describe(evidence, false)} Where no tape watches {upstream}, the inner rule is not "
         f"used at all. Let the gradient be differentiated as it is written, or decorate a "
         f"function of {_and(names)} inside `{seen.name}`, and multiply its result by {upstream}."
     )
@@ -224,7 +224,7 @@ def _of_captured(
     text = (
         f"`{seen.name}` depends on {_and(names)} not only through its arguments "
         f"({', '.join(seen.names)}): it captures {name}. A rule gives gradients of the arguments "
-        f"alone, so what leads through {name} is lost. {_expected(evidence, false)} Pass {name} "
+        f"alone, so what leads through {name} is lost. {_describe(evidence, false)} Pass {name} "
         f"as an argument, and return a gradient for it: the derivative by {name}, times the "
         "upstream."
     )
@@ -234,7 +234,7 @@ def _of_captured(
 
 def _own_name(seen: Seen, source: str) -> str:
     """Return the name that the function itself has for the tensor that it captures."""
-    names = list(closed_over(seen.function))
+    names = list(find_captures(seen.function))
     return source if source in names or not names else names[0]
 
 
@@ -261,7 +261,7 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
             "from values that are no recorded tensors: NumPy arrays, or tensors that were "
             "computed before the function was called."
         )
-    yield Finding(f"{text} {_expected(evidence, false)}")
+    yield Finding(f"{text} {_describe(evidence, false)}")
 
 
 def _of_cut(evidence: Evidence, cut: Cut, rows: list[DerivativeRow]) -> Finding:
@@ -276,9 +276,9 @@ def _of_cut(evidence: Evidence, cut: Cut, rows: list[DerivativeRow]) -> Finding:
         how = f"uses `{cut.what}`, where derivatives end"
     text = (
         f"{whose} {how} ({where}): derivatives of order {cut.order} and higher take this for a "
-        f"constant. {_expected(evidence, rows)}"
+        f"constant. {_describe(evidence, rows)}"
     )
-    seen = evidence.named(name) if of_rule else None
+    seen = evidence.find_by_name(name) if of_rule else None
     function = evidence.root(seen).function if seen else evidence.orders.problem.f
     code = rewrite.attached(function, cut.site.line)
     return _written(f"{text} Use tensor operations.", code)
@@ -314,7 +314,7 @@ def _not_finite(evidence: Evidence) -> Iterator[Finding]:
     problem = evidence.orders.problem
     recorder = Recorder([source.name for source in problem.sources], hunting=True)
     try:
-        problem.arrays(problem.point, row.order, problem.weighed, recorder)
+        problem.arrays(problem.point, row.order, problem.weigh, recorder)
     except Exception:
         recorder.bad.clear()
     text = (
@@ -377,8 +377,8 @@ def _wrong(evidence: Evidence, rules: Sequence[RuleReport]) -> Iterator[Finding]
     text = (
         f"Order {order} is not the derivative{' of order ' + str(order - 1) if order > 1 else ''}."
     )
-    text += f" {_expected(evidence, rows)}"
-    hint = _swapped(evidence, order) or _factor(rows)
+    text += f" {_describe(evidence, rows)}"
+    hint = _describe_swap(evidence, order) or _factor(rows)
     blamed = [rule for rule in rules if rule.first_false_order is not None]
     if blamed:
         one = min(blamed, key=lambda rule: (rule.first_false_order, -rule.order))
@@ -409,7 +409,7 @@ def _factor(rows: list[DerivativeRow]) -> str:
     return ""
 
 
-def _swapped(evidence: Evidence, order: int) -> str:
+def _describe_swap(evidence: Evidence, order: int) -> str:
     """Return a sentence if two arguments have each other's gradients."""
     orders = evidence.orders
     problem = orders.problem
@@ -420,7 +420,7 @@ def _swapped(evidence: Evidence, order: int) -> str:
     }
     names = [source.name for source in problem.sources]
     try:
-        found = problem.arrays(orders._base, order, problem.weighed)
+        found = problem.arrays(orders._base, order, problem.weigh)
     except Exception:
         return ""
     for i, one in enumerate(names):
@@ -487,7 +487,7 @@ def _written(text: str, code: str | None) -> Finding:
 # Words ---------------------------------------------------------------------------------------
 
 
-def _expected(evidence: Evidence, rows: Sequence[DerivativeRow]) -> str:
+def _describe(evidence: Evidence, rows: Sequence[DerivativeRow]) -> str:
     """Describe a false row of the lowest order; of both paths together if one is missing."""
     rows = [row for row in rows if row.verdict != FAILED and not math.isnan(row.reference)]
     if not rows:
@@ -512,7 +512,7 @@ def _and(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
-def _counted(count: int, noun: str) -> str:
+def _count_text(count: int, noun: str) -> str:
     return f"{count} {noun}" + "s" * (count != 1)
 
 

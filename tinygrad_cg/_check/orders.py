@@ -12,7 +12,7 @@ import numpy as np
 
 from .._core.kinds import is_floating
 from ..errors import NotLinearError
-from .problem import CheckedFunction, Product, complex_product, moved, product, total
+from .problem import CheckedFunction, Product, complex_product, move_point, product, total
 from .recorder import Recorder
 from .reference import LINEARITY, ReferenceValue
 from .verdicts import (
@@ -77,7 +77,7 @@ class Orders:
             return False
         if order == 1:
             self._check_linearity()
-        judges = [self._judge(order, j, self.problem.weighed) for j in self._source_indices]
+        judges = [self._judge(order, j, self.problem.weigh) for j in self._source_indices]
         if "reverse" in self.modes:
             self._x_rows(order, judges, *found)
             if order > 1:
@@ -119,18 +119,18 @@ class Orders:
             if joint:
                 wide = problem.joint_arrays(self._base, order, recorder)
             else:
-                wide = problem.arrays(self._base, order, problem.weighed, recorder)
+                wide = problem.arrays(self._base, order, problem.weigh, recorder)
             native = wide
             if self._has_two and joint:
                 native = problem.joint_arrays(problem.point, order)
             elif self._has_two:
-                native = problem.arrays(problem.point, order, problem.weighed)
+                native = problem.arrays(problem.point, order, problem.weigh)
         except Exception as error:
-            self._failed(order, path, error)
+            self._add_failure(order, path, error)
             return None
         return native, wide
 
-    def _failed(self, order: int, path: str, error: Exception) -> None:
+    def _add_failure(self, order: int, path: str, error: Exception) -> None:
         self.errors[order, path, "reverse"] = error
         if any(row.order == order and row.verdict == FAILED for row in self.rows):
             return
@@ -145,13 +145,13 @@ class Orders:
 
         def line(step: float) -> tuple[float, float]:
             try:
-                found = problem.measure(moved(self._base, ways, step), order - 1, start)
+                found = problem.measure(move_point(self._base, ways, step), order - 1, start)
             except Exception:  # it is not defined there
                 return math.nan, math.nan
             return found.value or 0.0, found.size
 
         def complex_line(step: complex) -> tuple[Any, float]:
-            outputs = problem.outputs(moved(self._base, ways, step))
+            outputs = problem.outputs(move_point(self._base, ways, step))
             return complex_product(problem.weights, outputs), 0.0
 
         of_reals = all(is_floating(one.dtype) for one in (*self._base, *problem.values))
@@ -186,7 +186,7 @@ class Orders:
             if joint:
                 found = problem.joint_arrays(self._base, order)
             else:
-                found = problem.arrays(self._base, order, start or problem.weighed)
+                found = problem.arrays(self._base, order, start or problem.weigh)
             return product(problem.last[source_index], found[source_index]).value or 0.0
 
         return value
@@ -204,9 +204,9 @@ class Orders:
         way = self.problem.last[source_index]
         with np.errstate(all="ignore"):
             own, value = product(way, native[source_index]), product(way, wide[source_index])
-        return self._judged(order, source_index, path, "reverse", judge, own, value, again)
+        return self._judge_value(order, source_index, path, "reverse", judge, own, value, again)
 
-    def _judged(
+    def _judge_value(
         self,
         order: int,
         source_index: int,
@@ -220,7 +220,7 @@ class Orders:
         """Return the row for a value in the arguments' precision and in the comparison's."""
         shown, detail = value.value, ""
         if not math.isfinite(value.value or 0.0):
-            reference = judge.refined()
+            reference = judge.refine_reference()
             verdict = self._non_finite(reference)
         else:
             verdict, reference = judge.verdict(value, lambda: again(source_index))
@@ -293,7 +293,7 @@ class Orders:
         problem = self.problem
         weights, problem.weights = problem.weights, problem.second_weights
         try:
-            return problem.measure(self._base, order - 1, problem.weighed)
+            return problem.measure(self._base, order - 1, problem.weigh)
         finally:
             problem.weights = weights
 
@@ -310,13 +310,13 @@ class Orders:
         """Add the derivatives of the squared outputs, where both paths meet."""
         problem = self.problem
         try:
-            wide = problem.arrays(self._base, order, problem.squared)
+            wide = problem.arrays(self._base, order, problem.weigh_squares)
         except Exception as error:
-            self._failed(order, "both", error)
+            self._add_failure(order, "both", error)
             return
         for source_index in self._source_indices:
-            judge = self._judge(order, source_index, problem.squared)
-            again = self._again(order, problem.squared)
+            judge = self._judge(order, source_index, problem.weigh_squares)
+            again = self._again(order, problem.weigh_squares)
             self.rows.append(self._row(order, source_index, "both", judge, wide, wide, again))
 
     def _forward_rows(self, order: int, judges: list[Judge]) -> None:
@@ -330,7 +330,7 @@ class Orders:
             except Exception as error:
                 self._forward_failed(order, error)
                 return
-            row = self._judged(
+            row = self._judge_value(
                 order, source_index, "x", "forward", judges[source_index], own, value, again
             )
             self.rows.append(row)
@@ -366,12 +366,12 @@ class Orders:
             problem.ways = [*problem.ways]
             problem.ways[order - 1] = unit
         try:
-            found = problem.arrays(self._base, order, problem.weighed)
+            found = problem.arrays(self._base, order, problem.weigh)
             for source_index in self._source_indices:
                 for index in np.ndindex(self._base[source_index].shape):
                     problem.last = [np.zeros(one.shape) for one in before[2]]
                     problem.last[source_index][index] = 1.0
-                    judge = self._judge(order, source_index, problem.weighed)
+                    judge = self._judge(order, source_index, problem.weigh)
                     row = self._row(
                         order, source_index, "x", judge, found, found, self._again(order)
                     )
@@ -399,7 +399,7 @@ class Orders:
             )
             return False
         try:
-            first, second = [problem.pulled(self._base, [problem.weights]) for _ in range(2)]
+            first, second = [problem.pull_back(self._base, [problem.weights]) for _ in range(2)]
         except Exception:
             return True
         agree = _alike(first[0], second[0])
@@ -416,7 +416,7 @@ class Orders:
         upstreams = [problem.weights, sums, problem.others]
 
         def parts(source_index: int) -> list[Product]:
-            found = problem.pulled(self._base, upstreams)
+            found = problem.pull_back(self._base, upstreams)
             return [
                 product(problem.last[source_index], gradients[source_index]) for gradients in found
             ]
@@ -466,7 +466,7 @@ class Orders:
         try:
             for ways in (before, [before[0], before[2], before[1]]):
                 problem.ways = ways
-                found.append(problem.measure(self._base, 2, problem.weighed))
+                found.append(problem.measure(self._base, 2, problem.weigh))
         finally:
             problem.ways = before
         return found

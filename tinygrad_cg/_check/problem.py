@@ -116,7 +116,7 @@ class CheckedFunction:
             )
         self.point = [source.value for source in self.sources]
         outputs = self.outputs(self.point)
-        self.wide_point = [_widened(value) for value in self.point]
+        self.wide_point = [_widen(value) for value in self.point]
         self.wide = self._accepts_wide()
         self._choose(outputs, np.random.default_rng(seed), order)
 
@@ -159,7 +159,7 @@ class CheckedFunction:
         variables = sorted(used.values(), key=lambda variable: variable._serial)
         return [Primal(one.name, np.array(one._data), one, True) for one in variables]
 
-    def _nested(self, tensors: Sequence) -> tuple[list, dict]:
+    def _nest(self, tensors: Sequence) -> tuple[list, dict]:
         leaves = list(self.leaves)
         for index, tensor in zip(self.leaf_indices, tensors, strict=False):
             leaves[index] = tensor
@@ -180,7 +180,9 @@ class CheckedFunction:
         is_single = sum(one.size for one in outputs) == 1
 
         def chosen() -> list[np.ndarray]:
-            return [np.ones(one.shape) if is_single else _signed(generator, one) for one in outputs]
+            return [
+                np.ones(one.shape) if is_single else _draw_signed(generator, one) for one in outputs
+            ]
 
         self.weights, self.second_weights = chosen(), chosen()
         self.others = [-1000.0 * generator.uniform(0.5, 1.5, w.shape) * w for w in self.weights]
@@ -235,7 +237,7 @@ class CheckedFunction:
 
     def run(self, sources: list) -> list[Tensor]:
         """Return the flat outputs that have derivatives."""
-        args, kwargs = self._nested(sources[: len(self.leaf_indices)])
+        args, kwargs = self._nest(sources[: len(self.leaf_indices)])
         state.rules.append(self.definition)
         try:
             result = self.f(*args, **kwargs)
@@ -288,7 +290,7 @@ class CheckedFunction:
                 recorder.sources = sources
 
             def start(sources: list) -> Tensor:
-                return self.weighed(sources, weights)
+                return self.weigh(sources, weights)
 
             return _arrays(self.gradients(sources, order, start, weights))
 
@@ -296,7 +298,7 @@ class CheckedFunction:
         narrow = all(one.dtype == other.dtype for one, other in zip(point, self.point, strict=True))
         return [one.dtype if narrow else _wide(one.dtype) for one in self.values]
 
-    def pulled(self, point: Point, upstreams: Sequence) -> list[list]:
+    def pull_back(self, point: Point, upstreams: Sequence) -> list[list]:
         """Return the gradients of the outputs for each of several upstream gradients."""
         with self.at(point) as sources:
             with GradientTape(persistent=True) as tape:
@@ -311,11 +313,11 @@ class CheckedFunction:
 
     # Derivatives -----------------------------------------------------------------------------
 
-    def weighed(self, sources: list, weights: Sequence | None = None) -> Tensor:
+    def weigh(self, sources: list, weights: Sequence | None = None) -> Tensor:
         """Return the outputs' product with the weights."""
         return inner(self.weights if weights is None else weights, self.run(sources))
 
-    def squared(self, sources: list) -> Tensor:
+    def weigh_squares(self, sources: list) -> Tensor:
         """Return the same for the outputs' squares, whose upstream gradients depend on x."""
         return inner(self.weights, [square(one) for one in self.run(sources)])
 
@@ -340,7 +342,7 @@ class CheckedFunction:
             source = sources[source_index]
             way = np.asarray(self.last[source_index], source.dtype)
             with ForwardAccumulator([source], [Tensor(way)]) as accumulator:
-                value = self.number(sources, order - 1, self.weighed)
+                value = self.number(sources, order - 1, self.weigh)
             return product(np.ones(()), accumulator.jvp(value))
 
 
@@ -390,7 +392,7 @@ def complex_product(weights: Sequence, outputs: Sequence) -> complex | None:
     return complex(sum(np.sum(weight * one) for weight, one in pairs))
 
 
-def moved(point: Point, ways: Sequence, step: complex) -> Point:
+def move_point(point: Point, ways: Sequence, step: complex) -> Point:
     """Return the point `step` along `ways`, of the same dtypes unless the step is complex."""
     return [
         value
@@ -404,7 +406,7 @@ def _wide(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.complex128 if is_complex(dtype) else np.float64)
 
 
-def _widened(value: np.ndarray) -> np.ndarray:
+def _widen(value: np.ndarray) -> np.ndarray:
     return value.astype(_wide(value.dtype))
 
 
@@ -412,7 +414,7 @@ def _precision(dtype: np.dtype) -> float:
     return float(np.finfo(dtype).eps)
 
 
-def _signed(generator: Any, like: np.ndarray) -> np.ndarray:
+def _draw_signed(generator: Any, like: np.ndarray) -> np.ndarray:
     """Return numbers of both signs, from 1/2 to 3/2 in size; complex for complex `like`."""
     sizes = generator.uniform(0.5, 1.5, like.shape)
     signs = generator.choice((-1.0, 1.0), like.shape)
@@ -440,6 +442,6 @@ def _typical(sizes: np.ndarray) -> float:
 
 def _way(generator: Any, value: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return a direction whose numbers are exact in `dtype`, that of the source."""
-    way = _signed(generator, value) * _sizes(value) / _scale(value)
+    way = _draw_signed(generator, value) * _sizes(value) / _scale(value)
     with np.errstate(all="ignore"):
         return way.astype(dtype).astype(value.dtype)

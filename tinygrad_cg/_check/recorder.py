@@ -181,9 +181,9 @@ class Recorder(Level, Observer):
             for name, source in zip(self.names, self.sources, strict=True)
         }
         leaves.pop(None, None)
-        captured, through = _reached(comes_out, goes_in, leaves, token)
-        closed = [find(tensor._rec, token) for tensor in closed_over(seen.function).values()]
-        if _reached(closed, goes_in, {}, token)[1]:
+        captured, through = _find_reached(comes_out, goes_in, leaves, token)
+        closed = [find(tensor._rec, token) for tensor in find_captures(seen.function).values()]
+        if _find_reached(closed, goes_in, {}, token)[1]:
             seen.standalone = False
         nodes = [find(one._rec, token) for one in inputs if one is not None]
         seen.through |= {i for i, node in enumerate(nodes) if node in through}
@@ -284,7 +284,7 @@ class Rough(Level):
         return rebind_outputs(state.frame, call, inputs, outputs)
 
 
-def closed_over(function: Any) -> dict[str, Any]:
+def find_captures(function: Any) -> dict[str, Any]:
     """Return the tensors that a function captures, by the names that it has for them."""
     function = getattr(function, "__func__", function)
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
@@ -328,7 +328,9 @@ def _tokens(tensor: Any) -> set[Token]:
     return found
 
 
-def _reached(start: Sequence, stop: set, leaves: dict, token: Token) -> tuple[set[str], set[Node]]:
+def _find_reached(
+    start: Sequence, stop: set, leaves: dict, token: Token
+) -> tuple[set[str], set[Node]]:
     """Return the leaves that `start` depends on otherwise than through `stop`, and those of
     these."""
     found: set[str] = set()

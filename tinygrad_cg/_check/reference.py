@@ -69,7 +69,7 @@ class Ladder:
         size = self.size / self.scale
         return ReferenceValue(value, error, DIFFERENCES, self.has_kink(), size)
 
-    def converged(self, rounding: float) -> bool:
+    def has_converged(self, rounding: float) -> bool:
         """Return whether the steps were small enough to show a derivative, of an oscillation say.
 
         `rounding` is how far the function's values are off by rounding.

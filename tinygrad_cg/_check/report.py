@@ -98,9 +98,9 @@ class GradientReport:
         parts = [self.summary()]
         if self.rows:
             parts.append(_table([HEADINGS, *map(_cells, self.rows)]))
-        parts.append("\n".join(map(_wrapped, _lines(self).splitlines())))
+        parts.append("\n".join(map(_wrap_text, _lines(self).splitlines())))
         for number, finding in enumerate(self.findings, 1):
-            parts.append(_wrapped(f"{number}. {finding.text}"))
+            parts.append(_wrap_text(f"{number}. {finding.text}"))
             if finding.code:
                 parts.append(textwrap.indent(finding.code, "       "))
         return "\n\n".join(part for part in parts if part)
@@ -124,7 +124,7 @@ class GradientReport:
         return "\n".join(parts)
 
 
-def _wrapped(text: str) -> str:
+def _wrap_text(text: str) -> str:
     return textwrap.fill(text, 88, subsequent_indent="   ", break_on_hyphens=False)
 
 

@@ -33,7 +33,7 @@ class SourceCode:
         """Return the tree as code."""
         text = ast.unparse(ast.fix_missing_locations(self.tree))
         text = re.sub(r":\n\n", ":\n", text).replace(" ** ", "**")
-        return "\n".join(_spaced([_without_parentheses(line) for line in text.splitlines()]))
+        return "\n".join(_space_lines([_without_parentheses(line) for line in text.splitlines()]))
 
     def function(self, name: str) -> Function | None:
         """Return the definition of that name."""
@@ -49,7 +49,7 @@ class SourceCode:
         return found.group(1) if found else "tf."
 
 
-def _spaced(lines: list[str]) -> list[str]:
+def _space_lines(lines: list[str]) -> list[str]:
     """Return lines of code with an empty one after each function inside another."""
     found: list[str] = []
     inside: list[int] = []  # the indents of the functions that a line stands in
@@ -129,7 +129,7 @@ class Returned:
 def fewer_gradients(function: Any, inner: str, count: int) -> str | None:
     """Return `function` with a rule of `inner` that returns only the first `count` gradients."""
     source = SourceCode.of(function)
-    found = _returned(source, inner)
+    found = _find_returned(source, inner)
     if source is None or not found or any(len(one.gradients) <= count for one in found):
         return None
     for one in found:
@@ -140,7 +140,7 @@ def fewer_gradients(function: Any, inner: str, count: int) -> str | None:
 def wrapped_gradient(function: Any, name: str, index: int, call: str) -> str | None:
     """Return `function` with gradient number `index` of `name` put into `call`."""
     source = SourceCode.of(function)
-    found = _returned(source, name)
+    found = _find_returned(source, name)
     if source is None or not found or any(len(one.gradients) <= index for one in found):
         return None
     call = re.sub(r"\b(reduce_sum|reshape)\(", lambda match: source.prefix + match.group(), call)
@@ -161,7 +161,7 @@ def with_argument(function: Any, name: str, captured: str) -> str | None:
         return None
     target.args.args.append(ast.arg(captured))
     gradient = f"gradient_by_{captured}"
-    for one in _returned(source, name):
+    for one in _find_returned(source, name):
         one.replace([*one.gradients, ast.Name(gradient)])
     if isinstance(rule, ast.FunctionDef):
         rule.body.insert(0, ast.parse(f"{gradient} = ...").body[0])
@@ -324,7 +324,7 @@ def _rule_of(source: SourceCode | None, name: str) -> ast.FunctionDef | ast.Lamb
     return None
 
 
-def _returned(source: SourceCode | None, name: str) -> list[Returned]:
+def _find_returned(source: SourceCode | None, name: str) -> list[Returned]:
     """Return the gradients in each return statement of the rule of `name`."""
     rule = _rule_of(source, name)
     if rule is None:

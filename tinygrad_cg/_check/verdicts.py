@@ -126,13 +126,13 @@ class Judge:
         floor = 16 * max(self.accuracy.precision * value.size, value.rounding)
         if self.exact is not None and agrees(number, self.exact, self.accuracy, floor):
             return TRUE, self.exact
-        reference = self.refined(number, floor)
+        reference = self.refine_reference(number, floor)
         found = KINK if reference.kink else decide(number, reference, self.accuracy, floor)
         if found is not None:
             return found, reference
         return self._accuse(number, floor, again)
 
-    def refined(self, number: float = 0.0, floor: float = 0.0) -> ReferenceValue:
+    def refine_reference(self, number: float = 0.0, floor: float = 0.0) -> ReferenceValue:
         """Return the reference at the first level that confirms the value, or at the last."""
         ladder = self.ladder
         if not isfinite(ladder.middle):
@@ -169,7 +169,7 @@ class Judge:
         if self.exact is not None:
             variation = max(variation, abs(one.value - self.exact.value))
         reference = one._replace(error=max(one.error, variation) + noise)
-        if not (isfinite(reference.error) and ladder.converged(rounding)):
+        if not (isfinite(reference.error) and ladder.has_converged(rounding)):
             return INCONCLUSIVE, reference
         found = decide(number, reference, self.accuracy, floor)
         if found is None and self.exact is not None:

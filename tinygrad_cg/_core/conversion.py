@@ -185,9 +185,9 @@ def to_array(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> np
     Raises as `convert` does. Floats that are too large for `dtype` become infinite.
     """
     if type(value) is np.ndarray:
-        return _own(value, dtype, copy)
+        return _own_array(value, dtype, copy)
     if isinstance(value, np.generic):
-        return _own(np.asarray(value), dtype, copy)
+        return _own_array(np.asarray(value), dtype, copy)
     if isinstance(value, (bool, int, float, complex)):
         if dtype is None:
             dtype = scalar_dtype(value)
@@ -205,7 +205,7 @@ def to_array(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> np
     array = np.asarray(value)
     if array.dtype == object and not hasattr(value, "__array__"):
         raise ArgumentTypeError(_refusal(value))
-    return _own(array, dtype, copy)
+    return _own_array(array, dtype, copy)
 
 
 def number_array(value: complex, dtype: np.dtype) -> np.ndarray:
@@ -233,7 +233,7 @@ def _refusal(value: Any) -> str:
     )
 
 
-def _own(array: np.ndarray, dtype: np.dtype | None, copy: bool) -> np.ndarray:
+def _own_array(array: np.ndarray, dtype: np.dtype | None, copy: bool) -> np.ndarray:
     wanted = check_dtype(array.dtype, "cannot make a tensor of this array")
     if dtype is not None and dtype != wanted:
         loses = (is_inexact(wanted) and is_exact(dtype)) or (

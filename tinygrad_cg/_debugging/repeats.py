@@ -26,7 +26,7 @@ def collapse_repeats(sequence: Sequence[Hashable]) -> list:
 
 
 def _once(items: list) -> list:
-    following = _following(items)
+    following = _next_indices(items)
     found: list = []
     i = 0
     while i < len(items):
@@ -39,7 +39,7 @@ def _once(items: list) -> list:
     return found
 
 
-def _following(items: list) -> list[int]:
+def _next_indices(items: list) -> list[int]:
     """Return the index at which each item comes next."""
     latest: dict[Hashable, int] = {}
     following = [len(items)] * len(items)

@@ -83,7 +83,7 @@ def source(line: Line) -> str:
     return linecache.getline(*line).strip()
 
 
-def _shown(rows: list[TableRow], limit: int) -> tuple[list[TableRow], int, list[TableRow]]:
+def _select_rows(rows: list[TableRow], limit: int) -> tuple[list[TableRow], int, list[TableRow]]:
     """Return the first rows, the number of those left out, and the last ones."""
     if len(rows) <= limit:
         return rows, 0, []
@@ -92,7 +92,7 @@ def _shown(rows: list[TableRow], limit: int) -> tuple[list[TableRow], int, list[
 
 def text(rows: list[TableRow], summary: str, limit: int) -> str:
     """Return the table as text."""
-    first, left_out, last = _shown(rows, limit)
+    first, left_out, last = _select_rows(rows, limit)
     cells = [HEADERS, *[row.cells() for row in (*first, *last)]]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [_line(one, widths) for one in cells]
@@ -111,7 +111,7 @@ def _line(cells: Sequence[str], widths: list[int]) -> str:
 
 def html(rows: list[TableRow], summary: str, limit: int) -> str:
     """Return the table in HTML; rows that are not finite stand out, lines have their text."""
-    first, left_out, last = _shown(rows, limit)
+    first, left_out, last = _select_rows(rows, limit)
     body = [_html_row(row) for row in first]
     if left_out:
         body.append(f'<tr><td colspan="{len(HEADERS)}">... {left_out} more rows ...</td></tr>')

@@ -10,11 +10,11 @@ from typing import Any
 
 from .._rules.pickling import travels
 from .jacobian_products import Products
-from .partials import Elementwise
+from .partials import PartialDerivatives
 
 __all__ = ["custom_derivatives"]
 
-travels(Elementwise)
+travels(PartialDerivatives)
 travels(Products)
 
 BEYOND = ("error", "differentiate")
@@ -62,16 +62,16 @@ def custom_derivatives(
     if not callable(f):
         raise TypeError(f"custom_derivatives: f must be a function, got {type(f).__name__} {f!r}")
     if vjp is None and jvp is None:
-        return Elementwise(f, derivatives, beyond)
+        return PartialDerivatives(f, derivatives, beyond)
     if derivatives:
         raise TypeError(
             "custom_derivatives: give derivatives of an elementwise function, or vjp= and jvp= of "
             "any other, not both"
         )
-    return Products(f, _listed("vjp", vjp), _listed("jvp", jvp), beyond)
+    return Products(f, _list_functions("vjp", vjp), _list_functions("jvp", jvp), beyond)
 
 
-def _listed(name: str, given: Any) -> list:
+def _list_functions(name: str, given: Any) -> list:
     functions = list(given) if isinstance(given, (tuple, list)) else [given] * (given is not None)
     for one in functions:
         if one is not None and not callable(one):

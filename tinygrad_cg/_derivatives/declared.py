@@ -39,7 +39,7 @@ def use_of(definition: Definition, args: tuple, options: dict) -> Use:
     return Use(values, positions, inputs, options)
 
 
-def detached(value: Any) -> Any:
+def detach(value: Any) -> Any:
     """Return a tensor without its record."""
     return value._with_record(None) if isinstance(value, Tensor) else value
 

@@ -24,9 +24,9 @@ from .._reverse.sweep import differentiate, release
 from .._rules.calls import Call, TransformedCall, rebind_outputs
 from .._rules.definition import Definition, RuleSignature
 from .._rules.returned import gradients_of_inputs
-from .._transforms.transposition import transposed
+from .._transforms.transposition import transpose_pull
 from ..errors import InvalidArgumentError
-from .declared import detached, refuse_captured, refuse_order, use_of
+from .declared import detach, refuse_captured, refuse_order, use_of
 
 
 class Products:
@@ -55,7 +55,7 @@ class Products:
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         use = use_of(self.definition, args, options)
-        y = self.function(*map(detached, use.args), **options)
+        y = self.function(*map(detach, use.args), **options)
         outputs = [convert(one) for one in nest.flatten(y)]
         one = _Call(self, use, y, [_aval(output) for output in outputs])
         results = one.rebind(outputs, use.inputs, one.pull)
@@ -108,25 +108,25 @@ class _Call:
 
     def gradient(self, dys: list, ways: list[list]) -> list:
         """Return P_k, by each input: its rule is P_k, Q_k and P_(k+1)."""
-        constants = [list(map(detached, one)) for one in (dys, *ways, self.use.args)]
+        constants = [list(map(detach, one)) for one in (dys, *ways, self.use.args)]
         values = self._gradient(constants[0], constants[1:-1], constants[-1])
 
         def pull(us: list, targets: Sequence) -> list:
             parts = self._split(targets, [dys, *ways, self.use.inputs])
-            found: list[Any] = [_nothing(dys)]
+            found: list[Any] = [_no_gradients(dys)]
             if any(one is not None for one in parts[0]):
                 found = [self.tangent([*ways, us])]
             for i, part in enumerate(parts[1:-1]):
                 others = [*ways[:i], *ways[i + 1 :], us]
                 found.append(self._if_asked(part, lambda o=others: self.gradient(dys, o)))
             found.append(self._next(parts[-1], dys, [*ways, us]))
-            return _joined(found, targets)
+            return _join_gradients(found, targets)
 
         return self.rebind(values, [*dys, *_flat(ways), *self.use.inputs], pull)
 
     def tangent(self, ways: list[list]) -> list:
         """Return Q_k, of each output: its rule is P_k and P_(k+1)."""
-        constants = [list(map(detached, one)) for one in (*ways, self.use.args)]
+        constants = [list(map(detach, one)) for one in (*ways, self.use.args)]
         values = self._tangent(constants[:-1], constants[-1])
 
         def pull(dys: list, targets: Sequence) -> list:
@@ -136,32 +136,32 @@ class _Call:
                 others = [*ways[:i], *ways[i + 1 :]]
                 found.append(self._if_asked(part, lambda o=others: self.gradient(dys, o)))
             found.append(self._next(parts[-1], dys, ways))
-            return _joined(found, targets)
+            return _join_gradients(found, targets)
 
         return self.rebind(values, [*_flat(ways), *self.use.inputs], pull)
 
     def pull(self, dys: list, targets: Sequence) -> list:
         """Return the rule of the function itself."""
-        return _joined([self._next(targets, dys, [])], targets)
+        return _join_gradients([self._next(targets, dys, [])], targets)
 
     def _next(self, targets: Sequence, dys: list, ways: list[list]) -> list:
         """Return P of the next order, by the inputs; beyond the last, what the user chose."""
         if all(target is None for target in targets):
-            return _nothing(targets)
+            return _no_gradients(targets)
         if len(ways) < self.products.last:
             return self.gradient(dys, ways)
         if self.products.beyond == "error":
             refuse_order(self.definition, self.products.last)
-        return self._differentiated(targets, dys, ways)
+        return self._differentiate_operations(targets, dys, ways)
 
     def _if_asked(self, targets: Sequence, run: Callable[[], list]) -> list:
-        return run() if any(one is not None for one in targets) else _nothing(targets)
+        return run() if any(one is not None for one in targets) else _no_gradients(targets)
 
     def _split(self, targets: Sequence, like: Sequence[Sequence]) -> list:
         remaining = iter(targets)
         return [[next(remaining) for _ in one] for one in like]
 
-    def _differentiated(self, targets: Sequence, dys: list, ways: list[list]) -> list:
+    def _differentiate_operations(self, targets: Sequence, dys: list, ways: list[list]) -> list:
         """Return the gradient of <P_k(dys, ways but the last), the last way> by the inputs, by
         the operations that P_k is made of.
         """
@@ -199,10 +199,10 @@ class _Call:
                 return self._tangent([*ways, way], args)
 
             inputs = [target for target in self.targets if target is not None]
-            found = iter(transposed(push_on, inputs, dys, self.definition))
+            found = iter(transpose_pull(push_on, inputs, dys, self.definition))
             return [None if target is None else next(found) for target in self.targets]
         upstream = nest.pack_sequence_as(self.structure, dys)
-        returned = self._run(vjp, upstream, *map(self._packed, ways), *args)
+        returned = self._run(vjp, upstream, *map(self._fill_way, ways), *args)
         call = Call(RuleSignature(vjp), self.definition, vjp, len(self.targets), None, None, None)
         return gradients_of_inputs(call, returned, self.targets)
 
@@ -214,16 +214,16 @@ class _Call:
                 way if target is not None and way is not None else None
                 for way, target in zip(ways[-1], self.targets, strict=True)
             ]
-            return transposed(
+            return transpose_pull(
                 lambda dys: self._gradient(dys, ways[:-1], args), self.avals, last, self.definition
             )
-        returned = nest.flatten(self._run(jvp, *map(self._packed, ways), *args))
+        returned = nest.flatten(self._run(jvp, *map(self._fill_way, ways), *args))
         if len(returned) != len(self.avals):
             raise ValueError(
                 f"`{self.definition.name}`: its jvp returned {len(returned)} tangents, it has "
                 f"{len(self.avals)} outputs ({self.definition.where(jvp)})"
             )
-        return [self._fitted(jvp, *pair) for pair in zip(returned, self.avals, strict=True)]
+        return [self._fit_tangent(jvp, *pair) for pair in zip(returned, self.avals, strict=True)]
 
     def _run(self, function: Callable[..., Any], *args: Any) -> Any:
         state.rules.append(self.definition)
@@ -232,7 +232,7 @@ class _Call:
         finally:
             state.rules.pop()
 
-    def _packed(self, way: list) -> Any:
+    def _fill_way(self, way: list) -> Any:
         """Return a direction as the declared functions take it: zeros for an input that does not
         move.
         """
@@ -242,7 +242,7 @@ class _Call:
         ]
         return full[0] if len(full) == 1 else tuple(full)
 
-    def _fitted(self, jvp: Any, value: Any, aval: Aval) -> Tensor:
+    def _fit_tangent(self, jvp: Any, value: Any, aval: Aval) -> Tensor:
         tensor = convert(value)
         if tuple(tensor._data.shape) != aval.shape:
             raise InvalidArgumentError(
@@ -257,11 +257,11 @@ def _flat(lists: Sequence[Sequence]) -> list:
     return [one for part in lists for one in part]
 
 
-def _nothing(like: Sequence) -> list:
+def _no_gradients(like: Sequence) -> list:
     return [None] * len(like)
 
 
-def _joined(found: Sequence[Sequence], targets: Sequence) -> list:
+def _join_gradients(found: Sequence[Sequence], targets: Sequence) -> list:
     """Return all gradients in a row; None for those that nobody asked for."""
     pairs = zip(_flat(found), targets, strict=True)
     return [None if target is None else one for one, target in pairs]

@@ -20,11 +20,11 @@ from .._rules.calls import TransformedCall, rebind_outputs
 from .._rules.custom_gradient import Bind
 from .._rules.definition import Definition
 from ..errors import InvalidArgumentError
-from .declared import Use, detached, refuse_captured, refuse_order, use_of
+from .declared import Use, detach, refuse_captured, refuse_order, use_of
 from .jacobian_products import Products
 
 
-class Elementwise:
+class PartialDerivatives:
     """A function with declared partial derivatives.
 
     An entry is a derivative by some arguments, one after the other: its `path` has their positions.
@@ -77,16 +77,16 @@ class Elementwise:
                 continue
             natural = order == len(self.functions) - 1 and self._goes_on(function)
             if id(function) not in values:
-                args = use.args if natural else list(map(detached, use.args))
+                args = use.args if natural else list(map(detach, use.args))
                 values[id(function)] = self._run(function, args, use.options)
             value = values[id(function)]
             for position in rest:
                 if len(use.positions) > 1 or isinstance(value, (tuple, list)):
                     value = None if value is None else self._part(use, order, value, position)
             if value is not None:
-                value = self._fitted(use, order, value, y)
+                value = self._fit_entry(use, order, value, y)
                 if not natural:
-                    value = self._ruled(use, path, value)
+                    value = self._attach_rule(use, path, value)
             found.append(value)
         return found
 
@@ -99,7 +99,7 @@ class Elementwise:
 
     def _goes_on(self, function: Any) -> bool:
         """Return whether the last derivative has a derivative, of its own or as the user chose."""
-        own = isinstance(function, (Bind, Elementwise, Products))
+        own = isinstance(function, (Bind, PartialDerivatives, Products))
         return len(self.functions) > 1 and (own or self.beyond == "differentiate")
 
     def _part(self, use: Use, order: int, parts: Any, position: int) -> Any:
@@ -113,7 +113,7 @@ class Elementwise:
             )
         return parts[position]
 
-    def _fitted(self, use: Use, order: int, value: Any, y: Any) -> Tensor:
+    def _fit_entry(self, use: Use, order: int, value: Any, y: Any) -> Tensor:
         """Return an entry as a tensor of the shape of the function's result, and of its
         precision.
         """
@@ -175,7 +175,7 @@ class Elementwise:
 
     # Rules -----------------------------------------------------------------------------------
 
-    def _ruled(self, use: Use, path: tuple, value: Tensor) -> Tensor:
+    def _attach_rule(self, use: Use, path: tuple, value: Tensor) -> Tensor:
         """Return an entry whose rule is the entries of the next order."""
         refuse_captured(self.definition, value)
         if state.frame is None:

@@ -30,7 +30,7 @@ class Operations(Protocol):
         """Return the operation of that name."""
 
 
-def _named(name: str) -> Primitive:
+def _find_operation(name: str) -> Primitive:
     if name not in OPS:
         raise AttributeError(f"no operation is named {name!r}")
     return OPS[name]
@@ -48,7 +48,7 @@ class _OnArrays:
         return x.copy()  # what one operation returns is not memory of another
 
     def __getattr__(self, name: str) -> Any:
-        run = _named(name).run
+        run = _find_operation(name).run
         setattr(self, name, run)  # the next look finds it at once
         return run
 
@@ -62,7 +62,7 @@ class _OnTensors:
     count = number
 
     def __getattr__(self, name: str) -> Any:
-        primitive = _named(name)
+        primitive = _find_operation(name)
 
         def call(*operands: Tensor, **params: Any) -> Any:
             return apply(primitive, operands, params)

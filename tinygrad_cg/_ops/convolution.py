@@ -14,7 +14,7 @@ from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .define import Case, as_shape, broadcast_shapes
 from .shape import reshape
-from .windows import Layout
+from .windows import ImageLayout
 
 # Images (..., n, height, width, channels) and filters (..., height, width, channels of a group,
 # outputs); the axes before the last four broadcast, which only batching uses.
@@ -149,7 +149,7 @@ def conv(
     promote. Raises InvalidArgumentError for what does not fit, TypeError for bool.
     """
     x, filters = convert_operands((x, filters))
-    layout = Layout("conv", data_format, filters._data.ndim - 2)
+    layout = ImageLayout("conv", data_format, filters._data.ndim - 2)
     x, filters = layout.images(x), layout.filters(filters)
     groups = _groups("conv", x._data.shape[-1], filters._data.shape)
     window = filters._data.shape[0], filters._data.shape[1]
@@ -175,7 +175,7 @@ def conv_transpose(
     there is none.
     """
     x, filters = convert_operands((x, filters))
-    layout = Layout("conv_transpose", data_format, filters._data.ndim - 2)
+    layout = ImageLayout("conv_transpose", data_format, filters._data.ndim - 2)
     x, filters = layout.images(x), layout.filters(filters)
     size = _output_size(layout, output_shape)
     window = filters._data.shape[0], filters._data.shape[1]
@@ -212,7 +212,7 @@ def depthwise_conv(
     """
     x, filters = convert_operands((x, filters))
     *window, channels, multiplier = filters._data.shape
-    axis = 1 if Layout("depthwise_conv", data_format, len(window)).first else -1
+    axis = 1 if ImageLayout("depthwise_conv", data_format, len(window)).first else -1
     if x._data.ndim != len(window) + 2 or x._data.shape[axis] != channels:
         raise InvalidArgumentError(
             f"depthwise_conv: filters of shape {tuple(filters.shape)} are for {channels} "
@@ -235,7 +235,7 @@ def _groups(name: str, channels: int, filters: tuple[int, ...]) -> int:
 
 
 def _geometry(
-    layout: Layout,
+    layout: ImageLayout,
     window: tuple[int, int],
     strides: Any,
     padding: Any,
@@ -256,7 +256,7 @@ def _geometry(
     return geometry
 
 
-def _output_size(layout: Layout, shape: Any) -> tuple[int, int]:
+def _output_size(layout: ImageLayout, shape: Any) -> tuple[int, int]:
     sizes = as_shape(layout.name, shape)
     if len(sizes) == layout.space + 2:
         sizes = layout._split(sizes)[1]

@@ -181,7 +181,7 @@ def linspace(start: Any, stop: Any, num: Any = 50, dtype: Any = None) -> Tensor:
     if dtype is None and not is_inexact(wanted):
         wanted = FLOAT32
     if _flows(start, wanted) or _flows(stop, wanted):
-        return _between(start, stop, count, wanted)
+        return _interpolate(start, stop, count, wanted)
     first, last = _as_value(start), _as_value(stop)
     try:
         with np.errstate(all="ignore"):
@@ -191,7 +191,7 @@ def linspace(start: Any, stop: Any, num: Any = 50, dtype: Any = None) -> Tensor:
         raise
 
 
-def _between(start: Any, stop: Any, count: int, dtype: np.dtype) -> Tensor:
+def _interpolate(start: Any, stop: Any, count: int, dtype: np.dtype) -> Tensor:
     """Return weighted means of the bounds, exact at both ends."""
     wide = COMPLEX128 if is_complex(dtype) else FLOAT64
     first, last = convert(start, wide), convert(stop, wide)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime.dtypes import computing
+from tinygrad_cg_kernels.runtime.dtypes import loop_dtype
 from tinygrad_cg_kernels.runtime.errstate import cast as cast_array
 
 from .._core.conversion import convert, convert_operands, promote
@@ -42,7 +42,7 @@ def _by_lapack(name: str, function: Callable[..., Any]) -> Callable[..., np.ndar
 
     def run(*arrays: np.ndarray) -> np.ndarray:
         dtype = _result_dtype(*[array.dtype for array in arrays])
-        wide = [cast_array(array, computing(dtype)) for array in arrays]
+        wide = [cast_array(array, loop_dtype(dtype)) for array in arrays]
         try:
             return cast_array(np.asarray(function(*wide)), dtype)
         except np.linalg.LinAlgError as error:
@@ -115,7 +115,7 @@ def _cholesky_rule(dy: Tensor, out: Tensor) -> Tensor:
     size = out._data.shape[-1]
     halves = np.tri(size) - 0.5 * np.eye(size)  # of the diagonal one half
     lower = where(halves > 0, multiply(inner, halves), 0)
-    half = _solved(transposed, swap_last(_solved(transposed, swap_last(lower))))
+    half = _apply_solve(transposed, swap_last(_apply_solve(transposed, swap_last(lower))))
     return multiply(add(half, swap_last(half)), 0.5)
 
 
@@ -145,8 +145,8 @@ _solve = register(
         ("x", "y"),
         _solve_aval,
         (
-            lambda dy, x, out: negative(_product(_solved(swap_last(x), dy), swap_last(out))),
-            lambda dy, x: _solved(swap_last(x), dy),
+            lambda dy, x, out: negative(_product(_apply_solve(swap_last(x), dy), swap_last(out))),
+            lambda dy, x: _apply_solve(swap_last(x), dy),
         ),
         kind="contraction",
         batch=lambda params, size: params,
@@ -164,7 +164,7 @@ _solve = register(
 )
 
 
-def _solved(x: Tensor, y: Tensor) -> Tensor:
+def _apply_solve(x: Tensor, y: Tensor) -> Tensor:
     return apply(_solve, (x, y), {})
 
 
@@ -246,5 +246,5 @@ def solve(x: Any, y: Any) -> Tensor:
             f"solve: shapes {tuple(x.shape)} and {tuple(y.shape)} do not fit: the matrices need "
             "as many columns as y has rows"
         )
-    found = _solved(x, y)
+    found = _apply_solve(x, y)
     return squeeze(found, -1) if column else found

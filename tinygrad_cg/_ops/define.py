@@ -126,14 +126,14 @@ def _refuse_bool(kernel: Elementwise, remedy: str) -> None:
     """Have the kernel refuse bools where it promotes dtypes, once for each choice of them."""
     promote = kernel._loop_dtypes
 
-    def checked(dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
+    def check_dtypes(dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
         if all(is_bool(dtype) for dtype in dtypes):
             raise TypeError(
                 f"{kernel.name}: is not for bool: use {remedy}, or cast to a number's dtype first"
             )
         return promote(dtypes)
 
-    kernel._loop_dtypes = checked
+    kernel._loop_dtypes = check_dtypes
 
 
 def unary(name: str, function: Any, kind: str = "float", vjp: Any = None, **record: Any) -> Any:

@@ -44,7 +44,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     if is_tensor(x):
         return identity(x) if copy else constant(x)
     capsule, is_frozen = _export(x)
-    array = _shared(x, capsule)
+    array = _array_on(x, capsule)
     check_dtype(array.dtype, "from_dlpack")
     if copy or (copy is None and not (is_frozen and not array.flags.writeable)):
         return constant(array)
@@ -73,7 +73,7 @@ def _is_versioned(capsule: Any) -> bool:
     return '"dltensor_versioned"' in repr(capsule)
 
 
-def _shared(x: Any, capsule: Any) -> np.ndarray:
+def _array_on(x: Any, capsule: Any) -> np.ndarray:
     """Return an array on the memory of a capsule, made from `x`, which lives as long as the
     array.
     """

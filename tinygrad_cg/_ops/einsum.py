@@ -53,10 +53,10 @@ def einsum(subscripts: Any, *operands: Any) -> Tensor:
         first, second = (terms[i] for i in pair)
         terms = [term for i, term in enumerate(terms) if i not in pair]
         kept = {*output}.union(*(labels for _, labels in terms))
-        first = _summed(first, kept | {*second[1]})
-        terms.append(_product(first, _summed(second, kept | {*first[1]}), kept))
-    x, labels = _summed(terms[0], {*output})
-    return _ordered(x, labels, output)
+        first = _sum_unneeded(first, kept | {*second[1]})
+        terms.append(_product(first, _sum_unneeded(second, kept | {*first[1]}), kept))
+    x, labels = _sum_unneeded(terms[0], {*output})
+    return _order_axes(x, labels, output)
 
 
 def from_lists(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -187,7 +187,7 @@ def _diagonal(subscripts: str, x: Tensor, labels: str, label: str) -> Term:
     return x, "".join(labels[i] for i in rest) + label
 
 
-def _summed(term: Term, kept: set[str]) -> Term:
+def _sum_unneeded(term: Term, kept: set[str]) -> Term:
     """Return a term without the axes whose labels nothing else needs."""
     x, labels = term
     axes = [i for i, label in enumerate(labels) if label not in kept]
@@ -225,8 +225,8 @@ def _product(first: Term, second: Term, kept: set[str]) -> Term:
     labels = "".join(batch + rows + columns)
     sizes = dict(zip(left + right, x._data.shape + y._data.shape, strict=True))
     if not contracted:
-        x = _ordered(x, left, batch + rows)
-        y = _ordered(y, right, batch + columns)
+        x = _order_axes(x, left, batch + rows)
+        y = _order_axes(y, right, batch + columns)
         shape = y._data.shape
         x = reshape(x, x._data.shape + (1,) * len(columns))
         y = reshape(y, (*shape[: len(batch)], *(1,) * len(rows), *shape[len(batch) :]))
@@ -243,7 +243,7 @@ def _matrices(x: Tensor, labels: str, batch: list, rows: list, columns: list) ->
     own = [label for label in labels if label not in batch]
     is_transposed = bool(rows) and own[0] in columns
     order = [*batch, *columns, *rows] if is_transposed else [*batch, *rows, *columns]
-    x = _ordered(x, labels, order)
+    x = _order_axes(x, labels, order)
     shape, lead = x._data.shape, len(batch)
     middle = lead + len(columns if is_transposed else rows)
     matrix = (*shape[:lead], prod(shape[lead:middle]), prod(shape[middle:]))
@@ -251,6 +251,6 @@ def _matrices(x: Tensor, labels: str, batch: list, rows: list, columns: list) ->
     return swap_last(x) if is_transposed else x
 
 
-def _ordered(x: Tensor, labels: str, order: Iterable[str]) -> Tensor:
+def _order_axes(x: Tensor, labels: str, order: Iterable[str]) -> Tensor:
     perm = [labels.index(label) for label in order]
     return x if perm == sorted(perm) else transpose(x, perm)

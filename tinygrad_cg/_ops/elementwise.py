@@ -502,13 +502,13 @@ round_half_even = unary(
 )
 
 
-def rounded(x: Any, decimals: int) -> Tensor:
+def round_decimals(x: Any, decimals: int) -> Tensor:
     """Return `x` to so many decimals, half to even; negative ones are tens. It has no gradient."""
     x = convert(x)
     if not decimals:
         return round_half_even(x)
     if is_exact(x.dtype):
-        return x if decimals > 0 else cast(rounded(cast(x, np.float64), decimals), x.dtype)
+        return x if decimals > 0 else cast(round_decimals(cast(x, np.float64), decimals), x.dtype)
     scale = 10.0 ** abs(decimals)
     if decimals < 0:
         return multiply(round_half_even(divide(x, scale)), scale)

@@ -88,7 +88,7 @@ def getitem(x: Any, key: Any) -> Tensor:
     x = convert(x)
     parts = key if isinstance(key, tuple) else (key,)
     if any(_has_no_value(part) for part in parts):
-        return _looked_up(x, parts)
+        return _getitem_by_gathers(x, parts)
     return apply(_getitem, (x,), {"key": tuple([_index_part(part) for part in parts])})
 
 
@@ -97,7 +97,7 @@ def _has_no_value(part: Any) -> bool:
     return isinstance(part, Tensor) and isinstance(part._data, Aval)
 
 
-def _looked_up(x: Tensor, parts: tuple) -> Tensor:
+def _getitem_by_gathers(x: Tensor, parts: tuple) -> Tensor:
     """Return ``x[parts]`` by gathers, if its indices are integers, and come first."""
     indices = [convert(index) for index in takewhile(_is_of_integers, parts)]
     rest = parts[len(indices) :]

@@ -17,7 +17,7 @@ from . import linear_algebra as linalg
 from .define import as_int
 
 
-def _reflected(op: Any) -> Callable:
+def _reflect(op: Any) -> Callable:
     return getattr(op, "reflected", None) or (lambda self, other: op(other, self))
 
 
@@ -42,7 +42,9 @@ def _matrix_transpose(x: Any) -> Tensor:
 
 
 def _round(x: Any, digits: Any = None) -> Tensor:
-    return elementwise.rounded(x, 0 if digits is None else as_int("round", "ndigits", digits))
+    return elementwise.round_decimals(
+        x, 0 if digits is None else as_int("round", "ndigits", digits)
+    )
 
 
 def _logical(symbol: str, op: Callable) -> Callable:
@@ -111,7 +113,7 @@ def install() -> None:
     """Put the operators on the classes, and tell NumPy which functions its ufuncs are."""
     for name, op in _BINARY.items():
         setattr(ArrayLike, f"__{name}__", op)
-        setattr(ArrayLike, f"__r{name}__", _reflected(op))
+        setattr(ArrayLike, f"__r{name}__", _reflect(op))
     for name, op in _OTHERS.items():
         setattr(ArrayLike, name, op)
     of_records = {one.ufunc: one.function for one in OPS.values() if one.ufunc is not None}

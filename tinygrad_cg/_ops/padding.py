@@ -21,7 +21,7 @@ Widths = tuple[tuple[int, int], ...]
 
 def _pad_array(x: np.ndarray, value: np.ndarray, widths: Widths) -> np.ndarray:
     """Pad an array whose batch axes come first; `value` has these axes too."""
-    shape = _padded(x.shape, widths)
+    shape = _padded_shape(x.shape, widths)
     if not value.ndim and not any(value.tobytes()):  # -0.0 is no row of zero bytes
         out = np.zeros(shape, x.dtype.newbyteorder("="))
     else:
@@ -31,7 +31,7 @@ def _pad_array(x: np.ndarray, value: np.ndarray, widths: Widths) -> np.ndarray:
     return out
 
 
-def _padded(shape: tuple[int, ...], widths: Widths) -> tuple[int, ...]:
+def _padded_shape(shape: tuple[int, ...], widths: Widths) -> tuple[int, ...]:
     return tuple(low + size + high for size, (low, high) in zip(shape, widths, strict=True))
 
 
@@ -57,7 +57,7 @@ def _inner(shape: tuple[int, ...], widths: Widths) -> tuple[int, ...]:
 _pad = move(
     "pad",
     _pad_array,
-    lambda x, value, widths: Aval(_padded(x.shape, widths), x.dtype),
+    lambda x, value, widths: Aval(_padded_shape(x.shape, widths), x.dtype),
     (
         lambda dy, shape, widths: getitem(dy, _centre(shape, widths)),
         _border,
@@ -90,7 +90,7 @@ def pad(x: Any, widths: Any, mode: str = "constant", value: Any = 0) -> Tensor:
         )
     for axis, pair in enumerate(pairs):
         if any(pair):
-            x = gather(x, _repeated(x._data.shape[axis], pair, mode), axis)
+            x = gather(x, _repeat_indices(x._data.shape[axis], pair, mode), axis)
     return x
 
 
@@ -103,7 +103,7 @@ def _constant(value: Any, dtype: np.dtype) -> Tensor:
     return value if value.dtype == dtype else cast(value, dtype)
 
 
-def _repeated(size: int, pair: tuple[int, int], mode: Any) -> np.ndarray:
+def _repeat_indices(size: int, pair: tuple[int, int], mode: Any) -> np.ndarray:
     """Return the indices of the elements that a padded axis repeats."""
     if not size:
         raise InvalidArgumentError(f"pad: mode {mode!r} has nothing to repeat on an empty axis")

@@ -17,7 +17,7 @@ from ..errors import InvalidArgumentError
 from .define import Case, move
 from .shape import reshape
 from .sorting import add_along_axis
-from .windows import Layout
+from .windows import ImageLayout
 
 _OVERLAPPING = Window((2, 3), (1, 2), ((1, 0), (1, 1)))
 _APART = Window((2, 2), (2, 2))
@@ -27,7 +27,7 @@ _CASES = [
 ]
 
 
-def _pooled(shape: tuple[int, ...], window: Window) -> tuple[int, ...]:
+def _pooled_shape(shape: tuple[int, ...], window: Window) -> tuple[int, ...]:
     return (*shape[:-3], *window.output_size((shape[-3], shape[-2])), shape[-1])
 
 
@@ -45,7 +45,7 @@ def _max_rule(dy: Tensor, x: Tensor, window: Window) -> Tensor:
 _max_pool = move(
     "max_pool",
     lambda x, window: kpool.max_pool(x, window),
-    lambda x, window: Aval(_pooled(x.shape, window), x.dtype),
+    lambda x, window: Aval(_pooled_shape(x.shape, window), x.dtype),
     (_max_rule,),
     kernel=kpool.max_pool,
     batch=lambda params, size: params,
@@ -57,7 +57,7 @@ _max_pool = move(
 _max_indices = move(
     "max_pool_indices",
     lambda x, window: kpool.max_pool_indices(x, window),
-    lambda x, window: Aval(_pooled(x.shape, window), np.dtype(np.int64)),
+    lambda x, window: Aval(_pooled_shape(x.shape, window), np.dtype(np.int64)),
     kernel=kpool.max_pool_indices,
     batch=lambda params, size: params,
     dtypes=REAL,
@@ -66,7 +66,7 @@ _max_indices = move(
 _mean_pool = move(
     "mean_pool",
     lambda x, window: kpool.mean_pool(x, window),
-    lambda x, window: Aval(_pooled(x.shape, window), kpool.mean_dtype(x.dtype)),
+    lambda x, window: Aval(_pooled_shape(x.shape, window), kpool.mean_dtype(x.dtype)),
     (
         lambda dy, shape, window: apply(
             _mean_pool_adjoint, (dy,), {"window": window, "size": (shape[-3], shape[-2])}
@@ -121,7 +121,7 @@ def _pool(
     name: str, primitive: Any, x: Any, size: Any, strides: Any, padding: Any, data_format: Any
 ) -> Tensor:
     x = convert(x)
-    layout = Layout(name, data_format, x._data.ndim - 2)
+    layout = ImageLayout(name, data_format, x._data.ndim - 2)
     x = layout.images(x)
     span = layout.pair("the size of the window", size)
     steps = span if strides is None else layout.pair("strides", strides)

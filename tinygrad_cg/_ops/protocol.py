@@ -56,7 +56,7 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any
     `dtype=` casts the operands first. Raises TypeError for what is not recorded: other
     functions and methods, and the options `out=` and `where=`.
     """
-    op = ufuncs.get(ufunc) or _completed(ufuncs).get(ufunc)
+    op = ufuncs.get(ufunc) or _complete(ufuncs).get(ufunc)
     if op is not None and method == "__call__" and not options:
         return op(*inputs)
     name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
@@ -79,7 +79,7 @@ def _call(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) -> 
     return op(*[shape.cast(convert(one), dtype) for one in inputs])
 
 
-def _completed(table: dict) -> dict:
+def _complete(table: dict) -> dict:
     for load in loaders:
         load()
     return table
@@ -152,7 +152,7 @@ def array_function(self: Any, function: Any, types: Any, args: tuple, kwargs: di
     function = public(function)
     if function in ANSWERED_BY_NUMPY:
         return _answer(function, args, kwargs)
-    found = functions.get(function) or _completed(functions).get(function)
+    found = functions.get(function) or _complete(functions).get(function)
     if found is None:
         refuse(name_of(function), map(name_of, functions))
     given = {key: value for key, value in kwargs.items() if not _is_default(key, value)}

@@ -10,7 +10,7 @@ from tinygrad_cg_kernels.reduce import moments, search
 from tinygrad_cg_kernels.reduce import reduction as kreduce
 from tinygrad_cg_kernels.reduce import softmax as ksoftmax
 from tinygrad_cg_kernels.runtime import errstate
-from tinygrad_cg_kernels.runtime.dtypes import computing
+from tinygrad_cg_kernels.runtime.dtypes import loop_dtype
 
 from .._core.conversion import convert, promote
 from .._core.kinds import (
@@ -90,7 +90,7 @@ reduce_sum = reduction(
 def _run_mean(x: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarray:
     if is_bool(x.dtype):
         raise TypeError("mean: needs numbers, got bool; cast them to a float dtype first")
-    wanted = computing(x.dtype)
+    wanted = loop_dtype(x.dtype)
     if is_integer(x.dtype):  # a mean may fit where the sum does not
         wanted = np.dtype(np.uint64 if is_unsigned(x.dtype) else np.int64)
     total = kreduce.sum(errstate.cast(x, wanted), axis, keepdims)
@@ -472,16 +472,16 @@ def log_softmax(x: Any, axis: Any = -1) -> Tensor:
     The shape is that of `x`. Integers become float64. Raises InvalidArgumentError for an axis that
     `x` does not have.
     """
-    return _normalised(_log_softmax, x, axis)
+    return _apply_axis(_log_softmax, x, axis)
 
 
 @public(_softmax)
 def softmax(x: Any, axis: Any = -1) -> Tensor:
     """Return ``exp(x) / sum(exp(x))`` over axes, without overflow; as `log_softmax` otherwise."""
-    return _normalised(_softmax, x, axis)
+    return _apply_axis(_softmax, x, axis)
 
 
-def _normalised(primitive: Any, x: Any, axis: Any) -> Tensor:
+def _apply_axis(primitive: Any, x: Any, axis: Any) -> Tensor:
     x = convert(x)
     if axis is None or isinstance(axis, (tuple, list)):  # the kernels go along one axis
         axes = normalize_axes(primitive.name, axis, x._data.ndim)

@@ -39,7 +39,7 @@ def set_seed(seed: int) -> None:
     for a negative one.
     """
     global _generator
-    generator = _seeded("set_seed", seed)
+    generator = _seed_generator("set_seed", seed)
     with _lock:
         _generator = generator
 
@@ -157,7 +157,7 @@ def _parameter(value: Any) -> Any:
     return to_array(value, FLOAT64, copy=False)
 
 
-def _seeded(name: str, seed: Any) -> np.random.Generator:
+def _seed_generator(name: str, seed: Any) -> np.random.Generator:
     """Return a generator that starts at `seed`; anywhere if it is None."""
     if seed is not None:
         seed = as_int(name, "seed", seed)
@@ -171,7 +171,7 @@ def _seeded(name: str, seed: Any) -> np.random.Generator:
 def _draw(name: str, method: str, seed: int | None, *arguments: Any) -> Any:
     """Return an array of random numbers; a tensor where a function is traced, or run again."""
     if seed is not None:
-        return np.asarray(getattr(_seeded(name, seed), method)(*arguments))
+        return np.asarray(getattr(_seed_generator(name, seed), method)(*arguments))
     if state.draws is not None:
         return state.draws(method, arguments)
     return draw(method, arguments)

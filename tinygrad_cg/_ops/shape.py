@@ -414,11 +414,11 @@ def split(x: Any, parts: Any, axis: Any = 0) -> list[Tensor]:
                 f"{tuple(x.shape)}"
             )
         sizes = (size // sizes[0],) * sizes[0]
-    sizes = _filled(sizes, size)
+    sizes = _fill_unknown(sizes, size)
     return _cut(x, [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)], dim)
 
 
-def _filled(sizes: tuple[int, ...], size: int) -> tuple[int, ...]:
+def _fill_unknown(sizes: tuple[int, ...], size: int) -> tuple[int, ...]:
     known = sum(one for one in sizes if one != -1)
     sizes = tuple(size - known if one == -1 and sizes.count(-1) == 1 else one for one in sizes)
     if sum(sizes) != size or min(sizes, default=0) < 0:

@@ -17,7 +17,7 @@ LAST = ("NHWC", "NWC", "channels_last")
 FIRST = ("NCHW", "NCW", "channels_first")
 
 
-class Layout:
+class ImageLayout:
     """The layout of images: one or two spatial axes, channels last or first.
 
     `images` gives them as kernels take them, (n, height, width, channels); `back` undoes that.

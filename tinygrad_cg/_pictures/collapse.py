@@ -138,8 +138,8 @@ def _merge(
     merged += groups[end:]
     for group in merged:
         for item in group:
-            item.operands = _mapped(item, item.operands, first)
-            item.captured = _mapped(item, item.captured, first)
+            item.operands = _map_item(item, item.operands, first)
+            item.captured = _map_item(item, item.captured, first)
     return merged
 
 
@@ -151,7 +151,7 @@ def _rename(stands: Item, last: Item) -> None:
         stands.name, stands.value = f"{stands.name} …", ""
 
 
-def _mapped(item: Item, others: list[Item], first: dict[Item, Item]) -> list[Item]:
+def _map_item(item: Item, others: list[Item], first: dict[Item, Item]) -> list[Item]:
     mapped = dict.fromkeys(first.get(other, other) for other in others)
     mapped.pop(item, None)
     return list(mapped)

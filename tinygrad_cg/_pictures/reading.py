@@ -191,13 +191,13 @@ class RecordWalk:
         for node, item in self.items.items():
             item.operands = [self.items[source] for source in self.operands[node]]
             if item.kind == "custom":
-                item.captured = list(self._captured(node, item))
+                item.captured = list(self._find_captured(node, item))
 
-    def _captured(self, node: Node, item: Item) -> Iterator[Item]:
+    def _find_captured(self, node: Node, item: Item) -> Iterator[Item]:
         """Yield what a decorated function itself captures and a tape recorded."""
         if type(node.saved) is not Call:
             return
-        for tensor in _used_around(node.saved.definition.function):
+        for tensor in _find_used(node.saved.definition.function):
             for token in node.group:
                 source = find(tensor._rec, token)
                 known = None if source is None else self.items.get(_operation_of(source))
@@ -278,7 +278,7 @@ def _made_by(node: Node) -> tuple[str, str]:
     return "operation", getattr(rule, "__name__", type(rule).__name__).strip("_")
 
 
-def _used_around(function: Any) -> Iterator[Any]:
+def _find_used(function: Any) -> Iterator[Any]:
     """Yield the tensors that a function's own code captures, without those of its rule."""
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):

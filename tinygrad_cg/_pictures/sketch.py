@@ -60,11 +60,11 @@ class Item:
             return ""
         orders = sorted({order for _, order in self.serves if order is not None})
         if orders:
-            return "rule serves order " + _listed([str(order) for order in orders])
-        return "rule serves " + _listed([name for name, _ in self.serves])
+            return "rule serves order " + _list_words([str(order) for order in orders])
+        return "rule serves " + _list_words([name for name, _ in self.serves])
 
 
-def _listed(words: list[str]) -> str:
+def _list_words(words: list[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
@@ -131,7 +131,7 @@ class Sketch:
         strange = any(
             frame.kind == "tape" and item not in frame.items for frame in self.around(item)
         )
-        only = f"only {_listed([frame.name for frame in self.tapes(item)])}" if strange else ""
+        only = f"only {_list_words([frame.name for frame in self.tapes(item)])}" if strange else ""
         return ", ".join(part for part in (item.role, only) if part)
 
     def edges(self) -> list[tuple[Item, Item, str]]:

@@ -96,10 +96,10 @@ class Variable(ArrayLike):
 
         Whoever listens is told first: tapes start watching here.
         """
-        data = self._present()
+        data = self._current()
         return Tensor(data, self._rec) if type(data) is ndarray else data._with_record(self._rec)
 
-    def _present(self) -> Any:
+    def _current(self) -> Any:
         """Return the value in this thread; everything that reads the Variable comes here.
 
         An array; a tensor without values where a function is being traced.
@@ -111,12 +111,12 @@ class Variable(ArrayLike):
 
     def _values(self) -> np.ndarray:
         super()._values()
-        data = self._present()
+        data = self._current()
         return data if type(data) is ndarray else data._values()
 
     def _raw(self) -> Any:
         super()._values()
-        return self._present()
+        return self._current()
 
     def value(self) -> Tensor:
         """Return the present value, as a tensor of its own."""
@@ -130,21 +130,21 @@ class Variable(ArrayLike):
         self, value: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
     ) -> Variable:
         """Replace the value; returns the Variable. Shape and dtype stay."""
-        return self._assign(self._fit(value))
+        return self._assign(self._fit_value(value))
 
     def assign_add(
         self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
     ) -> Variable:
         """Add `delta` to the value; returns the Variable."""
         with assigning:
-            return self._assign(_combined(add, self._present(), self._fit(delta)))
+            return self._assign(_combine(add, self._current(), self._fit_value(delta)))
 
     def assign_sub(
         self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
     ) -> Variable:
         """Subtract `delta` from the value; returns the Variable."""
         with assigning:
-            return self._assign(_combined(subtract, self._present(), self._fit(delta)))
+            return self._assign(_combine(subtract, self._current(), self._fit_value(delta)))
 
     def _assign(self, data: Any) -> Variable:
         for listener in state.listeners:
@@ -155,7 +155,7 @@ class Variable(ArrayLike):
             self._data = data  # a new array each time: what was read before stays as it was
         return self
 
-    def _fit(self, value: Any, shape: tuple[int, ...] | None = None) -> Any:
+    def _fit_value(self, value: Any, shape: tuple[int, ...] | None = None) -> Any:
         """Return `value` as an array of this Variable's dtype and of `shape` (by default its
         own).
         """
@@ -263,9 +263,9 @@ class VariableSlice(Tensor):
 
     def _put(self, change: Any, value: Any) -> Variable:
         variable = self._variable
-        new = variable._fit(value, self._data.shape)
+        new = variable._fit_value(value, self._data.shape)
         with assigning:
-            present = variable._present()
+            present = variable._current()
             if type(present) is not ndarray or type(new) is not ndarray:
                 if change is not None:
                     new = change(getitem(_tensor(present), self._key), _tensor(new))
@@ -281,7 +281,7 @@ def _tensor(data: Any) -> Tensor:
     return Tensor(data) if type(data) is ndarray else data
 
 
-def _combined(change: Any, present: Any, delta: Any) -> Any:
+def _combine(change: Any, present: Any, delta: Any) -> Any:
     """Return the new value of a Variable: an array, or a tensor where a function is being
     traced.
     """

@@ -83,7 +83,7 @@ def one_output(frame: Frame, call: Call, inputs: Sequence[Tensor], y: Tensor) ->
     if first is not None and first.group is group and first.next is None and not frame.natural:
         nodes, mask = (first,), 1
     else:
-        group, nodes, mask = _ruled(frame, inputs)
+        group, nodes, mask = _custom_operands(frame, inputs)
     record = y._rec
     result = new_tensor()
     result._data = y._data
@@ -112,7 +112,9 @@ def rebind_outputs(
             results = frame.level.custom_call(call, inputs, outputs)
         finally:
             state.frame = top
-    group, found, mask = _ruled(frame, [tensor for tensor in inputs if tensor is not None])
+    group, found, mask = _custom_operands(
+        frame, [tensor for tensor in inputs if tensor is not None]
+    )
     for result, output in zip(results, outputs, strict=True):
         record = output._rec
         if record is not None and (record.group is not group or record.next is not None):
@@ -131,7 +133,7 @@ def rebind_outputs(
     return results
 
 
-def _ruled(frame: Frame, inputs: Sequence[Tensor]) -> tuple:
+def _custom_operands(frame: Frame, inputs: Sequence[Tensor]) -> tuple:
     """Return `find_operands`, for the tapes that a custom rule is for; no group if there are
     none.
     """

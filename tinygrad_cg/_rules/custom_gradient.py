@@ -22,7 +22,7 @@ from .._ops.define import as_int
 from .._reverse.variable import Variable
 from .calls import Call, copy, one_output, rebind_outputs
 from .definition import Definition, check_result
-from .max_order import limited
+from .max_order import limit
 
 P = ParamSpec("P")
 Y = TypeVar("Y")
@@ -183,7 +183,7 @@ class _Limited(_Decorated):
         self.most = most
 
     def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
-        return super().call(limited(function, self.definition, self.most), args, kwargs)
+        return super().call(limit(function, self.definition, self.most), args, kwargs)
 
 
 _new_call: Any = tuple.__new__

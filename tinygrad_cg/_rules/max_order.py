@@ -26,7 +26,7 @@ from .calls import TransformedCall, rebind_outputs
 from .definition import Definition, source_line
 
 
-def limited(function: Callable[..., Any], definition: Definition, most: int) -> Callable[..., Any]:
+def limit(function: Callable[..., Any], definition: Definition, most: int) -> Callable[..., Any]:
     """Return `function`, which returns (y, grad_fn), with a rule for orders up to `most`."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -39,7 +39,7 @@ def limited(function: Callable[..., Any], definition: Definition, most: int) -> 
             if not isinstance(leaf, Tensor) or not is_differentiable(leaf._data.dtype):
                 return leaf
             if id(leaf) not in aliases:
-                aliases[id(leaf)] = limit.guarded(leaf)
+                aliases[id(leaf)] = limit.guard(leaf)
             return aliases[id(leaf)]
 
         inputs = nest.map_structure(guarded, (args, kwargs))
@@ -83,7 +83,7 @@ class Limit(Listener):
 
     # Aliases ---------------------------------------------------------------------------------
 
-    def guarded(self, tensor: Tensor) -> Tensor:
+    def guard(self, tensor: Tensor) -> Tensor:
         """Return an alias of an input: a sweep that reaches it has differentiated once more."""
         alias = self._alias(tensor, 1)
         self.inputs.append(tensor)
@@ -106,7 +106,7 @@ class Limit(Listener):
                 return [self.gradient(dy, order + more) for dy in dys]
             return list(dys)
 
-        return self._passed([tensor], pull, lambda tangent, token: tangent)
+        return self._pass_through([tensor], pull, lambda tangent, token: tangent)
 
     def gradient(self, value: Any, order: int) -> Any:
         """Return an alias of a gradient of some order, which checks further derivatives."""
@@ -124,9 +124,9 @@ class Limit(Listener):
         def jvp(tangent: Any, token: Any) -> Any:
             return self.gradient(tangent, order + (token in self.followers))
 
-        return self._passed([value, *self.inputs], pull, jvp)
+        return self._pass_through([value, *self.inputs], pull, jvp)
 
-    def _passed(self, inputs: list[Tensor], pull: Callable, jvp: Callable) -> Tensor:
+    def _pass_through(self, inputs: list[Tensor], pull: Callable, jvp: Callable) -> Tensor:
         """Return the first of `inputs` as a tensor that depends on all of them."""
         if state.frame is None:
             return inputs[0]
@@ -172,7 +172,7 @@ class Limit(Listener):
         self.read[id(variable)] = (variable, record)
         data = state.overrides.get(id(variable), variable._data)
         tensor = Tensor(data, record) if type(data) is ndarray else data._with_record(record)
-        variable._rec = self.guarded(tensor)._rec
+        variable._rec = self.guard(tensor)._rec
 
 
 def _tensor(value: Any, dtype: Any) -> Any:

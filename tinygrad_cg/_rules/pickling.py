@@ -25,12 +25,12 @@ def _reduce(bind: Any) -> Any:
         return "function"
     # what is in __main__ is not there in the process that cloudpickle's bytes are for
     goes_by_value = bind.__module__ == "__main__" and "cloudpickle" in caller
-    if not goes_by_value and _named(bind) is bind:
+    if not goes_by_value and _find_by_name(bind) is bind:
         return getattr(bind, "__qualname__")  # noqa: B009 (update_wrapper sets it)
     return bind.__reduce_ex__(4)
 
 
-def _named(function: Any) -> Any:
+def _find_by_name(function: Any) -> Any:
     """Return the object that a function's module has under the function's name."""
     found: Any = sys.modules.get(function.__module__)
     for name in getattr(function, "__qualname__", "<unnamed>").split("."):
@@ -41,7 +41,7 @@ def _named(function: Any) -> Any:
 def _name_operations(module: ModuleType) -> None:
     """Let the functions that builders made of a module's records say where they are found."""
     for name, value in vars(module).items():
-        if getattr(value, "primitive", None) is not None and _named(value) is not value:
+        if getattr(value, "primitive", None) is not None and _find_by_name(value) is not value:
             value.__module__, value.__qualname__ = module.__name__, name
 
 

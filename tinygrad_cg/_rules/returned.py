@@ -28,7 +28,7 @@ def gradients_of_inputs(call: Any, returned: Any, targets: Sequence) -> list:
     if len(flat) != call.count:
         _refuse_count(call, len(flat))
     return [
-        _fit(call, gradient, target, f"{i}", None)
+        _fit_gradient(call, gradient, target, f"{i}", None)
         for i, (gradient, target) in enumerate(zip(flat, targets, strict=True))
     ]
 
@@ -54,12 +54,14 @@ def gradients_of_variables(call: Any, returned: Any) -> tuple[Any, list]:
             f"its grad_fn returned {len(flat)} gradients for them ({_where(call)})"
         )
     return inputs, [
-        _fit(call, gradient, variable, f"of variable {i}", f"the variable `{variable.name}`")
+        _fit_gradient(
+            call, gradient, variable, f"of variable {i}", f"the variable `{variable.name}`"
+        )
         for i, (gradient, variable) in enumerate(zip(flat, used, strict=True))
     ]
 
 
-def _fit(call: Any, gradient: Any, target: Any, number: str, label: str | None) -> Any:
+def _fit_gradient(call: Any, gradient: Any, target: Any, number: str, label: str | None) -> Any:
     """Return `gradient` as a tensor of the shape and dtype of `target`, named by `label`."""
     if gradient is None or target is None:
         return None

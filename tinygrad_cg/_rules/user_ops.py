@@ -163,7 +163,7 @@ def primitive(
         abstract, run = _pointwise_aval(compiled), compiled
     else:
         abstract = _abstract(name, shape)
-        run = _checked(name, compiled, abstract if shape is not None else None)
+        run = _check_results(name, compiled, abstract if shape is not None else None)
     made = Primitive(
         name,
         run,
@@ -247,7 +247,7 @@ def _aval(result: Any, avals: tuple[Aval, ...]) -> Aval:
     return Aval(sizes, promote(*[aval.dtype for aval in avals]))
 
 
-def _checked(name: str, kernel: Any, abstract: Any) -> Callable[..., Any]:
+def _check_results(name: str, kernel: Any, abstract: Any) -> Callable[..., Any]:
     def run(*arrays: np.ndarray, **attrs: Any) -> Any:
         views = []
         for array in arrays:
@@ -258,7 +258,7 @@ def _checked(name: str, kernel: Any, abstract: Any) -> Callable[..., Any]:
         multi_output = isinstance(result, (tuple, list))
         if multi_output and not result:
             raise ValueError(f"{name}: the kernel returned no arrays")
-        outs = [_own(name, one, arrays) for one in (result if multi_output else [result])]
+        outs = [_own_result(name, one, arrays) for one in (result if multi_output else [result])]
         if abstract is not None:
             expected = abstract(*[Aval(one.shape, one.dtype) for one in arrays], **attrs)
             _check_avals(name, outs, expected if isinstance(expected, list) else [expected])
@@ -267,7 +267,7 @@ def _checked(name: str, kernel: Any, abstract: Any) -> Callable[..., Any]:
     return run
 
 
-def _own(name: str, result: Any, arrays: tuple[np.ndarray, ...]) -> np.ndarray:
+def _own_result(name: str, result: Any, arrays: tuple[np.ndarray, ...]) -> np.ndarray:
     """Return a kernel's result as an array that nothing else can write to."""
     if isinstance(result, Tensor):
         raise TypeError(f"{name}: the kernel works on arrays, but returned a Tensor")

@@ -26,7 +26,7 @@ def neither(x: Any, y: Any) -> bool:
     return x is None
 
 
-def counted(parts: list[Tensor], num: int | None) -> list[Tensor]:
+def check_count(parts: list[Tensor], num: int | None) -> list[Tensor]:
     """Return the parts of `unstack`; InvalidArgumentError if their number is not `num`."""
     if num is not None and num != len(parts):
         raise InvalidArgumentError(f"unstack: num is {num}, but there are {len(parts)} slices")
@@ -44,7 +44,7 @@ def arg_extremum(find: Callable, x: Any, axis: Any, keepdims: bool) -> Tensor:
     return reshape(found, (1,) * x.ndim) if axis is None else expand_dims(found, axis)
 
 
-def taken(x: Any, indices: Any, axis: Any) -> Tensor:
+def take_axis(x: Any, indices: Any, axis: Any) -> Tensor:
     """Return `gather` along an axis, from the flattened tensor by default."""
     return gather(reshape(x, (-1,)), indices, 0) if axis is None else gather(x, indices, axis)
 
@@ -68,7 +68,7 @@ def argsort_along(x: Any, axis: Any, stable: bool) -> Tensor:
     return argsort(x, axis, stable=stable)
 
 
-def enlarged(
+def transposed_conv_sizes(
     inputs: Any,
     kernel: Any,
     strides: Any,
@@ -82,15 +82,17 @@ def enlarged(
     sizes = shape[2:] if data_format == "channels_first" else shape[1:-1]
     given = (strides, dilation_rate, output_padding)
     each = [one if isinstance(one, (list, tuple)) else [one] * len(window) for one in given]
-    enlarged = []
+    transposed_conv_sizes = []
     for size, count, step, gap, more in zip(sizes, window, *each, strict=True):
         reach = (count - 1) * gap + 1
         if padding.lower() == "valid":
             rest = max(step - reach, 0) if more is None else more
-            enlarged.append((size - 1) * step + reach + rest)
+            transposed_conv_sizes.append((size - 1) * step + reach + rest)
         else:
-            enlarged.append(size * step if more is None else (size - 1) * step + reach % 2 + more)
-    return enlarged
+            transposed_conv_sizes.append(
+                size * step if more is None else (size - 1) * step + reach % 2 + more
+            )
+    return transposed_conv_sizes
 
 
 def variance(x: Tensor, axis: Any, ddof: float, keepdims: bool) -> Tensor:
@@ -108,12 +110,12 @@ def deviation(x: Tensor, axis: Any, ddof: float, keepdims: bool) -> Tensor:
     return sqrt(variance(x, axis, ddof, keepdims))
 
 
-def spaced(start: Any, stop: Any, num: Any, endpoint: bool, dtype: Any) -> Tensor:
+def space_evenly(start: Any, stop: Any, num: Any, endpoint: bool, dtype: Any) -> Tensor:
     """Return `linspace`, with or without its last point; rounded down to integers if these are
     asked.
     """
     if dtype is not None and is_integer(np.dtype(dtype)):
-        return cast(floor(spaced(start, stop, num, endpoint, np.float64)), dtype)
+        return cast(floor(space_evenly(start, stop, num, endpoint, np.float64)), dtype)
     if endpoint:
         return linspace(start, stop, num, dtype)
     return getitem(linspace(start, stop, num + 1, dtype), slice(None, -1))

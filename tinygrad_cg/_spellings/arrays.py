@@ -17,7 +17,7 @@ from ..errors import InvalidArgumentError
 from .spell import spell
 
 
-def _listed(values: Any) -> Any:
+def _as_list(values: Any) -> Any:
     """Return a list; a single tensor becomes a list of itself."""
     return [values] if is_tensor(values) else values
 
@@ -59,7 +59,7 @@ def _each_axis(tensor: Any, paddings: Any) -> Any:
     return paddings
 
 
-def _marked(indices: Any, depth: Any, on: Any, off: Any, axis: Any, dtype: Any) -> Tensor:
+def _one_hot_values(indices: Any, depth: Any, on: Any, off: Any, axis: Any, dtype: Any) -> Tensor:
     dim = -1 if axis is None else axis
     if on is None and off is None:
         return _one_hot(indices, depth, dim, FLOAT32 if dtype is None else dtype)
@@ -76,7 +76,7 @@ _TABLE = """
     broadcast_to(input, shape, name=None) = broadcast_to(input, shape)
     clip_by_value(t, clip_value_min, clip_value_max, name=None)
         = clip(t, clip_value_min, clip_value_max)
-    concat(values, axis, name=None) = concatenate(_listed(values), axis)
+    concat(values, axis, name=None) = concatenate(_as_list(values), axis)
         # Return the tensors `values` joined along an axis that they have; one tensor is a list of
         itself.
     expand_dims(input, axis, name=None) = expand_dims(input, axis)
@@ -91,7 +91,7 @@ _TABLE = """
         # Return `num` evenly spaced numbers from `start` to `stop`, both included; float64 between
         integers.
     one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None)
-        = _marked(indices, depth, on_value, off_value, axis, dtype)
+        = _one_hot_values(indices, depth, on_value, off_value, axis, dtype)
         # Return `on_value` (1) at `indices` along a new axis of size `depth`, by default the last,
         and `off_value` (0) elsewhere: everywhere for an index outside 0 .. depth - 1. float32
         unless the values or `dtype` say otherwise.
@@ -124,7 +124,7 @@ _TABLE = """
         = conj(transpose(a, perm)) if conjugate else transpose(a, perm)
         # Return `a` with its axes in the order `perm`, reversed by default; conjugated if asked.
     unstack(value, num=None, axis=0, name=None) -> list[Tensor]
-        = counted(unstack(value, axis), num)
+        = check_count(unstack(value, axis), num)
         # Return the slices of `value` along `axis`, as a list, which must have `num` parts if that
         is given.
     where(condition, x=None, y=None, name=None)

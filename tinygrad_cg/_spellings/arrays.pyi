@@ -16,11 +16,11 @@ def argsort(
     stable: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The places (int32) of the elements of `values` in their order along `axis`; equal ones
-    stay in the order in which they stand. NaN counts as larger than all else."""
+    """Return the indices (int32) that sort `values` along `axis`; equal ones stay in the order
+    in which they stand. NaN counts as larger than all else."""
 
 def broadcast_to(input: TensorLike, shape: Shape, name: str | None = None) -> Tensor:
-    """`input` repeated to `shape`, by NumPy's rules of broadcasting."""
+    """Return `input` repeated to `shape`, by NumPy's rules of broadcasting."""
 
 def clip_by_value(
     t: TensorLike,
@@ -28,18 +28,18 @@ def clip_by_value(
     clip_value_max: TensorLike,
     name: str | None = None,
 ) -> Tensor:
-    """`t` limited to [clip_value_min, clip_value_max]; None is no limit. At a limit the
+    """Return `t` limited to [clip_value_min, clip_value_max]; None is no limit. At a limit the
     gradient passes."""
 
 def concat(values: Any, axis: Axes, name: str | None = None) -> Tensor:
-    """The tensors `values` joined along an axis that they have; one tensor is a list of
+    """Return the tensors `values` joined along an axis that they have; one tensor is a list of
     itself."""
 
 def expand_dims(input: TensorLike, axis: Axes, name: str | None = None) -> Tensor:
-    """`input` with a new axis of size 1 at position `axis`, which may be negative."""
+    """Return `input` with a new axis of size 1 at position `axis`, which may be negative."""
 
 def fill(dims: Shape, value: TensorLike, name: str | None = None) -> Tensor:
-    """A tensor of shape `dims` filled with the single number `value`."""
+    """Return a tensor of shape `dims` filled with the single number `value`."""
 
 def gather(
     params: TensorLike,
@@ -49,14 +49,14 @@ def gather(
     batch_dims: int = 0,
     name: str | None = None,
 ) -> Tensor:
-    """Slices of `params` along `axis`, by default the first not shared, at integer `indices`;
-    the first `batch_dims` axes of both are gone through together."""
+    """Return slices of `params` along `axis`, by default the first not shared, at integer
+    `indices`; the first `batch_dims` axes of both are gone through together."""
 
 def identity(input: TensorLike, name: str | None = None) -> Tensor:
-    """The same value as a new tensor."""
+    """Return the same value as a new tensor."""
 
 def linspace(start: TensorLike, stop: TensorLike, num: int, name: str | None = None) -> Tensor:
-    """`num` evenly spaced numbers from `start` to `stop`, both included; float64 between
+    """Return `num` evenly spaced numbers from `start` to `stop`, both included; float64 between
     integers."""
 
 def one_hot(
@@ -68,19 +68,19 @@ def one_hot(
     dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`on_value` (1) at `indices` along a new axis of size `depth`, by default the last, and
-    `off_value` (0) elsewhere: everywhere for an index outside 0 .. depth - 1. float32 unless
-    the values or `dtype` say otherwise."""
+    """Return `on_value` (1) at `indices` along a new axis of size `depth`, by default the last,
+    and `off_value` (0) elsewhere: everywhere for an index outside 0 .. depth - 1. float32
+    unless the values or `dtype` say otherwise."""
 
 def ones(shape: Shape, dtype: DTypeLike = ..., name: str | None = None) -> Tensor:
-    """A tensor of ones, float32 by default. InvalidArgumentError for negative sizes."""
+    """Return a tensor of ones, float32 by default. InvalidArgumentError for negative sizes."""
 
 def ones_like(
     input: TensorLike,
     dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Ones with the shape and, unless `dtype` is given, the dtype of `input`."""
+    """Return ones with the shape and, unless `dtype` is given, the dtype of `input`."""
 
 def pad(
     tensor: TensorLike,
@@ -89,8 +89,8 @@ def pad(
     constant_values: Any = 0,
     name: str | None = None,
 ) -> Tensor:
-    """`tensor` with more elements before and after along each axis: `paddings` is a pair for
-    each. They are `constant_values`; or the elements at the border, which REFLECT does not
+    """Return `tensor` with more elements before and after along each axis: `paddings` is a pair
+    for each. They are `constant_values`; or the elements at the border, which REFLECT does not
     repeat and SYMMETRIC does."""
 
 def range(
@@ -100,27 +100,28 @@ def range(
     dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Numbers from `start` (0 if only one bound is given) to below `limit`, in steps."""
+    """Return numbers from `start` (0 if only one bound is given) to below `limit`, in steps."""
 
 def rank(input: TensorLike, name: str | None = None) -> Tensor:
-    """How many dimensions `input` has, as a scalar tensor."""
+    """Return the number of dimensions of `input`, as a scalar tensor."""
 
 def reshape(tensor: TensorLike, shape: Shape, name: str | None = None) -> Tensor:
-    """The elements of `tensor`, in row-major order, with another shape. One size may be -1."""
+    """Return the elements of `tensor`, in row-major order, with another shape. One size may be
+    -1."""
 
 def shape(
     input: TensorLike,
     out_type: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The shape of `input`, as a tensor of integers (int32 by default)."""
+    """Return the shape of `input`, as a tensor of integers (int32 by default)."""
 
 def size(
     input: TensorLike,
     out_type: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """How many elements `input` has, as a scalar tensor (int32 by default)."""
+    """Return the number of elements of `input`, as a scalar tensor (int32 by default)."""
 
 def sort(
     values: Any,
@@ -128,7 +129,8 @@ def sort(
     direction: str | None = "ASCENDING",
     name: str | None = None,
 ) -> Tensor:
-    """`values` sorted along `axis`, by default the last; NaN counts as larger than all else."""
+    """Return `values` sorted along `axis`, by default the last; NaN counts as larger than all
+    else."""
 
 def split(
     value: TensorLike,
@@ -137,17 +139,17 @@ def split(
     num: int | None = None,
     name: str | None = None,
 ) -> list[Tensor]:
-    """Consecutive parts of `value` along `axis`: a number of equal ones, or parts of these
-    sizes."""
+    """Return consecutive parts of `value` along `axis`: a number of equal ones, or parts of
+    these sizes."""
 
 def squeeze(input: TensorLike, axis: Axes = None, name: str | None = None) -> Tensor:
-    """`input` without its axes of size 1, or without those that `axis` names."""
+    """Return `input` without its axes of size 1, or without those that `axis` names."""
 
 def stack(values: Any, axis: Axes = 0, name: str | None = None) -> Tensor:
-    """Tensors of one shape joined along a new axis; `values` is any iterable."""
+    """Return Tensors of one shape joined along a new axis; `values` is any iterable."""
 
 def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
-    """The same value as a new tensor that does not depend on `input`."""
+    """Return the same value as a new tensor that does not depend on `input`."""
 
 def transpose(
     a: TensorLike,
@@ -155,7 +157,8 @@ def transpose(
     conjugate: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """`a` with its axes in the order `perm`, reversed by default; conjugated if asked."""
+    """Return `a` with its axes in the order `perm`, reversed by default; conjugated if
+    asked."""
 
 def unstack(
     value: TensorLike,
@@ -163,8 +166,8 @@ def unstack(
     axis: Axes = 0,
     name: str | None = None,
 ) -> list[Tensor]:
-    """The slices of `value` along `axis`, as a list, which must have `num` parts if that is
-    given."""
+    """Return the slices of `value` along `axis`, as a list, which must have `num` parts if that
+    is given."""
 
 def where(
     condition: TensorLike,
@@ -172,15 +175,15 @@ def where(
     y: TensorLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`x` where `condition` holds and `y` elsewhere; without both, the coordinates of what is
-    true, one row each."""
+    """Return `x` where `condition` holds and `y` elsewhere; without both, the coordinates of
+    what is true, one row each."""
 
 def zeros(shape: Shape, dtype: DTypeLike = ..., name: str | None = None) -> Tensor:
-    """A tensor of zeros, float32 by default. InvalidArgumentError for negative sizes."""
+    """Return a tensor of zeros, float32 by default. InvalidArgumentError for negative sizes."""
 
 def zeros_like(
     input: TensorLike,
     dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Zeros with the shape and, unless `dtype` is given, the dtype of `input`."""
+    """Return zeros with the shape and, unless `dtype` is given, the dtype of `input`."""

@@ -40,7 +40,7 @@ _NEXT_ROW = re.compile(r"\n {4}(?=\S)")
 _MENTION = re.compile(r"\b(?:x|y|low|high)\b|(?<=`)\w+(?=`)")  # of a parameter in a text
 
 
-class Reading(NamedTuple):
+class NamespaceReading(NamedTuple):
     """The rows by which a namespace reads the operands of operations spelled by their records
     alone.
 
@@ -64,10 +64,10 @@ class Reading(NamedTuple):
         return names + read.format(function) if read else f"{names} = {function}"
 
 
-AS_IT_IS = Reading()
+AS_IT_IS = NamespaceReading()
 
 
-def _spelled(namespace: str, reading: Reading) -> Iterator[str]:
+def _spelled(namespace: str, reading: NamespaceReading) -> Iterator[str]:
     """Yield a row for each operation whose record names this namespace."""
     for primitive in OPS.values():
         operands_text = [one.rpartition(".") for one in primitive.spellings]
@@ -81,7 +81,7 @@ def spell(
     table: str,
     readers: Container[str] = (),
     records: str = "",
-    reading: Reading = AS_IT_IS,
+    reading: NamespaceReading = AS_IT_IS,
 ) -> None:
     """Define the functions of a table in a module's `namespace`, and add them to `__all__`.
 

@@ -30,7 +30,7 @@ class Dataset:
     classes: tuple[str, str]
 
 
-def bundled() -> Dataset:
+def load_bundled() -> Dataset:
     """Return the Breast Cancer Wisconsin (Diagnostic) data, with its source and licence."""
     folder = resources.files("tinygrad_cg._tour") / "data"
     note = (folder / "breast_cancer.txt").read_text(encoding="utf-8")

@@ -8,8 +8,8 @@ from tinygrad_cg._tour.custom_rules import log1pexp, naive_log1pexp, softplus
 from tinygrad_cg._tour.data import Dataset
 from tinygrad_cg._tour.logistic import (
     Derivatives,
-    Problem,
-    Step,
+    LogisticProblem,
+    NewtonStep,
     differentiate,
     make_loss,
     make_problem,
@@ -18,7 +18,7 @@ from tinygrad_cg._tour.logistic import (
 from tinygrad_cg._tour.printing import heading, say, table
 
 
-def show(data: Dataset) -> Problem:
+def show(data: Dataset) -> LogisticProblem:
     """Print the fit, and what the other two losses do; gives the problem for the timings."""
     heading("3. Newton's method with a rule for every order")
     problem = make_problem(data)
@@ -29,7 +29,7 @@ def show(data: Dataset) -> Problem:
     return problem
 
 
-def describe(data: Dataset, problem: Problem) -> None:
+def describe(data: Dataset, problem: LogisticProblem) -> None:
     """Print what the data are."""
     print(f"\n{data.title}")
     if data.note:
@@ -46,7 +46,7 @@ def describe(data: Dataset, problem: Problem) -> None:
         say(f"Left out, since they have one value only: {', '.join(data.constant)}.")
 
 
-def show_start(problem: Problem) -> None:
+def show_start(problem: LogisticProblem) -> None:
     """Print value, gradient and Hessian of the three losses at the start."""
     margins = np.abs(problem.fitted.inputs @ problem.start)
     limit = np.log(np.finfo(np.float64).max)
@@ -78,7 +78,7 @@ def finiteness(values: np.ndarray) -> str:
     return "finite" if bad == 0 else f"{bad} of {values.size} nan"
 
 
-def show_fit(problem: Problem) -> None:
+def show_fit(problem: LogisticProblem) -> None:
     """Fit with the stable rule, and print each step."""
     say(
         """Newton's method needs the Hessian. Each of its rows is one sweep of a tape around
@@ -104,7 +104,7 @@ def show_fit(problem: Problem) -> None:
     )
 
 
-def describe_step(number: int, step: Step, problem: Problem) -> tuple[str, ...]:
+def describe_step(number: int, step: NewtonStep, problem: LogisticProblem) -> tuple[str, ...]:
     """Return one line of the table of progress."""
     return (
         str(number),
@@ -116,7 +116,7 @@ def describe_step(number: int, step: Step, problem: Problem) -> tuple[str, ...]:
     )
 
 
-def show_failures(problem: Problem) -> None:
+def show_failures(problem: LogisticProblem) -> None:
     """Print what Newton's method does with the other two losses."""
     for name, function in (
         ("the naive loss", naive_log1pexp),
@@ -125,7 +125,7 @@ def show_failures(problem: Problem) -> None:
         say(f"With {name}, on the same unscaled data: {outcome(problem, function)}")
 
 
-def outcome(problem: Problem, function: Callable) -> str:
+def outcome(problem: LogisticProblem, function: Callable) -> str:
     """Return how Newton's method ends with one way to write log(1 + e^x)."""
     steps, trouble = run_newton(problem, function)
     if trouble:
@@ -133,9 +133,9 @@ def outcome(problem: Problem, function: Callable) -> str:
     return f"it comes through, to a loss of {steps[-1].value:.6f} in {len(steps) - 1} steps."
 
 
-def run_newton(problem: Problem, function: Callable) -> tuple[list[Step], str]:
+def run_newton(problem: LogisticProblem, function: Callable) -> tuple[list[NewtonStep], str]:
     """Return the steps of Newton's method, and what stopped it before its end, if anything did."""
-    steps: list[Step] = []
+    steps: list[NewtonStep] = []
     try:
         for step in newton(make_loss(problem, function), problem.start):
             steps.append(step)

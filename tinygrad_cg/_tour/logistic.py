@@ -15,7 +15,7 @@ MOST_STEPS = 60
 
 
 @dataclass(frozen=True)
-class Part:
+class Examples:
     """Rows to fit or to judge by, each with a last entry of 1 for the intercept."""
 
     inputs: np.ndarray
@@ -27,11 +27,11 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Problem:
+class LogisticProblem:
     """The fit to make: unscaled data in two parts, where to begin, how to penalise."""
 
-    fitted: Part
-    held_out: Part
+    fitted: Examples
+    held_out: Examples
     ridge: np.ndarray
     start: np.ndarray
 
@@ -46,7 +46,7 @@ class Derivatives:
 
 
 @dataclass(frozen=True)
-class Step:
+class NewtonStep:
     """Where Newton's method stands, and how much of the full step it takes from here."""
 
     weights: np.ndarray
@@ -60,7 +60,7 @@ class Step:
         return "done" if self.decrement < TOLERANCE else "stuck"
 
 
-def make_problem(data: Dataset) -> Problem:
+def make_problem(data: Dataset) -> LogisticProblem:
     """Hold out every fourth row of each class, and start at the nearest-mean classifier.
 
     The ridge weighs each feature with its variance, so it does not depend on the units; nor
@@ -72,17 +72,17 @@ def make_problem(data: Dataset) -> Problem:
         rows = random.permutation(np.flatnonzero(data.labels == label))
         held_out[rows[: rows.size // 4]] = True
     inputs = np.column_stack([data.measurements, np.ones(data.labels.size)])
-    fitted = Part(inputs[~held_out], data.labels[~held_out])
+    fitted = Examples(inputs[~held_out], data.labels[~held_out])
     variances = np.append(np.var(fitted.inputs[:, :-1], axis=0), 1.0)
-    return Problem(
+    return LogisticProblem(
         fitted=fitted,
-        held_out=Part(inputs[held_out], data.labels[held_out]),
+        held_out=Examples(inputs[held_out], data.labels[held_out]),
         ridge=RIDGE * np.where(variances > 0, variances, 1.0),
         start=nearest_mean(fitted),
     )
 
 
-def nearest_mean(part: Part) -> np.ndarray:
+def nearest_mean(part: Examples) -> np.ndarray:
     """Return the plane halfway between the means of the two classes, as weights."""
     negative, positive = (
         part.inputs[part.labels == label, :-1].mean(axis=0) for label in (0.0, 1.0)
@@ -90,7 +90,7 @@ def nearest_mean(part: Part) -> np.ndarray:
     return np.append(positive - negative, (negative @ negative - positive @ positive) / 2)
 
 
-def make_loss(problem: Problem, softplus: Callable) -> Callable:
+def make_loss(problem: LogisticProblem, softplus: Callable) -> Callable:
     """Return the mean negative log-likelihood plus ridge, as a function of the weights.
 
     With `softplus(x)` = log(1 + e^x); which one, is what the tour is about.
@@ -129,7 +129,7 @@ def differentiate(loss: Callable, weights: np.ndarray) -> Derivatives:
     )
 
 
-def newton(loss: Callable, weights: np.ndarray) -> Iterator[Step]:
+def newton(loss: Callable, weights: np.ndarray) -> Iterator[NewtonStep]:
     """Yield the points of a damped Newton iteration, until a full step would gain nothing.
 
     Raises FloatingPointError where the loss or a derivative is not finite, or the Hessian is
@@ -142,7 +142,7 @@ def newton(loss: Callable, weights: np.ndarray) -> Iterator[Step]:
         slope = float(here.gradient @ direction)
         converged = -slope / 2 < TOLERANCE
         rate = 0.0 if converged else step_size(loss, here, weights, direction)
-        yield Step(weights, here.value, -slope / 2, rate)
+        yield NewtonStep(weights, here.value, -slope / 2, rate)
         if rate == 0.0:
             return
         weights = weights + rate * direction

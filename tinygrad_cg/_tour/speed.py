@@ -6,7 +6,7 @@ import numpy as np
 
 import tinygrad_cg as tf
 from tinygrad_cg._tour.custom_rules import log1pexp, softplus
-from tinygrad_cg._tour.logistic import Problem, differentiate, make_loss
+from tinygrad_cg._tour.logistic import LogisticProblem, differentiate, make_loss
 from tinygrad_cg._tour.printing import heading, say, table
 from tinygrad_cg._tour.timing import medians
 
@@ -28,7 +28,7 @@ def by_hand(x: np.ndarray) -> tuple:
     return np.log(1 + e).sum(), 1 - 1 / (1 + e)
 
 
-def newton_by_hand(problem: Problem) -> tuple:
+def newton_by_hand(problem: LogisticProblem) -> tuple:
     """Return loss, gradient and Hessian of the logistic model in NumPy, derived on paper."""
     inputs, labels = problem.fitted.inputs, problem.fitted.labels
     margins = inputs @ problem.start
@@ -41,7 +41,7 @@ def newton_by_hand(problem: Problem) -> tuple:
     return value, gradient, (inputs.T * weights) @ inputs + np.diag(problem.ridge)
 
 
-def newton_by_tape(problem: Problem) -> tuple:
+def newton_by_tape(problem: LogisticProblem) -> tuple:
     """Return the same from tapes."""
     here = differentiate(make_loss(problem, softplus), problem.start)
     return here.value, here.gradient, here.hessian
@@ -61,7 +61,7 @@ def microseconds(seconds: float) -> str:
     return f"{seconds * 1e6:.1f}"
 
 
-def show(problem: Problem) -> None:
+def show(problem: LogisticProblem) -> None:
     """Print the timings."""
     heading("4. How long it takes")
     random = np.random.default_rng(0)

@@ -73,13 +73,13 @@ class Batch(Level):
         if not any(map(self.has, inputs)):
             return apply(primitive, inputs, params)
         if primitive.kind == "elementwise":
-            operands = self._aligned(primitive, inputs, params)
+            operands = self._align(primitive, inputs, params)
         elif primitive.batch is None:
             return self._one_by_one(primitive, inputs, params)
         else:
             params = primitive.batch(params, self.size)
             if primitive.kind == "contraction" or primitive.name == "broadcast_to":
-                operands = self._aligned(primitive, inputs, params)
+                operands = self._align(primitive, inputs, params)
             else:
                 operands = tuple(map(self.physical, inputs))
         out = apply(primitive, operands, params)
@@ -87,7 +87,7 @@ class Batch(Level):
             return [BatchTensor(one, self) for one in out]
         return BatchTensor(out, self)
 
-    def _aligned(self, primitive: Primitive, inputs: tuple, params: dict) -> tuple:
+    def _align(self, primitive: Primitive, inputs: tuple, params: dict) -> tuple:
         """Return operands that broadcast, with the batch axis before the axes of all of them."""
         if primitive.kind == "elementwise":
             rank = max([len(one._data.shape) for one in inputs])
@@ -159,7 +159,7 @@ class Batch(Level):
             if not for_each and any(map(self.has, gradients)):
                 _refuse_captured(call.definition)
             return [
-                None if gradient is None else self._lowered(gradient, one, for_each)
+                None if gradient is None else self._lower(gradient, one, for_each)
                 for gradient, one in zip(gradients, batched, strict=True)
             ]
 
@@ -179,7 +179,7 @@ class Batch(Level):
         results = rebind_outputs(state.frame, transformed, lower, outer)
         return [BatchTensor(result, self) for result in results] if for_each else results
 
-    def _lowered(self, gradient: Tensor, batched: bool, for_each: bool) -> Tensor:
+    def _lower(self, gradient: Tensor, batched: bool, for_each: bool) -> Tensor:
         """Return the gradient by a physical input, from that of each example by its own."""
         if batched:
             return self.physical(gradient)
@@ -237,7 +237,7 @@ def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[.
         leaves = nest.flatten((args, kwargs))
         axes = [None if leaf is None else axis for leaf, axis in zip(leaves, axes, strict=True)]
         tensors = [
-            leaf if axis is None else _leading(i, convert(leaf), axis, args, kwargs)
+            leaf if axis is None else _move_to_front(i, convert(leaf), axis, args, kwargs)
             for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
         ]
         sizes = {
@@ -319,13 +319,13 @@ def _refuse_axes(argument: str, axes: Any, structure: Any) -> None:
     )
 
 
-def _leading(index: int, tensor: Tensor, axis: int, args: tuple, kwargs: dict) -> Tensor:
+def _move_to_front(index: int, tensor: Tensor, axis: int, args: tuple, kwargs: dict) -> Tensor:
     """Return `tensor`, leaf number `index` of the arguments, with the axis of its examples in
     front.
     """
     ndim = len(tensor._data.shape)
     if -ndim <= axis < ndim:
-        return _moved(tensor, axis % ndim, 0)
+        return _move_axis(tensor, axis % ndim, 0)
     if index < len(nest.flatten(args)):
         remedy = "pass in_axes=None for it"
     else:
@@ -344,7 +344,7 @@ def _leaf_name(index: int, args: tuple, kwargs: dict) -> str:
     return paths[index][0]
 
 
-def _moved(tensor: Tensor, source: int, target: int) -> Tensor:
+def _move_axis(tensor: Tensor, source: int, target: int) -> Tensor:
     if source == target:
         return tensor
     order = [i for i in range(len(tensor._data.shape)) if i != source]
@@ -374,4 +374,4 @@ def _outward(level: Batch, leaf: Any, axis: int | None) -> Tensor:
             raise ValueError("vmap: out_axes is None for a result that depends on the batch")
         return tensor
     physical = level.physical(tensor)
-    return _moved(physical, 0, normalize_axis("vmap", axis, len(physical._data.shape)))
+    return _move_axis(physical, 0, normalize_axis("vmap", axis, len(physical._data.shape)))

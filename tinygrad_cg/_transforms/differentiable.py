@@ -157,28 +157,28 @@ class Differentiable:
             )
         return tensor
 
-    def packed(self, sources: list, flat: Sequence) -> Any:
+    def pack(self, sources: list, flat: Sequence) -> Any:
         """Return results for the sources, in the structure that argnums asks for."""
         found = nest.pack_sequence_as(sources, flat)
         return found[0] if self.single else tuple(found)
 
 
-def filled(sources: Sequence, results: Sequence) -> list:
+def fill_zeros(sources: Sequence, results: Sequence) -> list:
     return [
         zeros_like(source) if result is None else result
         for source, result in zip(sources, results, strict=True)
     ]
 
 
-def swept(token: Token, targets: list, upstream: Any, sources: list) -> list:
+def sweep_once(token: Token, targets: list, upstream: Any, sources: list) -> list:
     """Run the last sweep of a tape and return the gradients."""
     results, visited = differentiate(token, targets, upstream, sources)
     token.alive = False
     release(visited)
-    return filled(sources, results)
+    return fill_zeros(sources, results)
 
 
-def wrapped(transform: Differentiable, run: Callable[[tuple, dict], Any]) -> Callable[..., Any]:
+def wrap(transform: Differentiable, run: Callable[[tuple, dict], Any]) -> Callable[..., Any]:
     def transformed(*args: Any, **kwargs: Any) -> Any:
         return run(args, kwargs)
 
@@ -186,7 +186,7 @@ def wrapped(transform: Differentiable, run: Callable[[tuple, dict], Any]) -> Cal
     return transformed
 
 
-def fitted(
+def fit_tensors(
     transform: Differentiable, role: str, values: Any, structure: Any, tensors: Sequence[Tensor]
 ) -> list[Tensor]:
     """Return `values`, nested as `structure`, as tensors of the shapes and dtypes of `tensors`.
@@ -200,7 +200,7 @@ def fitted(
     else:
         flat = [values]
     return [
-        _fit(transform, f"{role} {i}", *pair)
+        _fit_tensor(transform, f"{role} {i}", *pair)
         for i, pair in enumerate(zip(flat, tensors, strict=True))
     ]
 
@@ -214,7 +214,7 @@ def _check_structure(transform: Differentiable, role: str, values: Any, structur
         ) from None
 
 
-def _fit(transform: Differentiable, what: str, value: Any, tensor: Tensor) -> Tensor:
+def _fit_tensor(transform: Differentiable, what: str, value: Any, tensor: Tensor) -> Tensor:
     if value is None:
         _refuse(transform, what, "None", tensor)
     one = convert(value, tensor.dtype if is_weak(value) or isinstance(value, list) else None)

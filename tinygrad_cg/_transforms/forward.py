@@ -28,7 +28,7 @@ from .._reverse.arguments import UnconnectedGradients, wants_zeros
 from .._reverse.observer import run_tangents
 from .._rules.calls import Call, TransformedCall, rebind_outputs
 from ..errors import TapeWarning, warn
-from .transposition import transposed
+from .transposition import transpose_pull
 
 
 class ForwardAccumulator(Level):
@@ -148,7 +148,7 @@ class ForwardAccumulator(Level):
             targets = [None if way is None else one._data for one, way in pairs]
             definition, pull = call.definition, call.pull
             natural = run_tangents(
-                *(definition, transposed, lambda dys: pull(dys, targets)),
+                *(definition, transpose_pull, lambda dys: pull(dys, targets)),
                 *(outputs, tangents, definition),
             )
         for result, tangent in zip(results, natural, strict=True):
@@ -225,14 +225,14 @@ def push_forward(
         not is_complex(tensor._data.dtype) for tensor in (*inputs, *outs)
     )
     if primitive.linear and not (by_element and any(one is None for one in tangents)):
-        result = apply(primitive, tuple(map(_filled, inputs, tangents)), params)
+        result = apply(primitive, tuple(map(_fill_tangent, inputs, tangents)), params)
         return result if isinstance(result, list) else [result]
     if by_element:
         return [_elementwise(primitive, inputs, params, outs[0], tangents)]
     mask = sum(1 << i for i, tangent in enumerate(tangents) if tangent is not None)
     node: Any = loose_node(primitive, inputs, params, out, mask)
     multi_output = isinstance(out, list)
-    return transposed(
+    return transpose_pull(
         lambda dys: node.rule(node, dys if multi_output else dys[0]),
         outs,
         tangents,
@@ -240,7 +240,7 @@ def push_forward(
     )
 
 
-def _filled(tensor: Tensor, tangent: Tensor | None) -> Tensor:
+def _fill_tangent(tensor: Tensor, tangent: Tensor | None) -> Tensor:
     """Return the tangent, or zeros; indices and conditions as they are."""
     if tangent is not None:
         return tangent
@@ -256,12 +256,12 @@ def _elementwise(
         if tangent is None:
             continue
         node: Any = loose_node(primitive, inputs, params, out, 1 << i)
-        part = node.rule(node, _fitted(tangent, shape, dtype))[i]
+        part = node.rule(node, _fit_tangent(tangent, shape, dtype))[i]
         if part is not None:
-            part = _fitted(part, shape, dtype)
+            part = _fit_tangent(part, shape, dtype)
             total = part if total is None else add(total, part)
     return total
 
 
-def _fitted(tensor: Tensor, shape: tuple[int, ...], dtype: np.dtype) -> Tensor:
+def _fit_tangent(tensor: Tensor, shape: tuple[int, ...], dtype: np.dtype) -> Tensor:
     return repeat(cast(tensor, dtype) if tensor._data.dtype != dtype else tensor, shape)

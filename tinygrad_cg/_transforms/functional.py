@@ -14,7 +14,7 @@ from .. import nest
 from .._core.levels import Token
 from .._core.tensor import Tensor
 from .._reverse.sweep import differentiate, release
-from .differentiable import Differentiable, filled, fitted, swept, wrapped
+from .differentiable import Differentiable, fill_zeros, fit_tensors, sweep_once, wrap
 from .forward import ForwardAccumulator
 from .transposition import Transposition, follow_rules
 
@@ -43,7 +43,7 @@ def value_and_grad(
     ValueError for an output that is not a scalar. After ``jax.value_and_grad``.
     """
     transform = Differentiable("value_and_grad", f, argnums, has_aux)
-    return wrapped(transform, lambda args, kwargs: _value_and_grad(transform, args, kwargs))
+    return wrap(transform, lambda args, kwargs: _value_and_grad(transform, args, kwargs))
 
 
 def grad(
@@ -63,7 +63,7 @@ def gradient_function(transform: Differentiable) -> Callable[..., Any]:
         value, gradient = _value_and_grad(transform, args, kwargs)
         return (gradient, value[1]) if transform.has_aux else gradient
 
-    return wrapped(transform, run)
+    return wrap(transform, run)
 
 
 def elementwise_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
@@ -78,16 +78,16 @@ def elementwise_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0) ->
         token, sources, output, _ = transform.record(args, kwargs)
         flat = nest.flatten(sources)
         targets = transform.real_tensors(output)
-        return transform.packed(sources, swept(token, targets, None, flat))
+        return transform.pack(sources, sweep_once(token, targets, None, flat))
 
-    return wrapped(transform, run)
+    return wrap(transform, run)
 
 
 def _value_and_grad(transform: Differentiable, args: tuple, kwargs: dict) -> tuple:
     token, sources, output, aux = transform.record(args, kwargs)
     value = transform.scalar(output)
     flat = nest.flatten(sources)
-    gradient = transform.packed(sources, swept(token, [value], None, flat))
+    gradient = transform.pack(sources, sweep_once(token, [value], None, flat))
     return ((value, aux) if transform.has_aux else value), gradient
 
 
@@ -112,9 +112,9 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     targets, flat = transform.tensors(output), nest.flatten(sources)
 
     def pullback(cotangent: Any) -> tuple:
-        upstream = fitted(transform, "cotangent", cotangent, output, targets)
+        upstream = fit_tensors(transform, "cotangent", cotangent, output, targets)
         results, _ = differentiate(token, targets, upstream, flat)
-        return transform.packed(sources, filled(flat, results))
+        return transform.pack(sources, fill_zeros(flat, results))
 
     return (output, pullback, aux) if has_aux else (output, pullback)
 
@@ -152,14 +152,14 @@ def jvp(
                 f"{type(given).__name__}: write jvp(f, (x,), (tangent,))"
             )
     transform = Differentiable("jvp", f, tuple(range(len(primals))), has_aux)
-    output, tangent, aux = _pushed(transform, primals, tangents)
+    output, tangent, aux = _push_forward(transform, primals, tangents)
     return (output, tangent, aux) if has_aux else (output, tangent)
 
 
-def _pushed(transform: Differentiable, primals: Sequence, tangents: Sequence) -> tuple:
+def _push_forward(transform: Differentiable, primals: Sequence, tangents: Sequence) -> tuple:
     inner, sources = transform.sources(primals)
     flat = nest.flatten(sources)
-    vectors = fitted(transform, "tangent", tuple(tangents), tuple(sources), flat)
+    vectors = fit_tensors(transform, "tangent", tuple(tangents), tuple(sources), flat)
     with ForwardAccumulator(flat, vectors) as accumulator:
         output, aux = transform.run(inner, {})
     found = accumulator.jvp(transform.tensors(output), "zero")
@@ -183,16 +183,16 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tu
     transform = Differentiable("linearize", f, tuple(range(len(primals))), has_aux)
     token, sources, output, aux = transform.record(primals, {})
     targets, flat = transform.tensors(output), nest.flatten(sources)
-    transposition = linearized(token, targets, flat)
+    transposition = linearize_sweep(token, targets, flat)
 
     def pushforward(*tangents: Any) -> Any:
-        vectors = fitted(transform, "tangent", tangents, tuple(sources), flat)
-        return nest.pack_sequence_as(output, filled(targets, transposition(vectors)))
+        vectors = fit_tensors(transform, "tangent", tangents, tuple(sources), flat)
+        return nest.pack_sequence_as(output, fill_zeros(targets, transposition(vectors)))
 
     return (output, pushforward, aux) if has_aux else (output, pushforward)
 
 
-def linearized(token: Token, targets: list[Tensor], sources: list[Tensor]) -> Transposition:
+def linearize_sweep(token: Token, targets: list[Tensor], sources: list[Tensor]) -> Transposition:
     """Return the map from tangents of `sources` to those of `targets`, by a tape's last sweep."""
     visited: list = []
 

@@ -13,8 +13,8 @@ from .._ops.creation import zeros
 from .._ops.shape import cast, reshape, transpose
 from .._reverse.graph_mode import gradients
 from .batching import Batch, BatchTensor
-from .differentiable import Differentiable, fitted, swept, wrapped
-from .functional import gradient_function, linearized
+from .differentiable import Differentiable, fit_tensors, sweep_once, wrap
+from .functional import gradient_function, linearize_sweep
 from .jacobians import basis, rows
 from .transposition import Transposition
 
@@ -42,7 +42,7 @@ def jacobian(
         found, aux = _jacobian(transform, args, kwargs, mode)
         return (found, aux) if has_aux else found
 
-    return wrapped(transform, run)
+    return wrap(transform, run)
 
 
 # What a column costs forward, in rows of a sweep: measured from 1 (large) to 1.7 (small ones).
@@ -64,7 +64,7 @@ def _jacobian(transform: Differentiable, args: tuple, kwargs: dict, mode: str | 
     else:
         blocks = _columns(transform, token, targets, flat)
     packed = [
-        transform.packed(sources, [_block(*pair, target) for pair in zip(row, flat, strict=True)])
+        transform.pack(sources, [_block(*pair, target) for pair in zip(row, flat, strict=True)])
         for row, target in zip(blocks, targets, strict=True)
     ]
     return nest.pack_sequence_as(output, packed), aux
@@ -87,7 +87,7 @@ def _columns(
             f"{transform.name}: {transform.definition.name} has a complex argument, for which "
             "mode 'forward' is not defined: use mode 'reverse', whose rows are gradients"
         )
-    transposition = linearized(token, targets, sources)
+    transposition = linearize_sweep(token, targets, sources)
     columns = [_column(transposition, sources, index) for index in range(len(sources))]
     return [list(row) for row in zip(*columns, strict=True)]
 
@@ -130,7 +130,7 @@ def hessian(
         found, aux = _jacobian(transform, args, kwargs, "reverse")
         return (found, aux) if has_aux else found
 
-    return wrapped(transform, run)
+    return wrap(transform, run)
 
 
 def hvp(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
@@ -151,10 +151,10 @@ def hvp(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[...
         args, vector = args[:-1], args[-1]
         token, sources, output, _ = outer.record(args, kwargs)
         flat = nest.flatten(sources)
-        vectors = fitted(transform, "vector", vector, output, flat)
-        return transform.packed(sources, swept(token, nest.flatten(output), vectors, flat))
+        vectors = fit_tensors(transform, "vector", vector, output, flat)
+        return transform.pack(sources, sweep_once(token, nest.flatten(output), vectors, flat))
 
-    return wrapped(transform, run)
+    return wrap(transform, run)
 
 
 def hessians(

@@ -54,10 +54,10 @@ def ravel_tree(tree: Any) -> tuple[Tensor, Callable[[Any], Any]]:
         ]
         return nest.pack_sequence_as(tree, parts)
 
-    return _joined(leaves), unravel
+    return _concatenate(leaves), unravel
 
 
-def _joined(leaves: list[Tensor]) -> Tensor:
+def _concatenate(leaves: list[Tensor]) -> Tensor:
     if not leaves:
         return zeros(0)
     dtype = leaves[0].dtype

@@ -27,7 +27,7 @@ from ..errors import NotLinearError
 from .batching import unbatched_values
 
 
-def transposed(
+def transpose_pull(
     pull: Callable[[list], Sequence],
     outputs: Sequence[Any],
     tangents: Sequence[Tensor | None],

@@ -12,7 +12,7 @@ from .._core.tensor import Tensor
 from .._ops.creation import constant
 from .._ops.shape import cast
 from .._rules.custom_gradient import custom_gradient
-from .._spellings.spell import Reading, spell
+from .._spellings.spell import NamespaceReading, spell
 from ..dtypes import float32, int32, uint32
 
 __all__ = [
@@ -63,7 +63,7 @@ def _reals(x1: Any, x2: Any) -> list[Tensor]:
     return [_real(x) for x in convert_operands((x1, x2))]
 
 
-def _summed(x: Any) -> Tensor:
+def _widen(x: Any) -> Tensor:
     """Return integers of less than 32 bits as such of 32, for their sum."""
     x = convert(x)
     if not is_exact(x.dtype) or x.dtype.itemsize >= 4:
@@ -71,7 +71,7 @@ def _summed(x: Any) -> Tensor:
     return cast(x, uint32 if is_unsigned(x.dtype) else int32)
 
 
-def _counted(x: Any) -> Tensor:
+def _as_int32(x: Any) -> Tensor:
     """Return booleans as int32."""
     x = convert(x)
     return cast(x, int32) if is_bool(x.dtype) else x
@@ -86,7 +86,7 @@ def _eye(rows: Any, columns: Any, diagonal: int, kind: Any) -> Tensor:
     return cast(constant(np.eye(rows, columns, diagonal)), kind or float32)
 
 
-def _filling(mode: str, constant_values: Any) -> Any:
+def _fill_value(mode: str, constant_values: Any) -> Any:
     if constant_values is not None and mode != "constant":
         raise ValueError(f"pad: constant_values are for mode='constant', not for {mode!r}")
     return 0 if constant_values is None else constant_values
@@ -127,17 +127,17 @@ _TABLE = """
         = conv(inputs, kernel, strides, padding, data_format, dilation_rate)
     conv_transpose(inputs, kernel, strides=1, padding="valid", output_padding=None,
         data_format=None, dilation_rate=1)
-        = conv_transpose(inputs, kernel, enlarged(inputs, kernel, strides, padding,
+        = conv_transpose(inputs, kernel, transposed_conv_sizes(inputs, kernel, strides, padding,
         output_padding, data_format, dilation_rate), strides, padding, data_format, dilation_rate)
         # Return the transposed convolution of `inputs` with a `kernel` of shape (height, width,
         outputs, channels): the map back from what a convolution makes, to images enlarged by
         `strides`.
     depthwise_conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1)
         = depthwise_conv(inputs, kernel, strides, padding, data_format, dilation_rate)
-    cumprod(x, axis=None, dtype=None) = cumprod(cast(x, dtype) if dtype else _summed(x), axis)
+    cumprod(x, axis=None, dtype=None) = cumprod(cast(x, dtype) if dtype else _widen(x), axis)
         # Return the products of all elements up to each along `axis`, by default of the flattened
         tensor.
-    cumsum(x, axis=None, dtype=None) = cumsum(cast(x, dtype) if dtype else _summed(x), axis)
+    cumsum(x, axis=None, dtype=None) = cumsum(cast(x, dtype) if dtype else _widen(x), axis)
         # Return the sums of all elements up to each along `axis`, by default of the flattened
         tensor.
     det = det
@@ -155,7 +155,7 @@ _TABLE = """
         # Return the identity matrix of `n` by `n`, float32 by default.
     inv = inv
     linspace(start, stop, num=50, endpoint=True, *, dtype=None)
-        = spaced(start, stop, num, endpoint, dtype)
+        = space_evenly(start, stop, num, endpoint, dtype)
         # Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes;
         rounded down if integers are asked for.
     log_sigmoid(x) = log_sigmoid(_real(x))
@@ -180,17 +180,17 @@ _TABLE = """
         # Return a tensor of ones, float32 by default.
     ones_like(x, dtype=None) = ones_like(x, dtype)
     pad(x, pad_width, mode="constant", constant_values=None)
-        = pad(x, pad_width, mode, _filling(mode, constant_values))
+        = pad(x, pad_width, mode, _fill_value(mode, constant_values))
         # Return `x` with more elements before and after along each axis: `pad_width` is a pair for
         each, one pair for all, or one number. `mode` is "constant", "reflect", "symmetric", "edge"
         or "wrap".
-    prod(x, axis=None, keepdims=False) = reduce_prod(_summed(x), axis, keepdims)
+    prod(x, axis=None, keepdims=False) = reduce_prod(_widen(x), axis, keepdims)
         # Return the product of elements over axes; booleans and integers of fewer bits give
         integers of 32.
     ravel(x) = reshape(x, (-1,))  # Return the elements of `x` in row-major order, in one dimension.
     reciprocal(x) = divide(1, _real(x))  # Return 1 / x; booleans and integers give float32.
     reshape(x, newshape) = reshape(x, newshape)
-    round(x, decimals=0) = rounded(x, decimals)
+    round(x, decimals=0) = round_to(x, decimals)
         # Return `x` to so many decimals, half to even. It has no gradient.
     size(x) = constant(convert(x).size)  # Return the number of elements of `x`, as a scalar tensor.
     slogdet = slogdet
@@ -202,16 +202,16 @@ _TABLE = """
         = split_at(x, indices_or_sections, axis)
         # Return the parts of `x` along `axis` between indices, or a number of equal ones.
     solve(a, b) = solve(a, b)
-    square(x) = square(_counted(x))
+    square(x) = square(_as_int32(x))
         # Return x * x; booleans are int32 first.
     squeeze(x, axis=None) = squeeze(x, axis)
     stack(x, axis=0) = stack(x, axis)
     std(x, axis=None, keepdims=False) = reduce_std(_real(x), axis, keepdims)
     stop_gradient(variable) = stop_gradient(variable)
-    sum(x, axis=None, keepdims=False) = reduce_sum(_summed(x), axis, keepdims)
+    sum(x, axis=None, keepdims=False) = reduce_sum(_widen(x), axis, keepdims)
         # Return the sum of elements over axes; booleans and integers of fewer bits give integers of
         32.
-    take(x, indices, axis=None) = taken(x, indices, axis)
+    take(x, indices, axis=None) = take_axis(x, indices, axis)
         # Return slices of `x` along `axis`, by default of the flattened tensor, at integer
         `indices`.
     take_along_axis(x, indices, axis=None) = take_along(x, indices, axis)
@@ -224,7 +224,7 @@ _TABLE = """
         (int32).
     transpose(x, axes=None) = transpose(x, axes)
     unstack(x, num=None, axis=0) -> list[Tensor]
-        = counted(unstack(x, axis), num)
+        = check_count(unstack(x, axis), num)
         # Return the slices of `x` along `axis`, as a list, which must have `num` parts if that is
         given.
     var(x, axis=None, keepdims=False) = reduce_variance(_real(x), axis, keepdims)
@@ -236,7 +236,7 @@ _TABLE = """
         # Return a tensor of zeros, float32 by default.
     zeros_like(x, dtype=None) = zeros_like(x, dtype)
 """
-_READING = Reading(
+_READING = NamespaceReading(
     one="(x) = {}(x)",
     two="(x1, x2) = {}(x1, x2)",
     one_real="(x) = {}(_real(x))",

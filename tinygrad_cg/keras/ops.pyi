@@ -20,25 +20,27 @@ from tinygrad_cg._rules.custom_gradient import custom_gradient as custom_gradien
 __all__: list[str]
 
 def abs(x: TensorLike) -> Tensor:
-    """The absolute value of x, real for complex x; its gradient at 0 is 0."""
+    """Return the absolute value of x, real for complex x; its gradient at 0 is 0."""
 
 def absolute(x: TensorLike) -> Tensor:
-    """The absolute value of x, real for complex x; its gradient at 0 is 0."""
+    """Return the absolute value of x, real for complex x; its gradient at 0 is 0."""
 
 def add(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """x1 + x2."""
+    """Return x1 + x2."""
 
 def all(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Whether all elements over axes are true (not 0)."""
+    """Return whether all elements over axes are true (not 0)."""
 
 def amax(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The largest element over axes; elements that tie share the gradient. NaN if one is."""
+    """Return the largest element over axes; elements that tie share the gradient. NaN if one
+    is."""
 
 def amin(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The smallest element over axes; elements that tie share the gradient. NaN if one is."""
+    """Return the smallest element over axes; elements that tie share the gradient. NaN if one
+    is."""
 
 def any(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Whether any element over axes is true (not 0)."""
+    """Return whether any element over axes is true (not 0)."""
 
 def arange(
     start: TensorLike,
@@ -46,48 +48,49 @@ def arange(
     step: Any = None,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Numbers from `start` (0 if only one bound is given) to below `stop`, in steps."""
+    """Return numbers from `start` (0 if only one bound is given) to below `stop`, in steps."""
 
 def arccos(x: TensorLike) -> Tensor:
-    """The angle, from 0 to pi, whose cosine is x; NaN for real x beyond -1 and 1."""
+    """Return the angle, from 0 to pi, whose cosine is x; NaN for real x beyond -1 and 1."""
 
 def arccosh(x: TensorLike) -> Tensor:
-    """The number, from 0 on, whose hyperbolic cosine is x; NaN for real x below 1."""
+    """Return the number, from 0 on, whose hyperbolic cosine is x; NaN for real x below 1."""
 
 def arcsin(x: TensorLike) -> Tensor:
-    """The angle, from -pi/2 to pi/2, whose sine is x; NaN for real x beyond -1 and 1."""
+    """Return the angle, from -pi/2 to pi/2, whose sine is x; NaN for real x beyond -1 and 1."""
 
 def arcsinh(x: TensorLike) -> Tensor:
-    """The number whose hyperbolic sine is x."""
+    """Return the number whose hyperbolic sine is x."""
 
 def arctan(x: TensorLike) -> Tensor:
-    """The angle, from -pi/2 to pi/2, whose tangent is x."""
+    """Return the angle, from -pi/2 to pi/2, whose tangent is x."""
 
 def arctan2(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """The angle, from -pi to pi, of the point with ordinate `x1` and abscissa `x2`; float32
-    where neither is of a floating dtype."""
+    """Return the angle, from -pi to pi, of the point with ordinate `x1` and abscissa `x2`;
+    float32 where neither is of a floating dtype."""
 
 def arctanh(x: TensorLike) -> Tensor:
-    """The number whose hyperbolic tangent is x: infinite at -1 and 1, NaN for real x beyond."""
+    """Return the number whose hyperbolic tangent is x: infinite at -1 and 1, NaN for real x
+    beyond."""
 
 def argmax(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Positions (int32) of the largest elements along `axis`, by default in the flattened
-    tensor; the first where several tie."""
+    """Return positions (int32) of the largest elements along `axis`, by default in the
+    flattened tensor; the first where several tie."""
 
 def argmin(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Positions (int32) of the smallest elements along `axis`, by default in the flattened
-    tensor; the first where several tie."""
+    """Return positions (int32) of the smallest elements along `axis`, by default in the
+    flattened tensor; the first where several tie."""
 
 def argsort(x: TensorLike, axis: Axes = -1) -> Tensor:
-    """The places (int32) of the elements of `x` in their order along `axis`, or in the
-    flattened tensor if it is None; equal ones stay in the order in which they stand."""
+    """Return the indices (int32) that sort `x` along `axis`, or the flattened tensor if it is
+    None; equal ones stay in the order in which they stand."""
 
 def array(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """`x` as a Tensor, cast to `dtype` where it has another."""
+    """Return `x` as a Tensor, cast to `dtype` where it has another."""
 
 def array_split(x: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> list[Tensor]:
-    """The parts of `x` along `axis` between indices, or a number of parts, of which the first
-    may be longer by one."""
+    """Return the parts of `x` along `axis` between indices, or a number of parts, of which the
+    first may be longer by one."""
 
 def average_pool(
     inputs: TensorLike,
@@ -96,31 +99,33 @@ def average_pool(
     padding: str = "valid",
     data_format: str | None = None,
 ) -> Tensor:
-    """The mean of the elements under each window of `pool_size`, channel by channel."""
+    """Return the mean of the elements under each window of `pool_size`, channel by channel."""
 
 def broadcast_to(x: TensorLike, shape: Shape) -> Tensor:
-    """`x` repeated to `shape`, by NumPy's rules of broadcasting."""
+    """Return `x` repeated to `shape`, by NumPy's rules of broadcasting."""
 
 def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
-    """`x` as `dtype`; a tensor that has it comes back as it is. To integers truncates."""
+    """Return `x` as `dtype`; a tensor that has it comes back as it is. To integers
+    truncates."""
 
 def cbrt(x: TensorLike) -> Tensor:
-    """The real cube root of x; its gradient at 0 is infinite."""
+    """Return the real cube root of x; its gradient at 0 is infinite."""
 
 def ceil(x: TensorLike) -> Tensor:
-    """The smallest integer not below x. It has no gradient."""
+    """Return the smallest integer not below x. It has no gradient."""
 
 def clip(x: TensorLike, x_min: TensorLike, x_max: TensorLike) -> Tensor:
-    """`x` limited to [x_min, x_max]; None is no limit. At a limit the gradient passes."""
+    """Return `x` limited to [x_min, x_max]; None is no limit. At a limit the gradient
+    passes."""
 
 def concatenate(xs: Any, axis: Axes = 0) -> Tensor:
-    """Tensors joined along an axis that they have; `xs` is any iterable."""
+    """Return Tensors joined along an axis that they have; `xs` is any iterable."""
 
 def conj(x: TensorLike) -> Tensor:
-    """The complex conjugate; a real tensor is its own."""
+    """Return the complex conjugate; a real tensor is its own."""
 
 def conjugate(x: TensorLike) -> Tensor:
-    """The complex conjugate; a real tensor is its own."""
+    """Return the complex conjugate; a real tensor is its own."""
 
 def conv(
     inputs: TensorLike,
@@ -130,7 +135,8 @@ def conv(
     data_format: str | None = None,
     dilation_rate: Any = 1,
 ) -> Tensor:
-    """The convolution (without flipping) of images with filters, along one axis or two."""
+    """Return the convolution (without flipping) of images with filters, along one axis or
+    two."""
 
 def conv_transpose(
     inputs: TensorLike,
@@ -141,30 +147,32 @@ def conv_transpose(
     data_format: str | None = None,
     dilation_rate: Any = 1,
 ) -> Tensor:
-    """The transposed convolution of `inputs` with a `kernel` of shape (height, width, outputs,
-    channels): the map back from what a convolution makes, to images enlarged by `strides`."""
+    """Return the transposed convolution of `inputs` with a `kernel` of shape (height, width,
+    outputs, channels): the map back from what a convolution makes, to images enlarged by
+    `strides`."""
 
 def convert_to_numpy(x: TensorLike) -> np.ndarray:
-    """`x` as a NumPy array of its own."""
+    """Return `x` as a NumPy array of its own."""
 
 def convert_to_tensor(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """`x` as a Tensor, cast to `dtype` where it has another."""
+    """Return `x` as a Tensor, cast to `dtype` where it has another."""
 
 def copy(x: TensorLike) -> Tensor:
-    """The same value as a new tensor."""
+    """Return the same value as a new tensor."""
 
 def cos(x: TensorLike) -> Tensor:
-    """The cosine of x, in radians."""
+    """Return the cosine of x, in radians."""
 
 def cosh(x: TensorLike) -> Tensor:
-    """The hyperbolic cosine of x."""
+    """Return the hyperbolic cosine of x."""
 
 def cumprod(x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
-    """The products of all elements up to each along `axis`, by default of the flattened
+    """Return the products of all elements up to each along `axis`, by default of the flattened
     tensor."""
 
 def cumsum(x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
-    """The sums of all elements up to each along `axis`, by default of the flattened tensor."""
+    """Return the sums of all elements up to each along `axis`, by default of the flattened
+    tensor."""
 
 def depthwise_conv(
     inputs: TensorLike,
@@ -174,52 +182,55 @@ def depthwise_conv(
     data_format: str | None = None,
     dilation_rate: Any = 1,
 ) -> Tensor:
-    """`conv` of each channel with filters of its own: (height, width, channels, multiplier)."""
+    """Return `conv` of each channel with filters of its own: (height, width, channels,
+    multiplier)."""
 
 def divide(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """x1 / x2; float32 where neither is of a floating dtype."""
+    """Return x1 / x2; float32 where neither is of a floating dtype."""
 
 def dtype(x: TensorLike) -> str:
-    """The name of the dtype of `x`."""
+    """Return the name of the dtype of `x`."""
 
 def einsum(subscripts: Any, *operands: Any) -> Tensor:
-    """The sum over products of elements with equal indices, after ``np.einsum``."""
+    """Return the sum over products of elements with equal indices, after ``np.einsum``."""
 
 def equal(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Whether x1 == x2."""
 
 def erf(x: TensorLike) -> Tensor:
-    """The error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
+    """Return the error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
 
 def erfinv(x: TensorLike) -> Tensor:
-    """The number whose erf is x: infinite at -1 and 1, NaN beyond."""
+    """Return the number whose erf is x: infinite at -1 and 1, NaN beyond."""
 
 def exp(x: TensorLike) -> Tensor:
-    """e to the power x."""
+    """Return e to the power x."""
 
 def exp2(x: TensorLike) -> Tensor:
-    """2 to the power x."""
+    """Return 2 to the power x."""
 
 def expand_dims(x: TensorLike, axis: Axes) -> Tensor:
-    """`x` with a new axis of size 1 at position `axis`, which may be negative."""
+    """Return `x` with a new axis of size 1 at position `axis`, which may be negative."""
 
 def expm1(x: TensorLike) -> Tensor:
-    """exp(x) - 1, accurate near 0."""
+    """Return exp(x) - 1, accurate near 0."""
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Tensor:
-    """`N` by `M` zeros (square by default) with ones on diagonal `k`, float32 by default."""
+    """Return `N` by `M` zeros (square by default) with ones on diagonal `k`, float32 by
+    default."""
 
 def floor(x: TensorLike) -> Tensor:
-    """The largest integer not above x. It has no gradient."""
+    """Return the largest integer not above x. It has no gradient."""
 
 def floor_divide(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """The largest integer not above x1 / x2. An integer by zero gives 0, with a warning."""
+    """Return the largest integer not above x1 / x2. An integer by zero gives 0, with a
+    warning."""
 
 def full(shape: Shape, fill_value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """A tensor of `shape` filled with `fill_value`, float32 by default."""
+    """Return a tensor of `shape` filled with `fill_value`, float32 by default."""
 
 def full_like(x: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """`fill_value` everywhere, with the shape and, unless `dtype` is given, the dtype of
+    """Return `fill_value` everywhere, with the shape and, unless `dtype` is given, the dtype of
     `x`."""
 
 def greater(x1: TensorLike, x2: TensorLike) -> Tensor:
@@ -229,13 +240,13 @@ def greater_equal(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Whether x1 >= x2."""
 
 def hypot(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """sqrt(x1**2 + x2**2), without overflow; its gradient at (0, 0) is 0."""
+    """Return sqrt(x1**2 + x2**2), without overflow; its gradient at (0, 0) is 0."""
 
 def identity(n: int, dtype: DTypeLike | None = None) -> Tensor:
-    """The identity matrix of `n` by `n`, float32 by default."""
+    """Return the identity matrix of `n` by `n`, float32 by default."""
 
 def imag(x: TensorLike) -> Tensor:
-    """The imaginary part of x; 0 for real x."""
+    """Return the imaginary part of x; 0 for real x."""
 
 def isfinite(x: TensorLike) -> Tensor:
     """Whether x is neither infinite nor NaN."""
@@ -260,30 +271,30 @@ def linspace(
     *,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """`num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes; rounded
-    down if integers are asked for."""
+    """Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes;
+    rounded down if integers are asked for."""
 
 def log(x: TensorLike) -> Tensor:
-    """The natural logarithm of x: -inf at 0, NaN below."""
+    """Return the natural logarithm of x: -inf at 0, NaN below."""
 
 def log10(x: TensorLike) -> Tensor:
-    """The logarithm of x to base 10: -inf at 0, NaN below."""
+    """Return the logarithm of x to base 10: -inf at 0, NaN below."""
 
 def log1p(x: TensorLike) -> Tensor:
-    """log(1 + x), accurate near 0."""
+    """Return log(1 + x), accurate near 0."""
 
 def log2(x: TensorLike) -> Tensor:
-    """The logarithm of x to base 2: -inf at 0, NaN below."""
+    """Return the logarithm of x to base 2: -inf at 0, NaN below."""
 
 def log_sigmoid(x: TensorLike) -> Tensor:
-    """The logarithm of sigmoid(x), without overflow; booleans and integers are float32
+    """Return the logarithm of sigmoid(x), without overflow; booleans and integers are float32
     first."""
 
 def log_softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
-    """``x - logsumexp(x)`` over one axis, several, or all (None), without overflow."""
+    """Return ``x - logsumexp(x)`` over one axis, several, or all (None), without overflow."""
 
 def logaddexp(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """log(exp(x1) + exp(x2)), without overflow."""
+    """Return log(exp(x1) + exp(x2)), without overflow."""
 
 def logical_and(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Whether x1 and x2 are both true (not 0)."""
@@ -298,14 +309,15 @@ def logical_xor(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Whether exactly one of x1 and x2 is true (not 0)."""
 
 def logsumexp(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """log(sum(exp(x))) over axes, without overflow."""
+    """Return log(sum(exp(x))) over axes, without overflow."""
 
 def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """The matrix product over the last two axes; the axes before them broadcast. A 1-D operand
-    is a row on the left or a column on the right."""
+    """Return the matrix product over the last two axes; the axes before them broadcast. A 1-D
+    operand is a row on the left or a column on the right."""
 
 def max(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The largest element over axes; elements that tie share the gradient. NaN if one is."""
+    """Return the largest element over axes; elements that tie share the gradient. NaN if one
+    is."""
 
 def max_pool(
     inputs: TensorLike,
@@ -314,33 +326,34 @@ def max_pool(
     padding: str = "valid",
     data_format: str | None = None,
 ) -> Tensor:
-    """The largest element under each window of `pool_size`, channel by channel."""
+    """Return the largest element under each window of `pool_size`, channel by channel."""
 
 def maximum(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """The larger of x1 and x2; NaN if one of them is. Where they tie, x1 gets the whole
+    """Return the larger of x1 and x2; NaN if one of them is. Where they tie, x1 gets the whole
     gradient."""
 
 def mean(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The mean of elements over axes; booleans and integers are float32 first."""
+    """Return the mean of elements over axes; booleans and integers are float32 first."""
 
 def min(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The smallest element over axes; elements that tie share the gradient. NaN if one is."""
+    """Return the smallest element over axes; elements that tie share the gradient. NaN if one
+    is."""
 
 def minimum(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """The smaller of x1 and x2; NaN if one of them is. Where they tie, x1 gets the whole
+    """Return the smaller of x1 and x2; NaN if one of them is. Where they tie, x1 gets the whole
     gradient."""
 
 def mod(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """x1 - x2 floor(x1 / x2), with the sign of x2, as Python's %."""
+    """Return x1 - x2 floor(x1 / x2), with the sign of x2, as Python's %."""
 
 def multiply(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """x1 * x2."""
+    """Return x1 * x2."""
 
 def ndim(x: TensorLike) -> int:
-    """How many dimensions `x` has."""
+    """Return the number of dimensions of `x`."""
 
 def negative(x: TensorLike) -> Tensor:
-    """-x; TypeError for a bool, as in NumPy."""
+    """Return -x; TypeError for a bool, as in NumPy."""
 
 def not_equal(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Whether x1 != x2."""
@@ -351,14 +364,14 @@ def one_hot(
     axis: Axes = -1,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Ones at integers `x` along a new `axis` of size `num_classes`, and zeros elsewhere:
-    everywhere for one outside 0 .. num_classes - 1. float32 by default."""
+    """Return ones at integers `x` along a new `axis` of size `num_classes`, and zeros
+    elsewhere: everywhere for one outside 0 .. num_classes - 1. float32 by default."""
 
 def ones(shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
-    """A tensor of ones, float32 by default."""
+    """Return a tensor of ones, float32 by default."""
 
 def ones_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Ones with the shape and, unless `dtype` is given, the dtype of `x`."""
+    """Return ones with the shape and, unless `dtype` is given, the dtype of `x`."""
 
 def pad(
     x: TensorLike,
@@ -366,143 +379,149 @@ def pad(
     mode: str = "constant",
     constant_values: Any = None,
 ) -> Tensor:
-    """`x` with more elements before and after along each axis: `pad_width` is a pair for each,
-    one pair for all, or one number. `mode` is "constant", "reflect", "symmetric", "edge" or
-    "wrap"."""
+    """Return `x` with more elements before and after along each axis: `pad_width` is a pair for
+    each, one pair for all, or one number. `mode` is "constant", "reflect", "symmetric", "edge"
+    or "wrap"."""
 
 def power(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """``x1 ** x2``. The gradient of ``x1**0`` is 0 everywhere, that of ``0**x2`` by x2 is 0."""
+    """Return ``x1 ** x2``. The gradient of ``x1**0`` is 0 everywhere, that of ``0**x2`` by x2
+    is 0."""
 
 def prod(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The product of elements over axes; booleans and integers of fewer bits give integers of
-    32."""
+    """Return the product of elements over axes; booleans and integers of fewer bits give
+    integers of 32."""
 
 def ravel(x: TensorLike) -> Tensor:
-    """The elements of `x` in row-major order, in one dimension."""
+    """Return the elements of `x` in row-major order, in one dimension."""
 
 def real(x: TensorLike) -> Tensor:
-    """The real part of x."""
+    """Return the real part of x."""
 
 def reciprocal(x: TensorLike) -> Tensor:
-    """1 / x; booleans and integers give float32."""
+    """Return 1 / x; booleans and integers give float32."""
 
 def relu(x: TensorLike) -> Tensor:
-    """The larger of x and 0; its gradient at 0 is 0."""
+    """Return the larger of x and 0; its gradient at 0 is 0."""
 
 def reshape(x: TensorLike, newshape: Shape) -> Tensor:
-    """The elements of `x`, in row-major order, with another shape. One size may be -1."""
+    """Return the elements of `x`, in row-major order, with another shape. One size may be
+    -1."""
 
 def round(x: TensorLike, decimals: int = 0) -> Tensor:
-    """`x` to so many decimals, half to even. It has no gradient."""
+    """Return `x` to so many decimals, half to even. It has no gradient."""
 
 def rsqrt(x: TensorLike) -> Tensor:
-    """1 / sqrt(x): infinite at 0, NaN below."""
+    """Return 1 / sqrt(x): infinite at 0, NaN below."""
 
 def shape(x: TensorLike) -> tuple[int, ...]:
-    """The shape of `x`, as a tuple of integers."""
+    """Return the shape of `x`, as a tuple of integers."""
 
 def sigmoid(x: TensorLike) -> Tensor:
-    """1 / (1 + exp(-x)), without overflow."""
+    """Return 1 / (1 + exp(-x)), without overflow."""
 
 def sign(x: TensorLike) -> Tensor:
-    """-1, 0 or 1; x / |x| for complex x. Its gradient is 0 for real x."""
+    """Return -1, 0 or 1; x / |x| for complex x. Its gradient is 0 for real x."""
 
 def sin(x: TensorLike) -> Tensor:
-    """The sine of x, in radians."""
+    """Return the sine of x, in radians."""
 
 def sinc(x: TensorLike) -> Tensor:
-    """sin(pi x) / (pi x), and 1 at 0; NaN for infinities."""
+    """Return sin(pi x) / (pi x), and 1 at 0; NaN for infinities."""
 
 def sinh(x: TensorLike) -> Tensor:
-    """The hyperbolic sine of x."""
+    """Return the hyperbolic sine of x."""
 
 def size(x: TensorLike) -> Tensor:
-    """How many elements `x` has, as a scalar tensor."""
+    """Return the number of elements of `x`, as a scalar tensor."""
 
 def softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
-    """``exp(x) / sum(exp(x))`` over axes, without overflow; as `log_softmax` otherwise."""
+    """Return ``exp(x) / sum(exp(x))`` over axes, without overflow; as `log_softmax`
+    otherwise."""
 
 def softplus(x: TensorLike) -> Tensor:
-    """log(1 + exp(x)), without overflow."""
+    """Return log(1 + exp(x)), without overflow."""
 
 def solve(a: TensorLike, b: TensorLike) -> Tensor:
-    """The solution z of ``matmul(a, z) = b`` for square matrices `a`; of the shape of `b`."""
+    """Return the solution z of ``matmul(a, z) = b`` for square matrices `a`; of the shape of
+    `b`."""
 
 def sort(x: TensorLike, axis: Axes = -1) -> Tensor:
-    """`x` sorted along `axis`, or flattened first if it is None; NaN counts as larger than all
-    else."""
+    """Return `x` sorted along `axis`, or flattened first if it is None; NaN counts as larger
+    than all else."""
 
 def split(x: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> list[Tensor]:
-    """The parts of `x` along `axis` between indices, or a number of equal ones."""
+    """Return the parts of `x` along `axis` between indices, or a number of equal ones."""
 
 def sqrt(x: TensorLike) -> Tensor:
-    """The square root of x; its gradient at 0 is infinite."""
+    """Return the square root of x; its gradient at 0 is infinite."""
 
 def square(x: TensorLike) -> Tensor:
-    """x * x; booleans are int32 first."""
+    """Return x * x; booleans are int32 first."""
 
 def squeeze(x: TensorLike, axis: Axes = None) -> Tensor:
-    """`x` without its axes of size 1, or without those that `axis` names."""
+    """Return `x` without its axes of size 1, or without those that `axis` names."""
 
 def stack(x: TensorLike, axis: Axes = 0) -> Tensor:
-    """Tensors of one shape joined along a new axis; `x` is any iterable."""
+    """Return Tensors of one shape joined along a new axis; `x` is any iterable."""
 
 def std(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The standard deviation over axes, the root of `reduce_variance`, which see."""
+    """Return the standard deviation over axes, the root of `reduce_variance`, which see."""
 
 def stop_gradient(variable: TensorLike) -> Tensor:
-    """The same value as a new tensor that does not depend on `variable`."""
+    """Return the same value as a new tensor that does not depend on `variable`."""
 
 def subtract(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """x1 - x2; TypeError for two bools, as in NumPy."""
+    """Return x1 - x2; TypeError for two bools, as in NumPy."""
 
 def sum(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The sum of elements over axes; booleans and integers of fewer bits give integers of
-    32."""
+    """Return the sum of elements over axes; booleans and integers of fewer bits give integers
+    of 32."""
 
 def take(x: TensorLike, indices: TensorLike, axis: Axes = None) -> Tensor:
-    """Slices of `x` along `axis`, by default of the flattened tensor, at integer `indices`."""
+    """Return slices of `x` along `axis`, by default of the flattened tensor, at integer
+    `indices`."""
 
 def take_along_axis(x: TensorLike, indices: TensorLike, axis: Axes = None) -> Tensor:
-    """The elements of `x` at integer `indices` along `axis`, line by line; by default of the
-    flattened tensor."""
+    """Return the elements of `x` at integer `indices` along `axis`, line by line; by default of
+    the flattened tensor."""
 
 def tan(x: TensorLike) -> Tensor:
-    """The tangent of x, in radians."""
+    """Return the tangent of x, in radians."""
 
 def tanh(x: TensorLike) -> Tensor:
-    """The hyperbolic tangent of x."""
+    """Return the hyperbolic tangent of x."""
 
 def tensordot(x1: TensorLike, x2: TensorLike, axes: Any = 2) -> Tensor:
-    """The sum of products over `axes`: the last so many of `x1` and first of `x2`, or two
-    lists."""
+    """Return the sum of products over `axes`: the last so many of `x1` and first of `x2`, or
+    two lists."""
 
 def top_k(x: TensorLike, k: int, sorted: bool = True) -> TopK:
-    """The `k` largest elements along the last axis, largest first, and their places (int32)."""
+    """Return the `k` largest elements along the last axis, largest first, and their indices
+    (int32)."""
 
 def transpose(x: TensorLike, axes: Any = None) -> Tensor:
-    """`x` with its axes in the order `axes`; reversed by default."""
+    """Return `x` with its axes in the order `axes`; reversed by default."""
 
 def true_divide(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """x1 / x2; float32 where neither is of a floating dtype."""
+    """Return x1 / x2; float32 where neither is of a floating dtype."""
 
 def unstack(x: TensorLike, num: int | None = None, axis: Axes = 0) -> list[Tensor]:
-    """The slices of `x` along `axis`, as a list, which must have `num` parts if that is
+    """Return the slices of `x` along `axis`, as a list, which must have `num` parts if that is
     given."""
 
 def var(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The mean of squared distances from the mean over axes; real for complex `x`."""
+    """Return the mean of squared distances from the mean over axes; real for complex `x`."""
 
 def where(
     condition: TensorLike,
     x1: TensorLike | None = None,
     x2: TensorLike | None = None,
 ) -> Tensor | Any:
-    """`x1` where `condition` holds and `x2` elsewhere; without both, the coordinates of what is
-    true, one tensor for each axis."""
+    """Return `x1` where `condition` holds and `x2` elsewhere; without both, the coordinates of
+    what is true, one tensor for each axis."""
 
 def zeros(shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
-    """A tensor of zeros, float32 by default."""
+    """Return a tensor of zeros, float32 by default."""
 
 def zeros_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Zeros with the shape and, unless `dtype` is given, the dtype of `x`."""
+    """Return zeros with the shape and, unless `dtype` is given, the dtype of `x`."""

@@ -35,7 +35,7 @@ from numpy import (
 
 from .._ops.dlpack import from_dlpack
 from .._ops.protocol import register
-from .._spellings.spell import Reading, spell
+from .._spellings.spell import NamespaceReading, spell
 from . import _joining as joining
 from . import _manipulation as moving
 from . import _ordering as ordering
@@ -47,7 +47,7 @@ from ._readers import (  # noqa: F401 (the table calls them)
     _arange,
     _array,
     _as,
-    _bounded,
+    _clip_operands,
     _flat,
     _is_stable,
     _kind,
@@ -55,9 +55,9 @@ from ._readers import (  # noqa: F401 (the table calls them)
     _ranks,
     _real,
     _spacing,
-    _summed,
     _terms,
     _true_coordinates,
+    _widen,
 )
 
 __all__ = [
@@ -107,7 +107,7 @@ _TABLE = """
         = argsort_along(_array(a), axis, _is_stable(kind, stable))
         # Return the indices that sort `a` along `axis`, or flattened if it is None; `stable` keeps
         the order of equal elements.
-    around round(a, decimals=0) = rounded(_array(a), decimals)
+    around round(a, decimals=0) = round_to(_array(a), decimals)
         # Return `a` rounded to `decimals` decimals, half to even. It has no gradient.
     array(object, dtype=None) = _as(_array(object), dtype)
         # Return a tensor of `object`: a number, a nested list, an array or a tensor; cast to
@@ -122,7 +122,7 @@ _TABLE = """
     astype(x, dtype, /) = _as(_array(x), dtype)  # Return `x` as `dtype`. To integers truncates.
     broadcast_to(array, shape) = broadcast_to(_array(array), shape)
     clip(a, a_min=None, a_max=None, *, min=None, max=None)
-        = clip(*_bounded(a, min if a_min is None else a_min, max if a_max is None else a_max))
+        = clip(*_clip_operands(a, min if a_min is None else a_min, max if a_max is None else a_max))
         # Return `a` limited to [a_min, a_max]; None is no limit. At a limit the gradient passes.
     concat concatenate(arrays, /, axis=0) = concatenate(*_flat(arrays, axis))
         # Return the arrays joined along an axis that they have; flattened first if it is None.
@@ -130,10 +130,10 @@ _TABLE = """
     count_nonzero(a, axis=None, *, keepdims=False)
         = reduce_sum(cast(not_equal(_array(a), 0), int64), axis, keepdims)
         # Return the number of elements over axes that are not 0.
-    cumprod(a, axis=None, dtype=None) = cumprod(_as(_summed(a), dtype), axis)
+    cumprod(a, axis=None, dtype=None) = cumprod(_as(_widen(a), dtype), axis)
         # Return the products of all elements up to each along `axis`, by default of the flattened
         tensor; booleans and integers of fewer bits give integers of 64.
-    cumsum(a, axis=None, dtype=None) = cumsum(_as(_summed(a), dtype), axis)
+    cumsum(a, axis=None, dtype=None) = cumsum(_as(_widen(a), dtype), axis)
         # Return the sums of all elements up to each along `axis`, by default of the flattened
         tensor; booleans and integers of fewer bits give integers of 64.
     einsum(*operands, optimize=False) = einsum(*_terms(operands))
@@ -154,7 +154,7 @@ _TABLE = """
     isdtype(dtype, kind) -> bool = np.isdtype(np.dtype(dtype), kind)
         # Return whether `dtype` is of a kind: "bool", "integral", "real floating", "numeric" ...
     linspace(start, stop, num=50, endpoint=True, *, dtype=None)
-        = spaced(start, stop, num, endpoint, _spacing(start, stop, dtype))
+        = space_evenly(start, stop, num, endpoint, _spacing(start, stop, dtype))
         # Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes;
         float64 by default, rounded down if integers are asked for.
     matmul(x1, x2, /) = matmul(*_pair(x1, x2))
@@ -178,7 +178,7 @@ _TABLE = """
         `constant_values`), "reflect", "symmetric", "edge" or "wrap".
     permute_dims transpose(a, axes=None) = transpose(_array(a), axes)
     prod(a, axis=None, dtype=None, *, keepdims=False)
-        = reduce_prod(_as(_summed(a), dtype), axis, keepdims)
+        = reduce_prod(_as(_widen(a), dtype), axis, keepdims)
         # Return the product of elements over axes; booleans and integers of fewer bits give
         integers of 64.
     ravel(a) = reshape(_array(a), (-1,))
@@ -208,10 +208,10 @@ _TABLE = """
         = deviation(_as(_real(a), dtype), axis, ddof, keepdims)
         # Return the standard deviation over axes, the root of the variance.
     sum(a, axis=None, dtype=None, *, keepdims=False)
-        = reduce_sum(_as(_summed(a), dtype), axis, keepdims)
+        = reduce_sum(_as(_widen(a), dtype), axis, keepdims)
         # Return the sum of elements over axes; booleans and integers of fewer bits give integers of
         64.
-    take(a, indices, axis=None) = taken(_array(a), indices, axis)
+    take(a, indices, axis=None) = take_axis(_array(a), indices, axis)
         # Return slices of `a` along `axis`, by default of the flattened tensor, at integer
         `indices`.
     take_along_axis(arr, indices, axis=-1) = take_along(_array(arr), indices, axis)
@@ -233,7 +233,7 @@ _TABLE = """
     zeros_like(a, dtype=None) = zeros_like(_array(a), _kind(dtype))
         # Return zeros with the shape and, unless `dtype` is given, the dtype of `a`.
 """
-_READING = Reading(one="(x, /) = {}(_array(x))", two="(x1, x2, /) = {}(*_pair(x1, x2))")
+_READING = NamespaceReading(one="(x, /) = {}(_array(x))", two="(x1, x2, /) = {}(*_pair(x1, x2))")
 spell(globals(), _TABLE, readers=("_array", "_pair"), records="numpy", reading=_READING)
 
 for _module in (folding, joining, moving, ordering, pointwise, products):

@@ -179,31 +179,33 @@ newaxis: None
 pi: float
 
 def abs(x: TensorLike, /) -> Tensor:
-    """The absolute value of x, real for complex x; its gradient at 0 is 0."""
+    """Return the absolute value of x, real for complex x; its gradient at 0 is 0."""
 
 def absolute(x: TensorLike, /) -> Tensor:
-    """The absolute value of x, real for complex x; its gradient at 0 is 0."""
+    """Return the absolute value of x, real for complex x; its gradient at 0 is 0."""
 
 def acos(x: TensorLike, /) -> Tensor:
-    """The angle, from 0 to pi, whose cosine is x; NaN for real x beyond -1 and 1."""
+    """Return the angle, from 0 to pi, whose cosine is x; NaN for real x beyond -1 and 1."""
 
 def acosh(x: TensorLike, /) -> Tensor:
-    """The number, from 0 on, whose hyperbolic cosine is x; NaN for real x below 1."""
+    """Return the number, from 0 on, whose hyperbolic cosine is x; NaN for real x below 1."""
 
 def add(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """x1 + x2."""
+    """Return x1 + x2."""
 
 def all(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
-    """Whether all elements over axes are true (not 0)."""
+    """Return whether all elements over axes are true (not 0)."""
 
 def amax(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
-    """The largest element over axes; elements that tie share the gradient. NaN if one is."""
+    """Return the largest element over axes; elements that tie share the gradient. NaN if one
+    is."""
 
 def amin(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
-    """The smallest element over axes; elements that tie share the gradient. NaN if one is."""
+    """Return the smallest element over axes; elements that tie share the gradient. NaN if one
+    is."""
 
 def any(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
-    """Whether any element over axes is true (not 0)."""
+    """Return whether any element over axes is true (not 0)."""
 
 def arange(
     start: TensorLike,
@@ -212,87 +214,90 @@ def arange(
     *,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Numbers from `start` (0 if only one bound is given) to below `stop`, in steps."""
+    """Return numbers from `start` (0 if only one bound is given) to below `stop`, in steps."""
 
 def arccos(x: TensorLike, /) -> Tensor:
-    """The angle, from 0 to pi, whose cosine is x; NaN for real x beyond -1 and 1."""
+    """Return the angle, from 0 to pi, whose cosine is x; NaN for real x beyond -1 and 1."""
 
 def arccosh(x: TensorLike, /) -> Tensor:
-    """The number, from 0 on, whose hyperbolic cosine is x; NaN for real x below 1."""
+    """Return the number, from 0 on, whose hyperbolic cosine is x; NaN for real x below 1."""
 
 def arcsin(x: TensorLike, /) -> Tensor:
-    """The angle, from -pi/2 to pi/2, whose sine is x; NaN for real x beyond -1 and 1."""
+    """Return the angle, from -pi/2 to pi/2, whose sine is x; NaN for real x beyond -1 and 1."""
 
 def arcsinh(x: TensorLike, /) -> Tensor:
-    """The number whose hyperbolic sine is x."""
+    """Return the number whose hyperbolic sine is x."""
 
 def arctan(x: TensorLike, /) -> Tensor:
-    """The angle, from -pi/2 to pi/2, whose tangent is x."""
+    """Return the angle, from -pi/2 to pi/2, whose tangent is x."""
 
 def arctan2(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """The angle, from -pi to pi, of the point with ordinate `x1` and abscissa `x2`. Integers
-    give float64; signed zeros and infinities count as in C."""
+    """Return the angle, from -pi to pi, of the point with ordinate `x1` and abscissa `x2`.
+    Integers give float64; signed zeros and infinities count as in C."""
 
 def arctanh(x: TensorLike, /) -> Tensor:
-    """The number whose hyperbolic tangent is x: infinite at -1 and 1, NaN for real x beyond."""
+    """Return the number whose hyperbolic tangent is x: infinite at -1 and 1, NaN for real x
+    beyond."""
 
 def argmax(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
-    """Positions of the largest elements along `axis`, by default in the flattened tensor; the
-    first where several tie."""
+    """Return positions of the largest elements along `axis`, by default in the flattened
+    tensor; the first where several tie."""
 
 def argmin(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
-    """Positions of the smallest elements along `axis`, by default in the flattened tensor; the
-    first where several tie."""
+    """Return positions of the smallest elements along `axis`, by default in the flattened
+    tensor; the first where several tie."""
 
 def argsort(a: TensorLike, axis: Axes = -1, kind: Any = None, *, stable: Any = None) -> Tensor:
-    """The places of the elements of `a` in their order along `axis`, or in the flattened tensor
-    if it is None; `stable` keeps the order of equal ones."""
+    """Return the indices that sort `a` along `axis`, or flattened if it is None; `stable` keeps
+    the order of equal elements."""
 
 def around(a: TensorLike, decimals: int = 0) -> Tensor:
-    """`a` to so many decimals, half to even. It has no gradient."""
+    """Return `a` rounded to `decimals` decimals, half to even. It has no gradient."""
 
 def array(object: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """A tensor of `object`: a number, a nested list, an array or a tensor; cast to `dtype` if
-    given."""
+    """Return a tensor of `object`: a number, a nested list, an array or a tensor; cast to
+    `dtype` if given."""
 
 def array_split(ary: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> list[Tensor]:
-    """The parts of `ary` along `axis` between indices, or a number of parts, of which the first
-    may be longer by one; as a list."""
+    """Return the parts of `ary` along `axis` between indices, or a number of parts, of which
+    the first may be longer by one; as a list."""
 
 def asarray(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """A tensor of `a`: a number, a nested list, an array or a tensor; cast to `dtype` if
+    """Return a tensor of `a`: a number, a nested list, an array or a tensor; cast to `dtype` if
     given."""
 
 def asfortranarray(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """A tensor of `a` with at least one axis; how its elements lie in memory is not said."""
+    """Return a tensor of `a` with at least one axis; how its elements lie in memory is not
+    said."""
 
 def asin(x: TensorLike, /) -> Tensor:
-    """The angle, from -pi/2 to pi/2, whose sine is x; NaN for real x beyond -1 and 1."""
+    """Return the angle, from -pi/2 to pi/2, whose sine is x; NaN for real x beyond -1 and 1."""
 
 def asinh(x: TensorLike, /) -> Tensor:
-    """The number whose hyperbolic sine is x."""
+    """Return the number whose hyperbolic sine is x."""
 
 def astype(x: TensorLike, dtype: DTypeLike, /) -> Tensor:
-    """`x` as `dtype`. To integers truncates."""
+    """Return `x` as `dtype`. To integers truncates."""
 
 def atan(x: TensorLike, /) -> Tensor:
-    """The angle, from -pi/2 to pi/2, whose tangent is x."""
+    """Return the angle, from -pi/2 to pi/2, whose tangent is x."""
 
 def atan2(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """The angle, from -pi to pi, of the point with ordinate `x1` and abscissa `x2`. Integers
-    give float64; signed zeros and infinities count as in C."""
+    """Return the angle, from -pi to pi, of the point with ordinate `x1` and abscissa `x2`.
+    Integers give float64; signed zeros and infinities count as in C."""
 
 def atanh(x: TensorLike, /) -> Tensor:
-    """The number whose hyperbolic tangent is x: infinite at -1 and 1, NaN for real x beyond."""
+    """Return the number whose hyperbolic tangent is x: infinite at -1 and 1, NaN for real x
+    beyond."""
 
 def broadcast_to(array: TensorLike, shape: Shape) -> Tensor:
-    """`array` repeated to `shape`, by NumPy's rules of broadcasting."""
+    """Return `array` repeated to `shape`, by NumPy's rules of broadcasting."""
 
 def cbrt(x: TensorLike, /) -> Tensor:
-    """The real cube root of x; its gradient at 0 is infinite."""
+    """Return the real cube root of x; its gradient at 0 is infinite."""
 
 def ceil(x: TensorLike, /) -> Tensor:
-    """The smallest integer not below x. It has no gradient."""
+    """Return the smallest integer not below x. It has no gradient."""
 
 def clip(
     a: TensorLike,
@@ -302,80 +307,83 @@ def clip(
     min: TensorLike | None = None,
     max: TensorLike | None = None,
 ) -> Tensor:
-    """`a` limited to [a_min, a_max]; None is no limit. At a limit the gradient passes."""
+    """Return `a` limited to [a_min, a_max]; None is no limit. At a limit the gradient
+    passes."""
 
 def concat(arrays: Any, /, axis: Axes = 0) -> Tensor:
-    """The arrays joined along an axis that they have; flattened first if it is None."""
+    """Return the arrays joined along an axis that they have; flattened first if it is None."""
 
 def concatenate(arrays: Any, /, axis: Axes = 0) -> Tensor:
-    """The arrays joined along an axis that they have; flattened first if it is None."""
+    """Return the arrays joined along an axis that they have; flattened first if it is None."""
 
 def conj(x: TensorLike, /) -> Tensor:
-    """The complex conjugate; a real tensor is its own."""
+    """Return the complex conjugate; a real tensor is its own."""
 
 def conjugate(x: TensorLike, /) -> Tensor:
-    """The complex conjugate; a real tensor is its own."""
+    """Return the complex conjugate; a real tensor is its own."""
 
 def copy(a: TensorLike) -> Tensor:
-    """The same value as a new tensor."""
+    """Return the same value as a new tensor."""
 
 def cos(x: TensorLike, /) -> Tensor:
-    """The cosine of x, in radians."""
+    """Return the cosine of x, in radians."""
 
 def cosh(x: TensorLike, /) -> Tensor:
-    """The hyperbolic cosine of x."""
+    """Return the hyperbolic cosine of x."""
 
 def count_nonzero(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
-    """How many elements over axes are not 0."""
+    """Return the number of elements over axes that are not 0."""
 
 def cumprod(a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
-    """The products of all elements up to each along `axis`, by default of the flattened tensor;
-    booleans and integers of fewer bits give integers of 64."""
+    """Return the products of all elements up to each along `axis`, by default of the flattened
+    tensor; booleans and integers of fewer bits give integers of 64."""
 
 def cumsum(a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
-    """The sums of all elements up to each along `axis`, by default of the flattened tensor;
-    booleans and integers of fewer bits give integers of 64."""
+    """Return the sums of all elements up to each along `axis`, by default of the flattened
+    tensor; booleans and integers of fewer bits give integers of 64."""
 
 def deg2rad(x: TensorLike, /) -> Tensor:
-    """Angles in degrees as radians; the shape of `x`, integers as float64."""
+    """Convert angles from degrees to radians; the shape of `x`, integers as float64."""
 
 def divide(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """x1 / x2, in floating point: integers give float64."""
+    """Return x1 / x2, in floating point: integers give float64."""
 
 def einsum(*operands: Any, optimize: builtins.bool = False) -> Tensor:
-    """The sum over products of elements with equal indices: "ij,jk->ik", then the operands; or
-    each operand with a list of numbers for its axes. Operands are multiplied two at a time, in
-    the order that takes the fewest steps, whatever `optimize` says."""
+    """Return the sum over products of elements with equal indices: "ij,jk->ik", then the
+    operands; or each operand with a list of numbers for its axes. Operands are multiplied two
+    at a time, in the order that takes the fewest steps, whatever `optimize` says."""
 
 def equal(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Whether x1 == x2."""
 
 def exp(x: TensorLike, /) -> Tensor:
-    """e to the power x."""
+    """Return e to the power x."""
 
 def exp2(x: TensorLike, /) -> Tensor:
-    """2 to the power x."""
+    """Return 2 to the power x."""
 
 def expand_dims(a: TensorLike, axis: Axes) -> Tensor:
-    """`a` with a new axis of size 1 at position `axis`, which may be negative."""
+    """Return `a` with a new axis of size 1 at position `axis`, which may be negative."""
 
 def expm1(x: TensorLike, /) -> Tensor:
-    """exp(x) - 1, accurate near 0."""
+    """Return exp(x) - 1, accurate near 0."""
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = ...) -> Tensor:
-    """`N` by `M` zeros (square by default) with ones on diagonal `k`, float64 by default."""
+    """Return `N` by `M` zeros (square by default) with ones on diagonal `k`, float64 by
+    default."""
 
 def floor(x: TensorLike, /) -> Tensor:
-    """The largest integer not above x. It has no gradient."""
+    """Return the largest integer not above x. It has no gradient."""
 
 def floor_divide(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """The largest integer not above x1 / x2. An integer by zero gives 0, with a warning."""
+    """Return the largest integer not above x1 / x2. An integer by zero gives 0, with a
+    warning."""
 
 def full(shape: Shape, fill_value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """A tensor of `shape` filled with `fill_value`."""
+    """Return a tensor of `shape` filled with `fill_value`."""
 
 def full_like(a: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """`fill_value` everywhere, with the shape and, unless `dtype` is given, the dtype of
+    """Return `fill_value` everywhere, with the shape and, unless `dtype` is given, the dtype of
     `a`."""
 
 def greater(x1: TensorLike, x2: TensorLike, /) -> Tensor:
@@ -385,16 +393,17 @@ def greater_equal(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Whether x1 >= x2."""
 
 def hypot(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """sqrt(x1**2 + x2**2), without overflow; its gradient at (0, 0) is 0."""
+    """Return sqrt(x1**2 + x2**2), without overflow; its gradient at (0, 0) is 0."""
 
 def identity(n: int, dtype: DTypeLike | None = None) -> Tensor:
-    """The identity matrix of `n` by `n`, float64 by default."""
+    """Return the identity matrix of `n` by `n`, float64 by default."""
 
 def imag(val: TensorLike) -> Tensor:
-    """The imaginary part of val; 0 for real val."""
+    """Return the imaginary part of val; 0 for real val."""
 
 def isdtype(dtype: DTypeLike, kind: Any) -> bool:
-    """Whether `dtype` is of a kind: "bool", "integral", "real floating", "numeric" ..."""
+    """Return whether `dtype` is of a kind: "bool", "integral", "real floating", "numeric"
+    ..."""
 
 def isfinite(x: TensorLike, /) -> Tensor:
     """Whether x is neither infinite nor NaN."""
@@ -419,23 +428,23 @@ def linspace(
     *,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """`num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes; float64 by
-    default, rounded down if integers are asked for."""
+    """Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes;
+    float64 by default, rounded down if integers are asked for."""
 
 def log(x: TensorLike, /) -> Tensor:
-    """The natural logarithm of x: -inf at 0, NaN below."""
+    """Return the natural logarithm of x: -inf at 0, NaN below."""
 
 def log10(x: TensorLike, /) -> Tensor:
-    """The logarithm of x to base 10: -inf at 0, NaN below."""
+    """Return the logarithm of x to base 10: -inf at 0, NaN below."""
 
 def log1p(x: TensorLike, /) -> Tensor:
-    """log(1 + x), accurate near 0."""
+    """Return log(1 + x), accurate near 0."""
 
 def log2(x: TensorLike, /) -> Tensor:
-    """The logarithm of x to base 2: -inf at 0, NaN below."""
+    """Return the logarithm of x to base 2: -inf at 0, NaN below."""
 
 def logaddexp(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """log(exp(x1) + exp(x2)), without overflow."""
+    """Return log(exp(x1) + exp(x2)), without overflow."""
 
 def logical_and(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Whether x1 and x2 are both true (not 0)."""
@@ -450,17 +459,18 @@ def logical_xor(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Whether exactly one of x1 and x2 is true (not 0)."""
 
 def matmul(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """The matrix product over the last two axes; the axes before them broadcast. A 1-D operand
-    is a row on the left or a column on the right."""
+    """Return the matrix product over the last two axes; the axes before them broadcast. A 1-D
+    operand is a row on the left or a column on the right."""
 
 def matvec(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """A matrix (..., m, n) times a vector (..., n): shape (..., m)."""
+    """Return a matrix (..., m, n) times a vector (..., n): shape (..., m)."""
 
 def max(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
-    """The largest element over axes; elements that tie share the gradient. NaN if one is."""
+    """Return the largest element over axes; elements that tie share the gradient. NaN if one
+    is."""
 
 def maximum(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """The larger of x1 and x2; NaN if one of them is. Where they tie, x1 gets the whole
+    """Return the larger of x1 and x2; NaN if one of them is. Where they tie, x1 gets the whole
     gradient."""
 
 def mean(
@@ -470,38 +480,39 @@ def mean(
     *,
     keepdims: builtins.bool = False,
 ) -> Tensor:
-    """The mean of elements over axes; booleans and integers are float64 first."""
+    """Return the mean of elements over axes; booleans and integers are float64 first."""
 
 def min(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
-    """The smallest element over axes; elements that tie share the gradient. NaN if one is."""
+    """Return the smallest element over axes; elements that tie share the gradient. NaN if one
+    is."""
 
 def minimum(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """The smaller of x1 and x2; NaN if one of them is. Where they tie, x1 gets the whole
+    """Return the smaller of x1 and x2; NaN if one of them is. Where they tie, x1 gets the whole
     gradient."""
 
 def mod(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """x1 - x2 floor(x1 / x2), with the sign of x2, as Python's %."""
+    """Return x1 - x2 floor(x1 / x2), with the sign of x2, as Python's %."""
 
 def multiply(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """x1 * x2."""
+    """Return x1 * x2."""
 
 def ndim(a: TensorLike) -> int:
-    """How many dimensions `a` has."""
+    """Return the number of dimensions of `a`."""
 
 def negative(x: TensorLike, /) -> Tensor:
-    """-x; TypeError for a bool, as in NumPy."""
+    """Return -x; TypeError for a bool, as in NumPy."""
 
 def nonzero(a: TensorLike) -> tuple[Tensor, ...]:
-    """The coordinates of what is not 0, one tensor for each axis."""
+    """Return the coordinates of what is not 0, one tensor for each axis."""
 
 def not_equal(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Whether x1 != x2."""
 
 def ones(shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
-    """A tensor of ones, float64 by default."""
+    """Return a tensor of ones, float64 by default."""
 
 def ones_like(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Ones with the shape and, unless `dtype` is given, the dtype of `a`."""
+    """Return ones with the shape and, unless `dtype` is given, the dtype of `a`."""
 
 def pad(
     array: TensorLike,
@@ -510,21 +521,23 @@ def pad(
     *,
     constant_values: Any = 0,
 ) -> Tensor:
-    """`array` with more elements before and after along each axis: `pad_width` is a pair for
-    each, one pair for all, or one number. `mode` is "constant" (they are the single number
+    """Return `array` with more elements before and after along each axis: `pad_width` is a pair
+    for each, one pair for all, or one number. `mode` is "constant" (they are the single number
     `constant_values`), "reflect", "symmetric", "edge" or "wrap"."""
 
 def permute_dims(a: TensorLike, axes: Any = None) -> Tensor:
-    """`a` with its axes in the order `axes`; reversed by default."""
+    """Return `a` with its axes in the order `axes`; reversed by default."""
 
 def positive(x: TensorLike, /) -> Tensor:
-    """The same value as a new tensor."""
+    """Return the same value as a new tensor."""
 
 def pow(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """``x1 ** x2``. The gradient of ``x1**0`` is 0 everywhere, that of ``0**x2`` by x2 is 0."""
+    """Return ``x1 ** x2``. The gradient of ``x1**0`` is 0 everywhere, that of ``0**x2`` by x2
+    is 0."""
 
 def power(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """``x1 ** x2``. The gradient of ``x1**0`` is 0 everywhere, that of ``0**x2`` by x2 is 0."""
+    """Return ``x1 ** x2``. The gradient of ``x1**0`` is 0 everywhere, that of ``0**x2`` by x2
+    is 0."""
 
 def prod(
     a: TensorLike,
@@ -533,32 +546,33 @@ def prod(
     *,
     keepdims: builtins.bool = False,
 ) -> Tensor:
-    """The product of elements over axes; booleans and integers of fewer bits give integers of
-    64."""
+    """Return the product of elements over axes; booleans and integers of fewer bits give
+    integers of 64."""
 
 def rad2deg(x: TensorLike, /) -> Tensor:
-    """Angles in radians as degrees; the shape of `x`, integers as float64."""
+    """Convert angles from radians to degrees; the shape of `x`, integers as float64."""
 
 def ravel(a: TensorLike) -> Tensor:
-    """The elements of `a` in row-major order, in one dimension."""
+    """Return the elements of `a` in row-major order, in one dimension."""
 
 def real(val: TensorLike) -> Tensor:
-    """The real part of val."""
+    """Return the real part of val."""
 
 def reciprocal(x: TensorLike, /) -> Tensor:
-    """1 / x."""
+    """Return 1 / x."""
 
 def remainder(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """x1 - x2 floor(x1 / x2), with the sign of x2, as Python's %."""
+    """Return x1 - x2 floor(x1 / x2), with the sign of x2, as Python's %."""
 
 def reshape(a: TensorLike, /, shape: Shape) -> Tensor:
-    """The elements of `a`, in row-major order, with another shape. One size may be -1."""
+    """Return the elements of `a`, in row-major order, with another shape. One size may be
+    -1."""
 
 def rint(x: TensorLike, /) -> Tensor:
-    """`x` rounded to integers, half to even, as floating point. It has no gradient."""
+    """Return `x` rounded to integers, half to even, as floating point. It has no gradient."""
 
 def round(a: TensorLike, decimals: int = 0) -> Tensor:
-    """`a` to so many decimals, half to even. It has no gradient."""
+    """Return `a` rounded to `decimals` decimals, half to even. It has no gradient."""
 
 def searchsorted(
     a: TensorLike,
@@ -566,45 +580,46 @@ def searchsorted(
     side: str = "left",
     sorter: Any = None,
 ) -> Tensor:
-    """Where each of `v` stands in the sorted `a`: before those equal to it, or with
+    """Return where each of `v` stands in the sorted `a`: before those equal to it, or with
     side="right" behind them."""
 
 def shape(a: TensorLike) -> tuple[int, ...]:
-    """The shape of `a`, as a tuple of integers."""
+    """Return the shape of `a`, as a tuple of integers."""
 
 def sign(x: TensorLike, /) -> Tensor:
-    """-1, 0 or 1; x / |x| for complex x. Its gradient is 0 for real x."""
+    """Return -1, 0 or 1; x / |x| for complex x. Its gradient is 0 for real x."""
 
 def sin(x: TensorLike, /) -> Tensor:
-    """The sine of x, in radians."""
+    """Return the sine of x, in radians."""
 
 def sinc(x: TensorLike, /) -> Tensor:
-    """sin(pi x) / (pi x), and 1 at 0; NaN for infinities."""
+    """Return sin(pi x) / (pi x), and 1 at 0; NaN for infinities."""
 
 def sinh(x: TensorLike, /) -> Tensor:
-    """The hyperbolic sine of x."""
+    """Return the hyperbolic sine of x."""
 
 def size(a: TensorLike) -> int:
-    """How many elements `a` has."""
+    """Return the number of elements of `a`."""
 
 def sort(a: TensorLike, axis: Axes = -1, kind: Any = None, *, stable: Any = None) -> Tensor:
-    """`a` sorted along `axis`, or flattened first if it is None; NaN counts as larger than all
-    else. `kind` and `stable` make no difference to the result."""
+    """Return `a` sorted along `axis`, or flattened first if it is None; NaN counts as larger
+    than all else. `kind` and `stable` make no difference to the result."""
 
 def split(ary: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> list[Tensor]:
-    """The parts of `ary` along `axis` between indices, or a number of equal ones; as a list."""
+    """Return the parts of `ary` along `axis` between indices, or a number of equal ones; as a
+    list."""
 
 def sqrt(x: TensorLike, /) -> Tensor:
-    """The square root of x; its gradient at 0 is infinite."""
+    """Return the square root of x; its gradient at 0 is infinite."""
 
 def square(x: TensorLike, /) -> Tensor:
-    """x * x."""
+    """Return x * x."""
 
 def squeeze(a: TensorLike, axis: Axes = None) -> Tensor:
-    """`a` without its axes of size 1, or without those that `axis` names."""
+    """Return `a` without its axes of size 1, or without those that `axis` names."""
 
 def stack(arrays: Any, axis: Axes = 0) -> Tensor:
-    """Arrays of one shape joined along a new axis."""
+    """Return arrays of one shape joined along a new axis."""
 
 def std(
     a: TensorLike,
@@ -614,10 +629,10 @@ def std(
     ddof: Any = 0,
     keepdims: builtins.bool = False,
 ) -> Tensor:
-    """The standard deviation over axes, the root of the variance."""
+    """Return the standard deviation over axes, the root of the variance."""
 
 def subtract(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """x1 - x2; TypeError for two bools, as in NumPy."""
+    """Return x1 - x2; TypeError for two bools, as in NumPy."""
 
 def sum(
     a: TensorLike,
@@ -626,34 +641,35 @@ def sum(
     *,
     keepdims: builtins.bool = False,
 ) -> Tensor:
-    """The sum of elements over axes; booleans and integers of fewer bits give integers of
-    64."""
+    """Return the sum of elements over axes; booleans and integers of fewer bits give integers
+    of 64."""
 
 def take(a: TensorLike, indices: TensorLike, axis: Axes = None) -> Tensor:
-    """Slices of `a` along `axis`, by default of the flattened tensor, at integer `indices`."""
+    """Return slices of `a` along `axis`, by default of the flattened tensor, at integer
+    `indices`."""
 
 def take_along_axis(arr: TensorLike, indices: TensorLike, axis: Axes = -1) -> Tensor:
-    """The elements of `arr` at integer `indices` along `axis`, line by line; of the flattened
-    tensor if it is None."""
+    """Return the elements of `arr` at integer `indices` along `axis`, line by line; of the
+    flattened tensor if it is None."""
 
 def tan(x: TensorLike, /) -> Tensor:
-    """The tangent of x, in radians."""
+    """Return the tangent of x, in radians."""
 
 def tanh(x: TensorLike, /) -> Tensor:
-    """The hyperbolic tangent of x."""
+    """Return the hyperbolic tangent of x."""
 
 def tensordot(a: TensorLike, b: TensorLike, axes: Any = 2) -> Tensor:
-    """The sum of products over `axes`: the last so many of `a` and first of `b`, or two
+    """Return the sum of products over `axes`: the last so many of `a` and first of `b`, or two
     lists."""
 
 def transpose(a: TensorLike, axes: Any = None) -> Tensor:
-    """`a` with its axes in the order `axes`; reversed by default."""
+    """Return `a` with its axes in the order `axes`; reversed by default."""
 
 def true_divide(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """x1 / x2, in floating point: integers give float64."""
+    """Return x1 / x2, in floating point: integers give float64."""
 
 def unstack(x: TensorLike, /, *, axis: Axes = 0) -> tuple[Tensor, ...]:
-    """The slices of `x` along `axis`, as a tuple."""
+    """Return the slices of `x` along `axis`, as a tuple."""
 
 def var(
     a: TensorLike,
@@ -663,8 +679,8 @@ def var(
     ddof: Any = 0,
     keepdims: builtins.bool = False,
 ) -> Tensor:
-    """The mean of squared distances from the mean over axes, the sum divided by `ddof` less
-    than there are elements."""
+    """Return the mean of squared distances from the mean over axes, the sum divided by `ddof`
+    less than there are elements."""
 
 def where(
     condition: TensorLike,
@@ -672,11 +688,11 @@ def where(
     y: TensorLike | None = None,
     /,
 ) -> Tensor | Any:
-    """`x` where `condition` holds and `y` elsewhere; without both, the coordinates of what is
-    true, one tensor for each axis."""
+    """Return `x` where `condition` holds and `y` elsewhere; without both, the coordinates of
+    what is true, one tensor for each axis."""
 
 def zeros(shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
-    """A tensor of zeros, float64 by default."""
+    """Return a tensor of zeros, float64 by default."""
 
 def zeros_like(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Zeros with the shape and, unless `dtype` is given, the dtype of `a`."""
+    """Return zeros with the shape and, unless `dtype` is given, the dtype of `a`."""

@@ -10,7 +10,7 @@ from .._core.tensor import Tensor
 from .._ops.define import broadcast_shapes
 from .._ops.shape import broadcast_to, cast, concatenate, reshape
 from ..errors import InvalidArgumentError
-from ._readers import _array, _as_array, _rearranged
+from ._readers import _array, _as_array, _rearrange
 
 __all__ = [
     "append",
@@ -34,7 +34,7 @@ __all__ = [
 _HIGHER = {1: lambda n: (n,), 2: lambda n: (1, n), 3: lambda n: (1, n, 1)}
 
 
-def _raised(x: Any, rank: int) -> Tensor:
+def _raise_rank(x: Any, rank: int) -> Tensor:
     """Return `x` with axes of size 1 where NumPy adds them, to have at least `rank` axes."""
     x = _array(x)
     if x.ndim >= rank:
@@ -46,8 +46,8 @@ def _raised(x: Any, rank: int) -> Tensor:
 
 def _all_raised(arrays: tuple, rank: int) -> Any:
     if len(arrays) == 1:
-        return _raised(arrays[0], rank)
-    return tuple([_raised(one, rank) for one in arrays])
+        return _raise_rank(arrays[0], rank)
+    return tuple([_raise_rank(one, rank) for one in arrays])
 
 
 def atleast_1d(*arys: Any) -> Any:
@@ -65,36 +65,36 @@ def atleast_3d(*arys: Any) -> Any:
     return _all_raised(arys, 3)
 
 
-def _joined(arrays: Any, axis: int, rank: int, dtype: Any) -> Tensor:
-    tensors = [_raised(one, rank) for one in arrays]
+def _join(arrays: Any, axis: int, rank: int, dtype: Any) -> Tensor:
+    tensors = [_raise_rank(one, rank) for one in arrays]
     joined = concatenate(tensors, axis)
     return joined if dtype is None else cast(joined, np.dtype(dtype))
 
 
 def vstack(tup: Any, *, dtype: Any = None) -> Tensor:
     """Return the arrays one above the other: joined along the first axis, 1-D ones as rows."""
-    return _joined(tup, 0, 2, dtype)
+    return _join(tup, 0, 2, dtype)
 
 
 def hstack(tup: Any, *, dtype: Any = None) -> Tensor:
     """Return the arrays side by side: joined along the second axis, 1-D ones along their only
     one.
     """
-    tensors = [_raised(one, 1) for one in tup]
+    tensors = [_raise_rank(one, 1) for one in tup]
     flat = bool(tensors) and tensors[0].ndim == 1
-    return _joined(tensors, 0 if flat else 1, 1, dtype)
+    return _join(tensors, 0 if flat else 1, 1, dtype)
 
 
 def dstack(tup: Any) -> Tensor:
     """Return the arrays one behind the other: joined along the third axis."""
-    return _joined(tup, 2, 3, None)
+    return _join(tup, 2, 3, None)
 
 
 def column_stack(tup: Any) -> Tensor:
     """Return the arrays side by side, 1-D ones as columns."""
     tensors = [_array(one) for one in tup]
     columns = [reshape(one, (one.size, 1)) if one.ndim < 2 else one for one in tensors]
-    return _joined(columns, 1, 2, None)
+    return _join(columns, 1, 2, None)
 
 
 def append(arr: Any, values: Any, axis: Any = None) -> Tensor:
@@ -113,7 +113,7 @@ def block(arrays: Any) -> Tensor:
     """
     depth = _depth(arrays)
     rank = max([depth, *[_array(one).ndim for one in _leaves(arrays)]])
-    return _assembled(arrays, depth, rank)
+    return _assemble(arrays, depth, rank)
 
 
 def _depth(arrays: Any) -> int:
@@ -126,7 +126,7 @@ def _leaves(arrays: Any) -> list:
     return [leaf for part in arrays for leaf in _leaves(part)]
 
 
-def _assembled(arrays: Any, depth: int, rank: int) -> Tensor:
+def _assemble(arrays: Any, depth: int, rank: int) -> Tensor:
     if not isinstance(arrays, list):
         if depth:
             raise InvalidArgumentError("block: the lists must nest equally deep everywhere")
@@ -134,7 +134,7 @@ def _assembled(arrays: Any, depth: int, rank: int) -> Tensor:
         return reshape(x, (*[1] * (rank - x.ndim), *x.shape))
     if not arrays:
         raise InvalidArgumentError("block: lists must not be empty")
-    return concatenate([_assembled(part, depth - 1, rank) for part in arrays], -depth)
+    return concatenate([_assemble(part, depth - 1, rank) for part in arrays], -depth)
 
 
 # Shapes in common ----------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def resize(a: Any, new_shape: Any) -> Tensor:
     """Return `a` with another shape: its elements in row-major order, repeated if they are too
     few.
     """
-    return _rearranged(lambda indices: np.resize(indices, new_shape), _array(a))
+    return _rearrange(lambda indices: np.resize(indices, new_shape), _array(a))
 
 
 # Rows in and out -----------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Tensor:
     flattened.
     """
     gone = _as_array(obj)
-    return _rearranged(lambda indices: np.delete(indices, gone, axis), _array(arr))
+    return _rearrange(lambda indices: np.delete(indices, gone, axis), _array(arr))
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tensor:
@@ -193,13 +193,13 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tensor:
     """
     x, at = _array(arr), _as_array(obj)
     new = cast(_array(values), x.dtype)
-    return _rearranged(lambda indices, others: np.insert(indices, at, others, axis), x, new)
+    return _rearrange(lambda indices, others: np.insert(indices, at, others, axis), x, new)
 
 
 def compress(condition: Any, a: Any, axis: Any = None) -> Tensor:
     """Return the rows of `axis` (or of `a` flattened) for which the 1-D `condition` holds."""
     kept = np.asarray(condition, bool)
-    return _rearranged(lambda indices: np.compress(kept, indices, axis), _array(a))
+    return _rearrange(lambda indices: np.compress(kept, indices, axis), _array(a))
 
 
 def extract(condition: Any, arr: Any) -> Tensor:

@@ -13,10 +13,10 @@ from .._ops.elementwise import power, subtract, where
 from .._ops.indexing import getitem
 from .._ops.reductions import reduce_sum
 from .._ops.shape import cast, concatenate, reshape, stack, transpose
-from .._spellings.adapt import spaced
+from .._spellings.adapt import space_evenly
 from ..errors import InvalidArgumentError
 from ._joining import atleast_1d
-from ._readers import _array, _as_array, _kind, _pair, _rearranged, _spacing, _summed
+from ._readers import _array, _as_array, _kind, _pair, _rearrange, _spacing, _widen
 
 __all__ = [
     "asanyarray",
@@ -121,7 +121,7 @@ def fliplr(m: Any) -> Tensor:
 
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
     """Return `m` rotated `k` times by 90 degrees, from the first to the second of `axes`."""
-    return _rearranged(lambda indices: np.rot90(indices, k, axes), _array(m))
+    return _rearrange(lambda indices: np.rot90(indices, k, axes), _array(m))
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
@@ -133,11 +133,11 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
         return reshape(roll(reshape(x, (-1,)), int(np.sum(_as_array(shift))), 0), tuple(x.shape))
     axes, shifts = np.broadcast_arrays(np.atleast_1d(axis), _as_array(shift))
     for dim, by in zip(axes.tolist(), shifts.tolist(), strict=True):
-        x = _rolled(x, normalize_axis("roll", dim, x.ndim), by)
+        x = _roll(x, normalize_axis("roll", dim, x.ndim), by)
     return x
 
 
-def _rolled(x: Tensor, axis: int, by: int) -> Tensor:
+def _roll(x: Tensor, axis: int, by: int) -> Tensor:
     size = x.shape[axis]
     cut = size - by % size if size else 0
     before = (slice(None),) * axis
@@ -153,13 +153,13 @@ def _rolled(x: Tensor, axis: int, by: int) -> Tensor:
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Tensor:
     """Return each element of `a` along `axis`, or of it flattened, `repeats` times."""
     times = _as_array(repeats)
-    return _rearranged(lambda indices: np.repeat(indices, times, axis), _array(a))
+    return _rearrange(lambda indices: np.repeat(indices, times, axis), _array(a))
 
 
 def tile(A: Any, reps: Any) -> Tensor:
     """Return `A` side by side, `reps` times along each axis."""
     times = _as_array(reps)
-    return _rearranged(lambda indices: np.tile(indices, times), _array(A))
+    return _rearrange(lambda indices: np.tile(indices, times), _array(A))
 
 
 # Diagonals and triangles ---------------------------------------------------------------------
@@ -183,7 +183,7 @@ def _diagonal_indices(height: int, width: int, offset: int) -> tuple[np.ndarray,
 
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
     """Return the sums of the diagonals of the matrices along two axes."""
-    x = _summed(diagonal(a, offset, axis1, axis2))
+    x = _widen(diagonal(a, offset, axis1, axis2))
     return reduce_sum(x if dtype is None else cast(x, np.dtype(dtype)), -1)
 
 
@@ -354,5 +354,5 @@ def logspace(
 ) -> Tensor:
     """Return `base` to the powers of `num` evenly spaced numbers from `start` to `stop`."""
     wanted = _spacing(start, stop, None)
-    powers = power(*_pair(base, spaced(start, stop, num, endpoint, wanted)))
+    powers = power(*_pair(base, space_evenly(start, stop, num, endpoint, wanted)))
     return cast(powers, wanted if dtype is None else np.dtype(dtype))

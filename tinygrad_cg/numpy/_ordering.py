@@ -89,7 +89,7 @@ def quantile(
         raise ValueError("quantile: q must be between 0 and 1 (percentile: between 0 and 100)")
     axes = normalize_axes("quantile", axis, x.ndim)
     rows = _rows(x, axes)
-    found = cast(_between(sort(rows), multiply(shares, rows.shape[-1] - 1)), x.dtype)
+    found = cast(_interpolate(sort(rows), multiply(shares, rows.shape[-1] - 1)), x.dtype)
     found = moveaxis(found, list(range(-shares.ndim, 0)), list(range(shares.ndim)))
     if not keepdims:
         return found
@@ -107,7 +107,7 @@ def _rows(x: Tensor, axes: tuple[int, ...]) -> Tensor:
     return reshape(moveaxis(x, axes, last), (*rest, count))
 
 
-def _between(rows: Tensor, positions: Tensor) -> Tensor:
+def _interpolate(rows: Tensor, positions: Tensor) -> Tensor:
     """Return the numbers at `positions`, which may lie between two, of sorted rows."""
     last = rows.shape[-1] - 1
     index = np.floor(np.asarray(positions)).astype(np.int64)

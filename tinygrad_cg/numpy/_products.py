@@ -141,7 +141,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
         raise InvalidArgumentError("convolve: operands must not be empty")
     if y.shape[0] > x.shape[0]:
         x, y = y, x
-    return _slid(x, flip(y), mode)
+    return _slide(x, flip(y), mode)
 
 
 def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
@@ -153,11 +153,11 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
     if not x.shape[0] or not y.shape[0]:
         raise InvalidArgumentError("correlate: operands must not be empty")
     if y.shape[0] > x.shape[0]:
-        return flip(_slid(conj(y), x, mode))
-    return _slid(x, conj(y), mode)
+        return flip(_slide(conj(y), x, mode))
+    return _slide(x, conj(y), mode)
 
 
-def _slid(x: Tensor, y: Tensor, mode: str) -> Tensor:
+def _slide(x: Tensor, y: Tensor, mode: str) -> Tensor:
     """Return the sums of products of `y` with all pieces of the longer `x`, beyond its ends as
     asked.
     """
@@ -187,10 +187,10 @@ def polyval(p: Any, x: Any) -> Tensor:
 
 def polymul(a1: Any, a2: Any) -> Tensor:
     """Return the coefficients of the product of two polynomials."""
-    return convolve(_trimmed(a1), _trimmed(a2))
+    return convolve(_trim(a1), _trim(a2))
 
 
-def _trimmed(p: Any) -> Tensor:
+def _trim(p: Any) -> Tensor:
     """Return coefficients without zeros in front."""
     x = atleast_1d(_array(p))
     used = np.flatnonzero(np.asarray(x))

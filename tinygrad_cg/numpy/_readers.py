@@ -45,7 +45,7 @@ def _with_weak_dtype(x: Any, other: Any) -> Any:
     return x if gives_way else found
 
 
-def _bounded(a: Any, low: Any, high: Any) -> tuple:
+def _clip_operands(a: Any, low: Any, high: Any) -> tuple:
     """Return the arguments of `clip`; limits that are Python numbers take the dtype of `a`."""
     a = _array(a)
     return a, *[
@@ -63,7 +63,7 @@ def _real(x: Any) -> Tensor:
     return cast(x, np.float64) if is_exact(x.dtype) else x
 
 
-def _summed(x: Any) -> Tensor:
+def _widen(x: Any) -> Tensor:
     """Return integers of less than 64 bits as such of 64, for their sum."""
     x = _array(x)
     if not is_exact(x.dtype):
@@ -123,7 +123,7 @@ def _spacing(start: Any, stop: Any, dtype: Any) -> Any:
     return _kind(dtype, np.result_type(_as_array(start), _as_array(stop), 1.0))
 
 
-def _rearranged(move: Callable[..., np.ndarray], *tensors: Tensor) -> Tensor:
+def _rearrange(move: Callable[..., np.ndarray], *tensors: Tensor) -> Tensor:
     """Apply `move`, a function of NumPy that only moves elements, to tensors of one dtype.
 
     It is asked for the indices of the elements, which are then gathered in one operation.

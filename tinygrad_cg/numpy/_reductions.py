@@ -31,7 +31,7 @@ from .._ops.shape import (
 )
 from ..errors import InvalidArgumentError
 from ._manipulation import diagonal, moveaxis
-from ._readers import _array, _as, _real, _summed
+from ._readers import _array, _as, _real, _widen
 
 __all__ = [
     "apply_along_axis",
@@ -112,14 +112,14 @@ def _weights(x: Tensor, axis: Any, weights: Tensor) -> Tensor:
 
 def nansum(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return the sum of elements over axes, NaN left out."""
-    x = _summed(a)
+    x = _widen(a)
     x = x if dtype is None else cast(x, np.dtype(dtype))
     return reduce_sum(where(isnan(x), 0, x), axis, keepdims)
 
 
 def nanprod(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return the product of elements over axes, NaN left out."""
-    x = _summed(a)
+    x = _widen(a)
     x = x if dtype is None else cast(x, np.dtype(dtype))
     return reduce_prod(where(isnan(x), 1, x), axis, keepdims)
 
@@ -208,7 +208,7 @@ def cumulative_prod(
 def _cumulative(
     scan: Callable, start: int, x: Any, axis: Any, dtype: Any, include_initial: bool
 ) -> Tensor:
-    x = _summed(x)
+    x = _widen(x)
     x = x if dtype is None else cast(x, np.dtype(dtype))
     if axis is None and x.ndim != 1:
         raise ValueError("cumulative_sum and cumulative_prod need an axis, except in 1-D")
@@ -224,7 +224,7 @@ def nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
     """Return the sums of all elements up to each along `axis`, or of `a` flattened; NaN left
     out.
     """
-    x = _summed(a)
+    x = _widen(a)
     x = x if dtype is None else cast(x, np.dtype(dtype))
     return cumsum(where(isnan(x), 0, x), axis)
 
@@ -233,7 +233,7 @@ def nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
     """Return the products of all elements up to each along `axis`, or of `a` flattened; NaN left
     out.
     """
-    x = _summed(a)
+    x = _widen(a)
     x = x if dtype is None else cast(x, np.dtype(dtype))
     return cumprod(where(isnan(x), 1, x), axis)
 
@@ -412,16 +412,18 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: An
 
     The sums are divided by the number of observations less `ddof`: by default 1, with `bias` 0.
     """
-    x = _observed(m, rowvar)
+    x = _read_observations(m, rowvar)
     if y is not None:
-        x = concatenate([x, _observed(y, rowvar or np.shape(y)[:1] == (1,))])  # as NumPy does
+        x = concatenate(
+            [x, _read_observations(y, rowvar or np.shape(y)[:1] == (1,))]
+        )  # as NumPy does
     centered = subtract(x, reduce_mean(x, 1, keepdims=True))
     taken = (0 if bias else 1) if ddof is None else ddof
     product = matmul(centered, centered, adjoint_y=True)
     return squeeze(divide(product, float(max(x.shape[1] - taken, 0))))
 
 
-def _observed(m: Any, rowvar: bool) -> Tensor:
+def _read_observations(m: Any, rowvar: bool) -> Tensor:
     x = _real(m)
     if x.ndim > 2:
         raise InvalidArgumentError(f"cov: needs 1 or 2 dimensions, got {x.ndim}")

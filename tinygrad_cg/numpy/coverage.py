@@ -33,7 +33,7 @@ _OTHER_NAMES = frozenset(
 )
 
 
-class Row(NamedTuple):
+class CoverageRow(NamedTuple):
     """One function of NumPy: its name after ``np.``, whether it is a ufunc, what happens."""
 
     name: str
@@ -41,18 +41,22 @@ class Row(NamedTuple):
     status: str
 
 
-def rows() -> list[Row]:
+def rows() -> list[CoverageRow]:
     """Return all functions that NumPy lets others take over, by name, ufuncs first."""
     found = {_row(ufunc, True) for ufunc in get_overridable_numpy_ufuncs()}
     found |= {_row(function, False) for function in get_overridable_numpy_array_functions()}
     return sorted(found, key=lambda row: (not row.is_ufunc, row.name))
 
 
-def _row(function: Any, is_ufunc: bool) -> Row:
+def _row(function: Any, is_ufunc: bool) -> CoverageRow:
     if is_ufunc:
-        return Row(function.__name__, True, _status(function.__name__, function in ufuncs, False))
+        return CoverageRow(
+            function.__name__, True, _status(function.__name__, function in ufuncs, False)
+        )
     found = public(function)
-    return Row(name_of(function), False, _status(name_of(function), found in functions, found))
+    return CoverageRow(
+        name_of(function), False, _status(name_of(function), found in functions, found)
+    )
 
 
 def _status(name: str, is_recorded: bool, function: Any) -> str:
@@ -64,7 +68,7 @@ def _status(name: str, is_recorded: bool, function: Any) -> str:
     return OTHER if of_others else REFUSED
 
 
-def counts(table: Sequence[Row]) -> dict[str, int]:
+def counts(table: Sequence[CoverageRow]) -> dict[str, int]:
     """Return the number of rows of each status."""
     return {
         status: sum(row.status == status for row in table)

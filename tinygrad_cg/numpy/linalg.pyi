@@ -14,59 +14,64 @@ class SlogdetResult(NamedTuple):
 __all__: list[str]
 
 def cholesky(a: TensorLike, /) -> Tensor:
-    """The lower triangular matrix L of each symmetric positive definite ``a = L
+    """Return the lower triangular matrix L of each symmetric positive definite ``a = L
     transpose(L)``."""
 
 def cross(x1: TensorLike, x2: TensorLike, /, *, axis: Axes = -1) -> Tensor:
-    """The cross products of vectors of 3 elements along `axis`; the other axes broadcast."""
+    """Return the cross products of vectors of 3 elements along `axis`; the other axes
+    broadcast."""
 
 def det(a: TensorLike) -> Tensor:
-    """The determinant of each square matrix of `a`, of shape (..., n, n): shape (...)."""
+    """Return the determinant of each square matrix of `a`, of shape (..., n, n): shape
+    (...)."""
 
 def diagonal(x: TensorLike, /, *, offset: Any = 0) -> Tensor:
-    """The diagonal `offset` of each matrix in a stack of matrices."""
+    """Return the diagonal `offset` of each matrix in a stack of matrices."""
 
 def inv(a: TensorLike) -> Tensor:
-    """The inverse of each square matrix of `a`; shape (..., n, n), integers as float64."""
+    """Return the inverse of each square matrix of `a`; shape (..., n, n), integers as
+    float64."""
 
 def matmul(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """The matrix product over the last two axes; the axes before them broadcast."""
+    """Return the matrix product over the last two axes; the axes before them broadcast."""
 
 def matrix_norm(x: TensorLike, /, *, keepdims: bool = False, ord: str = "fro") -> Tensor:
-    """The norm of each matrix in a stack of matrices: "fro", 1, -1, inf or -inf."""
+    """Return the norm of each matrix in a stack of matrices: "fro", 1, -1, inf or -inf."""
 
 def matrix_power(a: TensorLike, n: int) -> Tensor:
-    """The product of `n` times each square matrix of `a`; of its inverse for a negative `n`."""
+    """Return the product of `n` times each square matrix of `a`; of its inverse for a negative
+    `n`."""
 
 def matrix_transpose(x: TensorLike, /) -> Tensor:
-    """The transpose of each matrix in a stack of matrices."""
+    """Return the transpose of each matrix in a stack of matrices."""
 
 def multi_dot(arrays: Any) -> Tensor:
-    """The product of several matrices; the first and the last may be vectors."""
+    """Return the product of several matrices; the first and the last may be vectors."""
 
 def norm(x: TensorLike, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The norm of vectors of any order, along one axis, or of matrices, along two: "fro", 1,
-    -1, inf or -inf. By default the Euclidean norm of all elements."""
+    """Return the norm of vectors of any order, along one axis, or of matrices, along two:
+    "fro", 1, -1, inf or -inf. By default the Euclidean norm of all elements."""
 
 def outer(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """The products of each element of `x1` with each of `x2`."""
+    """Return the products of each element of `x1` with each of `x2`."""
 
 def slogdet(a: TensorLike) -> SlogdetResult:
-    """The signs, which have no gradient, and the logarithms of the sizes of determinants."""
+    """Return the signs, which have no gradient, and the logarithms of the sizes of
+    determinants."""
 
 def solve(a: TensorLike, b: TensorLike) -> Tensor:
-    """The solution x of ``a x = b`` for square matrices `a` (..., n, n) and `b` (..., n, k) or
-    (n,). Raises LinAlgError for a singular `a`."""
+    """Return the solution x of ``a x = b`` for square matrices `a` (..., n, n) and `b` (..., n,
+    k) or (n,). Raises LinAlgError for a singular `a`."""
 
 def tensordot(x1: TensorLike, x2: TensorLike, /, *, axes: Any = 2) -> Tensor:
-    """The sum of products over `axes`: the last so many of `x1` and first of `x2`, or two
-    lists."""
+    """Return the sum of products over `axes`: the last so many of `x1` and first of `x2`, or
+    two lists."""
 
 def trace(x: TensorLike, /, *, offset: Any = 0, dtype: DTypeLike | None = None) -> Tensor:
-    """The sum of the diagonal of each matrix in a stack of matrices."""
+    """Return the sum of the diagonal of each matrix in a stack of matrices."""
 
 def vecdot(x1: TensorLike, x2: TensorLike, /, *, axis: Axes = -1) -> Tensor:
-    """The sums of products along `axis`, a complex `x1` conjugated; the other axes
+    """Return the sums of products along `axis`, a complex `x1` conjugated; the other axes
     broadcast."""
 
 def vector_norm(
@@ -77,4 +82,4 @@ def vector_norm(
     keepdims: bool = False,
     ord: Any = 2,
 ) -> Tensor:
-    """The norm of order `ord` over axes, by default of all elements."""
+    """Return the norm of order `ord` over axes, by default of all elements."""

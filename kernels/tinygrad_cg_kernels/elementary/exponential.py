@@ -120,7 +120,7 @@ def nearest(x) -> Any:
     """Return the integer nearest x, as an integer and as a float, for |x| below 2**51 (2**22)."""
 
 
-def reduced(x) -> Any:
+def reduce_by_log2(x) -> Any:
     """Return n, r and the rounding error of r, with x = n log(2) + r + lost and |r| <= log(2) /
     2.
     """
@@ -132,7 +132,7 @@ def exp_tail(r) -> Any:
 
 by_type(power_of_two, {types.int64: power_of_two64, types.int32: power_of_two32})
 by_type(nearest, {types.float64: _nearest64, types.float32: _nearest32})
-by_type(reduced, {types.float64: _reduced64, types.float32: _reduced32})
+by_type(reduce_by_log2, {types.float64: _reduced64, types.float32: _reduced32})
 by_type(exp_tail, {types.float64: _tail64, types.float32: _tail32})
 
 
@@ -140,12 +140,12 @@ by_type(exp_tail, {types.float64: _tail64, types.float32: _tail32})
 def exp_parts(x):
     """Return n, r and t with e**x = 2**n * (1 + r + t); t is at most a fifth of r."""
     inlined()
-    n, r, lost = reduced(x)
+    n, r, lost = reduce_by_log2(x)
     return n, r, (r * r) * exp_tail(r) + lost
 
 
 @jitable
-def scaled(value, n):
+def scale_by_power(value, n):
     """Return value * 2**n, where that may be subnormal or overflow."""
     inlined()
     half = like(n >> 1, n)
@@ -157,7 +157,7 @@ def _exp_real(x, low, high):
     inlined()
     y = high if x > high else x
     n, r, t = exp_parts(low if y < low else y)
-    return scaled(like(1, x) + (r + t), n)
+    return scale_by_power(like(1, x) + (r + t), n)
 
 
 @jitable
@@ -206,7 +206,7 @@ def _exp2_real(x, low, high, coefficients):
     n, count = nearest(y)
     part = y - count
     tail = part * part * estrin(part, coefficients)
-    return scaled(like(1, x) + float_fma(part, like(LN2, x), tail), n)
+    return scale_by_power(like(1, x) + float_fma(part, like(LN2, x), tail), n)
 
 
 @jitable

@@ -18,7 +18,7 @@ from tinygrad_cg_kernels.elementary.exponential import (
     exp_parts,
     nearest,
     power_of_two,
-    scaled,
+    scale_by_power,
 )
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
@@ -375,7 +375,7 @@ def _log1p_exp(x, x_low, limit):
     inlined()
     one, half = like(1, x), like(0.5, x)
     n, u, v = _exp_pair(limit if x < limit else x)
-    e, missing = scaled(u, n), scaled(v + u * x_low, n)
+    e, missing = scale_by_power(u, n), scale_by_power(v + u * x_low, n)
     total = one + half * e
     lost = (half * e - (total - one)) + half * missing
     inverse = one / total
@@ -386,7 +386,7 @@ def _log1p_exp(x, x_low, limit):
 
 
 @jitable
-def _raised(base, high, low):
+def _add_exactly(base, high, low):
     """Return base + high + low, the first sum exact."""
     inlined()
     total = base + high
@@ -400,7 +400,7 @@ def _softplus_real(x, limit):
     inlined()
     zero = like(0, x)
     high, low = _log1p_exp(-float_absolute(x), zero, limit)
-    return _raised(zero if x < zero else x, high, low)
+    return _add_exactly(zero if x < zero else x, high, low)
 
 
 @jitable
@@ -447,7 +447,7 @@ def _logaddexp_real(x, y, limit):
     ordinary = float_absolute(gap) < -limit
     gap = gap if x != y else like(0, x)
     high, low = _log1p_exp(gap, lost if ordinary else like(0, x), limit)
-    return _raised(larger, high, low)
+    return _add_exactly(larger, high, low)
 
 
 @jitable

@@ -105,7 +105,7 @@ def _half_pi(x):
 
 
 @jitable
-def _moved(base, base_low, value, tail):
+def _add_to_pair(base, base_low, value, tail):
     """Return base + base_low + value + tail, where value is the smaller of two and the others
     tiny.
     """
@@ -209,7 +209,7 @@ def _arctan2_real(y, x):
     base_low = like(2, x) * right_low if backwards else zero
     base, base_low = (right, right_low) if steep else (base, base_low)
     minus = steep != backwards
-    value = _moved(base, base_low, -t if minus else t, -tail if minus else tail)
+    value = _add_to_pair(base, base_low, -t if minus else t, -tail if minus else tail)
     return float_copysign(value + (x - x if x != x else zero), y)
 
 
@@ -282,7 +282,7 @@ def _arcsin_real(x):
     two = like(2, x)
     high, low = _half_pi(x)
     large, t, tail = _arcsin_parts(float_absolute(x))
-    value = _moved(high, low, -two * t, -two * tail) if large else t + tail
+    value = _add_to_pair(high, low, -two * t, -two * tail) if large else t + tail
     return float_copysign(value, x)
 
 
@@ -299,7 +299,7 @@ def _arccos_real(x):
     t, tail = (-factor * t, -factor * tail) if away else (factor * t, factor * tail)
     base, base_low = (two * high, two * low) if negative else (zero, zero)
     base, base_low = (base, base_low) if large else (high, low)
-    return _moved(base, base_low, t, tail)
+    return _add_to_pair(base, base_low, t, tail)
 
 
 @jitable

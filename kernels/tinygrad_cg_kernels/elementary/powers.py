@@ -33,7 +33,7 @@ from tinygrad_cg_kernels.elementary.exponential import (
     SHIFT_BITS,
     SHIFT_BITS_32,
     nearest,
-    scaled,
+    scale_by_power,
 )
 from tinygrad_cg_kernels.elementary.logarithm import (
     LOG_LN2_HI_32,
@@ -214,14 +214,14 @@ def _exp_pair(p, lost) -> Any:
     """Dispatch to the version for the type of x."""
 
 
-def _shifted(value, n) -> Any:
+def _scale_by_power(value, n) -> Any:
     """Return value * 2**n, both normal numbers."""
 
 
 by_type(_near_log, {types.float64: _near_log64, types.float32: _near_log32})
 by_type(_log_sum, {types.float64: _log_sum64, types.float32: _log_sum32})
 by_type(_exp_pair, {types.float64: _exp_pair64, types.float32: _exp_pair32})
-by_type(_shifted, {types.float64: _shifted64, types.float32: _shifted32})
+by_type(_scale_by_power, {types.float64: _shifted64, types.float32: _shifted32})
 
 
 @jitable
@@ -247,7 +247,7 @@ def _magnitude(x, y, smallest, up, digits, least, most):
     kept = most if p > most else p
     kept = least if kept < least else kept
     n, value = _exp_pair(kept, lost if kept == p else zero)
-    return scaled(value, n)
+    return scale_by_power(value, n)
 
 
 def _any_magnitude(x, y) -> Any:
@@ -318,7 +318,7 @@ def _power_ordinary(x, y):
     high, low = _log_wide(x, like(0, x))
     p = y * high
     n, value = _exp_pair(p, float_fma(y, low, float_fma(y, high, -p)))
-    return _shifted(value, n)
+    return _scale_by_power(value, n)
 
 
 def ordinary(x, y):

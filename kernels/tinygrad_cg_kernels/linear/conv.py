@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime.dtypes import computing, native, promote
+from tinygrad_cg_kernels.runtime.dtypes import loop_dtype, native, promote
 from tinygrad_cg_kernels.runtime.entries import ByDtype, numbers, words
 from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
@@ -56,7 +56,7 @@ class Geometry(NamedTuple):
             counts.append(room // self.strides[axis] + 1)
         return counts[0], counts[1]
 
-    def padded(self, size: Pair) -> Pair:
+    def padded_size(self, size: Pair) -> Pair:
         """Return the size of an image with its padding."""
         return size[0] + sum(self.padding[0]), size[1] + sum(self.padding[1])
 
@@ -203,7 +203,7 @@ class _Patches:
         shape = self.groups, longest.stop, self.size
         return np.empty(shape, self.images.dtype)
 
-    def copied(self, block: slice, buffer: np.ndarray) -> np.ndarray:
+    def copy_patches(self, block: slice, buffer: np.ndarray) -> np.ndarray:
         """Return the patches of a block's windows: (groups, windows, patch)."""
         if self.is_pointwise:
             return self.images.reshape(1, self.count, self.size)
@@ -212,7 +212,7 @@ class _Patches:
         _copy(kind, *(self._flat(x, kind) for x in (self.images, patches)), self._at(block, parts))
         return patches
 
-    def added(self, block: slice, patches: np.ndarray) -> None:
+    def add_patches(self, block: slice, patches: np.ndarray) -> None:
         """Add a block's patches to the images, where their windows lie."""
         dtype = self.images.dtype
         _add(dtype, self._flat(patches), self._flat(self.images), self._at(block, 1))
@@ -238,9 +238,9 @@ class _Patches:
 def _pad(images: np.ndarray, geometry: Geometry) -> np.ndarray:
     """Return images with zeros around them, contiguous."""
     size = images.shape[1], images.shape[2]
-    if geometry.padded(size) == size:
+    if geometry.padded_size(size) == size:
         return np.ascontiguousarray(images)
-    shape = images.shape[0], *geometry.padded(size), images.shape[3]
+    shape = images.shape[0], *geometry.padded_size(size), images.shape[3]
     out = np.zeros(shape, images.dtype)
     _inside(out, size, geometry)[...] = images
     return out
@@ -281,7 +281,7 @@ class _Taps:
         patch = (window[0], row * line, window[1], column * channels, channels * self.merged)
         self.plan = (*steps, *patch, 1, channels)
 
-    def repeated(self, filters: np.ndarray) -> np.ndarray:
+    def repeat_filters(self, filters: np.ndarray) -> np.ndarray:
         """Return filters (height, width, 1, channels) side by side: (taps, merged,
         channels).
         """
@@ -299,19 +299,19 @@ def _alone(filters: np.ndarray, groups: int) -> bool:
     return groups > 1 and filters.shape[2] == 1
 
 
-def _repeated(images: np.ndarray, outputs: int) -> np.ndarray:
+def _repeat_channels(images: np.ndarray, outputs: int) -> np.ndarray:
     """Return images with a copy of each channel for each of its outputs."""
     multiple = outputs // images.shape[3]
     return images if multiple == 1 else np.repeat(images, multiple, axis=3)
 
 
 def _sum_alone(images: np.ndarray, filters: np.ndarray, geometry: Geometry) -> np.ndarray:
-    images = _repeated(images, filters.shape[3])
+    images = _repeat_channels(images, filters.shape[3])
     window = filters.shape[0], filters.shape[1]
     size = geometry.output_size((images.shape[1], images.shape[2]), window)
     taps = _Taps(_pad(images, geometry), window, size, geometry)
     out = np.zeros((images.shape[0], *size, filters.shape[3]), images.dtype)
-    taps.run(_sum, taps.repeated(filters), out, slice(0, taps.count))
+    taps.run(_sum, taps.repeat_filters(filters), out, slice(0, taps.count))
     return out
 
 
@@ -319,11 +319,11 @@ def _transpose_depthwise(
     upstream: np.ndarray, filters: np.ndarray, geometry: Geometry, size: Pair
 ) -> np.ndarray:
     outputs, groups = filters.shape[3], geometry.groups
-    shape = upstream.shape[0], *geometry.padded(size), outputs
+    shape = upstream.shape[0], *geometry.padded_size(size), outputs
     window = filters.shape[0], filters.shape[1]
     taps = _Taps(np.zeros(shape, upstream.dtype), window, upstream.shape[1:3], geometry)
     upstream = np.ascontiguousarray(upstream)
-    taps.run(_transpose, taps.repeated(filters), upstream, slice(0, taps.count))
+    taps.run(_transpose, taps.repeat_filters(filters), upstream, slice(0, taps.count))
     images = _inside(taps.images, size, geometry)
     if outputs == groups:
         return images
@@ -335,7 +335,7 @@ def _transpose_depthwise(
 def _correlate_depthwise(
     images: np.ndarray, upstream: np.ndarray, geometry: Geometry, window: Pair
 ) -> np.ndarray:
-    images = _repeated(images, upstream.shape[3])
+    images = _repeat_channels(images, upstream.shape[3])
     taps = _Taps(_pad(images, geometry), window, upstream.shape[1:3], geometry)
     total = np.zeros((taps.taps, taps.merged, upstream.shape[3]), images.dtype)
     part, upstream = np.empty_like(total), np.ascontiguousarray(upstream)
@@ -354,7 +354,7 @@ def _promote(name: str, *operands: np.ndarray) -> tuple[np.dtype, list[np.ndarra
     dtype = promote(*[native(name, operand.dtype) for operand in operands])
     if dtype.kind == "b":
         raise TypeError(f"{name}: is not for bool: cast to a number's dtype first")
-    return dtype, [cast(operand, computing(dtype)) for operand in operands]
+    return dtype, [cast(operand, loop_dtype(dtype)) for operand in operands]
 
 
 def _fit(name: str, images: Any, filters: Any, windows: Any, geometry: Geometry) -> None:
@@ -402,7 +402,7 @@ def conv(images: np.ndarray, filters: np.ndarray, geometry: Geometry) -> np.ndar
     out, buffer = np.empty((patches.count, outputs), images.dtype), patches.buffer()
     for block in patches.blocks():
         ignore_errors(
-            np.matmul, patches.copied(block, buffer), weights, _by_group(out[block], groups)
+            np.matmul, patches.copy_patches(block, buffer), weights, _by_group(out[block], groups)
         )
     return cast(out, dtype).reshape(*lead, *size, outputs)
 
@@ -426,7 +426,7 @@ def conv_input(
     if _alone(filters, groups):
         out = np.ascontiguousarray(_transpose_depthwise(upstream, filters, geometry, size))
         return cast(out, dtype).reshape(*lead, *size, channels)
-    shape = upstream.shape[0], *geometry.padded(size), channels
+    shape = upstream.shape[0], *geometry.padded_size(size), channels
     window = filters.shape[0], filters.shape[1]
     patches = _Patches(np.zeros(shape, upstream.dtype), window, upstream.shape[1:3], geometry)
     weights = _by_group(filters.reshape(patches.size, outputs), groups).transpose(0, 2, 1)
@@ -434,7 +434,7 @@ def conv_input(
     for block in patches.blocks():
         part = patches._part(block, buffer)
         ignore_errors(np.matmul, _by_group(values[block], groups), weights, part)
-        patches.added(block, part)
+        patches.add_patches(block, part)
     images = np.ascontiguousarray(_inside(patches.images, size, geometry))
     return cast(images, dtype).reshape(*lead, *size, channels)
 
@@ -460,7 +460,7 @@ def conv_filter(
     values, buffer = upstream.reshape(patches.count, outputs), patches.buffer()
     total = np.zeros((groups, patches.size, outputs // groups), images.dtype)
     for block in patches.blocks():
-        rows = patches.copied(block, buffer).transpose(0, 2, 1)
+        rows = patches.copy_patches(block, buffer).transpose(0, 2, 1)
         part = ignore_errors(np.matmul, rows, _by_group(values[block], groups))
         ignore_errors(np.add, total, part, total)
     filters = total.transpose(1, 0, 2).reshape(shape)

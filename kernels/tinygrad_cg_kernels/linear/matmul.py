@@ -3,7 +3,7 @@
 import numpy as np
 
 from tinygrad_cg_kernels.linear import product as kernels
-from tinygrad_cg_kernels.runtime.dtypes import computing, native, promote
+from tinygrad_cg_kernels.runtime.dtypes import loop_dtype, native, promote
 from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
 
 
@@ -16,7 +16,7 @@ def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if not x.ndim or not y.ndim:
         raise ValueError(f"matmul: shapes {x.shape} and {y.shape}: operands need a dimension")
     dtype = promote(native("matmul", x.dtype), native("matmul", y.dtype))
-    loop = computing(dtype)
+    loop = loop_dtype(dtype)
     x, y = cast(x, loop), cast(y, loop)
     shape = x.shape
     if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous:

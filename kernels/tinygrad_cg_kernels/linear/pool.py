@@ -14,7 +14,7 @@ from numba import types
 from tinygrad_cg_kernels.elementary import maximum
 from tinygrad_cg_kernels.linear.conv import Geometry, Pair
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime.dtypes import FLOAT64, INT64, computing, native
+from tinygrad_cg_kernels.runtime.dtypes import FLOAT64, INT64, loop_dtype, native
 from tinygrad_cg_kernels.runtime.entries import ByDtype
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.intrinsics import like, wide_vectors
@@ -155,7 +155,7 @@ def _flat(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.ascontiguousarray(cast(array, dtype)).reshape(-1)
 
 
-def _ordered(name: str, images: np.ndarray) -> np.dtype:
+def _check_ordered(name: str, images: np.ndarray) -> np.dtype:
     dtype = native(name, images.dtype)
     if dtype.kind == "c":
         raise TypeError(f"{name}: complex numbers have no order: use abs, real or imag first")
@@ -164,9 +164,9 @@ def _ordered(name: str, images: np.ndarray) -> np.dtype:
 
 def max_pool(images: np.ndarray, window: Window) -> np.ndarray:
     """Return the largest element under each window, channel by channel; NaN if there is one."""
-    dtype = _ordered("max_pool", images)
+    dtype = _check_ordered("max_pool", images)
     out = window.output_size((images.shape[-3], images.shape[-2]))
-    result = np.empty((*images.shape[:-3], *out, images.shape[-1]), computing(dtype))
+    result = np.empty((*images.shape[:-3], *out, images.shape[-1]), loop_dtype(dtype))
     if result.size:
         flat = _flat(images, result.dtype)
         _max(result.dtype, flat, result.reshape(-1), _plan(images.shape, out, window))
@@ -177,7 +177,7 @@ def max_pool_indices(images: np.ndarray, window: Window) -> np.ndarray:
     """Return the index of each element of `max_pool`: row * width + column, int64; the first of
     equals.
     """
-    dtype = computing(_ordered("max_pool_indices", images))
+    dtype = loop_dtype(_check_ordered("max_pool_indices", images))
     out = window.output_size((images.shape[-3], images.shape[-2]))
     result = np.empty((*images.shape[:-3], *out, images.shape[-1]), INT64)
     if result.size:
@@ -197,7 +197,7 @@ def mean_pool(images: np.ndarray, window: Window) -> np.ndarray:
     """Return the mean of the elements under each window, channel by channel; see `mean_dtype`."""
     dtype = mean_dtype(images.dtype)
     out = window.output_size((images.shape[-3], images.shape[-2]))
-    result = np.zeros((*images.shape[:-3], *out, images.shape[-1]), computing(dtype))
+    result = np.zeros((*images.shape[:-3], *out, images.shape[-1]), loop_dtype(dtype))
     if result.size:
         flat = _flat(images, result.dtype)
         _sum(result.dtype, flat, result.reshape(-1), _plan(images.shape, out, window))
@@ -208,7 +208,7 @@ def mean_pool_adjoint(upstream: np.ndarray, window: Window, size: Pair) -> np.nd
     """Return the transpose of `mean_pool` on images of `size`."""
     dtype = mean_dtype(upstream.dtype)
     shape = *upstream.shape[:-3], *size, upstream.shape[-1]
-    result = np.zeros(shape, computing(dtype))
+    result = np.zeros(shape, loop_dtype(dtype))
     out = window.output_size(size)
     if out != (upstream.shape[-3], upstream.shape[-2]):
         raise ValueError(f"mean_pool_adjoint: {window} on {size} gives {out}, not {upstream.shape}")

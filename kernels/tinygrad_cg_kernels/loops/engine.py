@@ -26,7 +26,7 @@ from tinygrad_cg_kernels.runtime.dtypes import (
     BOOL,
     FLOAT64,
     INT64,
-    computing,
+    loop_dtype,
     native,
     no_kernel,
     promote,
@@ -218,10 +218,10 @@ class Elementwise:
         loop = self._loop_dtypes(tuple(native(self.name, dtype) for dtype in dtypes))
         result = BOOL if self.kind in ("compare", "logical") else loop[-1]
         result = real(result) if self.kind == "real" else result
-        steps = tuple(computing(dtype) for dtype in loop)
+        steps = tuple(loop_dtype(dtype) for dtype in loop)
         checked = self._check is not None and loop[0].kind in "iu"
         exact = not checked and steps == dtypes and all(d.isnative for d in dtypes)
-        found = Signature(steps, computing(result), result, checked, exact)
+        found = Signature(steps, loop_dtype(result), result, checked, exact)
         self._signatures[dtypes] = found
         return found
 
@@ -279,7 +279,9 @@ class Elementwise:
         tiles.prepare()
         return f"{self.name}_tiles", tile_kernel(*loops, kinds, outs)
 
-    def _explained(self, dtypes: Sequence[np.dtype], compile: Callable, *arguments: Any) -> Any:
+    def _compile_or_explain(
+        self, dtypes: Sequence[np.dtype], compile: Callable, *arguments: Any
+    ) -> Any:
         """Return what `compile` gives; TypeError, with the reason, for what Numba cannot
         compile.
         """
@@ -299,7 +301,9 @@ class Elementwise:
 
     # running
 
-    def _checked(self, arrays: tuple[np.ndarray, ...]) -> tuple[Signature, tuple[np.ndarray, ...]]:
+    def _check_operands(
+        self, arrays: tuple[np.ndarray, ...]
+    ) -> tuple[Signature, tuple[np.ndarray, ...]]:
         """Return what is done with operands, which are looked at if need be, and the operands,
         aligned.
         """
@@ -313,10 +317,10 @@ class Elementwise:
 
     def _fresh(self, arrays: tuple[np.ndarray, ...]) -> np.ndarray:
         """Return the result as a new array."""
-        signature, arrays = self._checked(arrays)
+        signature, arrays = self._check_operands(arrays)
         if signature.exact:
             dtypes = (*signature.loop, signature.result)
-            got = self._explained(signature.loop, self._small, arrays, dtypes)
+            got = self._compile_or_explain(signature.loop, self._small, arrays, dtypes)
             if got is not None:
                 return got
         return self._run(signature, arrays)
@@ -329,12 +333,14 @@ class Elementwise:
             if signature.exact:
                 run = self._bound(arrays, (signature.target,))
             else:
-                run = self._converting(signature, tuple(map(np.asarray, arrays, signature.loop)))
+                run = self._make_converter(
+                    signature, tuple(map(np.asarray, arrays, signature.loop))
+                )
             if signature.exact or all(map(_is_contiguous, arrays)):
                 self._keep_ready(key, run)
         return run(*arrays)
 
-    def _converting(self, signature: Signature, converted: tuple[np.ndarray, ...]) -> Callable:
+    def _make_converter(self, signature: Signature, converted: tuple[np.ndarray, ...]) -> Callable:
         """Return what casts operands of the layouts of those that were `converted`, and the
         result.
         """
@@ -395,7 +401,7 @@ class Elementwise:
             return lambda *arrays: None
         sizes = (*plan.sizes, *[target.itemsize for target in targets])
         key = "flat" if plan.flat else "tiles", dtypes, targets, plan.values, position
-        address = self._explained(dtypes, self._blocks.__getitem__, key)
+        address = self._compile_or_explain(dtypes, self._blocks.__getitem__, key)
         work = plan.units if plan.flat else int(np.prod(plan.views[-1][-3:]))
         run = threads.bind(address, len(dtypes) + len(targets), sizes, plan.units, work)
         if not plan.outer:
@@ -422,7 +428,7 @@ class Elementwise:
 
     def _fill(self, arrays: tuple[np.ndarray, ...], out: np.ndarray) -> np.ndarray:
         """Write the result into an array, which may be an operand."""
-        signature, given = self._checked(arrays)
+        signature, given = self._check_operands(arrays)
         arrays = tuple(map(np.asarray, given, signature.loop))
         plan, result = self._plan(arrays), signature.result
         if out.shape != plan.shape:
@@ -441,7 +447,7 @@ class Elementwise:
             position = positions[0]
             if self.inputs == 2 and positions == [0] and signature.exact:
                 dtypes = (*signature.loop, signature.target)
-                if self._explained(signature.loop, self._in_place, arrays, dtypes) is out:
+                if self._compile_or_explain(signature.loop, self._in_place, arrays, dtypes) is out:
                     return out
             if len(positions) == 1 and plan.flat and position not in plan.values:
                 run = self._runner(plan, signature.loop, (), position)
@@ -508,11 +514,11 @@ class Pointwise:
         """
         dtype = self.one.result_dtype(*dtypes)
         if dtype not in self._results:
-            self._results[dtype] = self._inferred(dtype)
+            self._results[dtype] = self._infer(dtype)
         return self._results[dtype]
 
-    def _inferred(self, dtype: np.dtype) -> tuple[np.dtype, ...] | None:
-        kinds, f = (numba.from_dtype(computing(dtype)),) * self.inputs, self.one._scalar
+    def _infer(self, dtype: np.dtype) -> tuple[np.dtype, ...] | None:
+        kinds, f = (numba.from_dtype(loop_dtype(dtype)),) * self.inputs, self.one._scalar
         probes = (lambda x: f(x), lambda x, y: f(x, y), lambda x, y, z: f(x, y, z))
         probe: Any = numba.njit(**build.FLAGS)(probes[self.inputs - 1])
         try:
@@ -555,9 +561,9 @@ class Pointwise:
         results = self.result_dtypes(*[array.dtype for array in arrays])
         if results is None:
             return self.one(*arrays)
-        signature, operands = self.one._checked(arrays)
+        signature, operands = self.one._check_operands(arrays)
         operands = tuple(map(np.asarray, operands, signature.loop))
-        run = self.one._bound(operands, tuple(map(computing, results)))
+        run = self.one._bound(operands, tuple(map(loop_dtype, results)))
         if signature.exact:
             if len(self._ready) >= READY:
                 self._ready.clear()

@@ -20,7 +20,7 @@ COUNT = 4
 4 takes 0.6 to 0.95 times as long as 1, more gain little and run out of registers."""
 
 
-def _closing(block: Any, path: frozenset, done: set) -> Iterator[Any]:
+def _closing_blocks(block: Any, path: frozenset, done: set) -> Iterator[Any]:
     """Return the blocks, of those reached from this one, that branch back to where they came
     from.
     """
@@ -30,7 +30,7 @@ def _closing(block: Any, path: frozenset, done: set) -> Iterator[Any]:
         if target in path:
             yield block
         elif isinstance(target, ir.Block) and target not in done:
-            yield from _closing(target, path, done)
+            yield from _closing_blocks(target, path, done)
 
 
 def _latches(function: Any) -> Iterator[Any]:
@@ -41,11 +41,11 @@ def _latches(function: Any) -> Iterator[Any]:
     done: set[Any] = set()
     for block in function.blocks:
         if block not in done:
-            yield from _closing(block, frozenset(), done)
+            yield from _closing_blocks(block, frozenset(), done)
 
 
 @intrinsic
-def interleaved(typingctx, group, outs):
+def interleave(typingctx, group, outs):
     """Return called after a loop, asks LLVM for `COUNT` vectors at a time; only where a float
     results.
     """

@@ -68,7 +68,7 @@ def plan(itemsizes: Shape, *flat_layouts: Shape) -> Plan:
         if single and (len(layouts), values) in FLAT:
             steps = tuple(0 if k in values else one for k, one in enumerate(itemsizes))
             return Plan(shape, True, values, steps, size)
-    views, steps = _coalesced(shape, layouts)
+    views, steps = _coalesce(shape, layouts)
     outer, inner_shape = views[-1][:-3], views[-1][-3:]
     tiling, units = _tiling(inner_shape, steps, itemsizes)
     values = tuple(k for k, one in enumerate(steps) if not tiling[6] and not one[2])
@@ -94,7 +94,7 @@ def _tiling(
     return (n1, n2, rows, columns, down, right, int(stacked)), n0 * down * right
 
 
-def _coalesced(shape: Shape, layouts: Layouts) -> tuple[tuple[Shape, ...], list[Shape]]:
+def _coalesce(shape: Shape, layouts: Layouts) -> tuple[tuple[Shape, ...], list[Shape]]:
     """Return each operand's and the output's shape, in the fewest dimensions, but at least three.
 
     With them each operand's last three steps, 0 where it repeats. Neighbouring dimensions merge

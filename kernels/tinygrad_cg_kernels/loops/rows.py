@@ -10,7 +10,7 @@ vectorisation.
 
 import numpy as np
 
-from tinygrad_cg_kernels.loops.interleave import interleaved
+from tinygrad_cg_kernels.loops.interleave import interleave
 from tinygrad_cg_kernels.runtime.arrays import noalias, parts, put, take
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import inlined, outlined, vectorised, wide_vectors
@@ -24,7 +24,7 @@ def run(f, test, fast, ins, outs, count):
     vectorised()
     for i in range(np.uintp(count)):
         put(ins, outs, i, f(*take(ins, i)))
-    interleaved(ins, outs)
+    interleave(ins, outs)
 
 
 @jitable
@@ -74,7 +74,7 @@ def _try(test, fast, ins, outs, count):
         values = take(ins, i)
         failed = failed | (not test(*values))
         put(ins, outs, i, fast(*values))
-    interleaved(ins, outs)
+    interleave(ins, outs)
     return failed
 
 

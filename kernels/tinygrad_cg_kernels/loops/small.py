@@ -28,7 +28,7 @@ from tinygrad_cg_kernels.runtime.objects.fields import (
     incref,
     nothing,
 )
-from tinygrad_cg_kernels.runtime.objects.prepare import prepared, prepared_in_place, ready
+from tinygrad_cg_kernels.runtime.objects.prepare import call_prepare, call_prepare_in_place, ready
 
 MOST = threads.THRESHOLD - 1
 """Elements at most: they are computed under the interpreter's lock, in some 100 us at most."""
@@ -63,7 +63,7 @@ def elementwise(
 
     def direct1(x):
         wide_vectors()
-        known = prepared(
+        known = call_prepare(
             address_of(x), 0, 0, dtype_address(first), 0, 0, dtype_address(result), 0, 0
         )
         if known.status <= 0:
@@ -81,7 +81,7 @@ def elementwise(
 
     def direct1_tested(x):
         wide_vectors()
-        known = prepared(
+        known = call_prepare(
             address_of(x), 0, 0, dtype_address(first), 0, 0, dtype_address(result), 0, 0
         )
         if known.status <= 0:
@@ -97,7 +97,9 @@ def elementwise(
     def direct2(x, y):
         wide_vectors()
         kinds = dtype_address(first), dtype_address(second), dtype_address(result)
-        known = prepared(address_of(x), address_of(y), 0, kinds[0], kinds[1], 0, kinds[2], width, 0)
+        known = call_prepare(
+            address_of(x), address_of(y), 0, kinds[0], kinds[1], 0, kinds[2], width, 0
+        )
         if known.status <= 0:
             return unserved(known.status)
         size = known.size
@@ -121,7 +123,7 @@ def elementwise(
             dtype_address(third),
             dtype_address(result),
         )
-        known = prepared(address_of(x), address_of(y), address_of(z), *kinds, 0, 0)
+        known = call_prepare(address_of(x), address_of(y), address_of(z), *kinds, 0, 0)
         if known.status <= 0:
             return unserved(known.status)
         size = known.size
@@ -144,7 +146,7 @@ def in_place(
     def direct(x, y):
         wide_vectors()
         kinds = dtype_address(first), dtype_address(second)
-        known = prepared_in_place(address_of(x), address_of(y), kinds[0], kinds[1], itemsize)
+        known = call_prepare_in_place(address_of(x), address_of(y), kinds[0], kinds[1], itemsize)
         if known.status <= 0:
             return nothing()
         size = known.size
@@ -165,7 +167,7 @@ def total(row: Callable, dtypes: tuple[np.dtype, ...]) -> Callable:
     def direct(x):
         wide_vectors()
         index = dtype_address(dtype)
-        known = prepared(address_of(x), 0, 0, index, 0, 0, index, 0, 1)
+        known = call_prepare(address_of(x), 0, 0, index, 0, 0, index, 0, 1)
         if known.status <= 0:
             return unserved(known.status)
         vector(known.line, 1, dtype)[0] = row(vector(known.x, known.size, dtype))

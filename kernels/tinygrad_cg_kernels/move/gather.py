@@ -7,12 +7,12 @@ import numpy as np
 from numba import types
 
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime.dtypes import INT64, computing, native
+from tinygrad_cg_kernels.runtime.dtypes import INT64, loop_dtype, native
 from tinygrad_cg_kernels.runtime.entries import ByDtype
 from tinygrad_cg_kernels.runtime.memory import empty
 
 
-def checked_positions(name: str, indices: np.ndarray, size: int) -> np.ndarray:
+def check_positions(name: str, indices: np.ndarray, size: int) -> np.ndarray:
     """Return indices as int64 from 0 to size - 1; IndexError for any outside -size .. size - 1."""
     if indices.dtype.kind not in "iu":
         raise IndexError(f"{name}: indices must be integers, got {indices.dtype}")
@@ -27,7 +27,7 @@ def checked_positions(name: str, indices: np.ndarray, size: int) -> np.ndarray:
     return np.ascontiguousarray(indices, dtype=INT64).reshape(indices.shape)
 
 
-def checked_axis(name: str, axis: int, rank: int) -> int:
+def check_axis(name: str, axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         raise ValueError(f"{name}: axis {axis} is out of range for rank {rank}")
     return axis % rank
@@ -47,10 +47,10 @@ def gather(x: np.ndarray, indices: np.ndarray, axis: int = 0, batch_dims: int = 
     The first `batch_dims` axes of `x` and `indices` are gone through together. Negative indices
     count from the end; one out of bounds is an IndexError.
     """
-    axis = checked_axis("gather", axis, x.ndim)
+    axis = check_axis("gather", axis, x.ndim)
     native("gather", x.dtype)
     _batch("gather", x.shape, indices, axis, batch_dims)
-    positions = checked_positions("gather", indices, x.shape[axis])
+    positions = check_positions("gather", indices, x.shape[axis])
     shape = x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis + 1 :]
     if batch_dims:
         batch = prod(x.shape[:batch_dims])
@@ -77,18 +77,18 @@ def _scatter(indices, values, out):
                 out[a, target, b] += values[a, k, b]
 
 
-def _scattered(dtype: np.dtype) -> tuple[types.Type, ...]:
+def _make_scatter(dtype: np.dtype) -> tuple[types.Type, ...]:
     array = build.array_type(dtype, 3)
     return build.array_type(INT64, 1), array, array
 
 
-_run = ByDtype(_scatter, "scatter_add", _scattered)
+_run = ByDtype(_scatter, "scatter_add", _make_scatter)
 
 
-def _added(shape, dtype, middle, positions, values) -> np.ndarray:
+def _scatter_flat(shape, dtype, middle, positions, values) -> np.ndarray:
     """Return zeros(shape), seen as (before, middle, after), with values added at flat positions."""
     before, size, after = middle
-    loop = computing(native("scatter_add", dtype))
+    loop = loop_dtype(native("scatter_add", dtype))
     out = np.zeros(shape, loop)
     if values.size:
         values = np.ascontiguousarray(values, dtype=loop).reshape(before, positions.size, after)
@@ -108,20 +108,20 @@ def scatter_add(
 
     Repeated indices add up, in order.
     """
-    axis = checked_axis("scatter_add", axis, len(shape))
+    axis = check_axis("scatter_add", axis, len(shape))
     _batch("scatter_add", shape, indices, axis, batch_dims)
     expected = shape[:axis] + indices.shape[batch_dims:] + shape[axis + 1 :]
     if values.shape != expected:
         raise ValueError(f"scatter_add: values have shape {values.shape}, not {expected}")
     size = shape[axis]
-    positions = checked_positions("scatter_add", indices, size)
+    positions = check_positions("scatter_add", indices, size)
     middle = (prod(shape[:axis]), size, prod(shape[axis + 1 :]))
     if batch_dims:
         batch, before = prod(shape[:batch_dims]), prod(shape[batch_dims:axis])
         starts = np.arange(batch * before).reshape(batch, before, 1) * size
         positions = starts + positions.reshape(batch, 1, prod(indices.shape[batch_dims:]))
         middle = (1, middle[0] * size, middle[2])
-    return _added(shape, dtype, middle, positions, values)
+    return _scatter_flat(shape, dtype, middle, positions, values)
 
 
 def index_add(
@@ -131,7 +131,7 @@ def index_add(
 
     `key` is what NumPy takes; a position that it names several times adds up, in order.
     """
-    rank = _looked_up(key, len(shape))
+    rank = _count_indexed(key, len(shape))
     if rank > len(shape):
         raise IndexError(f"index_add: {rank} indices for shape {shape}")
     if not any(isinstance(part, np.ndarray) for part in key):
@@ -143,10 +143,10 @@ def index_add(
     if values.shape != expected:
         raise ValueError(f"index_add: values have shape {values.shape}, not {expected}")
     middle = (1, prod(shape[:rank]), prod(shape[rank:]))
-    return _added(shape, dtype, middle, positions, values)
+    return _scatter_flat(shape, dtype, middle, positions, values)
 
 
-def _looked_up(key: tuple[Any, ...], ndim: int) -> int:
+def _count_indexed(key: tuple[Any, ...], ndim: int) -> int:
     """Return the number of leading axes that a key indexes; the others stay complete, and last."""
     if any(part is Ellipsis for part in key):
         return ndim

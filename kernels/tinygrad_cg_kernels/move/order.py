@@ -4,9 +4,9 @@ from math import prod
 
 import numpy as np
 
-from tinygrad_cg_kernels.move.gather import checked_axis, checked_positions
+from tinygrad_cg_kernels.move.gather import check_axis, check_positions
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime.dtypes import FLOAT32, INT64, computing, native
+from tinygrad_cg_kernels.runtime.dtypes import FLOAT32, INT64, loop_dtype, native
 from tinygrad_cg_kernels.runtime.entries import ByDtype, words
 from tinygrad_cg_kernels.runtime.errstate import cast
 
@@ -129,7 +129,7 @@ _put = ByDtype(
 def _non_negative_indices(name: str, indices: np.ndarray, size: int) -> np.ndarray:
     """Return indices as the kernels take them; unsigned ones of 64 bits are checked here."""
     if indices.dtype == np.uint64 or not size:
-        return checked_positions(name, indices, size)
+        return check_positions(name, indices, size)
     if indices.dtype.kind not in "iu":
         raise IndexError(f"{name}: indices must be integers, got {indices.dtype}")
     return np.ascontiguousarray(indices, dtype=INT64)
@@ -147,7 +147,7 @@ def _lines(name: str, shape: tuple[int, ...], indices: np.ndarray, axis: int) ->
     """Return the numbers of elements before and after an axis; ValueError unless all others
     agree.
     """
-    axis = checked_axis(name, axis, len(shape))
+    axis = check_axis(name, axis, len(shape))
     before, after = shape[:axis], shape[axis + 1 :]
     if (before, after) != (indices.shape[:axis], indices.shape[axis + 1 :]):
         raise ValueError(
@@ -193,7 +193,7 @@ def add_along_axis(
             f"add_along_axis: values have shape {values.shape}, indices {indices.shape}"
         )
     positions = _non_negative_indices("add_along_axis", indices, shape[axis])
-    loop = computing(native("add_along_axis", dtype))
+    loop = loop_dtype(native("add_along_axis", dtype))
     out = np.zeros(shape, loop)
     if values.size:
         cube = (before, indices.shape[axis], after)

@@ -24,7 +24,7 @@ class Run(NamedTuple):
     reduced: bool
 
 
-class Plan(NamedTuple):
+class ReductionPlan(NamedTuple):
     """The plan for reducing an array of some shape and strides over some axes."""
 
     form: str
@@ -48,7 +48,7 @@ class Plan(NamedTuple):
 @lru_cache(maxsize=4096)
 def plan(
     shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool, itemsize: int, *strides: int
-) -> Plan:
+) -> ReductionPlan:
     """Return the plan for an array of these strides; without any, for a contiguous one."""
     result = tuple(
         1 if axis in axes else size
@@ -56,13 +56,13 @@ def plan(
         if keepdims or axis not in axes
     )
     if not prod(shape):
-        return Plan("empty", result)
+        return ReductionPlan("empty", result)
     strides = strides or _contiguous(shape, itemsize)
     order = sorted(range(len(shape)), key=lambda axis: (-abs(strides[axis]), axis))
     steps = [abs(step) if i in axes else step for i, step in enumerate(strides)]
     runs = [Run(shape[i], steps[i], i in axes) for i in order]
     if all(run.size == 1 or not run.reduced for run in runs):
-        return Plan("none", result)
+        return ReductionPlan("none", result)
     found, copied = _first_stage(runs, itemsize), False
     if found is None:
         close = _contiguous(tuple(run.size for run in runs), itemsize)
@@ -83,7 +83,7 @@ def _contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     return tuple(itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
-def _merged(runs: Iterable[Run], alike: bool) -> list[Run]:
+def _merge_runs(runs: Iterable[Run], alike: bool) -> list[Run]:
     """Merge neighbouring runs; with `alike` only if both are kept or both reduced."""
     merged: list[Run] = []
     for run in runs:
@@ -97,13 +97,13 @@ def _merged(runs: Iterable[Run], alike: bool) -> list[Run]:
     return merged
 
 
-def _first_stage(runs: list[Run], itemsize: int) -> Plan | None:
+def _first_stage(runs: list[Run], itemsize: int) -> ReductionPlan | None:
     """Return the plan for the innermost run of reduced axes; None if no core steps through it."""
-    *outer, inner = _merged(runs, alike=True)
+    *outer, inner = _merge_runs(runs, alike=True)
     reduced = inner
     if not inner.reduced:  # the order of runs is free, if only kept ones stay in theirs
         reduced = outer.pop(max(k for k, run in enumerate(outer) if run.reduced))
-    lead = _merged(outer, alike=False)
+    lead = _merge_runs(outer, alike=False)
     if len(lead) > 1 or (inner.step != itemsize and (not inner.reduced or inner.step <= 0)):
         return None
     count, step = (lead[0].size, lead[0].step) if lead else (1, 0)
@@ -116,7 +116,7 @@ def _first_stage(runs: list[Run], itemsize: int) -> Plan | None:
 Parts = list[tuple[int, bool]]
 
 
-def _rows(inner: Run, count: int, step: int, parts: Parts) -> Plan:
+def _rows(inner: Run, count: int, step: int, parts: Parts) -> ReductionPlan:
     length = inner.size
     block = length if length < THRESHOLD else BLOCK
     blocks = -(-length // block)
@@ -124,14 +124,14 @@ def _rows(inner: Run, count: int, step: int, parts: Parts) -> Plan:
     return _stage("rows", parts, (length, step, blocks, block, inner.step), count * blocks)
 
 
-def _columns(reduced: Run, inner: Run, count: int, step: int, parts: Parts) -> Plan:
+def _columns(reduced: Run, inner: Run, count: int, step: int, parts: Parts) -> ReductionPlan:
     sizes = column_sizes(reduced.size, inner.size, step, reduced.step)
     bands, strips = sizes[5], sizes[7]
     parts = parts + ([(bands, True)] if bands > 1 else [])
     return _stage("columns", [*parts, (inner.size, False)], sizes, count * bands * strips)
 
 
-def _stage(form: str, parts: Parts, sizes: tuple[int, ...], units: int) -> Plan:
+def _stage(form: str, parts: Parts, sizes: tuple[int, ...], units: int) -> ReductionPlan:
     rest = tuple(axis for axis, (_, reduced) in enumerate(parts) if reduced)
     partial = tuple(size for size, _ in parts) if rest else None
-    return Plan(form, (), sizes, units, partial=partial, rest=rest)
+    return ReductionPlan(form, (), sizes, units, partial=partial, rest=rest)

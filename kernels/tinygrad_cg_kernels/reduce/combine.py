@@ -32,7 +32,7 @@ def copy(line, out):
 
 
 @jitable
-def packed(x, offset, step, count, buffer):
+def pack_row(x, offset, step, count, buffer):
     """Return `count` elements from a byte offset on, copied only if their step leaves gaps."""
     vectorised()
     if step == x.itemsize:
@@ -413,7 +413,7 @@ def _strided_total(total, x, offset, gap, size, buffer, parts):
     """Return the total of strided elements, packed a span at a time."""
     count = 0
     for first in range(0, size, SPAN):
-        part = packed(x, offset + first * gap, gap, min(SPAN, size - first), buffer)
+        part = pack_row(x, offset + first * gap, gap, min(SPAN, size - first), buffer)
         parts[count] = total(part)
         count += 1
     return total(span(parts, 0, count))

@@ -12,10 +12,10 @@ import numpy as np
 from tinygrad_cg_kernels.loops.ranges import SPLIT, Compound, Ranged
 from tinygrad_cg_kernels.reduce import reduction as reductions
 from tinygrad_cg_kernels.reduce.combine import SPAN, rows_core, sum_row
-from tinygrad_cg_kernels.reduce.sums import Sums, about
+from tinygrad_cg_kernels.reduce.sums import Sums, sum_about
 from tinygrad_cg_kernels.runtime.arrays import span
 from tinygrad_cg_kernels.runtime.compile import jitable
-from tinygrad_cg_kernels.runtime.dtypes import computing, real_float
+from tinygrad_cg_kernels.runtime.dtypes import loop_dtype, real_float
 from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
 from tinygrad_cg_kernels.runtime.intrinsics import like
 
@@ -33,7 +33,7 @@ def _squares_of_row(row, centre):
     total = like(0, centre)
     for first in range(0, row.size, SPAN):
         part = span(row, first * row.itemsize, min(SPAN, row.size - first))
-        total += about(_squared_distance, part, centre, like(0, centre))
+        total += sum_about(_squared_distance, part, centre, like(0, centre))
     return total
 
 
@@ -92,7 +92,7 @@ class Moment(Compound):
             x, first = x.transpose(*kept, *axes), len(kept)
             axes = tuple(range(first, x.ndim))
         before, after = prod(x.shape[:first]), prod(x.shape[first + len(axes) :])
-        x = np.require(x, computing(result), ("C", "A")).reshape(before, -1, after)
+        x = np.require(x, loop_dtype(result), ("C", "A")).reshape(before, -1, after)
         if after == 1 and x.shape[1] < SPLIT:
             return cast(self._of_rows(x).reshape(shape), result)
         return cast(self._function(x).reshape(shape), result)

@@ -13,9 +13,9 @@ from numpy import empty
 from tinygrad_cg_kernels.loops import small
 from tinygrad_cg_kernels.loops.ranges import Compound, Ranged
 from tinygrad_cg_kernels.reduce import combine
-from tinygrad_cg_kernels.reduce.axes import Plan, plan
+from tinygrad_cg_kernels.reduce.axes import ReductionPlan, plan
 from tinygrad_cg_kernels.runtime import threads
-from tinygrad_cg_kernels.runtime.dtypes import BOOL, INT64, computing, native, real_float
+from tinygrad_cg_kernels.runtime.dtypes import BOOL, INT64, loop_dtype, native, real_float
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.objects import CONTIGUOUS
 
@@ -83,7 +83,7 @@ class Reduction(Compound):
 
     def _reduce_all(self, x: np.ndarray) -> np.ndarray | None:
         """Reduce all elements by a direct kernel; None if it does not serve `x`."""
-        if computing(x.dtype) is not x.dtype or x.dtype in self._copied:
+        if loop_dtype(x.dtype) is not x.dtype or x.dtype in self._copied:
             return None
         try:
             return self._direct((x,), (x.dtype,))
@@ -96,14 +96,14 @@ class Reduction(Compound):
     def _slow(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool) -> np.ndarray:
         result = self.result_dtype(x.dtype)
         truths = self.kind == "logical" and x.dtype.kind != "c"  # which numbers have as they are
-        loop = computing(native(self.name, x.dtype) if truths else result)
+        loop = loop_dtype(native(self.name, x.dtype) if truths else result)
         if x.dtype != loop or not x.flags.aligned:
             x = np.array(x, loop)
         elif result is loop and x.flags.c_contiguous and x.size:
             found = plan(x.shape, axes, keepdims, x.itemsize)
             if len(self._ready) >= READY:
                 self._ready.clear()
-            ready = self._made_ready(found, x.size, result)
+            ready = self._make_ready(found, x.size, result)
             self._ready[x.shape, axes, keepdims, x.dtype] = ready
             return ready(x)
         found = plan(x.shape, axes, keepdims, x.itemsize, *x.strides)
@@ -111,9 +111,9 @@ class Reduction(Compound):
             return self._empty(found.shape, result)
         if found.form == "none":
             return np.array(x, result, order="C").reshape(found.shape)
-        return cast(self._reduce(x, found, computing(result)), result)
+        return cast(self._reduce(x, found, loop_dtype(result)), result)
 
-    def _made_ready(self, found: Plan, size: int, dtype: np.dtype) -> Callable:
+    def _make_ready(self, found: ReductionPlan, size: int, dtype: np.dtype) -> Callable:
         """Return a function that reduces contiguous arrays of one shape and dtype."""
         shape = found.shape
         if found.form == "none":
@@ -129,7 +129,7 @@ class Reduction(Compound):
 
         return reduce
 
-    def _reduce(self, x: np.ndarray, found: Plan, dtype: np.dtype) -> np.ndarray:
+    def _reduce(self, x: np.ndarray, found: ReductionPlan, dtype: np.dtype) -> np.ndarray:
         """Carry out a plan, and what remains after its first stage."""
         if found.view is not None:
             order, flips = found.view

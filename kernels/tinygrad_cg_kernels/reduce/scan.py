@@ -9,7 +9,7 @@ from numba import types
 from tinygrad_cg_kernels.loops.ranges import Compound, Ranged
 from tinygrad_cg_kernels.runtime.arrays import span
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
-from tinygrad_cg_kernels.runtime.dtypes import BOOL, INT64, computing, native
+from tinygrad_cg_kernels.runtime.dtypes import BOOL, INT64, loop_dtype, native
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.intrinsics import like, vectorised
 from tinygrad_cg_kernels.runtime.memory import empty
@@ -170,7 +170,7 @@ class Scan(Compound):
     ) -> np.ndarray:
         """Return the scan of `x` (with `y`) along `axis`: an array of the same shape."""
         result = self.result_dtype(x.dtype)
-        loop = computing(result)
+        loop = loop_dtype(result)
         shape = x.shape
         length, before, after = shape[axis], prod(shape[:axis]), prod(shape[axis + 1 :])
         out = empty(shape, loop)

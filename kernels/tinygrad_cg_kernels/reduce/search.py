@@ -9,7 +9,7 @@ from tinygrad_cg_kernels.loops.ranges import Compound, Ranged
 from tinygrad_cg_kernels.reduce.combine import larger_number, mixed, smaller_number
 from tinygrad_cg_kernels.runtime.arrays import span
 from tinygrad_cg_kernels.runtime.compile import jitable
-from tinygrad_cg_kernels.runtime.dtypes import INT64, computing, native
+from tinygrad_cg_kernels.runtime.dtypes import INT64, loop_dtype, native
 from tinygrad_cg_kernels.runtime.intrinsics import like, vectorised
 
 SEARCH = 128  # elements of a row that are searched at a time
@@ -132,7 +132,7 @@ class ArgReduction(Compound):
 
     def __call__(self, x: np.ndarray, axis: int, keepdims: bool = False) -> np.ndarray:
         """Return indices along `axis`, which is dropped (or kept as 1)."""
-        loop = computing(native(self.name, x.dtype))
+        loop = loop_dtype(native(self.name, x.dtype))
         length, before, after = x.shape[axis], prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
         shape = x.shape[:axis] + ((1,) if keepdims else ()) + x.shape[axis + 1 :]
         out = np.empty(shape, INT64)

@@ -25,7 +25,7 @@ from tinygrad_cg_kernels.reduce.reduction import Reduction
 from tinygrad_cg_kernels.reduce.sums import Sums
 from tinygrad_cg_kernels.runtime.arrays import span
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
-from tinygrad_cg_kernels.runtime.dtypes import computing, real_float
+from tinygrad_cg_kernels.runtime.dtypes import loop_dtype, real_float
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.intrinsics import like, reassociating_add, vectorised
 from tinygrad_cg_kernels.runtime.memory import empty
@@ -269,7 +269,7 @@ class Normalisation(Compound):
     def __call__(self, x: np.ndarray, axis: int) -> np.ndarray:
         """Return an array of the shape of `x`."""
         result = self.result_dtype(x.dtype)
-        x = np.require(x, computing(result), ("C", "A"))
+        x = np.require(x, loop_dtype(result), ("C", "A"))
         if not x.size:
             return np.empty(x.shape, result)
         if prod(x.shape[axis + 1 :]) == 1:
@@ -301,7 +301,7 @@ class NormalisationGradient(Compound):
     def __call__(self, dy: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
         """Return the gradient, of the shape of `dy` and `y`."""
         result = self.result_dtype(y.dtype)
-        dy, y = (np.require(one, computing(result), ("C", "A")) for one in (dy, y))
+        dy, y = (np.require(one, loop_dtype(result), ("C", "A")) for one in (dy, y))
         if not y.size:
             return np.empty(y.shape, result)
         if prod(y.shape[axis + 1 :]) == 1:

@@ -16,7 +16,7 @@ from tinygrad_cg_kernels.runtime.intrinsics import like, vectorised
 
 
 @jitable
-def _paired(term, x, y, zero):
+def _sum_pairs(term, x, y, zero):
     vectorised()
     total = zero
     for i in range(np.uintp(x.size)):
@@ -25,7 +25,7 @@ def _paired(term, x, y, zero):
 
 
 @jitable
-def about(term, x, value, zero):
+def sum_about(term, x, value, zero):
     """Return the sum of a function of each element of a row and of a value."""
     vectorised()
     total = zero
@@ -51,9 +51,9 @@ def rows_core(term, unused, first, count, sizes, x, y, out):
         for at in range(begin, end, SPAN):
             part = span(x, at * x.itemsize, min(SPAN, end - at))
             if alike:
-                total += _paired(term, part, span(y, at * y.itemsize, part.size), zero)
+                total += _sum_pairs(term, part, span(y, at * y.itemsize, part.size), zero)
             else:
-                total += about(term, part, value, zero)
+                total += sum_about(term, part, value, zero)
         out[np.uintp(unit)] = total
 
 

@@ -160,7 +160,7 @@ def is_ours(function: Callable) -> bool:
     return module.partition(".")[0] == __name__.partition(".")[0] or module.startswith(GENERATED)
 
 
-def _mended(compile: Callable[[], Any], forget: Callable[[], None]) -> Any:
+def _compile_or_mend(compile: Callable[[], Any], forget: Callable[[], None]) -> Any:
     """Return the result of `compile`, after `forget` if a crash left damaged files in the cache."""
     try:
         return compile()
@@ -193,7 +193,7 @@ def _alone(function: Callable, *more: Any) -> Iterator[None]:
         yield
 
 
-def _decorated(decorator: Callable, function: Callable, cached: bool) -> Any:
+def _decorate(decorator: Callable, function: Callable, cached: bool) -> Any:
     """Apply a Numba decorator, with the disk cache where a folder can be written."""
     folder = cache_folder() if cached else None
     if folder is None:
@@ -202,7 +202,7 @@ def _decorated(decorator: Callable, function: Callable, cached: bool) -> Any:
         previous = _config.CACHE_DIR
         _config.CACHE_DIR = str(folder)
         try:
-            return _mended(
+            return _compile_or_mend(
                 lambda: decorator(cache=True)(function), lambda: FunctionCache(function).flush()
             )
         except (OSError, RuntimeError):  # the disk is full, or the source file was just deleted
@@ -211,7 +211,7 @@ def _decorated(decorator: Callable, function: Callable, cached: bool) -> Any:
             _config.CACHE_DIR = previous
 
 
-def _named(function: Callable, name: str) -> Callable:
+def _set_name(function: Callable, name: str) -> Callable:
     """Set the name of a kernel, which Numba's cache file and tracebacks take."""
     function.__name__ = name
     function.__qualname__ = name
@@ -221,7 +221,9 @@ def _named(function: Callable, name: str) -> Callable:
 def kernel(function: Callable, name: str, cached: bool = True, **flags: Any) -> Any:
     """Return a dispatcher for `function`, lazily compiled, under the project's flags."""
     options = {**FLAGS, **NO_WRAPPER, **flags}
-    return _decorated(lambda **more: numba.njit(**options, **more), _named(function, name), cached)
+    return _decorate(
+        lambda **more: numba.njit(**options, **more), _set_name(function, name), cached
+    )
 
 
 BLOCK = types.void(*[types.intp] * 3)
@@ -237,9 +239,9 @@ def block_address(
     Keep the owner alive while the address is used.
     """
     options: dict[str, Any] = dict(FLAGS)
-    named = _named(function, name)
+    named = _set_name(function, name)
     with _lock, _alone(named) if cached else contextlib.nullcontext():
-        owner: Any = _decorated(
+        owner: Any = _decorate(
             lambda **more: numba.cfunc(signature, **options, **more), named, cached
         )
     (loaded if owner.cache_hits else compiled).append(name)
@@ -279,7 +281,9 @@ def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
     with _lock, _alone(own, argument_types):
         hits = sum(dispatcher.stats.cache_hits.values()) if hasattr(dispatcher, "stats") else 0
         with contextlib.suppress(OSError):  # compiled, but not cached: the disk is full
-            _mended(lambda: dispatcher.compile(argument_types), lambda: dispatcher._cache.flush())
+            _compile_or_mend(
+                lambda: dispatcher.compile(argument_types), lambda: dispatcher._cache.flush()
+            )
         try:
             found = dispatcher.overloads[argument_types].entry_point
             more = sum(dispatcher.stats.cache_hits.values()) > hits

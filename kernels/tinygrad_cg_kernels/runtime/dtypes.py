@@ -54,6 +54,6 @@ def real(dtype: np.dtype) -> np.dtype:
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
-def computing(dtype: np.dtype) -> np.dtype:
+def loop_dtype(dtype: np.dtype) -> np.dtype:
     """Return the dtype a loop computes in: Numba has no float16, so float32 stands in."""
     return FLOAT32 if dtype == FLOAT16 else dtype

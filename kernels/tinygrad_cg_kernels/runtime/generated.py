@@ -60,12 +60,12 @@ def load(source: str) -> ModuleType:
     with _lock:
         found = _modules.get(name)
         if found is None:
-            found = _modules[name] = _loaded(name, source)
+            found = _modules[name] = _load(name, source)
     return found
 
 
-def _loaded(name: str, source: str) -> ModuleType:
-    path = _written(name, source)
+def _load(name: str, source: str) -> ModuleType:
+    path = _write(name, source)
     spec = importlib.util.spec_from_loader(name, None, origin=str(path))
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
@@ -77,7 +77,7 @@ def _loaded(name: str, source: str) -> ModuleType:
     return module
 
 
-def _written(name: str, source: str) -> Path | None:
+def _write(name: str, source: str) -> Path | None:
     """Write the file of a source text, under another name first: other processes see it
     complete.
     """
@@ -88,7 +88,7 @@ def _written(name: str, source: str) -> Path | None:
     with contextlib.suppress(OSError):
         if path.exists():
             with contextlib.suppress(OSError):
-                os.utime(_used(path))
+                os.utime(_use_marker(path))
             return path
         base.mkdir(parents=True, exist_ok=True)
         _prune(base)
@@ -96,12 +96,12 @@ def _written(name: str, source: str) -> Path | None:
         with os.fdopen(handle, "w") as file:
             file.write(source)
         os.replace(temporary, path)
-        _used(path).touch()
+        _use_marker(path).touch()
         return path
     return None
 
 
-def _used(path: Path) -> Path:
+def _use_marker(path: Path) -> Path:
     """Return the file whose time says when a text was last used; Numba's cache goes by that of
     `path`.
     """
@@ -185,13 +185,13 @@ def block(source: str, name: str) -> tuple[int, Any]:
     return _blocks[key], _blocks.owners[key]
 
 
-def _compiled(template: Callable, name: str, *arguments: tuple[np.dtype, int]) -> tuple:
+def _compile(template: Callable, name: str, *arguments: tuple[np.dtype, int]) -> tuple:
     owner = build.kernel(template, name, nogil=True)
     kinds = [build.array_type(dtype, rank, "A" if rank else "C") for dtype, rank in arguments]
     return build.entry(owner, *kinds, build.array_type(np.dtype(np.int64), 1)), owner
 
 
-_functions = Entries("function", _compiled)
+_functions = Entries("function", _compile)
 _blocks = Blocks("function", lambda template, name: (name, template))
 """What was compiled of texts, for all programs that have a text in common."""
 

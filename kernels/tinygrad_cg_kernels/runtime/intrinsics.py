@@ -48,7 +48,7 @@ outlined = _attribute(WIDE, "noinline")
 """Called in a function, keeps its code out of its callers."""
 
 
-def _reassociated(instruction: str) -> Callable:
+def _reassociate(instruction: str) -> Callable:
     @intrinsic
     def combine(typingctx, x, y):
         def generate(context, builder, signature, arguments):
@@ -71,8 +71,8 @@ def float_remainder(typingctx, x, y):
     return (x(x, y), generate) if isinstance(x, types.Float) and x == y else None
 
 
-reassociating_add = _reassociated("fadd")
-reassociating_multiply = _reassociated("fmul")
+reassociating_add = _reassociate("fadd")
+reassociating_multiply = _reassociate("fmul")
 
 
 @intrinsic

@@ -47,7 +47,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     size = prod(shape) * dtype.itemsize
     if size < LARGE or dtype.hasobject:
         return np.empty(shape, dtype)
-    return np.asarray(_BufferOwner(_taken(size), shape, dtype))
+    return np.asarray(_BufferOwner(_take(size), shape, dtype))
 
 
 def clear() -> None:
@@ -56,7 +56,7 @@ def clear() -> None:
     _kept = {}
 
 
-def _taken(size: int) -> Piece:
+def _take(size: int) -> Piece:
     """Return memory for `size` bytes, kept or new."""
     size = -(-(size + LINE) // PAGE) * PAGE
     kept = _kept

@@ -155,7 +155,7 @@ def _launcher() -> Callable:
     return entry(kernel(launch, "launch"), types.intp, OBJECT, types.intp, OBJECT)
 
 
-def _loaded(parallel: bool) -> Callable:
+def _load_splitter(parallel: bool) -> Callable:
     """Return the splitter, compiled; the threads start with a first call on nothing."""
     run = _splitters.get(parallel)
     if run is None:
@@ -184,7 +184,7 @@ def _brief_spins() -> Iterator[None]:
 
 def _run_parallel(count: int, arrays: tuple[np.ndarray, ...], task: Task) -> None:
     """Call the splitter on `count` threads."""
-    run = _splitters.get(True) or _loaded(parallel=True)
+    run = _splitters.get(True) or _load_splitter(parallel=True)
     alone = numba.threading_layer() == "workqueue"
     if count == _MOST and not alone:
         run(count, arrays, *task[:5])
@@ -200,7 +200,7 @@ def _run_parallel(count: int, arrays: tuple[np.ndarray, ...], task: Task) -> Non
 
 
 def _run_serial(arrays: tuple[np.ndarray, ...], task: Task) -> None:
-    run = _splitters.get(False) or _loaded(parallel=False)
+    run = _splitters.get(False) or _load_splitter(parallel=False)
     address, table, first, units, step, _ = task
     run(1, arrays, address, table, first, units, step)
 

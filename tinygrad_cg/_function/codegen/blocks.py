@@ -65,11 +65,11 @@ class Block(BlockScope):
             access = self.fusion.homes[node].access
             if access != ELEMENT or isinstance(node, RowGatherNode):
                 continue
-            if self.pass_of(*self._computed(node, access)) == number:
+            if self.pass_of(*self._find_computed(node, access)) == number:
                 result.append(node)
         return result
 
-    def _computed(self, node: FusionNode, access: Access) -> tuple[FusionNode, Access]:
+    def _find_computed(self, node: FusionNode, access: Access) -> tuple[FusionNode, Access]:
         """Return what a root needs: itself, or what it reduces."""
         if isinstance(node, ReduceNode):
             return self.operands(node, access)[0]
@@ -121,7 +121,7 @@ class Block(BlockScope):
         second one. Costly elements of one pass that another one needs are saved.
         """
         needed = [
-            self._computed(node, self.fusion.homes[node].access) for node in self.kernel.roots
+            self._find_computed(node, self.fusion.homes[node].access) for node in self.kernel.roots
         ]
         last = max([self.pass_of(*key) for key in needed], default=0)
         saves = self._saves(last)

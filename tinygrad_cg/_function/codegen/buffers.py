@@ -60,9 +60,9 @@ class Scratch:
         try:
             return self._spare.pop()
         except IndexError:
-            return self._made()
+            return self._make_arrays()
 
-    def _made(self) -> tuple[np.ndarray, ...]:
+    def _make_arrays(self) -> tuple[np.ndarray, ...]:
         memory = np.empty(self.size + LINE, np.uint8)
         pairs = zip(self._spans, self._offsets, strict=True)
         start = -memory.ctypes.data % LINE  # of the first complete line

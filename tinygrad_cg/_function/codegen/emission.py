@@ -31,7 +31,7 @@ from ..fusion.nodes import (
     TransposeNode,
     base,
 )
-from .expressions import call, number_text, scalar, type_name, typed
+from .expressions import call, convert_expression, number_text, scalar, type_name
 from .statements import Expression, Name
 
 COLUMNS, LEFT = Name("columns"), Name("left")
@@ -73,7 +73,7 @@ class Emitter:
 
 class _Literal(Emitter):
     def as_scalar(self, scalars: Any, node: LiteralNode) -> Any:
-        number = typed(scalars.number(int(node.number)), node.dtype)
+        number = convert_expression(scalars.number(int(node.number)), node.dtype)
         return Expression("np.float64({})", number) if node.dtype == np.float64 else number
 
 
@@ -84,20 +84,20 @@ class _Apply(Emitter):
         if guard and all(map(importable, guard)) and node.dtype.kind == "f":
             test, fast = guard
             if loop.check(test, values):
-                return typed(call(fast, values), node.dtype)
-        return applied(node, values)
+                return convert_expression(call(fast, values), node.dtype)
+        return apply_scalar(node, values)
 
     def in_row(self, row: Any, node: ApplyNode) -> Any:
-        return applied(node, [row.value(*one) for one in row.operands(node, ROW)])
+        return apply_scalar(node, [row.value(*one) for one in row.operands(node, ROW)])
 
     def in_cell(self, row: Any, node: ApplyNode, access: Access, column: Any) -> Any:
-        return applied(node, [row.cell(*one, column) for one in row.operands(node, access)])
+        return apply_scalar(node, [row.cell(*one, column) for one in row.operands(node, access)])
 
     def scalar_operands(self, node: ApplyNode) -> tuple[FusionNode, ...]:
         return node.operands
 
     def as_scalar(self, scalars: Any, node: ApplyNode) -> Any:
-        return applied(node, [scalars.value(base(one)) for one in node.operands])
+        return apply_scalar(node, [scalars.value(base(one)) for one in node.operands])
 
 
 class _Reduce(Emitter):
@@ -182,7 +182,7 @@ def emitter(node: FusionNode) -> Emitter:
     return EMITTERS.get(type(node), _LOADED)
 
 
-def applied(node: ApplyNode, operands: Sequence[Any]) -> Any:
+def apply_scalar(node: ApplyNode, operands: Sequence[Any]) -> Any:
     """Return the value of a scalar function of operands."""
     if node.function == COPY:
         return Expression("{}", operands[0])
@@ -218,7 +218,9 @@ def combine(node: ReduceNode, total: Any, value: Any) -> Any:
     """Return a total with one more value, in exactly this order."""
     if node.name in _EXTREMA:
         return call(_EXTREMA[node.name], (total, value))
-    return typed(Expression(f"{{}} {_OPERATORS[node.name]} {{}}", total, value), node.dtype)
+    return convert_expression(
+        Expression(f"{{}} {_OPERATORS[node.name]} {{}}", total, value), node.dtype
+    )
 
 
 def combine_any_order(node: ReduceNode, total: Any, value: Any) -> Any:

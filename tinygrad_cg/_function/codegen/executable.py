@@ -68,7 +68,7 @@ class Executable:
         lines = lines if names else lines[:1]
         results = [self._result(position) for position in range(len(fusion.outputs))]
         returned = {self._names[base(node)] for node in fusion.outputs}
-        body, self.scratch = self._steps.finished(results, returned)
+        body, self.scratch = self._steps.finish(results, returned)
         if self.scratch is not None:
             self._scope |= {"take": self.scratch.take, "give": self.scratch.give}
         text = "\n".join([*lines, *[f"    {line}" for line in body], ""])

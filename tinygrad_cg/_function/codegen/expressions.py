@@ -43,7 +43,7 @@ def call(function: Callable, operands: Sequence[Any]) -> Expression:
     return Expression(f"{name}({arguments})", *operands, modules=(module,))
 
 
-def typed(expression: Any, dtype: np.dtype) -> Any:
+def convert_expression(expression: Any, dtype: np.dtype) -> Any:
     """Return a value in a dtype, which wider integers and literals do not keep."""
     return (
         expression if dtype == np.float64 else Expression(f"{type_name(dtype)}({{}})", expression)
@@ -60,14 +60,14 @@ def number_text(value: Any, dtype: np.dtype) -> str:
     text = repr(value) if np.isfinite(value) else f"np.{abs(value)}" if value == value else "np.nan"
     if np.isinf(value) and value < 0:
         text = f"-{text}"
-    return str(typed(text, dtype))
+    return str(convert_expression(text, dtype))
 
 
 def scalar(function: Callable, operands: Sequence[Any], operand: np.dtype, result: np.dtype) -> Any:
     """Return a scalar function's value, by the dtypes of its first operand and of the result."""
     if function in SYMBOLS and operand.kind == "f":
         return Expression(SYMBOLS[function], *operands)
-    return typed(call(function, operands), result)
+    return convert_expression(call(function, operands), result)
 
 
 def scalar_function(names: Sequence[str], code: Code, result: str) -> str:

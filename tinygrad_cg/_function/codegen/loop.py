@@ -145,7 +145,7 @@ class LoopCode:
         chunk += [Statement(name, section) for name, section in self.sections.values()]
         counted = Expression("for j in range(np.uintp({}))", SIZE)
         if general is not None:
-            again = self._outlined([*parts, Suite(counted, general)])
+            again = self._outline([*parts, Suite(counted, general)])
             chunk += [Statement(FAILED, "False"), *parts, Suite(counted, body)]
             chunk.append(Suite(Expression("if {}", FAILED), [again]))
         else:
@@ -154,7 +154,7 @@ class LoopCode:
         head = Expression(f"for {{}} in range({{}}, {{}}, {CHUNK})", LEFT, self.begin, self.end)
         return [*starts, Suite(head, chunk)]
 
-    def _outlined(self, code: Code) -> Statement:
+    def _outline(self, code: Code) -> Statement:
         """Return a call of a function of its own for statements that seldom run.
 
         Among the others they would take registers from them.
@@ -229,11 +229,11 @@ class LoopCode:
         stack = [(node, access)]
         while stack:
             key = stack[-1]
-            if self._known(*key) is not None:
+            if self._find_known(*key) is not None:
                 stack.pop()
                 continue
             operands = emitter(key[0]).loop_operands(self, *key, self.block.operands(*key))
-            missing = [one for one in operands if self._known(*one) is None]
+            missing = [one for one in operands if self._find_known(*one) is None]
             if missing:
                 stack.extend(missing)
                 continue
@@ -244,11 +244,11 @@ class LoopCode:
                 self._code.append(Statement(name, found))
                 found = name
             self._values[key] = found
-        found = self._known(node, access)
+        found = self._find_known(node, access)
         assert found is not None
         return found
 
-    def _known(self, node: FusionNode, access: Access) -> Any:
+    def _find_known(self, node: FusionNode, access: Access) -> Any:
         """Return a value that needs no computing here, or whose statement is there; or None."""
         block = self.block
         if access.per == "scalar" or isinstance(node, LiteralNode):

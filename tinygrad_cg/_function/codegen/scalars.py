@@ -193,7 +193,7 @@ class _Parts:
                     body.append(Statement(names[word], slot(word)))
                     self.read.add(word)
             names[name] = Name(f"s{len(names)}")
-            body.append(Statement(names[name], one.expression.renamed(names)))
+            body.append(Statement(names[name], one.expression.rename(names)))
         wanted = [one.target for one in part if one.target in self.needed_later]
         body += [Statement(slot(name), names[name]) for name in wanted if isinstance(name, Name)]
         head = ["@jitable", f"def NAME({', '.join([*works, 'sizes', 'first'])}):", "    outlined()"]

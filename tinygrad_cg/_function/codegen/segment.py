@@ -81,7 +81,7 @@ def is_large(blocks: Sequence[Block]) -> bool:
     return any(block.kernel.domain.size >= threads.THRESHOLD for block in blocks)
 
 
-def grouped(blocks: list[Block]) -> list[list[Block]]:
+def group_blocks(blocks: list[Block]) -> list[list[Block]]:
     """Return kernels by segments.
 
     A long row of small kernels is cut, since the compile time of a text grows faster than its
@@ -144,7 +144,7 @@ class Segment:
         head = HEAD.format(imports=f"{imports}\n" * bool(imports))
         self.source = "\n\n".join([head, "\n\n\n".join([*texts, run]) + "\n"])
 
-    def _finished(self, code: Code, scalars: Scalars) -> list[str]:
+    def _finish(self, code: Code, scalars: Scalars) -> list[str]:
         """Return the lines of a function of scalars and calls."""
         self._imported |= modules(code)
         return render(in_parts(code, scalars, self._once))
@@ -163,7 +163,7 @@ class Segment:
         foreign = [
             self.names[node] for node in self.arrays if isinstance(node, (ArrayNode, HostNode))
         ]
-        body = self._finished(code, scalars)
+        body = self._finish(code, scalars)
         lines = [f"def run({', '.join([*names, 'sizes'])}):", "    wide_vectors()"]
         if foreign:
             tests = " and ".join(f"is_contiguous({name})" for name in foreign)
@@ -229,7 +229,7 @@ class Segment:
             arrays.pop(node, None)
             target = Expression(f"{array(node)}[begin // {{}}]", stride)
             code.append(Statement(target, f"parts[{k}]"))
-        body = self._finished(code, scalars)
+        body = self._finish(code, scalars)
         count = len(sizes.values)
         lines = [
             "def NAME(table, begin, n):",

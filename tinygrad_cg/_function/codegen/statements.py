@@ -47,10 +47,10 @@ class Expression:
             if isinstance(one, Expression):
                 yield from one.modules
 
-    def renamed(self, names: Mapping[Name, Name]) -> Expression:
+    def rename(self, names: Mapping[Name, Name]) -> Expression:
         """Return the same function of other variables."""
         operands = [
-            one.renamed(names) if isinstance(one, Expression) else names.get(one, one)
+            one.rename(names) if isinstance(one, Expression) else names.get(one, one)
             for one in self.operands
         ]
         return Expression(self.template, *operands, modules=self._modules)

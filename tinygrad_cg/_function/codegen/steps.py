@@ -52,7 +52,7 @@ class Steps:
         if keeps:
             self._shown.update(operands)
 
-    def finished(
+    def finish(
         self, results: Sequence[str], returned: set[str]
     ) -> tuple[list[str], Scratch | None]:
         """Return the lines of the call, with its return, and the small arrays that it keeps.

@@ -18,7 +18,7 @@ from tinygrad_cg_kernels.runtime import generated, memory, threads
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.nodes import FusionNode, ReduceNode
 from .blocks import Block
-from .segment import Segment, cut_rows, grouped
+from .segment import Segment, cut_rows, group_blocks
 
 Shapes = dict[FusionNode, tuple[int, ...]]
 """By node, the shape of its array, where that is not the node's own."""
@@ -66,7 +66,7 @@ class CPU:
     def segments(
         self, fusion: Fusion, kernels: list[Kernel], finals: list[FusionNode]
     ) -> list[Segment]:
-        groups = grouped([Block(fusion, kernel) for kernel in kernels])
+        groups = group_blocks([Block(fusion, kernel) for kernel in kernels])
         last = len(groups) - 1
         made = [Segment(group, finals if k == last else []) for k, group in enumerate(groups)]
         return [one for one in made if one.blocks or one.finals]
@@ -93,7 +93,9 @@ class CPU:
             words = np.array(table, np.int64)
             start = words.__array_interface__["data"][0]
             threads.carry_out(threads.Task(address, start, 0, rows, stride, max(columns, 1)))
-            return [_combined(node, kept[node], shapes.get(node, node.shape)) for node in partial]
+            return [
+                _combine_totals(node, kept[node], shapes.get(node, node.shape)) for node in partial
+            ]
 
         run.owner = owner  # pyright: ignore[reportFunctionMemberAccess]
         return run
@@ -105,7 +107,7 @@ def contiguous(array: np.ndarray) -> np.ndarray:
     return array if flags.c_contiguous and flags.aligned else np.require(array, None, ("C", "A"))
 
 
-def _combined(node: ReduceNode, partial: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _combine_totals(node: ReduceNode, partial: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Return blocks' partial results as one, the same on any number of threads."""
     combine = _COMBINE[node.name]
     if partial.ndim > 1:

@@ -68,7 +68,7 @@ class Kernel:
         self.read: set[FusionNode] = set()
 
 
-def ordered(outputs: Iterable[FusionNode]) -> list[FusionNode]:
+def order_nodes(outputs: Iterable[FusionNode]) -> list[FusionNode]:
     """Return the nodes that outputs depend on, operands first; without recursion."""
     order: dict[FusionNode, None] = {}
     stack = [(node, False) for node in reversed(list(outputs))]
@@ -129,7 +129,7 @@ class Fusion:
     def __init__(self, lowered: Lowering):
         self.outputs = lowered.outputs
         self._wanted = [*lowered.outputs, *lowered.checks]
-        self.nodes = ordered(self._wanted)
+        self.nodes = order_nodes(self._wanted)
         if sum(isinstance(node, PadNode) for node in self.nodes) > PADS:
             self._pad_on_host()
         self.domains = Domains(self.nodes)
@@ -152,11 +152,11 @@ class Fusion:
         for node in self.nodes:
             node.operands = tuple([replaced.get(one, one) for one in node.operands])
             if isinstance(node, PadNode):
-                run = _padding(node.size, node.start)
+                run = _make_padding(node.size, node.start)
                 replaced[node] = HostNode("pad", run, node.shape, node.dtype, node.operands)
         self.outputs = [replaced.get(one, one) for one in self.outputs]
         self._wanted = [replaced.get(one, one) for one in self._wanted]
-        self.nodes = ordered(self._wanted)
+        self.nodes = order_nodes(self._wanted)
 
     def _expand_mixed(self) -> None:
         """Have operands that broadcast in any other way expanded by an operation of their own."""
@@ -175,7 +175,7 @@ class Fusion:
                     operands.append(one)
                 node.operands = tuple(operands)
         if fresh:
-            self.nodes = ordered(self._wanted)
+            self.nodes = order_nodes(self._wanted)
 
     # stages
 
@@ -259,10 +259,10 @@ class Fusion:
             if self.is_local(node, access, home.stage, domain):
                 return home.stage
         read = self.available[node]
-        again = None if access is None else self._recomputing(node, access, domain)
+        again = None if access is None else self._find_stage(node, access, domain)
         return read if again is None else min(read, again)
 
-    def _recomputing(
+    def _find_stage(
         self, node: FusionNode, access: Access, domain: Domain, stage: int | None = None
     ) -> int | None:
         """Return the first stage in which a value can be computed again; None if it had better not.
@@ -365,11 +365,11 @@ class Fusion:
             return True
         if node in self.stored:
             return False
-        again = self._recomputing(node, access, kernel.domain, kernel.stage)
+        again = self._find_stage(node, access, kernel.domain, kernel.stage)
         return again is not None and again <= kernel.stage
 
 
-def _padding(size: int, start: int) -> Callable[[np.ndarray], np.ndarray]:
+def _make_padding(size: int, start: int) -> Callable[[np.ndarray], np.ndarray]:
     """Return a function that puts an array's elements between zeros, from `start` on."""
 
     def pad(x: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels import elementary as kmath
-from tinygrad_cg_kernels.move.gather import checked_positions
+from tinygrad_cg_kernels.move.gather import check_positions
 from tinygrad_cg_kernels.runtime.dtypes import BOOL, INT64
 
 from ..graph.fingerprint import frozen
@@ -125,7 +125,7 @@ class Lookups:
         if not _is_one_by_row(x.shape, axis, indices) or pattern(x.shape, (axis,)) != "kr":
             return None
         rows = x.shape[:axis] + x.shape[axis + 1 :]
-        positions = self._checked(value, indices, x.shape[axis])
+        positions = self._check_positions(value, indices, x.shape[axis])
         return view(RowGatherNode("gather", rows, x.dtype, (x, positions), (axis,)), value.shape)
 
     def _rows(
@@ -139,7 +139,7 @@ class Lookups:
         columns = prod(table.shape[1:])
         if table.shape[0] == 1 or (columns > 1 and (columns < COLUMNS or indices.size == 1)):
             return None
-        positions = self._checked(value, indices, x.shape[axis], prod(x.shape[:axis]))
+        positions = self._check_positions(value, indices, x.shape[axis], prod(x.shape[:axis]))
         return LookupNode(value.shape, x.dtype, (table, positions))
 
     def _scatter(
@@ -149,7 +149,7 @@ class Lookups:
         shape = value.shape
         if not _is_one_by_row(shape, axis, indices) or shape[axis] == 1:
             return None
-        test = self._is_column(self._checked(value, indices, shape[axis]), shape, axis)
+        test = self._is_column(self._check_positions(value, indices, shape[axis]), shape, axis)
         rows = view(cast(g, value.dtype), (*shape[:axis], 1, *shape[axis + 1 :]))
         zero = literal(0, value.dtype)
         return ScatterNode((test, rows, zero), shape, axis)
@@ -163,7 +163,9 @@ class Lookups:
         rows = cast(view(indices, (*shape[:axis], 1, *shape[axis + 1 :])), INT32)
         return apply(kmath.equal, self._columns[sizes], rows, dtype=BOOL)
 
-    def _checked(self, value: Value, indices: FusionNode, size: int, parts: int = 1) -> FusionNode:
+    def _check_positions(
+        self, value: Value, indices: FusionNode, size: int, parts: int = 1
+    ) -> FusionNode:
         """Return positions from 0 to size - 1, by an operation that refuses indices outside.
 
         Positions in some parts of an array follow one another.
@@ -204,7 +206,7 @@ def last_index(key: tuple, shape: tuple[int, ...]) -> FusionNode | None:
 def positions(indices: np.ndarray, name: str, size: int, parts: int) -> np.ndarray:
     """Return positions in an array of some parts of a size; IndexError for indices outside."""
     if indices.dtype != INT64 or indices.view(UINT64).max() >= size:  # negative ones are large
-        indices = checked_positions(name, indices, size)
+        indices = check_positions(name, indices, size)
     if parts > 1:
         starts = np.arange(0, parts * size, size)
         indices = (indices.reshape(parts, -1) + starts[:, None]).reshape(indices.shape)

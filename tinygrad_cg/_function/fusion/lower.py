@@ -82,9 +82,9 @@ class Lowering:
         if value.array is not None:
             return _constant(value.array)
         operands = [self.nodes[operand] for operand in value.inputs]
-        return self._fused(value, operands) or _host(value, operands)
+        return self._fuse_by_rule(value, operands) or _host(value, operands)
 
-    def _fused(self, value: Value, operands: list[FusionNode]) -> FusionNode | None:
+    def _fuse_by_rule(self, value: Value, operands: list[FusionNode]) -> FusionNode | None:
         """Return the node of an operation that loops can compute, by its rule."""
         primitive = value.primitive
         if primitive is None or isinstance(value.aval, list):

@@ -43,12 +43,12 @@ def fingerprint(graph: FuncGraph) -> str:
     for value in graph.values():
         if value not in numbers:
             numbers[value] = len(numbers)
-            words.append(_described(value, numbers))
+            words.append(_describe(value, numbers))
     words += [str(numbers[output]) for output in graph.outputs]
     return hashlib.sha256("\n".join(words).encode()).hexdigest()
 
 
-def _described(value: Value, numbers: dict[Value, int]) -> str:
+def _describe(value: Value, numbers: dict[Value, int]) -> str:
     operands = " ".join(str(numbers[operand]) for operand in value.inputs)
     if value.array is not None:
         text = value.array.tobytes().hex() if not value.array.ndim else "constant"

@@ -182,7 +182,7 @@ def _cast(value: Value) -> Value | None:
     return None
 
 
-def _reshaped(value: Value) -> Value | None:
+def _merge_reshapes(value: Value) -> Value | None:
     """Return one reshape for a chain of them; expand_dims and squeeze are reshapes too."""
     operand = value.inputs[0]
     while operand.primitive is not None and operand.primitive.name == "reshape":
@@ -242,9 +242,9 @@ _RULES: dict[str, Callable[[Value], Value | None]] = {
     "stop_gradient": _operand,
     "negative": _negative,
     "cast": _cast,
-    "reshape": _reshaped,
-    "expand_dims": _reshaped,
-    "squeeze": _reshaped,
+    "reshape": _merge_reshapes,
+    "expand_dims": _merge_reshapes,
+    "squeeze": _merge_reshapes,
     "transpose": _transpose,
     "broadcast_to": _broadcast_to,
     "scalar_power": _scalar_power,

@@ -52,10 +52,10 @@ class Outputs:
         if run is None:
             self.program = self._build(self.graph)
             call: Any = getattr(self.program, "call", self.program)  # without one in between
-            run = self._run = call if self.in_order else self._arranged(call)
+            run = self._run = call if self.in_order else self._arrange(call)
         return run
 
-    def _arranged(self, program: Callable) -> Callable:
+    def _arrange(self, program: Callable) -> Callable:
         steps, nothing = self.steps, not self.graph.outputs
 
         def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -104,7 +104,7 @@ class Program:
         """Return the outputs as tensors without records, and assign Variables."""
         results = self.outputs.run(arrays_of(inputs))
         self.assign(results)
-        return list(map(wrapped, results[: self.count]))
+        return list(map(wrap_array, results[: self.count]))
 
     def assign(self, results: Sequence[np.ndarray]) -> None:
         if self.assigned:
@@ -117,7 +117,7 @@ def arrays_of(inputs: Sequence) -> list[np.ndarray]:
     return [one._data if isinstance(one, Tensor) else np.asarray(one, np.float64) for one in inputs]
 
 
-def wrapped(array: np.ndarray) -> Tensor:
+def wrap_array(array: np.ndarray) -> Tensor:
     out = new(Tensor)
     out._data = array
     out._rec = None

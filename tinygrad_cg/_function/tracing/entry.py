@@ -98,7 +98,7 @@ class _EntryWriter:
             lines.append(f"a{i}._data = r[{program.count + i}]")
         if program.assigned:
             lines = ["with assigning:", *[f"    {line}" for line in lines]]
-        return self._compiled("args", [*lines, *self._tensors(), self._result()])
+        return self._compile("args", [*lines, *self._tensors(), self._result()])
 
     def recorded(self) -> Callable:
         """Return the entry for calls under tapes."""
@@ -126,7 +126,7 @@ class _EntryWriter:
             lines.append(f"attach_all(group, {nodes}, rule, saved, [{self._outputs()}])")
         elif recorder.upstream:
             lines.append(f"attach(t0, group, {nodes}, rule, saved)")
-        return self._compiled("frame, args", [*lines, self._result()])
+        return self._compile("frame, args", [*lines, self._result()])
 
     def _with_residuals(self, recorder: Recorded) -> list[str]:
         """Return the lines for calls under one tape, which keep residuals."""
@@ -193,7 +193,7 @@ class _EntryWriter:
 
     # results
 
-    def _compiled(self, parameters: str, lines: list[str]) -> Callable:
+    def _compile(self, parameters: str, lines: list[str]) -> Callable:
         count = len(self.call.args)
         taken = [f"if len(args) != {count}: return None"]
         if count:

@@ -128,13 +128,13 @@ class Function(Generic[P, Y]):
             )
 
     def _trace(self, call: FunctionCall) -> Specialization:
-        traced = Specialization(self.python_function, self._name, self._derived, call, self._build)
+        traced = Specialization(self.python_function, self._name, self._derive, call, self._build)
         if not traced.trace(may_create=not self._has_created):
             self._has_created = True
             traced.trace(may_create=False)
         return traced
 
-    def _derived(self, python: Callable[..., Any]) -> Function:
+    def _derive(self, python: Callable[..., Any]) -> Function:
         """Return a function that belongs to this one: its gradient."""
         made = Function(python, Statics(python, None, None), None, self._build, relaxed=True)
         made._name = f"the gradient of {self._name}"
@@ -150,9 +150,9 @@ class Function(Generic[P, Y]):
         """
         if not args and not kwargs and self._signature is not None:
             args = self._signature
-        return concrete(self, self._statics, args, kwargs, self._traced)
+        return concrete(self, self._statics, args, kwargs, self._trace_call)
 
-    def _traced(self, args: tuple, kwargs: dict) -> Specialization:
+    def _trace_call(self, args: tuple, kwargs: dict) -> Specialization:
         if self._signature is not None:
             args, kwargs = check_signature(self._signature, args, kwargs), {}
         return self._find(FunctionCall(args, kwargs, self._statics))
@@ -222,7 +222,7 @@ def _call_method(reference: Callable, python: Any, owner: Any, *args: Any, **kwa
     return python.__get__(reference(), owner)(*args, **kwargs)
 
 
-def _fused_unless_long(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
+def _fuse_unless_long(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
     """Return a program; one that would compile for minutes runs operation by operation."""
     count = sum(value.primitive is not None for value in graph.values())
     if count <= _LONG:
@@ -237,7 +237,7 @@ def _fused_unless_long(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]
 
 
 _BUILDS: dict[bool | None, Build] = {
-    None: _fused_unless_long,
+    None: _fuse_unless_long,
     True: fused,
     False: interpreter,
 }

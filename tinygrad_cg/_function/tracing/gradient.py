@@ -21,7 +21,7 @@ from ..._rules.definition import Definition
 from ..graph.partition import cut
 from ..graph.simplify import simplify
 from ..graph.values import FuncGraph
-from .compiled import Outputs, Program, arrays_of, wrapped
+from .compiled import Outputs, Program, arrays_of, wrap_array
 from .trace import FunctionTrace
 from .traced import Traced
 
@@ -221,12 +221,12 @@ class ForwardBackward:
         inputs = [*leaves, *self.captures]
         for variable in self.reads:
             known = snapshot.get(id(variable))
-            inputs.append(wrapped(variable._present() if known is None else known))
+            inputs.append(wrap_array(variable._present() if known is None else known))
         results = self._forward.run(arrays_of(inputs))
         self.program.assign(results)
         draws = results[self.kept - self.draws : self.kept]
-        outputs = list(map(wrapped, results[: self.count]))
-        return outputs, results[self.kept :], list(map(wrapped, draws))
+        outputs = list(map(wrap_array, results[: self.count]))
+        return outputs, results[self.kept :], list(map(wrap_array, draws))
 
     def backward(self, inputs: Sequence, saved: list, dys: Sequence[Tensor]) -> list | None:
         """Return the gradients; None if somebody records them, or they have no values yet."""
@@ -238,7 +238,7 @@ class ForwardBackward:
             return None
         results = self._backward.run([*saved, *arrays_of(dys), *arrays_of(reads)])
         remaining = iter(results)
-        found = [wrapped(next(remaining)) if flag else None for flag in self.connected]
+        found = [wrap_array(next(remaining)) if flag else None for flag in self.connected]
         for variable in self.backward_assigned:
             variable._assign(next(remaining))
         mark_expired(tensors, [one for one in found if one is not None])

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..._core.levels import state
 from ..._core.record import Node, new_mark
-from .compiled import wrapped
+from .compiled import wrap_array
 from .gradient import Gradient
 
 
@@ -60,7 +60,7 @@ class Recorded:
         mark = new_mark((_tapes(node),))  # as any operation on what tapes have recorded
         gradients: list[Any] = [None] * len(node.inputs)
         for position, array in zip(self.positions, results, strict=True):
-            gradients[position] = gradient = wrapped(array)
+            gradients[position] = gradient = wrap_array(array)
             gradient._rec = mark
         return gradients
 

@@ -70,8 +70,8 @@ class Statics:
     """The arguments that a function takes as they are, as part of the signature."""
 
     def __init__(self, function: Callable[..., Any], argnums: Any, argnames: Any):
-        numbers = _listed(argnums)
-        self.names = set(_listed(argnames))
+        numbers = _as_list(argnums)
+        self.names = set(_as_list(argnames))
         parameters: list[str] = []
         if numbers or self.names:
             parameters = list(inspect.signature(function).parameters)
@@ -90,7 +90,7 @@ class Statics:
         return found
 
 
-def _listed(values: Any) -> list:
+def _as_list(values: Any) -> list:
     if values is None:
         return []
     return list(values) if isinstance(values, (list, tuple, set)) else [values]
@@ -134,7 +134,7 @@ class FunctionCall:
         if value is None or kind is int or kind is bool or kind is str:
             return kind, value
         if nest.is_nested(value):
-            return self._nested(value)
+            return self._nest(value)
         leaf = as_leaf(value)
         if leaf is None:
             return frozen(value) if not isinstance(value, Variable) else (Variable, id(value))
@@ -143,7 +143,7 @@ class FunctionCall:
             return leaf._data.shape, leaf._data.dtype
         return type(leaf)
 
-    def _nested(self, value: Any) -> tuple:
+    def _nest(self, value: Any) -> tuple:
         if isinstance(value, Mapping):
             names = sorted(value)
             return type(value), tuple(names), *[self._key(value[name]) for name in names]
@@ -154,20 +154,20 @@ class FunctionCall:
         found: Any = object.__new__(FunctionCall)
         found.statics, found.key, found.leaves = self.statics, self.key, []
         empty = [_Leaf()] * len(self.leaves)
-        found.args, found.kwargs = self.filled(empty)
+        found.args, found.kwargs = self.fill_leaves(empty)
         return found
 
-    def filled(self, leaves: Sequence) -> tuple[tuple, dict]:
+    def fill_leaves(self, leaves: Sequence) -> tuple[tuple, dict]:
         """Return the arguments with other leaves instead of the call's own."""
         supply = iter(leaves)
         args = [
-            arg if i in self.statics.numbers else _filled(arg, supply)
+            arg if i in self.statics.numbers else _fill(arg, supply)
             for i, arg in enumerate(self.args)
         ]
         kwargs = dict(self.kwargs)
         for name in sorted(kwargs):
             if name not in self.statics.names:
-                kwargs[name] = _filled(kwargs[name], supply)
+                kwargs[name] = _fill(kwargs[name], supply)
         return tuple(args), kwargs
 
 
@@ -175,7 +175,7 @@ class _Leaf:
     """Stands where a leaf was."""
 
 
-def _filled(structure: Any, supply: Iterator) -> Any:
+def _fill(structure: Any, supply: Iterator) -> Any:
     flat = [leaf if as_leaf(leaf) is None else next(supply) for leaf in nest.flatten(structure)]
     return nest.pack_sequence_as(structure, flat)
 
@@ -212,7 +212,7 @@ def check_signature(signature: Sequence, args: tuple, kwargs: dict, statics: boo
             [
                 leaf
                 if statics and _is_static(spec, leaf)
-                else _checked(spec, leaf, args, signature)
+                else _check_leaf(spec, leaf, args, signature)
                 for spec, leaf in zip(nest.flatten(specs), _leaves(specs, arg), strict=True)
             ],
         )
@@ -237,7 +237,7 @@ def _is_static(spec: Any, leaf: Any) -> bool:
     )
 
 
-def _checked(spec: Any, leaf: Any, args: tuple, signature: Sequence) -> Any:
+def _check_leaf(spec: Any, leaf: Any, args: tuple, signature: Sequence) -> Any:
     if not isinstance(spec, TensorSpec):
         raise TypeError(f"function: input_signature holds TensorSpecs, got {spec!r}")
     tensor = leaf if is_tensor(leaf) else convert(leaf, spec.dtype)

@@ -77,13 +77,15 @@ class Specialization(Traced):
             if mask and program.count:
                 if not _alike(group, tensors):  # to each tape its own rules
                     return self.python(*call.args, **call.kwargs)
-                return self.packed(self._recorded(frame, inputs, nodes, len(call.leaves), group))
+                return self.pack_outputs(
+                    self._record_call(frame, inputs, nodes, len(call.leaves), group)
+                )
         outputs = program.run(inputs)
         if any(tensor._rec is not None for tensor in tensors):
             mark_expired(tensors, outputs)
-        return self.packed(outputs)
+        return self.pack_outputs(outputs)
 
-    def _recorded(self, frame: Any, inputs: list, nodes: tuple, count: int, group: Any) -> list:
+    def _record_call(self, frame: Any, inputs: list, nodes: tuple, count: int, group: Any) -> list:
         remaining = iter(nodes)
         wanted = tuple([isinstance(one, Tensor) and next(remaining) is not None for one in inputs])
         gradient = self._gradients.get(wanted)
@@ -94,7 +96,7 @@ class Specialization(Traced):
         of_tensors = [one if isinstance(one, Tensor) else None for one in inputs]
         return rebind_outputs(frame, transformed, of_tensors, outputs)
 
-    def packed(self, outputs: Sequence[Tensor]) -> Any:
+    def pack_outputs(self, outputs: Sequence[Tensor]) -> Any:
         """Return the outputs in the structure of the function's result."""
         structure = self.structure
         if structure is OutputMark:
@@ -104,11 +106,11 @@ class Specialization(Traced):
         return nest.pack_sequence_as(structure, flat)
 
     def _pack(self) -> Callable[[list], Any]:
-        """Return `packed`, or something simpler for the simplest structures."""
+        """Return `pack_outputs`, or something simpler for the simplest structures."""
         kind = type(self.structure)
         if kind in (tuple, list) and all(one is OutputMark for one in self.structure):
             return kind
-        return self.packed
+        return self.pack_outputs
 
 
 def _alike(group: Any, tensors: Sequence[Tensor]) -> bool:

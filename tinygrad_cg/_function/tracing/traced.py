@@ -55,7 +55,7 @@ class Traced:
 
     def run(self, leaves: Sequence) -> list[Tensor]:
         """Call the Python function with other leaves, and return its outputs as tensors, flat."""
-        args, kwargs = self.call_made_of.filled(leaves)
+        args, kwargs = self.call_made_of.fill_leaves(leaves)
         result = self.python(*args, **kwargs)
         return [convert(leaf) for leaf in nest.flatten(result) if _is_output(self.name, leaf)]
 
@@ -63,7 +63,7 @@ class Traced:
         """Make the program, and return whether it can be used: it made no Variables."""
         trace = FunctionTrace(self.name, may_create)
         with trace.active():
-            args, kwargs = self.call_made_of.filled(self.arguments(trace))
+            args, kwargs = self.call_made_of.fill_leaves(self.arguments(trace))
             result = self.python(*args, **kwargs)
             flat = [
                 OutputMark if _is_output(self.name, one) else one for one in nest.flatten(result)

@@ -185,7 +185,7 @@ def put_number(typingctx, start, value, width):
     return types.void(types.intp, types.float64, types.intp), generate
 
 
-def declared(builder, name: str, result, *arguments):
+def declare_function(builder, name: str, result, *arguments):
     return declare(builder, PREFIX + name, result, *arguments)
 
 
@@ -199,7 +199,7 @@ def new_array(typingctx, model, ndim, dtype):
         api = context.get_python_api(builder)
         word_type, count, pointer = ir.IntType(64), ir.IntType(32), api.pyobj
         kinds = (pointer, pointer, count, pointer, pointer, pointer, count, pointer)
-        function = declared(builder, "new_array", pointer, *kinds)
+        function = declare_function(builder, "new_array", pointer, *kinds)
         model, ndim, dtype = arguments
 
         def field(offset):
@@ -223,7 +223,7 @@ def new_box(typingctx, kind):
     def generate(context, builder, signature, arguments):
         api = context.get_python_api(builder)
         word_type = ir.IntType(64)
-        function = declared(builder, "new_box", api.pyobj, api.pyobj, word_type)
+        function = declare_function(builder, "new_box", api.pyobj, api.pyobj, word_type)
         made = builder.call(function, [builder.inttoptr(arguments[0], api.pyobj), word_type(0)])
         return builder.ptrtoint(made, word_type)
 
@@ -237,7 +237,7 @@ def integer_value(typingctx, start):
     def generate(context, builder, signature, arguments):
         api = context.get_python_api(builder)
         word_type, count = ir.IntType(64), ir.IntType(32)
-        function = declared(builder, "integer", word_type, api.pyobj, count.as_pointer())
+        function = declare_function(builder, "integer", word_type, api.pyobj, count.as_pointer())
         overflow = cgutils.alloca_once(builder, count)
         value = builder.call(function, [builder.inttoptr(arguments[0], api.pyobj), overflow])
         fits = builder.icmp_signed("==", builder.load(overflow), count(0))

@@ -20,7 +20,7 @@ from tinygrad_cg_kernels.runtime.objects.fields import (
     array_of,
     box_kind,
     count,
-    declared,
+    declare_function,
     decref,
     half,
     incref,
@@ -39,7 +39,7 @@ WORDS = 8
 RESULT, LINE, X, Y, Z, SIZE, ONE, NUMBER = range(0, 8 * WORDS, 8)
 
 
-def _preparing(slot: int, empty: int, most: int) -> Callable:
+def _make_prepare(slot: int, empty: int, most: int) -> Callable:
     def prepare(x, y, z, dtype_x, dtype_y, dtype_z, target, width, total, info):
         """Look at up to three operands and make the result: 1; 0 where they are not for a
         direct kernel, -1 where memory is short. The rest is written to `info`:
@@ -102,7 +102,7 @@ def _preparing(slot: int, empty: int, most: int) -> Callable:
     return prepare
 
 
-def _preparing_in_place(most: int) -> Callable:
+def _make_prepare_in_place(most: int) -> Callable:
     def prepare_in_place(x, y, dtype_x, dtype_y, itemsize, info):
         """Look at an operand that is the output and another one: 1; 0 where they are not for it.
 
@@ -142,14 +142,14 @@ class Prepared(NamedTuple):
 
 
 @intrinsic
-def prepared(typingctx, x, y, z, dtype_x, dtype_y, dtype_z, target, width, total):
+def call_prepare(typingctx, x, y, z, dtype_x, dtype_y, dtype_z, target, width, total):
     """Call `prepare` and return its results."""
 
     return PREPARED(*[types.intp] * 9), _call_to_prepare("prepare")
 
 
 @intrinsic
-def prepared_in_place(typingctx, x, y, dtype_x, dtype_y, itemsize):
+def call_prepare_in_place(typingctx, x, y, dtype_x, dtype_y, itemsize):
     """Call `prepare_in_place`, for what it says."""
     return PREPARED(*[types.intp] * 5), _call_to_prepare("prepare_in_place")
 
@@ -160,7 +160,7 @@ PREPARED = types.NamedUniTuple(types.intp, WORDS, Prepared)
 def _call_to_prepare(name: str) -> Callable:
     def generate(context, builder, signature, arguments):
         word_type = context.get_value_type(types.intp)
-        function = declared(builder, name, word_type, *[word_type] * (len(arguments) + 1))
+        function = declare_function(builder, name, word_type, *[word_type] * (len(arguments) + 1))
         info = cgutils.alloca_once(builder, word_type, size=WORDS)
         status = builder.call(function, [*arguments, builder.ptrtoint(info, word_type)])
         words = [builder.load(builder.gep(info, [word_type(k)])) for k in range(WORDS - 1)]
@@ -176,7 +176,7 @@ def ready(most: int, in_place: bool = False) -> bool:
     """Compile what direct kernels call; False if there are none here. They do `most` elements."""
     name = "prepare_in_place" if in_place else "prepare"
     if objects.supported and name not in _prepared:
-        made = _preparing_in_place(most) if in_place else _preparing(*objects.boxes, most)
+        made = _make_prepare_in_place(most) if in_place else _make_prepare(*objects.boxes, most)
         signature = types.intp(*[types.intp] * (6 if in_place else 10))
         owned = block_address(made, name, True, signature)
         llvmlite.binding.add_symbol(PREFIX + name, owned[0])
