@@ -38,7 +38,8 @@ class Row(NamedTuple):
 
 def row(record):
     complex_too = COMPLEX if is_one_of(np.dtype(complex), record.dtypes) else ""
-    codes = MORE.get(record.name, "") + "l" + FLOATS + complex_too
+    whole = MORE.get(record.name, "") + ("" if record.kernel.kind == "float" else "l")
+    codes = whole + FLOATS + complex_too
     return Row(record.kernel.kind, len(record.inputs), codes, reference(record))
 
 

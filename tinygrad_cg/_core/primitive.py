@@ -148,9 +148,14 @@ def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, An
     """Carry `primitive` out on tensors, for all levels of this thread."""
     frame = state.frame
     out: Any
+    single = len(inputs) == 1
+    first = inputs[0]._rec if single else None
     if frame is None or frame.level is None:
         try:
-            data = primitive.run(*[tensor._data for tensor in inputs], **params)
+            if single:
+                data = primitive.run(inputs[0]._data, **params)
+            else:
+                data = primitive.run(*[tensor._data for tensor in inputs], **params)
         except ValueError as error:
             raise _of_input(primitive, error) from None
         except TypeError:
@@ -160,6 +165,21 @@ def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, An
             out = new_tensor()
             out._data = data
             out._rec = None
+            if single:  # the commonest cases at once, as the public functions do
+                if first is None:
+                    if frame is None or not frame.everything:
+                        return out
+                elif first.next is None:
+                    if frame is None:
+                        if primitive.rules is not None:
+                            out._rec = first if type(first) is Expired else new_mark((first.group,))
+                        return out
+                    group: Any = first.group
+                    if group and group is not frame.alone:
+                        group = frame.shortcuts.get(group) or frame.shortcut(group)
+                    if group and type(primitive.rules) is CompiledRules:
+                        primitive.rules.attach[1](group, first, inputs[0], params, out)
+                        return out
         else:
             out = [Tensor(part) for part in data]
     else:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._core.conversion import number_array
+from .._core.conversion import weak_arrays
 from .._core.primitive import OPS, Primitive, apply
 from .._core.tensor import Tensor
 
@@ -40,7 +40,7 @@ class _OnArrays:
     """Run the kernels of operations on arrays."""
 
     def number(self, value: float, like: np.ndarray) -> np.ndarray:
-        return number_array(value, like.dtype)
+        return weak_arrays[like.dtype][value]
 
     count = number
 
@@ -57,7 +57,7 @@ class _OnTensors:
     """Apply operations to tensors, for all levels of this thread."""
 
     def number(self, value: float, like: Tensor) -> Tensor:
-        return Tensor(number_array(value, like.dtype))
+        return Tensor(weak_arrays[like.dtype][value])
 
     count = number
 

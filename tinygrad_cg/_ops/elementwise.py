@@ -9,7 +9,7 @@ import numpy as np
 from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.reduce import softmax as ksoftmax
 
-from .._core.conversion import convert, convert_operands, number_array
+from .._core.conversion import convert, convert_operands
 from .._core.kinds import (
     INEXACT,
     NUMBERS,
@@ -178,7 +178,7 @@ def _run_scalar_power(x: np.ndarray, exponent: float) -> np.ndarray:
         return ARRAYS.square(x)
     if exponent in _PRODUCTS:
         return _power_by_products(ARRAYS, x, exponent)
-    return ARRAYS.power(x, number_array(exponent, x.dtype))
+    return ARRAYS.power(x, ARRAYS.number(exponent, x))
 
 
 def _scalar_power_rule(dy: Tensor, x: Tensor, exponent: float) -> Tensor:
