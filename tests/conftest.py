@@ -32,7 +32,7 @@ LONGEST = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the longest files first, so that no worker is left with one of them at the end."""
     tests = Path(__file__).parent
-    first = {tests / f"{name}.py": place for place, name in enumerate(LONGEST)}
+    first = {tests / f"{name}.py": index for index, name in enumerate(LONGEST)}
     items.sort(key=lambda item: first.get(item.path, len(first)))
 
 

@@ -29,7 +29,7 @@ def test_an_expression_knows_its_variables_and_modules():
     assert str(outer) == "math.exp(x) + y * 2.0"
     assert outer.reads == [X, Y]
     assert list(outer.modules) == ["kernels.math"]
-    assert str(outer.renamed({X: Z})) == "math.exp(z) + y * 2.0"
+    assert str(outer.rename({X: Z})) == "math.exp(z) + y * 2.0"
     assert str(outer) == "math.exp(x) + y * 2.0"
 
 
@@ -56,6 +56,6 @@ def test_an_array_is_released_after_its_last_use_unless_it_is_returned():
     steps.add("run(x0, v1, v2)", uses=["x0", "v1", "v2"])
     steps.operation("v3", "v3 = sort(v1)", ["v1"], views=False, keeps=False)
     steps.add("run(v2, v3)", uses=["v2", "v3"])
-    lines, scratch = steps.finished(["v2"], {"v2"})
+    lines, scratch = steps.finish(["v2"], {"v2"})
     assert scratch is None
     assert lines[3:] == ["v3 = sort(v1)", "del v1", "run(v2, v3)", "return [v2]"]

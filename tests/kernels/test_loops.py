@@ -8,7 +8,7 @@ import pytest
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.runtime import threads
-from tinygrad_cg_kernels.runtime.dtypes import promote
+from tinygrad_cg_kernels.runtime.promotion import promote
 
 add = Elementwise("add", elementary.add, 2)
 divide = Elementwise("divide", elementary.divide, 2, "float")

@@ -537,7 +537,7 @@ module.array = made()
 sys.modules["module"] = module
 sys.array = made()
 tf.array = np.array = memory.array = made()
-memory._Loan.array = made()
+memory._BufferOwner.array = made()
 generator = (one for one in [made(), made()])
 next(generator)
 def quit(array=made()):

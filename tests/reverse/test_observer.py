@@ -47,8 +47,10 @@ def test_a_target_that_needs_no_earlier_sweep_is_of_the_first_order():
                 y = tf.exp(x)
             slope = inner.gradient(y, x)
             other = tf.exp(z)
-        curvature, plain = outer.gradient(slope, x), outer.gradient(other, z)
-        orders = [order_of(find(one._rec, outermost._token)) for one in (slope, curvature, plain)]
+        curvature, unobserved = outer.gradient(slope, x), outer.gradient(other, z)
+        orders = [
+            order_of(find(one._rec, outermost._token)) for one in (slope, curvature, unobserved)
+        ]
     assert orders == [1, 2, 1]
 
 

@@ -293,7 +293,7 @@ class Kinds:
     def __call__(self, dy):
         return dy * 40.0
 
-    def several(self, *dys):
+    def variadic(self, *dys):
         return dys[0] * 50.0
 
     def with_default(self, dy, scale=60.0):
@@ -317,7 +317,7 @@ class Kinds:
         pytest.param(Kinds.static, 30.0, id="static method"),
         pytest.param(Kinds(), 40.0, id="instance"),
         pytest.param(Kinds().__call__, 40.0, id="bound __call__"),
-        pytest.param(Kinds().several, 50.0, id="bound, any number"),
+        pytest.param(Kinds().variadic, 50.0, id="bound, any number"),
         pytest.param(Kinds().with_default, 60.0, id="bound, default"),
         pytest.param(functools.partial(lambda k, dy: dy * k, 5.0), 5.0, id="partial"),
         pytest.param(functools.partial(Kinds().two, more=1.0), 91.0, id="partial of a method"),

@@ -276,7 +276,7 @@ def test_every_function_is_tried():
 
 def composed():
     """The functions that are made of several operations: `test_numpy_functions` tries these."""
-    parts = (tf.numpy.folding, tf.numpy.joining, tf.numpy.moving, tf.numpy.pointwise)
+    parts = (tf.numpy.reductions, tf.numpy.joining, tf.numpy.moving, tf.numpy.pointwise)
     return {
         name for part in (*parts, tf.numpy.ordering, tf.numpy.products) for name in part.__all__
     }

@@ -482,11 +482,11 @@ def test_every_function_is_tried():
     from tinygrad_cg.numpy import _ordering as ordering
     from tinygrad_cg.numpy import _pointwise as pointwise
     from tinygrad_cg.numpy import _products as products
-    from tinygrad_cg.numpy import _reductions as folding
+    from tinygrad_cg.numpy import _reductions as reductions
     from tinygrad_cg.numpy import linalg
 
     tried = " ".join(CASES + QUESTIONS)
-    for module in (folding, joining, moving, ordering, pointwise, products):
+    for module in (reductions, joining, moving, ordering, pointwise, products):
         for name in module.__all__:
             assert f"np.{name}" in tried, name
     assert [name for name in linalg.__all__ if f"np.linalg.{name}(" not in tried] == []

@@ -186,7 +186,7 @@ def _conv(x: np.ndarray, filters: np.ndarray, geometry: Geometry) -> np.ndarray:
 
 def _conv_input(x: np.ndarray, filters: np.ndarray, geometry: Geometry, size: Any) -> np.ndarray:
     channels = filters.shape[2] * geometry.groups
-    padded = np.zeros((x.shape[0], *geometry.padded(size), channels), x.dtype)
+    padded = np.zeros((x.shape[0], *geometry.padded_size(size), channels), x.dtype)
     pairs = _taps(padded, filters.shape[:2], x.shape[1:3], geometry)
     for tap, view in pairs:
         weights = _grouped(filters[tap], geometry.groups)
@@ -342,6 +342,6 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "conv_input": _conv_input,
     "conv_filter": _conv_filter,
     "max_pool": _pool(lambda part: part.max(-2)),
-    "max_pool_places": _first_largest,
+    "max_pool_indices": _first_largest,
     "mean_pool": _pool(lambda part: part.mean(-2)),
 }

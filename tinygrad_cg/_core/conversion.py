@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime.dtypes import promote
 from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
+from tinygrad_cg_kernels.runtime.promotion import promote
 
 from ..errors import ArgumentTypeError
 from .kinds import is_bool, is_complex, is_exact, is_floating, is_inexact, is_integer

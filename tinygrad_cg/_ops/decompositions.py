@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime.dtypes import loop_dtype
 from tinygrad_cg_kernels.runtime.errstate import cast as cast_array
+from tinygrad_cg_kernels.runtime.promotion import loop_dtype
 
 from .._core.conversion import convert, convert_operands, promote
 from .._core.kinds import is_complex, is_exact

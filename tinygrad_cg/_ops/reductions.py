@@ -10,7 +10,7 @@ from tinygrad_cg_kernels.reduce import moments, search
 from tinygrad_cg_kernels.reduce import reduction as kreduce
 from tinygrad_cg_kernels.reduce import softmax as ksoftmax
 from tinygrad_cg_kernels.runtime import errstate
-from tinygrad_cg_kernels.runtime.dtypes import loop_dtype
+from tinygrad_cg_kernels.runtime.promotion import loop_dtype
 
 from .._core.conversion import convert, promote
 from .._core.kinds import (

@@ -122,8 +122,8 @@ def _run_again(
     variables: Any,
 ) -> Any:
     def fresh(leaf: Any) -> Any:
-        is_plain = is_tensor(leaf) and not isinstance(leaf, Variable)
-        return identity(leaf) if is_plain and is_differentiable(leaf.dtype) else leaf
+        is_tensor_leaf = is_tensor(leaf) and not isinstance(leaf, Variable)
+        return identity(leaf) if is_tensor_leaf and is_differentiable(leaf.dtype) else leaf
 
     args, kwargs = nest.map_structure(fresh, (args, kwargs))
     inputs = flat_inputs(definition, args, kwargs)

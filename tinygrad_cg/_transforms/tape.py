@@ -83,9 +83,9 @@ class GradientTape(levels.Listener):
         frame = here["frame"]
         if frame is not None and frame.top is token:
             here["frame"] = frame.outer
-            place = 0
+            index = 0
         else:
-            place = levels.remove(token)
+            index = levels.remove(token)
         if self._watch_accessed:
             listeners = here["listeners"]
             if listeners[-1] is self:
@@ -93,7 +93,7 @@ class GradientTape(levels.Listener):
             else:
                 levels.remove_listener(self)
         self._recording = False
-        return place
+        return index
 
     def _ready(self) -> Token:
         self._token = token = Token()
@@ -170,8 +170,8 @@ class GradientTape(levels.Listener):
         if not self._recording:
             raise ValueError("Tape is not recording.")
         before = state.frame
-        was_quiet = state.frame.outer is levels.UNRECORDED
-        place = self._stop(token)
+        was_unrecorded = state.frame.outer is levels.UNRECORDED
+        index = self._stop(token)
         token.paused = True
         if state.frame is None:
             state.frame = levels.UNRECORDED
@@ -180,23 +180,23 @@ class GradientTape(levels.Listener):
         finally:
             token.paused = False
             if self._token is token and not self._recording:
-                levels.insert(token, place)
+                levels.insert(token, index)
                 if self._watch_accessed:
                     state.listeners.append(self)
                 self._recording = True
                 if levels.stack(state.frame) == levels.stack(before):
                     state.frame = before
-            elif state.frame is levels.UNRECORDED and not was_quiet:
+            elif state.frame is levels.UNRECORDED and not was_unrecorded:
                 state.frame = None
 
     def reset(self) -> None:
         """Forget everything recorded and watched, and go on recording."""
         if not self._recording or self._token is None:
             raise ValueError("Tape is not recording.")
-        place = levels.remove(self._token)
+        index = levels.remove(self._token)
         self._token.alive = False
         self._token = None
-        levels.insert(self._ready(), place)
+        levels.insert(self._ready(), index)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """Return the picture of what this tape has recorded, for a notebook; see `show`."""

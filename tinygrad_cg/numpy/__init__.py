@@ -41,7 +41,7 @@ from . import _manipulation as moving
 from . import _ordering as ordering
 from . import _pointwise as pointwise
 from . import _products as products
-from . import _reductions as folding
+from . import _reductions as reductions
 from . import linalg, random
 from ._readers import (  # noqa: F401 (the table calls them)
     _arange,
@@ -236,7 +236,7 @@ _TABLE = """
 _READING = NamespaceReading(one="(x, /) = {}(_array(x))", two="(x1, x2, /) = {}(*_pair(x1, x2))")
 spell(globals(), _TABLE, readers=("_array", "_pair"), records="numpy", reading=_READING)
 
-for _module in (folding, joining, moving, ordering, pointwise, products):
+for _module in (reductions, joining, moving, ordering, pointwise, products):
     globals().update({_name: getattr(_module, _name) for _name in _module.__all__})
     globals()["__all__"] += _module.__all__
 register(sys.modules[__name__], np, __all__)

@@ -32,21 +32,6 @@ from tinygrad_cg_kernels.elementary.arithmetic import (
     subtract,
     where,
 )
-from tinygrad_cg_kernels.elementary.comparison import (
-    equal,
-    greater,
-    greater_equal,
-    isfinite,
-    isinf,
-    isnan,
-    less,
-    less_equal,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    not_equal,
-)
 from tinygrad_cg_kernels.elementary.exponential import (
     exp,
     exp2,
@@ -76,6 +61,21 @@ from tinygrad_cg_kernels.elementary.logarithm import (
     log1p,
     log2,
     log10,
+)
+from tinygrad_cg_kernels.elementary.logic import (
+    equal,
+    greater,
+    greater_equal,
+    isfinite,
+    isinf,
+    isnan,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    not_equal,
 )
 from tinygrad_cg_kernels.elementary.powers import (
     cbrt,

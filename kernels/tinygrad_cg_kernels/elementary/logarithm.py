@@ -399,4 +399,4 @@ by_type(log_split, {types.float64: _log_split64, types.float32: _log_split32})
 by_type(log_pair, {types.float64: _log_pair64, types.float32: _log_pair32})
 
 GUARDED_LOGS = {log2: (normal, log2_normal), log10: (normal, log10_normal)}
-"""See `math.GUARDED`."""
+"""See `elementary.GUARDED`."""

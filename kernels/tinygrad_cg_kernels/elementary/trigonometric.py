@@ -463,4 +463,4 @@ by_type(cos, {types.Float: _cos_real, types.Complex: _cos_complex})
 by_type(tan, {types.Float: _tan_real, types.Complex: _tan_complex})
 
 GUARDED_TRIGONOMETRIC = {sin: (near, sin_near), cos: (near, cos_near), tan: (near, tan_near)}
-"""See `math.GUARDED`."""
+"""See `elementary.GUARDED`."""

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime.dtypes import loop_dtype, native, promote
 from tinygrad_cg_kernels.runtime.entries import ByDtype, numbers, words
 from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
+from tinygrad_cg_kernels.runtime.promotion import loop_dtype, native, promote
 
 Pair = tuple[int, int]
 

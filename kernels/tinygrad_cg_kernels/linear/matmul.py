@@ -3,8 +3,8 @@
 import numpy as np
 
 from tinygrad_cg_kernels.linear import product as kernels
-from tinygrad_cg_kernels.runtime.dtypes import loop_dtype, native, promote
 from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
+from tinygrad_cg_kernels.runtime.promotion import loop_dtype, native, promote
 
 
 def matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:

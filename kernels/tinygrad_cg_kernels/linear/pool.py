@@ -14,10 +14,10 @@ from numba import types
 from tinygrad_cg_kernels.elementary import maximum
 from tinygrad_cg_kernels.linear.conv import Geometry, Pair
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime.dtypes import FLOAT64, INT64, loop_dtype, native
 from tinygrad_cg_kernels.runtime.entries import ByDtype
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.intrinsics import like, wide_vectors
+from tinygrad_cg_kernels.runtime.promotion import FLOAT64, INT64, loop_dtype, native
 
 
 class Window(NamedTuple):

@@ -20,13 +20,13 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from tinygrad_cg_kernels.runtime import threads
-from tinygrad_cg_kernels.runtime.arrays import vector
 from tinygrad_cg_kernels.runtime.compile import jitable
-from tinygrad_cg_kernels.runtime.dtypes import FLOAT32, FLOAT64
 from tinygrad_cg_kernels.runtime.entries import Blocks
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 from tinygrad_cg_kernels.runtime.memory import empty
 from tinygrad_cg_kernels.runtime.objects import data_address
+from tinygrad_cg_kernels.runtime.promotion import FLOAT32, FLOAT64
+from tinygrad_cg_kernels.runtime.views import vector
 
 ROWS = 8
 """Rows in a tile."""

@@ -21,8 +21,12 @@ from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops import plans, rows, small, tiles
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import threads
-from tinygrad_cg_kernels.runtime.arrays import address_of, into, layout, operands
-from tinygrad_cg_kernels.runtime.dtypes import (
+from tinygrad_cg_kernels.runtime.entries import Blocks
+from tinygrad_cg_kernels.runtime.errstate import cast
+from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
+from tinygrad_cg_kernels.runtime.memory import empty
+from tinygrad_cg_kernels.runtime.objects import ALIGNED, CONTIGUOUS, WRITEABLE
+from tinygrad_cg_kernels.runtime.promotion import (
     BOOL,
     FLOAT64,
     INT64,
@@ -32,11 +36,7 @@ from tinygrad_cg_kernels.runtime.dtypes import (
     promote,
     real,
 )
-from tinygrad_cg_kernels.runtime.entries import Blocks
-from tinygrad_cg_kernels.runtime.errstate import cast
-from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
-from tinygrad_cg_kernels.runtime.memory import empty
-from tinygrad_cg_kernels.runtime.objects import ALIGNED, CONTIGUOUS, WRITEABLE
+from tinygrad_cg_kernels.runtime.views import address_of, into, layout, operands
 
 KINDS = ("same", "float", "compare", "logical", "real", "select")
 READY = 4096
@@ -57,7 +57,7 @@ def _may_overlap(x: np.ndarray, y: np.ndarray) -> bool:
 
 # --- block kernels: a loop bound to operands -----------------------------------------------
 # What these close over is hashed for the disk cache: as in `small`. An operand's dtype is in a
-# tuple of its own if the operand is one value throughout a row, see `arrays.operands`.
+# tuple of its own if the operand is one value throughout a row, see `views.operands`.
 
 
 def flat_kernel(loop: Callable, f: Any, test: Any, fast: Any, ins: tuple, outs: tuple) -> Callable:

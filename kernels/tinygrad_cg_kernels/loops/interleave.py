@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from tinygrad_cg_kernels.runtime.arrays import Into
+from tinygrad_cg_kernels.runtime.views import Into
 
 COUNT = 4
 """Vectors at a time. Of 2, 4, 6 and 8, measured over all elementary functions on an EPYC 9005:

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.runtime import threads
-from tinygrad_cg_kernels.runtime.arrays import layout, operands, vector
-from tinygrad_cg_kernels.runtime.dtypes import INT64
 from tinygrad_cg_kernels.runtime.entries import Blocks
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
+from tinygrad_cg_kernels.runtime.promotion import INT64
+from tinygrad_cg_kernels.runtime.views import layout, operands, vector
 
 SPLIT = threads.THRESHOLD
 

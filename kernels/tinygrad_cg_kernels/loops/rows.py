@@ -1,7 +1,7 @@
 """The one elementwise loop: a function of numbers over a row of each operand.
 
 Every loop here is ``loop(f, test, fast, ins, outs, count)``: `ins` is a tuple of rows and of
-numbers that stand for all of a row, `outs` a tuple of rows or `Into` (see `arrays`). `fast` serves
+numbers that stand for all of a row, `outs` a tuple of rows or `Into` (see `views`). `fast` serves
 where `test` holds; loops that are not guarded have no use for either.
 
 Bounds are unsigned, or Numba's wrap-around of negative indices stays in the loop and stops
@@ -11,9 +11,9 @@ vectorisation.
 import numpy as np
 
 from tinygrad_cg_kernels.loops.interleave import interleave
-from tinygrad_cg_kernels.runtime.arrays import noalias, parts, put, take
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import inlined, outlined, vectorised, wide_vectors
+from tinygrad_cg_kernels.runtime.views import noalias, parts, put, take
 
 GUARDED = 1024  # elements that are tested at a time
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import threads
-from tinygrad_cg_kernels.runtime.arrays import into, put, take, vector
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.entries import Entries
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
@@ -29,6 +28,7 @@ from tinygrad_cg_kernels.runtime.objects.fields import (
     nothing,
 )
 from tinygrad_cg_kernels.runtime.objects.prepare import call_prepare, call_prepare_in_place, ready
+from tinygrad_cg_kernels.runtime.views import into, put, take, vector
 
 MOST = threads.THRESHOLD - 1
 """Elements at most: they are computed under the interpreter's lock, in some 100 us at most."""

@@ -13,10 +13,10 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from tinygrad_cg_kernels.runtime.arrays import declare, vector
 from tinygrad_cg_kernels.runtime.compile import block_address, jitable
-from tinygrad_cg_kernels.runtime.dtypes import INT64
 from tinygrad_cg_kernels.runtime.intrinsics import vectorised, wide_vectors
+from tinygrad_cg_kernels.runtime.promotion import INT64
+from tinygrad_cg_kernels.runtime.views import declare, vector
 
 BUFFER = 1024  # elements of an operand that are copied at a time
 WIDEST = 16  # bytes of an element

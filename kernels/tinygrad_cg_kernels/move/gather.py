@@ -7,9 +7,9 @@ import numpy as np
 from numba import types
 
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime.dtypes import INT64, loop_dtype, native
 from tinygrad_cg_kernels.runtime.entries import ByDtype
 from tinygrad_cg_kernels.runtime.memory import empty
+from tinygrad_cg_kernels.runtime.promotion import INT64, loop_dtype, native
 
 
 def check_positions(name: str, indices: np.ndarray, size: int) -> np.ndarray:

@@ -6,9 +6,9 @@ import numpy as np
 
 from tinygrad_cg_kernels.move.gather import check_axis, check_positions
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime.dtypes import FLOAT32, INT64, loop_dtype, native
 from tinygrad_cg_kernels.runtime.entries import ByDtype, words
 from tinygrad_cg_kernels.runtime.errstate import cast
+from tinygrad_cg_kernels.runtime.promotion import FLOAT32, INT64, loop_dtype, native
 
 
 def sort(x: np.ndarray, axis: int, descending: bool = False) -> np.ndarray:

@@ -4,7 +4,6 @@ import numpy as np
 from numba import types
 
 from tinygrad_cg_kernels import elementary
-from tinygrad_cg_kernels.runtime.arrays import span
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     largest_number,
@@ -14,6 +13,7 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
     smallest_number,
     vectorised,
 )
+from tinygrad_cg_kernels.runtime.views import span
 
 SPAN = 1024  # elements whose partial result is kept separately, so that rounding errors stay small
 STRIP = 2048  # columns that are accumulated at a time

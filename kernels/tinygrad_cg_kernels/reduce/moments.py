@@ -13,11 +13,11 @@ from tinygrad_cg_kernels.loops.ranges import SPLIT, Compound, Ranged
 from tinygrad_cg_kernels.reduce import reduction as reductions
 from tinygrad_cg_kernels.reduce.combine import SPAN, rows_core, sum_row
 from tinygrad_cg_kernels.reduce.sums import Sums, sum_about
-from tinygrad_cg_kernels.runtime.arrays import span
 from tinygrad_cg_kernels.runtime.compile import jitable
-from tinygrad_cg_kernels.runtime.dtypes import loop_dtype, real_float
 from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
 from tinygrad_cg_kernels.runtime.intrinsics import like
+from tinygrad_cg_kernels.runtime.promotion import loop_dtype, real_float
+from tinygrad_cg_kernels.runtime.views import span
 
 
 @jitable

@@ -15,9 +15,9 @@ from tinygrad_cg_kernels.loops.ranges import Compound, Ranged
 from tinygrad_cg_kernels.reduce import combine
 from tinygrad_cg_kernels.reduce.axes import ReductionPlan, plan
 from tinygrad_cg_kernels.runtime import threads
-from tinygrad_cg_kernels.runtime.dtypes import BOOL, INT64, loop_dtype, native, real_float
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.objects import CONTIGUOUS
+from tinygrad_cg_kernels.runtime.promotion import BOOL, INT64, loop_dtype, native, real_float
 
 BLOCK = 4 * threads.BLOCK  # elements: a sum takes only a microsecond for `threads.BLOCK`
 READY = 4096  # shapes whose plans are kept ready

@@ -7,12 +7,12 @@ import numpy as np
 from numba import types
 
 from tinygrad_cg_kernels.loops.ranges import Compound, Ranged
-from tinygrad_cg_kernels.runtime.arrays import span
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
-from tinygrad_cg_kernels.runtime.dtypes import BOOL, INT64, loop_dtype, native
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.intrinsics import like, vectorised
 from tinygrad_cg_kernels.runtime.memory import empty
+from tinygrad_cg_kernels.runtime.promotion import BOOL, INT64, loop_dtype, native
+from tinygrad_cg_kernels.runtime.views import span
 
 STRIP = 512  # columns that are scanned at a time
 

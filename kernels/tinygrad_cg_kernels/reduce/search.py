@@ -7,10 +7,10 @@ import numpy as np
 
 from tinygrad_cg_kernels.loops.ranges import Compound, Ranged
 from tinygrad_cg_kernels.reduce.combine import larger_number, mixed, smaller_number
-from tinygrad_cg_kernels.runtime.arrays import span
 from tinygrad_cg_kernels.runtime.compile import jitable
-from tinygrad_cg_kernels.runtime.dtypes import INT64, loop_dtype, native
 from tinygrad_cg_kernels.runtime.intrinsics import like, vectorised
+from tinygrad_cg_kernels.runtime.promotion import INT64, loop_dtype, native
+from tinygrad_cg_kernels.runtime.views import span
 
 SEARCH = 128  # elements of a row that are searched at a time
 STRIP = 512  # columns that are searched at a time

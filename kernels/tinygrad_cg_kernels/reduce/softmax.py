@@ -23,12 +23,12 @@ from tinygrad_cg_kernels.reduce.combine import (
 )
 from tinygrad_cg_kernels.reduce.reduction import Reduction
 from tinygrad_cg_kernels.reduce.sums import Sums
-from tinygrad_cg_kernels.runtime.arrays import span
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
-from tinygrad_cg_kernels.runtime.dtypes import loop_dtype, real_float
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.intrinsics import like, reassociating_add, vectorised
 from tinygrad_cg_kernels.runtime.memory import empty
+from tinygrad_cg_kernels.runtime.promotion import loop_dtype, real_float
+from tinygrad_cg_kernels.runtime.views import span
 
 LARGEST64, LARGEST32 = np.finfo(np.float64).max, np.finfo(np.float32).max
 

@@ -10,9 +10,9 @@ from tinygrad_cg_kernels.loops.ranges import SPLIT, Compound, Ranged
 from tinygrad_cg_kernels.reduce import reduction as reductions
 from tinygrad_cg_kernels.reduce.combine import SPAN, add, column_sizes
 from tinygrad_cg_kernels.runtime import threads
-from tinygrad_cg_kernels.runtime.arrays import span
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import like, vectorised
+from tinygrad_cg_kernels.runtime.views import span
 
 
 @jitable

@@ -248,7 +248,7 @@ def block_address(
     return owner.address, owner
 
 
-class Target:
+class CompileTarget:
     """How kernels are compiled for the processor that they run on.
 
     A second device has a target of its own: its flags, how it compiles a block kernel, and what
@@ -262,7 +262,7 @@ class Target:
         return block_address(function, name, cached)
 
 
-CPU = Target()
+CPU = CompileTarget()
 
 
 def array_type(dtype: np.dtype, ndim: int, layout: str = "C") -> types.Array:

@@ -8,8 +8,8 @@ from numba import types
 from numba.core.errors import NumbaError
 
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime.dtypes import no_kernel
 from tinygrad_cg_kernels.runtime.locks import ForkLock
+from tinygrad_cg_kernels.runtime.promotion import no_kernel
 
 _lock = ForkLock()
 
@@ -52,7 +52,7 @@ class Entries(dict[Any, Any]):
 class Blocks(Entries):
     """The addresses of an operation's block kernels: ``template(*key)`` is a name and a function.
 
-    The target says how they are compiled, see `compile.Target`.
+    The target says how they are compiled, see `compile.CompileTarget`.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Blocks(Entries):
         name: str,
         template: Callable[..., tuple[str, Callable]],
         cached: bool = True,
-        target: build.Target = build.CPU,
+        target: build.CompileTarget = build.CPU,
     ) -> None:
         def compiled(*key: Any) -> tuple[int, Any]:
             title, function = template(*key)

@@ -24,10 +24,10 @@ from numba import types
 from numba.extending import intrinsic
 
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime.arrays import make_array
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.entries import Blocks, Entries
 from tinygrad_cg_kernels.runtime.locks import ForkLock
+from tinygrad_cg_kernels.runtime.views import make_array
 
 PREFIX = build.GENERATED
 LIMIT = 256 * 2**20

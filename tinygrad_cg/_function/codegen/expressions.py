@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels import elementary as kmath
-from tinygrad_cg_kernels.elementary import comparison
+from tinygrad_cg_kernels.elementary import logic
 from tinygrad_cg_kernels.runtime import generated
 
 from .statements import Code, Expression, modules, render
@@ -20,12 +20,12 @@ SYMBOLS: dict[Any, str] = {
     kmath.divide: "{} / {}",
     kmath.negative: "-{}",
     kmath.square: "{0} * {0}",
-    comparison.equal: "{} == {}",
-    comparison.not_equal: "{} != {}",
-    comparison.less: "{} < {}",
-    comparison.less_equal: "{} <= {}",
-    comparison.greater: "{} > {}",
-    comparison.greater_equal: "{} >= {}",
+    logic.equal: "{} == {}",
+    logic.not_equal: "{} != {}",
+    logic.less: "{} < {}",
+    logic.less_equal: "{} <= {}",
+    logic.greater: "{} > {}",
+    logic.greater_equal: "{} >= {}",
 }
 """What Python writes as the function does it, for floats: it takes no compiling of its own."""
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.move.gather import check_positions
-from tinygrad_cg_kernels.runtime.dtypes import BOOL, INT64
+from tinygrad_cg_kernels.runtime.promotion import BOOL, INT64
 
 from ..graph.fingerprint import frozen
 from ..graph.values import Value

@@ -20,7 +20,7 @@ import numpy as np
 from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.runtime.compile import is_ours
-from tinygrad_cg_kernels.runtime.dtypes import BOOL
+from tinygrad_cg_kernels.runtime.promotion import BOOL
 
 from ..._core.primitive import OPS, runner
 from ..graph.values import FuncGraph, OutputItem, Value

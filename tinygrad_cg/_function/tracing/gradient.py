@@ -221,7 +221,7 @@ class ForwardBackward:
         inputs = [*leaves, *self.captures]
         for variable in self.reads:
             known = snapshot.get(id(variable))
-            inputs.append(wrap_array(variable._present() if known is None else known))
+            inputs.append(wrap_array(variable._current() if known is None else known))
         results = self._forward.run(arrays_of(inputs))
         self.program.assign(results)
         draws = results[self.kept - self.draws : self.kept]

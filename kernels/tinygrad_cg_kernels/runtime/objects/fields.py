@@ -10,7 +10,6 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import NativeValue, box, intrinsic, models, register_model, unbox
 
-from tinygrad_cg_kernels.runtime.arrays import declare
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.objects import (
     CONTIGUOUS,
@@ -26,6 +25,7 @@ from tinygrad_cg_kernels.runtime.objects import (
     SINGLE,
     VALUE,
 )
+from tinygrad_cg_kernels.runtime.views import declare
 
 
 class _Object(types.Type):

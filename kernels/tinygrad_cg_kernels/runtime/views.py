@@ -245,7 +245,7 @@ def put(typingctx, group, outs, i, results):
         for k, (kind, source, cell) in enumerate(rows):
             value, own = arguments[3], given
             if isinstance(given, types.BaseTuple):
-                value, own = builder.extract_value(value, k), given[k]
+                value, own = builder.extract_value(value, k), signature.args[3][k]
             data = _data(context, builder, kind, builder.extract_value(source, cell))
             pointer = builder.gep(data, [arguments[2]])
             value = context.cast(builder, value, own, kind.dtype)
