@@ -23,6 +23,9 @@ MORE = {  # integers besides int64, and bool, where loops of their own serve the
     **dict.fromkeys(("absolute", "sign", "clip"), "i"),
     **dict.fromkeys(("floor_divide", "remainder"), "biB"),
     "negative": "bhi",
+    # Functions of reals take int64 as float64: tried on some, since each choice is compiled.
+    **dict.fromkeys(("exp", "log", "log2", "log10", "sqrt", "divide", "logaddexp", "hypot"), "l"),
+    **dict.fromkeys(("arctan2", "erf", "erfc", "lgamma", "digamma", "sinc"), "l"),
     "power": "bi",
 }
 
