@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ._check import assert_gradients
-from ._core.conversion import convert, is_differentiable
+from ._core.conversion import convert
+from ._core.kinds import is_differentiable
 from ._transforms.matrices import jacobian
 
 __all__ = ["assert_gradients", "compute_gradient"]

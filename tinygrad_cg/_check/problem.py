@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import nest
-from .._core.conversion import convert, is_differentiable, is_tensor, is_weak
-from .._core.kinds import is_complex
+from .._core.conversion import convert, is_tensor, is_weak
+from .._core.kinds import is_complex, is_differentiable
 from .._core.levels import Level, Listener, push, remove, remove_listener, state
 from .._core.tensor import Tensor
 from .._ops.complex import conj, real

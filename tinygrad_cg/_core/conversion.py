@@ -16,7 +16,6 @@ from tinygrad_cg_kernels.runtime.promotion import promote
 
 from ..errors import ArgumentTypeError
 from .kinds import is_bool, is_complex, is_exact, is_floating, is_inexact, is_integer
-from .kinds import is_differentiable as is_differentiable  # many take it from here
 from .tensor import ArrayLike, Tensor
 
 BOOL, INT32, INT64 = np.dtype(np.bool_), np.dtype(np.int32), np.dtype(np.int64)

@@ -15,7 +15,7 @@ from numpy import ndarray
 
 from ..errors import InvalidArgumentError
 from .conversion import convert, convert_operands
-from .kinds import EVERY
+from .kinds import EVERY, is_complex
 from .levels import Frame, state
 from .record import CompiledRules, Expired, Rule, SameRule, new_mark, new_tensor, record
 from .tensor import Tensor, refuse_leaks
@@ -138,7 +138,7 @@ def register(primitive: Primitive) -> Primitive:
 
 
 def _conjugate(x: Tensor) -> Tensor:
-    return OPS["conj"](x) if x._data.dtype.kind == "c" else x
+    return OPS["conj"](x) if is_complex(x._data.dtype) else x
 
 
 # The door ------------------------------------------------------------------------------------

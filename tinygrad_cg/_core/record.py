@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .conversion import FLOAT32, FLOAT64, convert_operands, is_differentiable, weak_arrays
+from .conversion import FLOAT32, FLOAT64, convert_operands, weak_arrays
+from .kinds import is_differentiable
 from .levels import NOTHING, Frame, Token, is_alive, next_serial, state
 from .tensor import Aval, Tensor
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._core.conversion import convert, is_differentiable
+from .._core.conversion import convert
+from .._core.kinds import is_differentiable
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
 from ..errors import NonFiniteError

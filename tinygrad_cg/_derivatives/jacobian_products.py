@@ -14,7 +14,8 @@ from types import MethodType
 from typing import Any
 
 from .. import nest
-from .._core.conversion import convert, is_differentiable
+from .._core.conversion import convert
+from .._core.kinds import is_differentiable
 from .._core.levels import Token, push, remove, state
 from .._core.record import watch_tensor
 from .._core.tensor import Aval, Tensor

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._core.conversion import convert, is_tensor, is_weak
+from .._core.kinds import is_complex, is_inexact
 from .._core.levels import state
 from .._core.tensor import Tensor
 from .._ops.complex import conj, real
@@ -131,13 +132,13 @@ class PartialDerivatives:
                     f"vjp= or jvp= ({self.definition.where()})"
                 )
             tensor = repeat(tensor, shape)
-        if tensor._data.dtype.kind == "c":
-            if dtype.kind != "c":
+        if is_complex(tensor._data.dtype):
+            if not is_complex(dtype):
                 raise TypeError(
                     f"`{self.definition.name}`: derivative {order} is {tensor._data.dtype}, the "
                     f"function's result {dtype}: take the real part ({self.definition.where()})"
                 )
-        elif tensor._data.dtype != dtype and dtype.kind in "fc":
+        elif tensor._data.dtype != dtype and is_inexact(dtype):
             tensor = cast(tensor, dtype)
         return tensor
 
@@ -152,8 +153,8 @@ class PartialDerivatives:
         shapes = {tuple(getattr(use.args[i], "shape", ())) for i in use.positions}
         if shapes != {tuple(tensor._data.shape)}:
             self._check_shape(tuple(tensor._data.shape), shapes)
-        if tensor._data.dtype.kind != "c" and any(
-            one is not None and one._data.dtype.kind == "c" for one in use.inputs
+        if not is_complex(tensor._data.dtype) and any(
+            one is not None and is_complex(one._data.dtype) for one in use.inputs
         ):
             raise TypeError(
                 f"`{self.definition.name}` of complex arguments is {tensor._data.dtype}, so it is "
@@ -209,8 +210,8 @@ def _product(dy: Tensor, partial: Tensor, target: Any) -> Tensor:
     """Return the gradient of an input, as `target` describes it, with the conjugate of the
     partial.
     """
-    complex_partial = partial._data.dtype.kind == "c"
+    complex_partial = is_complex(partial._data.dtype)
     product = multiply(dy, conj(partial) if complex_partial else partial)
-    if product._data.dtype.kind == "c" != target.dtype.kind:
+    if is_complex(product._data.dtype) and not is_complex(target.dtype):
         product = real(product)
     return fit_shape(product, tuple(target.shape))

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from .. import nest
-from .._core.conversion import FLOAT32, convert, is_differentiable, is_tensor
+from .._core.conversion import FLOAT32, convert, is_tensor
+from .._core.kinds import is_complex, is_differentiable
 from .._ops.creation import zeros_like
 from ..errors import InvalidArgumentError, TapeWarning, warn
 
@@ -79,7 +80,7 @@ def check_upstream(output_gradients: Any, targets: list) -> list:
                 f"output_gradients[{i}] has shape {tuple(tensor.shape)}, target has shape "
                 f"{tuple(target.shape)}"
             )
-        if tensor.dtype.kind == "c" != target.dtype.kind:
+        if is_complex(tensor.dtype) and not is_complex(target.dtype):
             raise TypeError(
                 f"output_gradients[{i}] is {tensor.dtype}, but its target is {target.dtype}: pass "
                 "its real part"

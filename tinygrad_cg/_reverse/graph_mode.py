@@ -14,7 +14,7 @@ from tinygrad_cg_kernels.runtime.locks import ForkLock
 
 from .. import nest
 from .._core import levels
-from .._core.conversion import is_differentiable
+from .._core.kinds import is_differentiable
 from .._core.levels import State, Token, state
 from .._core.record import find, watch_tensor
 from .arguments import check_source, check_upstream, fill_zeros, flat_targets, wants_zeros

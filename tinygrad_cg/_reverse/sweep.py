@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from .._core.conversion import is_differentiable
+from .._core.kinds import is_differentiable
 from .._core.levels import Token, is_alive, state
 from .._core.record import (
     Expired,

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._core.conversion import FLOAT32, as_dtype
+from .._core.kinds import is_inexact
 from .._ops import sampling as random
 from .._ops.define import as_shape
 from .graph_mode import default_graph
@@ -162,7 +163,7 @@ def _initial_value(name: str, shape: Any, dtype: Any, initializer: Any) -> Any:
     sizes = as_shape("get_variable", shape)
     if initializer is not None:
         return initializer(sizes, dtype=wanted)
-    if wanted.kind not in "fc":
+    if not is_inexact(wanted):
         return np.zeros(sizes, wanted)
     fans = (sizes[0], sizes[-1]) if sizes else (1, 1)
     limit = float(np.sqrt(6.0 / sum(fans)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from .._core.conversion import is_differentiable
+from .._core.kinds import is_differentiable, is_inexact
 from .._core.levels import NOTHING, Frame, Token, state
 from .._core.record import (
     Node,
@@ -90,7 +90,7 @@ def one_output(frame: Frame, call: Call, inputs: Sequence[Tensor], y: Tensor) ->
     result._rec = None
     if record is not None and (record.group is not group or record.next is not None):
         _keep_producer(frame, call, group, record, result)
-    if mask and y._data.dtype.kind in "fc":
+    if mask and is_inexact(y._data.dtype):
         attach(result, group, nodes, _custom_rule, call)
     return result
 

@@ -15,7 +15,8 @@ from typing import Any, ParamSpec, TypeVar, overload
 import numpy as np
 
 from .. import nest
-from .._core.conversion import convert, is_differentiable, is_tensor, is_weak
+from .._core.conversion import convert, is_tensor, is_weak
+from .._core.kinds import is_differentiable
 from .._core.levels import Listener, remove_listener, state
 from .._core.tensor import Tensor
 from .._ops.define import as_int

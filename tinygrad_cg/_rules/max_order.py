@@ -16,7 +16,8 @@ from typing import Any
 from numpy import ndarray
 
 from .. import nest
-from .._core.conversion import convert, is_differentiable, is_weak
+from .._core.conversion import convert, is_weak
+from .._core.kinds import is_differentiable
 from .._core.levels import Listener, remove_listener, stack, state
 from .._core.record import find
 from .._core.tensor import Tensor

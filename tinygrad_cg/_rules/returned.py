@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from .. import nest
-from .._core.conversion import IndexedSlices, convert, is_differentiable, is_tensor, is_weak
+from .._core.conversion import IndexedSlices, convert, is_tensor, is_weak
+from .._core.kinds import is_differentiable, is_inexact
 from .._core.tensor import Tensor
 from .._ops.shape import broadcast_to, cast
 from ..errors import GradientCountError, GradientShapeError
@@ -78,7 +79,7 @@ def _fit_gradient(call: Any, gradient: Any, target: Any, number: str, label: str
     if tensor._data.shape != wanted:
         tensor = _fit_shape(call, tensor, wanted, number, label)
     if tensor.dtype != dtype:
-        if tensor.dtype.kind in "fc" and not np.can_cast(tensor.dtype, dtype, "safe"):
+        if is_inexact(tensor.dtype) and not np.can_cast(tensor.dtype, dtype, "safe"):
             call.definition.warn(
                 "dtype",
                 f"gradient {number} of `{name}` is {tensor.dtype}, its input {dtype}: it is "

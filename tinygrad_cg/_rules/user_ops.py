@@ -16,6 +16,7 @@ from tinygrad_cg_kernels.loops.engine import Pointwise
 
 from .. import nest
 from .._core.conversion import as_dtype, check_dtype, convert_operands, is_tensor, promote
+from .._core.kinds import is_inexact
 from .._core.levels import state
 from .._core.primitive import OPS, USER_OPS, Primitive, apply, bind
 from .._core.record import Node, attach_part
@@ -277,7 +278,7 @@ def _own_result(name: str, result: Any, arrays: tuple[np.ndarray, ...]) -> np.nd
         dtype = arrays[0].dtype
         for array in arrays[1:]:
             dtype = promote(dtype, array.dtype)
-        return np.array(result, dtype if dtype.kind in "fc" else np.float64)
+        return np.array(result, dtype if is_inexact(dtype) else np.float64)
     data = np.asarray(result)
     return np.array(data, check_dtype(data.dtype, f"{name}: what the kernel returned"))
 

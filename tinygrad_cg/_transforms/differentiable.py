@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from .. import nest
-from .._core.conversion import convert, is_differentiable, is_tensor, is_weak
-from .._core.kinds import is_complex
+from .._core.conversion import convert, is_tensor, is_weak
+from .._core.kinds import is_complex, is_differentiable
 from .._core.levels import Token, push, remove, state
 from .._core.record import watch_tensor
 from .._core.tensor import Tensor

@@ -15,8 +15,8 @@ import numpy as np
 
 from .. import nest
 from .._core import record as records
-from .._core.conversion import convert, is_differentiable, is_tensor, is_weak
-from .._core.kinds import is_complex
+from .._core.conversion import convert, is_tensor, is_weak
+from .._core.kinds import is_complex, is_differentiable
 from .._core.levels import Level, Token, is_alive, push, remove, state
 from .._core.primitive import Primitive, apply
 from .._core.record import Node, attach, find, loose_node

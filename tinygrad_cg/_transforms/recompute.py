@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
 from .. import nest
-from .._core.conversion import is_differentiable, is_tensor
+from .._core.conversion import is_tensor
+from .._core.kinds import is_differentiable
 from .._core.levels import Listener, remove_listener, state
 from .._ops.shape import identity
 from .._reverse.variable import Variable

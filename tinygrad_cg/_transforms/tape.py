@@ -11,7 +11,8 @@ from typing import Any, ClassVar, NoReturn
 
 from .. import nest
 from .._core import levels
-from .._core.conversion import is_differentiable, is_tensor
+from .._core.conversion import is_tensor
+from .._core.kinds import is_differentiable
 from .._core.levels import Token, add_level, state
 from .._core.record import watch_tensor
 from .._core.tensor import Aval, Tensor

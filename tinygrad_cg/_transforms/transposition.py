@@ -11,8 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .._core.conversion import is_differentiable
-from .._core.kinds import is_complex
+from .._core.kinds import is_complex, is_differentiable
 from .._core.levels import Token, push, remove, state, unrecorded_frame
 from .._core.record import Node, watch_tensor
 from .._core.tensor import Tensor

@@ -96,6 +96,7 @@ from tinygrad_cg_kernels.elementary.special import (
     sinc_derivative,
 )
 from tinygrad_cg_kernels.elementary.trigonometric import GUARDED_TRIGONOMETRIC, cos, sin, tan
+from tinygrad_cg_kernels.runtime.promotion import is_signed
 
 __all__ = [
     "CHECKS",
@@ -179,7 +180,7 @@ __all__ = [
 
 
 def _check_power(name: str, x: np.ndarray, y: np.ndarray) -> None:
-    if y.dtype.kind == "i" and (y < 0).any():
+    if is_signed(y.dtype) and (y < 0).any():
         raise ValueError(f"{name}: integers to negative integer powers are not allowed")
 
 

@@ -19,7 +19,7 @@ from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.entries import ByDtype, numbers, words
 from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
-from tinygrad_cg_kernels.runtime.promotion import loop_dtype, native, promote
+from tinygrad_cg_kernels.runtime.promotion import is_bool, loop_dtype, native, promote
 
 Pair = tuple[int, int]
 
@@ -352,7 +352,7 @@ def _correlate_depthwise(
 def _promote(name: str, *operands: np.ndarray) -> tuple[np.dtype, list[np.ndarray]]:
     """Return the dtype of the result, and the operands in that to compute in."""
     dtype = promote(*[native(name, operand.dtype) for operand in operands])
-    if dtype.kind == "b":
+    if is_bool(dtype):
         raise TypeError(f"{name}: is not for bool: cast to a number's dtype first")
     return dtype, [cast(operand, loop_dtype(dtype)) for operand in operands]
 

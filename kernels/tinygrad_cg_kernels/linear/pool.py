@@ -17,7 +17,14 @@ from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.entries import ByDtype
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.intrinsics import like, wide_vectors
-from tinygrad_cg_kernels.runtime.promotion import FLOAT64, INT64, loop_dtype, native
+from tinygrad_cg_kernels.runtime.promotion import (
+    FLOAT64,
+    INT64,
+    is_complex,
+    is_exact,
+    loop_dtype,
+    native,
+)
 
 
 class Window(NamedTuple):
@@ -157,7 +164,7 @@ def _flat(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def _check_ordered(name: str, images: np.ndarray) -> np.dtype:
     dtype = native(name, images.dtype)
-    if dtype.kind == "c":
+    if is_complex(dtype):
         raise TypeError(f"{name}: complex numbers have no order: use abs, real or imag first")
     return dtype
 
@@ -190,7 +197,7 @@ def max_pool_indices(images: np.ndarray, window: Window) -> np.ndarray:
 def mean_dtype(dtype: np.dtype) -> np.dtype:
     """Return the dtype itself; float64 for integers and bool."""
     dtype = native("mean_pool", dtype)
-    return FLOAT64 if dtype.kind in "biu" else dtype
+    return FLOAT64 if is_exact(dtype) else dtype
 
 
 def mean_pool(images: np.ndarray, window: Window) -> np.ndarray:

@@ -30,6 +30,9 @@ from tinygrad_cg_kernels.runtime.promotion import (
     BOOL,
     FLOAT64,
     INT64,
+    is_exact,
+    is_floating,
+    is_integer,
     loop_dtype,
     native,
     no_kernel,
@@ -219,7 +222,7 @@ class Elementwise:
         result = BOOL if self.kind in ("compare", "logical") else loop[-1]
         result = real(result) if self.kind == "real" else result
         steps = tuple(loop_dtype(dtype) for dtype in loop)
-        checked = self._check is not None and loop[0].kind in "iu"
+        checked = self._check is not None and is_integer(loop[0])
         exact = not checked and steps == dtypes and all(d.isnative for d in dtypes)
         found = Signature(steps, loop_dtype(result), result, checked, exact)
         self._signatures[dtypes] = found
@@ -231,7 +234,7 @@ class Elementwise:
         if self.kind == "select":
             return (BOOL,) + (promote(*dtypes[1:]),) * (len(dtypes) - 1)
         dtype = promote(*dtypes)
-        if self.kind == "float" and dtype.kind in "biu":
+        if self.kind == "float" and is_exact(dtype):
             dtype = FLOAT64
         return (dtype,) * len(dtypes)
 
@@ -242,7 +245,7 @@ class Elementwise:
         if self.function in elementary.GUARDED_PAIRS:
             loop = rows.run_tried if fresh else rows.run_guarded
             guard = elementary.GUARDED_PAIRS[self.function]
-            return (loop, *guard) if dtype.kind == "f" else None
+            return (loop, *guard) if is_floating(dtype) else None
         guard = elementary.GUARDED.get(self.function)
         return guard and (rows.run_guarded, *guard)
 

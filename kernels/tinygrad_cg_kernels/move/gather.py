@@ -9,12 +9,12 @@ from numba import types
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.entries import ByDtype
 from tinygrad_cg_kernels.runtime.memory import empty
-from tinygrad_cg_kernels.runtime.promotion import INT64, loop_dtype, native
+from tinygrad_cg_kernels.runtime.promotion import INT64, is_bool, is_integer, loop_dtype, native
 
 
 def check_positions(name: str, indices: np.ndarray, size: int) -> np.ndarray:
     """Return indices as int64 from 0 to size - 1; IndexError for any outside -size .. size - 1."""
-    if indices.dtype.kind not in "iu":
+    if not is_integer(indices.dtype):
         raise IndexError(f"{name}: indices must be integers, got {indices.dtype}")
     if indices.size:
         low, high = int(indices.min()), int(indices.max())
@@ -152,7 +152,7 @@ def _count_indexed(key: tuple[Any, ...], ndim: int) -> int:
         return ndim
     rank = 0
     for part in key:
-        if isinstance(part, np.ndarray) and part.dtype.kind == "b":
+        if isinstance(part, np.ndarray) and is_bool(part.dtype):
             rank += part.ndim
         elif part is not None:
             rank += 1

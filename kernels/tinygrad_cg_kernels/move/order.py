@@ -8,7 +8,15 @@ from tinygrad_cg_kernels.move.gather import check_axis, check_positions
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.entries import ByDtype, words
 from tinygrad_cg_kernels.runtime.errstate import cast
-from tinygrad_cg_kernels.runtime.promotion import FLOAT32, INT64, loop_dtype, native
+from tinygrad_cg_kernels.runtime.promotion import (
+    FLOAT32,
+    INT64,
+    is_complex,
+    is_floating,
+    is_integer,
+    loop_dtype,
+    native,
+)
 
 
 def sort(x: np.ndarray, axis: int, descending: bool = False) -> np.ndarray:
@@ -43,7 +51,7 @@ def _stable_order(x: np.ndarray) -> np.ndarray:
     elements of up to 32 bits are sorted with their indices below them, in one integer; of wider
     ones the quick order will do where no two are equal.
     """
-    if x.dtype.kind == "c":
+    if is_complex(x.dtype):
         return np.argsort(x, -1, kind="stable")
     if x.itemsize < 8 and x.shape[-1] < 2**32:
         keys = (_sortable_bits(x) << 32) | np.arange(x.shape[-1])
@@ -59,7 +67,7 @@ def _stable_order(x: np.ndarray) -> np.ndarray:
 
 def _sortable_bits(x: np.ndarray) -> np.ndarray:
     """Return signed integers of 32 bits, as int64, in the order of `x`; NaN is the largest."""
-    if x.dtype.kind != "f":
+    if not is_floating(x.dtype):
         return x.astype(INT64) - (2**31 if x.dtype == np.uint32 else 0)
     x = cast(x, FLOAT32) + FLOAT32.type(0)  # which makes -0.0 equal to 0.0
     bits = x.view(np.int32)
@@ -130,7 +138,7 @@ def _non_negative_indices(name: str, indices: np.ndarray, size: int) -> np.ndarr
     """Return indices as the kernels take them; unsigned ones of 64 bits are checked here."""
     if indices.dtype == np.uint64 or not size:
         return check_positions(name, indices, size)
-    if indices.dtype.kind not in "iu":
+    if not is_integer(indices.dtype):
         raise IndexError(f"{name}: indices must be integers, got {indices.dtype}")
     return np.ascontiguousarray(indices, dtype=INT64)
 
@@ -208,7 +216,7 @@ def one_hot(indices: np.ndarray, depth: int, axis: int, dtype: np.dtype) -> np.n
     """Return ones at `indices` along a new axis of size `depth`, and zeros; only zeros for an
     index outside 0 .. depth - 1.
     """
-    if indices.dtype.kind not in "iu":
+    if not is_integer(indices.dtype):
         raise TypeError(f"one_hot: indices must be integers, got {indices.dtype}")
     after = prod(indices.shape[axis:])
     out = np.zeros((*indices.shape[:axis], depth, *indices.shape[axis:]), dtype)

@@ -17,7 +17,14 @@ from tinygrad_cg_kernels.reduce.axes import ReductionPlan, plan
 from tinygrad_cg_kernels.runtime import threads
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.objects import CONTIGUOUS
-from tinygrad_cg_kernels.runtime.promotion import BOOL, INT64, loop_dtype, native, real_float
+from tinygrad_cg_kernels.runtime.promotion import (
+    BOOL,
+    INT64,
+    is_complex,
+    loop_dtype,
+    native,
+    real_float,
+)
 
 BLOCK = 4 * threads.BLOCK  # elements: a sum takes only a microsecond for `threads.BLOCK`
 READY = 4096  # shapes whose plans are kept ready
@@ -95,7 +102,8 @@ class Reduction(Compound):
 
     def _slow(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool) -> np.ndarray:
         result = self.result_dtype(x.dtype)
-        truths = self.kind == "logical" and x.dtype.kind != "c"  # which numbers have as they are
+        # the truth of real numbers needs no conversion
+        truths = self.kind == "logical" and not is_complex(x.dtype)
         loop = loop_dtype(native(self.name, x.dtype) if truths else result)
         if x.dtype != loop or not x.flags.aligned:
             x = np.array(x, loop)

@@ -14,6 +14,7 @@ import numpy as np
 
 from tinygrad_cg_kernels import elementary as kmath
 
+from ..._core.kinds import is_bool, is_floating
 from ..fusion.domains import ELEMENT, ROW, Access
 from ..fusion.lower import importable
 from ..fusion.nodes import (
@@ -81,7 +82,7 @@ class _Apply(Emitter):
     def in_loop(self, loop: Any, node: ApplyNode, access: Access, operands: list[Pair]) -> Any:
         values = [loop.value(*one) for one in operands]
         guard = kmath.GUARDED.get(node.function) or kmath.GUARDED_PAIRS.get(node.function)
-        if guard and all(map(importable, guard)) and node.dtype.kind == "f":
+        if guard and all(map(importable, guard)) and is_floating(node.dtype):
             test, fast = guard
             if loop.check(test, values):
                 return convert_expression(call(fast, values), node.dtype)
@@ -187,7 +188,7 @@ def apply_scalar(node: ApplyNode, operands: Sequence[Any]) -> Any:
     if node.function == COPY:
         return Expression("{}", operands[0])
     if node.function == CAST:
-        if node.dtype.kind == "b":
+        if is_bool(node.dtype):
             return Expression("{} != 0", operands[0])
         return Expression(f"{type_name(node.dtype)}({{}})", operands[0])
     return scalar(node.function, operands, node.operands[0].dtype, node.dtype)
@@ -205,9 +206,9 @@ def identity(node: ReduceNode) -> str:
     name, dtype = node.name, node.dtype
     if name in _EXTREMA:
         low = name == "max"
-        if dtype.kind == "f":
+        if is_floating(dtype):
             return number_text(-np.inf if low else np.inf, dtype)
-        if dtype.kind == "b":
+        if is_bool(dtype):
             return repr(not low)
         limits = np.iinfo(dtype)
         return number_text(limits.min if low else limits.max, dtype)
@@ -225,6 +226,6 @@ def combine(node: ReduceNode, total: Any, value: Any) -> Any:
 
 def combine_any_order(node: ReduceNode, total: Any, value: Any) -> Any:
     """Return a total with one more value, in any order, so that LLVM vectorises the loop."""
-    if node.dtype.kind == "f" and node.name in _REASSOCIATING:
+    if is_floating(node.dtype) and node.name in _REASSOCIATING:
         return Expression(f"{_REASSOCIATING[node.name]}({{}}, {{}})", total, value)
     return combine(node, total, value)

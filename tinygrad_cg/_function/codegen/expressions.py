@@ -11,6 +11,7 @@ from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.elementary import logic
 from tinygrad_cg_kernels.runtime import generated
 
+from ..._core.kinds import is_bool, is_floating, is_integer
 from .statements import Code, Expression, modules, render
 
 SYMBOLS: dict[Any, str] = {
@@ -32,7 +33,7 @@ SYMBOLS: dict[Any, str] = {
 
 def type_name(dtype: np.dtype) -> str:
     """Return a dtype as generated code writes it."""
-    return f"np.{'bool_' if dtype.kind == 'b' else dtype.name}"
+    return f"np.{'bool_' if is_bool(dtype) else dtype.name}"
 
 
 def call(function: Callable, operands: Sequence[Any]) -> Expression:
@@ -52,9 +53,9 @@ def convert_expression(expression: Any, dtype: np.dtype) -> Any:
 
 def number_text(value: Any, dtype: np.dtype) -> str:
     """Return a number of a dtype as generated code writes it."""
-    if dtype.kind == "b":
+    if is_bool(dtype):
         return repr(bool(value))
-    if dtype.kind in "iu":
+    if is_integer(dtype):
         return f"{type_name(dtype)}({int(value)})"
     value = float(value)
     text = repr(value) if np.isfinite(value) else f"np.{abs(value)}" if value == value else "np.nan"
@@ -65,7 +66,7 @@ def number_text(value: Any, dtype: np.dtype) -> str:
 
 def scalar(function: Callable, operands: Sequence[Any], operand: np.dtype, result: np.dtype) -> Any:
     """Return a scalar function's value, by the dtypes of its first operand and of the result."""
-    if function in SYMBOLS and operand.kind == "f":
+    if function in SYMBOLS and is_floating(operand):
         return Expression(SYMBOLS[function], *operands)
     return convert_expression(call(function, operands), result)
 

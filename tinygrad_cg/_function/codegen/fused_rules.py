@@ -18,6 +18,7 @@ from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.loops.small import refuse
 from tinygrad_cg_kernels.runtime import generated
 
+from ..._core.kinds import is_complex, is_floating
 from ..._core.levels import Level, add_level, state
 from ..._core.primitive import unrecorded_function
 from ..._core.record import mark_expired, set_rule_compiler
@@ -67,7 +68,7 @@ class _Trace(Level):
         if known is not None:
             return known
         data = tensor._data
-        if type(data) is not np.ndarray or data.ndim or data.dtype.kind == "c":
+        if type(data) is not np.ndarray or data.ndim or is_complex(data.dtype):
             raise _NotElementwise
         return number_text(data[()], data.dtype)
 
@@ -117,7 +118,7 @@ class FusedRule:
         return out
 
     def _kernel(self, dtype: np.dtype) -> Elementwise | None:
-        exact = dtype.kind == "f" and dtype.itemsize >= 4
+        exact = is_floating(dtype) and dtype.itemsize >= 4
         source = _source(self.rule, self.names, dtype) if exact else None
         kernel = None
         if source is not None:

@@ -21,6 +21,7 @@ from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.move.gather import check_positions
 from tinygrad_cg_kernels.runtime.promotion import BOOL, INT64
 
+from ..._core.kinds import is_complex, is_integer
 from ..graph.fingerprint import frozen
 from ..graph.values import Value
 from .domains import pattern
@@ -86,7 +87,7 @@ class Lookups:
 
     def _getitem(self, value: Value, x: FusionNode) -> FusionNode | None:
         key = value.params["key"]
-        if len(key) == 1 and isinstance(key[0], np.ndarray) and key[0].dtype.kind in "iu":
+        if len(key) == 1 and isinstance(key[0], np.ndarray) and is_integer(key[0].dtype):
             return self._rows(value, x, ArrayNode(key[0].shape, key[0].dtype, key[0]))
         index = last_index(key, x.shape)
         return None if index is None else self._read(value, x, index, len(x.shape) - 1)
@@ -109,7 +110,7 @@ class Lookups:
     def _one_hot(self, value: Value, indices: FusionNode) -> FusionNode | None:
         """Return ones where a column is the index, zeros elsewhere; none for an index outside."""
         axis, depth = value.params["axis"], value.params["depth"]
-        if axis != len(indices.shape) or value.dtype.kind == "c":
+        if axis != len(indices.shape) or is_complex(value.dtype):
             return None
         indices = cast(indices, INT64)
         last = literal(SizeNumber(depth), INT64)
@@ -194,7 +195,7 @@ def last_index(key: tuple, shape: tuple[int, ...]) -> FusionNode | None:
     """Return the last of a key's arrays, if the others go through all rows in order."""
     if len(key) != len(shape) or len(key) < 2:
         return None
-    if not all(isinstance(part, np.ndarray) and part.dtype.kind in "iu" for part in key):
+    if not all(isinstance(part, np.ndarray) and is_integer(part.dtype) for part in key):
         return None
     *others, last = np.broadcast_arrays(*key)
     rows = np.indices(shape[:-1]).reshape(len(others), -1)

@@ -22,6 +22,7 @@ from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.runtime.compile import is_ours
 from tinygrad_cg_kernels.runtime.promotion import BOOL
 
+from ..._core.kinds import is_floating, is_integer
 from ..._core.primitive import OPS, runner
 from ..graph.values import FuncGraph, OutputItem, Value
 from .domains import pattern
@@ -193,7 +194,7 @@ def _elementwise(value: Value, *operands: FusionNode) -> FusionNode | None:
 
 
 def _cast(value: Value, x: FusionNode) -> FusionNode | None:
-    if x.dtype.kind == "f" and value.dtype.kind in "iu":
+    if is_floating(x.dtype) and is_integer(value.dtype):
         return None  # out of range, each instruction has a result of its own
     return cast(x, value.dtype)
 
@@ -361,7 +362,7 @@ def _composite(value: Value, *operands: FusionNode) -> FusionNode | None:
     """
     primitive: Any = value.primitive
     x = operands[-1]
-    if not x.dtype.kind == "f" == value.dtype.kind or operands[0].shape != x.shape:
+    if not (is_floating(x.dtype) and is_floating(value.dtype)) or operands[0].shape != x.shape:
         return None
     axes = value.params.get("axis")
     if axes is not None:
@@ -378,7 +379,7 @@ def _composite(value: Value, *operands: FusionNode) -> FusionNode | None:
 
 def vector_product(value: Value) -> tuple[Value, Value, bool] | None:
     """Return the matrix and the vector that are multiplied, and if the matrix is transposed."""
-    if value.primitive is None or value.dtype.kind != "f":
+    if value.primitive is None or not is_floating(value.dtype):
         return None
     form = value.primitive.name, *[len(one.shape) for one in value.inputs]
     if form not in (("matvec", 2, 1), ("matmul", 2, 2)):

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.kinds import is_inexact, is_real_number
 from ..._core.primitive import OPS
 from .fingerprint import frozen
 from .values import FuncGraph, OutputItem, Value, constant, in_order, operation
@@ -119,7 +120,7 @@ def _is_number(value: Value, number: float) -> bool:
     if value.primitive is not None and value.primitive.name == "broadcast_to":
         value = value.inputs[0]
     array = value.array
-    if array is None or array.ndim or array.dtype.kind not in "iuf":
+    if array is None or array.ndim or not is_real_number(array.dtype):
         return False
     return array == number and (number != 0 or bool(np.signbit(array)) == bool(np.signbit(number)))
 
@@ -143,7 +144,7 @@ def _neutral(number: float, sides: tuple[int, ...]) -> Callable[[Value], Value |
 
 
 def _add(value: Value) -> Value | None:
-    zero = -0.0 if value.dtype.kind in "fc" else 0
+    zero = -0.0 if is_inexact(value.dtype) else 0
     return _neutral(zero, (0, 1))(value) or _put_together(value)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..._core.conversion import is_differentiable
+from ..._core.kinds import is_differentiable
 from ..._core.levels import Token, push, remove, state
 from ..._core.record import find_operands, mark_expired, watch_tensor
 from ..._core.tensor import Tensor

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..._core.conversion import FLOAT32, FLOAT64, Weak, is_tensor
+from ..._core.kinds import is_inexact
 from ..._core.levels import state
 from ..._core.primitive import OPS, Primitive
 from ..._core.tensor import ArrayLike, Tensor
@@ -35,7 +36,7 @@ class TraceNumber(Weak):
     def strong(self, dtype: np.dtype | None = None) -> Tensor:
         """Return a tensor; float32, as of a Python float, unless another dtype is given."""
         wanted = self.dtype if dtype is None else dtype
-        if wanted.kind not in "fc":
+        if not is_inexact(wanted):
             raise TypeError(f"Cannot convert a float to a Tensor of dtype {wanted}")
         before = state.frame
         tensor = TraceTensor(self.value, self.level)

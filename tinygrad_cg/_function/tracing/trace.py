@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..._core.conversion import convert
+from ..._core.kinds import is_inexact
 from ..._core.levels import Level, Listener, add_level, state
 from ..._core.primitive import OPS, Primitive
 from ..._core.tensor import Aval, Tensor
@@ -218,7 +219,7 @@ class FunctionTrace(Level, Listener):
 
 def _sample(generator: np.random.Generator, value: Value) -> np.ndarray:
     """Return positive numbers; 0 for integers, which may be indices."""
-    if value.dtype.kind not in "fc":
+    if not is_inexact(value.dtype):
         return np.zeros(value.shape, value.dtype)
     return np.asarray(generator.uniform(0.5, 1.5, value.shape), value.dtype)
 
