@@ -337,7 +337,7 @@ def as_tensors(primitive: Primitive, *operands: Any) -> tuple[Tensor, ...]:
 
 
 def _refuse(*operands: Any) -> None:
-    """Return stand for the kernel that takes operands as they are, where there is none."""
+    """Return None: stands for the kernel of small operands where there is none."""
 
 
 no_kernel = [_refuse]
@@ -360,9 +360,9 @@ def public_function(
     ----------
     signature:
         Of the function: by default the operands, and an unused `name`.
-    whole:
-        For reductions: the condition on other arguments for the straight way, and the
-        operation's parameters there, by the number of axes.
+    over_all_axes:
+        For reductions: the condition on other arguments for the fast path, and the operation's
+        parameters there, by the number of axes.
     kernel:
         A list of the kernel for the straight way, by default that of the primitive's kernel.
     """
