@@ -25,6 +25,7 @@ from .._core.tensor import Tensor
 
 PACKAGE = str(__package__).partition(".")[0]
 MODULES = (
+    "",
     *("math", "linalg", "nn", "dtypes", "_spellings.arrays"),
     *("keras.ops", "keras.random", "numpy", "numpy.linalg", "numpy.random"),
 )
@@ -58,12 +59,15 @@ _BY_NAME = {name: kind for kind, names in _TYPES.items() for name in names.split
 
 def module_stub(module: ModuleType) -> str:
     """Return the text of the stub of a module."""
+    homes = {  # as the module itself says
+        name: f"{PACKAGE}{home}".rstrip(".") for name, home in getattr(module, "_HOMES", {}).items()
+    }
     imports: dict[str, list[str]] = {}
     values = ["__all__: list[str]"]
     functions: list[str] = []
     for name in sorted(module.__all__):
         value = getattr(module, name)
-        home = _home(name, value)
+        home = homes.get(name) or _home(name, value)
         if home is None or (home == module.__name__ and not isinstance(value, ModuleType)):
             declared = _declared(name, value)
             (functions if isinstance(value, FunctionType) else values).extend(declared)
@@ -216,7 +220,7 @@ def stubs() -> dict[Path, str]:
     """Return the text of every stub, by its path."""
     found = {}
     for name in MODULES:
-        module = import_module(f"{PACKAGE}.{name}")
+        module = import_module(f"{PACKAGE}.{name}".rstrip("."))
         found[Path(str(module.__file__)).with_suffix(".pyi")] = module_stub(module)
     return found
 
