@@ -8,46 +8,34 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from tinygrad_cg_kernels import elementary as kmath
-
 from .._core.conversion import convert
 from .._core.kinds import is_complex
 from .._core.tensor import Tensor
-from .comparison import ANY
 from .define import public, unary
 
 real = unary(
     "real",
-    kmath.real,
-    doc="Return the real part of x.",
+    "Return the real part of x.",
     kind="real",
     vjp=lambda dy: dy,
     analytic=False,
     spellings=("keras.ops.real",),
-    samples=(ANY,),
 )
 imag = unary(
     "imag",
-    kmath.imag,
-    doc="Return the imaginary part of x; 0 for real x.",
+    "Return the imaginary part of x; 0 for real x.",
     kind="real",
     vjp=lambda dy: dy * 1j,
     analytic=False,
     spellings=("keras.ops.imag",),
-    samples=(ANY,),
 )
 _conj = unary(
     "conj",
-    kmath.conj,
-    doc="Return the complex conjugate of x.",
+    "Return the complex conjugate of x.",
     kind="same",
     vjp=lambda dy: conj(dy),  # pyright: ignore[reportGeneralTypeIssues]
     analytic=False,
-    ufunc=np.conj,
     spellings=("keras.ops.conj", "keras.ops.conjugate", "numpy.conj", "numpy.conjugate"),
-    samples=(ANY,),
 )
 
 

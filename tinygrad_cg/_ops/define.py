@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.runtime import objects
 
@@ -60,6 +61,7 @@ class Wrong:
     params: dict[str, Any] = field(default_factory=dict)
 
 
+ANY = Real(-2.0, 2.0)
 NEAR = (2.0, 1.0)
 """The allowed error of a function of reals in float64 and float32, in units in the last place."""
 _UNFITTING = (np.ones(2), np.ones(3))
@@ -93,32 +95,29 @@ def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 def elementwise(
     name: str,
-    function: Any,
     inputs: tuple[str, ...],
     kind: str,
     vjp: Any,
+    kernel: Any = None,
     bool_remedy: str | None = None,
     **record: Any,
 ) -> Primitive:
-    """Return a registered elementwise operation; `bool_remedy` is what to use for bools, if not
-    this.
+    """Return a registered elementwise operation, with the kernel and the ufunc of its name.
+
+    `bool_remedy` is what to use for bools, if not this.
     """
-    kernel = Elementwise(name, function, len(inputs), kind)
+    run = Elementwise(name, kernel or getattr(kmath, name), len(inputs), kind)
     if kind == "float":
         record.setdefault("ulps", NEAR)
+    ufunc = getattr(np, name, None)
+    if isinstance(ufunc, np.ufunc):
+        record.setdefault("ufunc", ufunc)
+    record.setdefault("samples", (ANY,) * len(inputs))
     if bool_remedy is not None:
-        _refuse_bool(kernel, bool_remedy)
+        _refuse_bool(run, bool_remedy)
+    aval = elementwise_aval(run)
     return register(
-        Primitive(
-            name,
-            kernel,
-            inputs,
-            elementwise_aval(kernel),
-            vjp,
-            kind="elementwise",
-            kernel=kernel,
-            **record,
-        )
+        Primitive(name, run, inputs, aval, vjp, kind="elementwise", kernel=run, **record)
     )
 
 
@@ -136,17 +135,17 @@ def _refuse_bool(kernel: Elementwise, remedy: str) -> None:
     kernel._loop_dtypes = check_dtypes
 
 
-def unary(name: str, function: Any, kind: str = "float", vjp: Any = None, **record: Any) -> Any:
+def unary(name: str, doc: str, kind: str = "float", vjp: Any = None, **record: Any) -> Any:
     """Return an elementwise operation on one operand, ``x``."""
-    record["doc"] += "\n\nElementwise; the result has the shape of `x`, a tensor or what converts."
+    doc += "\n\nElementwise; the result has the shape of `x`, a tensor or what converts."
     rules = None if vjp is None else (vjp,)
-    primitive = elementwise(name, function, ("x",), kind, rules, **record)
+    primitive = elementwise(name, ("x",), kind, rules, doc=doc, **record)
     return public(primitive)(public_function(primitive))
 
 
-def binary(name: str, function: Any, kind: str = "same", vjp: Any = None, **record: Any) -> Any:
+def binary(name: str, doc: str, kind: str = "same", vjp: Any = None, **record: Any) -> Any:
     """Return an elementwise operation on two operands that broadcast, ``x`` and ``y``."""
-    record["doc"] += (
+    doc += (
         "\n\nElementwise; `x` and `y`, tensors or what converts, broadcast to the shape of the "
         "result. Raises InvalidArgumentError if their shapes do not."
     )
@@ -154,7 +153,7 @@ def binary(name: str, function: Any, kind: str = "same", vjp: Any = None, **reco
         Wrong(InvalidArgumentError, f"{name}: shapes .* do not broadcast", _UNFITTING),
         *record.get("errors", ()),
     )
-    primitive = elementwise(name, function, ("x", "y"), kind, vjp, **record)
+    primitive = elementwise(name, ("x", "y"), kind, vjp, doc=doc, **record)
     return public(primitive)(binary_function(primitive))
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.reduce import softmax as ksoftmax
 
 from .._core.conversion import convert, convert_operands
@@ -23,7 +22,6 @@ from .._core.kinds import (
 from .._core.primitive import Primitive, apply, register
 from .._core.tensor import Aval, Tensor
 from .comparison import (
-    ANY,
     equal,
     greater,
     greater_equal,
@@ -37,7 +35,7 @@ from .comparison import (
 from .complex import conj, real
 from .composition import ARRAYS, Operations
 from .creation import zeros_like
-from .define import Real, Wrong, binary, elementwise, public, unary
+from .define import ANY, Real, Wrong, binary, elementwise, public, unary
 from .shape import cast, identity
 
 POSITIVE = Real(0.3, 3.0)
@@ -46,79 +44,61 @@ LN2, LN10 = np.log([2.0, 10.0]).tolist()
 
 add = binary(
     "add",
-    kmath.add,
-    doc="Return x + y.",
+    "Return x + y.",
     vjp=(lambda dy: dy, lambda dy: dy),
     linear=True,
-    ufunc=np.add,
     spellings=("math.add", "keras.ops.add", "numpy.add"),
-    samples=(ANY, ANY),
 )
 subtract = binary(
     "subtract",
-    kmath.subtract,
-    doc="Return x - y; TypeError for two bools, as in NumPy.",
+    "Return x - y; TypeError for two bools, as in NumPy.",
     bool_remedy="logical_xor",
     errors=(Wrong(TypeError, "subtract: .* use logical_xor", (np.array(True), np.array(True))),),
     vjp=(lambda dy: dy, lambda dy: negative(dy)),
     linear=True,
-    ufunc=np.subtract,
     dtypes=NUMBERS,
     spellings=("math.subtract", "keras.ops.subtract", "numpy.subtract"),
-    samples=(ANY, ANY),
 )
 multiply = binary(
     "multiply",
-    kmath.multiply,
-    doc="Return x * y.",
+    "Return x * y.",
     vjp=(lambda dy, y: multiply(dy, y), lambda dy, x: multiply(dy, x)),
-    ufunc=np.multiply,
     spellings=("math.multiply", "keras.ops.multiply", "numpy.multiply"),
-    samples=(ANY, ANY),
 )
 divide = binary(
     "divide",
-    kmath.divide,
-    doc="Return x / y, in floating point: integers give float64.",
+    "Return x / y, in floating point: integers give float64.",
     kind="float",
     vjp=(
         lambda dy, y: divide(dy, y),
         lambda dy, y, out: negative(divide(multiply(dy, out), y)),
     ),
     ulps=None,  # rounded once, by the processor
-    ufunc=np.true_divide,
     spellings=("math.divide", "math.truediv", "numpy.divide", "numpy.true_divide"),
     samples=(ANY, AWAY),
 )
 negative = unary(
     "negative",
-    kmath.negative,
-    doc="Return -x; TypeError for a bool, as in NumPy.",
+    "Return -x; TypeError for a bool, as in NumPy.",
     bool_remedy="logical_not",
     errors=(Wrong(TypeError, "negative: .* use logical_not", (np.array(True),)),),
     kind="same",
     vjp=lambda dy: negative(dy),
     linear=True,
-    ufunc=np.negative,
     dtypes=NUMBERS,
     spellings=("math.negative", "keras.ops.negative", "numpy.negative"),
-    samples=(ANY,),
 )
 floor_divide = binary(
     "floor_divide",
-    kmath.floor_divide,
-    doc="Return the largest integer not above x / y. An integer by zero gives 0, with a warning.",
-    ufunc=np.floor_divide,
+    "Return the largest integer not above x / y. An integer by zero gives 0, with a warning.",
     dtypes=REAL_NUMBERS,
     spellings=("math.floordiv", "keras.ops.floor_divide", "numpy.floor_divide"),
     samples=(ANY, AWAY),
 )
 remainder = binary(
     "remainder",
-    kmath.remainder,
-    doc="Return x - y floor(x / y), with the sign of y, as Python's %.",
+    "Return x - y floor(x / y), with the sign of y, as Python's %.",
     vjp=(lambda dy: dy, lambda dy, x, y: negative(multiply(dy, floor_divide(x, y)))),
-    ufunc=np.remainder,
     dtypes=REAL_NUMBERS,
     spellings=("math.floormod", "math.mod", "keras.ops.mod", "numpy.remainder", "numpy.mod"),
     samples=(Real(0.1, 0.9), Real(1.0, 2.0)),
@@ -142,10 +122,8 @@ def _power_by_exponent(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
 
 _general_power = binary(
     "power",
-    kmath.power,
-    doc="Return x to the power y.",
+    "Return x to the power y.",
     vjp=(_power_by_base, _power_by_exponent),
-    ufunc=np.power,
     dtypes=NUMBERS,
     ulps=(1.25, 1.0),
     spellings=("keras.ops.power", "numpy.pow", "numpy.power"),
@@ -218,37 +196,29 @@ def power(x: Any, y: Any) -> Tensor:
 
 square = unary(
     "square",
-    kmath.square,
-    doc="Return x * x.",
+    "Return x * x.",
     kind="same",
     vjp=lambda dy, x: multiply(dy, multiply(x, 2)),
-    ufunc=np.square,
     spellings=("math.square", "numpy.square"),
-    samples=(ANY,),
 )
 sqrt = unary(
     "sqrt",
-    kmath.sqrt,
-    doc="Return the square root of x; its gradient at 0 is infinite.",
+    "Return the square root of x; its gradient at 0 is infinite.",
     vjp=lambda dy, out: divide(multiply(dy, 0.5), out),
-    ufunc=np.sqrt,
     spellings=("math.sqrt", "keras.ops.sqrt", "numpy.sqrt"),
     samples=(POSITIVE,),
 )
 rsqrt = unary(
     "rsqrt",
-    kmath.rsqrt,
-    doc="Return 1 / sqrt(x): infinite at 0, NaN below.",
+    "Return 1 / sqrt(x): infinite at 0, NaN below.",
     vjp=lambda dy, out: multiply(dy, multiply(-0.5, multiply(out, square(out)))),
     spellings=("math.rsqrt", "keras.ops.rsqrt"),
     samples=(POSITIVE,),
 )
 cbrt = unary(
     "cbrt",
-    kmath.cbrt,
-    doc="Return the real cube root of x; its gradient at 0 is infinite.",
+    "Return the real cube root of x; its gradient at 0 is infinite.",
     vjp=lambda dy, out: divide(dy, multiply(3, square(out))),
-    ufunc=np.cbrt,
     dtypes=REAL,
     spellings=("keras.ops.cbrt", "numpy.cbrt"),
     samples=(Real(-3.0, 3.0, avoid=(0.0, 0.1, -0.1)),),
@@ -261,14 +231,12 @@ def _over_length(dy: Tensor, part: Tensor, out: Tensor) -> Tensor:
 
 hypot = binary(
     "hypot",
-    kmath.hypot,
-    doc="Return sqrt(x**2 + y**2), without overflow; its gradient at (0, 0) is 0.",
+    "Return sqrt(x**2 + y**2), without overflow; its gradient at (0, 0) is 0.",
     kind="float",
     vjp=(
         lambda dy, x, out: _over_length(dy, x, out),
         lambda dy, y, out: _over_length(dy, y, out),
     ),
-    ufunc=np.hypot,
     dtypes=REAL,
     spellings=("keras.ops.hypot", "numpy.hypot"),
     samples=(AWAY, AWAY),
@@ -278,80 +246,63 @@ hypot = binary(
 
 exp = unary(
     "exp",
-    kmath.exp,
-    doc="Return e to the power x.",
+    "Return e to the power x.",
     vjp=lambda dy, out: multiply(dy, out),
-    ufunc=np.exp,
     spellings=("math.exp", "keras.ops.exp", "numpy.exp"),
     samples=(Real(-4.0, 4.0),),
 )
 exp2 = unary(
     "exp2",
-    kmath.exp2,
-    doc="Return 2 to the power x.",
+    "Return 2 to the power x.",
     vjp=lambda dy, out: multiply(dy, multiply(out, LN2)),
-    ufunc=np.exp2,
     spellings=("keras.ops.exp2", "numpy.exp2"),
     samples=(Real(-4.0, 4.0),),
 )
 log = unary(
     "log",
-    kmath.log,
-    doc="Return the natural logarithm of x: -inf at 0, NaN below.",
+    "Return the natural logarithm of x: -inf at 0, NaN below.",
     vjp=lambda dy, x: divide(dy, x),
-    ufunc=np.log,
     spellings=("math.log", "keras.ops.log", "numpy.log"),
     samples=(POSITIVE,),
 )
 log2 = unary(
     "log2",
-    kmath.log2,
-    doc="Return the logarithm of x to base 2: -inf at 0, NaN below.",
+    "Return the logarithm of x to base 2: -inf at 0, NaN below.",
     vjp=lambda dy, x: divide(dy, multiply(x, LN2)),
-    ufunc=np.log2,
     spellings=("keras.ops.log2", "numpy.log2"),
     samples=(POSITIVE,),
 )
 log10 = unary(
     "log10",
-    kmath.log10,
-    doc="Return the logarithm of x to base 10: -inf at 0, NaN below.",
+    "Return the logarithm of x to base 10: -inf at 0, NaN below.",
     vjp=lambda dy, x: divide(dy, multiply(x, LN10)),
-    ufunc=np.log10,
     spellings=("keras.ops.log10", "numpy.log10"),
     samples=(POSITIVE,),
 )
 log1p = unary(
     "log1p",
-    kmath.log1p,
-    doc="Return log(1 + x), accurate near 0.",
+    "Return log(1 + x), accurate near 0.",
     vjp=lambda dy, x: divide(dy, add(x, 1)),
-    ufunc=np.log1p,
     spellings=("math.log1p", "keras.ops.log1p", "numpy.log1p"),
     samples=(Real(-0.7, 3.0),),
 )
 expm1 = unary(
     "expm1",
-    kmath.expm1,
-    doc="Return exp(x) - 1, accurate near 0.",
+    "Return exp(x) - 1, accurate near 0.",
     vjp=lambda dy, out: multiply(dy, add(out, 1)),
-    ufunc=np.expm1,
     spellings=("math.expm1", "keras.ops.expm1", "numpy.expm1"),
     samples=(Real(-3.0, 3.0),),
 )
 tanh = unary(
     "tanh",
-    kmath.tanh,
-    doc="Return the hyperbolic tangent of x.",
+    "Return the hyperbolic tangent of x.",
     vjp=lambda dy, out: multiply(dy, subtract(1, square(out))),
-    ufunc=np.tanh,
     spellings=("math.tanh", "keras.ops.tanh", "numpy.tanh"),
     samples=(Real(-4.0, 4.0),),
 )
 sigmoid = unary(
     "sigmoid",
-    kmath.sigmoid,
-    doc="Return 1 / (1 + exp(-x)), without overflow.",
+    "Return 1 / (1 + exp(-x)), without overflow.",
     vjp=lambda dy, out: multiply(dy, multiply(out, subtract(1, out))),
     dtypes=REAL,
     spellings=("math.sigmoid", "keras.ops.sigmoid"),
@@ -359,8 +310,7 @@ sigmoid = unary(
 )
 softplus = unary(
     "softplus",
-    kmath.softplus,
-    doc="Return log(1 + exp(x)), without overflow.",
+    "Return log(1 + exp(x)), without overflow.",
     vjp=lambda dy, x: multiply(dy, sigmoid(x)),
     dtypes=REAL,
     spellings=("keras.ops.softplus",),
@@ -368,8 +318,7 @@ softplus = unary(
 )
 log_sigmoid = unary(
     "log_sigmoid",
-    kmath.log_sigmoid,
-    doc="Return the logarithm of sigmoid(x), without overflow.",
+    "Return the logarithm of sigmoid(x), without overflow.",
     vjp=lambda dy, x: multiply(dy, sigmoid(negative(x))),
     dtypes=REAL,
     spellings=("math.log_sigmoid",),
@@ -385,17 +334,14 @@ def _share(x: Tensor, y: Tensor) -> Tensor:
 
 logaddexp = binary(
     "logaddexp",
-    kmath.logaddexp,
-    doc="Return log(exp(x) + exp(y)), without overflow.",
+    "Return log(exp(x) + exp(y)), without overflow.",
     kind="float",
     vjp=(
         lambda dy, x, y: multiply(dy, _share(x, y)),
         lambda dy, x, y: multiply(dy, _share(y, x)),
     ),
-    ufunc=np.logaddexp,
     dtypes=REAL,
     spellings=("keras.ops.logaddexp", "numpy.logaddexp"),
-    samples=(ANY, ANY),
 )
 
 
@@ -406,8 +352,7 @@ def _with_logarithm(x: Tensor, y: Tensor) -> Tensor:
 
 xlogy = binary(
     "xlogy",
-    kmath.xlogy,
-    doc="Return x log(y), and 0 where x is 0; there its gradients are 0 if y is not positive.",
+    "Return x log(y), and 0 where x is 0; there its gradients are 0 if y is not positive.",
     kind="float",
     vjp=(
         lambda dy, x, y: xlogy(dy, _with_logarithm(x, y)),
@@ -419,19 +364,15 @@ xlogy = binary(
 )
 sin = unary(
     "sin",
-    kmath.sin,
-    doc="Return the sine of x, in radians.",
+    "Return the sine of x, in radians.",
     vjp=lambda dy, x: multiply(dy, cos(x)),
-    ufunc=np.sin,
     spellings=("math.sin", "keras.ops.sin", "numpy.sin"),
     samples=(Real(-4.0, 4.0),),
 )
 cos = unary(
     "cos",
-    kmath.cos,
-    doc="Return the cosine of x, in radians.",
+    "Return the cosine of x, in radians.",
     vjp=lambda dy, x: negative(multiply(dy, sin(x))),
-    ufunc=np.cos,
     spellings=("math.cos", "keras.ops.cos", "numpy.cos"),
     samples=(Real(-4.0, 4.0),),
 )
@@ -440,8 +381,7 @@ cos = unary(
 
 relu = unary(
     "relu",
-    kmath.relu,
-    doc="Return the larger of x and 0; its gradient at 0 is 0.",
+    "Return the larger of x and 0; its gradient at 0 is 0.",
     kind="same",
     vjp=lambda dy, out: where(greater(out, 0), multiply(dy, sign(out)), 0),
     dtypes=REAL,
@@ -459,12 +399,10 @@ def _absolute_rule(dy: Tensor, x: Tensor) -> Tensor:
 
 absolute = unary(
     "absolute",
-    kmath.absolute,
-    doc="Return the absolute value of x, real for complex x; its gradient at 0 is 0.",
+    "Return the absolute value of x, real for complex x; its gradient at 0 is 0.",
     kind="real",
     vjp=_absolute_rule,
     analytic=False,
-    ufunc=np.abs,
     spellings=("math.abs", "keras.ops.abs", "keras.ops.absolute", "numpy.abs", "numpy.absolute"),
     samples=(AWAY,),
 )
@@ -482,20 +420,17 @@ def _sign_rule(dy: Tensor, x: Tensor) -> Tensor:
 
 sign = unary(
     "sign",
-    kmath.sign,
-    doc="Return -1, 0 or 1; x / |x| for complex x. Its gradient is 0 for real x.",
+    "Return -1, 0 or 1; x / |x| for complex x. Its gradient is 0 for real x.",
     kind="same",
     vjp=_sign_rule,
     analytic=False,
-    ufunc=np.sign,
     dtypes=NUMBERS,
     spellings=("math.sign", "keras.ops.sign", "numpy.sign"),
     samples=(AWAY,),
 )
 round_half_even = unary(
     "round",
-    kmath.round,
-    doc="Return x rounded to integers, half to even. It has no gradient.",
+    "Return x rounded to integers, half to even. It has no gradient.",
     kind="same",
     dtypes=REAL,
     spellings=("math.round", "math.rint"),
@@ -518,65 +453,51 @@ def round_decimals(x: Any, decimals: int) -> Tensor:
 
 floor = unary(
     "floor",
-    kmath.floor,
-    doc="Return the largest integer not above x. It has no gradient.",
+    "Return the largest integer not above x. It has no gradient.",
     kind="same",
-    ufunc=np.floor,
     dtypes=REAL,
     spellings=("math.floor", "numpy.floor"),
     samples=(Real(-2.9, 2.9),),
 )
 ceil = unary(
     "ceil",
-    kmath.ceil,
-    doc="Return the smallest integer not below x. It has no gradient.",
+    "Return the smallest integer not below x. It has no gradient.",
     kind="same",
-    ufunc=np.ceil,
     dtypes=REAL,
     spellings=("math.ceil", "numpy.ceil"),
     samples=(Real(-2.9, 2.9),),
 )
 maximum = binary(
     "maximum",
-    kmath.maximum,
-    doc="Return the larger of x and y; NaN if one of them is. Where they tie, x gets the whole "
+    "Return the larger of x and y; NaN if one of them is. Where they tie, x gets the whole "
     "gradient.",
     vjp=(
         lambda dy, x, y: where(greater_equal(x, y), dy, 0),
         lambda dy, x, y: where(greater_equal(x, y), 0, dy),
     ),
-    ufunc=np.maximum,
     dtypes=REAL,
     spellings=("math.maximum", "keras.ops.maximum", "numpy.maximum"),
-    samples=(ANY, ANY),
 )
 minimum = binary(
     "minimum",
-    kmath.minimum,
-    doc="Return the smaller of x and y; NaN if one of them is. Where they tie, x gets the whole "
+    "Return the smaller of x and y; NaN if one of them is. Where they tie, x gets the whole "
     "gradient.",
     vjp=(
         lambda dy, x, y: where(less_equal(x, y), dy, 0),
         lambda dy, x, y: where(less_equal(x, y), 0, dy),
     ),
-    ufunc=np.minimum,
     dtypes=REAL,
     spellings=("math.minimum", "keras.ops.minimum", "numpy.minimum"),
-    samples=(ANY, ANY),
 )
 nearest_finite = unary(
     "nearest_finite",
-    ksoftmax.finite,
-    doc="Return x, or the largest number of its dtype for an infinite x, with its sign. No "
-    "gradient.",
-    kind="float",
+    "Return x, or the largest number of its dtype for an infinite x, with its sign. No gradient.",
+    kernel=ksoftmax.finite,
     ulps=None,
     dtypes=REAL,
-    samples=(ANY,),
 )
 _where = elementwise(
     "where",
-    kmath.where,
     ("condition", "x", "y"),
     "select",
     (
@@ -588,7 +509,6 @@ _where = elementwise(
 )
 _clip = elementwise(
     "clip",
-    kmath.clip,
     ("x", "low", "high"),
     "same",
     (

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from tinygrad_cg_kernels import elementary as kmath
-
 from .._core.kinds import REAL
 from .._core.tensor import Tensor
 from .define import Real, binary, unary
@@ -22,99 +18,77 @@ def _cosine_of_arcsine(x: Tensor) -> Tensor:
 
 tan = unary(
     "tan",
-    kmath.tan,
-    doc="Return the tangent of x, in radians.",
+    "Return the tangent of x, in radians.",
     vjp=lambda dy, out: multiply(dy, add(square(out), 1)),
-    ufunc=np.tan,
     spellings=("math.tan", "keras.ops.tan", "numpy.tan"),
     samples=(Real(-1.3, 1.3),),
 )
 arcsin = unary(
     "arcsin",
-    kmath.arcsin,
-    doc="Return the angle, from -pi/2 to pi/2, whose sine is x; NaN for real x beyond -1 and 1.",
+    "Return the angle, from -pi/2 to pi/2, whose sine is x; NaN for real x beyond -1 and 1.",
     vjp=lambda dy, x: divide(dy, _cosine_of_arcsine(x)),
-    ufunc=np.arcsin,
     spellings=("math.asin", "keras.ops.arcsin", "numpy.arcsin", "numpy.asin"),
     samples=(INSIDE,),
 )
 arccos = unary(
     "arccos",
-    kmath.arccos,
-    doc="Return the angle, from 0 to pi, whose cosine is x; NaN for real x beyond -1 and 1.",
+    "Return the angle, from 0 to pi, whose cosine is x; NaN for real x beyond -1 and 1.",
     vjp=lambda dy, x: negative(divide(dy, _cosine_of_arcsine(x))),
-    ufunc=np.arccos,
     spellings=("math.acos", "keras.ops.arccos", "numpy.arccos", "numpy.acos"),
     samples=(INSIDE,),
 )
 arctan = unary(
     "arctan",
-    kmath.arctan,
-    doc="Return the angle, from -pi/2 to pi/2, whose tangent is x.",
+    "Return the angle, from -pi/2 to pi/2, whose tangent is x.",
     vjp=lambda dy, x: divide(dy, add(square(x), 1)),
-    ufunc=np.arctan,
     spellings=("math.atan", "keras.ops.arctan", "numpy.arctan", "numpy.atan"),
     samples=(WIDE,),
 )
 arctan2 = binary(
     "arctan2",
-    kmath.arctan2,
-    doc="Return the angle, from -pi to pi, of the point with ordinate `x` and abscissa `y`. "
-    "Integers "
-    "give float64; signed zeros and infinities count as in C.",
+    "Return the angle, from -pi to pi, of the point with ordinate `x` and abscissa `y`. "
+    "Integers give float64; signed zeros and infinities count as in C.",
     kind="float",
     vjp=(
         lambda dy, x, y: multiply(dy, divide(y, add(square(x), square(y)))),
         lambda dy, x, y: negative(multiply(dy, divide(x, add(square(x), square(y))))),
     ),
-    ufunc=np.arctan2,
     dtypes=REAL,
     spellings=("numpy.arctan2", "numpy.atan2"),
     samples=(AWAY, AWAY),
 )
 sinh = unary(
     "sinh",
-    kmath.sinh,
-    doc="Return the hyperbolic sine of x.",
+    "Return the hyperbolic sine of x.",
     vjp=lambda dy, x: multiply(dy, cosh(x)),
-    ufunc=np.sinh,
     spellings=("math.sinh", "keras.ops.sinh", "numpy.sinh"),
     samples=(Real(-3.0, 3.0),),
 )
 cosh = unary(
     "cosh",
-    kmath.cosh,
-    doc="Return the hyperbolic cosine of x.",
+    "Return the hyperbolic cosine of x.",
     vjp=lambda dy, x: multiply(dy, sinh(x)),
-    ufunc=np.cosh,
     spellings=("math.cosh", "keras.ops.cosh", "numpy.cosh"),
     samples=(Real(-3.0, 3.0),),
 )
 arcsinh = unary(
     "arcsinh",
-    kmath.arcsinh,
-    doc="Return the number whose hyperbolic sine is x.",
+    "Return the number whose hyperbolic sine is x.",
     vjp=lambda dy, x: divide(dy, sqrt(add(square(x), 1))),
-    ufunc=np.arcsinh,
     spellings=("math.asinh", "keras.ops.arcsinh", "numpy.arcsinh", "numpy.asinh"),
     samples=(WIDE,),
 )
 arccosh = unary(
     "arccosh",
-    kmath.arccosh,
-    doc="Return the number, from 0 on, whose hyperbolic cosine is x; NaN for real x below 1.",
+    "Return the number, from 0 on, whose hyperbolic cosine is x; NaN for real x below 1.",
     vjp=lambda dy, x: divide(dy, multiply(sqrt(subtract(x, 1)), sqrt(add(x, 1)))),
-    ufunc=np.arccosh,
     spellings=("math.acosh", "keras.ops.arccosh", "numpy.arccosh", "numpy.acosh"),
     samples=(Real(1.2, 4.0),),
 )
 arctanh = unary(
     "arctanh",
-    kmath.arctanh,
-    doc="Return the number whose hyperbolic tangent is x: infinite at -1 and 1, NaN for real x "
-    "beyond.",
+    "Return the number whose hyperbolic tangent is x: infinite at -1 and 1, NaN for real x beyond.",
     vjp=lambda dy, x: divide(dy, multiply(subtract(1, x), add(x, 1))),
-    ufunc=np.arctanh,
     spellings=("math.atanh", "keras.ops.arctanh", "numpy.arctanh", "numpy.atanh"),
     samples=(INSIDE,),
 )
