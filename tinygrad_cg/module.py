@@ -8,9 +8,7 @@ from typing import Any
 
 from ._reverse.variable import Variable
 
-__all__ = [
-    "Module",
-]
+__all__ = ["Module"]
 
 
 def __dir__() -> list[str]:

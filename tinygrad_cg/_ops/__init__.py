@@ -6,60 +6,21 @@ it takes to import the library.
 """
 
 import gc
+from importlib import import_module
+
+_MODULES = (
+    "comparison complex convolution creation decompositions einsum elementwise indexing "
+    "linear_algebra losses operators padding pooling protocol reductions sampling scans shape "
+    "sorting special_functions trigonometry"
+)
 
 _was_enabled = gc.isenabled()
 gc.disable()
 try:
-    from . import (
-        comparison,
-        complex,
-        convolution,
-        creation,
-        decompositions,
-        einsum,
-        elementwise,
-        indexing,
-        linear_algebra,
-        losses,
-        operators,
-        padding,
-        pooling,
-        protocol,
-        reductions,
-        sampling,
-        scans,
-        shape,
-        sorting,
-        special_functions,
-        trigonometry,
-    )
+    MODULES = [import_module(f".{name}", __name__) for name in _MODULES.split()]
 finally:
     if not gc.get_freeze_count():  # else the program itself has frozen objects
         gc.freeze()
         gc.unfreeze()  # they go to the oldest generation, and no pass looks at them
     if _was_enabled:
         gc.enable()
-
-__all__ = [
-    "comparison",
-    "complex",
-    "convolution",
-    "creation",
-    "decompositions",
-    "einsum",
-    "elementwise",
-    "indexing",
-    "linear_algebra",
-    "losses",
-    "operators",
-    "padding",
-    "pooling",
-    "protocol",
-    "reductions",
-    "sampling",
-    "scans",
-    "shape",
-    "sorting",
-    "special_functions",
-    "trigonometry",
-]

@@ -64,6 +64,12 @@ class Wrong:
 ANY = Real(-2.0, 2.0)
 NEAR = (2.0, 1.0)
 """The allowed error of a function of reals in float64 and float32, in units in the last place."""
+_REDUCED = [
+    Case(((2, 3),), {"axis": (0, 1), "keepdims": False}),
+    Case(((2, 3, 2),), {"axis": (1,), "keepdims": True}),
+    Case(((2, 3, 2),), {"axis": (0, 2), "keepdims": False}),
+    Case(((),), {"axis": (), "keepdims": False}),
+]
 _UNFITTING = (np.ones(2), np.ones(3))
 
 
@@ -163,7 +169,7 @@ def reduction(
     """Return an operation that reduces axes: ``op(x, axis=None, keepdims=False)``, all axes by
     default.
     """
-
+    record.setdefault("samples", _REDUCED)
     record["errors"] = (
         Wrong(InvalidArgumentError, f"{name}: axis 2 is out of range", (np.ones((2, 3)), 2)),
         Wrong(InvalidArgumentError, f"{name}: .* twice", (np.ones((2, 3)), (0, 0))),

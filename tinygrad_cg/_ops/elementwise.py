@@ -69,10 +69,7 @@ divide = binary(
     "divide",
     "Return x / y, in floating point: integers give float64.",
     kind="float",
-    vjp=(
-        lambda dy, y: divide(dy, y),
-        lambda dy, y, out: negative(divide(multiply(dy, out), y)),
-    ),
+    vjp=(lambda dy, y: divide(dy, y), lambda dy, y, out: negative(divide(multiply(dy, out), y))),
     ulps=None,  # rounded once, by the processor
     spellings=("math.divide", "math.truediv", "numpy.divide", "numpy.true_divide"),
     samples=(ANY, AWAY),
@@ -233,10 +230,7 @@ hypot = binary(
     "hypot",
     "Return sqrt(x**2 + y**2), without overflow; its gradient at (0, 0) is 0.",
     kind="float",
-    vjp=(
-        lambda dy, x, out: _over_length(dy, x, out),
-        lambda dy, y, out: _over_length(dy, y, out),
-    ),
+    vjp=(lambda dy, x, out: _over_length(dy, x, out), lambda dy, y, out: _over_length(dy, y, out)),
     dtypes=REAL,
     spellings=("keras.ops.hypot", "numpy.hypot"),
     samples=(AWAY, AWAY),
@@ -336,10 +330,7 @@ logaddexp = binary(
     "logaddexp",
     "Return log(exp(x) + exp(y)), without overflow.",
     kind="float",
-    vjp=(
-        lambda dy, x, y: multiply(dy, _share(x, y)),
-        lambda dy, x, y: multiply(dy, _share(y, x)),
-    ),
+    vjp=(lambda dy, x, y: multiply(dy, _share(x, y)), lambda dy, x, y: multiply(dy, _share(y, x))),
     dtypes=REAL,
     spellings=("keras.ops.logaddexp", "numpy.logaddexp"),
 )

@@ -192,9 +192,7 @@ _gather = move(
     _gather_aval,
     (
         lambda dy, indices, shape, axis, batch_dims: apply(
-            _gather_adjoint,
-            (dy, indices),
-            {"shape": shape, "axis": axis, "batch_dims": batch_dims},
+            _gather_adjoint, (dy, indices), {"shape": shape, "axis": axis, "batch_dims": batch_dims}
         ),
         None,
     ),
@@ -226,11 +224,7 @@ _gather_adjoint = move(
     kernel=kmove.scatter_add,
     batch=_gather_batch,
     samples=[
-        Case(
-            ((3, 3), ()),
-            {"shape": (4, 3), "axis": 0, "batch_dims": 0},
-            {1: np.array([0, 0, 2])},
-        ),
+        Case(((3, 3), ()), {"shape": (4, 3), "axis": 0, "batch_dims": 0}, {1: np.array([0, 0, 2])}),
         Case(
             ((2, 3, 2), ()),
             {"shape": (2, 3, 4), "axis": 2, "batch_dims": 1},

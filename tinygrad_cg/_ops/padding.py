@@ -58,10 +58,7 @@ _pad = move(
     "pad",
     _pad_array,
     lambda x, value, widths: Aval(_padded_shape(x.shape, widths), x.dtype),
-    (
-        lambda dy, shape, widths: getitem(dy, _centre(shape, widths)),
-        _border,
-    ),
+    (lambda dy, shape, widths: getitem(dy, _centre(shape, widths)), _border),
     inputs=("x", "value"),
     linear=True,
     batch=lambda params, size: {"widths": ((0, 0), *params["widths"])},

@@ -21,10 +21,7 @@ from .windows import ImageLayout
 
 _OVERLAPPING = Window((2, 3), (1, 2), ((1, 0), (1, 1)))
 _APART = Window((2, 2), (2, 2))
-_CASES = [
-    Case(((2, 3, 5, 2),), {"window": _OVERLAPPING}),
-    Case(((4, 5, 3),), {"window": _APART}),
-]
+_CASES = [Case(((2, 3, 5, 2),), {"window": _OVERLAPPING}), Case(((4, 5, 3),), {"window": _APART})]
 
 
 def _pooled_shape(shape: tuple[int, ...], window: Window) -> tuple[int, ...]:

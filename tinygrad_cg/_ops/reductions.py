@@ -45,13 +45,6 @@ from .elementwise import add, divide, exp, multiply, negative, power, sqrt, subt
 from .indexing import getitem
 from .shape import cast, concatenate, repeat, reshape, stack, transpose
 
-CASES = [
-    Case(((2, 3),), {"axis": (0, 1), "keepdims": False}),
-    Case(((2, 3, 2),), {"axis": (1,), "keepdims": True}),
-    Case(((2, 3, 2),), {"axis": (0, 2), "keepdims": False}),
-    Case(((),), {"axis": (), "keepdims": False}),
-]
-
 
 def restore_axes(
     dy: Tensor, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool
@@ -78,12 +71,7 @@ def _count(shape: tuple[int, ...], axis: tuple[int, ...]) -> int:
 
 
 reduce_sum = reduction(
-    "sum",
-    kreduce.sum,
-    doc="Return the sum of elements over axes.",
-    vjp=_broadcast_back,
-    linear=True,
-    samples=CASES,
+    "sum", kreduce.sum, "Return the sum of elements over axes.", vjp=_broadcast_back, linear=True
 )
 
 
@@ -112,8 +100,7 @@ def _mean_by_sum(ops: Operations, x: Any, axis: tuple[int, ...], keepdims: bool)
 reduce_mean = reduction(
     "mean",
     kreduce.sum,
-    doc="Return the mean of elements over axes; of integers it is an integer, rounded towards "
-    "zero.",
+    "Return the mean of elements over axes; of integers it is an integer, rounded towards zero.",
     run=_run_mean,
     decomposition=_mean_by_sum,
     vjp=lambda dy, shape, axis, keepdims: _broadcast_back(
@@ -121,7 +108,6 @@ reduce_mean = reduction(
     ),
     linear=True,
     dtypes=NUMBERS,
-    samples=CASES,
 )
 
 
@@ -151,11 +137,7 @@ def _others_product(rows: Tensor) -> Tensor:
 
 
 reduce_prod = reduction(
-    "prod",
-    kreduce.prod,
-    doc="Return the product of elements over axes.",
-    vjp=_prod_rule,
-    samples=CASES,
+    "prod", kreduce.prod, "Return the product of elements over axes.", vjp=_prod_rule
 )
 
 
@@ -171,32 +153,20 @@ def _extremum_rule(
 reduce_max = reduction(
     "max",
     kreduce.max,
-    doc="Return the largest element over axes; elements that tie share the gradient. NaN if one "
-    "is.",
+    "Return the largest element over axes; elements that tie share the gradient. NaN if one is.",
     vjp=_extremum_rule,
     dtypes=REAL,
-    samples=CASES,
 )
 reduce_min = reduction(
     "min",
     kreduce.min,
-    doc="Return the smallest element over axes; elements that tie share the gradient. NaN if one "
-    "is.",
+    "Return the smallest element over axes; elements that tie share the gradient. NaN if one is.",
     vjp=_extremum_rule,
     dtypes=REAL,
-    samples=CASES,
 )
-reduce_any = reduction(
-    "any",
-    kreduce.any,
-    doc="Return whether any element over axes is true (not 0).",
-    samples=CASES,
-)
+reduce_any = reduction("any", kreduce.any, "Return whether any element over axes is true (not 0).")
 reduce_all = reduction(
-    "all",
-    kreduce.all,
-    doc="Return whether all elements over axes are true (not 0).",
-    samples=CASES,
+    "all", kreduce.all, "Return whether all elements over axes are true (not 0)."
 )
 
 
@@ -245,14 +215,13 @@ def _finite(x: Tensor) -> Tensor:
 reduce_logsumexp = reduction(
     "logsumexp",
     ksoftmax.logsumexp,
-    doc="Return log(sum(exp(x))) over axes, without overflow.",
+    "Return log(sum(exp(x))) over axes, without overflow.",
     decomposition=_logsumexp_by_parts,
     vjp=lambda dy, x, out, shape, axis, keepdims: multiply(
         restore_axes(dy, shape, axis, keepdims),
         exp(subtract(x, _finite(restore_axes(out, shape, axis, keepdims)))),
     ),
     dtypes=REAL,
-    samples=CASES,
 )
 
 
@@ -274,11 +243,10 @@ def _variance_by_sums(ops: Operations, x: Any, axis: tuple[int, ...], keepdims: 
 _variance = reduction(
     "variance",
     moments.variance,
-    doc="Return the mean of squared distances from the mean over axes. Integers become float64.",
+    "Return the mean of squared distances from the mean over axes. Integers become float64.",
     decomposition=_variance_by_sums,
     vjp=_variance_rule,
     dtypes=REAL,
-    samples=CASES,
 )
 
 
@@ -302,8 +270,7 @@ def reduce_std(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 euclidean_norm = reduction(
     "euclidean_norm",
     moments.norm,
-    doc="Return the root of the sum of squares over axes, of real numbers. Integers become "
-    "float64.",
+    "Return the root of the sum of squares over axes, of real numbers. Integers become float64.",
     decomposition=lambda ops, x, axis, keepdims: ops.sqrt(
         ops.sum(ops.square(x), axis=axis, keepdims=keepdims)
     ),
@@ -311,7 +278,6 @@ euclidean_norm = reduction(
         restore_axes(divide(dy, out), shape, axis, keepdims), x
     ),
     dtypes=REAL,
-    samples=CASES,
 )
 
 
@@ -342,20 +308,8 @@ def _axis_operation(name: str, kernel: Any, abstract: Any, kind: str, **record: 
     )
 
 
-_argmax = _axis_operation(
-    "argmax",
-    search.argmax,
-    _arg_aval,
-    "reduction",
-    dtypes=REAL,
-)
-_argmin = _axis_operation(
-    "argmin",
-    search.argmin,
-    _arg_aval,
-    "reduction",
-    dtypes=REAL,
-)
+_argmax = _axis_operation("argmax", search.argmax, _arg_aval, "reduction", dtypes=REAL)
+_argmin = _axis_operation("argmin", search.argmin, _arg_aval, "reduction", dtypes=REAL)
 _NORMALISED = [Case(((2, 3),), {"axis": 1}), Case(((3, 2, 2),), {"axis": 0})]
 _NORMALISED_TWICE = [Case(case.shapes * 2, case.params) for case in _NORMALISED]
 
@@ -397,10 +351,7 @@ _softmax_pull = _pull(
     "softmax_pull",
     ksoftmax.softmax_grad,
     lambda ops, g, y, axis: ops.multiply(y, ops.subtract(g, _total(ops, ops.multiply(g, y), axis))),
-    (
-        lambda dy, y, axis: apply(_softmax_pull, (dy, y), {"axis": axis}),
-        _softmax_pull_by_result,
-    ),
+    (lambda dy, y, axis: apply(_softmax_pull, (dy, y), {"axis": axis}), _softmax_pull_by_result),
 )
 _log_softmax_pull = _pull(
     "log_softmax_pull",
@@ -425,17 +376,9 @@ def _normalisation(name: str, kernel: Any, pull: Primitive, decomposition: Any) 
     )
 
 
-_softmax = _normalisation(
-    "softmax",
-    ksoftmax.softmax,
-    _softmax_pull,
-    _softmax_by_parts,
-)
+_softmax = _normalisation("softmax", ksoftmax.softmax, _softmax_pull, _softmax_by_parts)
 _log_softmax = _normalisation(
-    "log_softmax",
-    ksoftmax.log_softmax,
-    _log_softmax_pull,
-    _log_softmax_by_parts,
+    "log_softmax", ksoftmax.log_softmax, _log_softmax_pull, _log_softmax_by_parts
 )
 
 

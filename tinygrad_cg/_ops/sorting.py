@@ -23,10 +23,7 @@ _take_along_axis = move(
     "take_along_axis",
     lambda x, indices, axis: korder.take_along_axis(x, indices, axis),
     lambda x, indices, axis: Aval(indices.shape, x.dtype),
-    (
-        lambda dy, indices, shape, axis: add_along_axis(dy, indices, shape, axis),
-        None,
-    ),
+    (lambda dy, indices, shape, axis: add_along_axis(dy, indices, shape, axis), None),
     inputs=("x", "indices"),
     linear=True,
     kernel=korder.take_along_axis,
@@ -40,10 +37,7 @@ _add_along_axis = move(
     "add_along_axis",
     lambda x, indices, shape, axis: korder.add_along_axis(shape, x.dtype, indices, x, axis),
     lambda x, indices, shape, axis: Aval(shape, x.dtype),
-    (
-        lambda dy, indices, axis: apply(_take_along_axis, (dy, indices), {"axis": axis}),
-        None,
-    ),
+    (lambda dy, indices, axis: apply(_take_along_axis, (dy, indices), {"axis": axis}), None),
     inputs=("x", "indices"),
     linear=True,
     kernel=korder.add_along_axis,

@@ -50,6 +50,6 @@ def travels(decorated: type) -> None:
     copyreg.pickle(decorated, _reduce)  # type: ignore[arg-type]
 
 
-for _kind in ops.__all__:
-    _name_operations(getattr(ops, _kind))
+for _module in ops.MODULES:
+    _name_operations(_module)
 travels(Bind)

@@ -22,12 +22,13 @@ import numpy as np
 
 from .. import _ops as ops
 from .._core.primitive import OPS, Primitive
+from .._ops import operators, protocol
 from . import adapt
 
-_MODULES = [getattr(ops, name) for name in ops.__all__ if name not in ("operators", "protocol")]
 _OPERATIONS = {
     name: value
-    for module in _MODULES
+    for module in ops.MODULES
+    if module not in (operators, protocol)
     for name, value in vars(module).items()
     if not name.startswith("_")
 }

@@ -3,35 +3,10 @@
 from __future__ import annotations
 
 import sys
+import types
 
 import numpy as np
-from numpy import (
-    __array_namespace_info__,  # noqa: F401 (for the array API)
-    bool,
-    bool_,
-    can_cast,
-    complex64,
-    complex128,
-    e,
-    finfo,
-    float16,
-    float32,
-    float64,
-    iinfo,
-    inf,
-    int8,
-    int16,
-    int32,
-    int64,
-    nan,
-    newaxis,
-    pi,
-    result_type,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
+from numpy import __array_namespace_info__  # noqa: F401 (for the array API)
 
 from .._ops.dlpack import from_dlpack
 from .._ops.protocol import register
@@ -60,35 +35,13 @@ from ._readers import (  # noqa: F401 (the table calls them)
     _widen,
 )
 
-__all__ = [
-    "bool",
-    "bool_",
-    "can_cast",
-    "complex64",
-    "complex128",
-    "e",
-    "finfo",
-    "float16",
-    "float32",
-    "float64",
-    "from_dlpack",
-    "iinfo",
-    "inf",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "linalg",
-    "nan",
-    "newaxis",
-    "pi",
-    "random",
-    "result_type",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-]
+_OF_NUMPY = (  # public here as they are
+    "bool bool_ can_cast complex64 complex128 e finfo float16 float32 float64 iinfo inf int8 int16 "
+    "int32 int64 nan newaxis pi result_type uint8 uint16 uint32 uint64"
+)
+globals().update({_name: getattr(np, _name) for _name in _OF_NUMPY.split()})
+__all__ = ["from_dlpack", "linalg", "random"]
+__all__ += _OF_NUMPY.split()  # pyright: ignore[reportUnsupportedDunderAll]
 
 _TABLE = """
     all(a, axis=None, *, keepdims=False) = reduce_all(_array(a), axis, keepdims)
@@ -237,7 +190,14 @@ _READING = NamespaceReading(one="(x, /) = {}(_array(x))", two="(x1, x2, /) = {}(
 spell(globals(), _TABLE, readers=("_array", "_pair"), records="numpy", reading=_READING)
 
 for _module in (reductions, joining, moving, ordering, pointwise, products):
-    globals().update({_name: getattr(_module, _name) for _name in _module.__all__})
-    globals()["__all__"] += _module.__all__
+    _functions = {
+        name: value
+        for name, value in vars(_module).items()
+        if isinstance(value, types.FunctionType)
+        and value.__module__ == _module.__name__
+        and not name.startswith("_")
+    }
+    globals().update(_functions)
+    globals()["__all__"] += _functions
 register(sys.modules[__name__], np, __all__)
 register(linalg, np.linalg, linalg.__all__)

@@ -103,7 +103,6 @@ from tinygrad_cg.numpy._pointwise import (
     degrees as degrees,
     divmod as divmod,
     fabs as fabs,
-    fix as fix,
     float_power as float_power,
     fmax as fmax,
     fmin as fmin,
@@ -371,6 +370,9 @@ def expm1(x: TensorLike, /) -> Tensor:
 def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = ...) -> Tensor:
     """Return `N` by `M` zeros (square by default) with ones on diagonal `k`, float64 by
     default."""
+
+def fix(x: TensorLike, /) -> Tensor:
+    """Return `x` rounded towards zero. It has no gradient."""
 
 def floor(x: TensorLike, /) -> Tensor:
     """Return the largest integer not above x. It has no gradient."""

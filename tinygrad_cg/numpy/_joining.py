@@ -10,26 +10,7 @@ from .._core.tensor import Tensor
 from .._ops.define import broadcast_shapes
 from .._ops.shape import broadcast_to, cast, concatenate, reshape
 from ..errors import InvalidArgumentError
-from ._readers import _array, _as_array, _rearrange
-
-__all__ = [
-    "append",
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "block",
-    "broadcast_arrays",
-    "column_stack",
-    "compress",
-    "delete",
-    "dstack",
-    "extract",
-    "hstack",
-    "insert",
-    "meshgrid",
-    "resize",
-    "vstack",
-]
+from ._readers import _array, _as, _as_array, _rearrange
 
 _HIGHER = {1: lambda n: (n,), 2: lambda n: (1, n), 3: lambda n: (1, n, 1)}
 
@@ -67,8 +48,7 @@ def atleast_3d(*arys: Any) -> Any:
 
 def _join(arrays: Any, axis: int, rank: int, dtype: Any) -> Tensor:
     tensors = [_raise_rank(one, rank) for one in arrays]
-    joined = concatenate(tensors, axis)
-    return joined if dtype is None else cast(joined, np.dtype(dtype))
+    return _as(concatenate(tensors, axis), dtype)
 
 
 def vstack(tup: Any, *, dtype: Any = None) -> Tensor:

@@ -16,43 +16,7 @@ from .._ops.shape import cast, concatenate, reshape, stack, transpose
 from .._spellings.adapt import space_evenly
 from ..errors import InvalidArgumentError
 from ._joining import atleast_1d
-from ._readers import _array, _as_array, _kind, _pair, _rearrange, _spacing, _widen
-
-__all__ = [
-    "asanyarray",
-    "ascontiguousarray",
-    "asfortranarray",
-    "diag",
-    "diagflat",
-    "diagonal",
-    "ediff1d",
-    "empty",
-    "empty_like",
-    "flip",
-    "fliplr",
-    "flipud",
-    "intersect1d",
-    "logspace",
-    "matrix_transpose",
-    "moveaxis",
-    "repeat",
-    "roll",
-    "rollaxis",
-    "rot90",
-    "setdiff1d",
-    "swapaxes",
-    "tile",
-    "trace",
-    "tri",
-    "tril",
-    "trim_zeros",
-    "triu",
-    "union1d",
-    "unique",
-    "unique_values",
-    "vander",
-]
-
+from ._readers import _array, _as, _as_array, _kind, _pair, _rearrange, _spacing, _widen
 
 # Axes ----------------------------------------------------------------------------------------
 
@@ -183,8 +147,7 @@ def _diagonal_indices(height: int, width: int, offset: int) -> tuple[np.ndarray,
 
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
     """Return the sums of the diagonals of the matrices along two axes."""
-    x = _widen(diagonal(a, offset, axis1, axis2))
-    return reduce_sum(x if dtype is None else cast(x, np.dtype(dtype)), -1)
+    return reduce_sum(_as(_widen(diagonal(a, offset, axis1, axis2)), dtype), -1)
 
 
 def diag(v: Any, k: int = 0) -> Tensor:
@@ -280,10 +243,8 @@ def unique(
     rows = reshape(x, (-1,)) if axis is None else moveaxis(x, axis, 0)
     found = getitem(rows, (first,))
     found = found if axis is None else moveaxis(found, 0, axis)
-    asked = zip(
-        (return_index, return_inverse, return_counts), (first, inverse, counts), strict=True
-    )
-    others = [constant(one) for wanted, one in asked if wanted]
+    wanted = ((return_index, first), (return_inverse, inverse), (return_counts, counts))
+    others = [constant(one) for is_asked, one in wanted if is_asked]
     return (found, *others) if others else found
 
 
@@ -325,8 +286,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
 
 def asanyarray(a: Any, dtype: Any = None) -> Tensor:
     """Return a tensor of `a`, as ``asarray``."""
-    x = _array(a)
-    return x if dtype is None else cast(x, np.dtype(dtype))
+    return _as(_array(a), dtype)
 
 
 def ascontiguousarray(a: Any, dtype: Any = None) -> Tensor:

@@ -17,19 +17,6 @@ from ..errors import InvalidArgumentError
 from ._manipulation import moveaxis, unique
 from ._readers import _array, _real
 
-__all__ = [
-    "dsplit",
-    "hsplit",
-    "median",
-    "partition",
-    "percentile",
-    "quantile",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "vsplit",
-]
-
 
 class UniqueAllResult(NamedTuple):
     """The different elements, where each stands first, which each element is, how many."""
@@ -159,15 +146,16 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
 
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
     """Return the parts of `ary` along its first axis; see `split`."""
-    x = _array(ary)
-    if x.ndim < 2:
-        raise InvalidArgumentError("vsplit: needs at least 2 dimensions")
-    return split_at(x, indices_or_sections, 0)
+    return _split("vsplit", ary, indices_or_sections, 0, 2)
 
 
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
     """Return the parts of `ary` along its third axis; see `split`."""
+    return _split("dsplit", ary, indices_or_sections, 2, 3)
+
+
+def _split(name: str, ary: Any, parts: Any, axis: int, rank: int) -> list[Tensor]:
     x = _array(ary)
-    if x.ndim < 3:
-        raise InvalidArgumentError("dsplit: needs at least 3 dimensions")
-    return split_at(x, indices_or_sections, 2)
+    if x.ndim < rank:
+        raise InvalidArgumentError(f"{name}: needs at least {rank} dimensions")
+    return split_at(x, parts, axis)

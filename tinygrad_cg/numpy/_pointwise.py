@@ -51,38 +51,6 @@ from .._ops.trigonometry import arctan2
 from ..errors import InvalidArgumentError
 from ._readers import _array, _pair, _real
 
-__all__ = [
-    "angle",
-    "choose",
-    "copysign",
-    "deg2rad",
-    "degrees",
-    "divmod",
-    "fabs",
-    "fix",
-    "float_power",
-    "fmax",
-    "fmin",
-    "fmod",
-    "heaviside",
-    "isclose",
-    "iscomplex",
-    "isneginf",
-    "isposinf",
-    "isreal",
-    "ldexp",
-    "logaddexp2",
-    "modf",
-    "nan_to_num",
-    "piecewise",
-    "rad2deg",
-    "radians",
-    "select",
-    "signbit",
-    "trunc",
-    "unwrap",
-]
-
 
 def _reals(x1: Any, x2: Any) -> tuple[Tensor, ...]:
     """Return two operands as NumPy reads them, in floating point of one dtype."""
@@ -180,9 +148,7 @@ def trunc(x: Any, /) -> Tensor:
     return x if is_exact(x.dtype) else where(less(x, 0), ceil(x), floor(x))
 
 
-def fix(x: Any, /) -> Tensor:
-    """Return `x` rounded towards zero. It has no gradient."""
-    return trunc(x)
+fix = trunc
 
 
 def modf(x: Any, /) -> tuple[Tensor, Tensor]:

@@ -21,25 +21,6 @@ from ._joining import atleast_1d
 from ._manipulation import flip, moveaxis
 from ._readers import _array, _pair
 
-__all__ = [
-    "convolve",
-    "correlate",
-    "cross",
-    "dot",
-    "inner",
-    "kron",
-    "outer",
-    "polyadd",
-    "polyder",
-    "polyint",
-    "polymul",
-    "polysub",
-    "polyval",
-    "vdot",
-    "vecdot",
-    "vecmat",
-]
-
 
 def _tensors(a: Any, b: Any) -> tuple[Tensor, ...]:
     return convert_operands(_pair(a, b))
@@ -133,12 +114,7 @@ def cross(
 
 def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
     """Return the convolution of two 1-D tensors, whole ("full"), "same" (the longer) or "valid"."""
-    x, y = _tensors(a, v)
-    if x.ndim > 1 or y.ndim > 1:
-        raise InvalidArgumentError("convolve: needs 1-D operands")
-    x, y = atleast_1d(x), atleast_1d(y)
-    if not x.shape[0] or not y.shape[0]:
-        raise InvalidArgumentError("convolve: operands must not be empty")
+    x, y = _sequences("convolve", a, v)
     if y.shape[0] > x.shape[0]:
         x, y = y, x
     return _slide(x, flip(y), mode)
@@ -146,15 +122,20 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
 
 def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
     """Return the cross-correlation of two 1-D tensors; `mode` as for `convolve`."""
-    x, y = _tensors(a, v)
-    if x.ndim > 1 or y.ndim > 1:
-        raise InvalidArgumentError("correlate: needs 1-D operands")
-    x, y = atleast_1d(x), atleast_1d(y)
-    if not x.shape[0] or not y.shape[0]:
-        raise InvalidArgumentError("correlate: operands must not be empty")
+    x, y = _sequences("correlate", a, v)
     if y.shape[0] > x.shape[0]:
         return flip(_slide(conj(y), x, mode))
     return _slide(x, conj(y), mode)
+
+
+def _sequences(name: str, a: Any, v: Any) -> tuple[Tensor, Tensor]:
+    x, y = _tensors(a, v)
+    if x.ndim > 1 or y.ndim > 1:
+        raise InvalidArgumentError(f"{name}: needs 1-D operands")
+    x, y = atleast_1d(x), atleast_1d(y)
+    if not x.shape[0] or not y.shape[0]:
+        raise InvalidArgumentError(f"{name}: operands must not be empty")
+    return x, y
 
 
 def _slide(x: Tensor, y: Tensor, mode: str) -> Tensor:

@@ -33,33 +33,6 @@ from ..errors import InvalidArgumentError
 from ._manipulation import diagonal, moveaxis
 from ._readers import _array, _as, _real, _widen
 
-__all__ = [
-    "apply_along_axis",
-    "apply_over_axes",
-    "average",
-    "bincount",
-    "corrcoef",
-    "cov",
-    "cumulative_prod",
-    "cumulative_sum",
-    "diff",
-    "gradient",
-    "histogram",
-    "histogram_bin_edges",
-    "interp",
-    "nancumprod",
-    "nancumsum",
-    "nanmax",
-    "nanmean",
-    "nanmin",
-    "nanprod",
-    "nanstd",
-    "nansum",
-    "nanvar",
-    "ptp",
-    "trapezoid",
-]
-
 
 def ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return the difference of the largest and smallest element over axes.
@@ -112,15 +85,13 @@ def _weights(x: Tensor, axis: Any, weights: Tensor) -> Tensor:
 
 def nansum(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return the sum of elements over axes, NaN left out."""
-    x = _widen(a)
-    x = x if dtype is None else cast(x, np.dtype(dtype))
+    x = _as(_widen(a), dtype)
     return reduce_sum(where(isnan(x), 0, x), axis, keepdims)
 
 
 def nanprod(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return the product of elements over axes, NaN left out."""
-    x = _widen(a)
-    x = x if dtype is None else cast(x, np.dtype(dtype))
+    x = _as(_widen(a), dtype)
     return reduce_prod(where(isnan(x), 1, x), axis, keepdims)
 
 
@@ -208,8 +179,7 @@ def cumulative_prod(
 def _cumulative(
     scan: Callable, start: int, x: Any, axis: Any, dtype: Any, include_initial: bool
 ) -> Tensor:
-    x = _widen(x)
-    x = x if dtype is None else cast(x, np.dtype(dtype))
+    x = _as(_widen(x), dtype)
     if axis is None and x.ndim != 1:
         raise ValueError("cumulative_sum and cumulative_prod need an axis, except in 1-D")
     dim = normalize_axis("cumulative_sum", 0 if axis is None else axis, x.ndim)
@@ -224,8 +194,7 @@ def nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
     """Return the sums of all elements up to each along `axis`, or of `a` flattened; NaN left
     out.
     """
-    x = _widen(a)
-    x = x if dtype is None else cast(x, np.dtype(dtype))
+    x = _as(_widen(a), dtype)
     return cumsum(where(isnan(x), 0, x), axis)
 
 
@@ -233,8 +202,7 @@ def nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
     """Return the products of all elements up to each along `axis`, or of `a` flattened; NaN left
     out.
     """
-    x = _widen(a)
-    x = x if dtype is None else cast(x, np.dtype(dtype))
+    x = _as(_widen(a), dtype)
     return cumprod(where(isnan(x), 1, x), axis)
 
 
@@ -257,11 +225,8 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     dim = normalize_axis("diff", axis, x.ndim)
     if not n:
         return x
-    x = (
-        concatenate([_edge(prepend, x, dim), x, _edge(append, x, dim)], dim)
-        if (prepend is not None or append is not None)
-        else x
-    )
+    if prepend is not None or append is not None:
+        x = concatenate([_edge(prepend, x, dim), x, _edge(append, x, dim)], dim)
     difference = not_equal if is_bool(x.dtype) else subtract
     for _ in range(n):
         x = difference(_part(x, dim, 1, None), _part(x, dim, None, -1))
