@@ -9,10 +9,10 @@ from tinygrad_cg_kernels.linear.conv import Geometry
 
 from .._core.conversion import convert_operands, promote
 from .._core.kinds import NUMBERS
-from .._core.primitive import Primitive, apply, register
+from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .define import Case, as_shape, broadcast_shapes
+from .define import Case, as_shape, broadcast_shapes, operation
 from .shape import reshape
 from .windows import ImageLayout
 
@@ -36,33 +36,31 @@ def _size(shape: tuple[int, ...]) -> tuple[int, int]:
     return shape[-3], shape[-2]
 
 
-_conv = register(
-    Primitive(
-        "conv",
-        lambda x, filters, geometry: kconv.conv(x, filters, geometry),
-        ("x", "filters"),
-        _conv_aval,
-        (
-            lambda dy, filters, shape, geometry: apply(
-                _conv_input, (dy, filters), {"geometry": geometry, "size": _size(shape)}
-            ),
-            lambda dy, x, shape, geometry: apply(
-                _conv_filter, (x, dy), {"geometry": geometry, "window": shape[-4:-2]}
-            ),
+_conv = operation(
+    "conv",
+    lambda x, filters, geometry: kconv.conv(x, filters, geometry),
+    _conv_aval,
+    (
+        lambda dy, filters, shape, geometry: apply(
+            _conv_input, (dy, filters), {"geometry": geometry, "size": _size(shape)}
         ),
-        kind="contraction",
-        kernel=kconv.conv,
-        batch=lambda params, size: params,
-        core=(4, 4),
-        dtypes=NUMBERS,
-        samples=[
-            Case(((2, 3, 4, 2), (2, 3, 2, 1)), {"geometry": _UNIT}),
-            Case(((1, 4, 4, 1), (2, 2, 1, 2)), {"geometry": _STEPS}),
-            Case(((1, 3, 5, 4), (3, 2, 2, 4)), {"geometry": _GROUPS}),
-            Case(((1, 4, 3, 2), (2, 2, 1, 4)), {"geometry": _ALONE}),
-            Case(((2, 2, 2, 3), (1, 1, 3, 2)), {"geometry": _UNIT}),
-        ],
-    )
+        lambda dy, x, shape, geometry: apply(
+            _conv_filter, (x, dy), {"geometry": geometry, "window": shape[-4:-2]}
+        ),
+    ),
+    inputs=("x", "filters"),
+    kind="contraction",
+    kernel=kconv.conv,
+    batch=lambda params, size: params,
+    core=(4, 4),
+    dtypes=NUMBERS,
+    samples=[
+        Case(((2, 3, 4, 2), (2, 3, 2, 1)), {"geometry": _UNIT}),
+        Case(((1, 4, 4, 1), (2, 2, 1, 2)), {"geometry": _STEPS}),
+        Case(((1, 3, 5, 4), (3, 2, 2, 4)), {"geometry": _GROUPS}),
+        Case(((1, 4, 3, 2), (2, 2, 1, 4)), {"geometry": _ALONE}),
+        Case(((2, 2, 2, 3), (1, 1, 3, 2)), {"geometry": _UNIT}),
+    ],
 )
 
 
@@ -72,30 +70,28 @@ def _conv_input_aval(x: Aval, filters: Aval, geometry: Geometry, size: Any) -> A
     return Aval(shape, promote(x.dtype, filters.dtype))
 
 
-_conv_input = register(
-    Primitive(
-        "conv_input",
-        lambda x, filters, geometry, size: kconv.conv_input(x, filters, geometry, size),
-        ("x", "filters"),
-        _conv_input_aval,
-        (
-            lambda dy, filters, geometry: apply(_conv, (dy, filters), {"geometry": geometry}),
-            lambda dy, x, shape, geometry: apply(
-                _conv_filter, (dy, x), {"geometry": geometry, "window": shape[-4:-2]}
-            ),
+_conv_input = operation(
+    "conv_input",
+    lambda x, filters, geometry, size: kconv.conv_input(x, filters, geometry, size),
+    _conv_input_aval,
+    (
+        lambda dy, filters, geometry: apply(_conv, (dy, filters), {"geometry": geometry}),
+        lambda dy, x, shape, geometry: apply(
+            _conv_filter, (dy, x), {"geometry": geometry, "window": shape[-4:-2]}
         ),
-        kind="contraction",
-        kernel=kconv.conv_input,
-        batch=lambda params, size: params,
-        core=(4, 4),
-        dtypes=NUMBERS,
-        samples=[
-            Case(((2, 2, 2, 1), (2, 3, 2, 1)), {"geometry": _UNIT, "size": (3, 4)}),
-            Case(((1, 2, 5, 2), (2, 2, 1, 2)), {"geometry": _STEPS, "size": (4, 4)}),
-            Case(((1, 3, 2, 4), (3, 2, 2, 4)), {"geometry": _GROUPS, "size": (3, 5)}),
-            Case(((1, 3, 3, 4), (2, 2, 1, 4)), {"geometry": _ALONE, "size": (4, 3)}),
-        ],
-    )
+    ),
+    inputs=("x", "filters"),
+    kind="contraction",
+    kernel=kconv.conv_input,
+    batch=lambda params, size: params,
+    core=(4, 4),
+    dtypes=NUMBERS,
+    samples=[
+        Case(((2, 2, 2, 1), (2, 3, 2, 1)), {"geometry": _UNIT, "size": (3, 4)}),
+        Case(((1, 2, 5, 2), (2, 2, 1, 2)), {"geometry": _STEPS, "size": (4, 4)}),
+        Case(((1, 3, 2, 4), (3, 2, 2, 4)), {"geometry": _GROUPS, "size": (3, 5)}),
+        Case(((1, 3, 3, 4), (2, 2, 1, 4)), {"geometry": _ALONE, "size": (4, 3)}),
+    ],
 )
 
 
@@ -105,30 +101,28 @@ def _conv_filter_aval(x: Aval, y: Aval, geometry: Geometry, window: Any) -> Aval
     return Aval(shape, promote(x.dtype, y.dtype))
 
 
-_conv_filter = register(
-    Primitive(
-        "conv_filter",
-        lambda x, y, geometry, window: kconv.conv_filter(x, y, geometry, window),
-        ("x", "y"),
-        _conv_filter_aval,
-        (
-            lambda dy, y, shape, geometry: apply(
-                _conv_input, (y, dy), {"geometry": geometry, "size": _size(shape)}
-            ),
-            lambda dy, x, geometry: apply(_conv, (x, dy), {"geometry": geometry}),
+_conv_filter = operation(
+    "conv_filter",
+    lambda x, y, geometry, window: kconv.conv_filter(x, y, geometry, window),
+    _conv_filter_aval,
+    (
+        lambda dy, y, shape, geometry: apply(
+            _conv_input, (y, dy), {"geometry": geometry, "size": _size(shape)}
         ),
-        kind="contraction",
-        kernel=kconv.conv_filter,
-        batch=lambda params, size: params,
-        core=(4, 4),
-        dtypes=NUMBERS,
-        samples=[
-            Case(((2, 3, 4, 2), (2, 2, 2, 1)), {"geometry": _UNIT, "window": (2, 3)}),
-            Case(((1, 4, 4, 1), (1, 2, 5, 2)), {"geometry": _STEPS, "window": (2, 2)}),
-            Case(((1, 3, 5, 4), (1, 3, 2, 4)), {"geometry": _GROUPS, "window": (3, 2)}),
-            Case(((1, 4, 3, 2), (1, 3, 3, 4)), {"geometry": _ALONE, "window": (2, 2)}),
-        ],
-    )
+        lambda dy, x, geometry: apply(_conv, (x, dy), {"geometry": geometry}),
+    ),
+    inputs=("x", "y"),
+    kind="contraction",
+    kernel=kconv.conv_filter,
+    batch=lambda params, size: params,
+    core=(4, 4),
+    dtypes=NUMBERS,
+    samples=[
+        Case(((2, 3, 4, 2), (2, 2, 2, 1)), {"geometry": _UNIT, "window": (2, 3)}),
+        Case(((1, 4, 4, 1), (1, 2, 5, 2)), {"geometry": _STEPS, "window": (2, 2)}),
+        Case(((1, 3, 5, 4), (1, 3, 2, 4)), {"geometry": _GROUPS, "window": (3, 2)}),
+        Case(((1, 4, 3, 2), (1, 3, 3, 4)), {"geometry": _ALONE, "window": (2, 2)}),
+    ],
 )
 
 

@@ -16,10 +16,10 @@ from tinygrad_cg_kernels.runtime.promotion import loop_dtype
 
 from .._core.conversion import convert, convert_operands, promote
 from .._core.kinds import is_complex, is_exact
-from .._core.primitive import Primitive, apply, register
+from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError, MatrixError
-from .define import Case, Wrong, broadcast_shapes, public
+from .define import Case, Wrong, broadcast_shapes, operation, public
 from .elementwise import add, multiply, negative, where
 from .linear_algebra import _matmul
 from .shape import expand_dims, squeeze, swap_last
@@ -57,19 +57,16 @@ def _product(x: Tensor, y: Tensor) -> Tensor:
 
 def _of_matrices(name: str, function: Any, vjp: Any, to_scalar: bool, samples: list, **record: Any):
     """Return an operation on each matrix of a stack, to a matrix, or to a number if `to_scalar`."""
-    return register(
-        Primitive(
-            name,
-            _by_lapack(name, function),
-            ("x",),
-            lambda x: Aval(x.shape[:-2] if to_scalar else x.shape, _result_dtype(x.dtype)),
-            None if vjp is None else (vjp,),
-            kind="contraction",
-            batch=lambda params, size: params,
-            core=(2,),
-            samples=[Case((one.shape,), {}, {0: one}) for one in samples],
-            **record,
-        )
+    return operation(
+        name,
+        _by_lapack(name, function),
+        lambda x: Aval(x.shape[:-2] if to_scalar else x.shape, _result_dtype(x.dtype)),
+        None if vjp is None else (vjp,),
+        kind="contraction",
+        batch=lambda params, size: params,
+        core=(2,),
+        samples=[Case((one.shape,), {}, {0: one}) for one in samples],
+        **record,
     )
 
 
@@ -138,29 +135,27 @@ def _solve_aval(x: Aval, y: Aval) -> Aval:
     return Aval((*batch, *y.shape[-2:]), _result_dtype(x.dtype, y.dtype))
 
 
-_solve = register(
-    Primitive(
-        "solve",
-        _by_lapack("solve", np.linalg.solve),
-        ("x", "y"),
-        _solve_aval,
-        (
-            lambda dy, x, out: negative(_product(_apply_solve(swap_last(x), dy), swap_last(out))),
-            lambda dy, x: _apply_solve(swap_last(x), dy),
-        ),
-        kind="contraction",
-        batch=lambda params, size: params,
-        core=(2, 2),
-        samples=[
-            Case(((3, 3), (3, 2)), {}, {0: _MATRIX}),
-            Case(((2, 3, 3), (3, 1)), {}, {0: _STACK}),
-            Case(((3, 3), (2, 3, 2)), {}, {0: _MATRIX}),
-        ],
-        errors=(
-            Wrong(MatrixError, "solve: [Ss]ingular", (np.ones((2, 2)), np.ones(2))),
-            Wrong(InvalidArgumentError, "solve: .* do not fit", (np.eye(2), np.ones(3))),
-        ),
-    )
+_solve = operation(
+    "solve",
+    _by_lapack("solve", np.linalg.solve),
+    _solve_aval,
+    (
+        lambda dy, x, out: negative(_product(_apply_solve(swap_last(x), dy), swap_last(out))),
+        lambda dy, x: _apply_solve(swap_last(x), dy),
+    ),
+    inputs=("x", "y"),
+    kind="contraction",
+    batch=lambda params, size: params,
+    core=(2, 2),
+    samples=[
+        Case(((3, 3), (3, 2)), {}, {0: _MATRIX}),
+        Case(((2, 3, 3), (3, 1)), {}, {0: _STACK}),
+        Case(((3, 3), (2, 3, 2)), {}, {0: _MATRIX}),
+    ],
+    errors=(
+        Wrong(MatrixError, "solve: [Ss]ingular", (np.ones((2, 2)), np.ones(2))),
+        Wrong(InvalidArgumentError, "solve: .* do not fit", (np.eye(2), np.ones(3))),
+    ),
 )
 
 

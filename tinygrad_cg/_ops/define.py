@@ -227,10 +227,10 @@ def reduced_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool)
     return tuple(size for i, size in enumerate(shape) if i not in axes)
 
 
-def move(
+def operation(
     name: str, run: Any, abstract: Any, vjp: Any = None, inputs: tuple = ("x",), **record: Any
 ) -> Primitive:
-    """Return an operation that moves elements; its public function is written by hand."""
+    """Return a registered operation; its public function is written by hand."""
     return register(Primitive(name, run, inputs, abstract, vjp, **record))
 
 

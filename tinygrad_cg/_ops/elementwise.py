@@ -19,7 +19,7 @@ from .._core.kinds import (
     is_inexact,
     is_native_float,
 )
-from .._core.primitive import Primitive, apply, register
+from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from .comparison import (
     equal,
@@ -35,7 +35,7 @@ from .comparison import (
 from .complex import conj, real
 from .composition import ARRAYS, Operations
 from .creation import zeros_like
-from .define import ANY, Real, Wrong, binary, elementwise, public, unary
+from .define import ANY, Real, Wrong, binary, elementwise, operation, public, unary
 from .shape import cast, identity
 
 POSITIVE = Real(0.3, 3.0)
@@ -165,19 +165,16 @@ def _scalar_power_rule(dy: Tensor, x: Tensor, exponent: float) -> Tensor:
     return multiply(dy, multiply(slope, exponent))
 
 
-_scalar_power = register(
-    Primitive(
-        "scalar_power",
-        _run_scalar_power,
-        ("x",),
-        lambda x, exponent: Aval(x.shape, x.dtype),
-        (_scalar_power_rule,),
-        kind="elementwise",
-        kernel=_general_power.primitive.kernel,
-        decomposition=_power_by_products,
-        dtypes=INEXACT,
-        samples=(POSITIVE, *({"exponent": n} for n in (-1.5, -1, 4, 3, 2, 1, 0))),
-    )
+_scalar_power = operation(
+    "scalar_power",
+    _run_scalar_power,
+    lambda x, exponent: Aval(x.shape, x.dtype),
+    (_scalar_power_rule,),
+    kind="elementwise",
+    kernel=_general_power.primitive.kernel,
+    decomposition=_power_by_products,
+    dtypes=INEXACT,
+    samples=(POSITIVE, *({"exponent": n} for n in (-1.5, -1, 4, 3, 2, 1, 0))),
 )
 
 

@@ -16,7 +16,7 @@ from .._core.kinds import is_bool, is_integer
 from .._core.primitive import OPS, apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .define import Case, as_int, move, normalize_axis
+from .define import Case, as_int, normalize_axis, operation
 
 
 def _batched_key(key: tuple, size: int) -> tuple:
@@ -33,7 +33,7 @@ def _batched_key(key: tuple, size: int) -> tuple:
     return (np.arange(size).reshape(size, *(1,) * rank), *key)
 
 
-_getitem = move(
+_getitem = operation(
     "getitem",
     lambda x, key: x[(*key, ...)] if Ellipsis not in _as_list(key) else x[key],
     lambda x, key: Aval(np.broadcast_to(np.zeros((), x.dtype), x.shape)[key].shape, x.dtype),
@@ -61,7 +61,7 @@ def _as_list(key: tuple) -> list:
     return [part for part in key if not isinstance(part, np.ndarray)]
 
 
-_getitem_adjoint = move(
+_getitem_adjoint = operation(
     "getitem_adjoint",
     lambda x, shape, key: kmove.index_add(shape, x.dtype, key, x),
     lambda x, shape, key: Aval(shape, x.dtype),
@@ -186,7 +186,7 @@ def _gather_batch(params: dict, size: int) -> dict:
     return more | shape
 
 
-_gather = move(
+_gather = operation(
     "gather",
     lambda x, indices, axis, batch_dims: kmove.gather(x, indices, axis, batch_dims),
     _gather_aval,
@@ -207,7 +207,7 @@ _gather = move(
         Case(((2, 3, 2, 2), ()), {"axis": 2, "batch_dims": 1}, {1: np.array([[1, 0], [1, 1]])}),
     ],
 )
-_gather_adjoint = move(
+_gather_adjoint = operation(
     "gather_adjoint",
     lambda x, indices, shape, axis, batch_dims: kmove.scatter_add(
         shape, x.dtype, indices, x, axis, batch_dims

@@ -11,7 +11,7 @@ from tinygrad_cg_kernels.linear import matmul as kmatmul
 
 from .._core.conversion import convert, convert_operands, is_tensor, promote
 from .._core.kinds import is_complex, is_exact
-from .._core.primitive import Primitive, apply, register
+from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .complex import conj, imag, real
@@ -23,6 +23,7 @@ from .define import (
     broadcast_shapes,
     normalize_axes,
     normalize_axis,
+    operation,
     public,
 )
 from .elementwise import absolute, multiply, power
@@ -52,27 +53,25 @@ def _run_matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return kmatmul.matmul(x, y)
 
 
-_matmul = register(
-    Primitive(
-        "matmul",
-        _run_matmul,
-        ("x", "y"),
-        _matmul_aval,
-        (
-            lambda dy, y: apply(_matmul, (dy, swap_last(y)), {}),
-            lambda dy, x, shape: _right_gradient(dy, x, shape),
-        ),
-        kind="contraction",
-        kernel=kmatmul.matmul,
-        batch=lambda params, size: params,
-        core=(2, 2),
-        ufunc=np.matmul,
-        samples=[Case(((2, 3), (3, 2))), Case(((2, 2, 3), (3, 1))), Case(((1, 3), (2, 3, 2)))],
-        errors=(
-            Wrong(InvalidArgumentError, "matmul: ", (np.ones((2, 3)), np.ones((2, 3)))),
-            Wrong(InvalidArgumentError, "matmul: ", (np.ones(()), np.ones(2))),
-        ),
-    )
+_matmul = operation(
+    "matmul",
+    _run_matmul,
+    _matmul_aval,
+    (
+        lambda dy, y: apply(_matmul, (dy, swap_last(y)), {}),
+        lambda dy, x, shape: _right_gradient(dy, x, shape),
+    ),
+    inputs=("x", "y"),
+    kind="contraction",
+    kernel=kmatmul.matmul,
+    batch=lambda params, size: params,
+    core=(2, 2),
+    ufunc=np.matmul,
+    samples=[Case(((2, 3), (3, 2))), Case(((2, 2, 3), (3, 1))), Case(((1, 3), (2, 3, 2)))],
+    errors=(
+        Wrong(InvalidArgumentError, "matmul: ", (np.ones((2, 3)), np.ones((2, 3)))),
+        Wrong(InvalidArgumentError, "matmul: ", (np.ones(()), np.ones(2))),
+    ),
 )
 
 
@@ -87,22 +86,20 @@ def _run_matvec(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return kmatmul.matmul(x, y[..., None])[..., 0]
 
 
-_matvec = register(
-    Primitive(
-        "matvec",
-        _run_matvec,
-        ("x", "y"),
-        _matvec_aval,
-        (
-            lambda dy, y: multiply(expand_dims(dy, -1), expand_dims(y, -2)),
-            lambda dy, x: apply(_matvec, (swap_last(x), dy), {}),
-        ),
-        kind="contraction",
-        kernel=kmatmul.matmul,
-        batch=lambda params, size: params,
-        core=(2, 1),
-        samples=[Case(((2, 3), (3,))), Case(((2, 2, 3), (3,))), Case(((2, 3), (4, 3)))],
-    )
+_matvec = operation(
+    "matvec",
+    _run_matvec,
+    _matvec_aval,
+    (
+        lambda dy, y: multiply(expand_dims(dy, -1), expand_dims(y, -2)),
+        lambda dy, x: apply(_matvec, (swap_last(x), dy), {}),
+    ),
+    inputs=("x", "y"),
+    kind="contraction",
+    kernel=kmatmul.matmul,
+    batch=lambda params, size: params,
+    core=(2, 1),
+    samples=[Case(((2, 3), (3,))), Case(((2, 2, 3), (3,))), Case(((2, 3), (4, 3)))],
 )
 
 

@@ -11,7 +11,7 @@ from .._core.kinds import is_integer
 from .._core.primitive import apply
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
-from .define import Case, broadcast_shapes, move, normalize_axis
+from .define import Case, broadcast_shapes, normalize_axis, operation
 from .elementwise import multiply, negative
 from .indexing import gather
 from .reductions import log_softmax, reduce_sum
@@ -28,7 +28,7 @@ def _inside(labels: np.ndarray, classes: int) -> np.ndarray:
     return labels.copy()
 
 
-_labels = move(
+_labels = operation(
     "labels",
     _inside,
     lambda labels, classes: labels,

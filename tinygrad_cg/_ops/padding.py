@@ -10,7 +10,7 @@ from .._core.conversion import convert, is_tensor
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .define import Case, as_int, move
+from .define import Case, as_int, operation
 from .elementwise import add
 from .indexing import gather, getitem
 from .reductions import reduce_sum
@@ -54,7 +54,7 @@ def _inner(shape: tuple[int, ...], widths: Widths) -> tuple[int, ...]:
     return tuple(size - low - high for size, (low, high) in zip(shape, widths, strict=True))
 
 
-_pad = move(
+_pad = operation(
     "pad",
     _pad_array,
     lambda x, value, widths: Aval(_padded_shape(x.shape, widths), x.dtype),

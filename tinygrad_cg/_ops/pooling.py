@@ -14,7 +14,7 @@ from .._core.kinds import REAL
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .define import Case, move
+from .define import Case, operation
 from .shape import reshape
 from .sorting import add_along_axis
 from .windows import ImageLayout
@@ -39,7 +39,7 @@ def _max_rule(dy: Tensor, x: Tensor, window: Window) -> Tensor:
     return reshape(scattered, x.shape)
 
 
-_max_pool = move(
+_max_pool = operation(
     "max_pool",
     lambda x, window: kpool.max_pool(x, window),
     lambda x, window: Aval(_pooled_shape(x.shape, window), x.dtype),
@@ -51,7 +51,7 @@ _max_pool = move(
 )
 
 
-_max_indices = move(
+_max_indices = operation(
     "max_pool_indices",
     lambda x, window: kpool.max_pool_indices(x, window),
     lambda x, window: Aval(_pooled_shape(x.shape, window), np.dtype(np.int64)),
@@ -60,7 +60,7 @@ _max_indices = move(
     dtypes=REAL,
     samples=_CASES,
 )
-_mean_pool = move(
+_mean_pool = operation(
     "mean_pool",
     lambda x, window: kpool.mean_pool(x, window),
     lambda x, window: Aval(_pooled_shape(x.shape, window), kpool.mean_dtype(x.dtype)),
@@ -74,7 +74,7 @@ _mean_pool = move(
     batch=lambda params, size: params,
     samples=_CASES,
 )
-_mean_pool_adjoint = move(
+_mean_pool_adjoint = operation(
     "mean_pool_adjoint",
     lambda x, window, size: kpool.mean_pool_adjoint(x, window, size),
     lambda x, window, size: Aval((*x.shape[:-3], *size, x.shape[-1]), kpool.mean_dtype(x.dtype)),

@@ -24,7 +24,7 @@ from .._core.kinds import (
     is_unsigned,
 )
 from .._core.levels import state
-from .._core.primitive import Primitive, apply, register
+from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .comparison import equal
@@ -37,6 +37,7 @@ from .define import (
     as_int,
     normalize_axes,
     normalize_axis,
+    operation,
     public,
     reduced_shape,
     reduction,
@@ -289,22 +290,19 @@ def _arg_aval(x: Aval, axis: int) -> Aval:
 
 
 def _axis_operation(name: str, kernel: Any, abstract: Any, kind: str, **record: Any) -> Primitive:
-    return register(
-        Primitive(
-            name,
-            lambda x, axis: kernel(x, axis),
-            ("x",),
-            abstract,
-            kind=kind,
-            kernel=kernel,
-            batch=lambda params, size: {"axis": params["axis"] + 1},
-            samples=[Case(((2, 3),), {"axis": 1}), Case(((3, 2, 2),), {"axis": 0})],
-            errors=(
-                Wrong(InvalidArgumentError, "axis 2 is out of range", (np.ones((2, 3)), 2)),
-                Wrong(TypeError, "no kernel for dtype complex", (np.ones(2, complex), 0)),
-            ),
-            **record,
-        )
+    return operation(
+        name,
+        lambda x, axis: kernel(x, axis),
+        abstract,
+        kind=kind,
+        kernel=kernel,
+        batch=lambda params, size: {"axis": params["axis"] + 1},
+        samples=[Case(((2, 3),), {"axis": 1}), Case(((3, 2, 2),), {"axis": 0})],
+        errors=(
+            Wrong(InvalidArgumentError, "axis 2 is out of range", (np.ones((2, 3)), 2)),
+            Wrong(TypeError, "no kernel for dtype complex", (np.ones(2, complex), 0)),
+        ),
+        **record,
     )
 
 
@@ -316,20 +314,18 @@ _NORMALISED_TWICE = [Case(case.shapes * 2, case.params) for case in _NORMALISED]
 
 def _pull(name: str, kernel: Any, decomposition: Any, vjp: Any) -> Primitive:
     """Return the gradient of a normalisation: a function of the upstream one, and of the result."""
-    return register(
-        Primitive(
-            name,
-            lambda g, y, axis: kernel(*_alike(g, y), axis),
-            ("g", "y"),
-            lambda g, y, axis: Aval(y.shape, kernel.result_dtype(promote(g.dtype, y.dtype))),
-            vjp,
-            kind="normalisation",
-            kernel=kernel,
-            batch=lambda params, size: {"axis": params["axis"] + 1},
-            decomposition=decomposition,
-            dtypes=REAL,
-            samples=_NORMALISED_TWICE,
-        )
+    return operation(
+        name,
+        lambda g, y, axis: kernel(*_alike(g, y), axis),
+        lambda g, y, axis: Aval(y.shape, kernel.result_dtype(promote(g.dtype, y.dtype))),
+        vjp,
+        inputs=("g", "y"),
+        kind="normalisation",
+        kernel=kernel,
+        batch=lambda params, size: {"axis": params["axis"] + 1},
+        decomposition=decomposition,
+        dtypes=REAL,
+        samples=_NORMALISED_TWICE,
     )
 
 

@@ -10,9 +10,9 @@ from tinygrad_cg_kernels.reduce import scan as kscan
 from tinygrad_cg_kernels.runtime import errstate
 
 from .._core.conversion import convert, promote
-from .._core.primitive import Primitive, apply, register
+from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
-from .define import Case, as_int, normalize_axis
+from .define import Case, as_int, normalize_axis, operation
 from .elementwise import add, multiply
 from .shape import reshape
 
@@ -25,18 +25,15 @@ _SAMPLES = [
 
 
 def _scan(name: str, kernel: kscan.Scan, **record: Any) -> Primitive:
-    return register(
-        Primitive(
-            name,
-            lambda x, axis, reverse, exclusive: kernel(x, axis, reverse, exclusive),
-            ("x",),
-            lambda x, axis, reverse, exclusive: Aval(x.shape, kernel.result_dtype(x.dtype)),
-            kind="reduction",
-            kernel=kernel,
-            batch=_batch,
-            samples=_SAMPLES,
-            **record,
-        )
+    return operation(
+        name,
+        lambda x, axis, reverse, exclusive: kernel(x, axis, reverse, exclusive),
+        lambda x, axis, reverse, exclusive: Aval(x.shape, kernel.result_dtype(x.dtype)),
+        kind="reduction",
+        kernel=kernel,
+        batch=_batch,
+        samples=_SAMPLES,
+        **record,
     )
 
 
@@ -85,20 +82,16 @@ def _pull_by_factor(
     return multiply(pulled, _recur(a, b, axis, reverse, True))
 
 
-_recurrence = register(
-    Primitive(
-        "recurrence",
-        _recurrence_run,
-        ("a", "b"),
-        lambda a, b, **params: Aval(
-            b.shape, kscan.recurrence.result_dtype(promote(a.dtype, b.dtype))
-        ),
-        (_pull_by_factor, _pull_by_term),
-        kind="scan",
-        kernel=kscan.recurrence,
-        batch=_batch,
-        samples=[Case(case.shapes * 2, case.params) for case in _SAMPLES],
-    )
+_recurrence = operation(
+    "recurrence",
+    _recurrence_run,
+    lambda a, b, **params: Aval(b.shape, kscan.recurrence.result_dtype(promote(a.dtype, b.dtype))),
+    (_pull_by_factor, _pull_by_term),
+    inputs=("a", "b"),
+    kind="scan",
+    kernel=kscan.recurrence,
+    batch=_batch,
+    samples=[Case(case.shapes * 2, case.params) for case in _SAMPLES],
 )
 
 

@@ -13,7 +13,7 @@ from .._core import conversion
 from .._core.conversion import as_dtype, convert, convert_operands
 from .._core.kinds import is_bool, is_complex
 from .._core.levels import state
-from .._core.primitive import Primitive, apply, public_function, register
+from .._core.primitive import apply, public_function
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .define import (
@@ -21,9 +21,9 @@ from .define import (
     as_shape,
     as_sizes,
     broadcast_shapes,
-    move,
     normalize_axes,
     normalize_axis,
+    operation,
     public,
 )
 from .indexing import getitem
@@ -31,7 +31,7 @@ from .indexing import getitem
 
 def _same(name: str, **record: Any) -> Any:
     """Return an operation that gives its operand, in a tensor of its own."""
-    primitive = move(
+    primitive = operation(
         name,
         lambda x: x.view(),
         lambda x: x,
@@ -54,7 +54,7 @@ identity = _same(
 stop_gradient = _same(
     "stop_gradient", doc="Return the same value as a new tensor that does not depend on `x`."
 )
-_cast = move(
+_cast = operation(
     "cast",
     lambda x, dtype: _cast_array(x, dtype),
     lambda x, dtype: Aval(x.shape, dtype),
@@ -86,7 +86,7 @@ def cast(x: Any, dtype: Any) -> Tensor:
 
 # Shapes --------------------------------------------------------------------------------------
 
-_reshape = move(
+_reshape = operation(
     "reshape",
     lambda x, shape: x.reshape(shape),
     lambda x, shape: Aval(shape, x.dtype),
@@ -126,7 +126,7 @@ def _infer(name: str, old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, 
     return new
 
 
-_expand_dims = move(
+_expand_dims = operation(
     "expand_dims",
     lambda x, axis: np.expand_dims(x, axis),
     lambda x, axis: Aval((*x.shape[:axis], 1, *x.shape[axis:]), x.dtype),
@@ -136,7 +136,7 @@ _expand_dims = move(
     batch=lambda params, size: {"axis": params["axis"] + 1},
     samples=[Case(((2, 3),), {"axis": 1}), Case(((),), {"axis": 0})],
 )
-_squeeze = move(
+_squeeze = operation(
     "squeeze",
     lambda x, axis: x.reshape([size for i, size in enumerate(x.shape) if i not in axis]),
     lambda x, axis: Aval(tuple(size for i, size in enumerate(x.shape) if i not in axis), x.dtype),
@@ -182,7 +182,7 @@ def _inverse(perm: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(perm.index(i) for i in range(len(perm)))
 
 
-_transpose = move(
+_transpose = operation(
     "transpose",
     lambda x, perm: x.transpose(perm),
     lambda x, perm: Aval(tuple(x.shape[i] for i in perm), x.dtype),
@@ -240,7 +240,7 @@ def _repeat(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return np.ndarray(shape, x.dtype, x, 0, strides)
 
 
-_broadcast_to = move(
+_broadcast_to = operation(
     "broadcast_to",
     _repeat,
     lambda x, shape: Aval(shape, x.dtype),
@@ -303,21 +303,19 @@ def _common(avals: Iterable[Any]) -> np.dtype:
     return dtype
 
 
-_concatenate = register(
-    Primitive(
-        "concatenate",
-        lambda *arrays, axis: np.concatenate(arrays, axis, dtype=_common(arrays)),
-        ("tensors",),
-        _concatenate_aval,
-        save=lambda inputs, params, out: (
-            params["axis"],
-            [tensor._data.shape[params["axis"]] for tensor in inputs],
-        ),
-        rule=_concatenate_rule,
-        linear=True,
-        batch=lambda params, size: {"axis": params["axis"] + 1},
-        samples=[Case(((2, 3), (1, 3)), {"axis": 0}), Case(((2, 1), (2, 3)), {"axis": 1})],
-    )
+_concatenate = operation(
+    "concatenate",
+    lambda *arrays, axis: np.concatenate(arrays, axis, dtype=_common(arrays)),
+    _concatenate_aval,
+    inputs=("tensors",),
+    save=lambda inputs, params, out: (
+        params["axis"],
+        [tensor._data.shape[params["axis"]] for tensor in inputs],
+    ),
+    rule=_concatenate_rule,
+    linear=True,
+    batch=lambda params, size: {"axis": params["axis"] + 1},
+    samples=[Case(((2, 3), (1, 3)), {"axis": 0}), Case(((2, 1), (2, 3)), {"axis": 1})],
 )
 
 
@@ -329,20 +327,18 @@ def _stack_rule(node: Any, dy: Tensor) -> tuple:
     )
 
 
-_stack = register(
-    Primitive(
-        "stack",
-        lambda *arrays, axis: np.stack(arrays, axis, dtype=_common(arrays)),
-        ("tensors",),
-        lambda *avals, axis: Aval(
-            (*avals[0].shape[:axis], len(avals), *avals[0].shape[axis:]), _common(avals)
-        ),
-        save=lambda inputs, params, out: params["axis"],
-        rule=_stack_rule,
-        linear=True,
-        batch=lambda params, size: {"axis": params["axis"] + 1},
-        samples=[Case(((2, 3), (2, 3)), {"axis": 1}), Case(((), ()), {"axis": 0})],
-    )
+_stack = operation(
+    "stack",
+    lambda *arrays, axis: np.stack(arrays, axis, dtype=_common(arrays)),
+    lambda *avals, axis: Aval(
+        (*avals[0].shape[:axis], len(avals), *avals[0].shape[axis:]), _common(avals)
+    ),
+    inputs=("tensors",),
+    save=lambda inputs, params, out: params["axis"],
+    rule=_stack_rule,
+    linear=True,
+    batch=lambda params, size: {"axis": params["axis"] + 1},
+    samples=[Case(((2, 3), (2, 3)), {"axis": 1}), Case(((), ()), {"axis": 0})],
 )
 
 

@@ -13,13 +13,13 @@ from .._core.kinds import is_integer
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .define import Case, as_int, broadcast_shapes, move, normalize_axis
+from .define import Case, as_int, broadcast_shapes, normalize_axis, operation
 from .indexing import getitem
 from .shape import broadcast_to, cast
 
 _INDICES = np.array([[2, 0], [1, -1], [2, 0], [2, 1]])
 
-_take_along_axis = move(
+_take_along_axis = operation(
     "take_along_axis",
     lambda x, indices, axis: korder.take_along_axis(x, indices, axis),
     lambda x, indices, axis: Aval(indices.shape, x.dtype),
@@ -33,7 +33,7 @@ _take_along_axis = move(
         Case(((2, 2, 3), ()), {"axis": 2}, {1: np.array([[[2], [0]], [[1], [-2]]])}),
     ],
 )
-_add_along_axis = move(
+_add_along_axis = operation(
     "add_along_axis",
     lambda x, indices, shape, axis: korder.add_along_axis(shape, x.dtype, indices, x, axis),
     lambda x, indices, shape, axis: Aval(shape, x.dtype),
@@ -87,7 +87,7 @@ def _broadcast_others(x: Tensor, common: list[int], dim: int) -> Tensor:
 # Sorting -------------------------------------------------------------------------------------
 
 
-_sort = move(
+_sort = operation(
     "sort",
     lambda x, axis, descending: korder.sort(x, axis, descending),
     lambda x, axis, descending: x,
@@ -103,7 +103,7 @@ _sort = move(
         Case(((4, 2),), {"axis": 0, "descending": True}),
     ],
 )
-_argsort = move(
+_argsort = operation(
     "argsort",
     lambda x, axis, descending, stable: korder.argsort(x, axis, descending, stable),
     lambda x, axis, descending, stable: Aval(x.shape, np.dtype(np.int64)),
@@ -167,7 +167,7 @@ def top_k(x: Any, k: Any = 1, dtype: Any = np.int32) -> TopK:
     return TopK(values, order if dtype is None else cast(order, as_dtype(dtype)))
 
 
-_one_hot = move(
+_one_hot = operation(
     "one_hot",
     lambda indices, depth, axis, dtype: korder.one_hot(indices, depth, axis, dtype),
     lambda indices, depth, axis, dtype: Aval(
