@@ -35,8 +35,7 @@ def _swap_last(matrix: Any) -> Tensor:
 _TABLE = """
     adjoint(matrix, name=None) = _adjoint(matrix)
         # Return the conjugate transpose of each matrix in a stack of matrices.
-    cholesky(input, name=None) = cholesky(input)
-    det(input, name=None) = det(input)
+    cholesky det(input, name=None) = {}(input)
     einsum(equation, *inputs, optimize="greedy", name=None) = einsum(equation, *inputs)
         # Return the sum over products of elements with equal indices: `equation` has a letter for
         each axis of each of `inputs` and, after "->", of the result. A letter that an input repeats

@@ -86,7 +86,6 @@ _TABLE = """
         = gather(params, indices, batch_dims if axis is None else axis, batch_dims)
         # Return slices of `params` along `axis`, by default the first not shared, at integer
         `indices`; the first `batch_dims` axes of both are gone through together.
-    identity(input, name=None) = identity(input)
     linspace(start, stop, num, name=None) = linspace(start, stop, num, _spacing(start, stop))
         # Return `num` evenly spaced numbers from `start` to `stop`, both included; float64 between
         integers.
@@ -95,8 +94,8 @@ _TABLE = """
         # Return `on_value` (1) at `indices` along a new axis of size `depth`, by default the last,
         and `off_value` (0) elsewhere: everywhere for an index outside 0 .. depth - 1. float32
         unless the values or `dtype` say otherwise.
-    ones(shape, dtype=float32, name=None) = ones(shape, dtype)
-    ones_like(input, dtype=None, name=None) = ones_like(input, dtype)
+    ones zeros(shape, dtype=float32, name=None) = {}(shape, dtype)
+    ones_like zeros_like(input, dtype=None, name=None) = {}(input, dtype)
     pad(tensor, paddings, mode="CONSTANT", constant_values=0, name=None)
         = pad(tensor, _each_axis(tensor, paddings), _mode(mode), constant_values)
         # Return `tensor` with more elements before and after along each axis: `paddings` is a pair
@@ -119,7 +118,7 @@ _TABLE = """
         = split(value, num_or_size_splits, axis)
     squeeze(input, axis=None, name=None) = squeeze(input, axis)
     stack(values, axis=0, name=None) = stack(values, axis)
-    stop_gradient(input, name=None) = stop_gradient(input)
+    stop_gradient identity(input, name=None) = {}(input)
     transpose(a, perm=None, conjugate=False, name=None)
         = conj(transpose(a, perm)) if conjugate else transpose(a, perm)
         # Return `a` with its axes in the order `perm`, reversed by default; conjugated if asked.
@@ -131,7 +130,5 @@ _TABLE = """
         = _true_coordinates(condition) if neither(x, y) else where(condition, x, y)
         # Return `x` where `condition` holds and `y` elsewhere; without both, the coordinates of
         what is true, one row each.
-    zeros(shape, dtype=float32, name=None) = zeros(shape, dtype)
-    zeros_like(input, dtype=None, name=None) = zeros_like(input, dtype)
 """
 spell(globals(), _TABLE)

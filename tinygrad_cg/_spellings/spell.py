@@ -1,10 +1,11 @@
 """Spellings: the operations under other libraries' names, parameters and defaults, from tables.
 
 A row of a table is ``name(parameters) = expression``, or ``name = operation`` where nothing but the
-name differs. Several names are aliases; a row goes on in lines that are indented more. An
-expression sees all operations, the converters of `adapt`, dtypes, and what the module that holds
-the table has defined before it. A function that differs by its name alone stands in no table, but
-in the operation's record, "math.acos".
+name differs. Several names are aliases, unless the expression has ``{}``: then the row is one for
+each name, which stands there. A row goes on in lines that are indented more. An expression sees all
+operations, the converters of `adapt`, dtypes, and what the module that holds the table has defined
+before it. A function that differs by its name alone stands in no table, but in the operation's
+record, "math.acos".
 
 A function whose expression is one operation on its own parameters takes the operation's text,
 in its own parameters' names. Any other row ends with a text of its own: ``... # What it gives.``
@@ -77,6 +78,17 @@ def _spelled(namespace: str, reading: NamespaceReading) -> Iterator[str]:
             yield reading.row(" ".join(names), primitive)
 
 
+def _rows(table: str) -> Iterator[str]:
+    """Yield each row of a table in one line; one with ``{}`` once for each of its names."""
+    for lines in filter(str.strip, _NEXT_ROW.split(table)):
+        row = " ".join(lines.split())
+        names = re.split(r"\(| = ", row, maxsplit=1)[0]
+        if "{}" in row:
+            yield from (name + row[len(names) :].replace("{}", name) for name in names.split())
+        else:
+            yield row
+
+
 def spell(
     namespace: dict[str, Any],
     table: str,
@@ -94,8 +106,8 @@ def spell(
     targets: dict[str, str] = {}
     texts: dict[str, str | None] = {}
     source = []
-    for row in (*_spelled(records, reading), *filter(str.strip, _NEXT_ROW.split(table))):
-        left, _, right = " ".join(row.split()).partition(" = ")
+    for row in (*_spelled(records, reading), *_rows(table)):
+        left, _, right = row.partition(" = ")
         expression, _, text = right.partition(" # ")
         names, bracket, parameters = left.partition("(")
         name, *others = names.split()

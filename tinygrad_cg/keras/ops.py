@@ -93,8 +93,7 @@ def _fill_value(mode: str, constant_values: Any) -> Any:
 
 
 _TABLE = """
-    all(x, axis=None, keepdims=False) = reduce_all(x, axis, keepdims)
-    any(x, axis=None, keepdims=False) = reduce_any(x, axis, keepdims)
+    all any(x, axis=None, keepdims=False) = reduce_{}(x, axis, keepdims)
     arange(start, stop=None, step=None, dtype=None)
         = arange(start, stop, 1 if step is None else step, dtype)
         # Return numbers from `start` (0 if only one bound is given) to below `stop`, in steps.
@@ -115,16 +114,16 @@ _TABLE = """
         = split_at(x, indices_or_sections, axis, True)
         # Return the parts of `x` along `axis` between indices, or a number of parts, of which the
         first may be longer by one.
-    average_pool(inputs, pool_size, strides=None, padding="valid", data_format=None)
-        = average_pool(inputs, pool_size, strides, padding, data_format)
+    average_pool max_pool(inputs, pool_size, strides=None, padding="valid", data_format=None)
+        = {}(inputs, pool_size, strides, padding, data_format)
     broadcast_to(x, shape) = broadcast_to(x, shape)
     cast(x, dtype) = cast(x, dtype)
-    ceil(x) = ceil(_real(x))
-    cholesky = cholesky
+    ceil floor(x) = {}(_real(x))
+    cholesky det inv slogdet = {}
     clip(x, x_min, x_max) = clip(x, x_min, x_max)
     concatenate(xs, axis=0) = concatenate(xs, axis)
-    conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1)
-        = conv(inputs, kernel, strides, padding, data_format, dilation_rate)
+    conv depthwise_conv(inputs, kernel, strides=1, padding="valid", data_format=None,
+        dilation_rate=1) = {}(inputs, kernel, strides, padding, data_format, dilation_rate)
     conv_transpose(inputs, kernel, strides=1, padding="valid", output_padding=None,
         data_format=None, dilation_rate=1)
         = conv_transpose(inputs, kernel, transposed_conv_sizes(inputs, kernel, strides, padding,
@@ -132,28 +131,23 @@ _TABLE = """
         # Return the transposed convolution of `inputs` with a `kernel` of shape (height, width,
         outputs, channels): the map back from what a convolution makes, to images enlarged by
         `strides`.
-    depthwise_conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1)
-        = depthwise_conv(inputs, kernel, strides, padding, data_format, dilation_rate)
     cumprod(x, axis=None, dtype=None) = cumprod(cast(x, dtype) if dtype else _widen(x), axis)
         # Return the products of all elements up to each along `axis`, by default of the flattened
         tensor.
     cumsum(x, axis=None, dtype=None) = cumsum(cast(x, dtype) if dtype else _widen(x), axis)
         # Return the sums of all elements up to each along `axis`, by default of the flattened
         tensor.
-    det = det
     divide true_divide(x1, x2) = divide(*_reals(x1, x2))
         # Return x1 / x2; float32 where neither is of a floating dtype.
     einsum(subscripts, *operands) = einsum(subscripts, *operands)
     expand_dims(x, axis) = expand_dims(x, axis)
     eye(N, M=None, k=0, dtype=None) = _eye(N, M, k, dtype)
         # Return `N` by `M` zeros (square by default) with ones on diagonal `k`, float32 by default.
-    floor(x) = floor(_real(x))
     full(shape, fill_value, dtype=None) = full(shape, fill_value, dtype or float32)
         # Return a tensor of `shape` filled with `fill_value`, float32 by default.
     full_like(x, fill_value, dtype=None) = full_like(x, fill_value, dtype)
     identity(n, dtype=None) = _eye(n, n, 0, dtype)
         # Return the identity matrix of `n` by `n`, float32 by default.
-    inv = inv
     linspace(start, stop, num=50, endpoint=True, *, dtype=None)
         = space_evenly(start, stop, num, endpoint, dtype)
         # Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes;
@@ -167,8 +161,6 @@ _TABLE = """
         # Return the matrix product over the last two axes; the axes before them broadcast. A 1-D
         operand is a row on the left or a column on the right.
     max amax(x, axis=None, keepdims=False) = reduce_max(x, axis, keepdims)
-    max_pool(inputs, pool_size, strides=None, padding="valid", data_format=None)
-        = max_pool(inputs, pool_size, strides, padding, data_format)
     mean(x, axis=None, keepdims=False) = reduce_mean(_real(x), axis, keepdims)
         # Return the mean of elements over axes; booleans and integers are float32 first.
     min amin(x, axis=None, keepdims=False) = reduce_min(x, axis, keepdims)
@@ -178,7 +170,7 @@ _TABLE = """
         everywhere for one outside 0 .. num_classes - 1. float32 by default.
     ones(shape, dtype=None) = ones(shape, dtype or float32)
         # Return a tensor of ones, float32 by default.
-    ones_like(x, dtype=None) = ones_like(x, dtype)
+    ones_like zeros_like(x, dtype=None) = {}(x, dtype)
     pad(x, pad_width, mode="constant", constant_values=None)
         = pad(x, pad_width, mode, _fill_value(mode, constant_values))
         # Return `x` with more elements before and after along each axis: `pad_width` is a pair for
@@ -193,7 +185,6 @@ _TABLE = """
     round(x, decimals=0) = round_to(x, decimals)
         # Return `x` to so many decimals, half to even. It has no gradient.
     size(x) = constant(convert(x).size)  # Return the number of elements of `x`, as a scalar tensor.
-    slogdet = slogdet
     softmax(x, axis=-1) = softmax(_real(x), axis)
     sort(x, axis=-1) = sort_along(x, axis)
         # Return `x` sorted along `axis`, or flattened first if it is None; NaN counts as larger
@@ -234,7 +225,6 @@ _TABLE = """
         what is true, one tensor for each axis.
     zeros(shape, dtype=None) = zeros(shape, dtype or float32)
         # Return a tensor of zeros, float32 by default.
-    zeros_like(x, dtype=None) = zeros_like(x, dtype)
 """
 _READING = NamespaceReading(
     one="(x) = {}(x)",

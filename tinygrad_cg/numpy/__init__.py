@@ -44,10 +44,9 @@ __all__ = ["from_dlpack", "linalg", "random"]
 __all__ += _OF_NUMPY.split()  # pyright: ignore[reportUnsupportedDunderAll]
 
 _TABLE = """
-    all(a, axis=None, *, keepdims=False) = reduce_all(_array(a), axis, keepdims)
+    all any(a, axis=None, *, keepdims=False) = reduce_{}(_array(a), axis, keepdims)
     amax max(a, axis=None, *, keepdims=False) = reduce_max(_array(a), axis, keepdims)
     amin min(a, axis=None, *, keepdims=False) = reduce_min(_array(a), axis, keepdims)
-    any(a, axis=None, *, keepdims=False) = reduce_any(_array(a), axis, keepdims)
     arange(start, stop=None, step=1, *, dtype=None) = _arange(start, stop, step, dtype)
         # Return numbers from `start` (0 if only one bound is given) to below `stop`, in steps.
     argmax(a, axis=None, *, keepdims=False) = arg_extremum(argmax, _array(a), axis, keepdims)
@@ -103,7 +102,7 @@ _TABLE = """
         `a`.
     identity(n, dtype=None) = constant(np.identity(n, dtype))
         # Return the identity matrix of `n` by `n`, float64 by default.
-    imag(val) = imag(_array(val))
+    imag real(val) = {}(_array(val))
     isdtype(dtype, kind) -> bool = np.isdtype(np.dtype(dtype), kind)
         # Return whether `dtype` is of a kind: "bool", "integral", "real floating", "numeric" ...
     linspace(start, stop, num=50, endpoint=True, *, dtype=None)
@@ -136,7 +135,6 @@ _TABLE = """
         integers of 64.
     ravel(a) = reshape(_array(a), (-1,))
         # Return the elements of `a` in row-major order, in one dimension.
-    real(val) = real(_array(val))
     reciprocal(x, /) = divide(1, _array(x))  # Return 1 / x.
     reshape(a, /, shape) = reshape(_array(a), shape)
     rint(x, /) = round_half_even(_real(x))

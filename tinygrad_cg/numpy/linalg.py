@@ -20,7 +20,7 @@ from .._spellings.spell import spell
 from ..errors import InvalidArgumentError
 from . import _manipulation as moving
 from . import _products as vectors
-from ._readers import _array, _pair, _real
+from ._readers import _array, _pair, _real  # noqa: F401 (the table calls _pair)
 
 
 class SlogdetResult(NamedTuple):
@@ -60,9 +60,7 @@ def _vector_norm(x: Tensor, order: Any, axis: Any, keepdims: bool) -> Tensor:
     if order == 0:
         return reduce_sum(cast(not_equal(x, 0), absolute(x).dtype), axis, keepdims)
     if order in (1, np.inf):
-        size = absolute(x)
-        reduce = reduce_sum if order == 1 else reduce_max
-        return reduce(size, axis, keepdims)
+        return (reduce_sum if order == 1 else reduce_max)(absolute(x), axis, keepdims)
     return products.norm(x, order, axis, keepdims)
 
 
@@ -113,14 +111,8 @@ def _multi_dot(arrays: Any) -> Tensor:
 
 def _vector(x: Any, axis: Any, keepdims: bool, order: Any) -> Tensor:
     """Return the norm along one axis, several, or of all elements (None)."""
-    x = _real(x)
-    if axis is not None and not isinstance(axis, (tuple, list)):
-        return _vector_norm(x, order, axis, keepdims)
-    return _vector_norm(x, order, tuple(axis) if axis is not None else None, keepdims)
-
-
-def _solve(a: Any, b: Any) -> Tensor:
-    return decompositions.solve(*_pair(a, b))
+    axis = tuple(axis) if isinstance(axis, list) else axis
+    return _vector_norm(_real(x), order, axis, keepdims)
 
 
 def _two_axes(x: Any, offset: int) -> Tensor:
@@ -129,12 +121,11 @@ def _two_axes(x: Any, offset: int) -> Tensor:
 
 _TABLE = """
     cholesky(a, /) = cholesky(_array(a))
+    det inv(a) = {}(_array(a))
     cross(x1, x2, /, *, axis=-1) = _cross(x1, x2, axis=axis)
         # Return the cross products of vectors of 3 elements along `axis`; the other axes broadcast.
-    det(a) = det(_array(a))
     diagonal(x, /, *, offset=0) = _two_axes(x, offset)
         # Return the diagonal `offset` of each matrix in a stack of matrices.
-    inv(a) = inv(_array(a))
     matmul(x1, x2, /) = matmul(*_pair(x1, x2))
     matrix_norm(x, /, *, keepdims=False, ord="fro")
         = _matrix_norm(_real(x), ord, (-2, -1), keepdims)
@@ -153,7 +144,7 @@ _TABLE = """
         # Return the products of each element of `x1` with each of `x2`.
     slogdet(a) -> SlogdetResult = SlogdetResult(*slogdet(_array(a)))
         # Return the signs, which have no gradient, and the logarithms of the sizes of determinants.
-    solve(a, b) = _solve(a, b)
+    solve(a, b) = solve(*_pair(a, b))
         # Return the solution x of ``a x = b`` for square matrices `a` (..., n, n) and `b` (..., n,
         k) or (n,). Raises LinAlgError for a singular `a`.
     tensordot(x1, x2, /, *, axes=2) = tensordot(*_pair(x1, x2), axes)
