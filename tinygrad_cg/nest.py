@@ -28,9 +28,7 @@ _SEQUENCE_LEAVES = (str, bytes, bytearray, memoryview)
 
 @lru_cache(maxsize=1024)
 def _is_container(kind: type) -> bool:
-    """Return whether instances of `kind` hold leaves; kept per type, since the ABCs answer
-    slowly.
-    """
+    """Return whether instances of `kind` hold leaves; kept per type, since ABCs answer slowly."""
     if issubclass(kind, _SEQUENCE_LEAVES):
         return False
     return issubclass(kind, (Sequence, Mapping, MappingView))
@@ -56,9 +54,7 @@ def _children(structure: Any) -> Iterable[Any]:
 
 
 def _rebuild(structure: Any, children: list[Any]) -> Any:
-    """Return a container like `structure` with other children, given in the order of
-    `_children`.
-    """
+    """Return a container like `structure` with other children, in the order of `_children`."""
     kind: Any = type(structure)
     if kind is list:
         return children

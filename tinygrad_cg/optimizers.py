@@ -81,9 +81,7 @@ class Optimizer:
 
     @property
     def variables(self) -> list[Variable]:
-        """Return the optimizer's own Variables: the count of steps, the learning rate, and the
-        slots.
-        """
+        """Return the optimizer's own Variables: count of steps, learning rate, and slots."""
         rate = [self._rate] if self._schedule is None else []
         return [self.iterations, *rate, *[one for kept in self._kept.values() for one in kept]]
 
@@ -144,9 +142,7 @@ class Optimizer:
 
 
 def _check_pairs(pairs: list) -> list[tuple[Tensor, Variable]]:
-    """Return the pairs that have a gradient, which is a tensor of the Variable's shape and
-    dtype.
-    """
+    """Return the pairs with a gradient: a tensor of the Variable's shape and dtype."""
     for _, variable in pairs:
         if not isinstance(variable, Variable):
             raise TypeError(

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .._core.kinds import REAL
 from .define import binary, unary
 
-
-def _test(
-    define: Any, name: str, doc: str, kind: str = "compare", math: str | None = None, **record: Any
-) -> Any:
-    """Return an operation with a boolean result; `math` is its name in ``tf.math``, if another."""
-    spellings = (f"math.{math or name}", f"keras.ops.{name}", f"numpy.{name}")
-    return define(name, doc, kind, spellings=spellings, **record)
-
-
-equal = _test(binary, "equal", "Whether x == y.")
-not_equal = _test(binary, "not_equal", "Whether x != y.")
-less = _test(binary, "less", "Whether x < y.", dtypes=REAL)
-less_equal = _test(binary, "less_equal", "Whether x <= y.", dtypes=REAL)
-greater = _test(binary, "greater", "Whether x > y.", dtypes=REAL)
-greater_equal = _test(binary, "greater_equal", "Whether x >= y.", dtypes=REAL)
-isnan = _test(unary, "isnan", "Whether x is NaN.", math="is_nan")
-isinf = _test(unary, "isinf", "Whether x is infinite.", math="is_inf")
-isfinite = _test(unary, "isfinite", "Whether x is neither infinite nor NaN.", math="is_finite")
-logical_and = _test(binary, "logical_and", "Whether x and y are both true (not 0).", "logical")
-logical_or = _test(binary, "logical_or", "Whether x or y is true (not 0).", "logical")
-logical_xor = _test(
-    binary, "logical_xor", "Whether exactly one of x and y is true (not 0).", "logical"
+equal = binary("equal", "Whether x == y.", "compare")
+not_equal = binary("not_equal", "Whether x != y.", "compare")
+less = binary("less", "Whether x < y.", "compare", dtypes=REAL)
+less_equal = binary("less_equal", "Whether x <= y.", "compare", dtypes=REAL)
+greater = binary("greater", "Whether x > y.", "compare", dtypes=REAL)
+greater_equal = binary("greater_equal", "Whether x >= y.", "compare", dtypes=REAL)
+isnan = unary(
+    "isnan",
+    "Whether x is NaN.",
+    "compare",
+    spellings=("math.is_nan", "keras.ops.isnan", "numpy.isnan"),
 )
-logical_not = _test(unary, "logical_not", "Whether x is false (0).", "logical")
+isinf = unary(
+    "isinf",
+    "Whether x is infinite.",
+    "compare",
+    spellings=("math.is_inf", "keras.ops.isinf", "numpy.isinf"),
+)
+isfinite = unary(
+    "isfinite",
+    "Whether x is neither infinite nor NaN.",
+    "compare",
+    spellings=("math.is_finite", "keras.ops.isfinite", "numpy.isfinite"),
+)
+logical_and = binary("logical_and", "Whether x and y are both true (not 0).", "logical")
+logical_or = binary("logical_or", "Whether x or y is true (not 0).", "logical")
+logical_xor = binary("logical_xor", "Whether exactly one of x and y is true (not 0).", "logical")
+logical_not = unary("logical_not", "Whether x is false (0).", "logical")

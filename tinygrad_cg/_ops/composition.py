@@ -16,9 +16,7 @@ from .._core.tensor import Tensor
 
 
 class Operations(Protocol):
-    """The operations that a decomposition may call: every operation by its name, with its
-    parameters.
-    """
+    """The operations that a decomposition may call, each by its name, with its parameters."""
 
     def number(self, value: float, like: Any) -> Any:
         """Return a constant with the dtype of `like`."""

@@ -202,9 +202,7 @@ def _interpolate(start: Any, stop: Any, count: int, dtype: np.dtype) -> Tensor:
 
 
 def _common_dtype(values: list) -> np.dtype:
-    """Return the dtype in which bounds meet: NumPy's scalars and tensors first, then Python
-    numbers.
-    """
+    """Return the dtype in which bounds meet: NumPy's scalars and tensors first, then numbers."""
     strong = [value.dtype for value in values if hasattr(value, "dtype")]
     weak = [value for value in values if not hasattr(value, "dtype")]
     dtype = promote(*strong) if strong else None
@@ -218,9 +216,7 @@ def _common_dtype(values: list) -> np.dtype:
 
 
 def _flows(value: Any, wanted: np.dtype | None) -> bool:
-    """Return whether `value` is a tensor that a gradient can reach from a result of dtype
-    `wanted`.
-    """
+    """Return whether a gradient can reach `value`, a tensor, from a result of dtype `wanted`."""
     if not is_tensor(value) or not is_inexact(value.dtype):
         return False
     if wanted is None or is_complex(wanted):

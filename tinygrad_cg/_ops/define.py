@@ -141,10 +141,16 @@ def _refuse_bool(kernel: Elementwise, remedy: str) -> None:
     kernel._loop_dtypes = check_dtypes
 
 
+def _everywhere(name: str) -> tuple[str, ...]:
+    """Return the spellings of an operation that has one name in the three namespaces."""
+    return f"math.{name}", f"keras.ops.{name}", f"numpy.{name}"
+
+
 def unary(name: str, doc: str, kind: str = "float", vjp: Any = None, **record: Any) -> Any:
     """Return an elementwise operation on one operand, ``x``."""
     doc += "\n\nElementwise; the result has the shape of `x`, a tensor or what converts."
     rules = None if vjp is None else (vjp,)
+    record.setdefault("spellings", _everywhere(name))
     primitive = elementwise(name, ("x",), kind, rules, doc=doc, **record)
     return public(primitive)(public_function(primitive))
 
@@ -159,6 +165,7 @@ def binary(name: str, doc: str, kind: str = "same", vjp: Any = None, **record: A
         Wrong(InvalidArgumentError, f"{name}: shapes .* do not broadcast", _UNFITTING),
         *record.get("errors", ()),
     )
+    record.setdefault("spellings", _everywhere(name))
     primitive = elementwise(name, ("x", "y"), kind, vjp, doc=doc, **record)
     return public(primitive)(binary_function(primitive))
 
@@ -166,9 +173,7 @@ def binary(name: str, doc: str, kind: str = "same", vjp: Any = None, **record: A
 def reduction(
     name: str, kernel: Any, doc: str, vjp: Any = None, run: Any = None, **record: Any
 ) -> Any:
-    """Return an operation that reduces axes: ``op(x, axis=None, keepdims=False)``, all axes by
-    default.
-    """
+    """Return an operation over axes: ``op(x, axis=None, keepdims=False)``, by default over all."""
     record.setdefault("samples", _REDUCED)
     record["errors"] = (
         Wrong(InvalidArgumentError, f"{name}: axis 2 is out of range", (np.ones((2, 3)), 2)),
@@ -288,9 +293,7 @@ def as_shape(name: str, shape: Any) -> tuple[int, ...]:
 
 
 def as_sizes(name: str, shape: Any) -> tuple[int, ...]:
-    """Return `as_shape` for a shape that a tensor is to have: InvalidArgumentError for negative
-    sizes.
-    """
+    """Return `as_shape` for the shape of a tensor: InvalidArgumentError for negative sizes."""
     sizes = as_shape(name, shape)
     for size in sizes:
         if size < 0:

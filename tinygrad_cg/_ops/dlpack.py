@@ -74,9 +74,7 @@ def _is_versioned(capsule: Any) -> bool:
 
 
 def _array_on(x: Any, capsule: Any) -> np.ndarray:
-    """Return an array on the memory of a capsule, made from `x`, which lives as long as the
-    array.
-    """
+    """Return an array on the memory of a capsule, made from `x`, which lives as long as it."""
     device = getattr(x, "__dlpack_device__", lambda: (1, 0))()
     try:
         return np.from_dlpack(_Capsule(capsule, device))

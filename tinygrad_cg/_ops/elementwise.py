@@ -42,13 +42,7 @@ POSITIVE = Real(0.3, 3.0)
 AWAY = Real(-2.0, 2.0, avoid=(0.0,))  # for functions with a kink or a pole at 0
 LN2, LN10 = np.log([2.0, 10.0]).tolist()
 
-add = binary(
-    "add",
-    "Return x + y.",
-    vjp=(lambda dy: dy, lambda dy: dy),
-    linear=True,
-    spellings=("math.add", "keras.ops.add", "numpy.add"),
-)
+add = binary("add", "Return x + y.", vjp=(lambda dy: dy, lambda dy: dy), linear=True)
 subtract = binary(
     "subtract",
     "Return x - y; TypeError for two bools, as in NumPy.",
@@ -57,13 +51,9 @@ subtract = binary(
     vjp=(lambda dy: dy, lambda dy: negative(dy)),
     linear=True,
     dtypes=NUMBERS,
-    spellings=("math.subtract", "keras.ops.subtract", "numpy.subtract"),
 )
 multiply = binary(
-    "multiply",
-    "Return x * y.",
-    vjp=(lambda dy, y: multiply(dy, y), lambda dy, x: multiply(dy, x)),
-    spellings=("math.multiply", "keras.ops.multiply", "numpy.multiply"),
+    "multiply", "Return x * y.", vjp=(lambda dy, y: multiply(dy, y), lambda dy, x: multiply(dy, x))
 )
 divide = binary(
     "divide",
@@ -83,7 +73,6 @@ negative = unary(
     vjp=lambda dy: negative(dy),
     linear=True,
     dtypes=NUMBERS,
-    spellings=("math.negative", "keras.ops.negative", "numpy.negative"),
 )
 floor_divide = binary(
     "floor_divide",
@@ -158,9 +147,7 @@ def _run_scalar_power(x: np.ndarray, exponent: float) -> np.ndarray:
 
 
 def _scalar_power_rule(dy: Tensor, x: Tensor, exponent: float) -> Tensor:
-    """Return the gradient by powers of `x` only, so that derivatives beyond the last are 0,
-    never None.
-    """
+    """Return the gradient by powers of `x` only: derivatives beyond the last are 0, never None."""
     slope = power(x, exponent - 1) if exponent else power(x, 0)
     return multiply(dy, multiply(slope, exponent))
 
@@ -199,7 +186,6 @@ sqrt = unary(
     "sqrt",
     "Return the square root of x; its gradient at 0 is infinite.",
     vjp=lambda dy, out: divide(multiply(dy, 0.5), out),
-    spellings=("math.sqrt", "keras.ops.sqrt", "numpy.sqrt"),
     samples=(POSITIVE,),
 )
 rsqrt = unary(
@@ -239,7 +225,6 @@ exp = unary(
     "exp",
     "Return e to the power x.",
     vjp=lambda dy, out: multiply(dy, out),
-    spellings=("math.exp", "keras.ops.exp", "numpy.exp"),
     samples=(Real(-4.0, 4.0),),
 )
 exp2 = unary(
@@ -253,7 +238,6 @@ log = unary(
     "log",
     "Return the natural logarithm of x: -inf at 0, NaN below.",
     vjp=lambda dy, x: divide(dy, x),
-    spellings=("math.log", "keras.ops.log", "numpy.log"),
     samples=(POSITIVE,),
 )
 log2 = unary(
@@ -274,21 +258,18 @@ log1p = unary(
     "log1p",
     "Return log(1 + x), accurate near 0.",
     vjp=lambda dy, x: divide(dy, add(x, 1)),
-    spellings=("math.log1p", "keras.ops.log1p", "numpy.log1p"),
     samples=(Real(-0.7, 3.0),),
 )
 expm1 = unary(
     "expm1",
     "Return exp(x) - 1, accurate near 0.",
     vjp=lambda dy, out: multiply(dy, add(out, 1)),
-    spellings=("math.expm1", "keras.ops.expm1", "numpy.expm1"),
     samples=(Real(-3.0, 3.0),),
 )
 tanh = unary(
     "tanh",
     "Return the hyperbolic tangent of x.",
     vjp=lambda dy, out: multiply(dy, subtract(1, square(out))),
-    spellings=("math.tanh", "keras.ops.tanh", "numpy.tanh"),
     samples=(Real(-4.0, 4.0),),
 )
 sigmoid = unary(
@@ -354,14 +335,12 @@ sin = unary(
     "sin",
     "Return the sine of x, in radians.",
     vjp=lambda dy, x: multiply(dy, cos(x)),
-    spellings=("math.sin", "keras.ops.sin", "numpy.sin"),
     samples=(Real(-4.0, 4.0),),
 )
 cos = unary(
     "cos",
     "Return the cosine of x, in radians.",
     vjp=lambda dy, x: negative(multiply(dy, sin(x))),
-    spellings=("math.cos", "keras.ops.cos", "numpy.cos"),
     samples=(Real(-4.0, 4.0),),
 )
 
@@ -413,7 +392,6 @@ sign = unary(
     vjp=_sign_rule,
     analytic=False,
     dtypes=NUMBERS,
-    spellings=("math.sign", "keras.ops.sign", "numpy.sign"),
     samples=(AWAY,),
 )
 round_half_even = unary(
@@ -464,7 +442,6 @@ maximum = binary(
         lambda dy, x, y: where(greater_equal(x, y), 0, dy),
     ),
     dtypes=REAL,
-    spellings=("math.maximum", "keras.ops.maximum", "numpy.maximum"),
 )
 minimum = binary(
     "minimum",
@@ -475,7 +452,6 @@ minimum = binary(
         lambda dy, x, y: where(less_equal(x, y), 0, dy),
     ),
     dtypes=REAL,
-    spellings=("math.minimum", "keras.ops.minimum", "numpy.minimum"),
 )
 nearest_finite = unary(
     "nearest_finite",
@@ -483,6 +459,7 @@ nearest_finite = unary(
     kernel=ksoftmax.finite,
     ulps=None,
     dtypes=REAL,
+    spellings=(),
 )
 _where = elementwise(
     "where",

@@ -82,9 +82,7 @@ _getitem_adjoint = operation(
 
 
 def getitem(x: Any, key: Any) -> Tensor:
-    """Return ``x[key]`` with NumPy's rules: integers, slices, None, ..., integer and boolean
-    arrays.
-    """
+    """Return ``x[key]`` as NumPy: integers, slices, None, ..., integer and boolean arrays."""
     x = convert(x)
     parts = key if isinstance(key, tuple) else (key,)
     if any(_has_no_value(part) for part in parts):
@@ -130,9 +128,7 @@ def _is_of_integers(part: Any) -> bool:
 
 
 def _are_all(indices: list[Tensor], shape: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
-    """Return whether the first indices, as many as they have axes, go through all of `sizes` in
-    order.
-    """
+    """Return whether the first indices, one for each of their axes, are all of `sizes` in order."""
     first = indices[: len(shape)]
     if sizes[: len(shape)] != shape or any(map(_has_no_value, first)):
         return False

@@ -37,9 +37,7 @@ def _matmul_aval(x: Aval, y: Aval) -> Aval:
 
 
 def _right_gradient(dy: Tensor, x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Return the gradient by a matrix on the right: by one that a whole stack shares, one
-    product.
-    """
+    """Return the gradient by the matrix on the right; if a stack shares it, by one product."""
     if len(shape) == 2 < x._data.ndim:
         rows = prod(x._data.shape[:-1])
         x, dy = (reshape(one, (rows, one._data.shape[-1])) for one in (x, dy))

@@ -117,9 +117,7 @@ def _accumulate(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dic
 def _reduce_arguments(
     name: str, ufunc: Any, inputs: tuple, options: dict
 ) -> tuple[Tensor, Any, bool]:
-    """Return operand, axis and keepdims of a `reduce` or `accumulate`; sums of integers have 64
-    bits.
-    """
+    """Return operand, axis and keepdims of `reduce` or `accumulate`; integers get 64 bits."""
     given = dict(zip(("axis", "dtype"), inputs[1:], strict=False)) | options
     axis, keepdims = given.pop("axis", 0), bool(given.pop("keepdims", False))
     x, dtype = convert(inputs[0]), _only_dtype(name, given)
@@ -186,9 +184,7 @@ def name_of(function: Any) -> str:
 
 
 def public(function: Any) -> Any:
-    """Return the function as programs find it: ``like=`` hands over another object of the same
-    name.
-    """
+    """Return the function as programs find it: ``like=`` hands over another of the same name."""
     if function in functions:
         return function
     found = np

@@ -207,9 +207,7 @@ def _log_softmax_by_parts(ops: Operations, x: Any, axis: Any) -> Any:
 
 
 def _finite(x: Tensor) -> Tensor:
-    """Return `x` with 0 for -inf, the logarithm of a sum of nothing: exp(-inf - 0) is 0 as it
-    should.
-    """
+    """Return `x` with 0 for -inf, the logarithm of a sum of nothing: exp(-inf - 0) is 0."""
     return where(equal(x, -np.inf), 0, x)
 
 

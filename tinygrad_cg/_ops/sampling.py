@@ -130,9 +130,7 @@ def _check_float(name: str, dtype: np.dtype, remedy: str) -> None:
 
 
 def _parameters(name: str, sizes: tuple[int, ...], values: dict[str, Any]) -> list[Any]:
-    """Return each parameter of a distribution: a Tensor if a gradient can flow to it, else an
-    array.
-    """
+    """Return each parameter: a Tensor if a gradient can flow to it, else an array."""
     parameters = [_parameter(value) for value in values.values()]
     shapes = [tuple(parameter.shape) for parameter in parameters]
     if not any(shapes):

@@ -67,6 +67,7 @@ polygamma = binary(
     dtypes=REAL,
     ulps=None,
     samples=(Real(0.0, 1.0), Real(0.5, 3.0)),
+    spellings=(),
 )
 sinc_derivative = binary(
     "sinc_derivative",
@@ -77,6 +78,7 @@ sinc_derivative = binary(
     dtypes=REAL,
     ulps=None,
     samples=(Real(0.0, 1.0), ANY),
+    spellings=(),
 )
 sinc = unary(
     "sinc",

@@ -20,7 +20,6 @@ tan = unary(
     "tan",
     "Return the tangent of x, in radians.",
     vjp=lambda dy, out: multiply(dy, add(square(out), 1)),
-    spellings=("math.tan", "keras.ops.tan", "numpy.tan"),
     samples=(Real(-1.3, 1.3),),
 )
 arcsin = unary(
@@ -61,14 +60,12 @@ sinh = unary(
     "sinh",
     "Return the hyperbolic sine of x.",
     vjp=lambda dy, x: multiply(dy, cosh(x)),
-    spellings=("math.sinh", "keras.ops.sinh", "numpy.sinh"),
     samples=(Real(-3.0, 3.0),),
 )
 cosh = unary(
     "cosh",
     "Return the hyperbolic cosine of x.",
     vjp=lambda dy, x: multiply(dy, sinh(x)),
-    spellings=("math.cosh", "keras.ops.cosh", "numpy.cosh"),
     samples=(Real(-3.0, 3.0),),
 )
 arcsinh = unary(

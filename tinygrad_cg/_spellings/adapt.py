@@ -34,9 +34,7 @@ def check_count(parts: list[Tensor], num: int | None) -> list[Tensor]:
 
 
 def arg_extremum(find: Callable, x: Any, axis: Any, keepdims: bool) -> Tensor:
-    """Return `argmax` or `argmin`, of the flattened tensor by default, with the reduced axes
-    restored.
-    """
+    """Return `argmax` or `argmin`, of the flattened tensor by default; reduced axes may stay."""
     x = convert(x)
     found = find(x, axis)
     if not keepdims:
@@ -111,9 +109,7 @@ def deviation(x: Tensor, axis: Any, ddof: float, keepdims: bool) -> Tensor:
 
 
 def space_evenly(start: Any, stop: Any, num: Any, endpoint: bool, dtype: Any) -> Tensor:
-    """Return `linspace`, with or without its last point; rounded down to integers if these are
-    asked.
-    """
+    """Return `linspace`, with or without its last point; rounded down if integers are asked."""
     if dtype is not None and is_integer(np.dtype(dtype)):
         return cast(floor(space_evenly(start, stop, num, endpoint, np.float64)), dtype)
     if endpoint:

@@ -150,9 +150,7 @@ def _called(call: ast.expr) -> str:
 
 
 def _parameters(argument: ast.expr, readers: Container[str]) -> list[str]:
-    """Return the parameters that an argument stands for; an empty name where it is something
-    else.
-    """
+    """Return the parameters that an argument stands for; an empty name for anything else."""
     if isinstance(argument, ast.Name):
         return [argument.id]
     if isinstance(argument, ast.Starred):

@@ -57,9 +57,7 @@ def vstack(tup: Any, *, dtype: Any = None) -> Tensor:
 
 
 def hstack(tup: Any, *, dtype: Any = None) -> Tensor:
-    """Return the arrays side by side: joined along the second axis, 1-D ones along their only
-    one.
-    """
+    """Return the arrays side by side: joined along the second axis, 1-D ones along their only."""
     tensors = [_raise_rank(one, 1) for one in tup]
     flat = bool(tensors) and tensors[0].ndim == 1
     return _join(tensors, 0 if flat else 1, 1, dtype)
@@ -78,9 +76,7 @@ def column_stack(tup: Any) -> Tensor:
 
 
 def append(arr: Any, values: Any, axis: Any = None) -> Tensor:
-    """Return `values` joined to the end of `arr` along `axis`; both flattened first if it is
-    None.
-    """
+    """Return `values` joined to the end of `arr` along `axis`; both flattened if it is None."""
     tensors = [_array(arr), _array(values)]
     if axis is None:
         return concatenate([reshape(one, (-1,)) for one in tensors], 0)
@@ -88,9 +84,7 @@ def append(arr: Any, values: Any, axis: Any = None) -> Tensor:
 
 
 def block(arrays: Any) -> Tensor:
-    """Return nested lists of blocks put together: the innermost lists along the last axis, and
-    so on.
-    """
+    """Return nested lists of blocks put together: the innermost along the last axis, and so on."""
     depth = _depth(arrays)
     rank = max([depth, *[_array(one).ndim for one in _leaves(arrays)]])
     return _assemble(arrays, depth, rank)
@@ -149,9 +143,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 
 def resize(a: Any, new_shape: Any) -> Tensor:
-    """Return `a` with another shape: its elements in row-major order, repeated if they are too
-    few.
-    """
+    """Return `a` with another shape: its elements in row-major order, repeated if too few."""
     return _rearrange(lambda indices: np.resize(indices, new_shape), _array(a))
 
 
@@ -159,9 +151,7 @@ def resize(a: Any, new_shape: Any) -> Tensor:
 
 
 def delete(arr: Any, obj: Any, axis: Any = None) -> Tensor:
-    """Return `arr` without the rows `obj` (integers, a slice or a mask) of `axis`, or of it
-    flattened.
-    """
+    """Return `arr` without the rows `obj` (integers, a slice or a mask) of `axis`, or flattened."""
     gone = _as_array(obj)
     return _rearrange(lambda indices: np.delete(indices, gone, axis), _array(arr))
 

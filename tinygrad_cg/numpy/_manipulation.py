@@ -89,9 +89,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
-    """Return `a` with elements moved on by `shift` along `axis`, round to the start; flattened
-    if None.
-    """
+    """Return `a` with elements moved on by `shift` along `axis` and round; flattened if None."""
     x = _array(a)
     if axis is None:
         return reshape(roll(reshape(x, (-1,)), int(np.sum(_as_array(shift))), 0), tuple(x.shape))
@@ -194,9 +192,7 @@ def _last_two(x: Tensor) -> tuple[int, int]:
 
 
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Tensor:
-    """Return the matrix of the powers of `x`: `N` columns (as many as rows), the highest power
-    first.
-    """
+    """Return the matrix of powers of `x`: `N` columns (as many as rows), the highest first."""
     x = _array(x)
     if x.ndim != 1:
         raise InvalidArgumentError(f"vander: needs 1 dimension, got {x.ndim}")
@@ -265,9 +261,7 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
 
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
-    """Return the different elements of `ar1` that are not in `ar2`, ascending unless they are
-    unique.
-    """
+    """Return the different elements of `ar1` not in `ar2`, ascending unless they are unique."""
     found = reshape(_array(ar1), (-1,)) if assume_unique else unique(ar1)
     return getitem(found, ~np.isin(np.asarray(found), _as_array(ar2)))
 
@@ -298,9 +292,7 @@ asfortranarray = ascontiguousarray
 
 
 def empty_like(prototype: Any, dtype: Any = None) -> Tensor:
-    """Return a tensor of the shape (and dtype) of `prototype` with any values: here they are
-    zeros.
-    """
+    """Return a tensor of the shape (and dtype) of `prototype` with any values: here zeros."""
     return zeros_like(_array(prototype), _kind(dtype))
 
 

@@ -134,9 +134,7 @@ def fabs(x: Any, /) -> Tensor:
 
 
 def heaviside(x1: Any, x2: Any, /) -> Tensor:
-    """Return 0 where `x1` is negative, 1 where it is positive, `x2` where it is 0; NaN where it
-    is.
-    """
+    """Return 0 where `x1` is negative, 1 where positive, `x2` where it is 0; NaN where it is."""
     x, y = _reals(x1, x2)
     step = where(less(x, 0), zeros_like(x), full_like(x, 1))
     return where(isnan(x), np.nan, where(equal(x, 0), y, step))
@@ -202,17 +200,13 @@ def ldexp(x1: Any, x2: Any, /) -> Tensor:
 
 
 def fmax(x1: Any, x2: Any, /) -> Tensor:
-    """Return the larger of both, and the other where one is NaN; the first has the gradient of a
-    tie.
-    """
+    """Return the larger of both, the other where one is NaN; in a tie `x1` has the gradient."""
     x, y = convert_operands(_pair(x1, x2))
     return where(isnan(x), y, where(isnan(y), x, maximum(x, y)))
 
 
 def fmin(x1: Any, x2: Any, /) -> Tensor:
-    """Return the smaller of both, and the other where one is NaN; the first has the gradient of
-    a tie.
-    """
+    """Return the smaller of both, the other where one is NaN; in a tie `x1` has the gradient."""
     x, y = convert_operands(_pair(x1, x2))
     return where(isnan(x), y, where(isnan(y), x, minimum(x, y)))
 
@@ -265,9 +259,7 @@ def isreal(x: Any) -> Tensor:
 def isclose(
     a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:
-    """Return whether ``|a - b| <= atol + rtol |b|``, or they are one infinity, or both NaN if
-    asked.
-    """
+    """Return whether ``|a - b| <= atol + rtol |b|``, or both are one infinity, or NaN if asked."""
     x, y = convert_operands(_pair(a, b))
     finite = logical_and(isfinite(x), isfinite(y))
     near = less_equal(

@@ -27,9 +27,7 @@ def _tensors(a: Any, b: Any) -> tuple[Tensor, ...]:
 
 
 def dot(a: Any, b: Any) -> Tensor:
-    """Return the sum of products over the last axis of `a` and the second last (or only) one of
-    `b`.
-    """
+    """Return the sum of products over the last axis of `a` and the second last (or only) of `b`."""
     x, y = _tensors(a, b)
     if not x.ndim or not y.ndim:
         return multiply(x, y)
@@ -49,9 +47,7 @@ def vdot(a: Any, b: Any, /) -> Tensor:
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
-    """Return the sums of products along `axis`, a complex `x1` conjugated; the other axes
-    broadcast.
-    """
+    """Return the sums of products along `axis`, a complex `x1` conjugated; the others broadcast."""
     x, y = (moveaxis(one, axis, -1) for one in _tensors(x1, x2))
     if x.shape[-1] != y.shape[-1]:
         raise InvalidArgumentError(
@@ -62,9 +58,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
 
 
 def vecmat(x1: Any, x2: Any, /) -> Tensor:
-    """Return a vector (..., m), conjugated if complex, times a matrix (..., m, n): shape (...,
-    n).
-    """
+    """Return a vector (..., m), conjugated if complex, times a matrix (..., m, n): (..., n)."""
     x, y = _tensors(x1, x2)
     return matvec(y, conj(x), transpose_x=True)
 
@@ -89,9 +83,7 @@ def kron(a: Any, b: Any) -> Tensor:
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None
 ) -> Tensor:
-    """Return the cross products of vectors of 3 elements along the given axes; the others
-    broadcast.
-    """
+    """Return the cross products of vectors of 3 elements along the given axes; others broadcast."""
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = _tensors(a, b)
@@ -139,9 +131,7 @@ def _sequences(name: str, a: Any, v: Any) -> tuple[Tensor, Tensor]:
 
 
 def _slide(x: Tensor, y: Tensor, mode: str) -> Tensor:
-    """Return the sums of products of `y` with all pieces of the longer `x`, beyond its ends as
-    asked.
-    """
+    """Return the sums of products of `y` with all pieces of the longer `x`, as `mode` says."""
     n, m = x.shape[0], y.shape[0]
     before = {"valid": 0, "same": m // 2, "full": m - 1}.get(mode)
     if before is None:
@@ -156,9 +146,7 @@ def _slide(x: Tensor, y: Tensor, mode: str) -> Tensor:
 
 
 def polyval(p: Any, x: Any) -> Tensor:
-    """Return the polynomial of coefficients `p`, the highest power first, at `x`; by Horner's
-    rule.
-    """
+    """Return the polynomial of coefficients `p`, the highest power first, at `x`: Horner's rule."""
     coefficients, points = _tensors(p, x)
     value = multiply(points, 0)
     for i in range(coefficients.shape[0]):
@@ -204,9 +192,7 @@ def polyder(p: Any, m: int = 1) -> Tensor:
 
 
 def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
-    """Return the coefficients of the `m`-th integral of a polynomial, with the constants `k`
-    (0).
-    """
+    """Return the coefficients of the `m`-th integral of a polynomial; its constants are `k` (0)."""
     x = _array(p)
     constants = broadcast_to(_array(0.0 if k is None else k), (m,))
     for i in range(m):

@@ -100,9 +100,7 @@ def _kind(dtype: Any, default: Any = None) -> Any:
 
 
 def _terms(operands: tuple) -> list:
-    """Return the arguments of `einsum`, from subscripts and operands or operands and lists of
-    labels.
-    """
+    """Return the arguments of `einsum`, from subscripts and operands or operands and labels."""
     subscripts, *arrays = from_lists(operands)
     return [subscripts, *map(_array, arrays)]
 

@@ -111,9 +111,7 @@ def _count(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
 def nanvar(
     a: Any, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False
 ) -> Tensor:
-    """Return the variance of elements over axes, NaN left out; divided by their number less
-    `ddof`.
-    """
+    """Return the variance over axes, NaN left out; divided by their number less `ddof`."""
     x = _as(_real(a), dtype)
     if x.dtype == np.float16:
         return cast(nanvar(x, axis, np.float32, ddof=ddof, keepdims=keepdims), x.dtype)
@@ -191,17 +189,13 @@ def _cumulative(
 
 
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
-    """Return the sums of all elements up to each along `axis`, or of `a` flattened; NaN left
-    out.
-    """
+    """Return the sums of elements up to each along `axis`, or of flattened `a`; NaN left out."""
     x = _as(_widen(a), dtype)
     return cumsum(where(isnan(x), 0, x), axis)
 
 
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
-    """Return the products of all elements up to each along `axis`, or of `a` flattened; NaN left
-    out.
-    """
+    """Return the products of all up to each along `axis`, or of flattened `a`; NaN left out."""
     x = _as(_widen(a), dtype)
     return cumprod(where(isnan(x), 1, x), axis)
 
@@ -244,9 +238,7 @@ def _edge(values: Any, x: Tensor, axis: int) -> Tensor:
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
-    """Return the integral of samples `y` along `axis`, at `x` or in steps `dx`: the trapezoidal
-    rule.
-    """
+    """Return the integral of samples `y` along `axis`, at `x` or in steps `dx`, by trapezoids."""
     y = _real(y)
     dim = normalize_axis("trapezoid", axis, y.ndim)
     if x is None:
@@ -360,9 +352,7 @@ def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs
 
 
 def apply_over_axes(func: Callable, a: Any, axes: Any) -> Tensor:
-    """Apply ``func(a, axis)`` for one axis after the other; each keeps the rank or drops the
-    axis.
-    """
+    """Apply ``func(a, axis)`` for one axis after the other; each keeps the rank or drops it."""
     x = _array(a)
     for axis in np.atleast_1d(axes).tolist():
         dim = normalize_axis("apply_over_axes", axis, x.ndim)
