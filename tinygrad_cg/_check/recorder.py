@@ -7,7 +7,7 @@ gradient, and the tapes' nodes of what goes in and comes out.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -66,7 +66,6 @@ class Bad(NamedTuple):
     what: str
     operation: str
     operands: tuple[str, ...]
-    definition: Definition | None
     site: SourceLine
 
 
@@ -140,7 +139,7 @@ class Recorder(Level, Observer):
         """Carry out an operation, and look at it."""
         out = apply(primitive, inputs, params)
         outs = out if isinstance(out, list) else [out]
-        if any(_is_recorded(one) for one in inputs):
+        if any(any(_records(one)) for one in inputs):
             if primitive.name in CUTS:
                 self._cut(primitive.name)
             for one in outs:
@@ -155,10 +154,9 @@ class Recorder(Level, Observer):
         parent = self._running()
         order = 1 if parent is None else parent.order + 1
         leaves = nest.flatten((args, kwargs))
-        concrete = all(type(one._data) is np.ndarray for one in leaves if is_tensor(one))
         bare = nest.map_structure(_bare, [list(args), kwargs])
-        seen = Seen(call.definition, call, function, bare[0], bare[1], order, parent)
-        seen.standalone = concrete
+        seen = Seen(call.definition, call, function, *bare, order, parent)
+        seen.standalone = all(type(one._data) is np.ndarray for one in leaves if is_tensor(one))
         self.calls.append(seen)
         self._by_definition[id(call.definition)] = seen
 
@@ -167,30 +165,27 @@ class Recorder(Level, Observer):
         results = rebind_outputs(state.frame, call, inputs, outputs)
         seen = self._by_definition.get(id(getattr(call, "definition", None)))
         if seen is not None:
-            tokens = set().union(*(_tokens(output) for output in outputs))
-            tokens |= set().union(*(_tokens(one) for one in inputs if one is not None))
-            for token in tokens:
+            tensors = [*outputs, *(one for one in inputs if one is not None)]
+            groups = [record.group for one in tensors for record in _records(one)]
+            for token in {token for group in groups for token in group if token.alive}:
                 self._follow(seen, token, inputs, outputs)
         return results
 
     def _follow(self, seen: Seen, token: Token, inputs: Sequence, outputs: Sequence) -> None:
-        goes_in = {find(one._rec, token) for one in inputs if one is not None} - {None}
-        comes_out = [find(one._rec, token) for one in outputs]
-        leaves = {
-            find(source._rec, token): name
-            for name, source in zip(self.names, self.sources, strict=True)
-        }
+        def nodes(tensors: Iterable) -> list[Node | None]:
+            return [find(one._rec, token) for one in tensors if one is not None]
+
+        given = nodes(inputs)
+        goes_in = {*given} - {None}
+        leaves = dict(zip(nodes(self.sources), self.names, strict=True))
         leaves.pop(None, None)
-        captured, through = _find_reached(comes_out, goes_in, leaves, token)
-        closed = [find(tensor._rec, token) for tensor in find_captures(seen.function).values()]
-        if _find_reached(closed, goes_in, {}, token)[1]:
-            seen.standalone = False
-        nodes = [find(one._rec, token) for one in inputs if one is not None]
-        seen.through |= {i for i, node in enumerate(nodes) if node in through}
+        captured, through = _find_reached(nodes(outputs), goes_in, leaves, token)
+        closed = nodes(find_captures(seen.function).values())
+        seen.standalone &= not _find_reached(closed, goes_in, {}, token)[1]
+        seen.through |= {i for i, node in enumerate(given) if node in through}
         seen.captured |= captured
         seen.used |= bool(goes_in)
-        if captured and not goes_in:
-            seen.bypassed = True
+        seen.bypassed |= bool(captured and not goes_in)
 
     # The observer ----------------------------------------------------------------------------
 
@@ -225,12 +220,11 @@ class Recorder(Level, Observer):
             return  # it has a rule, which does not look inside
         running = self._running()
         order = 1 if running is None else running.order + 1
-        if definition is None:
-            definition = None if running is None else running.definition
+        if definition is None and running is not None:
+            definition = running.definition
         site = site or SourceLine(*users_line()[:2])
-        cut = Cut(what, definition, site, order)
         if all((one.what, one.site) != (what, site) for one in self.cuts):
-            self.cuts.append(cut)
+            self.cuts.append(Cut(what, definition, site, order))
 
     def _running(self) -> Seen | None:
         """Return the custom gradient whose rule is running."""
@@ -249,16 +243,9 @@ class Recorder(Level, Observer):
             return
         if not is_nan and not all(bool(np.isfinite(array).all()) for array in operands):
             return
-        running = self._running()
-        self.bad.append(
-            Bad(
-                "NaN" if is_nan else "infinite",
-                primitive.name,
-                tuple(_example(array, is_nan) for array in operands),
-                None if running is None else running.definition,
-                SourceLine(*users_line()[:2]),
-            )
-        )
+        examples = tuple(_example(array, is_nan) for array in operands)
+        site = SourceLine(*users_line()[:2])
+        self.bad.append(Bad("NaN" if is_nan else "infinite", primitive.name, examples, site))
 
 
 class Rough(Level):
@@ -309,30 +296,18 @@ def _example(array: np.ndarray, of_nan: bool) -> str:
     return f"{worst[0]:.4g}" if worst.size else "nothing"
 
 
-def _is_recorded(tensor: Any) -> bool:
+def _records(tensor: Any) -> Iterator[Node]:
     record = tensor._rec
     while record is not None:
         if type(record) is not Expired:
-            return True
+            yield record
         record = record.next
-    return False
-
-
-def _tokens(tensor: Any) -> set[Token]:
-    found: set[Token] = set()
-    record = tensor._rec
-    while record is not None:
-        if type(record) is not Expired:
-            found |= {token for token in record.group if token.alive}
-        record = record.next
-    return found
 
 
 def _find_reached(
     start: Sequence, stop: set, leaves: dict, token: Token
 ) -> tuple[set[str], set[Node]]:
-    """Return the leaves that `start` depends on otherwise than through `stop`, and those of
-    these."""
+    """Return the leaves that `start` depends on other than through `stop`, and what of that."""
     found: set[str] = set()
     through: set[Node] = set()
     pending: list[Node] = [one for one in start if one is not None]
