@@ -18,8 +18,17 @@ from .orders import Orders
 from .problem import product
 from .recorder import Bad, Cut, Recorder, Seen, SourceLine, find_captures
 from .report import Finding, RuleReport, number
-from .verdicts import BYPASSED, DETACHED, FAILED, INCONCLUSIVE, KINK, NOT_FINITE, TRUE, WRONG
-from .verdicts import DerivativeRow
+from .verdicts import (
+    BYPASSED,
+    DETACHED,
+    FAILED,
+    INCONCLUSIVE,
+    KINK,
+    NOT_FINITE,
+    TRUE,
+    WRONG,
+    DerivativeRow,
+)
 
 
 class Evidence:
