@@ -203,18 +203,9 @@ class Watcher(Level, Observer):
                     del seen[: self.remembered]
 
         def site() -> Site:
-            return Site(
-                kind,
-                name,
-                way,
-                order,
-                running.name if running else "",
-                tuple(map(_type, inputs)),
-                tuple(map(_type, outs)),
-                line,
-                running.recorded if running else None,
-                asked,
-            )
+            rule, recorded = (running.name, running.recorded) if running else ("", None)
+            ins, results = tuple(map(_type, inputs)), tuple(map(_type, outs))
+            return Site(kind, name, way, order, rule, ins, results, line, recorded, asked)
 
         self.sees(site, inputs, outs, took)
 
@@ -244,8 +235,7 @@ def _rule_name(node: Node) -> str:
 
 
 def _type(tensor: Any) -> str:
-    data = tensor._data
-    return _text(data.dtype, tuple(data.shape))
+    return _text(tensor._data.dtype, tuple(tensor._data.shape))
 
 
 @lru_cache(4096)

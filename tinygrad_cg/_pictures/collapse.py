@@ -72,9 +72,7 @@ def _runs(groups: list[list[Item]]) -> list[tuple[int, int, int]]:
     for body in range(1, min(LONGEST, n // FEWEST) + 1):
         for start, stop in _stretches(labels, operands, used, body):
             least = max(start - body, 0)  # the first repetition may take its operands elsewhere
-            while (
-                start > least and not used[start - 1] and _begins(labels, operands, start - 1, body)
-            ):
+            while start > least and _begins(labels, operands, used, start - 1, body):
                 start -= 1
             times = (stop - start) // body + 1
             if times >= FEWEST and not used[start : start + times * body].any():
@@ -83,11 +81,11 @@ def _runs(groups: list[list[Item]]) -> list[tuple[int, int, int]]:
     return sorted(runs)
 
 
-def _begins(labels: np.ndarray, operands: np.ndarray, i: int, body: int) -> bool:
+def _begins(labels: np.ndarray, operands: np.ndarray, used: np.ndarray, i: int, body: int) -> bool:
     """Return whether the item at i begins a run: it has other operands only where the next
     ones take each other's.
     """
-    if labels[i] != labels[i + body] or i + 2 * body >= len(labels):
+    if used[i] or labels[i] != labels[i + body] or i + 2 * body >= len(labels):
         return False
     here = operands[i]
     for second, third in zip(operands[i + body], operands[i + 2 * body], strict=True):

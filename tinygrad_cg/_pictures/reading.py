@@ -269,7 +269,8 @@ def _find_used(function: Any) -> Iterator[Any]:
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):
         return
-    used = {(one.opname, one.argval) for one in dis.get_instructions(code)}
+    reads = ("LOAD_DEREF", "LOAD_GLOBAL")
+    used = {(one.opname, one.argval) for one in dis.get_instructions(code) if one.opname in reads}
     values = []
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         if ("LOAD_DEREF", name) in used:
