@@ -115,7 +115,7 @@ def _of_error(evidence: Evidence, order: int, error: Exception, words: str) -> F
         return _of_shape(evidence, error)
     frames = traceback.extract_tb(error.__traceback__)
     users = [frame for frame in frames if not is_ours(frame.filename)]
-    where = f" ({_where(SourceLine(users[-1].filename, users[-1].lineno or 0))})" if users else ""
+    where = f" ({_where((users[-1].filename, users[-1].lineno or 0))})" if users else ""
     return Finding(f"Order {order} cannot be computed: {type(error).__name__}: {words}{where}")
 
 
@@ -135,8 +135,8 @@ def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Find
             f"of `{seen.parent.name}` multiplies it with is differentiated as it stands. A second "
             f"gradient would need a second argument of `{name}`."
         )
-        code = rewrite.fewer_gradients(evidence.root(seen).function, name, expected)
-        return _written(text, code)
+        function = evidence.root(seen).function
+        return _written(text, rewrite.fewer_gradients(function, name, expected))
     if any(is_tensor(leaf) for leaf in nest.flatten(seen.kwargs)):
         text += (
             " Tensors passed by keyword are inputs like any others, after those by position: "
@@ -260,8 +260,7 @@ def _of_cut(evidence: Evidence, cut: Cut, rows: list[DerivativeRow]) -> Finding:
     )
     seen = evidence.find_by_name(name) if of_rule else None
     function = evidence.root(seen).function if seen else evidence.orders.problem.f
-    code = rewrite.attached(function, cut.site.line)
-    return _written(f"{text} Use tensor operations.", code)
+    return _written(f"{text} Use tensor operations.", rewrite.attached(function, cut.site[1]))
 
 
 def _upstreams(evidence: Evidence) -> Iterator[Finding]:
@@ -354,7 +353,7 @@ def _wrong(evidence: Evidence, rules: Sequence[RuleReport]) -> Iterator[Finding]
         one = min(blamed, key=lambda rule: (rule.first_false_order, -rule.order))
         text += f" The rule of `{one.name}` ({one.site}) is false by itself."
     elif inner := [seen for seen in evidence.calls if seen.order == order > 1]:
-        name, where = inner[-1].name, SourceLine(*source_line(inner[-1].function))
+        name, where = inner[-1].name, source_line(inner[-1].function)
         text += (
             f" The rule of `{name}` ({_where(where)}) serves this order: it must be the "
             f"derivative of what `{name}` returns."
@@ -481,4 +480,4 @@ def _count_text(count: int, noun: str) -> str:
 
 
 def _where(site: SourceLine) -> str:
-    return f"{Path(site.file).name}:{site.line}"
+    return f"{Path(site[0]).name}:{site[1]}"

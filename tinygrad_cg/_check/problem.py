@@ -63,7 +63,6 @@ class Silent(Observer):
     """An observer that takes the warnings of rules, and forgets them."""
 
     def notice(self, *facts: Any) -> bool:
-        """Take the warning."""
         return True
 
     detach = notice

@@ -33,11 +33,7 @@ EXACT = (  # what computes nothing that must be rounded; rules compare with resu
 CUTS = ("stop_gradient", "round", "floor", "ceil", "sign")  # they end a derivative
 
 
-class SourceLine(NamedTuple):
-    """A line of a file."""
-
-    file: str
-    line: int
+SourceLine = tuple[str, int]  # a file and its line
 
 
 class Cut(NamedTuple):
@@ -136,7 +132,6 @@ class Recorder(Level, Observer):
     # The level -------------------------------------------------------------------------------
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
-        """Carry out an operation, and look at it."""
         out = apply(primitive, inputs, params)
         outs = out if isinstance(out, list) else [out]
         if any(any(_records(one)) for one in inputs):
@@ -154,7 +149,9 @@ class Recorder(Level, Observer):
         parent = self._running()
         order = 1 if parent is None else parent.order + 1
         leaves = nest.flatten((args, kwargs))
-        bare = nest.map_structure(_bare, [list(args), kwargs])
+        bare = nest.map_structure(
+            lambda leaf: Tensor(leaf._data) if type(leaf) is Tensor else leaf, [list(args), kwargs]
+        )
         seen = Seen(call.definition, call, function, *bare, order, parent)
         seen.standalone = all(type(one._data) is np.ndarray for one in leaves if is_tensor(one))
         self.calls.append(seen)
@@ -190,7 +187,6 @@ class Recorder(Level, Observer):
     # The observer ----------------------------------------------------------------------------
 
     def run_rule(self, call: Callable[[Node, Any], Any], node: Node, dy: Any) -> Any:
-        """Run the rule of a node in a sweep."""
         self._rules.append(getattr(node.saved, "definition", None))
         try:
             return call(node, dy)
@@ -198,21 +194,19 @@ class Recorder(Level, Observer):
             self._rules.pop()
 
     def begin_tangents(self, definition: Any) -> None:
-        """Return learn which rule is transposed."""
+        """Learn which rule is transposed."""
         self._rules.append(definition)
 
     def end_tangents(self, began: int) -> None:
-        """Forget it."""
         self._rules.pop()
 
     def notice(self, definition: Definition, kind: str, message: str) -> bool:
-        """Keep what a rule would have warned of."""
         self.notices.append(Notice(definition, kind, message))
         return True
 
     def detach(self, definition: Definition, file: str, line: int) -> bool:
         """Keep where a rule, or the function, took values out of a tensor that is recorded."""
-        self._cut("NumPy", definition, SourceLine(file, line))
+        self._cut("NumPy", definition, (file, line))
         return True
 
     def _cut(self, what: str, definition: Definition | None = None, site: Any = None) -> None:
@@ -222,16 +216,14 @@ class Recorder(Level, Observer):
         order = 1 if running is None else running.order + 1
         if definition is None and running is not None:
             definition = running.definition
-        site = site or SourceLine(*users_line()[:2])
+        site = site or users_line()[:2]
         if all((one.what, one.site) != (what, site) for one in self.cuts):
             self.cuts.append(Cut(what, definition, site, order))
 
     def _running(self) -> Seen | None:
         """Return the custom gradient whose rule is running."""
-        for definition in reversed(self._rules):
-            if id(definition) in self._by_definition:
-                return self._by_definition[id(definition)]
-        return None
+        running = map(self._by_definition.get, map(id, reversed(self._rules)))
+        return next(filter(None, running), None)
 
     def _hunt(self, primitive: Any, inputs: tuple, outs: list) -> None:
         arrays = [one._data for one in outs if is_inexact(one.dtype)]
@@ -244,8 +236,8 @@ class Recorder(Level, Observer):
         if not is_nan and not all(bool(np.isfinite(array).all()) for array in operands):
             return
         examples = tuple(_example(array, is_nan) for array in operands)
-        site = SourceLine(*users_line()[:2])
-        self.bad.append(Bad("NaN" if is_nan else "infinite", primitive.name, examples, site))
+        what = "NaN" if is_nan else "infinite"
+        self.bad.append(Bad(what, primitive.name, examples, users_line()[:2]))
 
 
 class Rough(Level):
@@ -267,7 +259,6 @@ class Rough(Level):
         return out
 
     def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
-        """Return new outputs, as without this level."""
         return rebind_outputs(state.frame, call, inputs, outputs)
 
 
@@ -278,13 +269,8 @@ def find_captures(function: Any) -> dict[str, Any]:
     found = {}
     for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=False):
         with contextlib.suppress(ValueError):  # a cell that is still empty
-            if type(cell.cell_contents) is Tensor:
-                found[name] = cell.cell_contents
-    return found
-
-
-def _bare(leaf: Any) -> Any:
-    return Tensor(leaf._data) if type(leaf) is Tensor else leaf
+            found[name] = cell.cell_contents
+    return {name: value for name, value in found.items() if type(value) is Tensor}
 
 
 def _example(array: np.ndarray, of_nan: bool) -> str:

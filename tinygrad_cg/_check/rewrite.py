@@ -33,10 +33,6 @@ class SourceCode:
         text = re.sub(r":\n\n", ":\n", text).replace(" ** ", "**")
         return "\n".join(_space_lines([_without_parentheses(line) for line in text.splitlines()]))
 
-    def function(self, name: str) -> ast.FunctionDef | None:
-        """Return the definition of that name."""
-        return _find_function(self.tree, name)
-
     @property
     def prefix(self) -> str:
         """Return the user's name for the library, with a dot."""
@@ -89,7 +85,7 @@ def returns(function: ast.FunctionDef) -> list[ast.Return]:
 def undecorated_rule(function: Any, inner: str) -> str | None:
     """Return `function` without the rule of its gradient function `inner`."""
     source = SourceCode.of(function)
-    target = source.function(inner) if source else None
+    target = _find_function(source.tree, inner) if source else None
     if source is None or target is None:
         return None
     target.decorator_list = [
@@ -157,7 +153,7 @@ def _change_returned(function: Any, name: str, index: int, change: Callable) -> 
 def with_argument(function: Any, name: str, captured: str) -> str | None:
     """Return `function`, where `name` takes what it captured as one more argument."""
     source = SourceCode.of(function)
-    target = source.function(name) if source else None
+    target = _find_function(source.tree, name) if source else None
     rule = _rule_of(source, name)
     if source is None or target is None or rule is None:
         return None
@@ -304,7 +300,7 @@ def _called_name(call: ast.Call) -> str:
 
 def _rule_of(source: SourceCode | None, name: str) -> ast.FunctionDef | ast.Lambda | None:
     """Return the gradient function that the function `name` returns."""
-    target = source.function(name) if source else None
+    target = _find_function(source.tree, name) if source else None
     if target is None:
         return None
     for one in returns(target):
