@@ -62,7 +62,7 @@ class Product(NamedTuple):
 class Silent(Observer):
     """An observer that takes the warnings of rules, and forgets them."""
 
-    def notice(self, *facts: Any) -> bool:
+    def notice(self, *facts: Any, **named: Any) -> bool:
         return True
 
     detach = notice

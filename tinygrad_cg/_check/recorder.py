@@ -149,10 +149,10 @@ class Recorder(Level, Observer):
         parent = self._running()
         order = 1 if parent is None else parent.order + 1
         leaves = nest.flatten((args, kwargs))
-        bare = nest.map_structure(
+        bare, named = nest.map_structure(
             lambda leaf: Tensor(leaf._data) if type(leaf) is Tensor else leaf, [list(args), kwargs]
         )
-        seen = Seen(call.definition, call, function, *bare, order, parent)
+        seen = Seen(call.definition, call, function, bare, named, order, parent)
         seen.standalone = all(type(one._data) is np.ndarray for one in leaves if is_tensor(one))
         self.calls.append(seen)
         self._by_definition[id(call.definition)] = seen

@@ -286,8 +286,9 @@ def _exponent(node: ast.AST, known: dict) -> ast.expr | None:
     """Return x, where the node is exp(x), or a name for it."""
     if isinstance(node, ast.Name):
         return known.get(node.id)
-    is_call = isinstance(node, ast.Call) and len(node.args) == 1 and _called_name(node) == "exp"
-    return node.args[0] if is_call else None
+    if isinstance(node, ast.Call) and len(node.args) == 1 and _called_name(node) == "exp":
+        return node.args[0]
+    return None
 
 
 def _called_name(call: ast.Call) -> str:
