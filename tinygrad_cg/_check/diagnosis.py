@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import traceback
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ class Evidence:
     def attribute(self) -> None:
         """Set the verdicts of rows where a derivative is lost, or a rule was not used."""
         for row in self.rows:
-            if row.verdict == WRONG and (row.value is None or self._why(row)):
+            if row.verdict == WRONG and (row.value is None or self._is_cut(row)):
                 row.verdict = DETACHED
         lost = {row.order for row in self.rows if row.verdict == DETACHED}
         for row in self.rows:
@@ -57,15 +58,11 @@ class Evidence:
                         row.verdict = BYPASSED
                         row.detail = f"the rule of `{seen.name}` was not used"
 
-    def _why(self, row: DerivativeRow) -> bool:
-        if row.path == "upstream":
-            return False
-        if any(cut.order <= row.order for cut in self.cuts):
-            return True
-        return any(
-            row.argument in seen.captured and seen.used and seen.order <= row.order
-            for seen in self.calls
-        )
+    def _is_cut(self, row: DerivativeRow) -> bool:
+        """Return whether something was seen that ends the derivative of a row."""
+        captured = [seen for seen in self.calls if row.argument in seen.captured and seen.used]
+        ends = any(one.order <= row.order for one in (*self.cuts, *captured))
+        return ends and row.path != "upstream"
 
     def root(self, seen: Seen) -> Seen:
         """Return the outermost custom gradient around this one."""
@@ -93,17 +90,9 @@ def _merge_recorders(recorders: Any) -> list[Seen]:
 
 def diagnose(evidence: Evidence, rules: Sequence[RuleReport]) -> list[Finding]:
     """Return the findings, each once; those that explain most come first."""
-    parts = (
-        *_errors(evidence),
-        *_captures(evidence),
-        *_detachments(evidence),
-        *_upstreams(evidence),
-        *_not_finite(evidence),
-        *_not_linear(evidence),
-        *_wrong(evidence, rules),
-        *_remarks(evidence),
-    )
-    return list(dict.fromkeys(parts))
+    parts = (_errors, _captures, _detachments, _upstreams, _not_finite, _not_linear)
+    found = [finding for part in parts for finding in part(evidence)]
+    return list(dict.fromkeys([*found, *_wrong(evidence, rules), *_remarks(evidence)]))
 
 
 # Errors --------------------------------------------------------------------------------------
@@ -126,7 +115,7 @@ def _of_error(evidence: Evidence, order: int, error: Exception, words: str) -> F
         return _of_shape(evidence, error)
     frames = traceback.extract_tb(error.__traceback__)
     users = [frame for frame in frames if not is_ours(frame.filename)]
-    where = f" ({_where(SourceLine(users[-1].filename, users[-1].lineno or 0))})" if users else ""
+    where = f" ({_where((users[-1].filename, users[-1].lineno or 0))})" if users else ""
     return Finding(f"Order {order} cannot be computed: {type(error).__name__}: {words}{where}")
 
 
@@ -141,14 +130,13 @@ def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Find
     if seen is None:
         return Finding(text)
     if seen.parent is not None and returned > expected:
-        outer = seen.parent
         text += (
             f" The derivative by the upstream gradient is no business of `{name}`: what the rule "
-            f"of `{outer.name}` multiplies it with is differentiated as it stands. A second "
+            f"of `{seen.parent.name}` multiplies it with is differentiated as it stands. A second "
             f"gradient would need a second argument of `{name}`."
         )
-        code = rewrite.fewer_gradients(evidence.root(seen).function, name, expected)
-        return _written(text, code)
+        function = evidence.root(seen).function
+        return _written(text, rewrite.fewer_gradients(function, name, expected))
     if any(is_tensor(leaf) for leaf in nest.flatten(seen.kwargs)):
         text += (
             " Tensors passed by keyword are inputs like any others, after those by position: "
@@ -172,9 +160,8 @@ def _of_shape(evidence: Evidence, error: GradientShapeError) -> Finding:
         f" The operation broadcasts {label}, so each of its elements is used several times: the "
         f"gradient is the sum over these uses, over axes {error.axes}."
     )
-    function = evidence.root(seen).function
-    code = rewrite.wrapped_gradient(function, name, error.index or 0, error.remedy)
-    return _written(text, code)
+    function, index = evidence.root(seen).function, error.index or 0
+    return _written(text, rewrite.wrapped_gradient(function, name, index, error.remedy))
 
 
 # What is lost --------------------------------------------------------------------------------
@@ -183,18 +170,13 @@ def _of_shape(evidence: Evidence, error: GradientShapeError) -> Finding:
 def _captures(evidence: Evidence) -> Iterator[Finding]:
     for seen in evidence.calls:
         names = sorted(seen.captured)
-        if not names:
-            continue
-        false = [
-            row
-            for row in evidence.rows
-            if row.false and row.order >= seen.order and row.argument in names
-        ]
+        rows = [row for row in evidence.rows if row.false and row.argument in names]
+        false = [row for row in rows if row.order >= seen.order]
         if seen.is_gradient_function and false:
             yield _of_gradient_function(evidence, seen, names, false)
         elif false and seen.used:
             yield _of_captured(evidence, seen, names, false)
-        elif seen.bypassed and not seen.used:
+        elif names and seen.bypassed and not seen.used:
             yield Finding(
                 f"The rule of `{seen.name}` is not used: no tape watches an argument of it, only "
                 f"{_and(names)}, which it captures. What you get is the derivative of its own "
@@ -243,24 +225,23 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
     if not false:
         return
     first = min(row.order for row in false)
-    explained: set[SourceLine] = set()
+    explained: dict[SourceLine, Finding] = {}
     for cut in evidence.cuts:
         rows = [row for row in false if row.order >= cut.order]
         if rows and cut.site not in explained:
-            explained.add(cut.site)
-            yield _of_cut(evidence, cut, rows)
+            explained[cut.site] = _of_cut(evidence, cut, rows)
+    yield from explained.values()
     if explained or any(seen.captured for seen in evidence.calls):
         return
     names = sorted({row.argument for row in false if row.order == first})
-    text = f"Nothing leads from {_and(names)} to the gradient of order {first}: "
-    if first == 1:
-        text += "the rule returns None for it, or the function does not depend on it in tensors."
-    else:
-        text += (
+    why = "the rule returns None for it, or the function does not depend on it in tensors."
+    if first > 1:
+        why = (
             f"the gradient of order {first - 1} is a constant for tapes. Its rule was computed "
             "from values that are no recorded tensors: NumPy arrays, or tensors that were "
             "computed before the function was called."
         )
+    text = f"Nothing leads from {_and(names)} to the gradient of order {first}: {why}"
     yield Finding(f"{text} {_describe(evidence, false)}")
 
 
@@ -270,37 +251,31 @@ def _of_cut(evidence: Evidence, cut: Cut, rows: list[DerivativeRow]) -> Finding:
     whose = f"The rule of `{name}`" if of_rule else f"`{name}`"
     line = rewrite.line_of(*cut.site)
     where = f"{_where(cut.site)}{f': {line}' if line else ''}"
+    how = f"uses `{cut.what}`, where derivatives end"
     if cut.what == "NumPy":
         how = "takes NumPy or Python values from a tensor"
-    else:
-        how = f"uses `{cut.what}`, where derivatives end"
     text = (
         f"{whose} {how} ({where}): derivatives of order {cut.order} and higher take this for a "
         f"constant. {_describe(evidence, rows)}"
     )
     seen = evidence.find_by_name(name) if of_rule else None
     function = evidence.root(seen).function if seen else evidence.orders.problem.f
-    code = rewrite.attached(function, cut.site.line)
-    return _written(f"{text} Use tensor operations.", code)
+    return _written(f"{text} Use tensor operations.", rewrite.attached(function, cut.site[1]))
 
 
 def _upstreams(evidence: Evidence) -> Iterator[Finding]:
     """Find rules of gradient functions that are not the derivative by the upstream."""
     for row in evidence.rows:
-        if row.path != "upstream" or row.verdict not in (WRONG, DETACHED) or row.order < 2:
-            continue
-        inner = [seen for seen in evidence.calls if seen.order == row.order]
-        if not inner:
-            continue
-        seen = inner[-1]
-        upstream = seen.names[-1] if seen.names else "dy"
-        yield Finding(
-            f"Along the upstream gradient the rule of `{seen.name}` is not the derivative: "
-            f"expected {number(row.reference)}, got {number(row.value)}. A gradient is linear in "
-            f"its upstream, so its derivative by {upstream}, times ddy, is the gradient itself "
-            f"with ddy in the place of {upstream}."
-        )
-        return
+        inner = [seen for seen in evidence.calls if seen.order == row.order > 1]
+        if row.path == "upstream" and row.verdict in (WRONG, DETACHED) and inner:
+            upstream = inner[-1].names[-1] if inner[-1].names else "dy"
+            yield Finding(
+                f"Along the upstream gradient the rule of `{inner[-1].name}` is not the "
+                f"derivative: expected {_pair(row)}. A gradient is linear in its upstream, so its "
+                f"derivative by {upstream}, times ddy, is the gradient itself with ddy in the "
+                f"place of {upstream}."
+            )
+            return
 
 
 # Numbers -------------------------------------------------------------------------------------
@@ -314,7 +289,7 @@ def _not_finite(evidence: Evidence) -> Iterator[Finding]:
     problem = evidence.orders.problem
     recorder = Recorder([source.name for source in problem.sources], hunting=True)
     try:
-        problem.arrays(problem.point, row.order, problem.weigh, recorder)
+        problem.arrays(problem.point, row.order, recorder=recorder)
     except Exception:
         recorder.bad.clear()
     text = (
@@ -325,16 +300,13 @@ def _not_finite(evidence: Evidence) -> Iterator[Finding]:
     for what in ("infinite", "NaN"):
         if what in first:
             text += _of_bad(first[what])
-    code = None
-    for seen in evidence.calls:
-        code = code or rewrite.stable(evidence.root(seen).function)
-    if code is None:
-        code = rewrite.stable(problem.f)
+    functions = [*(evidence.root(seen).function for seen in evidence.calls), problem.f]
+    codes = filter(None, map(rewrite.stable, functions))
     text += (
         "A rule that is finite itself may be made of parts that are not, and its derivative is "
         "made of these. Write it with operations that stay finite."
     )
-    yield _written(text, code)
+    yield _written(text, next(codes, None))
 
 
 def _of_bad(bad: Bad) -> str:
@@ -342,9 +314,8 @@ def _of_bad(bad: Bad) -> str:
     line = rewrite.line_of(*bad.site)
     inside = not line or "check_gradients" in line or "assert_gradients" in line
     where = "" if inside else f" ({_where(bad.site)}: {line})"
-    if bad.what == "infinite":
-        return f"`{bad.operation}` of {operands} overflows{where}. "
-    return f"`{bad.operation}` of {operands} gives NaN{where}. "
+    does = "overflows" if bad.what == "infinite" else "gives NaN"
+    return f"`{bad.operation}` of {operands} {does}{where}. "
 
 
 def _not_linear(evidence: Evidence) -> Iterator[Finding]:
@@ -374,23 +345,19 @@ def _wrong(evidence: Evidence, rules: Sequence[RuleReport]) -> Iterator[Finding]
         return  # a consequence
     rows = [row for row in false if row.order == order]
     rows = [row for row in rows if row.path == "x"] or rows
-    text = (
-        f"Order {order} is not the derivative{' of order ' + str(order - 1) if order > 1 else ''}."
-    )
-    text += f" {_describe(evidence, rows)}"
+    before = f" of order {order - 1}" if order > 1 else ""
+    text = f"Order {order} is not the derivative{before}. {_describe(evidence, rows)}"
     hint = _describe_swap(evidence, order) or _factor(rows)
     blamed = [rule for rule in rules if rule.first_false_order is not None]
     if blamed:
         one = min(blamed, key=lambda rule: (rule.first_false_order, -rule.order))
         text += f" The rule of `{one.name}` ({one.site}) is false by itself."
-    elif order > 1:
-        inner = [seen for seen in evidence.calls if seen.order == order]
-        if inner:
-            name, where = inner[-1].name, SourceLine(*source_line(inner[-1].function))
-            text += (
-                f" The rule of `{name}` ({_where(where)}) serves this order: it must be the "
-                f"derivative of what `{name}` returns."
-            )
+    elif inner := [seen for seen in evidence.calls if seen.order == order > 1]:
+        name, where = inner[-1].name, source_line(inner[-1].function)
+        text += (
+            f" The rule of `{name}` ({_where(where)}) serves this order: it must be the "
+            f"derivative of what `{name}` returns."
+        )
     yield Finding(f"{text} {hint}".strip())
 
 
@@ -411,29 +378,24 @@ def _factor(rows: list[DerivativeRow]) -> str:
 
 def _describe_swap(evidence: Evidence, order: int) -> str:
     """Return a sentence if two arguments have each other's gradients."""
-    orders = evidence.orders
-    problem = orders.problem
+    problem = evidence.orders.problem
     rows = {
         row.argument: row
-        for row in orders.rows
+        for row in evidence.rows
         if row.order == order == 1 and row.path == "x" and row.mode == "reverse"
     }
     names = [source.name for source in problem.sources]
     try:
-        found = problem.arrays(orders._base, order, problem.weigh)
+        found = problem.arrays(evidence.orders._base, order)
     except Exception:
         return ""
-    for i, one in enumerate(names):
-        for j in range(i + 1, len(names)):
-            other = names[j]
-            if problem.point[i].shape != problem.point[j].shape or not {one, other} <= set(rows):
-                continue
-            if not (rows[one].false and rows[other].false):
-                continue
+    for (i, one), (j, other) in combinations(enumerate(names), 2):
+        both_false = {one, other} <= set(rows) and rows[one].false and rows[other].false
+        if both_false and problem.point[i].shape == problem.point[j].shape:
             crossed = (product(problem.last[i], found[j]), product(problem.last[j], found[i]))
             wanted = (rows[one].reference, rows[other].reference)
             if all(
-                math.isclose(a.value or 0.0, b, rel_tol=1e-6, abs_tol=1e-9)
+                math.isclose(a.number, b, rel_tol=1e-6, abs_tol=1e-9)
                 for a, b in zip(crossed, wanted, strict=True)
             ):
                 return f"The gradients of {one} and {other} stand in each other's place."
@@ -444,39 +406,40 @@ def _describe_swap(evidence: Evidence, order: int) -> str:
 
 
 def _remarks(evidence: Evidence) -> Iterator[Finding]:
+    return (Finding(words, remark=True) for words in _remarked(evidence))
+
+
+def _remarked(evidence: Evidence) -> Iterator[str]:
     rows = evidence.rows
     for seen in evidence.calls:
-        by_position = any(is_tensor(leaf) for leaf in nest.flatten(seen.args))
-        by_keyword = any(is_tensor(leaf) for leaf in nest.flatten(seen.kwargs))
+        by_position, by_keyword = (
+            any(map(is_tensor, nest.flatten(part))) for part in (seen.args, seen.kwargs)
+        )
         if by_keyword and not by_position:
-            yield Finding(
+            yield (
                 f"`{seen.name}` is called with all its tensors by keyword. Here its rule serves "
                 "as always; TensorFlow ignores it, without a word, in such a call: pass tensors "
-                "by position in programs that must run there, too.",
-                remark=True,
+                "by position in programs that must run there, too."
             )
     for recorder in evidence.orders.recorders.values():
         for notice in recorder.notices:
             if notice.kind in ("scalar", "dtype"):
-                yield Finding(f"{notice.message[0].upper()}{notice.message[1:]}.", remark=True)
+                yield f"{notice.message[0].upper()}{notice.message[1:]}."
     for row in evidence.orders.inaccurate:
-        yield Finding(
+        yield (
             f"Order {row.order} by {row.argument} is right in float64, but in the arguments' "
-            "precision it loses more than two digits out of three.",
-            remark=True,
+            "precision it loses more than two digits out of three."
         )
     kinks = sorted({row.argument for row in rows if row.verdict == KINK})
     if kinks:
-        yield Finding(
+        yield (
             f"There is a kink by {_and(kinks)}: the slopes to both sides differ, so no number is "
-            "the derivative. Check at a point beside it.",
-            remark=True,
+            "the derivative. Check at a point beside it."
         )
     if any(row.verdict == INCONCLUSIVE for row in rows):
-        yield Finding(
+        yield (
             "Where the verdict is 'inconclusive' the difference is smaller than the reference's "
-            "own error, or there is no reference: nothing can be said.",
-            remark=True,
+            "own error, or there is no reference: nothing can be said."
         )
 
 
@@ -517,4 +480,4 @@ def _count_text(count: int, noun: str) -> str:
 
 
 def _where(site: SourceLine) -> str:
-    return f"{Path(site.file).name}:{site.line}"
+    return f"{Path(site[0]).name}:{site[1]}"

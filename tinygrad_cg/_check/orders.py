@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,8 @@ from .verdicts import (
     decide,
     noise_of,
 )
+
+Label = tuple[int, int, str, str]  # of a row: order, index of the source, path, mode
 
 
 @dataclass
@@ -77,7 +79,7 @@ class Orders:
             return False
         if order == 1:
             self._check_linearity()
-        judges = [self._judge(order, j, self.problem.weigh) for j in self._source_indices]
+        judges = [self._judge(order, j) for j in self._source_indices]
         if "reverse" in self.modes:
             self._x_rows(order, judges, *found)
             if order > 1:
@@ -98,79 +100,67 @@ class Orders:
         """Return the point to compute at: in float64 where the function takes it."""
         return self.problem.wide_point if self.problem.wide else self.problem.point
 
-    @functools.cached_property
-    def _has_two(self) -> bool:
-        """Return whether the arguments have another precision than the comparison."""
-        pairs = zip(self.problem.point, self._base, strict=True)
-        return any(one.dtype != other.dtype for one, other in pairs)
-
     @property
     def _accuracy(self) -> Accuracy:
         precisions = [recorder.coarsest for recorder in self.recorders.values()]
-        least = max(float(np.finfo(one.dtype).eps) for one in self._base)
-        return Accuracy(max([least, *precisions]))
+        return Accuracy(max([*(float(np.finfo(one.dtype).eps) for one in self._base), *precisions]))
 
     def _passes(self, order: int, joint: bool = False) -> tuple[list, list] | None:
         """Return the gradients in the arguments' precision and in that of the comparison."""
         problem, path = self.problem, "joint" if joint else "x"
         recorder = Recorder([source.name for source in problem.sources])
         self.recorders[order, path] = recorder
+        pairs = zip(problem.point, self._base, strict=True)
+        has_two = any(one.dtype != other.dtype for one, other in pairs)
         try:
-            if joint:
-                wide = problem.joint_arrays(self._base, order, recorder)
-            else:
-                wide = problem.arrays(self._base, order, problem.weigh, recorder)
-            native = wide
-            if self._has_two and joint:
-                native = problem.joint_arrays(problem.point, order)
-            elif self._has_two:
-                native = problem.arrays(problem.point, order, problem.weigh)
+            wide = problem.arrays(self._base, order, None, recorder, joint)
+            return problem.arrays(problem.point, order, joint=joint) if has_two else wide, wide
         except Exception as error:
-            self._add_failure(order, path, error)
+            self._add_failure(order, path, "reverse", error)
             return None
-        return native, wide
 
-    def _add_failure(self, order: int, path: str, error: Exception) -> None:
-        self.errors[order, path, "reverse"] = error
-        if any(row.order == order and row.verdict == FAILED for row in self.rows):
+    def _add_failure(
+        self, order: int, path: str, mode: str, error: Exception, verdict: str = FAILED
+    ) -> None:
+        self.errors[order, path, mode] = error
+        known = [row for row in self.rows if (row.order, row.mode) == (order, mode)]
+        if any(row.verdict == FAILED for row in known):
             return
-        words = f"{type(error).__name__}: {error}"
+        found = (None, math.nan, math.nan, "", verdict, f"{type(error).__name__}: {error}")
         for source in self.problem.sources:
-            self.rows.append(_without_number(order, source.name, "x", "reverse", FAILED, words))
+            self.rows.append(DerivativeRow(order, source.name, "x", mode, *found))
 
-    def _judge(self, order: int, source_index: int, start: Any) -> Judge:
+    def _judge(self, order: int, j: int, start: Any = None) -> Judge:
         problem = self.problem
         ways: list = [None] * len(problem.sources)
-        ways[source_index] = problem.last[source_index]
+        ways[j] = problem.last[j]
 
         def line(step: float) -> tuple[float, float]:
             try:
                 found = problem.measure(move_point(self._base, ways, step), order - 1, start)
             except Exception:  # it is not defined there
                 return math.nan, math.nan
-            return found.value or 0.0, found.size
+            return found.number, found.size
 
         def complex_line(step: complex) -> tuple[Any, float]:
             outputs = problem.outputs(move_point(self._base, ways, step))
             return complex_product(problem.weights, outputs), 0.0
 
+        accuracy = self._accuracy
         of_reals = all(is_floating(one.dtype) for one in (*self._base, *problem.values))
-        allowed = order == 1 and of_reals and self._accuracy.precision < 1e-12
-        scale = problem.scales[source_index]
-        rough, exact = problem.rough, complex_line if allowed else None
-        return Judge(line, scale, self._accuracy, rough, exact)
+        exact = complex_line if order == 1 and of_reals and accuracy.precision < 1e-12 else None
+        return Judge(line, problem.scales[j], accuracy, problem.rough, exact)
 
     def _x_rows(self, order: int, judges: list[Judge], native: list, wide: list) -> None:
         self._joint = joint = self._passes(order, joint=True) if order > 1 else None
         if order > 1 and joint is None:
             return
-        for source_index in self._source_indices:
-            row = self._row(
-                order, source_index, "x", judges[source_index], native, wide, self._again(order)
-            )
+        for j, judge in enumerate(judges):
+            label = (order, j, "x", "reverse")
+            row = self._row(label, judge, self._along(j, native, wide), self._again(order, j))
             if joint is not None and not row.false:
-                again = self._again(order, joint=True)
-                other = self._row(order, source_index, "x", judges[source_index], *joint, again)
+                again = self._again(order, j, joint=True)
+                other = self._row(label, judge, self._along(j, *joint), again)
                 if other.false:
                     row = other
                     row.detail = row.detail or "where a tape watches the upstream gradient"
@@ -178,78 +168,38 @@ class Orders:
         if self.full:
             self._full_rows(order)
 
-    def _again(self, order: int, start: Any = None, joint: bool = False) -> Callable:
-        """Return a function that computes a source's derivative once more."""
-        problem = self.problem
+    def _along(self, j: int, *gradients: list) -> list[Product]:
+        """Return the products of a source's direction with several gradients."""
+        return [product(self.problem.last[j], one[j]) for one in gradients]
 
-        def value(source_index: int) -> float:
-            if joint:
-                found = problem.joint_arrays(self._base, order)
-            else:
-                found = problem.arrays(self._base, order, start or problem.weigh)
-            return product(problem.last[source_index], found[source_index]).value or 0.0
+    def _again(self, order: int, j: int, start: Any = None, joint: bool = False) -> Callable:
+        """Return a function that computes the derivative by source j once more."""
+        arrays = functools.partial(self.problem.arrays, self._base, order, start, joint=joint)
+        return lambda: self._along(j, arrays())[0].number
 
-        return value
-
-    def _row(
-        self,
-        order: int,
-        source_index: int,
-        path: str,
-        judge: Judge,
-        native: list,
-        wide: list,
-        again: Callable[[int], float],
-    ) -> DerivativeRow:
-        way = self.problem.last[source_index]
-        with np.errstate(all="ignore"):
-            own, value = product(way, native[source_index]), product(way, wide[source_index])
-        return self._judge_value(order, source_index, path, "reverse", judge, own, value, again)
-
-    def _judge_value(
-        self,
-        order: int,
-        source_index: int,
-        path: str,
-        mode: str,
-        judge: Judge,
-        own: Product,
-        value: Product,
-        again: Callable[[int], float],
-    ) -> DerivativeRow:
+    def _row(self, label: Label, judge: Judge, found: Sequence, again: Callable) -> DerivativeRow:
         """Return the row for a value in the arguments' precision and in the comparison's."""
+        order, j, path, mode = label
+        own, value = found
         shown, detail = value.value, ""
-        if not math.isfinite(value.value or 0.0):
+        if not math.isfinite(value.number):
             reference = judge.refine_reference()
-            verdict = self._non_finite(reference)
+            size = max(abs(reference.value), reference.size)
+            known = math.isfinite(reference.value) and reference.error <= 1e-3 * size
+            verdict = self._overflow(reference) if known else INCONCLUSIVE
         else:
-            verdict, reference = judge.verdict(value, lambda: again(source_index))
+            verdict, reference = judge.verdict(value, again)
             if verdict == WRONG and any(row.verdict == KINK for row in self.rows):
                 verdict = KINK  # of the order before
-            if not math.isfinite(own.value or 0.0) and verdict == TRUE:
+            if not math.isfinite(own.number) and verdict == TRUE:
                 verdict, shown = self._overflow(reference), own.value
-                detail = f"in {self.problem.point[source_index].dtype}; finite in float64"
-        row = DerivativeRow(
-            order,
-            self.problem.sources[source_index].name,
-            path,
-            mode,
-            shown,
-            reference.value,
-            reference.error,
-            reference.kind,
-            verdict,
-            detail,
-        )
-        lost = abs((own.value or 0.0) - (value.value or 0.0)) > 0.01 * value.size
+                detail = f"in {self.problem.point[j].dtype}; finite in float64"
+        compared = (shown, reference.value, reference.error, reference.kind, verdict, detail)
+        row = DerivativeRow(order, self.problem.sources[j].name, path, mode, *compared)
+        lost = abs(own.number - value.number) > 0.01 * value.size
         if verdict == TRUE and lost and mode == "reverse":
             self.inaccurate.append(row)
         return row
-
-    def _non_finite(self, reference: ReferenceValue) -> str:
-        size = max(abs(reference.value), reference.size)
-        known = math.isfinite(reference.value) and reference.error <= 1e-3 * size
-        return self._overflow(reference) if known else INCONCLUSIVE
 
     def _overflow(self, reference: ReferenceValue) -> str:
         """Return a verdict for a non-finite value: whether the sources' dtypes could hold it."""
@@ -264,43 +214,35 @@ class Orders:
             return
         own, value = map(self._by_upstream, self._joint)
         exact = self._with_upstream(order)
-        reference = ReferenceValue(
-            exact.value or 0.0, 1e-12 * exact.size, LINEARITY, size=exact.size
-        )
-        number, shown = value.value or 0.0, value.value
-        if not math.isfinite(number):
+        reference = ReferenceValue(exact.number, 1e-12 * exact.size, LINEARITY, size=exact.size)
+        shown = value.value
+        if not math.isfinite(value.number):
             verdict = NOT_FINITE if math.isfinite(reference.value) else INCONCLUSIVE
         else:
             floor = 100 * self._accuracy.precision * max(value.size, exact.size)
-            verdict = decide(number, reference, self._accuracy, floor)
+            verdict = decide(value.number, reference, self._accuracy, floor)
             if verdict is None:
                 noise = self._noise(lambda: self._upstream_difference(order))
                 reference = reference._replace(error=reference.error + noise)
-                verdict = decide(number, reference, self._accuracy, floor) or WRONG
-        if verdict == TRUE and not math.isfinite(own.value or 0.0):
+                verdict = decide(value.number, reference, self._accuracy, floor) or WRONG
+        if verdict == TRUE and not math.isfinite(own.number):
             verdict, shown = self._overflow(reference), own.value
         found = (shown, reference.value, reference.error, LINEARITY, verdict)
         self.rows.append(DerivativeRow(order, "dy", "upstream", "reverse", *found))
 
     def _by_upstream(self, gradients: list) -> Product:
         """Return the derivative by the weights, along the direction for these."""
-        problem = self.problem
-        pairs = zip(problem.second_weights, gradients[len(problem.sources) :], strict=True)
-        return total([product(way, one) for way, one in pairs])
+        return total(self.problem.second_weights, gradients[len(self.problem.sources) :])
 
     def _with_upstream(self, order: int) -> Product:
         """Return the derivative of the order before, with that direction for its upstream."""
         problem = self.problem
-        weights, problem.weights = problem.weights, problem.second_weights
-        try:
-            return problem.measure(self._base, order - 1, problem.weigh)
-        finally:
-            problem.weights = weights
+        with problem.using(weights=problem.second_weights):
+            return problem.measure(self._base, order - 1)
 
     def _upstream_difference(self, order: int) -> float:
-        joint = self.problem.joint_arrays(self._base, order)
-        one, other = self._by_upstream(joint), self._with_upstream(order)
-        return (one.value or 0.0) - (other.value or 0.0)
+        joint = self.problem.arrays(self._base, order, joint=True)
+        return self._by_upstream(joint).number - self._with_upstream(order).number
 
     def _noise(self, difference: Callable[[], float]) -> float:
         """Return how far a difference that should be 0 may be off by rounding."""
@@ -308,95 +250,64 @@ class Orders:
 
     def _both_rows(self, order: int) -> None:
         """Add the derivatives of the squared outputs, where both paths meet."""
-        problem = self.problem
+        squares = self.problem.weigh_squares
         try:
-            wide = problem.arrays(self._base, order, problem.weigh_squares)
+            wide = self.problem.arrays(self._base, order, squares)
         except Exception as error:
-            self._add_failure(order, "both", error)
+            self._add_failure(order, "both", "reverse", error)
             return
-        for source_index in self._source_indices:
-            judge = self._judge(order, source_index, problem.weigh_squares)
-            again = self._again(order, problem.weigh_squares)
-            self.rows.append(self._row(order, source_index, "both", judge, wide, wide, again))
+        for j in self._source_indices:
+            judge, again = self._judge(order, j, squares), self._again(order, j, squares)
+            found = self._along(j, wide, wide)
+            self.rows.append(self._row((order, j, "both", "reverse"), judge, found, again))
 
     def _forward_rows(self, order: int, judges: list[Judge]) -> None:
-        def again(source_index: int) -> float:
-            return self.problem.tangent(self._base, order, source_index).value or 0.0
-
-        for source_index in self._source_indices:
+        problem = self.problem
+        for j, judge in enumerate(judges):
             try:
-                value = self.problem.tangent(self._base, order, source_index)
-                own = self.problem.tangent(self.problem.point, order, source_index)
+                value = problem.tangent(self._base, order, j)
+                own = problem.tangent(problem.point, order, j)
             except Exception as error:
-                self._forward_failed(order, error)
+                verdict = FAILED
+                if isinstance(error, NotLinearError):  # or so much rounded that it looks so
+                    verdict = INCONCLUSIVE if self._linear else NOT_LINEAR
+                self._add_failure(order, "x", "forward", error, verdict)
                 return
-            row = self._judge_value(
-                order, source_index, "x", "forward", judges[source_index], own, value, again
-            )
-            self.rows.append(row)
 
-    def _forward_failed(self, order: int, error: Exception) -> None:
-        self.errors[order, "x", "forward"] = error
-        verdict = FAILED
-        if isinstance(error, NotLinearError):  # or so much rounded that it looks so
-            verdict = INCONCLUSIVE if self._linear else NOT_LINEAR
-        for source in self.problem.sources:
-            words = f"{type(error).__name__}: {error}"
-            self.rows.append(_without_number(order, source.name, "x", "forward", verdict, words))
+            def again(j: int = j) -> float:
+                return problem.tangent(self._base, order, j).number
 
-    # Whole matrices --------------------------------------------------------------------------
+            self.rows.append(self._row((order, j, "x", "forward"), judge, (own, value), again))
 
     def _full_rows(self, order: int) -> None:
-        """Return compare every element of the derivative; add rows for the worst ones."""
+        """Compare every element of the derivative; add rows for the worst ones."""
         problem = self.problem
         chosen = problem.weights if order == 1 else problem.ways[order - 1]
-        for j, kept in enumerate(chosen):
-            for index in np.ndindex(kept.shape):
-                unit = [np.zeros(one.shape) for one in chosen]
-                unit[j][index] = 1.0
-                self._full_row(order, unit)
-
-    def _full_row(self, order: int, unit: list[np.ndarray]) -> None:
-        """Return compare the derivatives of one element of the order before by every element."""
-        problem = self.problem
-        before = problem.weights, problem.ways, problem.last
-        if order == 1:
-            problem.weights = unit
-        else:
-            problem.ways = [*problem.ways]
-            problem.ways[order - 1] = unit
-        try:
-            found = problem.arrays(self._base, order, problem.weigh)
-            for source_index in self._source_indices:
-                for index in np.ndindex(self._base[source_index].shape):
-                    problem.last = [np.zeros(one.shape) for one in before[2]]
-                    problem.last[source_index][index] = 1.0
-                    judge = self._judge(order, source_index, problem.weigh)
-                    row = self._row(
-                        order, source_index, "x", judge, found, found, self._again(order)
-                    )
+        for unit, _, _ in _units(chosen):
+            ways = [*problem.ways[: order - 1], unit, *problem.ways[order:]]
+            with problem.using(weights=unit) if order == 1 else problem.using(ways=ways):
+                found = problem.arrays(self._base, order)
+                for last, j, index in _units(problem.last):
+                    with problem.using(last=last):
+                        judge, again = self._judge(order, j), self._again(order, j)
+                        along = self._along(j, found, found)
+                        row = self._row((order, j, "x", "reverse"), judge, along, again)
                     row.index = index
                     if row.verdict != TRUE:
                         self.rows.append(row)
-        finally:
-            problem.weights, problem.ways, problem.last = before
 
     # Properties ------------------------------------------------------------------------------
 
     def _values_repeat(self) -> bool:
         """Return whether the function and its gradient are the same when computed again."""
-        problem = self.problem
-        one, other = problem.outputs(self._base), problem.outputs(self._base)
-        if not _alike(one, other):
-            self.properties.append(
-                Property(
-                    "repeated calls agree",
-                    False,
-                    f"{problem.name} gives another value when it is called again: it draws random "
-                    "numbers, or keeps a state. Nothing can be said of its derivatives before "
-                    "that is fixed",
-                )
+        problem, name = self.problem, "repeated calls agree"
+        if not _alike(problem.outputs(self._base), problem.outputs(self._base)):
+            words = (
+                f"{problem.name} gives another value when it is called again: it draws random "
+                "numbers, or keeps a state. Nothing can be said of its derivatives before that is "
+                "fixed"
             )
+            self.properties.append(Property(name, False, words))
             return False
         try:
             first, second = [problem.pull_back(self._base, [problem.weights]) for _ in range(2)]
@@ -404,37 +315,32 @@ class Orders:
             return True
         agree = _alike(first[0], second[0])
         detail = "" if agree else "the gradient is another when the rule runs again: it has a state"
-        self.properties.append(Property("repeated calls agree", agree, detail))
+        self.properties.append(Property(name, agree, detail))
         return True
 
     def _check_linearity(self) -> None:
-        """Return compare the gradient for a sum of upstream gradients with the sum of the
-        gradients.
-        """
+        """Compare the gradient for a sum of upstreams with the sum of the gradients."""
         problem = self.problem
         sums = [b - a for a, b in zip(problem.weights, problem.others, strict=True)]
         upstreams = [problem.weights, sums, problem.others]
 
-        def parts(source_index: int) -> list[Product]:
-            found = problem.pull_back(self._base, upstreams)
-            return [
-                product(problem.last[source_index], gradients[source_index]) for gradients in found
-            ]
+        def parts(j: int) -> list[Product]:
+            return self._along(j, *problem.pull_back(self._base, upstreams))
 
-        def difference(source_index: int) -> float:
-            one, other, both = [part.value or 0.0 for part in parts(source_index)]
+        def difference(j: int) -> float:
+            one, other, both = [part.number for part in parts(j)]
             return one + other - both
 
-        for source_index, source in enumerate(problem.sources):
+        for j, source in enumerate(problem.sources):
             try:
-                one, other, both = parts(source_index)
+                one, other, both = parts(j)
             except Exception:
                 return
-            expected, got = (one.value or 0.0) + (other.value or 0.0), both.value or 0.0
+            expected, got = one.number + other.number, both.number
             allowed = self._accuracy.relative * max(one.size, other.size, both.size)
             allowed += 16 * max(one.rounding, other.rounding, both.rounding)
             if abs(expected - got) > allowed:
-                allowed += self._noise(functools.partial(difference, source_index))
+                allowed += self._noise(functools.partial(difference, j))
             if abs(expected - got) > allowed:
                 self._linear = False
                 found = (got, expected, 0.0, LINEARITY, NOT_LINEAR)
@@ -443,37 +349,32 @@ class Orders:
         self.properties.append(Property("linear in the upstream", self._linear, words))
 
     def _check_symmetry(self) -> None:
-        """Return compare second derivatives along two directions, taken in both orders."""
+        """Compare second derivatives along two directions, taken in both orders."""
         if sum(one.size for one in self.problem.point) == 1:
             return
         try:
             one, other = self._mixed()
         except Exception:
             return
-        difference = abs((one.value or 0.0) - (other.value or 0.0))
+        difference = abs(one.number - other.number)
         if not math.isfinite(difference):
             return
-        holds, words = difference <= self._accuracy.relative * max(one.size, other.size), ""
-        if not holds:
-            holds = difference <= self._noise(self._asymmetry)
-        if not holds:
-            words = f"{one.value or 0.0:.6g} in one order, {other.value or 0.0:.6g} in the other"
-        self.properties.append(Property("second derivatives are symmetric", holds, words))
+        holds = difference <= self._accuracy.relative * max(one.size, other.size)
+        holds = holds or difference <= self._noise(self._asymmetry)
+        words = f"{one.number:.6g} in one order, {other.number:.6g} in the other"
+        name = "second derivatives are symmetric"
+        self.properties.append(Property(name, holds, "" if holds else words))
 
     def _mixed(self) -> list[Product]:
-        problem, found = self.problem, []
-        before = problem.ways
-        try:
-            for ways in (before, [before[0], before[2], before[1]]):
-                problem.ways = ways
-                found.append(problem.measure(self._base, 2, problem.weigh))
-        finally:
-            problem.ways = before
+        ways, found = self.problem.ways, []
+        for chosen in (ways, [ways[0], ways[2], ways[1]]):
+            with self.problem.using(ways=chosen):
+                found.append(self.problem.measure(self._base, 2))
         return found
 
     def _asymmetry(self) -> float:
         one, other = self._mixed()
-        return (one.value or 0.0) - (other.value or 0.0)
+        return one.number - other.number
 
     def _look_at_shapes(self) -> None:
         """Add the property that gradients did not have to be adapted to their inputs."""
@@ -485,27 +386,26 @@ class Orders:
         self.properties.append(Property("shapes and dtypes fit", None if adapted else True, detail))
 
     def _compare_modes(self) -> None:
-        """Return compare forward mode with reverse mode, from the rows."""
+        """Compare forward mode with reverse mode, from the rows."""
         for order, name in ((1, "forward mode is the adjoint"), (2, "forward over reverse agrees")):
+            rows = [row for row in self.rows if row.order == order and row.path == "x"]
             pairs = [
                 (row, other)
-                for row in self.rows
-                for other in self.rows
-                if row.order == other.order == order
-                and row.path == other.path == "x"
-                and row.argument == other.argument
+                for row in rows
+                for other in rows
+                if row.argument == other.argument
                 and (row.mode, other.mode) == ("reverse", "forward")
                 and row.index is None
                 and {row.verdict, other.verdict} <= {TRUE, WRONG}
             ]
-            disagreeing = [pair for pair in pairs if self._differ(*pair)]
-            words = "; ".join(
+            words = [
                 f"by {row.argument} {row.value or 0.0:.6g} in reverse, {other.value or 0.0:.6g} "
                 "forward"
-                for row, other in disagreeing
-            )
+                for row, other in pairs
+                if self._differ(row, other)
+            ]
             if pairs:
-                self.properties.append(Property(name, not disagreeing, words))
+                self.properties.append(Property(name, not words, "; ".join(words)))
 
     def _differ(self, row: DerivativeRow, other: DerivativeRow) -> bool:
         if row.verdict == other.verdict == TRUE:
@@ -514,11 +414,13 @@ class Orders:
         return abs(one - two) > self._accuracy.relative * max(abs(one), abs(two))
 
 
-def _without_number(
-    order: int, argument: str, path: str, mode: str, verdict: str, detail: str
-) -> DerivativeRow:
-    nothing = math.nan
-    return DerivativeRow(order, argument, path, mode, None, nothing, nothing, "", verdict, detail)
+def _units(like: Sequence[np.ndarray]) -> Iterator[tuple[list[np.ndarray], int, tuple]]:
+    """Yield a direction along each element of the arrays, with the element's two indices."""
+    for j, one in enumerate(like):
+        for index in np.ndindex(one.shape):
+            unit = [np.zeros(other.shape) for other in like]
+            unit[j][index] = 1.0
+            yield unit, j, index
 
 
 def _alike(ones: Sequence, others: Sequence) -> bool:

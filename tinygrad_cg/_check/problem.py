@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,39 +54,18 @@ class Product(NamedTuple):
     size: float
     rounding: float = 0.0
 
-    def plus(self, other: Product) -> Product:
-        values = [one.value for one in (self, other) if one.value is not None]
-        size, rounding = self.size + other.size, self.rounding + other.rounding
-        return Product(sum(values) if values else None, size, rounding)
+    @property
+    def number(self) -> float:
+        return self.value or 0.0
 
 
 class Silent(Observer):
     """An observer that takes the warnings of rules, and forgets them."""
 
-    def notice(self, definition: Definition, kind: str, message: str) -> bool:
-        """Take the warning."""
+    def notice(self, *facts: Any, **named: Any) -> bool:
         return True
 
-    def detach(self, definition: Definition, file: str, line: int) -> bool:
-        """Take the warning."""
-        return True
-
-
-@contextlib.contextmanager
-def watched_by(observer: Any, level: Any = None) -> Iterator[None]:
-    """Let rules tell `observer` instead of warning, and only `level` and later ones record."""
-    before = state.observers, state.frame
-    state.observers, state.frame = (observer,), None
-    if level is not None:
-        push(level)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        if level is not None:
-            remove(level)
-        state.observers, state.frame = before
+    detach = notice
 
 
 class _Used(dict, Listener):
@@ -116,7 +96,7 @@ class CheckedFunction:
             )
         self.point = [source.value for source in self.sources]
         outputs = self.outputs(self.point)
-        self.wide_point = [_widen(value) for value in self.point]
+        self.wide_point = [value.astype(_wide(value.dtype)) for value in self.point]
         self.wide = self._accepts_wide()
         self._choose(outputs, np.random.default_rng(seed), order)
 
@@ -134,15 +114,16 @@ class CheckedFunction:
             names += [f"{key}{path}" for path, _ in nest.flatten_paths(kwargs[key])]
         sources = []
         for index, (name, leaf) in enumerate(zip(names, self.leaves, strict=True)):
-            if isinstance(leaf, Variable):
-                if is_differentiable(leaf._data.dtype):
-                    self.leaf_indices.append(index)
-                    sources.append(Primal(name, np.array(leaf._data), leaf))
+            variable = leaf if isinstance(leaf, Variable) else None
+            if variable is not None:
+                array = np.array(variable._data)
             elif is_tensor(leaf) or is_weak(leaf) or isinstance(leaf, np.ndarray):
                 array = np.array(convert(leaf)._values())
-                if is_differentiable(array.dtype):
-                    self.leaf_indices.append(index)
-                    sources.append(Primal(name, array, None))
+            else:
+                continue
+            if is_differentiable(array.dtype):
+                self.leaf_indices.append(index)
+                sources.append(Primal(name, array, variable))
         return sources
 
     def _captured_variables(self) -> list[Primal]:
@@ -184,56 +165,64 @@ class CheckedFunction:
                 np.ones(one.shape) if is_single else _draw_signed(generator, one) for one in outputs
             ]
 
+        def ways(ones: Callable[[np.ndarray], bool]) -> list[np.ndarray]:
+            return [
+                np.ones(value.shape) if ones(value) else _way(generator, value, own.dtype)
+                for value, own in zip(self.wide_point, self.point, strict=True)
+            ]
+
         self.weights, self.second_weights = chosen(), chosen()
         self.others = [-1000.0 * generator.uniform(0.5, 1.5, w.shape) * w for w in self.weights]
         alone = sum(value.size for value in self.point) == 1
         self.scales = [_scale(value) for value in self.wide_point]
-        pairs = list(zip(self.wide_point, self.point, strict=True))
-        self.ways = [
-            [
-                np.ones(value.shape) if alone else _way(generator, value, own.dtype)
-                for value, own in pairs
-            ]
-            for _ in range(order + 1)
-        ]
-        self.last = [
-            np.ones(value.shape) if value.size == 1 else _way(generator, value, own.dtype)
-            for value, own in pairs
-        ]
+        self.ways = [ways(lambda value: alone) for _ in range(order + 1)]
+        self.last = ways(lambda value: value.size == 1)
         self.values = outputs
 
     # Values ----------------------------------------------------------------------------------
 
-    def tensors(self, point: Point) -> list:
-        """Return a tensor for each source; Variables stand for themselves (see `at`)."""
-        return [
-            Tensor(np.array(value)) if source.variable is None else source.variable
-            for source, value in zip(self.sources, point, strict=True)
-        ]
-
     @contextlib.contextmanager
     def at(self, point: Point, observer: Any = None, level: Any = None) -> Iterator[list]:
-        """Give the sources as tensors at `point`, and Variables the values that they have there."""
-        before = state.overrides
-        state.overrides = before | {
+        """Give a tensor for each source, and Variables, which stand for themselves, their values.
+
+        Rules tell `observer` instead of warning, and only `level` and later ones record.
+        """
+        before = state.overrides, state.observers, state.frame
+        pairs = list(zip(self.sources, point, strict=True))
+        state.overrides = before[0] | {
             id(source.variable): np.array(value)
-            for source, value in zip(self.sources, point, strict=True)
+            for source, value in pairs
             if source.variable is not None
         }
+        state.observers, state.frame = (observer or Silent(),), None
+        level = level or self.level
+        if level is not None:
+            push(level)
         try:
-            with watched_by(observer or Silent(), level or self.level):
-                yield self.tensors(point)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                yield [
+                    Tensor(np.array(value)) if source.variable is None else source.variable
+                    for source, value in pairs
+                ]
         finally:
-            state.overrides = before
+            if level is not None:
+                remove(level)
+            state.overrides, state.observers, state.frame = before
 
     @contextlib.contextmanager
-    def rough(self, seed: int) -> Iterator[None]:
-        """Round everything that is computed inside at random."""
-        self.level = Rough(seed)
+    def using(self, **changed: Any) -> Iterator[None]:
+        """Replace attributes inside: weights, directions, the level."""
+        before = {name: getattr(self, name) for name in changed}
+        vars(self).update(changed)
         try:
             yield
         finally:
-            self.level = None
+            vars(self).update(before)
+
+    def rough(self, seed: int) -> contextlib.AbstractContextManager[None]:
+        """Round everything that is computed inside at random."""
+        return self.using(level=Rough(seed))
 
     def run(self, sources: list) -> list[Tensor]:
         """Return the flat outputs that have derivatives."""
@@ -263,36 +252,25 @@ class CheckedFunction:
         with self.at(point) as sources:
             return [one._values() for one in self.run(sources)]
 
-    def measure(self, point: Point, order: int, start: Any) -> Product:
+    def measure(self, point: Point, order: int, start: Any = None) -> Product:
         """Return D_order at a point, summed from its terms."""
         if order:
-            ways: Sequence = self.ways[order]
-            found: Sequence = self.arrays(point, order, start)
-        else:
-            ways, found = self.weights, self.outputs(point)
-        return total([product(way, one) for way, one in zip(ways, found, strict=True)])
+            return total(self.ways[order], self.arrays(point, order, start))
+        return total(self.weights, self.outputs(point))
 
-    def arrays(self, point: Point, order: int, start: Any, recorder: Any = None) -> list:
-        """Return `gradients` at a point, as arrays."""
+    def arrays(
+        self, point: Point, order: int, start: Any = None, recorder: Any = None, joint: bool = False
+    ) -> list:
+        """Return `gradients` at a point, as arrays; `joint` ones by the weights, too."""
         with self.at(point, recorder, recorder) as sources:
+            weights: list[Tensor] = []
+            if joint:
+                pairs = zip(self.weights, self._output_dtypes(point), strict=True)
+                weights = [Tensor(np.asarray(weight, dtype)) for weight, dtype in pairs]
+                start = partial(self.weigh, weights=weights)
             if recorder is not None:
                 recorder.sources = sources
-            return _arrays(self.gradients(sources, order, start))
-
-    def joint_arrays(self, point: Point, order: int, recorder: Any = None) -> list:
-        """Return the same where the weights are watched, too, and gradients by these."""
-        with self.at(point, recorder, recorder) as sources:
-            weights = [
-                Tensor(np.asarray(weight, dtype))
-                for weight, dtype in zip(self.weights, self._output_dtypes(point), strict=True)
-            ]
-            if recorder is not None:
-                recorder.sources = sources
-
-            def start(sources: list) -> Tensor:
-                return self.weigh(sources, weights)
-
-            return _arrays(self.gradients(sources, order, start, weights))
+            return _arrays(self.gradients(sources, order, start or self.weigh, weights))
 
     def _output_dtypes(self, point: Point) -> list[np.dtype]:
         narrow = all(one.dtype == other.dtype for one, other in zip(point, self.point, strict=True))
@@ -362,11 +340,12 @@ def inner(ways: Sequence, tensors: Sequence) -> Tensor:
     return Tensor(np.zeros(())) if total is None else total
 
 
-def total(products: Sequence[Product]) -> Product:
-    result = Product(None, 0.0)
-    for one in products:
-        result = result.plus(one)
-    return result
+def total(ways: Sequence, gradients: Sequence) -> Product:
+    """Return the sum of the products of directions with gradients."""
+    products = [product(*pair) for pair in zip(ways, gradients, strict=True)]
+    values = [one.value for one in products if one.value is not None]
+    size = sum((one.size for one in products), 0.0)
+    return Product(sum(values) if values else None, size, sum(one.rounding for one in products))
 
 
 def _arrays(gradients: Sequence) -> list:
@@ -404,10 +383,6 @@ def move_point(point: Point, ways: Sequence, step: complex) -> Point:
 
 def _wide(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.complex128 if is_complex(dtype) else np.float64)
-
-
-def _widen(value: np.ndarray) -> np.ndarray:
-    return value.astype(_wide(value.dtype))
 
 
 def _precision(dtype: np.dtype) -> float:

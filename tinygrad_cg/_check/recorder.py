@@ -7,7 +7,7 @@ gradient, and the tapes' nodes of what goes in and comes out.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -33,11 +33,7 @@ EXACT = (  # what computes nothing that must be rounded; rules compare with resu
 CUTS = ("stop_gradient", "round", "floor", "ceil", "sign")  # they end a derivative
 
 
-class SourceLine(NamedTuple):
-    """A line of a file."""
-
-    file: str
-    line: int
+SourceLine = tuple[str, int]  # a file and its line
 
 
 class Cut(NamedTuple):
@@ -66,7 +62,6 @@ class Bad(NamedTuple):
     what: str
     operation: str
     operands: tuple[str, ...]
-    definition: Definition | None
     site: SourceLine
 
 
@@ -137,10 +132,9 @@ class Recorder(Level, Observer):
     # The level -------------------------------------------------------------------------------
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
-        """Carry out an operation, and look at it."""
         out = apply(primitive, inputs, params)
         outs = out if isinstance(out, list) else [out]
-        if any(_is_recorded(one) for one in inputs):
+        if any(any(_records(one)) for one in inputs):
             if primitive.name in CUTS:
                 self._cut(primitive.name)
             for one in outs:
@@ -155,10 +149,11 @@ class Recorder(Level, Observer):
         parent = self._running()
         order = 1 if parent is None else parent.order + 1
         leaves = nest.flatten((args, kwargs))
-        concrete = all(type(one._data) is np.ndarray for one in leaves if is_tensor(one))
-        bare = nest.map_structure(_bare, [list(args), kwargs])
-        seen = Seen(call.definition, call, function, bare[0], bare[1], order, parent)
-        seen.standalone = concrete
+        bare, named = nest.map_structure(
+            lambda leaf: Tensor(leaf._data) if type(leaf) is Tensor else leaf, [list(args), kwargs]
+        )
+        seen = Seen(call.definition, call, function, bare, named, order, parent)
+        seen.standalone = all(type(one._data) is np.ndarray for one in leaves if is_tensor(one))
         self.calls.append(seen)
         self._by_definition[id(call.definition)] = seen
 
@@ -167,35 +162,31 @@ class Recorder(Level, Observer):
         results = rebind_outputs(state.frame, call, inputs, outputs)
         seen = self._by_definition.get(id(getattr(call, "definition", None)))
         if seen is not None:
-            tokens = set().union(*(_tokens(output) for output in outputs))
-            tokens |= set().union(*(_tokens(one) for one in inputs if one is not None))
-            for token in tokens:
+            tensors = [*outputs, *(one for one in inputs if one is not None)]
+            groups = [record.group for one in tensors for record in _records(one)]
+            for token in {token for group in groups for token in group if token.alive}:
                 self._follow(seen, token, inputs, outputs)
         return results
 
     def _follow(self, seen: Seen, token: Token, inputs: Sequence, outputs: Sequence) -> None:
-        goes_in = {find(one._rec, token) for one in inputs if one is not None} - {None}
-        comes_out = [find(one._rec, token) for one in outputs]
-        leaves = {
-            find(source._rec, token): name
-            for name, source in zip(self.names, self.sources, strict=True)
-        }
+        def nodes(tensors: Iterable) -> list[Node | None]:
+            return [find(one._rec, token) for one in tensors if one is not None]
+
+        given = nodes(inputs)
+        goes_in = {*given} - {None}
+        leaves = dict(zip(nodes(self.sources), self.names, strict=True))
         leaves.pop(None, None)
-        captured, through = _find_reached(comes_out, goes_in, leaves, token)
-        closed = [find(tensor._rec, token) for tensor in find_captures(seen.function).values()]
-        if _find_reached(closed, goes_in, {}, token)[1]:
-            seen.standalone = False
-        nodes = [find(one._rec, token) for one in inputs if one is not None]
-        seen.through |= {i for i, node in enumerate(nodes) if node in through}
+        captured, through = _find_reached(nodes(outputs), goes_in, leaves, token)
+        closed = nodes(find_captures(seen.function).values())
+        seen.standalone &= not _find_reached(closed, goes_in, {}, token)[1]
+        seen.through |= {i for i, node in enumerate(given) if node in through}
         seen.captured |= captured
         seen.used |= bool(goes_in)
-        if captured and not goes_in:
-            seen.bypassed = True
+        seen.bypassed |= bool(captured and not goes_in)
 
     # The observer ----------------------------------------------------------------------------
 
     def run_rule(self, call: Callable[[Node, Any], Any], node: Node, dy: Any) -> Any:
-        """Run the rule of a node in a sweep."""
         self._rules.append(getattr(node.saved, "definition", None))
         try:
             return call(node, dy)
@@ -203,21 +194,19 @@ class Recorder(Level, Observer):
             self._rules.pop()
 
     def begin_tangents(self, definition: Any) -> None:
-        """Return learn which rule is transposed."""
+        """Learn which rule is transposed."""
         self._rules.append(definition)
 
     def end_tangents(self, began: int) -> None:
-        """Forget it."""
         self._rules.pop()
 
     def notice(self, definition: Definition, kind: str, message: str) -> bool:
-        """Keep what a rule would have warned of."""
         self.notices.append(Notice(definition, kind, message))
         return True
 
     def detach(self, definition: Definition, file: str, line: int) -> bool:
         """Keep where a rule, or the function, took values out of a tensor that is recorded."""
-        self._cut("NumPy", definition, SourceLine(file, line))
+        self._cut("NumPy", definition, (file, line))
         return True
 
     def _cut(self, what: str, definition: Definition | None = None, site: Any = None) -> None:
@@ -225,19 +214,16 @@ class Recorder(Level, Observer):
             return  # it has a rule, which does not look inside
         running = self._running()
         order = 1 if running is None else running.order + 1
-        if definition is None:
-            definition = None if running is None else running.definition
-        site = site or SourceLine(*users_line()[:2])
-        cut = Cut(what, definition, site, order)
+        if definition is None and running is not None:
+            definition = running.definition
+        site = site or users_line()[:2]
         if all((one.what, one.site) != (what, site) for one in self.cuts):
-            self.cuts.append(cut)
+            self.cuts.append(Cut(what, definition, site, order))
 
     def _running(self) -> Seen | None:
         """Return the custom gradient whose rule is running."""
-        for definition in reversed(self._rules):
-            if id(definition) in self._by_definition:
-                return self._by_definition[id(definition)]
-        return None
+        running = map(self._by_definition.get, map(id, reversed(self._rules)))
+        return next(filter(None, running), None)
 
     def _hunt(self, primitive: Any, inputs: tuple, outs: list) -> None:
         arrays = [one._data for one in outs if is_inexact(one.dtype)]
@@ -249,16 +235,9 @@ class Recorder(Level, Observer):
             return
         if not is_nan and not all(bool(np.isfinite(array).all()) for array in operands):
             return
-        running = self._running()
-        self.bad.append(
-            Bad(
-                "NaN" if is_nan else "infinite",
-                primitive.name,
-                tuple(_example(array, is_nan) for array in operands),
-                None if running is None else running.definition,
-                SourceLine(*users_line()[:2]),
-            )
-        )
+        examples = tuple(_example(array, is_nan) for array in operands)
+        what = "NaN" if is_nan else "infinite"
+        self.bad.append(Bad(what, primitive.name, examples, users_line()[:2]))
 
 
 class Rough(Level):
@@ -280,7 +259,6 @@ class Rough(Level):
         return out
 
     def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
-        """Return new outputs, as without this level."""
         return rebind_outputs(state.frame, call, inputs, outputs)
 
 
@@ -291,13 +269,8 @@ def find_captures(function: Any) -> dict[str, Any]:
     found = {}
     for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=False):
         with contextlib.suppress(ValueError):  # a cell that is still empty
-            if type(cell.cell_contents) is Tensor:
-                found[name] = cell.cell_contents
-    return found
-
-
-def _bare(leaf: Any) -> Any:
-    return Tensor(leaf._data) if type(leaf) is Tensor else leaf
+            found[name] = cell.cell_contents
+    return {name: value for name, value in found.items() if type(value) is Tensor}
 
 
 def _example(array: np.ndarray, of_nan: bool) -> str:
@@ -309,30 +282,18 @@ def _example(array: np.ndarray, of_nan: bool) -> str:
     return f"{worst[0]:.4g}" if worst.size else "nothing"
 
 
-def _is_recorded(tensor: Any) -> bool:
+def _records(tensor: Any) -> Iterator[Node]:
     record = tensor._rec
     while record is not None:
         if type(record) is not Expired:
-            return True
+            yield record
         record = record.next
-    return False
-
-
-def _tokens(tensor: Any) -> set[Token]:
-    found: set[Token] = set()
-    record = tensor._rec
-    while record is not None:
-        if type(record) is not Expired:
-            found |= {token for token in record.group if token.alive}
-        record = record.next
-    return found
 
 
 def _find_reached(
     start: Sequence, stop: set, leaves: dict, token: Token
 ) -> tuple[set[str], set[Node]]:
-    """Return the leaves that `start` depends on otherwise than through `stop`, and those of
-    these."""
+    """Return the leaves that `start` depends on other than through `stop`, and what of that."""
     found: set[str] = set()
     through: set[Node] = set()
     pending: list[Node] = [one for one in start if one is not None]

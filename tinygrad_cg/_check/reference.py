@@ -54,10 +54,7 @@ class Ladder:
         (right, one), (left, other) = self.line(step), self.line(-step)
         size = max(one, other, self.size)
         row = [(right - left) / (2 * step)]
-        for depth in range(1, DEPTH + 1):
-            if not self.rows or len(self.rows[-1]) < depth:
-                break
-            below = self.rows[-1][depth - 1]
+        for depth, below in enumerate(self.rows[-1][:DEPTH] if self.rows else (), 1):
             row.append(row[-1] + (row[-1] - below) / (4**depth - 1))
         self.rows.append(row)
         self.noises.append(2 * self.precision * size / step)
@@ -66,8 +63,7 @@ class Ladder:
     def best(self) -> ReferenceValue:
         """Return the extrapolation with the smallest error."""
         value, error, _ = self._best()
-        size = self.size / self.scale
-        return ReferenceValue(value, error, DIFFERENCES, self.has_kink(), size)
+        return ReferenceValue(value, error, DIFFERENCES, self.has_kink(), self.size / self.scale)
 
     def has_converged(self, rounding: float) -> bool:
         """Return whether the steps were small enough to show a derivative, of an oscillation say.
@@ -78,10 +74,6 @@ class Ladder:
         noise = self.noises[level] + rounding / (self.step * 0.5**level)
         return error <= 0.1 * abs(value) or error <= 100 * noise
 
-    def _best_level(self) -> int:
-        """Return the level of the best extrapolation."""
-        return self._best()[2]
-
     def _best(self) -> tuple[float, float, int]:
         """Return the extrapolation with the smallest error, which is at least what finer levels
         differ by: two coarse ones may agree by chance.
@@ -91,9 +83,8 @@ class Ladder:
         for i in range(len(self.rows) - 1, 0, -1):
             row, noise = self.rows[i], self.noises[i] + self.extra / (self.step * 0.5**i)
             for depth in range(1, len(row)):
-                variation = max(
-                    abs(row[depth] - row[depth - 1]), abs(row[depth] - self.rows[i - 1][depth - 1])
-                )
+                others = (row[depth - 1], self.rows[i - 1][depth - 1])
+                variation = max(abs(row[depth] - other) for other in others)
                 gap = max((abs(row[depth] - one) - more for one, more in finer), default=0.0)
                 estimate = max(variation + noise, gap)
                 if estimate < error:
@@ -130,10 +121,9 @@ class Ladder:
         """
         flat = [row[0] == 0 and bend == 0 for row, bend in zip(self.rows, self.bends, strict=True)]
         stepped = flat[-1] and not all(flat)
-        level = 0 if stepped else self._best_level()
+        level = 0 if stepped else self._best()[2]
         spacing = self.step * 0.5**level / (8 if stepped else 2)
-        values = [self.line(i * spacing)[0] for i in range(-4, 5)]
-        differences = np.diff(values, 4)
+        differences = np.diff([self.line(i * spacing)[0] for i in range(-4, 5)], 4)
         return float(np.max(np.abs(differences))) / 70**0.5
 
 
@@ -152,10 +142,7 @@ def by_complex_step(
     if not isinstance(value, complex):
         return None
     derivative = value.imag / step
-    if not ladder.rows:
-        ladder.refine()
-    coarse = ladder.rows[0][0]
-    size = ladder.size / ladder.scale
+    coarse, size = ladder.rows[0][0], ladder.size / ladder.scale
     gap = abs(coarse - derivative)
     if not gap <= 1e-3 * max(abs(derivative), abs(coarse)) + 10 * ladder.noises[0]:
         return None

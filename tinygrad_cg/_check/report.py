@@ -43,6 +43,11 @@ class RuleReport:
     def first_false_order(self) -> int | None:
         return min((row.order for row in self.rows if row.false), default=None)
 
+    @property
+    def conclusive(self) -> bool:
+        """Return whether anything could be found out at all."""
+        return any(row.verdict not in (INCONCLUSIVE, KINK) for row in self.rows)
+
 
 @dataclass
 class GradientReport:
@@ -61,19 +66,13 @@ class GradientReport:
     rules: list[RuleReport] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
-    @property
-    def first_false_order(self) -> int | None:
-        return min((row.order for row in self.rows if row.false), default=None)
+    first_false_order = RuleReport.first_false_order
+    conclusive = RuleReport.conclusive
 
     @property
     def ok(self) -> bool:
         broken = any(one.holds is False for one in self.properties)
         return self.first_false_order is None and not broken
-
-    @property
-    def conclusive(self) -> bool:
-        """Return whether anything could be found out at all."""
-        return any(row.verdict not in (INCONCLUSIVE, KINK) for row in self.rows)
 
     def raise_if_wrong(self) -> GradientReport:
         """Return the report itself; raise a `GradientError` with it if anything is false."""
@@ -88,9 +87,9 @@ class GradientReport:
             return f"{self.name}: false from order {false} on"
         if not self.ok:
             return f"{self.name}: something is wrong"
-        unsure = [row for row in self.rows if row.verdict in (INCONCLUSIVE, KINK)]
-        if unsure and len(unsure) == len(self.rows):
+        if self.rows and not self.conclusive:
             return f"{self.name}: nothing can be said"
+        unsure = any(row.verdict in (INCONCLUSIVE, KINK) for row in self.rows)
         words = f"{self.name}: true to order {self.order}"
         return f"{words}, as far as can be said" if unsure else words
 
@@ -136,20 +135,15 @@ def number(value: float | None) -> str:
 
 
 def _cells(row: DerivativeRow) -> tuple[str, ...]:
-    value, error, relative = number(row.value), "-", "-"
-    if row.verdict == FAILED:
-        value = "-"
-    elif math.isfinite(row.error):
-        error, relative = _errors(row)
+    value = "-" if row.verdict == FAILED else number(row.value)
+    finite = row.verdict != FAILED and math.isfinite(row.error)
+    error, relative = _errors(row) if finite else ("-", "-")
     by = row.argument if row.index is None else f"{row.argument}{list(row.index)}"
     path = PATHS.get(row.path, row.path)
     reference = "-" if math.isnan(row.reference) else number(row.reference)
     if row.verdict == INCONCLUSIVE and math.isfinite(row.uncertainty):
         reference += f" +- {row.uncertainty:.0e}"
-    return (
-        *(str(row.order), by, path, row.mode, value, reference),
-        *(error, relative, row.verdict),
-    )
+    return str(row.order), by, path, row.mode, value, reference, error, relative, row.verdict
 
 
 def _errors(row: DerivativeRow) -> tuple[str, str]:
@@ -162,15 +156,10 @@ def _errors(row: DerivativeRow) -> tuple[str, str]:
 
 def _table(cells: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    left = (1, 2, 3, 8)
-    lines = [
-        "  ".join(
-            cell.ljust(width) if i in left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in cells
-    ]
-    return "\n".join(lines)
+    signs = "><<<>>>><"
+    return "\n".join(
+        "  ".join(map("{:{}{}}".format, line, signs, widths)).rstrip() for line in cells
+    )
 
 
 def _lines(report: GradientReport) -> str:
@@ -188,7 +177,7 @@ def _lines(report: GradientReport) -> str:
     for rule in report.rules:
         false = rule.first_false_order
         verdict = "right by itself" if false is None else f"false by itself at order {false}"
-        if rule.rows and all(row.verdict in (INCONCLUSIVE, KINK) for row in rule.rows):
+        if rule.rows and not rule.conclusive:
             verdict = "nothing can be said of it by itself"
         verdict += "".join(f"; fails: {one.name}" for one in rule.properties if one.holds is False)
         lines.append(f"Rule of `{rule.name}` ({rule.site}), for order {rule.order}: {verdict}.")

@@ -7,16 +7,14 @@ import inspect
 import linecache
 import re
 import textwrap
+from collections.abc import Callable
 from typing import Any
-
-Tree = ast.Module
-Function = ast.FunctionDef
 
 
 class SourceCode:
     """The source of a function, as a tree."""
 
-    def __init__(self, tree: Tree, first: int):
+    def __init__(self, tree: ast.Module, first: int):
         self.tree = tree
         self.first = first  # the line of the file that is the tree's first
 
@@ -34,13 +32,6 @@ class SourceCode:
         text = ast.unparse(ast.fix_missing_locations(self.tree))
         text = re.sub(r":\n\n", ":\n", text).replace(" ** ", "**")
         return "\n".join(_space_lines([_without_parentheses(line) for line in text.splitlines()]))
-
-    def function(self, name: str) -> Function | None:
-        """Return the definition of that name."""
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.FunctionDef) and node.name == name:
-                return node
-        return None
 
     @property
     def prefix(self) -> str:
@@ -78,7 +69,7 @@ def _without_parentheses(line: str) -> str:
     return found.group(1) + found.group(2)
 
 
-def returns(function: Function) -> list[ast.Return]:
+def returns(function: ast.FunctionDef) -> list[ast.Return]:
     """Return the return statements of a function, without those of functions inside it."""
     found = []
     pending: list[ast.AST] = list(function.body)
@@ -94,16 +85,20 @@ def returns(function: Function) -> list[ast.Return]:
 def undecorated_rule(function: Any, inner: str) -> str | None:
     """Return `function` without the rule of its gradient function `inner`."""
     source = SourceCode.of(function)
-    target = source.function(inner) if source else None
+    target = _find_function(source.tree, inner) if source else None
     if source is None or target is None:
         return None
-    target.decorator_list = [d for d in target.decorator_list if not _is_decorator(d)]
+    target.decorator_list = [
+        one for one in target.decorator_list if "custom_gradient" not in ast.unparse(one)
+    ]
     for one in returns(target):
         if not (isinstance(one.value, ast.Tuple) and len(one.value.elts) == 2):
             return None
         one.value, rule = one.value.elts
         if isinstance(rule, ast.Name):
-            _remove_function(target, rule.id)
+            own = [one for one in target.body if isinstance(one, ast.FunctionDef)]
+            gone = [one for one in own if one.name == rule.id]
+            target.body = [one for one in target.body if one not in gone]
     return source.text()
 
 
@@ -117,9 +112,7 @@ class Returned:
         self.gradients = value.elts if is_tuple else [value or ast.Constant(None)]
 
     def replace(self, gradients: list[ast.expr]) -> None:
-        """Return these instead."""
-        is_tuple = len(gradients) != 1
-        value = ast.Tuple(gradients, ast.Load()) if is_tuple else gradients[0]
+        value = gradients[0] if len(gradients) == 1 else ast.Tuple(gradients, ast.Load())
         if isinstance(self.node, ast.Lambda):
             self.node.body = value
         else:
@@ -128,34 +121,39 @@ class Returned:
 
 def fewer_gradients(function: Any, inner: str, count: int) -> str | None:
     """Return `function` with a rule of `inner` that returns only the first `count` gradients."""
-    source = SourceCode.of(function)
-    found = _find_returned(source, inner)
-    if source is None or not found or any(len(one.gradients) <= count for one in found):
-        return None
-    for one in found:
-        one.replace(one.gradients[:count])
-    return source.text()
+    return _change_returned(function, inner, count, lambda gradients, _: gradients[:count])
 
 
 def wrapped_gradient(function: Any, name: str, index: int, call: str) -> str | None:
     """Return `function` with gradient number `index` of `name` put into `call`."""
+
+    def wrap(gradients: list[ast.expr], prefix: str) -> list[ast.expr]:
+        named = re.sub(r"\b(reduce_sum|reshape)\(", lambda match: prefix + match.group(), call)
+        text = ast.unparse(gradients[index]).replace("\\", r"\\")
+        wrapped = ast.parse(re.sub(r"\bgradient\b", text, named), mode="eval").body
+        return [*gradients[:index], wrapped, *gradients[index + 1 :]]
+
+    return _change_returned(function, name, index, wrap)
+
+
+def _change_returned(function: Any, name: str, index: int, change: Callable) -> str | None:
+    """Return `function` with ``change(gradients, prefix)`` in each return of the rule of `name`.
+
+    None if one of them has no gradient number `index`.
+    """
     source = SourceCode.of(function)
     found = _find_returned(source, name)
     if source is None or not found or any(len(one.gradients) <= index for one in found):
         return None
-    call = re.sub(r"\b(reduce_sum|reshape)\(", lambda match: source.prefix + match.group(), call)
     for one in found:
-        gradients = list(one.gradients)
-        text = ast.unparse(gradients[index]).replace("\\", r"\\")
-        gradients[index] = ast.parse(re.sub(r"\bgradient\b", text, call), mode="eval").body
-        one.replace(gradients)
+        one.replace(change(one.gradients, source.prefix))
     return source.text()
 
 
 def with_argument(function: Any, name: str, captured: str) -> str | None:
     """Return `function`, where `name` takes what it captured as one more argument."""
     source = SourceCode.of(function)
-    target = source.function(name) if source else None
+    target = _find_function(source.tree, name) if source else None
     rule = _rule_of(source, name)
     if source is None or target is None or rule is None:
         return None
@@ -190,18 +188,13 @@ class Attach(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        here = node.lineno <= self.line <= (node.end_lineno or node.lineno)
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        if isinstance(node.func, ast.Name):
-            name = node.func.id
-        if not here:
+        if not node.lineno <= self.line <= (node.end_lineno or node.lineno):
             return node
+        name = _called_name(node)
         if name in ("numpy", "item") and not node.args and isinstance(node.func, ast.Attribute):
             return node.func.value
-        ignored = ("float", "asarray", "array", "stop_gradient")
-        if name in ignored and len(node.args) == 1:
-            return node.args[0]
-        return node
+        ignored = name in ("float", "asarray", "array", "stop_gradient") and len(node.args) == 1
+        return node.args[0] if ignored else node
 
 
 def stable(function: Any) -> str | None:
@@ -250,13 +243,11 @@ class Stabilise(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        argument = node.args[0] if len(node.args) == 1 else None
-        if argument is None:
-            return node
-        inner = self._one_plus(argument) if name == "log" else None
-        if name == "log1p":
-            inner = _exponent(argument, self.exponents)
+        name, inner = node.func.attr if isinstance(node.func, ast.Attribute) else "", None
+        if len(node.args) == 1 and name == "log":
+            inner = self._one_plus(node.args[0])
+        elif len(node.args) == 1 and name == "log1p":
+            inner = _exponent(node.args[0], self.exponents)
         return node if inner is None else self._call("nn.softplus", inner)
 
     def _one_over(self, node: ast.AST) -> ast.expr | None:
@@ -295,20 +286,22 @@ def _exponent(node: ast.AST, known: dict) -> ast.expr | None:
     """Return x, where the node is exp(x), or a name for it."""
     if isinstance(node, ast.Name):
         return known.get(node.id)
-    if isinstance(node, ast.Call) and len(node.args) == 1:
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        name = node.func.id if isinstance(node.func, ast.Name) else name
-        return node.args[0] if name == "exp" else None
+    if isinstance(node, ast.Call) and len(node.args) == 1 and _called_name(node) == "exp":
+        return node.args[0]
     return None
 
 
-def _is_decorator(node: ast.AST) -> bool:
-    return "custom_gradient" in ast.unparse(node)
+def _called_name(call: ast.Call) -> str:
+    """Return the last name in what is called."""
+    function = call.func
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
 
 
 def _rule_of(source: SourceCode | None, name: str) -> ast.FunctionDef | ast.Lambda | None:
     """Return the gradient function that the function `name` returns."""
-    target = source.function(name) if source else None
+    target = _find_function(source.tree, name) if source else None
     if target is None:
         return None
     for one in returns(target):
@@ -317,11 +310,15 @@ def _rule_of(source: SourceCode | None, name: str) -> ast.FunctionDef | ast.Lamb
         rule = one.value.elts[1]
         if isinstance(rule, ast.Lambda):
             return rule
-        if isinstance(rule, ast.Name):
-            for node in ast.walk(target):
-                if isinstance(node, ast.FunctionDef) and node.name == rule.id:
-                    return node
+        found = _find_function(target, rule.id) if isinstance(rule, ast.Name) else None
+        if found is not None:
+            return found
     return None
+
+
+def _find_function(tree: ast.AST, name: str) -> ast.FunctionDef | None:
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    return next((node for node in functions if node.name == name), None)
 
 
 def _find_returned(source: SourceCode | None, name: str) -> list[Returned]:
@@ -330,14 +327,6 @@ def _find_returned(source: SourceCode | None, name: str) -> list[Returned]:
     if rule is None:
         return []
     return [Returned(one) for one in ([rule] if isinstance(rule, ast.Lambda) else returns(rule))]
-
-
-def _remove_function(function: Function, name: str) -> None:
-    function.body = [
-        node
-        for node in function.body
-        if not (isinstance(node, ast.FunctionDef) and node.name == name)
-    ]
 
 
 def line_of(file: str, line: int) -> str:

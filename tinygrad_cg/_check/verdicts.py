@@ -122,7 +122,7 @@ class Judge:
 
     def verdict(self, value: Product, again: Callable[[], float]) -> tuple[str, ReferenceValue]:
         """Return the verdict on a value, which `again` computes once more."""
-        number = value.value or 0.0
+        number = value.number
         floor = 16 * max(self.accuracy.precision * value.size, value.rounding)
         if self.exact is not None and agrees(number, self.exact, self.accuracy, floor):
             return TRUE, self.exact
@@ -172,9 +172,7 @@ class Judge:
         if not (isfinite(reference.error) and ladder.has_converged(rounding)):
             return INCONCLUSIVE, reference
         found = decide(number, reference, self.accuracy, floor)
-        if found is None and self.exact is not None:
-            reference = self.exact
-        return found or WRONG, reference
+        return found or WRONG, reference if found else self.exact or reference
 
 
 def noise_of(

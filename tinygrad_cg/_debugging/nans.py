@@ -45,30 +45,30 @@ class NaNDetector(Watcher):
         _refuse(site(), f"{made} {what}", question, inputs, outputs)
 
 
-def _array(tensor: Any) -> np.ndarray:
-    array = values(tensor)
-    return np.zeros(()) if array is None else array
-
-
 def _finite(tensor: Any) -> bool:
-    array = _array(tensor)
+    array = values(tensor)
+    if array is None:
+        return True
     with np.errstate(all="ignore"):
         return bool(np.isfinite(array.sum())) or bool(np.isfinite(array).all())
 
 
 def _any(question: Any, tensors: Sequence) -> bool:
-    return any(bool(question(_array(one)).any()) for one in tensors if one is not None)
+    arrays = [values(one) for one in tensors if one is not None]
+    return any(bool(question(array).any()) for array in arrays if array is not None)
 
 
 def _refuse(site: Site, what: str, question: Any, inputs: Sequence, outputs: Sequence) -> NoReturn:
-    number, out = next(
-        (i, _array(one)) for i, one in enumerate(outputs) if question(_array(one)).any()
-    )
+    number = next(i for i, one in enumerate(outputs) if _any(question, [one]))
+    out, operands = outputs[number]._data, [one._data for one in inputs if one is not None]
     bad = question(out)
     index = tuple(int(i) for i in np.argwhere(bad)[0])
-    lines = [f"{_subject(site)} {what}: {_count(bad, index)}{_example(site, index, inputs, out)}"]
-    lines.append(f"  {site.way}, order {site.order}{_rule(site)}")
-    lines.append(_where("at", site.line))
+    rule = f", in the rule of {site.rule}" if site.rule and site.kind == "operation" else ""
+    lines = [
+        f"{_subject(site)} {what}: {_count(bad, index)}{_example(site, index, operands, out)}",
+        f"  {site.way}, order {site.order}{rule}",
+        _where("at", site.line),
+    ]
     if site.recorded is not None and site.recorded != site.line:
         lines.append(_where("the rule is that of what was computed at", site.recorded))
     if site.asked is not None and site.asked != site.line:
@@ -82,8 +82,8 @@ def _refuse(site: Site, what: str, question: Any, inputs: Sequence, outputs: Seq
         lines.append(
             "  None of its operations made it: it came from NumPy, a constant or a captured tensor"
         )
-    described = [*zip(site.inputs, inputs_of(inputs), strict=False)]
-    lines += [f"  operand {i}: {text}, {_range(one)}" for i, (text, one) in enumerate(described)]
+    for i, (text, one) in enumerate(zip(site.inputs, operands, strict=False)):
+        lines.append(f"  operand {i}: {text}, {_range(one)}")
     lines.append(f"  result: {site.outputs[number]}, {_range(out)}")
     lines.append(
         f"Detected Infinity or NaN in output {number} of eagerly-executed op "
@@ -92,33 +92,23 @@ def _refuse(site: Site, what: str, question: Any, inputs: Sequence, outputs: Seq
     raise NonFiniteError("\n".join(lines), function=site.name, line=site.line, order=site.order)
 
 
-def inputs_of(inputs: Sequence) -> list:
-    return [one._data for one in inputs if one is not None]
-
-
 def _subject(site: Site) -> str:
     names = {"operation": site.name, "call": f"`{site.name}`"}
     return names.get(site.kind, f"the rule of `{site.name}`")
 
 
-def _rule(site: Site) -> str:
-    return f", in the rule of {site.rule}" if site.rule and site.kind == "operation" else ""
-
-
 def _count(bad: np.ndarray, index: tuple[int, ...]) -> str:
-    if not bad.ndim:
-        return "the result"
-    count = int(bad.sum())
-    return f"{count} of {bad.size} elements, the first at {list(index)}"
+    many = f"{int(bad.sum())} of {bad.size} elements, the first at {list(index)}"
+    return many if bad.ndim else "the result"
 
 
-def _example(site: Site, index: tuple[int, ...], inputs: Sequence, out: np.ndarray) -> str:
+def _example(site: Site, index: tuple[int, ...], operands: list, out: np.ndarray) -> str:
     """Return the operands of an elementwise operation at an index, as text."""
     record = OPS.get(site.name)
     if site.kind != "operation" or record is None or record.kind != "elementwise":
         return ""
-    operands = [np.broadcast_to(one, out.shape)[index] for one in inputs_of(inputs)]
-    return f", {site.name}({', '.join(f'{one:.6g}' for one in operands)}) = {out[index]:.6g}"
+    numbers = [f"{np.broadcast_to(one, out.shape)[index]:.6g}" for one in operands]
+    return f", {site.name}({', '.join(numbers)}) = {out[index]:.6g}"
 
 
 def _where(label: str, line: Line) -> str:

@@ -27,9 +27,14 @@ class TableRow(NamedTuple):
         return all(event.finite for event in self.events)
 
     def cells(self) -> tuple[str, ...]:
-        site = self.site
-        times = f" x{len(self.events)}" if len(self.events) > 1 else ""
+        site, events = self.site, self.events
+        times = f" x{len(events)}" if len(events) > 1 else ""
         name = {"operation": "", "call": "custom ", "rule": "rule of "}[site.kind] + site.name
+        norms = [event.norm for event in events if event.norm is not None]
+        low, high = (f"{most(norms):.4g}" if norms else "" for most in (min, max))
+        seconds = [event.seconds for event in events if event.seconds is not None]
+        counts = {"nan": sum(one.nans for one in events), "inf": sum(one.infs for one in events)}
+        line, written = site.line, self.written()
         return (
             self.mark,
             site.way,
@@ -38,10 +43,10 @@ class TableRow(NamedTuple):
             site.rule,
             ", ".join(site.inputs),
             ", ".join(site.outputs),
-            self._norm(),
-            self._time(),
-            self._finite(),
-            self._lines(),
+            low if low == high else f"{low} to {high}",
+            f"{sum(seconds) * 1e6:.1f}" if seconds else "",
+            ", ".join(f"{count} {what}" for what, count in counts.items() if count),
+            where(line) if line == written else f"{where(line)} for {where(written)}",
         )
 
     def written(self) -> Line:
@@ -49,28 +54,6 @@ class TableRow(NamedTuple):
         site = self.site
         inside = site.kind == "operation" and site.line == site.asked
         return site.recorded if inside and site.recorded is not None else site.line
-
-    def _lines(self) -> str:
-        line, written = self.site.line, self.written()
-        return where(line) if line == written else f"{where(line)} for {where(written)}"
-
-    def _norm(self) -> str:
-        norms = [event.norm for event in self.events if event.norm is not None]
-        if not norms:
-            return ""
-        low, high = f"{min(norms):.4g}", f"{max(norms):.4g}"
-        return low if low == high else f"{low} to {high}"
-
-    def _time(self) -> str:
-        seconds = [event.seconds for event in self.events if event.seconds is not None]
-        return f"{sum(seconds) * 1e6:.1f}" if seconds else ""
-
-    def _finite(self) -> str:
-        counts = {
-            "nan": sum(event.nans for event in self.events),
-            "inf": sum(event.infs for event in self.events),
-        }
-        return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
 
 
 def where(line: Line) -> str:
@@ -102,11 +85,8 @@ def text(rows: list[TableRow], summary: str, limit: int) -> str:
 
 
 def _line(cells: Sequence[str], widths: list[int]) -> str:
-    aligned = [
-        cell.rjust(width) if header in _NUMBERS else cell.ljust(width)
-        for cell, width, header in zip(cells, widths, HEADERS, strict=True)
-    ]
-    return "  ".join(aligned).rstrip()
+    signs = (">" if header in _NUMBERS else "<" for header in HEADERS)
+    return "  ".join(map("{:{}{}}".format, cells, signs, widths)).rstrip()
 
 
 def html(rows: list[TableRow], summary: str, limit: int) -> str:
@@ -127,10 +107,7 @@ def _html_row(row: TableRow) -> str:
     style = "" if row.finite else ' style="color: #b00020; font-weight: bold"'
     cells = list(map(escape, row.cells()))
     cells[-1] += f" <code>{escape(source(row.written()))}</code>"
-    pairs = zip(cells, HEADERS, strict=True)
-    return f"<tr{style}>{''.join(_html_cell(*pair) for pair in pairs)}</tr>"
-
-
-def _html_cell(cell: str, header: str) -> str:
-    side = "right" if header in _NUMBERS else "left"
-    return f'<td style="text-align: {side}">{cell}</td>'
+    sides = ["right" if header in _NUMBERS else "left" for header in HEADERS]
+    pairs = zip(sides, cells, strict=True)
+    found = "".join(f'<td style="text-align: {side}">{cell}</td>' for side, cell in pairs)
+    return f"<tr{style}>{found}</tr>"

@@ -78,7 +78,7 @@ class Watcher(Level, Observer):
         self._latest: Running | None = None
 
     def sees(self, site: Callable[[], Site], inputs: Sequence, outputs: Sequence, seconds: Any):
-        """Return learn of an operation, call or rule. `seconds` is None for a call."""
+        """Learn of an operation, call or rule. `seconds` is None for a call."""
         raise TypeError(f"{type(self).__name__} does not define sees()")
 
     # Entering and leaving --------------------------------------------------------------------
@@ -111,7 +111,6 @@ class Watcher(Level, Observer):
     # The level -------------------------------------------------------------------------------
 
     def process(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
-        """Carry out an operation."""
         serial = next_serial()
         start = perf_counter()
         out = apply(primitive, inputs, params)
@@ -122,7 +121,6 @@ class Watcher(Level, Observer):
         return out
 
     def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
-        """Return new outputs of a custom gradient."""
         serial = next_serial()
         results = rebind_outputs(state.frame, call, inputs, outputs)
         _unmark(results)
@@ -133,7 +131,6 @@ class Watcher(Level, Observer):
     # The observer ----------------------------------------------------------------------------
 
     def run_rule(self, call: Callable[[Node, Any], Any], node: Node, dy: Any) -> Sequence:
-        """Run the rule of a node in a sweep."""
         known, recorded = self._origin(node)
         # a sweep inside a rule is part of it
         order = self._running[0].order if self._running else self._reach(node, known)
@@ -203,18 +200,9 @@ class Watcher(Level, Observer):
                     del seen[: self.remembered]
 
         def site() -> Site:
-            return Site(
-                kind,
-                name,
-                way,
-                order,
-                running.name if running else "",
-                tuple(map(_type, inputs)),
-                tuple(map(_type, outs)),
-                line,
-                running.recorded if running else None,
-                asked,
-            )
+            rule, recorded = (running.name, running.recorded) if running else ("", None)
+            ins, results = tuple(map(_type, inputs)), tuple(map(_type, outs))
+            return Site(kind, name, way, order, rule, ins, results, line, recorded, asked)
 
         self.sees(site, inputs, outs, took)
 
@@ -244,8 +232,7 @@ def _rule_name(node: Node) -> str:
 
 
 def _type(tensor: Any) -> str:
-    data = tensor._data
-    return _text(data.dtype, tuple(data.shape))
+    return _text(tensor._data.dtype, tuple(tensor._data.shape))
 
 
 @lru_cache(4096)

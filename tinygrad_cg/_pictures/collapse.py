@@ -60,25 +60,20 @@ def _runs(groups: list[list[Item]]) -> list[tuple[int, int, int]]:
     numbers: dict[Any, int] = {}
     labels = np.empty(n, np.int64)
     for i, group in enumerate(groups):
-        found = sorted(
-            {group_of[one] for item in group for one in item.operands} - {i}, reverse=True
-        )
-        label: Any = (tuple(map(_label, group)), len(found))
-        if len(found) > OPERANDS:
-            label = i  # never a repetition
-        else:
+        others = {group_of[one] for item in group for one in item.operands} - {i}
+        found = sorted(others, reverse=True)
+        label: Any = i  # never a repetition
+        if len(found) <= OPERANDS:
+            label = (tuple(map(_label, group)), len(found))
             operands[i, : len(found)] = found
         labels[i] = numbers.setdefault(label, len(numbers))
     runs: list[tuple[int, int, int]] = []
     used = np.zeros(n, bool)
     for body in range(1, min(LONGEST, n // FEWEST) + 1):
         for start, stop in _stretches(labels, operands, used, body):
-            first = start  # the first repetition may take its operands elsewhere
-            while first > max(start - body, 0) and not used[first - 1]:
-                if not _begins(labels, operands, first - 1, body):
-                    break
-                first -= 1
-            start = first
+            least = max(start - body, 0)  # the first repetition may take its operands elsewhere
+            while start > least and _begins(labels, operands, used, start - 1, body):
+                start -= 1
             times = (stop - start) // body + 1
             if times >= FEWEST and not used[start : start + times * body].any():
                 used[start : start + times * body] = True
@@ -86,11 +81,11 @@ def _runs(groups: list[list[Item]]) -> list[tuple[int, int, int]]:
     return sorted(runs)
 
 
-def _begins(labels: np.ndarray, operands: np.ndarray, i: int, body: int) -> bool:
+def _begins(labels: np.ndarray, operands: np.ndarray, used: np.ndarray, i: int, body: int) -> bool:
     """Return whether the item at i begins a run: it has other operands only where the next
     ones take each other's.
     """
-    if labels[i] != labels[i + body] or i + 2 * body >= len(labels):
+    if used[i] or labels[i] != labels[i + body] or i + 2 * body >= len(labels):
         return False
     here = operands[i]
     for second, third in zip(operands[i + body], operands[i + 2 * body], strict=True):
@@ -167,19 +162,17 @@ def shorten(items: list[Item], frames: list[Region], most: int) -> list[Item]:
     needed = {one for item in recent for one in (*item.operands, *item.captured)}
     kept = [one for one in early if one.kind == "watched" and one in needed]
     gone = dict.fromkeys(one for one in early if one not in kept)
-    count = sum(_times(item, frames) for item in gone if item.operation)
+    count = sum(
+        item.count * prod(frame.count for frame in frames if item in frame.items)
+        for item in gone
+        if item.operation
+    )
     rest = Item("earlier", f"{count:,} earlier operations", (), "", early[-1].serial)
     for others in [others for item in recent for others in (item.operands, item.captured)]:
         others[:] = dict.fromkeys(rest if one in gone else one for one in others)
-    rest.operands = list(
-        dict.fromkeys(one for item in gone for one in item.operands if one in kept)
-    )
+    operands = [one for item in gone for one in item.operands]
+    rest.operands = list(dict.fromkeys(one for one in operands if one in kept))
     for frame in frames:
         if frame.items.issuperset(gone):
             frame.items |= {rest}
     return [*kept, rest, *recent]
-
-
-def _times(item: Item, frames: list[Region]) -> int:
-    """Return the number of operations that an item stands for."""
-    return item.count * prod(frame.count for frame in frames if item in frame.items)

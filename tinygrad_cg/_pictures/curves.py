@@ -96,9 +96,8 @@ def _pyplot() -> Any:
     try:
         from matplotlib import pyplot
     except ImportError:
-        raise ImportError(
-            "plot_derivatives needs matplotlib: pip install 'tinygrad_cg[plot]'"
-        ) from None
+        words = "plot_derivatives needs matplotlib: pip install 'tinygrad_cg[plot]'"
+        raise ImportError(words) from None
     return pyplot
 
 

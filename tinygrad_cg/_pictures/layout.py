@@ -103,12 +103,8 @@ class LayeredLayout:
 
     def _area(self, frame: Region | None) -> Area:
         inside = self.inside[frame]
-        boxes: dict[Any, Vertex] = {}
-        for item in self.sketch.items:
-            if item in inside:
-                child = self._child(frame, item)
-                if child not in boxes:
-                    boxes[child] = self._box(child)
+        children = [self._child(frame, item) for item in self.sketch.items if item in inside]
+        boxes = {child: self._box(child) for child in dict.fromkeys(children)}
         lines, entries, exits = self._lines(frame, inside, boxes)
         last = _ranks(list(boxes.values()), lines) + 1
         for port in exits.values():
@@ -127,10 +123,8 @@ class LayeredLayout:
 
     def _box(self, child: Any) -> Vertex:
         if isinstance(child, Region):
-            area = self.areas[child]
-            return Vertex(child, area.width, area.height)
-        width, height = self.size(child)
-        return Vertex(child, width, height)
+            return Vertex(child, self.areas[child].width, self.areas[child].height)
+        return Vertex(child, *self.size(child))
 
     def _lines(
         self, frame: Region | None, inside: set[Item], boxes: dict[Any, Vertex]
@@ -144,14 +138,13 @@ class LayeredLayout:
             key = self._child(frame, target) if target in inside else "exit"
             if child is key or (child == "entry" and key == "exit"):
                 continue
-            if child == "entry":
-                start, out = entries.setdefault(source, Vertex(source)), 0.0
-            else:
-                start, out = boxes[child], self._offset(child, source, True)
-            if key == "exit":
-                end, into = exits.setdefault(source, Vertex(source)), 0.0
-            else:
-                end, into = boxes[key], self._offset(key, source, False)
+            start, end = boxes.get(child), boxes.get(key)
+            out = self._offset(child, source, True)
+            into = self._offset(key, source, False)
+            if start is None:
+                start = entries.setdefault(source, Vertex(source))
+            if end is None:
+                end = exits.setdefault(source, Vertex(source))
             if all(known[1] is not key for known in lines[source]):
                 lines[source].append((end, key, start, out, into))
         return lines, entries, exits
@@ -166,35 +159,33 @@ class LayeredLayout:
 
     def _measure(self, frame: Region | None, layers, boxes, entries, exits, bends) -> Area:
         title, head = self.heading(frame) if frame is not None else (0.0, 0.0)
-        left = min(vertex.x - vertex.width / 2 for layer in layers for vertex in layer)
-        right = max(vertex.x + vertex.width / 2 for layer in layers for vertex in layer)
+        vertices = [vertex for layer in layers for vertex in layer]
+        left = min(vertex.x - vertex.width / 2 for vertex in vertices)
+        right = max(vertex.x + vertex.width / 2 for vertex in vertices)
         width = max(right - left, title) + 2 * MARGIN
         shift = (width - (right - left)) / 2 - left
         tops, bottoms = [], []
         y = head + MARGIN
         for layer in layers:
             height = max(vertex.height for vertex in layer)
-            is_port = height == 0.0
             for vertex in layer:
                 vertex.x += shift
                 vertex.y = y + (height - vertex.height) / 2
                 vertex.rank = len(tops)
             tops.append(y)
             bottoms.append(y + height)
-            y += height + (LAYER / 3 if is_port else LAYER)
+            y += height + (LAYER if height else LAYER / 3)
         height = bottoms[-1] + MARGIN
-        for port in entries.values():
-            port.y = 0.0
-        for port in exits.values():
-            port.y = height
+        for ports, y in ((entries, 0.0), (exits, height)):
+            for port in ports.values():
+                port.y = y
         return Area(width, height, boxes, entries, exits, bends, tops, bottoms)
 
     # All together ------------------------------------------------------------------------------
 
     def _absolute(self, frame: Region | None, left: float, top: float) -> None:
         area = self.areas[frame]
-        if frame is not None:
-            self.boxes[frame] = (left, top, area.width, area.height)
+        self.boxes[frame] = (left, top, area.width, area.height)
         for child, box in area.boxes.items():
             x, y = left + box.x - box.width / 2, top + box.y
             self.boxes[child] = (x, y, box.width, box.height)
@@ -218,22 +209,19 @@ class LayeredLayout:
         points.append((x + width / 2, y))
         return points
 
-    def _corner(self, frame: Region | None) -> Point:
-        return self.boxes[frame][:2] if frame is not None else (0.0, 0.0)
-
     def _port(self, frame: Region | None, port: Vertex) -> Point:
-        left, top = self._corner(frame)
+        left, top, *_ = self.boxes[frame]
         return left + port.x, top + port.y
 
     def _inner(self, frame: Region | None, source: Item, key: Any) -> list[Point]:
         """Return the bends of a line inside one frame: straight past each layer."""
         area = self.areas[frame]
-        left, top = self._corner(frame)
-        points = []
-        for bend in area.bends.get((source, key), ()):
-            points.append((left + bend.x, top + area.tops[bend.rank]))
-            points.append((left + bend.x, top + area.bottoms[bend.rank]))
-        return points
+        left, top, *_ = self.boxes[frame]
+        return [
+            (left + bend.x, top + y)
+            for bend in area.bends.get((source, key), ())
+            for y in (area.tops[bend.rank], area.bottoms[bend.rank])
+        ]
 
     def _distribute_arrows(self) -> None:
         """Let arrows that end at one item end side by side, in the order in which they come."""
@@ -253,20 +241,17 @@ class LayeredLayout:
 
 def _ranks(boxes: list[Vertex], lines: dict[Item, list]) -> int:
     """Give each box a rank from 1, below all its operands; return the last rank."""
-    rank = {box: i for i, box in enumerate(boxes)}
     before: dict[Vertex, set[Vertex]] = {box: set() for box in boxes}
     after: dict[Vertex, set[Vertex]] = {box: set() for box in boxes}
-    for ends in lines.values():
-        for end, _, start, *_ in ends:
-            if end in rank and start in rank:
-                before[end].add(start)
-                after[start].add(end)
+    for end, _, start, *_ in (one for ends in lines.values() for one in ends):
+        if end in before and start in before:
+            before[end].add(start)
+            after[start].add(end)
     for box in _in_order(boxes, before, after):
         box.rank = max((one.rank for one in before[box] if one.rank), default=0) + 1
     for box in boxes:  # what has no operands stands right above what uses it
         if not before[box] and after[box]:
-            lowest = min(one.rank for one in after[box]) - 1
-            box.rank = max(box.rank, lowest)
+            box.rank = max(box.rank, min(one.rank for one in after[box]) - 1)
     return max(box.rank for box in boxes)
 
 
@@ -327,8 +312,7 @@ def _order(layers: list[list[Vertex]]) -> None:
         down = iteration % 2 == 0
         for layer in layers if down else reversed(layers):
             where = _positions(layers)
-            means = {one: _mean(one, down, where) for one in layer}
-            layer.sort(key=lambda one: means[one])
+            layer.sort(key={one: _mean(one, down, where) for one in layer}.__getitem__)
         crossings = _crossings(layers)
         if crossings < fewest:
             best, fewest = [list(layer) for layer in layers], crossings

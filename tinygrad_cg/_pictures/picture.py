@@ -21,7 +21,7 @@ from ..errors import ArgumentTypeError
 from . import collapse, text
 from .reading import RecordWalk, UserNames, live_nodes, nodes_of, token_of
 from .sketch import Sketch
-from .svg import svg
+from .svg import Drawing
 
 FOLD_FROM = 25  # items; smaller pictures show each
 MOST = 120  # items in one picture
@@ -49,12 +49,12 @@ class Picture:
     @cached_property
     def svg(self) -> str:
         """Return an SVG document."""
-        return svg(self._sketch, self._title)
+        return Drawing(self._sketch, self._title).text()
 
     @cached_property
     def mermaid(self) -> str:
         """Return a Mermaid flowchart, as JupyterLab and GitHub draw it in Markdown."""
-        return text.mermaid(self._sketch)
+        return "\n".join(text.Flowchart(self._sketch).lines()) + "\n"
 
     def save(self, path: Any) -> None:
         """Write the picture: SVG for ``.svg``, Mermaid for ``.mmd``, Markdown for ``.md``,
@@ -113,7 +113,12 @@ def show(*what: Any, names: Mapping[str, Any] | None = None, fold: bool | None =
     """
     if names is None:
         return _picture(what, _callers_names(sys._getframe(1)), fold)
-    return _picture(what, UserNames([_checked_names(names)]), fold)
+    if not isinstance(names, Mapping):
+        raise TypeError(
+            f"show: names must map names to tensors and tapes, got {type(names).__name__}: "
+            'write names={"x": x}'
+        )
+    return _picture(what, UserNames([names]), fold)
 
 
 def tape_bundle(tape: GradientTape) -> dict[str, str]:
@@ -173,9 +178,7 @@ def _is_freed(node: Node) -> bool:
 def _all(names: UserNames, wanted: frozenset[Token]) -> list[Node]:
     """Return the nodes of tensors that have names; if none has, all that are alive."""
     known = [node for node in names.of_node if node.group & wanted and node.rule is not None]
-    if known:
-        return known
-    return [node for node in live_nodes(wanted) if not _is_freed(node)]
+    return known or [node for node in live_nodes(wanted) if not _is_freed(node)]
 
 
 def _callers_names(frame: Any) -> UserNames:
@@ -183,13 +186,4 @@ def _callers_names(frame: Any) -> UserNames:
     names = UserNames([here, frame.f_globals])
     if frame.f_code.co_flags & CO_OPTIMIZED and type(here) is dict and getrefcount(here) == 3:
         here.clear()  # before Python 3.13 the frame keeps this copy of its variables alive
-    return names
-
-
-def _checked_names(names: Mapping[str, Any]) -> Mapping[str, Any]:
-    if not isinstance(names, Mapping):
-        raise TypeError(
-            f"show: names must map names to tensors and tapes, got {type(names).__name__}: "
-            'write names={"x": x}'
-        )
     return names

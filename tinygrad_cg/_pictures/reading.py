@@ -99,10 +99,16 @@ class RecordWalk:
         self.tokens = sorted(self.began, key=lambda token: self.began[token])
         self.numbers = {token: number for number, token in enumerate(self.tokens)}
         self.items = {node: self._item(node) for node in self.nodes}
-        self._link()
-        self.frames = self._frames()
+        for node, item in self.items.items():
+            item.operands = [self.items[source] for source in self.operands[node]]
+            if item.kind == "custom":
+                item.captured = list(self._find_captured(node, item))
+        items = self.items.values()
+        self.frames = [
+            Region("tape", self._name(token), frozenset(item for item in items if i in item.tapes))
+            for i, token in enumerate(self.tokens)
+        ]
         self._orders()
-        self._serves()
 
     # Walking ---------------------------------------------------------------------------------
 
@@ -141,10 +147,8 @@ class RecordWalk:
             if leaves and len(found) > len(leaves):
                 self.origins[leaves[0]] = [one for one in found if one.rule is not None]
                 found = dict.fromkeys(leaves[:1])
-            for source in found:
-                if source not in seen:
-                    seen.add(source)
-                    yield source
+            yield from (source for source in found if source not in seen)
+            seen.update(found)
 
     def _began(self) -> dict[Token, int]:
         """Return the tapes of the picture, and the serial numbers from which on they watch."""
@@ -187,12 +191,6 @@ class RecordWalk:
             if node.rule is part and node.inputs[0] is operation
         ]
 
-    def _link(self) -> None:
-        for node, item in self.items.items():
-            item.operands = [self.items[source] for source in self.operands[node]]
-            if item.kind == "custom":
-                item.captured = list(self._find_captured(node, item))
-
     def _find_captured(self, node: Node, item: Item) -> Iterator[Item]:
         """Yield what a decorated function itself captures and a tape recorded."""
         if type(node.saved) is not Call:
@@ -207,7 +205,7 @@ class RecordWalk:
     # Orders ----------------------------------------------------------------------------------
 
     def _orders(self) -> None:
-        """Set the order of each item, and that of each tape's gradient, if all are known."""
+        """Set the orders of items and of tapes' gradients, if all are known, and of rules."""
         orders = {node: order_of(node) for node in self.nodes}
         swept = {token.name: self.frames[number] for token, number in self.numbers.items()}
         swept.pop(None, None)
@@ -222,28 +220,16 @@ class RecordWalk:
                 item.order = orders[node]
         for frame in self.frames if None not in orders.values() else ():
             frame.order = 1 + max(item.order or 0 for item in frame.items)
-
-    def _frames(self) -> list[Region]:
-        found: list[list[Item]] = [[] for _ in self.tokens]
         for item in self.items.values():
-            for number in item.tapes:
-                found[number].append(item)
-        return [
-            Region("tape", self._name(token), frozenset(items))
-            for token, items in zip(self.tokens, found, strict=True)
-        ]
+            if item.kind == "custom":
+                frames = [self.frames[number] for number in sorted(item.tapes)]
+                item.serves = [(frame.name, frame.order) for frame in frames]
 
     def _name(self, token: Token) -> str:
         name = self.names.of_token.get(token)
         if name is None:
             return "graph" if token.everything else "a tape"
         return name if "tape" in name.lower() else f"tape {name}"
-
-    def _serves(self) -> None:
-        for item in self.items.values():
-            if item.kind == "custom":
-                frames = [self.frames[number] for number in sorted(item.tapes)]
-                item.serves = [(frame.name, frame.order) for frame in frames]
 
 
 def _operation_of(node: Node) -> Node:
@@ -283,16 +269,13 @@ def _find_used(function: Any) -> Iterator[Any]:
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):
         return
-    used = {"LOAD_DEREF": set(), "LOAD_GLOBAL": set()}
-    for one in dis.get_instructions(code):
-        if one.opname in used:
-            used[one.opname].add(one.argval)
+    reads = ("LOAD_DEREF", "LOAD_GLOBAL")
+    used = {(one.opname, one.argval) for one in dis.get_instructions(code) if one.opname in reads}
+    values = []
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        if name in used["LOAD_DEREF"]:
+        if ("LOAD_DEREF", name) in used:
             with contextlib.suppress(ValueError):  # a cell that nothing was assigned to yet
-                if is_tensor(cell.cell_contents):
-                    yield cell.cell_contents
-    for name in sorted(used["LOAD_GLOBAL"]):
-        value = function.__globals__.get(name)
-        if is_tensor(value):
-            yield value
+                values.append(cell.cell_contents)
+    read = sorted(name for operation, name in used if operation == "LOAD_GLOBAL")
+    values += [function.__globals__.get(name) for name in read]
+    yield from filter(is_tensor, values)

@@ -87,9 +87,7 @@ class Region:
 
     @property
     def title(self) -> str:
-        if self.kind == "repeat":
-            return f"{TIMES}{self.count:,}"
-        return self.name
+        return f"{TIMES}{self.count:,}" if self.kind == "repeat" else self.name
 
     @property
     def detail(self) -> str:
@@ -128,9 +126,8 @@ class Sketch:
 
     def note(self, item: Item) -> str:
         """Return a remark on an item: the use of its rule, and which tapes alone have it."""
-        strange = any(
-            frame.kind == "tape" and item not in frame.items for frame in self.around(item)
-        )
+        tapes = [frame for frame in self.around(item) if frame.kind == "tape"]
+        strange = any(item not in frame.items for frame in tapes)
         only = f"only {_list_words([frame.name for frame in self.tapes(item)])}" if strange else ""
         return ", ".join(part for part in (item.role, only) if part)
 
@@ -148,18 +145,16 @@ def nested(present: frozenset[Item], frames: list[Region]) -> list[Region]:
     """
     for frame in sorted(frames, key=lambda frame: frame.order or 0):
         frame.items &= present
-        frame.extent = frame.items.union(
-            *(other.extent for other in frames if frame in other.recorders)
-        )
+        inner = [other.extent for other in frames if frame in other.recorders]
+        frame.extent = frame.items.union(*inner)
     found = [frame for frame in frames if frame.extent]
     around = {
         frame: [
             other
             for i, other in enumerate(found)
-            if frame.extent < other.extent
-            or (frame.extent == other.extent and i < found.index(frame))
+            if frame.extent < other.extent or (frame.extent == other.extent and i < number)
         ]
-        for frame in found
+        for number, frame in enumerate(found)
     }
     for frame in found:
         frame.parent = max(around[frame], key=lambda other: len(around[other]), default=None)

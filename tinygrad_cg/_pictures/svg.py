@@ -31,18 +31,15 @@ NARROW, WIDE = "ijlrtfI.,:;'|!()[]{} ", "mwMWOQG@%—…"
 CAPTURED = "#b3261e"
 
 
-def svg(sketch: Sketch, title: str) -> str:
-    """Return the picture of a sketch."""
-    return _Drawing(sketch, title).text()
-
-
 def text_width(text: str, size: float, bold: bool = False) -> float:
     """Return about how wide a text is in Helvetica and similar fonts."""
     units = sum(0.31 if one in NARROW else 0.87 if one in WIDE else 0.575 for one in text)
     return units * size * (1.06 if bold else 1.0)
 
 
-class _Drawing:
+class Drawing:
+    """The drawing of a sketch; `text` gives the SVG document."""
+
     def __init__(self, sketch: Sketch, title: str):
         self.sketch = sketch
         self.title = title
@@ -52,8 +49,7 @@ class _Drawing:
 
     def _size(self, item: Item) -> tuple[float, float]:
         lines = self._lines(item)
-        width = max(text_width(text, size, bold) for text, size, bold in lines)
-        width += 14 * len(self.sketch.badges(item))
+        width = max(text_width(*line) for line in lines) + 14 * len(self.sketch.badges(item))
         height = sum(size + 5 for _, size, _ in lines) + 9
         return max(width + 26, 56.0), height
 
@@ -64,10 +60,9 @@ class _Drawing:
         return [line for line in lines if line[0]]
 
     def _heading(self, frame: Region) -> tuple[float, float]:
-        if frame.kind == "repeat":
-            return text_width(frame.title, TITLE, True) + 8, 14.0
-        words = f"{frame.title}  {frame.detail}"
-        return text_width(words, TITLE, True) + 8, 20.0
+        is_tape = frame.kind == "tape"
+        words = f"{frame.title}  {frame.detail}" if is_tape else frame.title
+        return text_width(words, TITLE, True) + 8, 20.0 if is_tape else 14.0
 
     def text(self) -> str:
         layout = self.layout
@@ -76,8 +71,7 @@ class _Drawing:
         parts += [self._title(frame) for frame in self.sketch.frames]
         parts += [self._item(item) for item in self.sketch.items]
         legend, width = self._legend()
-        width = max(layout.width, width)
-        height = layout.height + 30
+        width, height = max(layout.width, width), layout.height + 30
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
             f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="{FONT}" role="img">\n'
@@ -126,16 +120,15 @@ class _Drawing:
         size = f'width="{width:.1f}" height="{height:.1f}"'
         if item.count > 1:
             parts.append(f'<rect x="{x + 5:.1f}" y="{y + 5:.1f}" {size} {outline}/>')
-        dash = f' stroke-dasharray="{dashes}"' if dashes else ""
-        parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" {size} {outline}{dash}/>')
+        parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" {size} {outline}{_dashed(dashes)}/>')
         middle = x + (width - 14 * len(badges)) / 2
         base = y + 4.5
         for text, points, bold in self._lines(item):
             base += points + 4
             weight = ' font-weight="bold"' if bold else ""
-            colour = (
-                "#9a5a00" if text == self.sketch.note(item) else "#1f2328" if bold else "#57606a"
-            )
+            colour = "#1f2328" if bold else "#57606a"
+            if text == self.sketch.note(item):
+                colour = "#9a5a00"
             parts.append(
                 f'<text x="{middle:.1f}" y="{base:.1f}" font-size="{points}"{weight} '
                 f'text-anchor="middle" fill="{colour}">{escape(text)}</text>'
@@ -155,19 +148,15 @@ class _Drawing:
         return "; ".join(word for word in words if word)
 
     def _edge(self, points: list[Point], kind: str) -> str:
-        (x, y), *rest = points
-        steps = [f"M{x:.1f} {y:.1f}"]
-        for (x0, y0), (x1, y1) in pairwise([(x, y), *rest]):
-            if abs(x0 - x1) < 0.5:
-                steps.append(f"L{x1:.1f} {y1:.1f}")
-            else:
-                half = (y0 + y1) / 2
-                steps.append(f"C{x0:.1f} {half:.1f} {x1:.1f} {half:.1f} {x1:.1f} {y1:.1f}")
+        steps = ["M{:.1f} {:.1f}".format(*points[0])]
+        for (x0, y0), (x1, y1) in pairwise(points):
+            half = (y0 + y1) / 2
+            bend = f"C{x0:.1f} {half:.1f} {x1:.1f} {half:.1f} {x1:.1f} {y1:.1f}"
+            steps.append(f"L{x1:.1f} {y1:.1f}" if abs(x0 - x1) < 0.5 else bend)
         colour, dashes = ("#5b6770", "") if kind == "operand" else (CAPTURED, "5 4")
-        dash = f' stroke-dasharray="{dashes}"' if dashes else ""
         return (
             f'<path class="{kind}" d="{" ".join(steps)}" fill="none" stroke="{colour}" '
-            f'stroke-width="1.3"{dash} marker-end="url(#{kind})"/>'
+            f'stroke-width="1.3"{_dashed(dashes)} marker-end="url(#{kind})"/>'
         )
 
     def _legend(self) -> tuple[str, float]:
@@ -177,10 +166,9 @@ class _Drawing:
             if kind in kinds:
                 fill, line, thick, dashes = STYLES[kind]
                 radius = 6 if kind in ("watched", "finished") else 3
-                dash = f' stroke-dasharray="{dashes}"' if dashes else ""
                 parts.append(
                     f'<rect x="{x:.1f}" y="4" width="20" height="12" rx="{radius}" fill="{fill}" '
-                    f'stroke="{line}" stroke-width="{thick}"{dash}/>'
+                    f'stroke="{line}" stroke-width="{thick}"{_dashed(dashes)}/>'
                 )
                 x = _words(parts, x + 26, words)
         if any(kind == "captured" for *_, kind in self.sketch.edges()):
@@ -190,6 +178,10 @@ class _Drawing:
             )
             x = _words(parts, x + 28, "used, but not differentiated")
         return "\n".join(parts), x
+
+
+def _dashed(dashes: str) -> str:
+    return f' stroke-dasharray="{dashes}"' if dashes else ""
 
 
 def _words(parts: list[str], x: float, words: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import cycle
 
 from .sketch import TIMES, Item, Region, Sketch
 from .svg import CAPTURED, COLOURS, STYLES
@@ -10,17 +11,14 @@ from .svg import CAPTURED, COLOURS, STYLES
 SHAPES = {"watched": ("([", "])"), "finished": ("([", "])"), "custom": ("[[", "]]")}
 
 
-def mermaid(sketch: Sketch) -> str:
-    """Return a Mermaid flowchart."""
-    return "\n".join(_Flowchart(sketch).lines()) + "\n"
-
-
 def mermaid_text(text: str) -> str:
     """Return `text` for a label in quotes, with the characters of Mermaid and HTML escaped."""
     return re.sub(rf"[^\w ,.=()·{TIMES}…:+-]", lambda found: f"#{ord(found.group())};", text)
 
 
-class _Flowchart:
+class Flowchart:
+    """A Mermaid flowchart of a sketch; `lines` gives its text."""
+
     def __init__(self, sketch: Sketch):
         self.sketch = sketch
         self.names = {item: f"n{i}" for i, item in enumerate(sketch.items)}
@@ -40,24 +38,18 @@ class _Flowchart:
                 style += f",stroke-dasharray:{dashes}"
             found.append(f"  classDef {kind} {style}")
         tapes = [frame for frame in self.sketch.frames if frame.kind == "tape"]
-        for i, frame in enumerate(tapes):
-            colour = COLOURS[i % len(COLOURS)]
-            found.append(
-                f"  style {self.frames[frame]} fill:{colour}12,stroke:{colour},color:{colour}"
-            )
-        for frame in self.sketch.frames:
-            if frame.kind == "repeat":
-                found.append(
-                    f"  style {self.frames[frame]} fill:#ffffff80,stroke:#5b6770,"
-                    "stroke-dasharray:6 4,color:#1f2328"
-                )
-        return found
+        styles = {
+            frame: f"fill:{colour}12,stroke:{colour},color:{colour}"
+            for frame, colour in zip(tapes, cycle(COLOURS), strict=False)
+        }
+        dashed = "fill:#ffffff80,stroke:#5b6770,stroke-dasharray:6 4,color:#1f2328"
+        repeats = [frame for frame in self.sketch.frames if frame.kind == "repeat"]
+        styles |= dict.fromkeys(repeats, dashed)
+        return found + [f"  style {self.frames[frame]} {words}" for frame, words in styles.items()]
 
     def _inside(self, frame: Region | None, indent: str) -> list[str]:
-        found = []
-        for item in self.sketch.items:
-            if self.sketch.home[item] is frame:
-                found.append(indent + self._item(item))
+        inside = [item for item in self.sketch.items if self.sketch.home[item] is frame]
+        found = [indent + self._item(item) for item in inside]
         for child in self.sketch.frames:
             if child.parent is frame:
                 words = f"{child.title}: {child.detail}" if child.detail else child.title
@@ -104,15 +96,13 @@ def lines(sketch: Sketch) -> str:
         if item.captured:
             captured = ", ".join(names[one] for one in item.captured)
             lines.append(f"    uses {captured}, and is not differentiated by it")
-    lines += [_repeat(frame, names) for frame in sketch.frames if frame.kind == "repeat"]
+    for frame in sketch.frames:
+        if frame.kind == "repeat":
+            inside = ", ".join(name for item, name in names.items() if item in frame.items)
+            lines.append(f"{frame.title}: {inside}")
     return "\n".join(lines)
 
 
 def _tape(frame: Region) -> str:
     around = f", inside {frame.parent.name}" if frame.parent and frame.parent.name else ""
     return f"{frame.name}: {frame.detail or 'order unknown'}{around}"
-
-
-def _repeat(frame: Region, names: dict[Item, str]) -> str:
-    inside = ", ".join(name for item, name in names.items() if item in frame.items)
-    return f"{frame.title}: {inside}"

@@ -124,12 +124,8 @@ def _order_of_sweep(noted: list[Sweep], visited: list[Node]) -> int | None:
 
 def recording_sweeps(node: Node) -> list[Sweep]:
     """Return the noted sweeps that recorded `node`, the innermost last."""
-    found = {
-        sweep
-        for token in node.group
-        for sweep in token.noted or ()
-        if sweep.began < node.serial < sweep.ended
-    }
+    noted = {sweep for token in node.group for sweep in token.noted or ()}
+    found = [sweep for sweep in noted if sweep.began < node.serial < sweep.ended]
     return sorted(found, key=lambda sweep: sweep.began)
 
 
@@ -156,13 +152,13 @@ class Observer:
         return call(node, dy)
 
     def begin_tangents(self, definition: Any) -> None:
-        """Return learn that tangents of one operation or call are computed now.
+        """Learn that tangents of one operation or call are computed now.
 
         `definition` is that of a call, whose rule is transposed, or None.
         """
 
     def end_tangents(self, began: int) -> None:
-        """Return learn that tangents have been computed, from the serial number `began` on."""
+        """Learn that tangents have been computed, from the serial number `began` on."""
 
     def notice(self, definition: Any, kind: str, message: str) -> bool:
         """Return whether a rule's warning was taken, and is not to be shown."""

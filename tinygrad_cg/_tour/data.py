@@ -67,18 +67,16 @@ def parse(text: str, target: str, title: str, note: str) -> Dataset:
     columns = [column for column in range(len(header)) if column != index]
     values = np.array([[cell(line, row[c], header[c]) for c in columns] for line, row in rows])
     varies = np.ptp(values, axis=0) > 0
-    names = [header[column] for column in columns]
     if not varies.any():
         raise DataError(f"no column beside {target!r} has more than one value")
-    return Dataset(
-        title=title,
-        note=note,
-        features=tuple(n for n, keep in zip(names, varies, strict=True) if keep),
-        constant=tuple(n for n, keep in zip(names, varies, strict=True) if not keep),
-        measurements=np.ascontiguousarray(values[:, varies]),
-        labels=labels,
-        classes=classes,
+    features, constant = (
+        tuple(
+            header[column] for column, found in zip(columns, varies, strict=True) if found == kept
+        )
+        for kept in (True, False)
     )
+    measurements = np.ascontiguousarray(values[:, varies])
+    return Dataset(title, note, features, constant, measurements, labels, classes)
 
 
 def check_header(header: list[str], target: str) -> None:

@@ -12,12 +12,9 @@ def bar(x, y):
     """Return the documents' function of two arguments."""
 
     def grad(upstream):
-        dz_dx = y
-        dz_dy = x
-        return upstream * dz_dx, upstream * dz_dy
+        return upstream * y, upstream * x
 
-    z = x * y
-    return z, grad
+    return x * y, grad
 
 
 def gradient_in_graph(function, value: float):
@@ -60,22 +57,11 @@ def show() -> None:
         has the old trouble at order 2: 0 * inf. The third function, softplus, has a rule
         whose own operations cannot overflow: dy * sigmoid(x). Part 3 needs it."""
     )
-    show_bar()
-
-
-def show_bar() -> None:
-    """Print the example with two arguments."""
     x, y = tf.constant(2.0), tf.constant(3.0)
     with tf.GradientTape(persistent=True) as tape:
-        tape.watch(x)
-        tape.watch(y)
+        tape.watch([x, y])
         z = bar(x, y)
     say("Two arguments take two gradients: z = bar(x, y), which multiplies.")
-    table(
-        ("x = 2, y = 3", "value"),
-        (
-            ("z", number(z)),
-            ("tape.gradient(z, x)", number(tape.gradient(z, x))),
-            ("tape.gradient(z, y)", number(tape.gradient(z, y))),
-        ),
-    )
+    by_x, by_y = (number(tape.gradient(z, one)) for one in (x, y))
+    rows = [("z", number(z)), ("tape.gradient(z, x)", by_x), ("tape.gradient(z, y)", by_y)]
+    table(("x = 2, y = 3", "value"), rows)

@@ -7,7 +7,6 @@ import numpy as np
 from tinygrad_cg._tour.custom_rules import log1pexp, naive_log1pexp, softplus
 from tinygrad_cg._tour.data import Dataset
 from tinygrad_cg._tour.logistic import (
-    Derivatives,
     LogisticProblem,
     NewtonStep,
     differentiate,
@@ -56,20 +55,16 @@ def show_start(problem: LogisticProblem) -> None:
         is mean(log(1 + exp(x @ w)) - y * (x @ w)) + ridge; with each way to write
         log(1 + exp(z)), at the start:"""
     )
-    rows = [
-        (name, *summary(differentiate(make_loss(problem, function), problem.start)))
-        for name, function in (
-            ("as written", naive_log1pexp),
-            ("the documents' rule", log1pexp),
-            ("softplus with its rule", softplus),
-        )
-    ]
+    rows = []
+    for name, function in (
+        ("as written", naive_log1pexp),
+        ("the documents' rule", log1pexp),
+        ("softplus with its rule", softplus),
+    ):
+        here = differentiate(make_loss(problem, function), problem.start)
+        entries = (finiteness(here.gradient), finiteness(here.hessian))
+        rows.append((name, f"{here.value:.6g}", *entries))
     table(("log(1 + exp(z))", "loss", "gradient", "Hessian"), rows)
-
-
-def summary(here: Derivatives) -> tuple[str, str, str]:
-    """Return a loss and its derivatives, each in a few letters."""
-    return (f"{here.value:.6g}", finiteness(here.gradient), finiteness(here.hessian))
 
 
 def finiteness(values: np.ndarray) -> str:
@@ -118,19 +113,13 @@ def describe_step(number: int, step: NewtonStep, problem: LogisticProblem) -> tu
 
 def show_failures(problem: LogisticProblem) -> None:
     """Print what Newton's method does with the other two losses."""
-    for name, function in (
-        ("the naive loss", naive_log1pexp),
-        ("the documents' rule", log1pexp),
-    ):
-        say(f"With {name}, on the same unscaled data: {outcome(problem, function)}")
-
-
-def outcome(problem: LogisticProblem, function: Callable) -> str:
-    """Return how Newton's method ends with one way to write log(1 + e^x)."""
-    steps, trouble = run_newton(problem, function)
-    if trouble:
-        return f"it stops at step {len(steps)}: {trouble}."
-    return f"it comes through, to a loss of {steps[-1].value:.6f} in {len(steps) - 1} steps."
+    for name, function in (("the naive loss", naive_log1pexp), ("the documents' rule", log1pexp)):
+        steps, trouble = run_newton(problem, function)
+        outcome = f"it stops at step {len(steps)}: {trouble}."
+        if not trouble:
+            loss = steps[-1].value
+            outcome = f"it comes through, to a loss of {loss:.6f} in {len(steps) - 1} steps."
+        say(f"With {name}, on the same unscaled data: {outcome}")
 
 
 def run_newton(problem: LogisticProblem, function: Callable) -> tuple[list[NewtonStep], str]:

@@ -74,12 +74,9 @@ def make_problem(data: Dataset) -> LogisticProblem:
     inputs = np.column_stack([data.measurements, np.ones(data.labels.size)])
     fitted = Examples(inputs[~held_out], data.labels[~held_out])
     variances = np.append(np.var(fitted.inputs[:, :-1], axis=0), 1.0)
-    return LogisticProblem(
-        fitted=fitted,
-        held_out=Examples(inputs[held_out], data.labels[held_out]),
-        ridge=RIDGE * np.where(variances > 0, variances, 1.0),
-        start=nearest_mean(fitted),
-    )
+    others = Examples(inputs[held_out], data.labels[held_out])
+    ridge = RIDGE * np.where(variances > 0, variances, 1.0)
+    return LogisticProblem(fitted, others, ridge, nearest_mean(fitted))
 
 
 def nearest_mean(part: Examples) -> np.ndarray:
@@ -108,9 +105,7 @@ def make_loss(problem: LogisticProblem, softplus: Callable) -> Callable:
 
 
 def differentiate(loss: Callable, weights: np.ndarray) -> Derivatives:
-    """Return value, gradient and Hessian, by two nested tapes: one sweep for each row of the
-    Hessian.
-    """
+    """Return value, gradient and Hessian by nested tapes: a sweep for each row of the Hessian."""
     point = tf.constant(weights)
     with tf.GradientTape(persistent=True) as outer:
         outer.watch(point)
@@ -122,11 +117,7 @@ def differentiate(loss: Callable, weights: np.ndarray) -> Derivatives:
         outer.gradient(gradient, point, output_gradients=tf.constant(direction))
         for direction in np.eye(weights.size)
     ]
-    return Derivatives(
-        value=float(value),
-        gradient=gradient.numpy(),
-        hessian=np.stack([row.numpy() for row in rows]),
-    )
+    return Derivatives(float(value), gradient.numpy(), np.stack([row.numpy() for row in rows]))
 
 
 def newton(loss: Callable, weights: np.ndarray) -> Iterator[NewtonStep]:

@@ -76,11 +76,6 @@ def make_fused_with_dy():
     return op
 
 
-def make_verbatim():
-    """Return example 2 as printed: one argument, but two gradients come back."""
-    return make_fused(lambda x, ddy: (6 * x * ddy, 3 * x**2 * ddy))
-
-
 def at_point(function, order: int) -> str:
     """Return the derivative at the point, as text; a ValueError gives that name."""
     try:
@@ -183,24 +178,18 @@ def show_second() -> None:
             return x**3, first_order_gradient
         """
     )
+    as_printed = make_fused(lambda x, ddy: (6 * x * ddy, 3 * x**2 * ddy))
     variants = (
         ("one argument, 6 * x * ddy (true)", make_fused(lambda x, ddy: 6 * x * ddy)),
         ("two arguments, true rules", make_fused_with_dy()),
         ("one argument, 1000 * ddy (false)", make_fused(lambda x, ddy: 1000.0 * ddy)),
-        ("as printed: one argument, two gradients", make_verbatim()),
+        ("as printed: one argument, two gradients", as_printed),
     )
     rows = [
-        (
-            name,
-            at_point(op, 1),
-            at_point(op, 2),
-            at_point(square_of(op), 2),
-            at_point(op, 3),
-        )
-        for name, op in variants
+        (name, *(at_point(op, n) for op, n in ((op, 1), (op, 2), (square_of(op), 2), (op, 3))))
+        for name, op in (*variants, ("the truth", cube))
     ]
-    truth = [at_point(f, n) for f, n in ((cube, 1), (cube, 2), (square_of(cube), 2), (cube, 3))]
-    table(("", "order 1", "order 2", "of op**2", "order 3"), [*rows, ("the truth", *truth)])
+    table(("", "order 1", "order 2", "of op**2", "order 3"), rows)
     say(
         """Here x reaches the inner rule as an argument, so the inner rule is the second
         derivative, and dy stays outside it, to be differentiated as usual: each order is as
@@ -208,6 +197,6 @@ def show_second() -> None:
         in x it ends the chain with None."""
     )
     try:
-        derivative(make_verbatim(), 2)(tf.constant(POINT))
+        derivative(as_printed, 2)(tf.constant(POINT))
     except ValueError as error:
         say(f"The variant as printed stops at order 2: {str(error).splitlines()[0]}")

@@ -1,6 +1,7 @@
 """Part four: timings against the same mathematics written by hand in NumPy."""
 
 from collections.abc import Callable
+from dataclasses import astuple
 
 import numpy as np
 
@@ -43,8 +44,7 @@ def newton_by_hand(problem: LogisticProblem) -> tuple:
 
 def newton_by_tape(problem: LogisticProblem) -> tuple:
     """Return the same from tapes."""
-    here = differentiate(make_loss(problem, softplus), problem.start)
-    return here.value, here.gradient, here.hessian
+    return astuple(differentiate(make_loss(problem, softplus), problem.start))
 
 
 def row(name: str, ours: Callable[[], tuple], theirs: Callable[[], tuple]) -> tuple[str, ...]:
@@ -53,12 +53,7 @@ def row(name: str, ours: Callable[[], tuple], theirs: Callable[[], tuple]) -> tu
         np.testing.assert_allclose(np.asarray(mine), other, rtol=1e-7)
     taken = medians({"ours": ours, "theirs": theirs}, SECONDS_A_ROW, rounds=1000)
     ratio = taken["theirs"] / taken["ours"]
-    return (name, microseconds(taken["ours"]), microseconds(taken["theirs"]), f"{ratio:.2f}")
-
-
-def microseconds(seconds: float) -> str:
-    """Return a time for a table."""
-    return f"{seconds * 1e6:.1f}"
+    return (name, *(f"{seconds * 1e6:.1f}" for seconds in taken.values()), f"{ratio:.2f}")
 
 
 def show(problem: LogisticProblem) -> None:
@@ -72,13 +67,8 @@ def show(problem: LogisticProblem) -> None:
         name = f"log1pexp, value and gradient, n = {size:,}"
         rows.append(row(name, lambda t=point: by_tape(t), lambda a=x: by_hand(a)))
     width = problem.start.size
-    rows.append(
-        row(
-            f"a Newton step's loss, gradient, {width} x {width} Hessian",
-            lambda: newton_by_tape(problem),
-            lambda: newton_by_hand(problem),
-        )
-    )
+    name = f"a Newton step's loss, gradient, {width} x {width} Hessian"
+    rows.append(row(name, lambda: newton_by_tape(problem), lambda: newton_by_hand(problem)))
     table(("median of rounds in turn, microseconds", "tapes", "NumPy", "ratio"), rows)
     say(
         """NumPy runs formulas that someone derived on paper; the tapes derive them each time
