@@ -17,7 +17,18 @@ NOTHING: frozenset[Token] = frozenset()
 next_serial = itertools.count(1).__next__
 
 
-class Token:
+class _OnStack:
+    """Base of tokens and levels: ``with level:`` makes it the innermost of this thread."""
+
+    def __enter__(self) -> Any:
+        push(self)
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        remove(self)
+
+
+class Token(_OnStack):
     """The identity of one recording of one tape, from its first operation to its reset.
 
     ``alive`` turns False when the tape is gone, ``paused`` is True while it does not record
@@ -36,7 +47,7 @@ class Token:
     paused = False
 
 
-class Level:
+class Level(_OnStack):
     """A transformation: it carries operations out in a way of its own.
 
     `process` runs with the level itself and all inner ones switched off, and returns the
@@ -58,9 +69,7 @@ class Level:
         raise TypeError(f"{type(self).__name__} does not define custom_call()")
 
     def custom_called(self, call: Any, function: Any, args: tuple, kwargs: dict) -> None:
-        """Take note of the call of a custom gradient, before `custom_call` gets its inputs and
-        outputs.
-        """
+        """Take note of the call of a custom gradient, before `custom_call` is asked for it."""
 
 
 _NO_GROUPS: dict[frozenset[Token], frozenset[Token]] = {}  # never written to

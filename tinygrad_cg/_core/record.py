@@ -171,14 +171,8 @@ def watch_tensor(tensor: Any, token: Token) -> None:
     """Make `tensor` (or a Variable) a leaf of `token`'s tape from here on."""
     with watch_lock:
         known = tensor._rec
-        while known is not None:
-            for one in known.group:
-                if one.alive:
-                    break
-            else:
-                known = known.next  # of tapes of the past alone
-                continue
-            break
+        while known is not None and not is_alive(known.group):
+            known = known.next  # of tapes of the past alone
         if known is not None:
             if find(tensor._rec, token) is None:
                 tensor._rec = _with_leaf(known, token)
@@ -294,9 +288,7 @@ def attach_all(group: Any, inputs: tuple, rule: Any, saved: Any, outs: Sequence[
 
 
 def part(node: Node, dy: Any) -> tuple:
-    """Return stand for the rule of one of several outputs: the sweep collects these parts
-    itself.
-    """
+    """Stand for the rule of one of several outputs, whose gradients the sweep collects."""
     raise AssertionError("the sweep collects the parts of a node itself")
 
 

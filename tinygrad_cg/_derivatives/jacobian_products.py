@@ -163,9 +163,7 @@ class _Call:
         return [[next(remaining) for _ in one] for one in like]
 
     def _differentiate_operations(self, targets: Sequence, dys: list, ways: list[list]) -> list:
-        """Return the gradient of <P_k(dys, ways but the last), the last way> by the inputs, by
-        the operations that P_k is made of.
-        """
+        """Return the gradient of <P_k(dys, ways[:-1]), ways[-1]>, by P_k's operations."""
         args, fresh = list(self.use.args), []
         for position, target in zip(self.use.positions, targets, strict=True):
             if target is not None:
@@ -234,9 +232,7 @@ class _Call:
             state.rules.pop()
 
     def _fill_way(self, way: list) -> Any:
-        """Return a direction as the declared functions take it: zeros for an input that does not
-        move.
-        """
+        """Return a direction as declared functions take it: zeros for inputs at rest."""
         full = [
             zeros(*target) if one is None and target is not None else one
             for one, target in zip(way, self.targets, strict=True)

@@ -115,9 +115,7 @@ class PartialDerivatives:
         return parts[position]
 
     def _fit_entry(self, use: Use, order: int, value: Any, y: Any) -> Tensor:
-        """Return an entry as a tensor of the shape of the function's result, and of its
-        precision.
-        """
+        """Return an entry as a tensor of the shape and precision of the function's result."""
         if not order:
             return self._result(use, value)
         shape, dtype = y
@@ -207,9 +205,7 @@ def _is_declaration(function: Any) -> bool:
 
 
 def _product(dy: Tensor, partial: Tensor, target: Any) -> Tensor:
-    """Return the gradient of an input, as `target` describes it, with the conjugate of the
-    partial.
-    """
+    """Return the gradient of an input like `target`, with the partial conjugated."""
     complex_partial = is_complex(partial._data.dtype)
     product = multiply(dy, conj(partial) if complex_partial else partial)
     if is_complex(product._data.dtype) and not is_complex(target.dtype):

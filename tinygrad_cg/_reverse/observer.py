@@ -156,13 +156,13 @@ class Observer:
         return call(node, dy)
 
     def begin_tangents(self, definition: Any) -> None:
-        """Return learn that tangents of one operation or call are computed now.
+        """Take note that tangents of one operation or call are computed now.
 
         `definition` is that of a call, whose rule is transposed, or None.
         """
 
     def end_tangents(self, began: int) -> None:
-        """Return learn that tangents have been computed, from the serial number `began` on."""
+        """Take note of computed tangents, from the serial number `began` on."""
 
     def notice(self, definition: Any, kind: str, message: str) -> bool:
         """Return whether a rule's warning was taken, and is not to be shown."""

@@ -253,9 +253,7 @@ def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node]) -> Te
 
 
 def _is_first_part(node: Node, joint: Any, dy: Tensor, totals: dict) -> bool:
-    """Hand the gradient of one of several outputs to the node that made them all; whether it is
-    the first that this one receives.
-    """
+    """Hand an output's gradient to the node of all; return whether it is its first."""
     parts: Any = totals.get(joint)
     first = parts is None
     if first:

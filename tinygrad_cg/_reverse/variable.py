@@ -156,9 +156,7 @@ class Variable(ArrayLike):
         return self
 
     def _fit_value(self, value: Any, shape: tuple[int, ...] | None = None) -> Any:
-        """Return `value` as an array of this Variable's dtype and of `shape` (by default its
-        own).
-        """
+        """Return `value` as an array of this dtype and of `shape`, by default that of this."""
         wanted = self._data.shape if shape is None else shape
         if isinstance(value, Weak):
             value = value.strong(self._data.dtype)
@@ -282,18 +280,14 @@ def _tensor(data: Any) -> Tensor:
 
 
 def _combine(change: Any, present: Any, delta: Any) -> Any:
-    """Return the new value of a Variable: an array, or a tensor where a function is being
-    traced.
-    """
+    """Return a Variable's new value: an array, or a tensor where a function is traced."""
     if type(present) is ndarray and type(delta) is ndarray:
         return change.primitive.run(present, delta)
     return change(_tensor(present), _tensor(delta))
 
 
 def _with_part(full: Tensor, key: Any, part: Tensor) -> Tensor:
-    """Return `whole` with `part` at the elements that `key` selects; where it selects one twice,
-    the last counts.
-    """
+    """Return `full` with `part` at the elements of `key`; the last one counts at each."""
     sources = np.full(full._data.shape, -1, np.int64)
     sources[key] = np.arange(prod(part._data.shape)).reshape(part._data.shape)
     taken = gather(reshape(part, (-1,)), Tensor(np.maximum(sources, 0))) if part.size else full

@@ -134,9 +134,7 @@ def rebind_outputs(
 
 
 def _custom_operands(frame: Frame, inputs: Sequence[Tensor]) -> tuple:
-    """Return `find_operands`, for the tapes that a custom rule is for; no group if there are
-    none.
-    """
+    """Return `find_operands` for the tapes that a custom rule is for; else no group."""
     group, nodes, mask = find_operands(frame, inputs)
     if mask and frame.natural:
         group = frame.active(group - frame.natural)

@@ -239,9 +239,7 @@ def _abstract(name: str, shape: Callable[..., Any] | None) -> Callable[..., Any]
 
 
 def _aval(result: Any, avals: tuple[Aval, ...]) -> Aval:
-    """Return (shape, dtype), or a shape alone, whose dtype is then that in which the inputs
-    meet.
-    """
+    """Return (shape, dtype), or a shape in the dtype that the inputs meet in, as an Aval."""
     sizes = tuple(result)
     if len(sizes) == 2 and isinstance(sizes[0], (tuple, list)):
         return Aval(tuple(sizes[0]), as_dtype(sizes[1]))

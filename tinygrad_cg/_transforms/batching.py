@@ -320,9 +320,7 @@ def _refuse_axes(argument: str, axes: Any, structure: Any) -> None:
 
 
 def _move_to_front(index: int, tensor: Tensor, axis: int, args: tuple, kwargs: dict) -> Tensor:
-    """Return `tensor`, leaf number `index` of the arguments, with the axis of its examples in
-    front.
-    """
+    """Return `tensor`, leaf `index` of the arguments, with its examples' axis in front."""
     ndim = len(tensor._data.shape)
     if -ndim <= axis < ndim:
         return _move_axis(tensor, axis % ndim, 0)

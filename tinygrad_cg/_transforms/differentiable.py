@@ -12,18 +12,16 @@ from .._core.kinds import is_complex, is_differentiable
 from .._core.levels import Token, push, remove, state
 from .._core.record import watch_tensor
 from .._core.tensor import Tensor
-from .._ops.creation import zeros_like
 from .._ops.define import as_int
 from .._ops.shape import cast, identity, repeat
+from .._reverse.arguments import fill_zeros
 from .._reverse.sweep import differentiate, release
 from .._rules.definition import Definition
 from ..errors import InvalidArgumentError
 
 
 class Differentiable:
-    """Base of the transforms: a function, the arguments to differentiate by, and a name for
-    errors.
-    """
+    """A function, the arguments to differentiate it by, and a name for errors."""
 
     def __init__(self, name: str, f: Any, argnums: Any = 0, has_aux: bool = False):
         if not callable(f):
@@ -38,9 +36,7 @@ class Differentiable:
         self.definition.role = "the differentiated function"
 
     def sources(self, args: Sequence) -> tuple[list, list]:
-        """Return the arguments, with fresh tensors for those to differentiate by, and these
-        tensors.
-        """
+        """Return the arguments with fresh tensors to differentiate by, and these tensors."""
         count = len(args)
         for number in self.argnums:
             if not -count <= number < count:
@@ -90,9 +86,7 @@ class Differentiable:
         return result
 
     def record(self, args: Sequence, kwargs: dict) -> tuple[Token, list, Any, Any]:
-        """Run the function on a tape of its own, and return the tape's token, sources, output
-        and aux.
-        """
+        """Run the function on a tape; return its token, the sources, output and aux."""
         inner, sources = self.sources(args)
         token = Token()
         flat = nest.flatten(sources)
@@ -161,13 +155,6 @@ class Differentiable:
         """Return results for the sources, in the structure that argnums asks for."""
         found = nest.pack_sequence_as(sources, flat)
         return found[0] if self.single else tuple(found)
-
-
-def fill_zeros(sources: Sequence, results: Sequence) -> list:
-    return [
-        zeros_like(source) if result is None else result
-        for source, result in zip(sources, results, strict=True)
-    ]
 
 
 def sweep_once(token: Token, targets: list, upstream: Any, sources: list) -> list:

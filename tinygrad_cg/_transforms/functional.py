@@ -13,8 +13,9 @@ from typing import Any, Literal, TypeVar, overload
 from .. import nest
 from .._core.levels import Token
 from .._core.tensor import Tensor
+from .._reverse.arguments import fill_zeros
 from .._reverse.sweep import differentiate, release
-from .differentiable import Differentiable, fill_zeros, fit_tensors, sweep_once, wrap
+from .differentiable import Differentiable, fit_tensors, sweep_once, wrap
 from .forward import ForwardAccumulator
 from .transposition import Transposition, follow_rules
 

@@ -79,9 +79,7 @@ def _block(found: Tensor | None, source: Tensor, target: Tensor) -> Tensor:
 def _columns(
     transform: Differentiable, token: Token, targets: list[Tensor], sources: list[Tensor]
 ) -> list[list]:
-    """Return the Jacobian of each target by each source, by one batched forward pass for each
-    source.
-    """
+    """Return each target's Jacobians, by one batched forward pass for each source."""
     if any(is_complex(source.dtype) for source in sources):
         raise TypeError(
             f"{transform.name}: {transform.definition.name} has a complex argument, for which "

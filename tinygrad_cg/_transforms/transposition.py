@@ -134,9 +134,7 @@ def _is_transpose(
     tangents: Sequence,
     results: Sequence,
 ) -> bool:
-    """Return whether <pull(dy), tangents> is <dy, results>, for another dy than that of
-    `results` too.
-    """
+    """Return whether <pull(dy), tangents> is <dy, results>, for another dy, too."""
     before, state.frame = state.frame, unrecorded_frame()
     try:
         dys, gradients = transposition.dys, transposition.gradients
@@ -175,9 +173,7 @@ def _tolerance(dys: list[Tensor]) -> float:
 
 
 def _product(ones: Sequence, others: Sequence) -> tuple[Tensor, Tensor]:
-    """Return the real inner product of two lists of tensors, and the sum of its terms'
-    magnitudes.
-    """
+    """Return the real inner product of two lists, and the sum of its terms' magnitudes."""
     total = size = Tensor(np.zeros(()))
     for one, other in zip(ones, others, strict=True):
         if one is not None and other is not None:
