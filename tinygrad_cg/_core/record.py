@@ -211,6 +211,14 @@ def _with_leaf(record: Any, token: Token) -> Node:
     return record
 
 
+def run_recorded(token: Token, sources: Iterable, function: Callable, *args: Any) -> Any:
+    """Return ``function(*args)``, recorded on `token`'s tape, which watches `sources`."""
+    with token:
+        for source in sources:
+            watch_tensor(source, token)
+        return function(*args)
+
+
 def watched_since(leaf: Node, token: Token) -> int:
     """Return the serial number from which on `token`'s tape watches a leaf."""
     return leaf.saved.get(token, leaf.serial) if leaf.saved else leaf.serial

@@ -16,12 +16,12 @@ from typing import Any
 from .. import nest
 from .._core.conversion import convert
 from .._core.kinds import is_differentiable
-from .._core.levels import Token, push, remove, state
-from .._core.record import watch_tensor
+from .._core.levels import Token, state
+from .._core.record import run_recorded
 from .._core.tensor import Aval, Tensor
 from .._ops.creation import zeros
 from .._ops.shape import cast, identity
-from .._reverse.sweep import differentiate, release
+from .._reverse.sweep import differentiate_once
 from .._rules.calls import Call, TransformedCall, rebind_outputs
 from .._rules.definition import Definition, RuleSignature
 from .._rules.returned import gradients_of_inputs
@@ -170,19 +170,10 @@ class _Call:
                 args[position] = identity(args[position])
                 fresh.append(args[position])
         token = Token()
-        push(token)
-        try:
-            for one in fresh:
-                watch_tensor(one, token)
-            values = self._gradient(dys, ways[:-1], args)
-        finally:
-            remove(token)
+        values = run_recorded(token, fresh, self._gradient, dys, ways[:-1], args)
         kept = [i for i, one in enumerate(values) if one is not None and ways[-1][i] is not None]
         upstream = [ways[-1][i] for i in kept]
-        found, visited = differentiate(token, [values[i] for i in kept], upstream, fresh)
-        token.alive = False
-        release(visited)
-        remaining = iter(found)
+        remaining = iter(differentiate_once(token, [values[i] for i in kept], upstream, fresh))
         return [None if target is None else next(remaining) for target in targets]
 
     # What was declared -----------------------------------------------------------------------
@@ -225,11 +216,7 @@ class _Call:
         return [self._fit_tangent(jvp, *pair) for pair in zip(returned, self.avals, strict=True)]
 
     def _run(self, function: Callable[..., Any], *args: Any) -> Any:
-        state.rules.append(self.definition)
-        try:
-            return function(*args, **self.use.options)
-        finally:
-            state.rules.pop()
+        return self.definition.run(function, *args, **self.use.options)
 
     def _fill_way(self, way: list) -> Any:
         """Return a direction as declared functions take it: zeros for inputs at rest."""
@@ -247,7 +234,7 @@ class _Call:
                 f"{tuple(tensor._data.shape)} for an output of shape {aval.shape} "
                 f"({self.definition.where(jvp)})"
             )
-        return tensor if tensor._data.dtype == aval.dtype else cast(tensor, aval.dtype)
+        return cast(tensor, aval.dtype)
 
 
 def _flat(lists: Sequence[Sequence]) -> list:

@@ -79,7 +79,7 @@ class PartialDerivatives:
             natural = order == len(self.functions) - 1 and self._goes_on(function)
             if id(function) not in values:
                 args = use.args if natural else list(map(detach, use.args))
-                values[id(function)] = self._run(function, args, use.options)
+                values[id(function)] = self.definition.run(function, *args, **use.options)
             value = values[id(function)]
             for position in rest:
                 if len(use.positions) > 1 or isinstance(value, (tuple, list)):
@@ -90,13 +90,6 @@ class PartialDerivatives:
                     value = self._attach_rule(use, path, value)
             found.append(value)
         return found
-
-    def _run(self, function: Callable[..., Any], args: list, options: dict) -> Any:
-        state.rules.append(self.definition)
-        try:
-            return function(*args, **options)
-        finally:
-            state.rules.pop()
 
     def _goes_on(self, function: Any) -> bool:
         """Return whether the last derivative has a derivative, of its own or as the user chose."""

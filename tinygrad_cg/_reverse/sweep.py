@@ -76,6 +76,16 @@ def differentiate(
     return results, visited
 
 
+def differentiate_once(
+    token: Token, targets: list, upstream: Sequence | None, sources: list
+) -> list:
+    """Return the gradients of `differentiate`, the last ones that are asked of this tape."""
+    results, visited = differentiate(token, targets, upstream, sources)
+    token.alive = False
+    release(visited)
+    return results
+
+
 def _add_unrecorded(token: Token, target: Any, gradient: Any, sources: list, results: list) -> None:
     """Add the gradient of a target without a record, which depends on itself alone."""
     positions = [i for i, source in enumerate(sources) if source is target]

@@ -46,12 +46,7 @@ class Call(NamedTuple):
 
         `targets` have the inputs' and the Variables' shapes and dtypes, which the gradients get.
         """
-        rules = state.rules
-        rules.append(self.definition)
-        try:
-            returned = self.rule.run(self, dys)
-        finally:
-            rules.pop()
+        returned = self.definition.run(self.rule.run, self, dys)
         if self.variables is None:
             return gradients_of_inputs(self, returned, targets)
         returned, others = gradients_of_variables(self, returned)

@@ -17,7 +17,6 @@ from tinygrad_cg_kernels.loops.engine import Pointwise
 from .. import nest
 from .._core.conversion import as_dtype, check_dtype, convert_operands, is_tensor, promote
 from .._core.kinds import is_inexact
-from .._core.levels import state
 from .._core.primitive import OPS, USER_OPS, Primitive, apply, bind
 from .._core.record import Node, attach_part
 from .._core.tensor import Aval, Tensor
@@ -317,16 +316,11 @@ def _rule(node: Node, dy: Any) -> list:
     function = get_gradient_function(name)
     if function is None:
         return [None] * len(inputs)
+    dys, tensors = [dy], [outs[0]._with_record(node)]
     if isinstance(dy, list):
-        tensors = [attach_part(one, node, i) for i, one in enumerate(outs)]
-    else:
-        tensors = [outs[0]._with_record(node)]
-    state.rules.append(definition)
-    try:
-        operation = Operation(name, inputs, tuple(tensors), attrs)
-        returned = function(operation, *(dy if isinstance(dy, list) else [dy]))
-    finally:
-        state.rules.pop()
+        dys, tensors = dy, [attach_part(one, node, i) for i, one in enumerate(outs)]
+    operation = Operation(name, inputs, tuple(tensors), attrs)
+    returned = definition.run(function, operation, *dys)
     if isinstance(USER_OPS[name].kernel, Pointwise):
         returned = _unbroadcast(returned, inputs, outs[0].shape)
     call = Call(RuleSignature(function), definition, function, len(inputs), None, None, None)

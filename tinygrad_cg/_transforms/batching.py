@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import nest
 from .._core.conversion import convert, is_tensor, is_weak
-from .._core.levels import Level, push, remove, state
+from .._core.levels import Level, state
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, ExampleAval, Tensor
 from .._ops.creation import zeros
@@ -146,16 +146,11 @@ class Batch(Level):
         avals = [None if one is None else Aval(one._data.shape, one._data.dtype) for one in inputs]
 
         def pull(dys: Sequence, targets: Sequence) -> list:
-            push(self)
-            try:
+            with self:
                 examples = [BatchTensor(dy, self) for dy in dys] if for_each else dys
-                wanted = [
-                    None if target is None else aval
-                    for target, aval in zip(targets, avals, strict=True)
-                ]
+                pairs = zip(targets, avals, strict=True)
+                wanted = [None if target is None else aval for target, aval in pairs]
                 gradients = call.pull(examples, wanted)
-            finally:
-                remove(self)
             if not for_each and any(map(self.has, gradients)):
                 _refuse_captured(call.definition)
             return [
@@ -164,12 +159,9 @@ class Batch(Level):
             ]
 
         def jvp(tangent: Tensor, token: Any) -> Tensor:
-            push(self)
-            try:
+            with self:
                 example = BatchTensor(tangent, self) if for_each else tangent
                 moved = getattr(call, "jvp")(example, token)  # noqa: B009
-            finally:
-                remove(self)
             return self.physical(moved) if for_each else moved
 
         passes = type(call) is TransformedCall and call.jvp is not None
@@ -245,18 +237,14 @@ def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[.
             for i, (tensor, axis) in enumerate(zip(tensors, axes, strict=True))
             if axis is not None
         }
-        size = _size(sizes, args, kwargs)
-        level = Batch(size)
+        level = Batch(_size(sizes, args, kwargs))
         examples = [
             tensor if axis is None else BatchTensor(tensor, level)
             for tensor, axis in zip(tensors, axes, strict=True)
         ]
         inner_args, inner_kwargs = nest.pack_sequence_as((args, kwargs), examples)
-        push(level)
-        try:
+        with level:
             result = f(*inner_args, **inner_kwargs)
-        finally:
-            remove(level)
         leaf_axes = _broadcast_axes("out_axes", out_axes, result)
         flat = [
             None if leaf is None else _outward(level, leaf, axis)
@@ -324,9 +312,9 @@ def _move_to_front(index: int, tensor: Tensor, axis: int, args: tuple, kwargs: d
     ndim = len(tensor._data.shape)
     if -ndim <= axis < ndim:
         return _move_axis(tensor, axis % ndim, 0)
-    if index < len(nest.flatten(args)):
-        remedy = "pass in_axes=None for it"
-    else:
+    positional = index < len(nest.flatten(args))
+    remedy = "pass in_axes=None for it"
+    if not positional:
         remedy = "give it to the function with functools.partial"
     raise InvalidArgumentError(
         f"vmap: {_leaf_name(index, args, kwargs)} has shape {tuple(tensor._data.shape)}, without "

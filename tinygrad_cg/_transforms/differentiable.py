@@ -9,13 +9,13 @@ from typing import Any, NoReturn
 from .. import nest
 from .._core.conversion import convert, is_tensor, is_weak
 from .._core.kinds import is_complex, is_differentiable
-from .._core.levels import Token, push, remove, state
-from .._core.record import watch_tensor
+from .._core.levels import Token
+from .._core.record import run_recorded
 from .._core.tensor import Tensor
 from .._ops.define import as_int
 from .._ops.shape import cast, identity, repeat
 from .._reverse.arguments import fill_zeros
-from .._reverse.sweep import differentiate, release
+from .._reverse.sweep import differentiate_once
 from .._rules.definition import Definition
 from ..errors import InvalidArgumentError
 
@@ -71,11 +71,7 @@ class Differentiable:
 
     def run(self, args: Sequence, kwargs: dict) -> tuple[Any, Any]:
         """Return the function's result, and the auxiliary one if there is one."""
-        state.rules.append(self.definition)
-        try:
-            result = self.f(*args, **kwargs)
-        finally:
-            state.rules.pop()
+        result = self.definition.run(self.f, *args, **kwargs)
         if not self.has_aux:
             return result, None
         if not isinstance(result, tuple) or len(result) != 2:
@@ -89,20 +85,12 @@ class Differentiable:
         """Run the function on a tape; return its token, the sources, output and aux."""
         inner, sources = self.sources(args)
         token = Token()
-        flat = nest.flatten(sources)
-        push(token)
-        try:
-            for source in flat:
-                watch_tensor(source, token)
-            output, aux = self.run(inner, kwargs)
-        finally:
-            remove(token)
+        output, aux = run_recorded(token, nest.flatten(sources), self.run, inner, kwargs)
         return token, sources, output, aux
 
     def tensors(self, output: Any) -> list[Tensor]:
         """Return the flat output as tensors that have derivatives."""
-        flat = nest.flatten(output)
-        return [self._output(leaf) for leaf in flat]
+        return [self._output(leaf) for leaf in nest.flatten(output)]
 
     def _output(self, leaf: Any) -> Tensor:
         name = f"{self.name}: {self.definition.name}"
@@ -158,11 +146,8 @@ class Differentiable:
 
 
 def sweep_once(token: Token, targets: list, upstream: Any, sources: list) -> list:
-    """Run the last sweep of a tape and return the gradients."""
-    results, visited = differentiate(token, targets, upstream, sources)
-    token.alive = False
-    release(visited)
-    return fill_zeros(sources, results)
+    """Return the gradients of a tape's last sweep, with zeros in place of None."""
+    return fill_zeros(sources, differentiate_once(token, targets, upstream, sources))
 
 
 def wrap(transform: Differentiable, run: Callable[[tuple, dict], Any]) -> Callable[..., Any]:
@@ -212,8 +197,7 @@ def _fit_tensor(transform: Differentiable, what: str, value: Any, tensor: Tensor
             f"{transform.name}: {what} is {one.dtype}, but belongs to a tensor of dtype "
             f"{tensor.dtype}: pass its real part"
         )
-    one = one if one.dtype == tensor.dtype else cast(one, tensor.dtype)
-    return repeat(one, tuple(tensor.shape))
+    return repeat(cast(one, tensor.dtype), tuple(tensor.shape))
 
 
 def _refuse(transform: Differentiable, what: str, got: str, tensor: Tensor) -> NoReturn:

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import nest
 from .._core.kinds import is_complex
-from .._core.levels import Token, push, remove, state
+from .._core.levels import Token, state
 from .._core.tensor import Tensor
 from .._ops.creation import zeros
 from .._ops.shape import cast, reshape, transpose
@@ -93,13 +93,10 @@ def _columns(
 def _column(transposition: Transposition, sources: list[Tensor], index: int) -> list:
     source = sources[index]
     level = Batch(source.size)
-    push(level)
-    try:
-        vectors: list = [None] * len(sources)
+    vectors: list = [None] * len(sources)
+    with level:
         vectors[index] = BatchTensor(basis(tuple(source.shape), source.dtype), level)
         tangents = transposition(vectors)
-    finally:
-        remove(level)
     return [None if one is None else _last(level, one, source) for one in tangents]
 
 

@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .._core.kinds import is_complex, is_differentiable
-from .._core.levels import Token, push, remove, state, unrecorded_frame
-from .._core.record import Node, watch_tensor
+from .._core.levels import Token, state, unrecorded_frame
+from .._core.record import Node, run_recorded
 from .._core.tensor import Tensor
 from .._ops.comparison import greater
 from .._ops.complex import conj, real
@@ -63,26 +63,16 @@ class Transposition:
         self.dys = [_random(generator, output) for output in outputs]
         self.token = Token()
         self.token.natural = natural
-        push(self.token)
-        try:
-            for dy in self.dys:
-                watch_tensor(dy, self.token)
-            self.gradients = pull(list(self.dys))
-        finally:
-            remove(self.token)
+        self.gradients = run_recorded(self.token, self.dys, pull, list(self.dys))
 
     def __del__(self) -> None:
         self.token.alive = False
 
     def __call__(self, tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
-        pairs = [
-            (gradient, tangent)
-            for gradient, tangent in zip(self.gradients, tangents, strict=True)
-            if gradient is not None and tangent is not None
-        ]
-        ways = [tangent for _, tangent in pairs]
-        ones = [one for one, _ in pairs]
-        return differentiate(self.token, ones, ways, self.dys, transposes=True)[0]
+        pairs = zip(self.gradients, tangents, strict=True)
+        known = [pair for pair in pairs if pair[0] is not None and pair[1] is not None]
+        targets, upstream = [one for one, _ in known], [way for _, way in known]
+        return differentiate(self.token, targets, upstream, self.dys, transposes=True)[0]
 
 
 def _random(generator: np.random.Generator, aval: Any) -> Tensor:
