@@ -127,13 +127,7 @@ _new_frame = partial(object.__new__, Frame)
 
 
 def _make_frame(
-    top: Token | Level | None,
-    outer: Frame | None,
-    group: frozenset[Token],
-    everything: frozenset[Token],
-    level: Level | None,
-    lower: Frame | None,
-    natural: frozenset[Token] = NOTHING,
+    top: Any, outer: Any, group: Any, everything: Any, level: Any, lower: Any, natural: Any
 ) -> Frame:
     frame = _new_frame()
     frame.top = top
@@ -170,13 +164,13 @@ class State(threading.local):
             self.graphs.append(base)
 
 
-UNRECORDED = _make_frame(None, None, NOTHING, NOTHING, None, None)
+UNRECORDED = _make_frame(None, None, NOTHING, NOTHING, None, None, NOTHING)
 """Nothing records, on purpose: no marks are made."""
 
 
 def add_level(frame: Frame | None, level: Any) -> Frame:
     if type(level) is not Token:
-        return _make_frame(level, frame, NOTHING, NOTHING, level, frame)
+        return _make_frame(level, frame, NOTHING, NOTHING, level, frame, NOTHING)
     group = frozenset((level,))
     everything = group if level.everything else NOTHING
     natural = group if level.natural else NOTHING
@@ -208,12 +202,12 @@ def stack(frame: Frame | None) -> list[Token | Level]:
     return found[::-1]
 
 
-def push(level: Token | Level) -> None:
+def push(level: _OnStack) -> None:
     """Make `level` the innermost of this thread."""
     state.frame = add_level(state.frame, level)
 
 
-def remove(level: Token | Level) -> int:
+def remove(level: _OnStack) -> int:
     """Take `level` off the stack, wherever it is; returns how many are above, for `insert`."""
     above = []
     frame = state.frame
