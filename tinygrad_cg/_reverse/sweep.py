@@ -16,15 +16,7 @@ from numpy import ndarray
 
 from .._core.kinds import is_differentiable
 from .._core.levels import Token, is_alive, state
-from .._core.record import (
-    Expired,
-    Node,
-    expired,
-    find,
-    find_tokens,
-    new_tensor,
-    part,
-)
+from .._core.record import Expired, Node, expired, find, find_tokens, new_tensor, part
 from .._core.tensor import Tensor
 from .._ops.creation import ones_like, zeros
 from .._ops.elementwise import add

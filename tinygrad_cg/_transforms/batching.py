@@ -256,10 +256,7 @@ def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[.
 
 
 def vectorized_map(
-    fn: Callable[[Any], Any],
-    elems: Any,
-    fallback_to_while_loop: bool = True,
-    warn: bool = True,
+    fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True
 ) -> Any:
     """Return `fn` of each slice of `elems` along the first axis, all at once, stacked.
 
