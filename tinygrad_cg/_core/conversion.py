@@ -238,8 +238,7 @@ def _own_array(array: np.ndarray, dtype: np.dtype | None, copy: bool) -> np.ndar
         complex_lost = is_complex(wanted) and not is_complex(dtype)
         if not array.ndim and (complex_lost or (is_inexact(wanted) and is_exact(dtype))):
             raise TypeError(f"Cannot convert {array[()]} to EagerTensor of dtype {dtype}")
-        check_range(array, dtype)
-        return cast(array, dtype)
+        return cast_in_range(array, dtype)
     return np.array(array, dtype=wanted, copy=True if copy else None, subok=False)
 
 
@@ -250,8 +249,7 @@ def _from_nested(value: Any, dtype: np.dtype | None) -> np.ndarray:
     if dtype is not None:
         if is_inexact(array.dtype) and is_exact(dtype):
             raise TypeError(f"Cannot convert {_first(value)} to EagerTensor of dtype {dtype}")
-        check_range(array, dtype)
-        return cast(array, dtype)
+        return cast_in_range(array, dtype)
     if _is_numeric(value):
         return cast(array, _list_dtype(array))
     return array
@@ -277,11 +275,13 @@ def _is_numeric(value: Any) -> bool:
     return is_weak(first) and not isinstance(first, np.generic)
 
 
-def check_range(array: np.ndarray, dtype: np.dtype) -> None:
+def cast_in_range(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return `array` as `dtype`; OverflowError for integers that do not fit."""
     if array.size and is_integer(array.dtype) and is_integer(dtype):
         low, high = array.min(), array.max()
         if low < np.iinfo(dtype).min or high > np.iinfo(dtype).max:
             raise OverflowError(f"values from {low} to {high} do not fit into {dtype}")
+    return cast(array, dtype)
 
 
 def _first(value: Any) -> Any:
@@ -362,6 +362,4 @@ def _is_weak_list(value: Any) -> bool:
 def _weak_list(value: Any, strong: np.dtype) -> Tensor:
     """Return a list of Python's numbers as a tensor that meets one of dtype `strong`."""
     array = _read_nested(value)
-    dtype = weak_dtype(array.flat[0].item(), strong)
-    check_range(array, dtype)
-    return Tensor(cast(array, dtype))
+    return Tensor(cast_in_range(array, weak_dtype(array.flat[0].item(), strong)))

@@ -298,15 +298,7 @@ def _template(
         body=body,
         arguments=", ".join(arguments),
     )
-    scope = {
-        "__name__": __name__,
-        "Expired": Expired,
-        "Tensor": Tensor,
-        "as_tensors": as_tensors,
-        "new_mark": new_mark,
-        "record": record,
-        "state": state,
-    }
+    scope = dict(globals())  # the template uses names of this module
     exec(compile(source, "<tinygrad_cg public function>", "exec"), scope)
     return scope["make"]
 
@@ -319,11 +311,7 @@ def as_tensors(primitive: Primitive, *operands: Any) -> tuple[Tensor, ...]:
     return convert_operands(operands, copy)
 
 
-def _refuse(*operands: Any) -> None:
-    """Return None: stands for the kernel of small operands where there is none."""
-
-
-no_kernel = [_refuse]
+no_kernel = [lambda *operands: None]  # where there is no kernel for small operands
 
 
 def public_function(

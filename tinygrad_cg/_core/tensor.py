@@ -27,12 +27,10 @@ class TensorShape(tuple):
 
     ndims = rank
 
-    @property
-    def dims(self) -> list[int]:
-        return list(self)
-
     def as_list(self) -> list[int]:
         return list(self)
+
+    dims = property(as_list)
 
     def num_elements(self) -> int:
         return int(np.prod(self, dtype=np.int64))

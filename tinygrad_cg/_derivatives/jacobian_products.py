@@ -9,6 +9,7 @@ both are such products again, since D^k f is symmetric, so a rule of each is kno
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 from .. import nest
@@ -108,7 +109,7 @@ class _Call:
             found = [*found, *self._pull_ways(others, dys, ways, us)]
             return _asked(found, targets)
 
-        return self.rebind(values, [*dys, *_flat(ways), *self.use.inputs], pull)
+        return self.rebind(values, [*dys, *chain(*ways), *self.use.inputs], pull)
 
     def tangent(self, ways: list[list]) -> list:
         """Return Q_k, of each output: its rule is P_k and P_(k+1)."""
@@ -119,7 +120,7 @@ class _Call:
             parts = self._split(targets, [*ways, self.use.inputs])
             return _asked(self._pull_ways(parts, dys, ways), targets)
 
-        return self.rebind(values, [*_flat(ways), *self.use.inputs], pull)
+        return self.rebind(values, [*chain(*ways), *self.use.inputs], pull)
 
     def pull(self, dys: list, targets: Sequence) -> list:
         """Return the rule of the function itself."""
@@ -222,10 +223,6 @@ class _Call:
                 f"({self.definition.where(jvp)})"
             )
         return cast(tensor, aval.dtype)
-
-
-def _flat(lists: Sequence[Sequence]) -> list:
-    return [one for part in lists for one in part]
 
 
 def _any(targets: Sequence) -> bool:

@@ -120,11 +120,11 @@ def rebind_outputs(
                 token.asks = True
         remaining = iter(found)
         nodes = tuple([None if tensor is None else next(remaining) for tensor in inputs])
+        rule = _custom_rule if type(call) is Call else _transformed_rule
         if len(results) > 1:
-            rule = _custom_rule if type(call) is Call else _transformed_rule
             attach_all(group, nodes, rule, call, results)
-        elif results:
-            _attach(results[0], call, group, nodes)
+        elif results and is_differentiable(results[0]._data.dtype):
+            attach(results[0], group, nodes, rule, call)
     return results
 
 
@@ -146,12 +146,6 @@ def copy(output: Tensor) -> Tensor:
         result._rec = None
         return result
     return output._with_record(None if record is None else expired(find_tokens(record)))
-
-
-def _attach(result: Tensor, call: Any, group: frozenset, nodes: tuple) -> None:
-    if is_differentiable(result._data.dtype):
-        rule = _custom_rule if type(call) is Call else _transformed_rule
-        attach(result, group, nodes, rule, call)
 
 
 def _keep_producer(frame: Frame, call: Any, group: frozenset, record: Any, result: Tensor) -> None:

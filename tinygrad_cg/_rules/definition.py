@@ -250,8 +250,6 @@ class Definition:
 
 def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[..., Any]]:
     """Return the pair (y, grad_fn) that a decorated function must return."""
-    if type(result) is tuple and len(result) == 2 and callable(result[1]):
-        return result
     name = definition.name
     if not isinstance(result, (tuple, list)):
         kind = "a scalar Tensor" if isinstance(result, ArrayLike) else type(result).__name__

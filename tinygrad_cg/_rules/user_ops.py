@@ -6,6 +6,7 @@ Follows ``tf.RegisterGradient`` and ``tf.NotDifferentiable``: a gradient functio
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -272,20 +273,17 @@ def _own_result(name: str, result: Any, arrays: tuple[np.ndarray, ...]) -> np.nd
     if result is None:
         raise TypeError(f"{name}: the kernel returned None, expected an array")
     if isinstance(result, float):  # Python's floats have no precision of their own
-        dtype = arrays[0].dtype
-        for array in arrays[1:]:
-            dtype = promote(dtype, array.dtype)
+        dtype = functools.reduce(promote, [array.dtype for array in arrays])
         return np.array(result, dtype if is_inexact(dtype) else np.float64)
     data = np.asarray(result)
     return np.array(data, check_dtype(data.dtype, f"{name}: what the kernel returned"))
 
 
 def _check_avals(name: str, outs: list[np.ndarray], expected: list[Aval]) -> None:
-    found = [Aval(data.shape, data.dtype) for data in outs]
-    if [aval.shape for aval in found] != [aval.shape for aval in expected]:
+    found, wanted = [data.shape for data in outs], [aval.shape for aval in expected]
+    if found != wanted:
         raise ValueError(
-            f"{name}: the shape rule says {[aval.shape for aval in expected]}, the kernel returned "
-            f"arrays of shapes {[aval.shape for aval in found]}"
+            f"{name}: the shape rule says {wanted}, the kernel returned arrays of shapes {found}"
         )
 
 

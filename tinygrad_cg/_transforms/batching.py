@@ -72,16 +72,15 @@ class Batch(Level):
         """Carry out an operation for all examples."""
         if not any(map(self.has, inputs)):
             return apply(primitive, inputs, params)
-        if primitive.kind == "elementwise":
-            operands = self._align(primitive, inputs, params)
-        elif primitive.batch is None:
-            return self._one_by_one(primitive, inputs, params)
-        else:
+        elementwise = primitive.kind == "elementwise"
+        if not elementwise:
+            if primitive.batch is None:
+                return self._one_by_one(primitive, inputs, params)
             params = primitive.batch(params, self.size)
-            if primitive.kind == "contraction" or primitive.name == "broadcast_to":
-                operands = self._align(primitive, inputs, params)
-            else:
-                operands = tuple(map(self.physical, inputs))
+        if elementwise or primitive.kind == "contraction" or primitive.name == "broadcast_to":
+            operands = self._align(primitive, inputs, params)
+        else:
+            operands = tuple(map(self.physical, inputs))
         out = apply(primitive, operands, params)
         if isinstance(out, list):
             return [BatchTensor(one, self) for one in out]
@@ -89,9 +88,6 @@ class Batch(Level):
 
     def _align(self, primitive: Primitive, inputs: tuple, params: dict) -> tuple:
         """Return operands that broadcast, with the batch axis before the axes of all of them."""
-        if primitive.kind == "elementwise":
-            rank = max([len(one._data.shape) for one in inputs])
-            return tuple([self._of_rank(one, rank) for one in inputs])
         core = primitive.core if len(primitive.core) == len(inputs) else (0,) * len(inputs)
         if primitive.name == "broadcast_to":
             rank = len(params["shape"]) - 1
@@ -309,9 +305,8 @@ def _move_to_front(index: int, tensor: Tensor, axis: int, args: tuple, kwargs: d
     ndim = len(tensor._data.shape)
     if -ndim <= axis < ndim:
         return _move_axis(tensor, axis % ndim, 0)
-    positional = index < len(nest.flatten(args))
     remedy = "pass in_axes=None for it"
-    if not positional:
+    if index >= len(nest.flatten(args)):
         remedy = "give it to the function with functools.partial"
     raise InvalidArgumentError(
         f"vmap: {_leaf_name(index, args, kwargs)} has shape {tuple(tensor._data.shape)}, without "

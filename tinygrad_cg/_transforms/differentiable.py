@@ -167,7 +167,12 @@ def fit_tensors(
     TypeError for complex values where real ones are needed.
     """
     if nest.is_nested(structure) or (nest.is_nested(values) and not isinstance(values, list)):
-        _check_structure(transform, role, values, structure)
+        try:
+            nest.assert_same_structure(structure, values, check_types=False)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"{transform.name}: the {role} must be nested as what it belongs to: {error}"
+            ) from None
         flat = nest.flatten(values)
     else:
         flat = [values]
@@ -175,15 +180,6 @@ def fit_tensors(
         _fit_tensor(transform, f"{role} {i}", *pair)
         for i, pair in enumerate(zip(flat, tensors, strict=True))
     ]
-
-
-def _check_structure(transform: Differentiable, role: str, values: Any, structure: Any) -> None:
-    try:
-        nest.assert_same_structure(structure, values, check_types=False)
-    except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"{transform.name}: the {role} must be nested as what it belongs to: {error}"
-        ) from None
 
 
 def _fit_tensor(transform: Differentiable, what: str, value: Any, tensor: Tensor) -> Tensor:

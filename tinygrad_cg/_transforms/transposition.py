@@ -88,17 +88,14 @@ def follow_rules(visited: Sequence[Node]) -> bool:
     If these are not the rules' transposes, it is to be found without them. TypeError where that
     would not be right either: a rule is not linear.
     """
-    found = [(node, definition) for node in visited if (definition := _definition(node))]
+    pairs = [(node, getattr(node.saved, "definition", None)) for node in visited]
+    found = [(node, definition) for node, definition in pairs if definition]
     if all(_transposes(node, False) for node, _ in found):
         return True
     for node, definition in found:
         if not _transposes(node, True):
             _refuse(definition)
     return False
-
-
-def _definition(node: Node) -> Definition | None:
-    return getattr(node.saved, "definition", None)
 
 
 def _transposes(node: Any, natural: bool) -> bool:
