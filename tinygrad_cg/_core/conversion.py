@@ -235,13 +235,10 @@ def _refusal(value: Any) -> str:
 def _own_array(array: np.ndarray, dtype: np.dtype | None, copy: bool) -> np.ndarray:
     wanted = check_dtype(array.dtype, "cannot make a tensor of this array")
     if dtype is not None and dtype != wanted:
-        loses = (is_inexact(wanted) and is_exact(dtype)) or (
-            is_complex(wanted) and not is_complex(dtype)
-        )
-        if loses and not array.ndim:
+        complex_lost = is_complex(wanted) and not is_complex(dtype)
+        if not array.ndim and (complex_lost or (is_inexact(wanted) and is_exact(dtype))):
             raise TypeError(f"Cannot convert {array[()]} to EagerTensor of dtype {dtype}")
-        check_range(array, dtype)
-        return cast(array, dtype)
+        return cast_in_range(array, dtype)
     return np.array(array, dtype=wanted, copy=True if copy else None, subok=False)
 
 
@@ -252,17 +249,14 @@ def _from_nested(value: Any, dtype: np.dtype | None) -> np.ndarray:
     if dtype is not None:
         if is_inexact(array.dtype) and is_exact(dtype):
             raise TypeError(f"Cannot convert {_first(value)} to EagerTensor of dtype {dtype}")
-        check_range(array, dtype)
-        return cast(array, dtype)
+        return cast_in_range(array, dtype)
     if _is_numeric(value):
         return cast(array, _list_dtype(array))
     return array
 
 
 def _read_nested(value: Any) -> np.ndarray:
-    """Return the array that NumPy makes of nested lists: of Python's numbers in the widest
-    dtypes.
-    """
+    """Return the array that NumPy makes of nested lists, in its widest dtypes."""
     try:
         array = np.array(value)
     except ValueError as error:
@@ -281,11 +275,13 @@ def _is_numeric(value: Any) -> bool:
     return is_weak(first) and not isinstance(first, np.generic)
 
 
-def check_range(array: np.ndarray, dtype: np.dtype) -> None:
+def cast_in_range(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return `array` as `dtype`; OverflowError for integers that do not fit."""
     if array.size and is_integer(array.dtype) and is_integer(dtype):
         low, high = array.min(), array.max()
         if low < np.iinfo(dtype).min or high > np.iinfo(dtype).max:
             raise OverflowError(f"values from {low} to {high} do not fit into {dtype}")
+    return cast(array, dtype)
 
 
 def _first(value: Any) -> Any:
@@ -295,9 +291,7 @@ def _first(value: Any) -> Any:
 
 
 def _list_dtype(array: np.ndarray) -> np.dtype:
-    """Return float32 for Python's floats and int32 for its integers that fit, as the original
-    does.
-    """
+    """Return float32 for floats and int32 for integers that fit, as the original does."""
     if array.dtype == FLOAT64:
         return FLOAT32
     if array.dtype == INT64 and array.size:
@@ -307,9 +301,7 @@ def _list_dtype(array: np.ndarray) -> np.dtype:
 
 
 class _Numbers(dict):
-    """Python numbers as 0-d arrays for operations with tensors of one dtype; the frequent ones are
-    kept.
-    """
+    """Python numbers as 0-d arrays for tensors of one dtype; the frequent ones are kept."""
 
     def __init__(self, dtype: np.dtype):
         self.dtype = dtype
@@ -359,31 +351,15 @@ def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
         strong = promote(*[tensors[i].dtype for i in lists])
     for i, value in enumerate(values):
         if tensors[i] is None:
-            dtype = scalar_dtype(_python(value)) if strong is None else weak_dtype(value, strong)
-            if isinstance(value, Weak):
-                tensors[i] = value.strong(None if strong is None else dtype)
-                continue
-            if strong is None and isinstance(value, np.generic):
-                dtype = value.dtype
-            tensors[i] = Tensor(to_array(value, dtype))
+            tensors[i] = convert(value, None if strong is None else weak_dtype(value, strong))
     return tuple(tensors)
 
 
-def _python(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
-
-
 def _is_weak_list(value: Any) -> bool:
-    if not _is_numeric(value):
-        return False
-    return isinstance(value, range) or not any_tensor(value)
+    return _is_numeric(value) and (isinstance(value, range) or not any_tensor(value))
 
 
 def _weak_list(value: Any, strong: np.dtype) -> Tensor:
-    """Return a list of Python's numbers as a tensor, for an operation with one of dtype
-    `strong`.
-    """
+    """Return a list of Python's numbers as a tensor that meets one of dtype `strong`."""
     array = _read_nested(value)
-    dtype = weak_dtype(array.flat[0].item(), strong)
-    check_range(array, dtype)
-    return Tensor(cast(array, dtype))
+    return Tensor(cast_in_range(array, weak_dtype(array.flat[0].item(), strong)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime.promotion import (
+from tinygrad_cg_kernels.runtime.promotion import (  # noqa: F401 (the predicates are found here)
     is_bool,
     is_complex,
     is_differentiable,
@@ -21,27 +21,6 @@ from tinygrad_cg_kernels.runtime.promotion import (
     is_unsigned,
     rank,
 )
-
-__all__ = [
-    "EVERY",
-    "INEXACT",
-    "NUMBERS",
-    "REAL",
-    "REAL_NUMBERS",
-    "is_bool",
-    "is_complex",
-    "is_differentiable",
-    "is_exact",
-    "is_floating",
-    "is_inexact",
-    "is_integer",
-    "is_native_float",
-    "is_one_of",
-    "is_real_number",
-    "is_signed",
-    "is_unsigned",
-    "rank",
-]
 
 # What an operation takes: any dtype for which one of the predicates holds.
 EVERY = (is_bool, is_integer, is_floating, is_complex)

@@ -17,7 +17,18 @@ NOTHING: frozenset[Token] = frozenset()
 next_serial = itertools.count(1).__next__
 
 
-class Token:
+class _OnStack:
+    """Base of tokens and levels: ``with level:`` makes it the innermost of this thread."""
+
+    def __enter__(self) -> Any:
+        push(self)
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        remove(self)
+
+
+class Token(_OnStack):
     """The identity of one recording of one tape, from its first operation to its reset.
 
     ``alive`` turns False when the tape is gone, ``paused`` is True while it does not record
@@ -36,7 +47,7 @@ class Token:
     paused = False
 
 
-class Level:
+class Level(_OnStack):
     """A transformation: it carries operations out in a way of its own.
 
     `process` runs with the level itself and all inner ones switched off, and returns the
@@ -58,9 +69,7 @@ class Level:
         raise TypeError(f"{type(self).__name__} does not define custom_call()")
 
     def custom_called(self, call: Any, function: Any, args: tuple, kwargs: dict) -> None:
-        """Take note of the call of a custom gradient, before `custom_call` gets its inputs and
-        outputs.
-        """
+        """Take note of the call of a custom gradient, before `custom_call` is asked for it."""
 
 
 _NO_GROUPS: dict[frozenset[Token], frozenset[Token]] = {}  # never written to
@@ -118,13 +127,7 @@ _new_frame = partial(object.__new__, Frame)
 
 
 def _make_frame(
-    top: Token | Level | None,
-    outer: Frame | None,
-    group: frozenset[Token],
-    everything: frozenset[Token],
-    level: Level | None,
-    lower: Frame | None,
-    natural: frozenset[Token] = NOTHING,
+    top: Any, outer: Any, group: Any, everything: Any, level: Any, lower: Any, natural: Any
 ) -> Frame:
     frame = _new_frame()
     frame.top = top
@@ -161,13 +164,13 @@ class State(threading.local):
             self.graphs.append(base)
 
 
-UNRECORDED = _make_frame(None, None, NOTHING, NOTHING, None, None)
+UNRECORDED = _make_frame(None, None, NOTHING, NOTHING, None, None, NOTHING)
 """Nothing records, on purpose: no marks are made."""
 
 
 def add_level(frame: Frame | None, level: Any) -> Frame:
     if type(level) is not Token:
-        return _make_frame(level, frame, NOTHING, NOTHING, level, frame)
+        return _make_frame(level, frame, NOTHING, NOTHING, level, frame, NOTHING)
     group = frozenset((level,))
     everything = group if level.everything else NOTHING
     natural = group if level.natural else NOTHING
@@ -199,12 +202,12 @@ def stack(frame: Frame | None) -> list[Token | Level]:
     return found[::-1]
 
 
-def push(level: Token | Level) -> None:
+def push(level: _OnStack) -> None:
     """Make `level` the innermost of this thread."""
     state.frame = add_level(state.frame, level)
 
 
-def remove(level: Token | Level) -> int:
+def remove(level: _OnStack) -> int:
     """Take `level` off the stack, wherever it is; returns how many are above, for `insert`."""
     above = []
     frame = state.frame

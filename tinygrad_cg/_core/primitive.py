@@ -8,6 +8,7 @@ watch an operand. The public functions of primitives are this door at the speed 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from functools import cache
 from typing import Any
 
@@ -24,6 +25,7 @@ OPS: dict[str, Primitive] = {}  # every primitive by name, in order of definitio
 USER_OPS: dict[str, Primitive] = {}  # those that a program defined by `primitive`
 
 
+@dataclass(eq=False, repr=False)
 class Primitive:
     """One operation: everything the library knows of it.
 
@@ -67,57 +69,38 @@ class Primitive:
         Arguments to test it on, and calls that it must refuse.
     """
 
-    function: Any = None
+    name: str
+    run: Callable[..., Any]
+    inputs: Sequence[str]
+    abstract: Callable[..., Any]
+    vjp: Sequence[Callable[..., Any] | None] | None = None
+    _: KW_ONLY
+    save: InitVar[Callable[..., Any] | None] = None
+    rule: InitVar[Callable[..., Any] | None] = None
+    kind: str = "move"
+    kernel: Any = None
+    linear: bool = False
+    analytic: bool = True  # conj(f'(x)) = f'(conj(x)), so rules see conjugates
+    aliases: bool = False  # the result may be a view of an operand
+    batch: Callable[[dict, int], dict] | None = None
+    core: tuple[int, ...] = ()
+    doc: str | None = None
+    ufunc: Any = None
+    decomposition: Callable[..., Any] | None = None
+    dtypes: tuple[Callable[[Any], bool], ...] = EVERY
+    ulps: tuple[float, float] | None = None
+    spellings: tuple[str, ...] = ()
+    samples: Any = None
+    errors: tuple = ()
+    rules: Any = field(default=None, init=False)
+    function: Any = field(default=None, init=False)
     """The public function; None for an operation that no user calls by itself."""
 
-    def __init__(
-        self,
-        name: str,
-        run: Callable[..., Any],
-        inputs: Sequence[str],
-        abstract: Callable[..., Any],
-        vjp: Sequence[Callable[..., Any] | None] | None = None,
-        *,
-        save: Callable[..., Any] | None = None,
-        rule: Callable[..., Any] | None = None,
-        kind: str = "move",
-        kernel: Any = None,
-        linear: bool = False,
-        analytic: bool = True,
-        aliases: bool = False,
-        batch: Callable[[dict, int], dict] | None = None,
-        core: tuple[int, ...] = (),
-        doc: str | None = None,
-        ufunc: Any = None,
-        decomposition: Callable[..., Any] | None = None,
-        dtypes: tuple[Callable[[Any], bool], ...] = EVERY,
-        ulps: tuple[float, float] | None = None,
-        spellings: tuple[str, ...] = (),
-        samples: Any = None,
-        errors: tuple = (),
-    ):
-        self.name = name
-        self.run = run
-        self.inputs = tuple(inputs)
-        self.abstract = abstract
-        self.vjp = tuple(vjp) if vjp is not None else None
-        self.kind = kind
-        self.kernel = kernel
-        self.linear = linear
-        self.analytic = analytic  # conj(f'(x)) = f'(conj(x)), so rules see conjugates
-        self.aliases = aliases  # the result may be a view of an operand
-        self.batch = batch
-        self.core = core or (0,) * len(self.inputs)
-        self.doc = doc
-        self.ufunc = ufunc
-        self.decomposition = decomposition
-        self.dtypes = dtypes
-        self.ulps = ulps
-        self.spellings = spellings
-        self.samples = samples
-        self.errors = errors
-        self.rules: Any = None
-        if vjp is not None:
+    def __post_init__(self, save: Any, rule: Any) -> None:
+        self.inputs = tuple(self.inputs)
+        self.core = self.core or (0,) * len(self.inputs)
+        if self.vjp is not None:
+            self.vjp = tuple(self.vjp)
             self.rules = CompiledRules(self, _conjugate)
         elif save is not None and rule is not None:
             self.rules = SameRule(Rule(save, rule))
@@ -315,15 +298,7 @@ def _template(
         body=body,
         arguments=", ".join(arguments),
     )
-    scope = {
-        "__name__": __name__,
-        "Expired": Expired,
-        "Tensor": Tensor,
-        "as_tensors": as_tensors,
-        "new_mark": new_mark,
-        "record": record,
-        "state": state,
-    }
+    scope = dict(globals())  # the template uses names of this module
     exec(compile(source, "<tinygrad_cg public function>", "exec"), scope)
     return scope["make"]
 
@@ -336,11 +311,7 @@ def as_tensors(primitive: Primitive, *operands: Any) -> tuple[Tensor, ...]:
     return convert_operands(operands, copy)
 
 
-def _refuse(*operands: Any) -> None:
-    """Return None: stands for the kernel of small operands where there is none."""
-
-
-no_kernel = [_refuse]
+no_kernel = [lambda *operands: None]  # where there is no kernel for small operands
 
 
 def public_function(

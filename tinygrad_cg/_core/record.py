@@ -171,14 +171,8 @@ def watch_tensor(tensor: Any, token: Token) -> None:
     """Make `tensor` (or a Variable) a leaf of `token`'s tape from here on."""
     with watch_lock:
         known = tensor._rec
-        while known is not None:
-            for one in known.group:
-                if one.alive:
-                    break
-            else:
-                known = known.next  # of tapes of the past alone
-                continue
-            break
+        while known is not None and not is_alive(known.group):
+            known = known.next  # of tapes of the past alone
         if known is not None:
             if find(tensor._rec, token) is None:
                 tensor._rec = _with_leaf(known, token)
@@ -215,6 +209,14 @@ def _with_leaf(record: Any, token: Token) -> Node:
         last = last.next
     last.next = make_node(frozenset((token,)), (), None, None, last.shape, last.dtype, last.next)
     return record
+
+
+def run_recorded(token: Token, sources: Iterable, function: Callable, *args: Any) -> Any:
+    """Return ``function(*args)``, recorded on `token`'s tape, which watches `sources`."""
+    with token:
+        for source in sources:
+            watch_tensor(source, token)
+        return function(*args)
 
 
 def watched_since(leaf: Node, token: Token) -> int:
@@ -294,9 +296,7 @@ def attach_all(group: Any, inputs: tuple, rule: Any, saved: Any, outs: Sequence[
 
 
 def part(node: Node, dy: Any) -> tuple:
-    """Return stand for the rule of one of several outputs: the sweep collects these parts
-    itself.
-    """
+    """Stand for the rule of one of several outputs, whose gradients the sweep collects."""
     raise AssertionError("the sweep collects the parts of a node itself")
 
 
@@ -417,14 +417,7 @@ class _Attach(dict):
 
 
 RuleCompiler = Callable[[str, Callable, tuple[str, ...]], Callable]
-
-
-def _keep_rule(name: str, rule: Callable, parameters: tuple[str, ...]) -> Callable:
-    """Return the gradient function of an elementwise operation as it is."""
-    return rule
-
-
-fuse_rule: RuleCompiler = _keep_rule
+fuse_rule: RuleCompiler = lambda name, rule, parameters: rule  # noqa: E731
 
 
 def set_rule_compiler(fuse: RuleCompiler) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from types import MethodType
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -12,6 +15,38 @@ from .._core.record import Expired
 from .._core.tensor import Tensor
 from .._rules.definition import Definition, source_line
 from ..errors import DerivativeOrderError
+
+
+class Declared:
+    """Base of functions that are declared with derivatives, up to the order `last`."""
+
+    last: int
+    __call__: Callable[..., Any]
+
+    def __init__(self, f: Callable[..., Any], beyond: str):
+        functools.update_wrapper(self, f, updated=())
+        self.definition = Definition(f)
+        self.beyond = beyond
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<{self.definition.name} with derivatives to order {self.last}>"
+
+    def refuse_order(self) -> NoReturn:
+        """Raise an error that says that no derivative after the last one is declared."""
+        name, last = self.definition.name, self.last
+        declared = f"the last that it declares is of order {last}" if last else "it declares none"
+        raise DerivativeOrderError(
+            f"`{name}`: the derivative of order {last + 1} was asked for, and {declared} "
+            f"({self.definition.where()}). Declare the next one, or pass beyond='differentiate' "
+            "to go on with the operations of the last one",
+            function=name,
+            line=source_line(self.definition.function),
+            order=last + 1,
+            max_order=last,
+        )
 
 
 class Use(NamedTuple):
@@ -58,16 +93,3 @@ def refuse_captured(definition: Definition, value: Tensor) -> None:
                         f"({definition.where()})"
                     )
         record = record.next
-
-
-def refuse_order(definition: Definition, last: int) -> NoReturn:
-    declared = f"the last that it declares is of order {last}" if last else "it declares none"
-    raise DerivativeOrderError(
-        f"`{definition.name}`: the derivative of order {last + 1} was asked for, and {declared} "
-        f"({definition.where()}). Declare the next one, or pass beyond='differentiate' to go on "
-        "with the operations of the last one",
-        function=definition.name,
-        line=source_line(definition.function),
-        order=last + 1,
-        max_order=last,
-    )

@@ -8,36 +8,33 @@ both are such products again, since D^k f is symmetric, so a rule of each is kno
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
-from types import MethodType
+from itertools import chain
 from typing import Any
 
 from .. import nest
 from .._core.conversion import convert
 from .._core.kinds import is_differentiable
-from .._core.levels import Token, push, remove, state
-from .._core.record import watch_tensor
+from .._core.levels import Token, state
+from .._core.record import run_recorded
 from .._core.tensor import Aval, Tensor
 from .._ops.creation import zeros
 from .._ops.shape import cast, identity
-from .._reverse.sweep import differentiate, release
+from .._reverse.sweep import differentiate_once
 from .._rules.calls import Call, TransformedCall, rebind_outputs
-from .._rules.definition import Definition, RuleSignature
+from .._rules.definition import RuleSignature
 from .._rules.returned import gradients_of_inputs
 from .._transforms.transposition import transpose_pull
 from ..errors import InvalidArgumentError
-from .declared import detach, refuse_captured, refuse_order, use_of
+from .declared import Declared, detach, refuse_captured, use_of
 
 
-class Products:
+class Products(Declared):
     """A function with declared products, the k-th of `vjps` and `jvps` for order k."""
 
     def __init__(self, f: Callable[..., Any], vjps: list, jvps: list, beyond: str):
-        functools.update_wrapper(self, f, updated=())
+        super().__init__(f, beyond)
         self.function = f
-        self.definition = Definition(f)
-        self.beyond = beyond
         self.last = max(len(vjps), len(jvps))
         self.vjps = vjps + [None] * (self.last - len(vjps))
         self.jvps = jvps + [None] * (self.last - len(jvps))
@@ -47,12 +44,6 @@ class Products:
                     f"custom_derivatives: neither a vjp nor a jvp of order {k} is declared for "
                     f"{self.definition.name}"
                 )
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else MethodType(self, instance)
-
-    def __repr__(self) -> str:
-        return f"<{self.definition.name} with derivatives to order {self.last}>"
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         use = use_of(self.definition, args, options)
@@ -113,17 +104,12 @@ class _Call:
         values = self._gradient(constants[0], constants[1:-1], constants[-1])
 
         def pull(us: list, targets: Sequence) -> list:
-            parts = self._split(targets, [dys, *ways, self.use.inputs])
-            found: list[Any] = [_no_gradients(dys)]
-            if any(one is not None for one in parts[0]):
-                found = [self.tangent([*ways, us])]
-            for i, part in enumerate(parts[1:-1]):
-                others = [*ways[:i], *ways[i + 1 :], us]
-                found.append(self._if_asked(part, lambda o=others: self.gradient(dys, o)))
-            found.append(self._next(parts[-1], dys, [*ways, us]))
-            return _join_gradients(found, targets)
+            first, *others = self._split(targets, [dys, *ways, self.use.inputs])
+            found = self.tangent([*ways, us]) if _any(first) else first
+            found = [*found, *self._pull_ways(others, dys, ways, us)]
+            return _asked(found, targets)
 
-        return self.rebind(values, [*dys, *_flat(ways), *self.use.inputs], pull)
+        return self.rebind(values, [*dys, *chain(*ways), *self.use.inputs], pull)
 
     def tangent(self, ways: list[list]) -> list:
         """Return Q_k, of each output: its rule is P_k and P_(k+1)."""
@@ -132,59 +118,50 @@ class _Call:
 
         def pull(dys: list, targets: Sequence) -> list:
             parts = self._split(targets, [*ways, self.use.inputs])
-            found = []
-            for i, part in enumerate(parts[:-1]):
-                others = [*ways[:i], *ways[i + 1 :]]
-                found.append(self._if_asked(part, lambda o=others: self.gradient(dys, o)))
-            found.append(self._next(parts[-1], dys, ways))
-            return _join_gradients(found, targets)
+            return _asked(self._pull_ways(parts, dys, ways), targets)
 
-        return self.rebind(values, [*_flat(ways), *self.use.inputs], pull)
+        return self.rebind(values, [*chain(*ways), *self.use.inputs], pull)
 
     def pull(self, dys: list, targets: Sequence) -> list:
         """Return the rule of the function itself."""
-        return _join_gradients([self._next(targets, dys, [])], targets)
+        return _asked(self._next(targets, dys, []), targets)
 
     def _next(self, targets: Sequence, dys: list, ways: list[list]) -> list:
         """Return P of the next order, by the inputs; beyond the last, what the user chose."""
-        if all(target is None for target in targets):
-            return _no_gradients(targets)
+        if not _any(targets):
+            return list(targets)
         if len(ways) < self.products.last:
             return self.gradient(dys, ways)
         if self.products.beyond == "error":
-            refuse_order(self.definition, self.products.last)
+            self.products.refuse_order()
         return self._differentiate_operations(targets, dys, ways)
 
-    def _if_asked(self, targets: Sequence, run: Callable[[], list]) -> list:
-        return run() if any(one is not None for one in targets) else _no_gradients(targets)
+    def _pull_ways(self, parts: list, dys: list, ways: list[list], *more: list) -> list:
+        """Return the gradients by each of `ways`, and by the inputs: D^k f is symmetric in its
+        ways, to which the upstream gradient of P_k adds one.
+        """
+        found: list = []
+        for i, part in enumerate(parts[:-1]):
+            others = [*ways[:i], *ways[i + 1 :], *more]
+            found += self.gradient(dys, others) if _any(part) else part
+        return found + self._next(parts[-1], dys, [*ways, *more])
 
     def _split(self, targets: Sequence, like: Sequence[Sequence]) -> list:
         remaining = iter(targets)
         return [[next(remaining) for _ in one] for one in like]
 
     def _differentiate_operations(self, targets: Sequence, dys: list, ways: list[list]) -> list:
-        """Return the gradient of <P_k(dys, ways but the last), the last way> by the inputs, by
-        the operations that P_k is made of.
-        """
+        """Return the gradient of <P_k(dys, ways[:-1]), ways[-1]>, by P_k's operations."""
         args, fresh = list(self.use.args), []
         for position, target in zip(self.use.positions, targets, strict=True):
             if target is not None:
                 args[position] = identity(args[position])
                 fresh.append(args[position])
         token = Token()
-        push(token)
-        try:
-            for one in fresh:
-                watch_tensor(one, token)
-            values = self._gradient(dys, ways[:-1], args)
-        finally:
-            remove(token)
+        values = run_recorded(token, fresh, self._gradient, dys, ways[:-1], args)
         kept = [i for i, one in enumerate(values) if one is not None and ways[-1][i] is not None]
         upstream = [ways[-1][i] for i in kept]
-        found, visited = differentiate(token, [values[i] for i in kept], upstream, fresh)
-        token.alive = False
-        release(visited)
-        remaining = iter(found)
+        remaining = iter(differentiate_once(token, [values[i] for i in kept], upstream, fresh))
         return [None if target is None else next(remaining) for target in targets]
 
     # What was declared -----------------------------------------------------------------------
@@ -227,16 +204,10 @@ class _Call:
         return [self._fit_tangent(jvp, *pair) for pair in zip(returned, self.avals, strict=True)]
 
     def _run(self, function: Callable[..., Any], *args: Any) -> Any:
-        state.rules.append(self.definition)
-        try:
-            return function(*args, **self.use.options)
-        finally:
-            state.rules.pop()
+        return self.definition.run(function, *args, **self.use.options)
 
     def _fill_way(self, way: list) -> Any:
-        """Return a direction as the declared functions take it: zeros for an input that does not
-        move.
-        """
+        """Return a direction as declared functions take it: zeros for inputs at rest."""
         full = [
             zeros(*target) if one is None and target is not None else one
             for one, target in zip(way, self.targets, strict=True)
@@ -251,18 +222,14 @@ class _Call:
                 f"{tuple(tensor._data.shape)} for an output of shape {aval.shape} "
                 f"({self.definition.where(jvp)})"
             )
-        return tensor if tensor._data.dtype == aval.dtype else cast(tensor, aval.dtype)
+        return cast(tensor, aval.dtype)
 
 
-def _flat(lists: Sequence[Sequence]) -> list:
-    return [one for part in lists for one in part]
+def _any(targets: Sequence) -> bool:
+    return any(one is not None for one in targets)
 
 
-def _no_gradients(like: Sequence) -> list:
-    return [None] * len(like)
-
-
-def _join_gradients(found: Sequence[Sequence], targets: Sequence) -> list:
-    """Return all gradients in a row; None for those that nobody asked for."""
-    pairs = zip(_flat(found), targets, strict=True)
+def _asked(found: Sequence, targets: Sequence) -> list:
+    """Return gradients with None for those that nobody asked for."""
+    pairs = zip(found, targets, strict=True)
     return [None if target is None else one for one, target in pairs]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
-from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -19,23 +17,21 @@ from .._ops.shape import cast, repeat
 from .._reverse.sweep import fit_shape
 from .._rules.calls import TransformedCall, rebind_outputs
 from .._rules.custom_gradient import Bind
-from .._rules.definition import Definition
 from ..errors import InvalidArgumentError
-from .declared import Use, detach, refuse_captured, refuse_order, use_of
+from .declared import Declared, Use, detach, refuse_captured, use_of
 from .jacobian_products import Products
 
 
-class PartialDerivatives:
+class PartialDerivatives(Declared):
     """A function with declared partial derivatives.
 
     An entry is a derivative by some arguments, one after the other: its `path` has their positions.
     """
 
     def __init__(self, f: Callable[..., Any], derivatives: Sequence, beyond: str):
-        functools.update_wrapper(self, f, updated=())
-        self.definition = Definition(f)
-        self.beyond = beyond
+        super().__init__(f, beyond)
         self.functions: list[Any] = [f]
+        self.last = 0
         for one in derivatives:
             self.derivative(one)
 
@@ -47,14 +43,8 @@ class PartialDerivatives:
                 f"must be a function or a tuple of functions, got {type(function).__name__}"
             )
         self.functions.append(function)
+        self.last += 1
         return function
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else MethodType(self, instance)
-
-    def __repr__(self) -> str:
-        orders = len(self.functions) - 1
-        return f"<{self.definition.name} with derivatives to order {orders}>"
 
     def __call__(self, *args: Any, **options: Any) -> Tensor:
         use = use_of(self.definition, args, options)
@@ -76,10 +66,10 @@ class PartialDerivatives:
             if function is None:
                 found.append(None)
                 continue
-            natural = order == len(self.functions) - 1 and self._goes_on(function)
+            natural = order == self.last and self._goes_on(function)
             if id(function) not in values:
                 args = use.args if natural else list(map(detach, use.args))
-                values[id(function)] = self._run(function, args, use.options)
+                values[id(function)] = self.definition.run(function, *args, **use.options)
             value = values[id(function)]
             for position in rest:
                 if len(use.positions) > 1 or isinstance(value, (tuple, list)):
@@ -91,17 +81,10 @@ class PartialDerivatives:
             found.append(value)
         return found
 
-    def _run(self, function: Callable[..., Any], args: list, options: dict) -> Any:
-        state.rules.append(self.definition)
-        try:
-            return function(*args, **options)
-        finally:
-            state.rules.pop()
-
     def _goes_on(self, function: Any) -> bool:
         """Return whether the last derivative has a derivative, of its own or as the user chose."""
         own = isinstance(function, (Bind, PartialDerivatives, Products))
-        return len(self.functions) > 1 and (own or self.beyond == "differentiate")
+        return self.last > 0 and (own or self.beyond == "differentiate")
 
     def _part(self, use: Use, order: int, parts: Any, position: int) -> Any:
         count = len(use.positions)
@@ -115,9 +98,7 @@ class PartialDerivatives:
         return parts[position]
 
     def _fit_entry(self, use: Use, order: int, value: Any, y: Any) -> Tensor:
-        """Return an entry as a tensor of the shape of the function's result, and of its
-        precision.
-        """
+        """Return an entry as a tensor of the shape and precision of the function's result."""
         if not order:
             return self._result(use, value)
         shape, dtype = y
@@ -186,8 +167,8 @@ class PartialDerivatives:
         def pull(dys: Sequence, targets: Sequence) -> list:
             gradients: list[Any] = [None] * len(targets)
             asked = [i for i, target in enumerate(targets) if target is not None]
-            if asked and len(path) == len(self.functions) - 1:
-                refuse_order(self.definition, len(path))
+            if asked and len(path) == self.last:
+                self.refuse_order()
             paths = [(*path, i) for i in asked]
             partials = self._entries(use, len(path) + 1, paths, y) if asked else []
             for i, partial in zip(asked, partials, strict=True):
@@ -207,9 +188,7 @@ def _is_declaration(function: Any) -> bool:
 
 
 def _product(dy: Tensor, partial: Tensor, target: Any) -> Tensor:
-    """Return the gradient of an input, as `target` describes it, with the conjugate of the
-    partial.
-    """
+    """Return the gradient of an input like `target`, with the partial conjugated."""
     complex_partial = is_complex(partial._data.dtype)
     product = multiply(dy, conj(partial) if complex_partial else partial)
     if is_complex(product._data.dtype) and not is_complex(target.dtype):

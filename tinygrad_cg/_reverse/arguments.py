@@ -57,8 +57,8 @@ def _refuse(role: str, value: Any, remedy: str) -> NoReturn:
     )
 
 
-def check_upstream(output_gradients: Any, targets: list) -> list:
-    """Return one upstream gradient per target, checked."""
+def check_upstream(output_gradients: Any, targets: list, optional: bool = False) -> list:
+    """Return one upstream gradient per target, checked; None for the default if `optional`."""
     flat = nest.flatten(output_gradients)
     if len(flat) != len(targets):
         raise ValueError(
@@ -66,8 +66,11 @@ def check_upstream(output_gradients: Any, targets: list) -> list:
             "output_gradients needs one entry for each target (wrap the values for one target "
             "in constant())"
         )
-    checked = []
+    checked: list = []
     for i, (gradient, target) in enumerate(zip(flat, targets, strict=True)):
+        if gradient is None and optional:
+            checked.append(None)
+            continue
         if gradient is None:
             raise ValueError(
                 f"output_gradients[{i}]: Attempt to convert a value (None) with an unsupported "

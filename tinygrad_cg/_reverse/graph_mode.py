@@ -135,19 +135,9 @@ def gradients(
         )
     zero = wants_zeros(unconnected_gradients)
     targets, sources = flat_targets(ys), nest.flatten(xs)
-    for source in sources:
-        check_source(source)
     stopped = [] if stop_gradients is None else nest.flatten(stop_gradients)
-    for one in stopped:
+    for one in (*sources, *stopped):
         check_source(one)
-    upstream = None
-    if grad_ys is not None:
-        given = nest.flatten(grad_ys)
-        known = [one for one in given if one is not None]
-        kept = [target for target, one in zip(targets, given, strict=False) if one is not None]
-        if len(given) != len(targets):
-            check_upstream(given, targets)
-        checked = iter(check_upstream(known, kept))
-        upstream = [None if one is None else next(checked) for one in given]
+    upstream = None if grad_ys is None else check_upstream(grad_ys, targets, optional=True)
     results, _ = differentiate(graph._token, targets, upstream, sources, stopped)
     return fill_zeros(sources, results) if zero else results

@@ -16,15 +16,7 @@ from numpy import ndarray
 
 from .._core.kinds import is_differentiable
 from .._core.levels import Token, is_alive, state
-from .._core.record import (
-    Expired,
-    Node,
-    expired,
-    find,
-    find_tokens,
-    new_tensor,
-    part,
-)
+from .._core.record import Expired, Node, expired, find, find_tokens, new_tensor, part
 from .._core.tensor import Tensor
 from .._ops.creation import ones_like, zeros
 from .._ops.elementwise import add
@@ -74,6 +66,16 @@ def differentiate(
     for target, gradient in unrecorded:
         _add_unrecorded(token, target, gradient, sources, results)
     return results, visited
+
+
+def differentiate_once(
+    token: Token, targets: list, upstream: Sequence | None, sources: list
+) -> list:
+    """Return the gradients of `differentiate`, the last ones that are asked of this tape."""
+    results, visited = differentiate(token, targets, upstream, sources)
+    token.alive = False
+    release(visited)
+    return results
 
 
 def _add_unrecorded(token: Token, target: Any, gradient: Any, sources: list, results: list) -> None:
@@ -253,9 +255,7 @@ def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node]) -> Te
 
 
 def _is_first_part(node: Node, joint: Any, dy: Tensor, totals: dict) -> bool:
-    """Hand the gradient of one of several outputs to the node that made them all; whether it is
-    the first that this one receives.
-    """
+    """Hand an output's gradient to the node of all; return whether it is its first."""
     parts: Any = totals.get(joint)
     first = parts is None
     if first:

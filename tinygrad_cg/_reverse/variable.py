@@ -11,7 +11,7 @@ from numpy import ndarray
 
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
-from .._core.conversion import Weak, as_dtype, check_dtype, check_range, convert, to_array
+from .._core.conversion import Weak, as_dtype, cast_in_range, check_dtype, convert, to_array
 from .._core.kinds import is_integer
 from .._core.levels import state
 from .._core.tensor import ArrayLike, Tensor
@@ -136,15 +136,20 @@ class Variable(ArrayLike):
         self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
     ) -> Variable:
         """Add `delta` to the value; returns the Variable."""
-        with assigning:
-            return self._assign(_combine(add, self._current(), self._fit_value(delta)))
+        return self._update(add, delta)
 
     def assign_sub(
         self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
     ) -> Variable:
         """Subtract `delta` from the value; returns the Variable."""
+        return self._update(subtract, delta)
+
+    def _update(self, change: Any, value: Any) -> Variable:
         with assigning:
-            return self._assign(_combine(subtract, self._current(), self._fit_value(delta)))
+            present, delta = self._current(), self._fit_value(value)
+            if type(present) is ndarray and type(delta) is ndarray:
+                return self._assign(change.primitive.run(present, delta))
+            return self._assign(change(_tensor(present), _tensor(delta)))
 
     def _assign(self, data: Any) -> Variable:
         for listener in state.listeners:
@@ -156,9 +161,7 @@ class Variable(ArrayLike):
         return self
 
     def _fit_value(self, value: Any, shape: tuple[int, ...] | None = None) -> Any:
-        """Return `value` as an array of this Variable's dtype and of `shape` (by default its
-        own).
-        """
+        """Return `value` as an array of this dtype and of `shape`, by default that of this."""
         wanted = self._data.shape if shape is None else shape
         if isinstance(value, Weak):
             value = value.strong(self._data.dtype)
@@ -184,15 +187,13 @@ class Variable(ArrayLike):
         """Cast numbers and arrays where that is safe: to the same kind, or a wider one."""
         wanted = self._data.dtype
         check_dtype(data.dtype, "assign")
-        if is_integer(data.dtype) and is_integer(wanted):
-            check_range(data, wanted)
-        elif not np.can_cast(data.dtype, wanted, "same_kind"):
+        integers = is_integer(data.dtype) and is_integer(wanted)
+        if not integers and not np.can_cast(data.dtype, wanted, "same_kind"):
             raise ValueError(
                 f"Cannot assign a value of dtype {data.dtype} to variable {self.name!r} of "
                 f"dtype {self.dtype}: it would lose information"
             )
-        with np.errstate(all="ignore"):
-            return data.astype(wanted)
+        return cast_in_range(data, wanted)
 
     def _refuse_update(self, other: Any) -> NoReturn:
         raise RuntimeError(
@@ -281,19 +282,8 @@ def _tensor(data: Any) -> Tensor:
     return Tensor(data) if type(data) is ndarray else data
 
 
-def _combine(change: Any, present: Any, delta: Any) -> Any:
-    """Return the new value of a Variable: an array, or a tensor where a function is being
-    traced.
-    """
-    if type(present) is ndarray and type(delta) is ndarray:
-        return change.primitive.run(present, delta)
-    return change(_tensor(present), _tensor(delta))
-
-
 def _with_part(full: Tensor, key: Any, part: Tensor) -> Tensor:
-    """Return `whole` with `part` at the elements that `key` selects; where it selects one twice,
-    the last counts.
-    """
+    """Return `full` with `part` at the elements of `key`; the last one counts at each."""
     sources = np.full(full._data.shape, -1, np.int64)
     sources[key] = np.arange(prod(part._data.shape)).reshape(part._data.shape)
     taken = gather(reshape(part, (-1,)), Tensor(np.maximum(sources, 0))) if part.size else full

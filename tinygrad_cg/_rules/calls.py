@@ -46,12 +46,7 @@ class Call(NamedTuple):
 
         `targets` have the inputs' and the Variables' shapes and dtypes, which the gradients get.
         """
-        rules = state.rules
-        rules.append(self.definition)
-        try:
-            returned = self.rule.run(self, dys)
-        finally:
-            rules.pop()
+        returned = self.definition.run(self.rule.run, self, dys)
         if self.variables is None:
             return gradients_of_inputs(self, returned, targets)
         returned, others = gradients_of_variables(self, returned)
@@ -125,18 +120,16 @@ def rebind_outputs(
                 token.asks = True
         remaining = iter(found)
         nodes = tuple([None if tensor is None else next(remaining) for tensor in inputs])
+        rule = _custom_rule if type(call) is Call else _transformed_rule
         if len(results) > 1:
-            rule = _custom_rule if type(call) is Call else _transformed_rule
             attach_all(group, nodes, rule, call, results)
-        elif results:
-            _attach(results[0], call, group, nodes)
+        elif results and is_differentiable(results[0]._data.dtype):
+            attach(results[0], group, nodes, rule, call)
     return results
 
 
 def _custom_operands(frame: Frame, inputs: Sequence[Tensor]) -> tuple:
-    """Return `find_operands`, for the tapes that a custom rule is for; no group if there are
-    none.
-    """
+    """Return `find_operands` for the tapes that a custom rule is for; else no group."""
     group, nodes, mask = find_operands(frame, inputs)
     if mask and frame.natural:
         group = frame.active(group - frame.natural)
@@ -153,12 +146,6 @@ def copy(output: Tensor) -> Tensor:
         result._rec = None
         return result
     return output._with_record(None if record is None else expired(find_tokens(record)))
-
-
-def _attach(result: Tensor, call: Any, group: frozenset, nodes: tuple) -> None:
-    if is_differentiable(result._data.dtype):
-        rule = _custom_rule if type(call) is Call else _transformed_rule
-        attach(result, group, nodes, rule, call)
 
 
 def _keep_producer(frame: Frame, call: Any, group: frozenset, record: Any, result: Tensor) -> None:

@@ -9,7 +9,7 @@ of its inputs. On any other tape the inner operations stand.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
@@ -154,13 +154,14 @@ class _Decorated:
         frame = state.frame
         if frame is None:
             return copy(y) if single else _pack(y, list(map(copy, outputs)))
+        inputs: Any
         if kwargs:
-            inputs, paths = _inputs(definition, args, kwargs)
+            inputs, paths = flat_inputs(definition, args, kwargs)
         else:
             inputs, paths = args, None
             for leaf in args:
                 if type(leaf) is not Tensor:
-                    inputs, paths = _inputs(definition, args, kwargs)
+                    inputs, paths = flat_inputs(definition, args, kwargs)
                     break
         kept = inputs if rule.keras else None
         if paths is not None:
@@ -207,15 +208,13 @@ def _own_variables(accessed: _Accessed, args: tuple, kwargs: dict) -> list[Varia
     return sorted(accessed.values(), key=lambda variable: variable._serial)
 
 
-def _inputs(
-    definition: Definition, args: tuple, kwargs: dict
-) -> tuple[Sequence, list[tuple] | None]:
+def flat_inputs(definition: Definition, args: tuple, kwargs: dict) -> tuple[list, list[tuple]]:
     """Return the inputs of a call, one for each gradient its rule must return, and their paths."""
     values: list[Any] = []
     paths: list[tuple] = []
     for i, argument in enumerate(args):
         for path, leaf in nest.flatten_paths(argument):
-            if _is_input(leaf):
+            if is_tensor(leaf) or is_weak(leaf) or isinstance(leaf, np.ndarray):
                 values.append(leaf)
                 paths.append((i, path))
     for name in definition.keyword_order(kwargs) if kwargs else ():
@@ -224,15 +223,6 @@ def _inputs(
                 values.append(leaf)
                 paths.append((name, path))
     return values, paths
-
-
-def flat_inputs(definition: Definition, args: tuple, kwargs: dict) -> Sequence:
-    """Return the inputs of a call, flat, in the order of the gradients that its rule returns."""
-    return _inputs(definition, args, kwargs)[0]
-
-
-def _is_input(leaf: Any) -> bool:
-    return is_tensor(leaf) or is_weak(leaf) or isinstance(leaf, np.ndarray)
 
 
 def grad_pass_through(f: Callable[P, Y]) -> Callable[P, Y]:

@@ -106,6 +106,14 @@ class Definition:
         self._warned: set[str] = set() if outer is None else outer._warned
         self._keywords: list[str] | None = None
 
+    def run(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """Return ``function(*args, **options)``, which warnings then call this one's rule."""
+        state.rules.append(self)
+        try:
+            return function(*args, **options)
+        finally:
+            state.rules.pop()
+
     # The rule --------------------------------------------------------------------------------
 
     def rule(self, grad_fn: Any, outputs: int, variables: list[Variable] | None) -> RuleSignature:
@@ -242,8 +250,6 @@ class Definition:
 
 def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[..., Any]]:
     """Return the pair (y, grad_fn) that a decorated function must return."""
-    if type(result) is tuple and len(result) == 2 and callable(result[1]):
-        return result
     name = definition.name
     if not isinstance(result, (tuple, list)):
         kind = "a scalar Tensor" if isinstance(result, ArrayLike) else type(result).__name__

@@ -43,7 +43,7 @@ def gradients_of_variables(call: Any, returned: Any) -> tuple[Any, list]:
         raise TypeError(
             f"{words}`{name}` uses variables, so its grad_fn must return a pair: (gradients of "
             f"the inputs, list of gradients of the {count} variables), got "
-            f"{_kind(returned)} ({_where(call)})"
+            f"{type(returned).__name__} ({_where(call)})"
         )
     inputs, flat = returned
     if not isinstance(flat, (tuple, list)):
@@ -73,7 +73,7 @@ def _fit_gradient(call: Any, gradient: Any, target: Any, number: str, label: str
     if not (is_tensor(gradient) or is_weak(gradient) or isinstance(gradient, _ARRAYS)):
         raise TypeError(
             f"gradient {number} of `{name}` must be a tensor, an array, a number or None, got "
-            f"{_kind(gradient)} ({_where(call)})"
+            f"{type(gradient).__name__} ({_where(call)})"
         )
     tensor = convert(gradient, dtype if is_weak(gradient) else None)
     if tensor._data.shape != wanted:
@@ -167,7 +167,3 @@ def input_names(call: Any) -> list[str]:
 
 def _where(call: Any) -> str:
     return call.definition.where(call.grad_fn)
-
-
-def _kind(value: Any) -> str:
-    return type(value).__name__

@@ -6,6 +6,7 @@ Follows ``tf.RegisterGradient`` and ``tf.NotDifferentiable``: a gradient functio
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -17,7 +18,6 @@ from tinygrad_cg_kernels.loops.engine import Pointwise
 from .. import nest
 from .._core.conversion import as_dtype, check_dtype, convert_operands, is_tensor, promote
 from .._core.kinds import is_inexact
-from .._core.levels import state
 from .._core.primitive import OPS, USER_OPS, Primitive, apply, bind
 from .._core.record import Node, attach_part
 from .._core.tensor import Aval, Tensor
@@ -239,9 +239,7 @@ def _abstract(name: str, shape: Callable[..., Any] | None) -> Callable[..., Any]
 
 
 def _aval(result: Any, avals: tuple[Aval, ...]) -> Aval:
-    """Return (shape, dtype), or a shape alone, whose dtype is then that in which the inputs
-    meet.
-    """
+    """Return (shape, dtype), or a shape in the dtype that the inputs meet in, as an Aval."""
     sizes = tuple(result)
     if len(sizes) == 2 and isinstance(sizes[0], (tuple, list)):
         return Aval(tuple(sizes[0]), as_dtype(sizes[1]))
@@ -275,20 +273,17 @@ def _own_result(name: str, result: Any, arrays: tuple[np.ndarray, ...]) -> np.nd
     if result is None:
         raise TypeError(f"{name}: the kernel returned None, expected an array")
     if isinstance(result, float):  # Python's floats have no precision of their own
-        dtype = arrays[0].dtype
-        for array in arrays[1:]:
-            dtype = promote(dtype, array.dtype)
+        dtype = functools.reduce(promote, [array.dtype for array in arrays])
         return np.array(result, dtype if is_inexact(dtype) else np.float64)
     data = np.asarray(result)
     return np.array(data, check_dtype(data.dtype, f"{name}: what the kernel returned"))
 
 
 def _check_avals(name: str, outs: list[np.ndarray], expected: list[Aval]) -> None:
-    found = [Aval(data.shape, data.dtype) for data in outs]
-    if [aval.shape for aval in found] != [aval.shape for aval in expected]:
+    found, wanted = [data.shape for data in outs], [aval.shape for aval in expected]
+    if found != wanted:
         raise ValueError(
-            f"{name}: the shape rule says {[aval.shape for aval in expected]}, the kernel returned "
-            f"arrays of shapes {[aval.shape for aval in found]}"
+            f"{name}: the shape rule says {wanted}, the kernel returned arrays of shapes {found}"
         )
 
 
@@ -319,16 +314,11 @@ def _rule(node: Node, dy: Any) -> list:
     function = get_gradient_function(name)
     if function is None:
         return [None] * len(inputs)
+    dys, tensors = [dy], [outs[0]._with_record(node)]
     if isinstance(dy, list):
-        tensors = [attach_part(one, node, i) for i, one in enumerate(outs)]
-    else:
-        tensors = [outs[0]._with_record(node)]
-    state.rules.append(definition)
-    try:
-        operation = Operation(name, inputs, tuple(tensors), attrs)
-        returned = function(operation, *(dy if isinstance(dy, list) else [dy]))
-    finally:
-        state.rules.pop()
+        dys, tensors = dy, [attach_part(one, node, i) for i, one in enumerate(outs)]
+    operation = Operation(name, inputs, tuple(tensors), attrs)
+    returned = definition.run(function, operation, *dys)
     if isinstance(USER_OPS[name].kernel, Pointwise):
         returned = _unbroadcast(returned, inputs, outs[0].shape)
     call = Call(RuleSignature(function), definition, function, len(inputs), None, None, None)

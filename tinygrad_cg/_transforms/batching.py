@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import nest
 from .._core.conversion import convert, is_tensor, is_weak
-from .._core.levels import Level, push, remove, state
+from .._core.levels import Level, state
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, ExampleAval, Tensor
 from .._ops.creation import zeros
@@ -72,16 +72,15 @@ class Batch(Level):
         """Carry out an operation for all examples."""
         if not any(map(self.has, inputs)):
             return apply(primitive, inputs, params)
-        if primitive.kind == "elementwise":
-            operands = self._align(primitive, inputs, params)
-        elif primitive.batch is None:
-            return self._one_by_one(primitive, inputs, params)
-        else:
+        elementwise = primitive.kind == "elementwise"
+        if not elementwise:
+            if primitive.batch is None:
+                return self._one_by_one(primitive, inputs, params)
             params = primitive.batch(params, self.size)
-            if primitive.kind == "contraction" or primitive.name == "broadcast_to":
-                operands = self._align(primitive, inputs, params)
-            else:
-                operands = tuple(map(self.physical, inputs))
+        if elementwise or primitive.kind == "contraction" or primitive.name == "broadcast_to":
+            operands = self._align(primitive, inputs, params)
+        else:
+            operands = tuple(map(self.physical, inputs))
         out = apply(primitive, operands, params)
         if isinstance(out, list):
             return [BatchTensor(one, self) for one in out]
@@ -89,9 +88,6 @@ class Batch(Level):
 
     def _align(self, primitive: Primitive, inputs: tuple, params: dict) -> tuple:
         """Return operands that broadcast, with the batch axis before the axes of all of them."""
-        if primitive.kind == "elementwise":
-            rank = max([len(one._data.shape) for one in inputs])
-            return tuple([self._of_rank(one, rank) for one in inputs])
         core = primitive.core if len(primitive.core) == len(inputs) else (0,) * len(inputs)
         if primitive.name == "broadcast_to":
             rank = len(params["shape"]) - 1
@@ -146,16 +142,11 @@ class Batch(Level):
         avals = [None if one is None else Aval(one._data.shape, one._data.dtype) for one in inputs]
 
         def pull(dys: Sequence, targets: Sequence) -> list:
-            push(self)
-            try:
+            with self:
                 examples = [BatchTensor(dy, self) for dy in dys] if for_each else dys
-                wanted = [
-                    None if target is None else aval
-                    for target, aval in zip(targets, avals, strict=True)
-                ]
+                pairs = zip(targets, avals, strict=True)
+                wanted = [None if target is None else aval for target, aval in pairs]
                 gradients = call.pull(examples, wanted)
-            finally:
-                remove(self)
             if not for_each and any(map(self.has, gradients)):
                 _refuse_captured(call.definition)
             return [
@@ -164,12 +155,9 @@ class Batch(Level):
             ]
 
         def jvp(tangent: Tensor, token: Any) -> Tensor:
-            push(self)
-            try:
+            with self:
                 example = BatchTensor(tangent, self) if for_each else tangent
                 moved = getattr(call, "jvp")(example, token)  # noqa: B009
-            finally:
-                remove(self)
             return self.physical(moved) if for_each else moved
 
         passes = type(call) is TransformedCall and call.jvp is not None
@@ -245,18 +233,14 @@ def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[.
             for i, (tensor, axis) in enumerate(zip(tensors, axes, strict=True))
             if axis is not None
         }
-        size = _size(sizes, args, kwargs)
-        level = Batch(size)
+        level = Batch(_size(sizes, args, kwargs))
         examples = [
             tensor if axis is None else BatchTensor(tensor, level)
             for tensor, axis in zip(tensors, axes, strict=True)
         ]
         inner_args, inner_kwargs = nest.pack_sequence_as((args, kwargs), examples)
-        push(level)
-        try:
+        with level:
             result = f(*inner_args, **inner_kwargs)
-        finally:
-            remove(level)
         leaf_axes = _broadcast_axes("out_axes", out_axes, result)
         flat = [
             None if leaf is None else _outward(level, leaf, axis)
@@ -268,10 +252,7 @@ def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[.
 
 
 def vectorized_map(
-    fn: Callable[[Any], Any],
-    elems: Any,
-    fallback_to_while_loop: bool = True,
-    warn: bool = True,
+    fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True
 ) -> Any:
     """Return `fn` of each slice of `elems` along the first axis, all at once, stacked.
 
@@ -320,15 +301,12 @@ def _refuse_axes(argument: str, axes: Any, structure: Any) -> None:
 
 
 def _move_to_front(index: int, tensor: Tensor, axis: int, args: tuple, kwargs: dict) -> Tensor:
-    """Return `tensor`, leaf number `index` of the arguments, with the axis of its examples in
-    front.
-    """
+    """Return `tensor`, leaf `index` of the arguments, with its examples' axis in front."""
     ndim = len(tensor._data.shape)
     if -ndim <= axis < ndim:
         return _move_axis(tensor, axis % ndim, 0)
-    if index < len(nest.flatten(args)):
-        remedy = "pass in_axes=None for it"
-    else:
+    remedy = "pass in_axes=None for it"
+    if index >= len(nest.flatten(args)):
         remedy = "give it to the function with functools.partial"
     raise InvalidArgumentError(
         f"vmap: {_leaf_name(index, args, kwargs)} has shape {tuple(tensor._data.shape)}, without "

@@ -9,21 +9,19 @@ from typing import Any, NoReturn
 from .. import nest
 from .._core.conversion import convert, is_tensor, is_weak
 from .._core.kinds import is_complex, is_differentiable
-from .._core.levels import Token, push, remove, state
-from .._core.record import watch_tensor
+from .._core.levels import Token
+from .._core.record import run_recorded
 from .._core.tensor import Tensor
-from .._ops.creation import zeros_like
 from .._ops.define import as_int
 from .._ops.shape import cast, identity, repeat
-from .._reverse.sweep import differentiate, release
+from .._reverse.arguments import fill_zeros
+from .._reverse.sweep import differentiate_once
 from .._rules.definition import Definition
 from ..errors import InvalidArgumentError
 
 
 class Differentiable:
-    """Base of the transforms: a function, the arguments to differentiate by, and a name for
-    errors.
-    """
+    """A function, the arguments to differentiate it by, and a name for errors."""
 
     def __init__(self, name: str, f: Any, argnums: Any = 0, has_aux: bool = False):
         if not callable(f):
@@ -38,9 +36,7 @@ class Differentiable:
         self.definition.role = "the differentiated function"
 
     def sources(self, args: Sequence) -> tuple[list, list]:
-        """Return the arguments, with fresh tensors for those to differentiate by, and these
-        tensors.
-        """
+        """Return the arguments with fresh tensors to differentiate by, and these tensors."""
         count = len(args)
         for number in self.argnums:
             if not -count <= number < count:
@@ -75,11 +71,7 @@ class Differentiable:
 
     def run(self, args: Sequence, kwargs: dict) -> tuple[Any, Any]:
         """Return the function's result, and the auxiliary one if there is one."""
-        state.rules.append(self.definition)
-        try:
-            result = self.f(*args, **kwargs)
-        finally:
-            state.rules.pop()
+        result = self.definition.run(self.f, *args, **kwargs)
         if not self.has_aux:
             return result, None
         if not isinstance(result, tuple) or len(result) != 2:
@@ -90,25 +82,15 @@ class Differentiable:
         return result
 
     def record(self, args: Sequence, kwargs: dict) -> tuple[Token, list, Any, Any]:
-        """Run the function on a tape of its own, and return the tape's token, sources, output
-        and aux.
-        """
+        """Run the function on a tape; return its token, the sources, output and aux."""
         inner, sources = self.sources(args)
         token = Token()
-        flat = nest.flatten(sources)
-        push(token)
-        try:
-            for source in flat:
-                watch_tensor(source, token)
-            output, aux = self.run(inner, kwargs)
-        finally:
-            remove(token)
+        output, aux = run_recorded(token, nest.flatten(sources), self.run, inner, kwargs)
         return token, sources, output, aux
 
     def tensors(self, output: Any) -> list[Tensor]:
         """Return the flat output as tensors that have derivatives."""
-        flat = nest.flatten(output)
-        return [self._output(leaf) for leaf in flat]
+        return [self._output(leaf) for leaf in nest.flatten(output)]
 
     def _output(self, leaf: Any) -> Tensor:
         name = f"{self.name}: {self.definition.name}"
@@ -163,19 +145,9 @@ class Differentiable:
         return found[0] if self.single else tuple(found)
 
 
-def fill_zeros(sources: Sequence, results: Sequence) -> list:
-    return [
-        zeros_like(source) if result is None else result
-        for source, result in zip(sources, results, strict=True)
-    ]
-
-
 def sweep_once(token: Token, targets: list, upstream: Any, sources: list) -> list:
-    """Run the last sweep of a tape and return the gradients."""
-    results, visited = differentiate(token, targets, upstream, sources)
-    token.alive = False
-    release(visited)
-    return fill_zeros(sources, results)
+    """Return the gradients of a tape's last sweep, with zeros in place of None."""
+    return fill_zeros(sources, differentiate_once(token, targets, upstream, sources))
 
 
 def wrap(transform: Differentiable, run: Callable[[tuple, dict], Any]) -> Callable[..., Any]:
@@ -195,7 +167,12 @@ def fit_tensors(
     TypeError for complex values where real ones are needed.
     """
     if nest.is_nested(structure) or (nest.is_nested(values) and not isinstance(values, list)):
-        _check_structure(transform, role, values, structure)
+        try:
+            nest.assert_same_structure(structure, values, check_types=False)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"{transform.name}: the {role} must be nested as what it belongs to: {error}"
+            ) from None
         flat = nest.flatten(values)
     else:
         flat = [values]
@@ -203,15 +180,6 @@ def fit_tensors(
         _fit_tensor(transform, f"{role} {i}", *pair)
         for i, pair in enumerate(zip(flat, tensors, strict=True))
     ]
-
-
-def _check_structure(transform: Differentiable, role: str, values: Any, structure: Any) -> None:
-    try:
-        nest.assert_same_structure(structure, values, check_types=False)
-    except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"{transform.name}: the {role} must be nested as what it belongs to: {error}"
-        ) from None
 
 
 def _fit_tensor(transform: Differentiable, what: str, value: Any, tensor: Tensor) -> Tensor:
@@ -225,8 +193,7 @@ def _fit_tensor(transform: Differentiable, what: str, value: Any, tensor: Tensor
             f"{transform.name}: {what} is {one.dtype}, but belongs to a tensor of dtype "
             f"{tensor.dtype}: pass its real part"
         )
-    one = one if one.dtype == tensor.dtype else cast(one, tensor.dtype)
-    return repeat(one, tuple(tensor.shape))
+    return repeat(cast(one, tensor.dtype), tuple(tensor.shape))
 
 
 def _refuse(transform: Differentiable, what: str, got: str, tensor: Tensor) -> NoReturn:

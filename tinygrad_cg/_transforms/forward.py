@@ -158,9 +158,7 @@ class ForwardAccumulator(Level):
 
 
 def _without_the_past(record: Any) -> Any:
-    """Return a tensor's records, without those that only tapes and accumulators of the past
-    knew.
-    """
+    """Return a tensor's records without those for tapes and accumulators of the past."""
     while record is not None and type(record) is Node and not is_alive(record.group):
         record = record.next
     last: Any = record
@@ -177,9 +175,7 @@ def _no_rule(node: Node, dy: Any) -> tuple:
 
 
 def _tangent_for(primal: Any, tangent: Any) -> Tensor | None:
-    """Return `tangent` as a tensor of the shape and dtype of `primal`; None for an integer
-    primal.
-    """
+    """Return `tangent` as a tensor like `primal`; None for an integer primal."""
     if not is_tensor(primal):
         raise TypeError(
             f"ForwardAccumulator: a primal must be a Tensor or Variable, got "

@@ -13,8 +13,9 @@ from typing import Any, Literal, TypeVar, overload
 from .. import nest
 from .._core.levels import Token
 from .._core.tensor import Tensor
+from .._reverse.arguments import fill_zeros
 from .._reverse.sweep import differentiate, release
-from .differentiable import Differentiable, fill_zeros, fit_tensors, sweep_once, wrap
+from .differentiable import Differentiable, fit_tensors, sweep_once, wrap
 from .forward import ForwardAccumulator
 from .transposition import Transposition, follow_rules
 
@@ -152,18 +153,14 @@ def jvp(
                 f"{type(given).__name__}: write jvp(f, (x,), (tangent,))"
             )
     transform = Differentiable("jvp", f, tuple(range(len(primals))), has_aux)
-    output, tangent, aux = _push_forward(transform, primals, tangents)
-    return (output, tangent, aux) if has_aux else (output, tangent)
-
-
-def _push_forward(transform: Differentiable, primals: Sequence, tangents: Sequence) -> tuple:
     inner, sources = transform.sources(primals)
     flat = nest.flatten(sources)
     vectors = fit_tensors(transform, "tangent", tuple(tangents), tuple(sources), flat)
     with ForwardAccumulator(flat, vectors) as accumulator:
         output, aux = transform.run(inner, {})
     found = accumulator.jvp(transform.tensors(output), "zero")
-    return output, nest.pack_sequence_as(output, found), aux
+    tangent = nest.pack_sequence_as(output, found)
+    return (output, tangent, aux) if has_aux else (output, tangent)
 
 
 @overload

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from .._core.levels import Token, push, remove
+from .._core.levels import Token
 from .._core.tensor import Tensor
 from .._ops.creation import eye
 from .._ops.indexing import getitem
@@ -55,9 +55,6 @@ def _sweeps(token: Token, target: Tensor, upstream: Tensor, sources: list, batch
         columns = zip(*found, strict=True)
         return [None if column[0] is None else stack(list(column)) for column in columns]
     level = Batch(count)
-    push(level)
-    try:
+    with level:
         results, _ = differentiate(token, [target], [BatchTensor(upstream, level)], sources)
-    finally:
-        remove(level)
     return [None if one is None else level.physical(one) for one in results]

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import nest
 from .._core.kinds import is_complex
-from .._core.levels import Token, push, remove, state
+from .._core.levels import Token, state
 from .._core.tensor import Tensor
 from .._ops.creation import zeros
 from .._ops.shape import cast, reshape, transpose
@@ -38,18 +38,14 @@ def jacobian(
         raise ValueError(f"jacobian: mode must be 'reverse', 'forward' or None, got {mode!r}")
     transform = Differentiable("jacobian", f, argnums, has_aux)
 
-    def run(args: tuple, kwargs: dict) -> Any:
-        found, aux = _jacobian(transform, args, kwargs, mode)
-        return (found, aux) if has_aux else found
-
-    return wrap(transform, run)
+    return wrap(transform, lambda args, kwargs: _jacobian(transform, args, kwargs, mode))
 
 
 # What a column costs forward, in rows of a sweep: measured from 1 (large) to 1.7 (small ones).
 _COLUMN = 1.5
 
 
-def _jacobian(transform: Differentiable, args: tuple, kwargs: dict, mode: str | None) -> tuple:
+def _jacobian(transform: Differentiable, args: tuple, kwargs: dict, mode: str | None) -> Any:
     token, sources, output, aux = transform.record(args, kwargs)
     targets, flat = transform.real_tensors(output), nest.flatten(sources)
     if mode is None:
@@ -67,7 +63,8 @@ def _jacobian(transform: Differentiable, args: tuple, kwargs: dict, mode: str | 
         transform.pack(sources, [_block(*pair, target) for pair in zip(row, flat, strict=True)])
         for row, target in zip(blocks, targets, strict=True)
     ]
-    return nest.pack_sequence_as(output, packed), aux
+    found = nest.pack_sequence_as(output, packed)
+    return (found, aux) if transform.has_aux else found
 
 
 def _block(found: Tensor | None, source: Tensor, target: Tensor) -> Tensor:
@@ -79,9 +76,7 @@ def _block(found: Tensor | None, source: Tensor, target: Tensor) -> Tensor:
 def _columns(
     transform: Differentiable, token: Token, targets: list[Tensor], sources: list[Tensor]
 ) -> list[list]:
-    """Return the Jacobian of each target by each source, by one batched forward pass for each
-    source.
-    """
+    """Return each target's Jacobians, by one batched forward pass for each source."""
     if any(is_complex(source.dtype) for source in sources):
         raise TypeError(
             f"{transform.name}: {transform.definition.name} has a complex argument, for which "
@@ -95,13 +90,10 @@ def _columns(
 def _column(transposition: Transposition, sources: list[Tensor], index: int) -> list:
     source = sources[index]
     level = Batch(source.size)
-    push(level)
-    try:
-        vectors: list = [None] * len(sources)
+    vectors: list = [None] * len(sources)
+    with level:
         vectors[index] = BatchTensor(basis(tuple(source.shape), source.dtype), level)
         tangents = transposition(vectors)
-    finally:
-        remove(level)
     return [None if one is None else _last(level, one, source) for one in tangents]
 
 
@@ -125,12 +117,7 @@ def hessian(
     gradient = gradient_function(Differentiable("hessian", f, argnums, has_aux))
     transform = Differentiable("hessian", gradient, argnums, has_aux)
     transform.definition.name = f"the gradient of {transform.definition.name}"
-
-    def run(args: tuple, kwargs: dict) -> Any:
-        found, aux = _jacobian(transform, args, kwargs, "reverse")
-        return (found, aux) if has_aux else found
-
-    return wrap(transform, run)
+    return wrap(transform, lambda args, kwargs: _jacobian(transform, args, kwargs, "reverse"))
 
 
 def hvp(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -38,9 +40,7 @@ def ravel_tree(tree: Any) -> tuple[Tensor, Callable[[Any], Any]]:
     leaves = [convert(leaf) for leaf in nest.flatten(tree)]
     shapes = [tuple(leaf.shape) for leaf in leaves]
     dtypes = [leaf.dtype for leaf in leaves]
-    ends = [0]
-    for leaf in leaves:
-        ends.append(ends[-1] + leaf.size)
+    ends = list(itertools.accumulate((leaf.size for leaf in leaves), initial=0))
 
     def unravel(vector: Any) -> Any:
         tensor = convert(vector)
@@ -54,13 +54,7 @@ def ravel_tree(tree: Any) -> tuple[Tensor, Callable[[Any], Any]]:
         ]
         return nest.pack_sequence_as(tree, parts)
 
-    return _concatenate(leaves), unravel
-
-
-def _concatenate(leaves: list[Tensor]) -> Tensor:
     if not leaves:
-        return zeros(0)
-    dtype = leaves[0].dtype
-    for leaf in leaves[1:]:
-        dtype = promote(dtype, leaf.dtype)
-    return concatenate([reshape(cast(leaf, dtype), (-1,)) for leaf in leaves])
+        return zeros(0), unravel
+    dtype = functools.reduce(promote, dtypes)
+    return concatenate([reshape(cast(leaf, dtype), (-1,)) for leaf in leaves]), unravel

@@ -127,7 +127,7 @@ def _run_again(
         return identity(leaf) if is_tensor_leaf and is_differentiable(leaf.dtype) else leaf
 
     args, kwargs = nest.map_structure(fresh, (args, kwargs))
-    inputs = flat_inputs(definition, args, kwargs)
+    inputs, _ = flat_inputs(definition, args, kwargs)
     sources = [leaf for leaf in inputs if is_tensor(leaf) and is_differentiable(leaf.dtype)]
     with GradientTape() as tape:
         tape.watch(sources)

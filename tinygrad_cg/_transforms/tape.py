@@ -307,13 +307,7 @@ class GradientTape(levels.Listener):
         flat_sources = nest.flatten(sources)
         for source in flat_sources:
             check_source(source)
-        if not experimental_use_pfor and not self._persistent:
-            raise RuntimeError(
-                "GradientTape must be created with persistent=True to compute the jacobian with "
-                "eager execution enabled and with  experimental_use_pfor set to False."
-            )
-        if self._recording:
-            self._stop_or_warn(token)
+        self._prepare_rows("jacobian", token, experimental_use_pfor)
         results = rows(token, one, flat_sources, experimental_use_pfor)
         if not self._persistent:
             self._consume(token)
@@ -357,19 +351,22 @@ class GradientTape(levels.Listener):
                 "Need first dimension of target shape "
                 f"({tuple(one._data.shape)}) and source shape ({tuple(by._data.shape)}) to match."
             )
-        if not experimental_use_pfor and not self._persistent:
-            raise RuntimeError(
-                "GradientTape must be created with persistent=True to compute the batch_jacobian "
-                "with eager execution enabled and with  experimental_use_pfor set to False."
-            )
-        if self._recording:
-            self._stop_or_warn(token)
+        self._prepare_rows("batch_jacobian", token, experimental_use_pfor)
         result = example_rows(token, one, by, experimental_use_pfor)
         if not self._persistent:
             self._consume(token)
         if result is None:
             result = zeros((*one._data.shape, *by._data.shape[1:]), by.dtype)
         return result
+
+    def _prepare_rows(self, name: str, token: Token, batched: bool) -> None:
+        if not batched and not self._persistent:
+            raise RuntimeError(
+                f"GradientTape must be created with persistent=True to compute the {name} with "
+                "eager execution enabled and with  experimental_use_pfor set to False."
+            )
+        if self._recording:
+            self._stop_or_warn(token)
 
     @staticmethod
     def _one(name: str, role: str, value: Any) -> tuple[Any]:

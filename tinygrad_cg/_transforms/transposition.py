@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .._core.kinds import is_complex, is_differentiable
-from .._core.levels import Token, push, remove, state, unrecorded_frame
-from .._core.record import Node, watch_tensor
+from .._core.levels import Token, state, unrecorded_frame
+from .._core.record import Node, run_recorded
 from .._core.tensor import Tensor
 from .._ops.comparison import greater
 from .._ops.complex import conj, real
@@ -63,26 +63,16 @@ class Transposition:
         self.dys = [_random(generator, output) for output in outputs]
         self.token = Token()
         self.token.natural = natural
-        push(self.token)
-        try:
-            for dy in self.dys:
-                watch_tensor(dy, self.token)
-            self.gradients = pull(list(self.dys))
-        finally:
-            remove(self.token)
+        self.gradients = run_recorded(self.token, self.dys, pull, list(self.dys))
 
     def __del__(self) -> None:
         self.token.alive = False
 
     def __call__(self, tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
-        pairs = [
-            (gradient, tangent)
-            for gradient, tangent in zip(self.gradients, tangents, strict=True)
-            if gradient is not None and tangent is not None
-        ]
-        ways = [tangent for _, tangent in pairs]
-        ones = [one for one, _ in pairs]
-        return differentiate(self.token, ones, ways, self.dys, transposes=True)[0]
+        pairs = zip(self.gradients, tangents, strict=True)
+        known = [pair for pair in pairs if pair[0] is not None and pair[1] is not None]
+        targets, upstream = [one for one, _ in known], [way for _, way in known]
+        return differentiate(self.token, targets, upstream, self.dys, transposes=True)[0]
 
 
 def _random(generator: np.random.Generator, aval: Any) -> Tensor:
@@ -98,17 +88,14 @@ def follow_rules(visited: Sequence[Node]) -> bool:
     If these are not the rules' transposes, it is to be found without them. TypeError where that
     would not be right either: a rule is not linear.
     """
-    found = [(node, definition) for node in visited if (definition := _definition(node))]
+    pairs = [(node, getattr(node.saved, "definition", None)) for node in visited]
+    found = [(node, definition) for node, definition in pairs if definition]
     if all(_transposes(node, False) for node, _ in found):
         return True
     for node, definition in found:
         if not _transposes(node, True):
             _refuse(definition)
     return False
-
-
-def _definition(node: Node) -> Definition | None:
-    return getattr(node.saved, "definition", None)
 
 
 def _transposes(node: Any, natural: bool) -> bool:
@@ -134,9 +121,7 @@ def _is_transpose(
     tangents: Sequence,
     results: Sequence,
 ) -> bool:
-    """Return whether <pull(dy), tangents> is <dy, results>, for another dy than that of
-    `results` too.
-    """
+    """Return whether <pull(dy), tangents> is <dy, results>, for another dy, too."""
     before, state.frame = state.frame, unrecorded_frame()
     try:
         dys, gradients = transposition.dys, transposition.gradients
@@ -175,9 +160,7 @@ def _tolerance(dys: list[Tensor]) -> float:
 
 
 def _product(ones: Sequence, others: Sequence) -> tuple[Tensor, Tensor]:
-    """Return the real inner product of two lists of tensors, and the sum of its terms'
-    magnitudes.
-    """
+    """Return the real inner product of two lists, and the sum of its terms' magnitudes."""
     total = size = Tensor(np.zeros(()))
     for one, other in zip(ones, others, strict=True):
         if one is not None and other is not None:
