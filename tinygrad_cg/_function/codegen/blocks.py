@@ -12,15 +12,7 @@ from typing import Any
 
 from ..fusion.domains import ELEMENT, ROW, Access
 from ..fusion.fuse import Fusion, Kernel
-from ..fusion.nodes import (
-    TILE,
-    FusionNode,
-    PadNode,
-    ReduceNode,
-    RowGatherNode,
-    TransposeNode,
-    base,
-)
+from ..fusion.nodes import TILE, FusionNode, PadNode, ReduceNode, RowGatherNode, TransposeNode, base
 from .emission import COLUMNS, identity
 from .loop import INDEX, START, TILE_ROW, LoopCode, RowCode
 from .scope import BlockScope

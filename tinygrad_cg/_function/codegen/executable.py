@@ -18,14 +18,7 @@ from tinygrad_cg_kernels.runtime import memory
 
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.lower import Lowering
-from ..fusion.nodes import (
-    ArrayNode,
-    FusionNode,
-    HostNode,
-    LiteralNode,
-    ReduceNode,
-    base,
-)
+from ..fusion.nodes import ArrayNode, FusionNode, HostNode, LiteralNode, ReduceNode, base
 from ..graph.values import FuncGraph
 from .segment import Segment
 from .steps import Steps

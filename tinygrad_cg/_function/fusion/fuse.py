@@ -23,15 +23,7 @@ import numpy as np
 
 from .domains import ELEMENT, ROW, SCALAR, Access, Domain, broadcasting
 from .lower import Lowering
-from .nodes import (
-    ApplyNode,
-    FusionNode,
-    HostNode,
-    PadNode,
-    ReduceNode,
-    ViewNode,
-    base,
-)
+from .nodes import ApplyNode, FusionNode, HostNode, PadNode, ReduceNode, ViewNode, base
 
 LIMIT = 100
 """Nodes in a kernel, costly ones counting more: beyond, registers spill, compiling takes long."""

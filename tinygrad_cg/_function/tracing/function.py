@@ -236,11 +236,7 @@ def _fuse_unless_long(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
     return interpreter(graph)
 
 
-_BUILDS: dict[bool | None, Build] = {
-    None: _fuse_unless_long,
-    True: fused,
-    False: interpreter,
-}
+_BUILDS: dict[bool | None, Build] = {None: _fuse_unless_long, True: fused, False: interpreter}
 
 
 def _first(way: Any, ways: tuple) -> tuple:
