@@ -16,7 +16,7 @@ from ..fusion.nodes import TILE, FusionNode, PadNode, ReduceNode, RowGatherNode,
 from .emission import COLUMNS, identity
 from .loop import INDEX, START, TILE_ROW, LoopCode, RowCode
 from .scope import BlockScope
-from .statements import Code, Expression, Name, Statement, Suite, render
+from .statements import Code, Expression, Name, Statement, Suite, modules, render
 
 FIRST, LAST = Name("first"), Name("last")
 
@@ -27,14 +27,13 @@ class Block(BlockScope):
     def __init__(self, fusion: Fusion, kernel: Kernel):
         super().__init__(fusion, kernel)
         self.body = self._flat_body() if self.flat else self._rows_body()
-        self.modules(self.body)
+        self.imported |= modules(self.body)
 
     def text(self) -> str:
         """Return the source of the function, and of those that it calls."""
         totals = [f"total_{self.names[node]}" for node in self.totals]
-        starts = [
-            f"    {name} = {identity(node)}" for name, node in zip(totals, self.totals, strict=True)
-        ]
+        pairs = zip(totals, self.totals, strict=True)
+        starts = [f"    {name} = {identity(node)}" for name, node in pairs]
         result = f"    return {''.join(f'{name}, ' for name in totals)}".rstrip()
         for node in self.columns:
             starts.append("    for j in range(np.uintp(columns)):")
@@ -63,9 +62,7 @@ class Block(BlockScope):
 
     def _find_computed(self, node: FusionNode, access: Access) -> tuple[FusionNode, Access]:
         """Return what a root needs: itself, or what it reduces."""
-        if isinstance(node, ReduceNode):
-            return self.operands(node, access)[0]
-        return node, access
+        return self.operands(node, access)[0] if isinstance(node, ReduceNode) else (node, access)
 
     # flat domains
 
@@ -77,12 +74,9 @@ class Block(BlockScope):
         cuts = sorted({0, size, *[end for pad in pads.values() for end in pad if 0 < end < size]})
         code: Code = []
         for low, high in pairwise(cuts):
-            begin: Any = FIRST
-            end: Any = LAST
-            if low:
-                begin = Expression("max({}, {})", FIRST, self.offset(low))
-            if high < size:
-                end = Expression("min({}, {})", LAST, self.offset(high))
+            begin: Any = Expression("max({}, {})", FIRST, self.offset(low)) if low else FIRST
+            inside = high < size
+            end: Any = Expression("min({}, {})", LAST, self.offset(high)) if inside else LAST
             live = {pad for pad, (start, stop) in pads.items() if start <= low and high <= stop}
             code += LoopCode(self, roots, begin, end, [], live).code()
         return code

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from ..fusion.domains import Access
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.nodes import FusionNode, HostNode, LiteralNode, ReduceNode
 from .expressions import number_text
-from .statements import Name, Statement, Suite, modules
+from .statements import Name
 
 
 class NodeNames(dict[FusionNode, Name]):
@@ -53,7 +52,6 @@ class BlockScope:
 
     @property
     def parameters(self) -> list[Name]:
-        """Return all of them, in order."""
         return [
             *map(Name, ("first", "last", "columns")),
             *self.numbers.values(),
@@ -78,7 +76,6 @@ class BlockScope:
         return self.scalars.setdefault(node, Name(f"s{len(self.scalars)}"))
 
     def array(self, node: FusionNode) -> Name:
-        """Return the name of a value's array."""
         return self.arrays.setdefault(node, self.names[node])
 
     def transpose(self, node: FusionNode) -> Name:
@@ -99,10 +96,6 @@ class BlockScope:
             return self.array(node), True
         known = self.scratch.setdefault((node, access), Name(f"scratch{len(self.scratch)}"))
         return known, False
-
-    def modules(self, code: Iterable[Statement | Suite]) -> None:
-        """Note the modules that statements call functions of."""
-        self.imported |= modules(code)
 
     # what is computed, and when
 

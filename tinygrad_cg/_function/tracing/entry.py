@@ -136,7 +136,7 @@ class _EntryWriter:
             arrays.append(f"kept{i}")
         positions = {id(variable): i for i, variable in enumerate(self.program.reads)}
         arrays += [f"v{positions[id(variable)]}._data" for variable in parts.reads]
-        self.names["forward"] = parts.forward_run
+        self.names["forward"] = parts.forward_outputs.run
         return [
             "if len(group) == 1:",
             f" r = forward(({_tuple(arrays)}))",

@@ -14,7 +14,6 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
-from ... import nest
 from ..._core.levels import state
 from ...errors import FunctionWarning, warn
 from ..codegen.executable import build as fused
@@ -22,7 +21,7 @@ from ..graph.interpret import interpreter
 from ..graph.values import FuncGraph
 from .compiled import Build
 from .concrete import concrete
-from .signature import FunctionCall, Statics, TensorSpec, check_signature
+from .signature import FunctionCall, Statics, check_signature, has_unknown_sizes
 from .specialization import Specialization
 
 _LARGEST = 64  # programs that one function keeps
@@ -60,9 +59,7 @@ class Function(Generic[P, Y]):
         self._enters: tuple[Callable[[tuple], Any], ...] = ()  # short ways into programs
         self._records: tuple[Callable[[Any, tuple], Any], ...] = ()  # the same, under tapes
         self._streak = 0
-        self._relaxed = relaxed or any(
-            isinstance(one, TensorSpec) and not one.is_known for one in nest.flatten(signature)
-        )
+        self._relaxed = relaxed or has_unknown_sizes(signature)
         self._has_created = False
         self._bound: dict[int, tuple[Any, Function]] = {}
 

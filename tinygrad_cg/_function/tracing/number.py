@@ -38,9 +38,8 @@ class TraceNumber(Weak):
         wanted = self.dtype if dtype is None else dtype
         if not is_inexact(wanted):
             raise TypeError(f"Cannot convert a float to a Tensor of dtype {wanted}")
-        before = state.frame
         tensor = TraceTensor(self.value, self.level)
-        if before is None:
+        if state.frame is None:
             tensor._values()
         return cast(tensor, wanted)
 

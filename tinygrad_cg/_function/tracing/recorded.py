@@ -50,13 +50,13 @@ class Recorded:
         _, leaves, residuals, reads = saved
         if residuals is None or state.frame is not None:
             program = self.program
-            snapshot = {
-                id(variable): tensor._data
-                for variable, tensor in zip(program.reads, reads, strict=True)
-            }
+            pairs = zip(program.reads, reads, strict=True)
+            snapshot = {id(variable): tensor._data for variable, tensor in pairs}
             inputs = [*leaves, *program.captures, *reads]
             return self.gradient.pull((inputs, len(leaves), residuals, [], snapshot), dys)
-        results = self.parts.backward_run([*residuals, *[dys[i]._data for i in self.upstream]])
+        results = self.parts.backward_outputs.run(
+            [*residuals, *[dys[i]._data for i in self.upstream]]
+        )
         mark = new_mark((_tapes(node),))  # as any operation on what tapes have recorded
         gradients: list[Any] = [None] * len(node.inputs)
         for position, array in zip(self.positions, results, strict=True):
