@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..graph.values import in_order
 from .domains import ELEMENT, ROW, SCALAR, Access, Domain, broadcasting
 from .lower import Lowering
 from .nodes import ApplyNode, FusionNode, HostNode, PadNode, ReduceNode, ViewNode, base
@@ -61,19 +62,8 @@ class Kernel:
 
 
 def order_nodes(outputs: Iterable[FusionNode]) -> list[FusionNode]:
-    """Return the nodes that outputs depend on, operands first; without recursion."""
-    order: dict[FusionNode, None] = {}
-    stack = [(node, False) for node in reversed(list(outputs))]
-    while stack:
-        node, ready = stack.pop()
-        if node in order:
-            continue
-        if ready:
-            order[node] = None
-        else:
-            stack.append((node, True))
-            stack.extend((one, False) for one in reversed(node.operands))
-    return list(order)
+    """Return the nodes that outputs depend on, operands first."""
+    return in_order(outputs, "operands")
 
 
 class Domains:
@@ -160,9 +150,8 @@ class Fusion:
                 for one in node.operands:
                     name, cut = broadcasting(one.shape, node.shape)
                     if name == "mixed" or (cut and cut != columns):
-                        one = HostNode(
-                            "expand", _expansion(node.shape), node.shape, one.dtype, [one]
-                        )
+                        run = _expansion(node.shape)
+                        one = HostNode("expand", run, node.shape, one.dtype, [one])
                         fresh = True
                     operands.append(one)
                 node.operands = tuple(operands)
@@ -216,7 +205,8 @@ class Fusion:
             home = self.homes.get(made)
             if home is None or operand.size * max(home.domain.columns, 1) != home.domain.size:
                 continue
-            if not home.domain.columns or not self._per_row(made, home):
+            by_row = isinstance(made, ReduceNode) and made.result == "row"
+            if not home.domain.columns or not (home.access == ROW or by_row):
                 continue
             if isinstance(node, ApplyNode):
                 names = [broadcasting(one.shape, node.shape)[0] for one in node.operands]
@@ -226,9 +216,6 @@ class Fusion:
             if stage == home.stage:
                 return Home(stage, home.domain, ROW)
         return None
-
-    def _per_row(self, node: FusionNode, home: Home) -> bool:
-        return home.access == ROW or (isinstance(node, ReduceNode) and node.result == "row")
 
     def _stage(self, node: FusionNode, domain: Domain, access: Access) -> int:
         """Return the first stage in which a node can be computed in a domain."""
@@ -246,12 +233,13 @@ class Fusion:
 
     def _reach(self, node: FusionNode, access: Access | None, domain: Domain) -> int:
         """Return the first stage in which kernels of a domain can read or recompute a value."""
-        if access is not None and node in self.homes:
-            home = self.homes[node]
-            if self.is_local(node, access, home.stage, domain):
-                return home.stage
         read = self.available[node]
-        again = None if access is None else self._find_stage(node, access, domain)
+        if access is None:
+            return read
+        home = self.homes.get(node)
+        if home is not None and self.is_local(node, access, home.stage, domain):
+            return home.stage
+        again = self._find_stage(node, access, domain)
         return read if again is None else min(read, again)
 
     def _find_stage(
