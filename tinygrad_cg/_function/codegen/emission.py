@@ -198,15 +198,15 @@ _EXTREMA = {"max": kmath.maximum, "min": kmath.minimum}
 def identity(node: ReduceNode) -> str:
     """Return the number that a reduction starts from."""
     name, dtype = node.name, node.dtype
-    if name in _EXTREMA:
-        low = name == "max"
-        if is_floating(dtype):
-            return number_text(-np.inf if low else np.inf, dtype)
-        if is_bool(dtype):
-            return repr(not low)
-        limits = np.iinfo(dtype)
-        return number_text(limits.min if low else limits.max, dtype)
-    return number_text(name in ("prod", "all"), dtype)
+    if name not in _EXTREMA:
+        return number_text(name in ("prod", "all"), dtype)
+    if is_floating(dtype):
+        lowest, highest = -np.inf, np.inf
+    elif is_bool(dtype):
+        lowest, highest = 0, 1
+    else:
+        lowest, highest = np.iinfo(dtype).min, np.iinfo(dtype).max
+    return number_text(lowest if name == "max" else highest, dtype)
 
 
 def combine(node: ReduceNode, total: Any, value: Any) -> Any:

@@ -71,8 +71,6 @@ class Executable:
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         return self.call(arrays)
 
-    # planning
-
     def _plan(self, hosts: list[HostNode]) -> None:
         """Add the steps: operations on arrays by stages, and between them segments."""
         by_stage: dict[int, list[HostNode]] = {}
@@ -130,8 +128,6 @@ class Executable:
 
     def _shape(self, node: FusionNode) -> tuple[int, ...]:
         return self._shapes.get(node, node.shape)
-
-    # steps, each some lines of the call
 
     def _run_host(self, node: HostNode) -> None:
         """Add an operation on arrays; of constants alone, run it now."""
@@ -208,8 +204,6 @@ class Executable:
         call = f"{name}({', '.join(given)})"
         line = f"{', '.join(results)}, = {call}" if results else call
         self._steps.add(line, uses=[*results, *given], makes=results)
-
-    # outputs
 
     def _result(self, position: int) -> str:
         """Return the expression of an output's array, which nothing else refers to."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..fusion.domains import Access
 from ..fusion.fuse import Fusion, Kernel
-from ..fusion.nodes import FusionNode, HostNode, LiteralNode, ReduceNode
+from ..fusion.nodes import FusionNode, HostNode, LiteralNode, ReduceNode, TransposeNode
 from .expressions import number_text
 from .statements import Name
 
@@ -36,7 +36,7 @@ class BlockScope:
         self.scalars: dict[FusionNode, Name] = {}
         self.numbers: dict[int, Name] = {}  # offsets, which depend on shapes
         self.scratch: dict[tuple[FusionNode, Access], Name] = {}  # rows for a later pass
-        self.transposes: dict[FusionNode, Name] = {}  # rows of them, some at a time
+        self.transposes: dict[TransposeNode, Name] = {}  # rows of them, some at a time
         self.columns = self._reductions("column")
         self.totals = self._reductions("total")
         self.saved: dict[tuple[FusionNode, Access], tuple[Name, bool]] = {}
@@ -62,8 +62,6 @@ class BlockScope:
             *self.scalars.values(),
         ]
 
-    # names
-
     def fresh(self, stem: str) -> Name:
         """Return a name for a new variable."""
         self._count += 1
@@ -78,7 +76,7 @@ class BlockScope:
     def array(self, node: FusionNode) -> Name:
         return self.arrays.setdefault(node, self.names[node])
 
-    def transpose(self, node: FusionNode) -> Name:
+    def transpose(self, node: TransposeNode) -> Name:
         """Return the name of some rows of a transpose, whose current one begins at `turn`."""
         return self.transposes.setdefault(node, Name(f"turned{len(self.transposes)}"))
 
@@ -96,8 +94,6 @@ class BlockScope:
             return self.array(node), True
         known = self.scratch.setdefault((node, access), Name(f"scratch{len(self.scratch)}"))
         return known, False
-
-    # what is computed, and when
 
     def operands(self, node: FusionNode, access: Access) -> list[tuple[FusionNode, Access]]:
         """Return a node's operands and how the kernel's domain indexes them."""

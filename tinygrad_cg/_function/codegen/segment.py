@@ -224,11 +224,8 @@ class Segment:
             code.append(Statement(target, f"parts[{k}]"))
         body = self._finish(code, scalars)
         count = len(sizes.values)
-        lines = [
-            "def NAME(table, begin, n):",
-            "    wide_vectors()",
-            f"    sizes = vector(table, {count + len(arrays)}, np.int64)",
-        ]
+        lines = ["def NAME(table, begin, n):", "    wide_vectors()"]
+        lines.append(f"    sizes = vector(table, {count + len(arrays)}, np.int64)")
         for k, node in enumerate(arrays):
             address = f"sizes[{count + k}]"
             lines.append(f"    {names[node]}_ = vector({address}, 1, {type_name(node.dtype)})")

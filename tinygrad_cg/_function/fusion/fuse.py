@@ -126,8 +126,6 @@ class Fusion:
         self.stored: set[FusionNode] = set()
         self._find_stored()
 
-    # preparing
-
     def _pad_on_host(self) -> None:
         """Pad arrays between kernels instead, if there are many paddings."""
         replaced: dict[FusionNode, FusionNode] = {}
@@ -157,8 +155,6 @@ class Fusion:
                 node.operands = tuple(operands)
         if fresh:
             self.nodes = order_nodes(self._wanted)
-
-    # stages
 
     def _assign_stage(self, node: FusionNode) -> None:
         if node.is_input:
@@ -283,8 +279,6 @@ class Fusion:
         if access.per in ("scalar", "anywhere") or node not in self.homes or not node.is_cheap:
             return False
         return not node.by_element or (access.per == "element" and not domain.columns)
-
-    # what is stored
 
     def _find_stored(self) -> None:
         """Find roots: what operations, scalars and the caller read, then what kernels read."""

@@ -69,8 +69,6 @@ class Lookups:
             "take_along_axis": self._take_along_axis,
         }
 
-    # operations
-
     def _gather(self, value: Value, x: FusionNode, indices: FusionNode) -> Found:
         axis, shared = value.params["axis"], value.params["batch_dims"]
         if axis != shared:
@@ -111,8 +109,6 @@ class Lookups:
         last = LiteralNode(SizeNumber(depth), INT64)
         indices = apply(kmath.maximum, apply(kmath.minimum, indices, last), LiteralNode(-1, INT64))
         return cast(self._is_column(indices, value.shape, axis), value.dtype)
-
-    # nodes
 
     def _read(self, value: Value, x: FusionNode, indices: FusionNode, axis: int) -> Found:
         """Return ``x[row, indices[row]]``, which is read when the row is there."""

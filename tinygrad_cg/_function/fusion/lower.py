@@ -123,13 +123,12 @@ def _host(value: Value, operands: list[FusionNode]) -> FusionNode:
 
 def _transposes_read_in_order(graph: FuncGraph) -> set[Value]:
     """Return the transposes whose elements something reads in order: others are views."""
-    readers = [
-        value
-        for value in graph.values()
-        if value.primitive is not None
-        and (value.primitive.kind == "elementwise" or value.primitive.name in RULES)
-    ]
-    return {*graph.outputs, *[operand for value in readers for operand in value.inputs]}
+    found = set(graph.outputs)
+    for value in graph.values():
+        primitive = value.primitive
+        if primitive and (primitive.kind == "elementwise" or primitive.name in RULES):
+            found.update(value.inputs)
+    return found
 
 
 def _constant(array: np.ndarray) -> FusionNode:

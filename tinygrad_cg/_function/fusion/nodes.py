@@ -32,6 +32,8 @@ _CHEAP_NAMES = """
 CHEAP: set[Any] = {COPY, CAST, *[getattr(kmath, name) for name in _CHEAP_NAMES.split()]}
 """Functions that take less time than a pass over memory: the others are polynomials."""
 
+Shape = tuple[int, ...]
+Nodes = Sequence["FusionNode"]
 Operands = list[tuple["FusionNode", "Access | None"]]
 """Operands, views undone, and how a domain indexes them; None if it cannot."""
 
@@ -58,9 +60,7 @@ class FusionNode:
     cost = 0
     """What computing it again counts as."""
 
-    def __init__(
-        self, shape: tuple[int, ...], dtype: np.dtype, operands: Sequence[FusionNode] = ()
-    ):
+    def __init__(self, shape: Shape, dtype: np.dtype, operands: Nodes = ()):
         self.shape = tuple(shape)
         self.dtype = dtype
         self.operands = tuple(operands)
@@ -138,9 +138,7 @@ class ApplyNode(FusionNode):
     __slots__ = ("function",)
     is_fused = shares_domain = by_row = among_scalars = True
 
-    def __init__(
-        self, function: Any, shape: tuple[int, ...], dtype: np.dtype, operands: Sequence[FusionNode]
-    ):
+    def __init__(self, function: Any, shape: Shape, dtype: np.dtype, operands: Nodes):
         super().__init__(shape, dtype, operands)
         self.function = function
 
@@ -196,14 +194,7 @@ class ReduceNode(FusionNode):
     __slots__ = ("axes", "name")
     is_fused = by_row = True
 
-    def __init__(
-        self,
-        name: str,
-        shape: tuple[int, ...],
-        dtype: np.dtype,
-        operands: Sequence[FusionNode],
-        axes: tuple[int, ...],
-    ):
+    def __init__(self, name: str, shape: Shape, dtype: np.dtype, operands: Nodes, axes: Shape):
         super().__init__(shape, dtype, operands)
         self.name, self.axes = name, axes
 
@@ -329,9 +320,9 @@ class HostNode(FusionNode):
         self,
         name: str,
         run: Callable[..., Any],
-        shape: tuple[int, ...],
+        shape: Shape,
         dtype: np.dtype,
-        operands: Sequence[FusionNode],
+        operands: Nodes,
         *,
         aliases: bool = True,
         pure: bool = True,

@@ -91,11 +91,7 @@ class AnySize:
 
 
 def concrete(
-    function: Callable[..., Any],
-    statics: Statics,
-    args: tuple,
-    kwargs: dict,
-    find: Callable[[tuple, dict], Traced],
+    function: Callable, statics: Statics, args: Sequence, kwargs: dict, find: Callable[..., Traced]
 ) -> ConcreteFunction | AnySize:
     """Return a concrete function for tensors and specifications."""
     if has_unknown_sizes((args, kwargs)):

@@ -82,8 +82,6 @@ class Gradient:
         first, second = len(self.traced.avals), len(self.traced.avals) + sum(self.differentiable)
         return self.sweep(args[:first], lambda outputs: args[first:second], args[second:])
 
-    # A call ----------------------------------------------------------------------------------
-
     def run(self, inputs: Sequence, count: int, deep: bool) -> tuple[list[Tensor], TransformedCall]:
         """Return the outputs without records, and the call as tapes see it.
 
@@ -143,10 +141,9 @@ class ForwardBackward:
         with trace.active():
             leaves = gradient.traced.arguments(trace)
             early, grads = self._run(gradient, trace, leaves)
+            known = early.assigned
             assigned = [
-                (variable, value)
-                for variable, value in trace.assignments()
-                if early.assigned.get(variable._serial) is not value
+                one for one in trace.assignments() if known.get(one[0]._serial) is not one[1]
             ]
         dys = trace.arguments[len(leaves) :]
         arguments = trace.arguments[: len(leaves)]
@@ -175,20 +172,15 @@ class ForwardBackward:
         self.forward_outputs = Outputs(inputs, [*kept, *residuals], gradient.traced.build)
         self.backward_outputs = Outputs(backward.inputs, backward.outputs, gradient.traced.build)
 
-    def _run(
-        self, gradient: Gradient, trace: FunctionTrace, leaves: Sequence
-    ) -> tuple[_EndOfForward, list]:
+    def _run(self, gradient: Gradient, trace: FunctionTrace, leaves: Sequence) -> tuple:
         early = _EndOfForward()
 
         def upstream(outputs: list) -> list:
             early.outputs = [trace.value(output) for output in outputs]
             early.assigned = {variable._serial: value for variable, value in trace.assignments()}
             early.reads, early.draws = len(trace.reads), len(trace.draws)
-            return [
-                trace.argument(output._data)
-                for output in outputs
-                if is_differentiable(output._data.dtype)
-            ]
+            avals = [output._data for output in outputs]
+            return [trace.argument(aval) for aval in avals if is_differentiable(aval.dtype)]
 
         found = gradient.sweep(leaves, upstream)
         return early, [None if one is None else trace.value(one) for one in found]

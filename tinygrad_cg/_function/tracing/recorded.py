@@ -39,11 +39,9 @@ class Recorded:
             return True
         parts = gradient.parts
         known = {id(variable) for variable in program.reads}
-        return (
-            parts.draws == parts.backward_draws == 0
-            and not (parts.backward_reads or parts.backward_assigned)
-            and all(id(variable) in known for variable in parts.reads)
-        )
+        if parts.draws or parts.backward_draws or parts.backward_reads or parts.backward_assigned:
+            return False
+        return all(id(variable) in known for variable in parts.reads)
 
     def pull(self, node: Node, saved: tuple, dys: Sequence) -> Sequence:
         """Return the gradient of each input of the program."""
