@@ -151,10 +151,9 @@ class Executable:
         """Return whether an operation's result is the same in all calls, and worth keeping."""
         if not (node.is_operation and node.pure and node.operands) or node.dtype == object:
             return False
-        return node.size <= LARGEST and all(
-            one in self._constants or (isinstance(one, ArrayNode) and one.constant is not None)
-            for one in map(base, node.operands)
-        )
+        operands = {base(one) for one in node.operands} - self._constants
+        known = all(isinstance(one, ArrayNode) and one.constant is not None for one in operands)
+        return known and node.size <= LARGEST
 
     def _run_segment(self, segment: Segment, number: int) -> None:
         if not segment.large:
@@ -185,11 +184,8 @@ class Executable:
         pairs = zip(names, nodes, strict=True)
         repaired = [name if node in written else f"contiguous({name})" for name, node in pairs]
         self._make_arrays([node for node in written if node in segment.arrays])
-        self._steps.add(
-            f"if {run}({', '.join([*names, sizes])}) is False:",
-            f"    {run}({', '.join([*repaired, sizes])})",
-            uses=names,
-        )
+        test = f"if {run}({', '.join([*names, sizes])}) is False:"
+        self._steps.add(test, f"    {run}({', '.join([*repaired, sizes])})", uses=names)
 
     def _run_split(self, segment: Segment, number: int, k: int) -> None:
         """Add a kernel whose blocks run on all threads, then the blocks' totals in order."""
@@ -217,12 +213,9 @@ class Executable:
 
 
 def _names(fusion: Fusion) -> dict[FusionNode, str]:
-    names = {}
-    for k, node in enumerate(fusion.nodes):
-        names[node] = f"v{k}"
-        if isinstance(node, ArrayNode) and node.constant is None:
-            names[node] = f"x{node.source}"
-    return names
+    names = {node: f"v{k}" for k, node in enumerate(fusion.nodes)}
+    inputs = [one for one in names if isinstance(one, ArrayNode) and one.constant is None]
+    return names | {node: f"x{node.source}" for node in inputs}
 
 
 def _roots(segment: Segment) -> list[FusionNode]:

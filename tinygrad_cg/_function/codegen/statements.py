@@ -29,10 +29,7 @@ class Expression:
     def leaves(self) -> Iterator[Any]:
         """Yield the names and numbers in it."""
         for one in self.operands:
-            if isinstance(one, Expression):
-                yield from one.leaves()
-            else:
-                yield one
+            yield from one.leaves() if isinstance(one, Expression) else (one,)
 
     @property
     def reads(self) -> list[Name]:

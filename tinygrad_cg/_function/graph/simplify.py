@@ -166,19 +166,18 @@ def _operand(value: Value) -> Value:
 
 def _negative(value: Value) -> Value | None:
     inner = value.inputs[0]
-    if inner.primitive is value.primitive:
-        return _if_same(value, inner.inputs[0])
-    return None
+    return _if_same(value, inner.inputs[0]) if inner.primitive is value.primitive else None
 
 
 def _cast(value: Value) -> Value | None:
     inner = value.inputs[0]
     if inner.dtype == value.dtype:
         return inner
-    if inner.primitive is value.primitive and np.can_cast(inner.inputs[0].dtype, inner.dtype):
-        first = inner.inputs[0]
-        return first if first.dtype == value.dtype else None
-    return None
+    if inner.primitive is not value.primitive:
+        return None
+    first = inner.inputs[0]
+    exact = np.can_cast(first.dtype, inner.dtype)
+    return first if exact and first.dtype == value.dtype else None
 
 
 def _merge_reshapes(value: Value) -> Value | None:

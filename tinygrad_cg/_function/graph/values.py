@@ -33,11 +33,9 @@ class Value:
         params: Mapping[str, Any] | None = None,
         array: np.ndarray | None = None,
     ):
-        self.aval = aval
-        self.primitive = primitive
+        self.aval, self.primitive, self.array = aval, primitive, array
         self.inputs = tuple(inputs)
         self.params = dict(params or {})
-        self.array = array
 
     @property
     def is_constant(self) -> bool:

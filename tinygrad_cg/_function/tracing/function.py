@@ -247,9 +247,7 @@ class Method(Generic[P, Y]):
     __slots__ = ("__self__", "_function", "_owner")
 
     def __init__(self, instance: Any, function: Function[..., Y], owner: Any):
-        self.__self__ = instance
-        self._function = function
-        self._owner = owner
+        self.__self__, self._function, self._owner = instance, function, owner
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Y:
         return self._function._of(self.__self__, self._owner)(*args, **kwargs)

@@ -141,10 +141,8 @@ class ForwardBackward:
         with trace.active():
             leaves = gradient.traced.arguments(trace)
             early, grads = self._run(gradient, trace, leaves)
-            known = early.assigned
-            assigned = [
-                one for one in trace.assignments() if known.get(one[0]._serial) is not one[1]
-            ]
+            known, pairs = early.assigned, trace.assignments()
+            assigned = [pair for pair in pairs if known.get(pair[0]._serial) is not pair[1]]
         dys = trace.arguments[len(leaves) :]
         arguments = trace.arguments[: len(leaves)]
         del leaves

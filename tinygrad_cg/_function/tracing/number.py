@@ -29,8 +29,7 @@ class TraceNumber(Weak):
     __array_priority__ = 900.0
 
     def __init__(self, value: Value, level: Any, dtype: np.dtype = FLOAT32):
-        self.value = value
-        self.level = level
+        self.value, self.level = value, level
         self.dtype = dtype  # that of a tensor made of it
 
     def strong(self, dtype: np.dtype | None = None) -> Tensor:

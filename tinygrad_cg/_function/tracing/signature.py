@@ -107,9 +107,7 @@ class FunctionCall:
     __slots__ = ("args", "key", "kwargs", "leaves", "statics")
 
     def __init__(self, args: tuple, kwargs: dict, statics: Statics):
-        self.args = args
-        self.kwargs = kwargs
-        self.statics = statics
+        self.args, self.kwargs, self.statics = args, kwargs, statics
         self.leaves: list[Any] = []
         key: list[Any] = []
         for i, arg in enumerate(args):
