@@ -205,7 +205,7 @@ def _difference(first: Any, second: Any, check_types: bool) -> Exception | None:
 
 
 def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> None:
-    """Return raises unless the two structures nest alike; their leaves are not compared.
+    """Raise an error unless the two structures nest alike; their leaves are not compared.
 
     TypeError if containers at the same position are of different kinds (list and tuple, say; all
     mappings are one kind), ValueError if their lengths, keys or nesting differ.

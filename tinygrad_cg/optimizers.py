@@ -122,7 +122,7 @@ class Optimizer:
         return self.iterations
 
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Variable]) -> None:
-        """Return `apply_gradients` for gradients and Variables in two lists."""
+        """Call `apply_gradients` for gradients and Variables in two lists."""
         self.apply_gradients(zip(grads, trainable_variables, strict=True))
 
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:

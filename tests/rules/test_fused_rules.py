@@ -77,6 +77,7 @@ def test_a_sweep_that_nobody_records_runs_kernels():
     x = tf.constant([0.3, -2.0])
     rule = next(f.fused for f in _functions("tanh") if hasattr(f, "fused"))
     rule.kernels.clear()
+    rule.latest[0] = lambda *operands: None
     gradient(tf.tanh, x)
     assert rule.kernels[np.dtype(np.float32)] is not None
 

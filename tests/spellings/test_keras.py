@@ -138,7 +138,7 @@ ops.min([[1, 5], [7, 2]], 0) -> [1, 2] int32
 ops.minimum([1, 5], 3) -> [1, 3] int32
 ops.mod([7, -7], 3) -> [1, 2] int32
 ops.multiply(2, 1.5) -> 3.0 float32
-ops.ndim([[1]]) -> 2 plain
+ops.ndim([[1]]) -> 2 value
 ops.negative([1.0]) -> [-1.0] float32
 ops.not_equal([1, 2], [1, 3]) -> [False, True] bool
 ops.one_hot([0, 2], 3) -> [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]] float32
@@ -163,7 +163,7 @@ ops.reshape([[1, 2]], newshape=(-1,)) -> [1, 2] int32
 ops.round([0.5, 1.5]) -> [0.0, 2.0] float32
 ops.round(np.array([1.25, 2.349], "float32"), 1) -> [1.2, 2.3] float32
 ops.round(np.array([123.0, 155.0], "float32"), decimals=-1) -> [120.0, 160.0] float32
-ops.shape(np.ones((2, 3))) -> [2, 3] plain
+ops.shape(np.ones((2, 3))) -> [2, 3] value
 ops.rsqrt([4]) -> [0.5] float32
 ops.sigmoid([0.0]) -> [0.5] float32
 ops.sign([-1.5, 2.0]) -> [-1.0, 1.0] float32

@@ -84,9 +84,9 @@ def sinc_derivative(n: float, x: float) -> float:
     lost = n * max(0.0, 16 - math.log2(abs(x)))
     with mpmath.workprec(200 + int(lost)):
         u = mpmath.pi * x
-        value = mpmath.sin(u) / u
+        value = mpmath.sincpi(x)
         for k in range(1, int(n) + 1):
-            value = (mpmath.sin(u + k * mpmath.pi / 2) - k * value) / u
+            value = (mpmath.sinpi(mpmath.mpf(x) + mpmath.mpf(k) / 2) - k * value) / u
         return float(value * mpmath.pi ** int(n))
 
 

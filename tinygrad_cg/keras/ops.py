@@ -190,7 +190,7 @@ _TABLE = """
     ravel(x) = reshape(x, (-1,))  # Return the elements of `x` in row-major order, in one dimension.
     reciprocal(x) = divide(1, _real(x))  # Return 1 / x; booleans and integers give float32.
     reshape(x, newshape) = reshape(x, newshape)
-    round(x, decimals=0) = round_to(x, decimals)
+    round(x, decimals=0) = round_decimals(x, decimals)
         # Return `x` to so many decimals, half to even. It has no gradient.
     size(x) = constant(convert(x).size)  # Return the number of elements of `x`, as a scalar tensor.
     slogdet = slogdet

@@ -107,7 +107,7 @@ _TABLE = """
         = argsort_along(_array(a), axis, _is_stable(kind, stable))
         # Return the indices that sort `a` along `axis`, or flattened if it is None; `stable` keeps
         the order of equal elements.
-    around round(a, decimals=0) = round_to(_array(a), decimals)
+    around round(a, decimals=0) = round_decimals(_array(a), decimals)
         # Return `a` rounded to `decimals` decimals, half to even. It has no gradient.
     array(object, dtype=None) = _as(_array(object), dtype)
         # Return a tensor of `object`: a number, a nested list, an array or a tensor; cast to

@@ -544,7 +544,7 @@ def _sinc64(x):
     quotient = sine / high
     value = quotient - quotient * (low / high)
     value = 0.0 if size > 1e300 and size < INF else value  # where pi x may overflow
-    return 1.0 if size < 1e-9 else value
+    return 1.0 if size < 1e-9 else value + 0.0  # zeros are positive, as those of sinPi
 
 
 @jitable

@@ -79,7 +79,7 @@ def flat_kernel(loop: Callable, f: Any, test: Any, fast: Any, ins: tuple, outs: 
 def in_place_kernel(
     loop: Callable, f: Any, test: Any, fast: Any, ins: tuple, position: int
 ) -> Callable:
-    """Return the same where the operand at some position is the output."""
+    """Return the loop in which the operand at some position is the output."""
     arrays = len(ins)
 
     def block(table, first, count):
@@ -271,7 +271,7 @@ class Elementwise:
         position: int | None,
     ) -> tuple[str, Callable]:
         """Return the name and the function of a block kernel: "flat" or "tiles"."""
-        unguarded = rows.run_apart if len(outs) > 1 else rows.run
+        unguarded = rows.run_noalias if len(outs) > 1 else rows.run
         loops = self._loops(ins[0], position is None, unguarded)
         kinds = tuple([(one,) if k in values else one for k, one in enumerate(ins)])
         if position is not None:
@@ -377,12 +377,12 @@ class Elementwise:
         run = self._runner(plan, dtypes, targets)
         if len(targets) > 1:
 
-            def run_several(*arrays: np.ndarray) -> list[np.ndarray]:
+            def run_multi_output(*arrays: np.ndarray) -> list[np.ndarray]:
                 outs = [empty(shape, target) for target in targets]
                 run(*arrays, *outs)
                 return outs
 
-            return run_several
+            return run_multi_output
         target = targets[0]
 
         def run_one(*arrays: np.ndarray) -> np.ndarray:

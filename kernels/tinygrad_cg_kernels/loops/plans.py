@@ -112,8 +112,8 @@ def _coalesce(shape: Shape, layouts: Layouts) -> tuple[tuple[Shape, ...], list[S
         here = [(sizes[axis], strides[axis]) for sizes, strides in padded]
         if merged and all(map(_mergeable, merged[-1][1], here)):
             before = [count for count, _ in merged[-1][1]]
-            whole = [(n * count, step) for n, (count, step) in zip(before, here, strict=True)]
-            merged[-1] = (merged[-1][0] * size, whole)
+            larger = [(n * count, step) for n, (count, step) in zip(before, here, strict=True)]
+            merged[-1] = (merged[-1][0] * size, larger)
         else:
             merged.append((size, here))
     lead = (1,) * max(3 - len(merged), 0)

@@ -29,15 +29,15 @@ def run(f, test, fast, ins, outs, count):
 
 @jitable
 def run_brief(f, test, fast, ins, outs, count):
-    """Return the same for rows that are short: one vector at a time leaves fewer elements over."""
+    """Apply a function to short rows, one vector at a time: fewer elements are left over."""
     inlined()
     for i in range(np.uintp(count)):
         put(ins, outs, i, f(*take(ins, i)))
 
 
 @jitable
-def run_apart(f, test, fast, ins, outs, count):
-    """Return the same for many arrays, which do not overlap."""
+def run_noalias(f, test, fast, ins, outs, count):
+    """Apply a function to rows of arrays that do not overlap."""
     outlined()
     noalias()
     for i in range(np.uintp(count)):
@@ -55,7 +55,7 @@ def _all_pass(test, ins, count):
 
 @jitable
 def run_guarded(f, test, fast, ins, outs, count):
-    """Return the fast version for each block of elements that all pass the test."""
+    """Apply the fast version to each block whose elements all pass the test, else the other."""
     wide_vectors()
     for start in range(0, count, GUARDED):
         size = min(GUARDED, count - start)
@@ -80,8 +80,7 @@ def _try(test, fast, ins, outs, count):
 
 @jitable
 def run_tried(f, test, fast, ins, outs, count):
-    """Return the fast version while the test looks at its operands; a block that fails is done
-    again.
+    """Apply the fast version while the test looks at its operands; repeat a block that fails.
 
     For tests that share most of their work with the fast version, and outputs that are no operand.
     """

@@ -42,7 +42,7 @@ def _copy(target, source, step, gap, rows, columns, size, dtype):
 
 @jitable
 def _copy_pairs(target, source, step, gap, rows, columns):
-    """Return the same for elements of 16 bytes."""
+    """Copy elements of 16 bytes."""
     for r in range(rows):
         out = vector(target + r * columns * 16, 2 * columns, U8)
         for k in range(np.uintp(columns)):

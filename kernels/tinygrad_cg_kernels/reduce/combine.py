@@ -320,7 +320,7 @@ def _first(x, y):
 
 @jitable
 def sum_rows(total, x, offset, step, height):
-    """Return the sums of the columns of some rows of `x`, from a byte offset on, into `total`."""
+    """Put the sums of the columns of some rows of `x`, from a byte offset on, into `total`."""
     _reduce_columns(add, _nothing, total, x, offset, step, height)
 
 
