@@ -151,8 +151,8 @@ def _size_divisors(graph: FuncGraph) -> dict[Value, SizeNumber]:
         by = value.inputs[1]
         if by.array is not None and by.shape == () and by.dtype.char in "fd":
             number, few = by.array.item(), prod(value.shape) < largest
-            whole = 1 < number < 2**31 and number == int(number)
-            if whole and (few or number not in (2, 4, 8, 16)):
+            counts = 1 < number < 2**31 and number == int(number)
+            if counts and (few or number not in (2, 4, 8, 16)):
                 found[by] = SizeNumber(number)
     return found
 

@@ -77,7 +77,7 @@ class FunctionTrace(Level, Listener):
     is_abstract = True
 
     def __init__(self, name: str, may_create: bool = True):
-        self.name, self.may_create = name, may_create  # the name is that of the function
+        self.name, self.may_create = name, may_create
         self.arguments: list[Value] = []
         self.met: dict[int, tuple[Tensor, Value]] = {}  # tensors that no operation here made
         self.reads: dict[int, tuple[Variable, Value]] = {}
