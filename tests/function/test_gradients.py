@@ -117,8 +117,12 @@ def test_what_is_dear_is_kept_and_what_is_cheap_computed_again():
     tape.gradient(y, x)
     (traced,) = f._programs.values()
     (gradient,) = traced._gradients.values()
-    forward = [v.primitive.name for v in gradient.parts._forward.graph.values() if v.primitive]
-    backward = [v.primitive.name for v in gradient.parts._backward.graph.values() if v.primitive]
+    forward = [
+        v.primitive.name for v in gradient.parts.forward_outputs.graph.values() if v.primitive
+    ]
+    backward = [
+        v.primitive.name for v in gradient.parts.backward_outputs.graph.values() if v.primitive
+    ]
     assert forward.count("matmul") == 1
     assert backward.count("matmul") == 1
     assert {"tanh", "exp"} <= set(backward)

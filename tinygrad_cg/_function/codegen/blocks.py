@@ -12,19 +12,11 @@ from typing import Any
 
 from ..fusion.domains import ELEMENT, ROW, Access
 from ..fusion.fuse import Fusion, Kernel
-from ..fusion.nodes import (
-    TILE,
-    FusionNode,
-    PadNode,
-    ReduceNode,
-    RowGatherNode,
-    TransposeNode,
-    base,
-)
+from ..fusion.nodes import TILE, FusionNode, PadNode, ReduceNode, RowGatherNode, TransposeNode, base
 from .emission import COLUMNS, identity
 from .loop import INDEX, START, TILE_ROW, LoopCode, RowCode
 from .scope import BlockScope
-from .statements import Code, Expression, Name, Statement, Suite, render
+from .statements import Code, Expression, Name, Statement, Suite, modules, render
 
 FIRST, LAST = Name("first"), Name("last")
 
@@ -35,47 +27,32 @@ class Block(BlockScope):
     def __init__(self, fusion: Fusion, kernel: Kernel):
         super().__init__(fusion, kernel)
         self.body = self._flat_body() if self.flat else self._rows_body()
-        self.modules(self.body)
+        self.imported |= modules(self.body)
 
     def text(self) -> str:
         """Return the source of the function, and of those that it calls."""
         totals = [f"total_{self.names[node]}" for node in self.totals]
-        starts = [
-            f"    {name} = {identity(node)}" for name, node in zip(totals, self.totals, strict=True)
-        ]
+        pairs = zip(totals, self.totals, strict=True)
+        starts = [f"    {name} = {identity(node)}" for name, node in pairs]
         result = f"    return {''.join(f'{name}, ' for name in totals)}".rstrip()
         for node in self.columns:
             starts.append("    for j in range(np.uintp(columns)):")
             starts.append(f"        {self.column_total(node)}[j] = {identity(node)}")
-        lines = [
-            "@jitable",
-            f"def {self.name}({', '.join(self.parameters)}):",
-            "    outlined()",
-            "    noalias()",
-            *starts,
-            *render(self.body),
-            result if totals else "    return 0",
-        ]
+        head = ["@jitable", f"def {self.name}({', '.join(self.parameters)}):"]
+        head += ["    outlined()", "    noalias()"]
+        lines = [*head, *starts, *render(self.body), result if totals else "    return 0"]
         return "\n\n\n".join([*self.helpers, "\n".join(lines)])
 
     def _element_roots(self, number: int) -> list[FusionNode]:
         """Return what a pass is for: reductions over elements, and elements that are stored."""
-        result: list[FusionNode] = []
-        for node in self.kernel.roots:
-            access = self.fusion.homes[node].access
-            if access != ELEMENT or isinstance(node, RowGatherNode):
-                continue
-            if self.pass_of(*self._find_computed(node, access)) == number:
-                result.append(node)
-        return result
+        found = [one for one in self.kernel.roots if not isinstance(one, RowGatherNode)]
+        found = [one for one in found if self.fusion.homes[one].access == ELEMENT]
+        return [one for one in found if self.pass_of(*self._find_computed(one)) == number]
 
-    def _find_computed(self, node: FusionNode, access: Access) -> tuple[FusionNode, Access]:
+    def _find_computed(self, node: FusionNode) -> tuple[FusionNode, Access]:
         """Return what a root needs: itself, or what it reduces."""
-        if isinstance(node, ReduceNode):
-            return self.operands(node, access)[0]
-        return node, access
-
-    # flat domains
+        access = self.fusion.homes[node].access
+        return self.operands(node, access)[0] if isinstance(node, ReduceNode) else (node, access)
 
     def _flat_body(self) -> Code:
         """Return a loop for each range in which a padding is either zero or not."""
@@ -85,12 +62,9 @@ class Block(BlockScope):
         cuts = sorted({0, size, *[end for pad in pads.values() for end in pad if 0 < end < size]})
         code: Code = []
         for low, high in pairwise(cuts):
-            begin: Any = FIRST
-            end: Any = LAST
-            if low:
-                begin = Expression("max({}, {})", FIRST, self.offset(low))
-            if high < size:
-                end = Expression("min({}, {})", LAST, self.offset(high))
+            begin: Any = Expression("max({}, {})", FIRST, self.offset(low)) if low else FIRST
+            inside = high < size
+            end: Any = Expression("min({}, {})", LAST, self.offset(high)) if inside else LAST
             live = {pad for pad, (start, stop) in pads.items() if start <= low and high <= stop}
             code += LoopCode(self, roots, begin, end, [], live).code()
         return code
@@ -112,17 +86,13 @@ class Block(BlockScope):
             stack.extend(self.below(*key))
         return found
 
-    # domains of rows
-
     def _rows_body(self) -> Code:
         """Return a loop over rows with passes over each, every one after the values that it needs.
 
         A row's maximum, say, is there after a first pass, the sum of exp(x - maximum) after a
         second one. Costly elements of one pass that another one needs are saved.
         """
-        needed = [
-            self._find_computed(node, self.fusion.homes[node].access) for node in self.kernel.roots
-        ]
+        needed = map(self._find_computed, self.kernel.roots)
         last = max([self.pass_of(*key) for key in needed], default=0)
         saves = self._saves(last)
         row = RowCode(self)
@@ -152,18 +122,11 @@ class Block(BlockScope):
         """Return every few rows, make as many rows of each transpose, and find the current one."""
         if not self.transposes:
             return []
-        calls: Code = [
-            Statement(
-                None,
-                Expression(
-                    f"transposed_rows({{}}, {{}}, {{}}, min({TILE}, {{}} - {{}}), {{}}, {{}})",
-                    *(self.array(base(node.operands[0])), name, INDEX, LAST, INDEX, COLUMNS),
-                    self.offset(node.rows),
-                ),
-            )
-            for node, name in self.transposes.items()
-            if isinstance(node, TransposeNode)
-        ]
+        calls: Code = []
+        text = f"transposed_rows({{}}, {{}}, {{}}, min({TILE}, {{}} - {{}}), {{}}, {{}})"
+        for node, name in self.transposes.items():
+            given = self.array(base(node.operands[0])), name, INDEX, LAST, INDEX, COLUMNS
+            calls.append(Statement(None, Expression(text, *given, self.offset(node.rows))))
         row = Expression(f"({{}} - {{}}) % {TILE} * {{}}", INDEX, FIRST, COLUMNS)
         return [Statement(TILE_ROW, row), Suite(Expression("if not {}", TILE_ROW), calls)]
 
@@ -187,8 +150,8 @@ class Block(BlockScope):
                 computed = not node.is_input and not self.is_read(node, access)
                 earlier = computed and self.pass_of(*key) < number
                 costly = not node.is_cheap and not isinstance(node, TransposeNode)
-                if earlier and access == ELEMENT and costly:
-                    saves += [key] if key not in saves else []
-                else:
+                if not (earlier and access == ELEMENT and costly):
                     stack.extend(self.below(*key))
+                elif key not in saves:
+                    saves.append(key)
         return saves

@@ -36,7 +36,7 @@ from .expressions import call, convert_expression, number_text, scalar, type_nam
 from .statements import Expression, Name
 
 COLUMNS, LEFT = Name("columns"), Name("left")
-Pair = tuple[FusionNode, Access]
+Pairs = list[tuple[FusionNode, Access]]
 
 
 class Emitter:
@@ -45,13 +45,11 @@ class Emitter:
     stem: str | None = None
     """A word for names of variables in loops, if it is not the node's label."""
 
-    def loop_operands(
-        self, loop: Any, node: Any, access: Access, operands: list[Pair]
-    ) -> list[Pair]:
+    def loop_operands(self, loop: Any, node: Any, access: Access, operands: Pairs) -> Pairs:
         """Return those of a node's operands that a loop has to compute first."""
         return operands
 
-    def in_loop(self, loop: Any, node: FusionNode, access: Access, operands: list[Pair]) -> Any:
+    def in_loop(self, loop: Any, node: FusionNode, access: Access, operands: Pairs) -> Any:
         """Return the value of the element that a loop is at."""
         raise TypeError(f"{node!r} is computed by no loop")
 
@@ -79,7 +77,7 @@ class _Literal(Emitter):
 
 
 class _Apply(Emitter):
-    def in_loop(self, loop: Any, node: ApplyNode, access: Access, operands: list[Pair]) -> Any:
+    def in_loop(self, loop: Any, node: ApplyNode, access: Access, operands: Pairs) -> Any:
         values = [loop.value(*one) for one in operands]
         guard = kmath.GUARDED.get(node.function) or kmath.GUARDED_PAIRS.get(node.function)
         if guard and all(map(importable, guard)) and is_floating(node.dtype):
@@ -113,7 +111,7 @@ class _RowGather(Emitter):
 
 
 class _Slice(Emitter):
-    def in_loop(self, loop: Any, node: SliceNode, access: Access, operands: list[Pair]) -> Any:
+    def in_loop(self, loop: Any, node: SliceNode, access: Access, operands: Pairs) -> Any:
         return loop.value(*operands[0])
 
     def as_scalar(self, scalars: Any, node: SliceNode) -> Any:
@@ -121,19 +119,17 @@ class _Slice(Emitter):
 
 
 class _Pad(Emitter):
-    def loop_operands(
-        self, loop: Any, node: Any, access: Access, operands: list[Pair]
-    ) -> list[Pair]:
+    def loop_operands(self, loop: Any, node: Any, access: Access, operands: Pairs) -> Pairs:
         return operands if loop.is_live(node, access) else []
 
-    def in_loop(self, loop: Any, node: PadNode, access: Access, operands: list[Pair]) -> Any:
+    def in_loop(self, loop: Any, node: PadNode, access: Access, operands: Pairs) -> Any:
         return loop.value(*operands[0]) if operands else number_text(0, node.dtype)
 
 
 class _Lookup(Emitter):
     stem = "gather"
 
-    def in_loop(self, loop: Any, node: LookupNode, access: Access, operands: list[Pair]) -> Any:
+    def in_loop(self, loop: Any, node: LookupNode, access: Access, operands: Pairs) -> Any:
         array, index = [loop.value(*one) for one in operands]
         if operands[1][1] == ROW:
             return loop.element(array, Expression("{} * {} + {}", index, COLUMNS, LEFT))
@@ -179,12 +175,10 @@ _LOADED = Emitter()
 
 
 def emitter(node: FusionNode) -> Emitter:
-    """Return the emitter of a node's kind."""
     return EMITTERS.get(type(node), _LOADED)
 
 
 def apply_scalar(node: ApplyNode, operands: Sequence[Any]) -> Any:
-    """Return the value of a scalar function of operands."""
     if node.function == COPY:
         return Expression("{}", operands[0])
     if node.function == CAST:
@@ -204,15 +198,15 @@ _EXTREMA = {"max": kmath.maximum, "min": kmath.minimum}
 def identity(node: ReduceNode) -> str:
     """Return the number that a reduction starts from."""
     name, dtype = node.name, node.dtype
-    if name in _EXTREMA:
-        low = name == "max"
-        if is_floating(dtype):
-            return number_text(-np.inf if low else np.inf, dtype)
-        if is_bool(dtype):
-            return repr(not low)
-        limits = np.iinfo(dtype)
-        return number_text(limits.min if low else limits.max, dtype)
-    return number_text(name in ("prod", "all"), dtype)
+    if name not in _EXTREMA:
+        return number_text(name in ("prod", "all"), dtype)
+    if is_floating(dtype):
+        lowest, highest = -np.inf, np.inf
+    elif is_bool(dtype):
+        lowest, highest = 0, 1
+    else:
+        lowest, highest = np.iinfo(dtype).min, np.iinfo(dtype).max
+    return number_text(lowest if name == "max" else highest, dtype)
 
 
 def combine(node: ReduceNode, total: Any, value: Any) -> Any:

@@ -18,26 +18,19 @@ from tinygrad_cg_kernels.runtime import memory
 
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.lower import Lowering
-from ..fusion.nodes import (
-    ArrayNode,
-    FusionNode,
-    HostNode,
-    LiteralNode,
-    ReduceNode,
-    base,
-)
+from ..fusion.nodes import ArrayNode, FusionNode, HostNode, LiteralNode, ReduceNode, base
 from ..graph.values import FuncGraph
 from .segment import Segment
 from .steps import Steps
-from .target import CPU, Target
+from .target import Target
 
 LARGEST = 2**20
 """Elements of a constant that is computed beforehand."""
 
 
-def build(graph: FuncGraph, target: Target | None = None) -> Executable:
+def build(graph: FuncGraph) -> Executable:
     """Return an executable for arrays of the shapes and dtypes of the graph's inputs."""
-    return Executable(Fusion(Lowering(graph)), len(graph.inputs), target or CPU())
+    return Executable(Fusion(Lowering(graph)), len(graph.inputs), Target())
 
 
 class Executable:
@@ -64,8 +57,7 @@ class Executable:
         self._steps = Steps()
         self._plan(hosts)
         names = ", ".join([f"x{position}" for position in range(inputs)])
-        lines = ["def call(arrays):", f"    {names}{',' * bool(names)} = arrays"]
-        lines = lines if names else lines[:1]
+        lines = ["def call(arrays):", *[f"    {names}, = arrays"] * bool(names)]
         results = [self._result(position) for position in range(len(fusion.outputs))]
         returned = {self._names[base(node)] for node in fusion.outputs}
         body, self.scratch = self._steps.finish(results, returned)
@@ -78,8 +70,6 @@ class Executable:
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         return self.call(arrays)
-
-    # planning
 
     def _plan(self, hosts: list[HostNode]) -> None:
         """Add the steps: operations on arrays by stages, and between them segments."""
@@ -109,8 +99,7 @@ class Executable:
                 finals[bisect_left(cuts, fusion.available[node])].append(node)
         wanted = {node for node in fusion.stored if _is_total(node)}
         found = [
-            self._target.segments(fusion, some, last)
-            for some, last in zip(kernels, finals, strict=True)
+            self._target.segments(fusion, *parts) for parts in zip(kernels, finals, strict=True)
         ]
         for segment in reversed([one for segments in found for one in segments]):
             self._write(segment, wanted)
@@ -121,9 +110,7 @@ class Executable:
         if not segment.large:
             segment.finals += [one for one in _roots(segment) if one in wanted and _is_total(one)]
         segment.write()
-        wanted.update(segment.arrays)
-        for nodes in segment.tables:
-            wanted.update(nodes)
+        wanted.update(segment.arrays, *segment.tables)
 
     def _bind(self, name: str, value: Any) -> str:
         self._scope[name] = value
@@ -142,19 +129,14 @@ class Executable:
     def _shape(self, node: FusionNode) -> tuple[int, ...]:
         return self._shapes.get(node, node.shape)
 
-    # steps, each some lines of the call
-
     def _run_host(self, node: HostNode) -> None:
         """Add an operation on arrays; of constants alone, run it now."""
         made = [base(one) for one in node.operands]
         names = [self._name(one) for one in made]
-        arguments = [
-            name
-            if one.dtype == object or self._shape(one) == operand.shape
-            # a view, which is made of the operand's array
-            else f"{name}.reshape({operand.shape})"
-            for name, one, operand in zip(names, made, node.operands, strict=True)
-        ]
+        arguments = names.copy()
+        for i, (one, operand) in enumerate(zip(made, node.operands, strict=True)):
+            if one.dtype != object and self._shape(one) != operand.shape:  # a view of that array
+                arguments[i] += f".reshape({operand.shape})"
         name = self._name(node)
         text = f"{self._bind(f'run_{name}', node.run)}({', '.join(arguments)})"
         if self._is_constant(node):
@@ -169,11 +151,9 @@ class Executable:
         """Return whether an operation's result is the same in all calls, and worth keeping."""
         if not (node.is_operation and node.pure and node.operands) or node.dtype == object:
             return False
-        operands = [base(one) for one in node.operands]
-        return node.size <= LARGEST and all(
-            one in self._constants or (isinstance(one, ArrayNode) and one.constant is not None)
-            for one in operands
-        )
+        operands = {base(one) for one in node.operands} - self._constants
+        known = all(isinstance(one, ArrayNode) and one.constant is not None for one in operands)
+        return known and node.size <= LARGEST
 
     def _run_segment(self, segment: Segment, number: int) -> None:
         if not segment.large:
@@ -201,16 +181,11 @@ class Executable:
         run = self._bind(f"segment_{number}", function)
         sizes = self._bind(f"sizes_{number}", np.array(segment.sizes.values, np.int64))
         names = [self._name(node) for node in nodes]
-        repaired = [
-            name if node in written else f"contiguous({name})"
-            for name, node in zip(names, nodes, strict=True)
-        ]
+        pairs = zip(names, nodes, strict=True)
+        repaired = [name if node in written else f"contiguous({name})" for name, node in pairs]
         self._make_arrays([node for node in written if node in segment.arrays])
-        self._steps.add(
-            f"if {run}({', '.join([*names, sizes])}) is False:",
-            f"    {run}({', '.join([*repaired, sizes])})",
-            uses=names,
-        )
+        test = f"if {run}({', '.join([*names, sizes])}) is False:"
+        self._steps.add(test, f"    {run}({', '.join([*repaired, sizes])})", uses=names)
 
     def _run_split(self, segment: Segment, number: int, k: int) -> None:
         """Add a kernel whose blocks run on all threads, then the blocks' totals in order."""
@@ -226,29 +201,21 @@ class Executable:
         line = f"{', '.join(results)}, = {call}" if results else call
         self._steps.add(line, uses=[*results, *given], makes=results)
 
-    # outputs
-
     def _result(self, position: int) -> str:
         """Return the expression of an output's array, which nothing else refers to."""
         outputs = self._fusion.outputs
         made, shape = base(outputs[position]), outputs[position].shape
         name = self._name(made)
-        if (
-            made not in self._constants
-            and _is_fresh(made)
-            and all(base(one) is not made for one in outputs[:position])
-        ):
+        known = made in self._constants or any(base(one) is made for one in outputs[:position])
+        if not known and _is_fresh(made):
             return name if self._shape(made) == shape else f"{name}.reshape({shape})"
         return f"array({name}, order='C').reshape({shape})"
 
 
 def _names(fusion: Fusion) -> dict[FusionNode, str]:
-    names = {}
-    for k, node in enumerate(fusion.nodes):
-        names[node] = f"v{k}"
-        if isinstance(node, ArrayNode) and node.constant is None:
-            names[node] = f"x{node.source}"
-    return names
+    names = {node: f"v{k}" for k, node in enumerate(fusion.nodes)}
+    inputs = [one for one in names if isinstance(one, ArrayNode) and one.constant is None]
+    return names | {node: f"x{node.source}" for node in inputs}
 
 
 def _roots(segment: Segment) -> list[FusionNode]:

@@ -46,9 +46,8 @@ def call(function: Callable, operands: Sequence[Any]) -> Expression:
 
 def convert_expression(expression: Any, dtype: np.dtype) -> Any:
     """Return a value in a dtype, which wider integers and literals do not keep."""
-    return (
-        expression if dtype == np.float64 else Expression(f"{type_name(dtype)}({{}})", expression)
-    )
+    known = dtype == np.float64
+    return expression if known else Expression(f"{type_name(dtype)}({{}})", expression)
 
 
 def number_text(value: Any, dtype: np.dtype) -> str:
@@ -57,10 +56,9 @@ def number_text(value: Any, dtype: np.dtype) -> str:
         return repr(bool(value))
     if is_integer(dtype):
         return f"{type_name(dtype)}({int(value)})"
-    value = float(value)
-    text = repr(value) if np.isfinite(value) else f"np.{abs(value)}" if value == value else "np.nan"
-    if np.isinf(value) and value < 0:
-        text = f"-{text}"
+    text = repr(float(value))
+    for name in ("nan", "inf"):
+        text = text.replace(name, f"np.{name}")
     return str(convert_expression(text, dtype))
 
 

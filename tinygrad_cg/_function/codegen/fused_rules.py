@@ -102,17 +102,15 @@ class FusedRule:
 
     def _general(self, *operands: Tensor) -> Tensor:
         """Return the result by the kernel for the operands' dtype, or else by the operations."""
-        dtype = operands[0]._data.dtype
-        if state.frame is not None:
+        arrays = [operand._data for operand in operands]
+        dtype = arrays[0].dtype
+        alike = all(type(one) is np.ndarray and one.dtype is dtype for one in arrays)
+        if state.frame is not None or not alike:
             return self.rule(*operands)
-        for operand in operands:
-            data = operand._data
-            if type(data) is not np.ndarray or data.dtype is not dtype:
-                return self.rule(*operands)
         kernel = self.kernels[dtype] if dtype in self.kernels else self._kernel(dtype)
         if kernel is None:
             return self.rule(*operands)
-        out = Tensor(kernel(*[operand._data for operand in operands]))
+        out = Tensor(kernel(*arrays))
         mark_expired(operands, out)
         self.latest[0] = kernel.direct[0]
         return out

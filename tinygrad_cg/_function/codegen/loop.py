@@ -10,7 +10,7 @@ from ..fusion.nodes import FusionNode, LiteralNode, ReduceNode, TransposeNode
 from .emission import LEFT, combine, combine_any_order, emitter, identity
 from .expressions import call
 from .scope import BlockScope
-from .statements import Code, Expression, Name, Statement, Suite, reads, render
+from .statements import Code, Expression, Name, Statement, Suite, modules, reads, render
 
 CHUNK = 1024
 """Elements whose partial results are kept separately, so that rounding errors stay small."""
@@ -26,7 +26,7 @@ class RowCode:
 
     def __init__(self, block: BlockScope):
         self.block = block
-        self.array, self.transpose = block.array, block.transpose
+        self.array, self.transpose, self.operands = block.array, block.transpose, block.operands
         self.names: dict[FusionNode, Name] = {}
         self._code: Code = []
         self._cells: dict[tuple[FusionNode, Access, Any], Name] = {}
@@ -35,9 +35,6 @@ class RowCode:
         """Return the statements since the last time."""
         code, self._code = self._code, []
         return code
-
-    def operands(self, node: FusionNode, access: Access) -> list[tuple[FusionNode, Access]]:
-        return self.block.operands(node, access)
 
     def total(self, node: FusionNode) -> Name:
         return Name(f"row_{self.block.names[node]}")
@@ -82,13 +79,12 @@ class RowCode:
 
     def store(self, node: FusionNode) -> None:
         """Store a value per row, or add it to a total."""
-        block = self.block
-        if isinstance(node, ReduceNode):
-            value = self.value(*block.operands(node, ROW)[0])
-            total = Name(f"total_{block.names[node]}")
-            self._code.append(Statement(total, combine(node, total, value)))
-        else:
+        if not isinstance(node, ReduceNode):
             self.store_in(node)
+            return
+        value = self.value(*self.operands(node, ROW)[0])
+        total = Name(f"total_{self.block.names[node]}")
+        self._code.append(Statement(total, combine(node, total, value)))
 
     def store_in(self, node: FusionNode) -> None:
         """Store a value per row in its array."""
@@ -118,11 +114,9 @@ class LoopCode:
         self.array = block.array
         self.sections: dict[str, tuple[Name, Expression]] = {}  # by the text of each
         self.reductions = [node for node in roots if isinstance(node, ReduceNode)]
-        self.parts = {
-            node: block.fresh("part") for node in self.reductions if node.result != "column"
-        }
-        self.fast = False
-        self.guarded = False
+        split = [node for node in self.reductions if node.result != "column"]
+        self.parts = {node: block.fresh("part") for node in split}
+        self.fast = self.guarded = False
 
     def code(self) -> Code:
         """Return the statements of the pass.
@@ -137,9 +131,8 @@ class LoopCode:
             general, self.fast = body, True
             body = self._body()
         totals = [(node, self._total(node)) for node in self.parts]
-        starts: Code = [
-            Statement(name, identity(node)) for node, name in totals if node.result == "row"
-        ]
+        rows = [(node, name) for node, name in totals if node.result == "row"]
+        starts: Code = [Statement(name, identity(node)) for node, name in rows]
         parts: Code = [Statement(part, identity(node)) for node, part in self.parts.items()]
         chunk: Code = [Statement(SIZE, Expression(f"min({CHUNK}, {{}} - {{}})", self.end, LEFT))]
         chunk += [Statement(name, section) for name, section in self.sections.values()]
@@ -174,7 +167,7 @@ class LoopCode:
         head = ["@jitable", f"def {name}({arguments}):", "    outlined()", "    noalias()"]
         tail = f"    return {results or 0}"
         block.helpers.append("\n".join([*head, *render(code), tail]))
-        block.modules(code)
+        block.imported |= modules(code)
         return Statement(Name(results) if results else None, f"{name}({arguments})")
 
     def _total(self, node: ReduceNode) -> Name:

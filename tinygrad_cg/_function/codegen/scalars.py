@@ -26,12 +26,10 @@ class Sizes:
         self.values: list[int] = []
 
     def add(self, value: int) -> int:
-        """Return the position of one more number."""
         self.values.append(value)
         return len(self.values) - 1
 
     def number(self, value: int) -> Expression:
-        """Return the expression of one more number."""
         return Expression(f"sizes[{self.add(value)}]")
 
 
@@ -127,10 +125,8 @@ class _Parts:
         self.sizes, self.dtypes, self.define = scalars.sizes, scalars.dtypes, define
         self.positions: dict[Name, int] = {}  # in the array of their dtype
         self.lengths: dict[np.dtype, int] = {}
-        straight = [
-            one for piece, run in zip(pieces, runs, strict=True) if not run for one in piece
-        ]
-        self.outside = reads(straight)
+        straight = [piece for piece, run in zip(pieces, runs, strict=True) if not run]
+        self.outside = {name for piece in straight for name in reads(piece)}
         self.needed_later = set(self.outside)  # what is used after the piece where we are
         self.read: set[Any] = set()  # by functions after it
         body: Code = []

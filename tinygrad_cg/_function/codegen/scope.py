@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from ..fusion.domains import Access
 from ..fusion.fuse import Fusion, Kernel
-from ..fusion.nodes import FusionNode, HostNode, LiteralNode, ReduceNode
+from ..fusion.nodes import FusionNode, HostNode, LiteralNode, ReduceNode, TransposeNode
 from .expressions import number_text
-from .statements import Name, Statement, Suite, modules
+from .statements import Name
 
 
 class NodeNames(dict[FusionNode, Name]):
@@ -37,7 +36,7 @@ class BlockScope:
         self.scalars: dict[FusionNode, Name] = {}
         self.numbers: dict[int, Name] = {}  # offsets, which depend on shapes
         self.scratch: dict[tuple[FusionNode, Access], Name] = {}  # rows for a later pass
-        self.transposes: dict[FusionNode, Name] = {}  # rows of them, some at a time
+        self.transposes: dict[TransposeNode, Name] = {}  # rows of them, some at a time
         self.columns = self._reductions("column")
         self.totals = self._reductions("total")
         self.saved: dict[tuple[FusionNode, Access], tuple[Name, bool]] = {}
@@ -53,7 +52,6 @@ class BlockScope:
 
     @property
     def parameters(self) -> list[Name]:
-        """Return all of them, in order."""
         return [
             *map(Name, ("first", "last", "columns")),
             *self.numbers.values(),
@@ -63,8 +61,6 @@ class BlockScope:
             *self.transposes.values(),
             *self.scalars.values(),
         ]
-
-    # names
 
     def fresh(self, stem: str) -> Name:
         """Return a name for a new variable."""
@@ -78,10 +74,9 @@ class BlockScope:
         return self.scalars.setdefault(node, Name(f"s{len(self.scalars)}"))
 
     def array(self, node: FusionNode) -> Name:
-        """Return the name of a value's array."""
         return self.arrays.setdefault(node, self.names[node])
 
-    def transpose(self, node: FusionNode) -> Name:
+    def transpose(self, node: TransposeNode) -> Name:
         """Return the name of some rows of a transpose, whose current one begins at `turn`."""
         return self.transposes.setdefault(node, Name(f"turned{len(self.transposes)}"))
 
@@ -99,12 +94,6 @@ class BlockScope:
             return self.array(node), True
         known = self.scratch.setdefault((node, access), Name(f"scratch{len(self.scratch)}"))
         return known, False
-
-    def modules(self, code: Iterable[Statement | Suite]) -> None:
-        """Note the modules that statements call functions of."""
-        self.imported |= modules(code)
-
-    # what is computed, and when
 
     def operands(self, node: FusionNode, access: Access) -> list[tuple[FusionNode, Access]]:
         """Return a node's operands and how the kernel's domain indexes them."""

@@ -87,9 +87,9 @@ def group_blocks(blocks: list[Block]) -> list[list[Block]]:
     A long row of small kernels is cut, since the compile time of a text grows faster than its
     length, and what repeats is compiled once.
     """
-    groups: list[list[Block]] = [[]]
     if is_large(blocks):
         return [blocks]
+    groups: list[list[Block]] = [[]]
     arrays: set[FusionNode] = set()
     for block in blocks:
         if groups[-1] and len(arrays.union(block.arrays)) > ARRAYS:
@@ -129,12 +129,10 @@ class Segment:
         return self._texts.setdefault(text, f"{stem}_{len(self._texts)}")
 
     def _array(self, node: FusionNode) -> Name:
-        """Return the name of an array's elements in order."""
         self.arrays.setdefault(node)
         return Name(f"{self.names[node]}_")
 
     def write(self) -> None:
-        """Make the source of the segment's module."""
         self._imported = {module for block in self.blocks for module in block.imported}
         if self.large:
             self.threads = [self._thread(block) for block in self.blocks]
@@ -160,13 +158,11 @@ class Segment:
             code += scalars.take()
             code.append(Statement(Expression(f"{self._array(node)}[0]"), value))
         names = [self.names[node] for node in self.arrays]
-        foreign = [
-            self.names[node] for node in self.arrays if isinstance(node, (ArrayNode, HostNode))
-        ]
+        given = [node for node in self.arrays if isinstance(node, (ArrayNode, HostNode))]
         body = self._finish(code, scalars)
         lines = [f"def run({', '.join([*names, 'sizes'])}):", "    wide_vectors()"]
-        if foreign:
-            tests = " and ".join(f"is_contiguous({name})" for name in foreign)
+        if given:
+            tests = " and ".join(f"is_contiguous({self.names[node]})" for node in given)
             lines += [f"    if not ({tests}):", "        return False"]
         lines += [f"    {name}_ = section({name}, 0, {name}.size)" for name in names]
         return "\n".join([*lines, *body, "    return True"])
@@ -179,20 +175,18 @@ class Segment:
         numbers = [self.sizes.number(value) for value in (rows, columns, step, *block.numbers)]
         count, width, stride, *offsets = numbers
         code += _work_arrays(block, prefix, width)
-        sums = [Name(f"columns_of_{self.names[node]}") for node in block.columns]
-        for node, name in zip(block.columns, sums, strict=True):
-            code.append(Statement(name, _empty(width, node)))
-        totals = [Name(f"total_{self.names[node]}") for node in block.totals]
-        for node, name in zip(block.totals, totals, strict=True):
-            code.append(Statement(name, identity(node)))
+        sums = {node: Name(f"columns_of_{self.names[node]}") for node in block.columns}
+        code += [Statement(name, _empty(width, node)) for node, name in sums.items()]
+        totals = {node: Name(f"total_{self.names[node]}") for node in block.totals}
+        code += [Statement(name, identity(node)) for node, name in totals.items()]
         last = Expression("min(first + {}, {})", stride, count)
         arrays = [self._array(node) for node in block.arrays]
-        call = _call(block, "first", last, width, offsets, arrays, sums, prefix, given)
-        body: Code = [call]
-        for k, (node, total) in enumerate(zip(block.totals, totals, strict=True)):
+        leading = "first", last, width, *offsets, *arrays, *sums.values()
+        body: Code = [_call(block, prefix, *leading, scalars=given)]
+        for k, (node, total) in enumerate(totals.items()):
             body.append(Statement(total, combine(node, total, f"parts[{k}]")))
             scalars.define(node, total)
-        for node, name in zip(block.columns, sums, strict=True):
+        for node, name in sums.items():
             body.append(Statement(None, f"gather_columns({self._array(node)}, {name}, first)"))
         return [*code, Suite(Expression("for first in range(0, {}, {})", count, stride), body)]
 
@@ -222,20 +216,16 @@ class Segment:
             sums.append(Name(f"columns_of_{names[node]}"))
             part = Expression(f"section({name}, begin // {{}} * {{}}, {{}})", stride, width, width)
             code.append(Statement(sums[-1], part))
-        code.append(
-            _call(block, "begin", "begin + n", width, offsets, given_arrays, sums, "", given)
-        )
+        leading = "begin", "begin + n", width, *offsets, *given_arrays, *sums
+        code.append(_call(block, "", *leading, scalars=given))
         for k, node in enumerate(block.totals):
             arrays.pop(node, None)
             target = Expression(f"{array(node)}[begin // {{}}]", stride)
             code.append(Statement(target, f"parts[{k}]"))
         body = self._finish(code, scalars)
         count = len(sizes.values)
-        lines = [
-            "def NAME(table, begin, n):",
-            "    wide_vectors()",
-            f"    sizes = vector(table, {count + len(arrays)}, np.int64)",
-        ]
+        lines = ["def NAME(table, begin, n):", "    wide_vectors()"]
+        lines.append(f"    sizes = vector(table, {count + len(arrays)}, np.int64)")
         for k, node in enumerate(arrays):
             address = f"sizes[{count + k}]"
             lines.append(f"    {names[node]}_ = vector({address}, 1, {type_name(node.dtype)})")
@@ -250,28 +240,15 @@ def _empty(size: Any, node: FusionNode) -> Expression:
 
 def _work_arrays(block: Block, prefix: str, width: Expression) -> Code:
     """Return statements that make the arrays of one row, or a few, that a block works in."""
-    code: Code = []
-    for (node, _), name in block.scratch.items():
-        code.append(Statement(Name(prefix + name), _empty(width, node)))
-    for node, name in block.transposes.items():
-        size = Expression(f"{TILE} * {{}}", width)
-        code.append(Statement(Name(prefix + name), _empty(size, node)))
-    return code
+    size = Expression(f"{TILE} * {{}}", width)
+    works = [(name, node, width) for (node, _), name in block.scratch.items()]
+    works += [(name, node, size) for node, name in block.transposes.items()]
+    return [Statement(Name(prefix + name), _empty(length, node)) for name, node, length in works]
 
 
-def _call(
-    block: Block,
-    first: str,
-    last: Any,
-    width: Expression,
-    offsets: list[Expression],
-    arrays: list[Name],
-    sums: list[Name],
-    prefix: str,
-    scalars: list[Any],
-) -> Statement:
-    """Return the call of a block function, whose parameters stand in this order."""
+def _call(block: Block, prefix: str, *leading: Any, scalars: list[Any]) -> Statement:
+    """Return the call of a block function; its own arrays stand before the scalars."""
     works = [Name(prefix + name) for name in (*block.scratch.values(), *block.transposes.values())]
-    arguments = [first, last, width, *offsets, *arrays, *sums, *works, *scalars]
+    arguments = [*leading, *works, *scalars]
     slots = ", ".join(["{}"] * len(arguments))
     return Statement(Name("parts"), Expression(f"{block.name}({slots})", *arguments))

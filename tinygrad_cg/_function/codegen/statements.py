@@ -29,10 +29,7 @@ class Expression:
     def leaves(self) -> Iterator[Any]:
         """Yield the names and numbers in it."""
         for one in self.operands:
-            if isinstance(one, Expression):
-                yield from one.leaves()
-            else:
-                yield one
+            yield from one.leaves() if isinstance(one, Expression) else (one,)
 
     @property
     def reads(self) -> list[Name]:
@@ -65,15 +62,11 @@ class Statement:
     __slots__ = ("expression", "target")
 
     def __init__(self, target: Name | Expression | None, expression: Any):
-        self.target = target
-        self.expression = (
-            expression if isinstance(expression, Expression) else Expression("{}", expression)
-        )
+        known = isinstance(expression, Expression)
+        self.target, self.expression = target, expression if known else Expression("{}", expression)
 
     def __str__(self) -> str:
-        if self.target is None:
-            return str(self.expression)
-        return f"{self.target} = {self.expression}"
+        return f"{self.expression}" if self.target is None else f"{self.target} = {self.expression}"
 
     def parts(self) -> Iterator[Expression]:
         """Yield the expressions in it."""

@@ -61,7 +61,9 @@ class Steps:
         """
         for name, operands in reversed(self._views.items()):
             self._shown.update(operands if name in self._shown else ())
-        last = self._last_uses()
+        last: dict[str, int] = {}  # by name the last step that uses it, in the order of first uses
+        for k, step in enumerate(self.steps):
+            last.update(dict.fromkeys(step.uses, k))
         last.update(dict.fromkeys(returned, len(self.steps)))
         lives = dict(last)
         for name, operands in reversed(self._views.items()):
@@ -81,13 +83,6 @@ class Steps:
         names = ", ".join(one.name for one in kept)
         lines = ["scratch = take()", f"{names}, = scratch", *lines]
         return [*lines, f"results = [{result}]", "give(scratch)", "return results"], Scratch(kept)
-
-    def _last_uses(self) -> dict[str, int]:
-        """Return by name the last step that uses an array, in the order of their first uses."""
-        last: dict[str, int] = {}
-        for k, step in enumerate(self.steps):
-            last.update(dict.fromkeys(step.uses, k))
-        return last
 
     def _lines(self, last: dict[str, int], kept: set[str]) -> list[str]:
         """Return the lines, and after its last use the release of each array that a step made."""

@@ -1,14 +1,14 @@
 """Where kernels run: how segments become functions of arrays, and arrays for them are made.
 
 `Target` is the seam between executables and kernels. An executable knows when each kernel runs and
-which arrays it reads and writes; a target writes and compiles it. `CPU` writes Python that Numba
-compiles; another way to make machine code, or a device, is another target.
+which arrays it reads and writes; a target writes and compiles it. Another way to make machine code,
+or a device, is another target.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy import empty
@@ -27,18 +27,23 @@ _COMBINE = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.min
 _COMBINE |= {"any": np.logical_or, "all": np.logical_and}
 
 
-class Target(Protocol):
-    """A way to run kernels."""
+class Target:
+    """Kernels as Python that Numba compiles, in blocks that all threads share."""
 
     names: dict[str, Any]
     """What the text of a call may use: ``empty(shape, dtype)`` and ``large(shape, dtype)`` make
     arrays, ``contiguous(array)`` gives an array that kernels can read."""
 
+    def __init__(self) -> None:
+        self.names = {"empty": empty, "large": memory.empty, "contiguous": contiguous}
+
     def segments(
         self, fusion: Fusion, kernels: list[Kernel], finals: list[FusionNode]
     ) -> list[Segment]:
         """Return the segments of kernels that run between two operations on arrays."""
-        ...
+        *groups, last = group_blocks([Block(fusion, kernel) for kernel in kernels])
+        made = [*[Segment(group, []) for group in groups], Segment(last, finals)]
+        return [one for one in made if one.blocks or one.finals]
 
     def function(
         self, segment: Segment, kinds: list[tuple[np.dtype, int]]
@@ -47,36 +52,13 @@ class Target(Protocol):
 
         It returns False, and has done nothing, where the arrays are not as kernels read them.
         """
-        ...
+        return generated.function(segment.source, "run", kinds)
 
     def splitter(self, segment: Segment, k: int, shapes: Shapes) -> Callable[..., Any]:
         """Return a function of the arrays of a large segment's kernel that runs it on all threads.
 
         It returns the kernel's totals, and sums of columns, of all blocks in order.
         """
-        ...
-
-
-class CPU:
-    """Kernels as Python that Numba compiles, in blocks that all threads share."""
-
-    def __init__(self) -> None:
-        self.names = {"empty": empty, "large": memory.empty, "contiguous": contiguous}
-
-    def segments(
-        self, fusion: Fusion, kernels: list[Kernel], finals: list[FusionNode]
-    ) -> list[Segment]:
-        groups = group_blocks([Block(fusion, kernel) for kernel in kernels])
-        last = len(groups) - 1
-        made = [Segment(group, finals if k == last else []) for k, group in enumerate(groups)]
-        return [one for one in made if one.blocks or one.finals]
-
-    def function(
-        self, segment: Segment, kinds: list[tuple[np.dtype, int]]
-    ) -> tuple[Callable[..., Any], Any]:
-        return generated.function(segment.source, "run", kinds)
-
-    def splitter(self, segment: Segment, k: int, shapes: Shapes) -> Callable[..., Any]:
         block, nodes = segment.blocks[k], segment.tables[k]
         address, owner = generated.block(segment.source, segment.threads[k])
         rows, columns, stride = cut_rows(block)

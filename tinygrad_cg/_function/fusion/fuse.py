@@ -21,17 +21,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..graph.values import in_order
 from .domains import ELEMENT, ROW, SCALAR, Access, Domain, broadcasting
 from .lower import Lowering
-from .nodes import (
-    ApplyNode,
-    FusionNode,
-    HostNode,
-    PadNode,
-    ReduceNode,
-    ViewNode,
-    base,
-)
+from .nodes import ApplyNode, FusionNode, HostNode, PadNode, ReduceNode, ViewNode, base
 
 LIMIT = 100
 """Nodes in a kernel, costly ones counting more: beyond, registers spill, compiling takes long."""
@@ -69,19 +62,8 @@ class Kernel:
 
 
 def order_nodes(outputs: Iterable[FusionNode]) -> list[FusionNode]:
-    """Return the nodes that outputs depend on, operands first; without recursion."""
-    order: dict[FusionNode, None] = {}
-    stack = [(node, False) for node in reversed(list(outputs))]
-    while stack:
-        node, ready = stack.pop()
-        if node in order:
-            continue
-        if ready:
-            order[node] = None
-        else:
-            stack.append((node, True))
-            stack.extend((one, False) for one in reversed(node.operands))
-    return list(order)
+    """Return the nodes that outputs depend on, operands first."""
+    return in_order(outputs, "operands")
 
 
 class Domains:
@@ -144,8 +126,6 @@ class Fusion:
         self.stored: set[FusionNode] = set()
         self._find_stored()
 
-    # preparing
-
     def _pad_on_host(self) -> None:
         """Pad arrays between kernels instead, if there are many paddings."""
         replaced: dict[FusionNode, FusionNode] = {}
@@ -168,16 +148,13 @@ class Fusion:
                 for one in node.operands:
                     name, cut = broadcasting(one.shape, node.shape)
                     if name == "mixed" or (cut and cut != columns):
-                        one = HostNode(
-                            "expand", _expansion(node.shape), node.shape, one.dtype, [one]
-                        )
+                        run = _expansion(node.shape)
+                        one = HostNode("expand", run, node.shape, one.dtype, [one])
                         fresh = True
                     operands.append(one)
                 node.operands = tuple(operands)
         if fresh:
             self.nodes = order_nodes(self._wanted)
-
-    # stages
 
     def _assign_stage(self, node: FusionNode) -> None:
         if node.is_input:
@@ -224,7 +201,8 @@ class Fusion:
             home = self.homes.get(made)
             if home is None or operand.size * max(home.domain.columns, 1) != home.domain.size:
                 continue
-            if not home.domain.columns or not self._per_row(made, home):
+            by_row = isinstance(made, ReduceNode) and made.result == "row"
+            if not home.domain.columns or not (home.access == ROW or by_row):
                 continue
             if isinstance(node, ApplyNode):
                 names = [broadcasting(one.shape, node.shape)[0] for one in node.operands]
@@ -234,9 +212,6 @@ class Fusion:
             if stage == home.stage:
                 return Home(stage, home.domain, ROW)
         return None
-
-    def _per_row(self, node: FusionNode, home: Home) -> bool:
-        return home.access == ROW or (isinstance(node, ReduceNode) and node.result == "row")
 
     def _stage(self, node: FusionNode, domain: Domain, access: Access) -> int:
         """Return the first stage in which a node can be computed in a domain."""
@@ -254,12 +229,13 @@ class Fusion:
 
     def _reach(self, node: FusionNode, access: Access | None, domain: Domain) -> int:
         """Return the first stage in which kernels of a domain can read or recompute a value."""
-        if access is not None and node in self.homes:
-            home = self.homes[node]
-            if self.is_local(node, access, home.stage, domain):
-                return home.stage
         read = self.available[node]
-        again = None if access is None else self._find_stage(node, access, domain)
+        if access is None:
+            return read
+        home = self.homes.get(node)
+        if home is not None and self.is_local(node, access, home.stage, domain):
+            return home.stage
+        again = self._find_stage(node, access, domain)
         return read if again is None else min(read, again)
 
     def _find_stage(
@@ -303,8 +279,6 @@ class Fusion:
         if access.per in ("scalar", "anywhere") or node not in self.homes or not node.is_cheap:
             return False
         return not node.by_element or (access.per == "element" and not domain.columns)
-
-    # what is stored
 
     def _find_stored(self) -> None:
         """Find roots: what operations, scalars and the caller read, then what kernels read."""

@@ -29,6 +29,7 @@ from .nodes import (
     ArrayNode,
     FusionNode,
     HostNode,
+    LiteralNode,
     LookupNode,
     RowGatherNode,
     ScatterNode,
@@ -36,13 +37,13 @@ from .nodes import (
     apply,
     base,
     cast,
-    literal,
     view,
 )
 
 COLUMNS = 32
 """Elements in a row at least that is looked up together: a loop over fewer takes longer than to
 copy them."""
+Found = FusionNode | None
 INT32, UINT64 = np.dtype(np.int32), np.dtype(np.uint64)
 
 
@@ -68,60 +69,48 @@ class Lookups:
             "take_along_axis": self._take_along_axis,
         }
 
-    # operations
-
-    def _gather(self, value: Value, x: FusionNode, indices: FusionNode) -> FusionNode | None:
+    def _gather(self, value: Value, x: FusionNode, indices: FusionNode) -> Found:
         axis, shared = value.params["axis"], value.params["batch_dims"]
         if axis != shared:
             return None
         return self._read(value, x, indices, axis) or self._rows(value, x, indices, axis)
 
-    def _take_along_axis(
-        self, value: Value, x: FusionNode, indices: FusionNode
-    ) -> FusionNode | None:
+    def _take_along_axis(self, value: Value, x: FusionNode, indices: FusionNode) -> Found:
         axis = value.params["axis"]
         found = self._read(value, x, indices, axis)
         if found is None and prod(x.shape[axis + 1 :]) == 1:
             return self._rows(value, x, indices, axis)
         return found
 
-    def _getitem(self, value: Value, x: FusionNode) -> FusionNode | None:
+    def _getitem(self, value: Value, x: FusionNode) -> Found:
         key = value.params["key"]
         if len(key) == 1 and isinstance(key[0], np.ndarray) and is_integer(key[0].dtype):
             return self._rows(value, x, ArrayNode(key[0].shape, key[0].dtype, key[0]))
         index = last_index(key, x.shape)
         return None if index is None else self._read(value, x, index, len(x.shape) - 1)
 
-    def _gather_adjoint(
-        self, value: Value, g: FusionNode, indices: FusionNode
-    ) -> FusionNode | None:
+    def _gather_adjoint(self, value: Value, g: FusionNode, indices: FusionNode) -> Found:
         axis, shared = value.params["axis"], value.params["batch_dims"]
         return self._scatter(value, g, indices, axis) if axis == shared else None
 
-    def _add_along_axis(
-        self, value: Value, g: FusionNode, indices: FusionNode
-    ) -> FusionNode | None:
+    def _add_along_axis(self, value: Value, g: FusionNode, indices: FusionNode) -> Found:
         return self._scatter(value, g, indices, value.params["axis"])
 
-    def _getitem_adjoint(self, value: Value, g: FusionNode) -> FusionNode | None:
+    def _getitem_adjoint(self, value: Value, g: FusionNode) -> Found:
         index = last_index(value.params["key"], value.shape)
         return None if index is None else self._scatter(value, g, index, len(value.shape) - 1)
 
-    def _one_hot(self, value: Value, indices: FusionNode) -> FusionNode | None:
+    def _one_hot(self, value: Value, indices: FusionNode) -> Found:
         """Return ones where a column is the index, zeros elsewhere; none for an index outside."""
         axis, depth = value.params["axis"], value.params["depth"]
         if axis != len(indices.shape) or is_complex(value.dtype):
             return None
         indices = cast(indices, INT64)
-        last = literal(SizeNumber(depth), INT64)
-        indices = apply(kmath.maximum, apply(kmath.minimum, indices, last), literal(-1, INT64))
+        last = LiteralNode(SizeNumber(depth), INT64)
+        indices = apply(kmath.maximum, apply(kmath.minimum, indices, last), LiteralNode(-1, INT64))
         return cast(self._is_column(indices, value.shape, axis), value.dtype)
 
-    # nodes
-
-    def _read(
-        self, value: Value, x: FusionNode, indices: FusionNode, axis: int
-    ) -> FusionNode | None:
+    def _read(self, value: Value, x: FusionNode, indices: FusionNode, axis: int) -> Found:
         """Return ``x[row, indices[row]]``, which is read when the row is there."""
         if not _is_one_by_row(x.shape, axis, indices) or pattern(x.shape, (axis,)) != "kr":
             return None
@@ -129,9 +118,7 @@ class Lookups:
         positions = self._check_positions(value, indices, x.shape[axis])
         return view(RowGatherNode("gather", rows, x.dtype, (x, positions), (axis,)), value.shape)
 
-    def _rows(
-        self, value: Value, x: FusionNode, indices: FusionNode, axis: int = 0
-    ) -> FusionNode | None:
+    def _rows(self, value: Value, x: FusionNode, indices: FusionNode, axis: int = 0) -> Found:
         """Return elements of `x` at indices, or rows that are long enough for loops.
 
         Each part of `x` that the axes before `axis` leave has its own indices.
@@ -143,16 +130,14 @@ class Lookups:
         positions = self._check_positions(value, indices, x.shape[axis], prod(x.shape[:axis]))
         return LookupNode(value.shape, x.dtype, (table, positions))
 
-    def _scatter(
-        self, value: Value, g: FusionNode, indices: FusionNode, axis: int
-    ) -> FusionNode | None:
+    def _scatter(self, value: Value, g: FusionNode, indices: FusionNode, axis: int) -> Found:
         """Return the transpose of `_read`: zeros but for one element of each row."""
         shape = value.shape
         if not _is_one_by_row(shape, axis, indices) or shape[axis] == 1:
             return None
         test = self._is_column(self._check_positions(value, indices, shape[axis]), shape, axis)
         rows = view(cast(g, value.dtype), (*shape[:axis], 1, *shape[axis + 1 :]))
-        zero = literal(0, value.dtype)
+        zero = LiteralNode(0, value.dtype)
         return ScatterNode((test, rows, zero), shape, axis)
 
     def _is_column(self, indices: FusionNode, shape: tuple[int, ...], axis: int) -> FusionNode:

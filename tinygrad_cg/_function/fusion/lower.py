@@ -34,6 +34,7 @@ from .nodes import (
     ArrayNode,
     FusionNode,
     HostNode,
+    LiteralNode,
     PadNode,
     ReduceNode,
     ScatterNode,
@@ -43,7 +44,6 @@ from .nodes import (
     apply,
     base,
     cast,
-    literal,
     reduce,
     view,
 )
@@ -79,7 +79,7 @@ class Lowering:
 
     def _lower(self, value: Value) -> FusionNode:
         if value in self._sizes:
-            return literal(self._sizes[value], value.dtype)
+            return LiteralNode(self._sizes[value], value.dtype)
         if value.array is not None:
             return _constant(value.array)
         operands = [self.nodes[operand] for operand in value.inputs]
@@ -109,40 +109,31 @@ class Lowering:
 
 
 def _host(value: Value, operands: list[FusionNode]) -> FusionNode:
-    """Return the node of an operation that runs on arrays."""
     if isinstance(value, OutputItem):
         select = itemgetter(value.index)
         return HostNode("host", select, value.shape, value.dtype, operands)
     primitive = value.primitive
     assert primitive is not None
-    shape, dtype = value.aval, np.dtype(object)
-    shape, dtype = ((), dtype) if isinstance(shape, list) else (value.shape, value.dtype)
-    return HostNode(
-        "host",
-        runner(primitive, value.params),
-        shape,
-        dtype,
-        operands,
-        aliases=primitive.aliases,
-        pure=primitive.kind not in ("impure", "user"),
-        is_operation=True,
-    )
+    several = isinstance(value.aval, list)
+    shape, dtype = ((), np.dtype(object)) if several else (value.shape, value.dtype)
+    pure = primitive.kind not in ("impure", "user")
+    flags = {"aliases": primitive.aliases, "pure": pure, "is_operation": True}
+    return HostNode("host", runner(primitive, value.params), shape, dtype, operands, **flags)
 
 
 def _transposes_read_in_order(graph: FuncGraph) -> set[Value]:
     """Return the transposes whose elements something reads in order: others are views."""
-    readers = [
-        value
-        for value in graph.values()
-        if value.primitive is not None
-        and (value.primitive.kind == "elementwise" or value.primitive.name in RULES)
-    ]
-    return {*graph.outputs, *[operand for value in readers for operand in value.inputs]}
+    found = set(graph.outputs)
+    for value in graph.values():
+        primitive = value.primitive
+        if primitive and (primitive.kind == "elementwise" or primitive.name in RULES):
+            found.update(value.inputs)
+    return found
 
 
 def _constant(array: np.ndarray) -> FusionNode:
     if not array.ndim and array.dtype in FUSED:
-        return literal(array[()], array.dtype)
+        return LiteralNode(array[()], array.dtype)
     return ArrayNode(array.shape, array.dtype, array)
 
 
@@ -160,11 +151,8 @@ def _size_divisors(graph: FuncGraph) -> dict[Value, SizeNumber]:
         by = value.inputs[1]
         if by.array is not None and by.shape == () and by.dtype.char in "fd":
             number, few = by.array.item(), prod(value.shape) < largest
-            if (
-                1 < number < 2**31
-                and number == int(number)
-                and (few or number not in (2, 4, 8, 16))
-            ):
+            counts = 1 < number < 2**31 and number == int(number)
+            if counts and (few or number not in (2, 4, 8, 16)):
                 found[by] = SizeNumber(number)
     return found
 
@@ -173,9 +161,7 @@ def _size_divisors(graph: FuncGraph) -> dict[Value, SizeNumber]:
 
 
 def importable(function: Callable) -> bool:
-    """Return whether generated code can name a scalar function, and the kernels' STAMP covers
-    it.
-    """
+    """Return whether generated code can name a function, and the kernels' STAMP covers it."""
     if not is_ours(function):
         return False
     module = sys.modules.get(function.__module__)
@@ -267,12 +253,11 @@ def _getitem(value: Value, x: FusionNode) -> FusionNode | None:
 
 
 def _getitem_adjoint(value: Value, x: FusionNode) -> FusionNode | None:
-    found = flat_range(value.shape, value.params["key"])
+    found, size = flat_range(value.shape, value.params["key"]), prod(value.shape)
     if found is None:
         return None
-    if found[1] == prod(value.shape):
+    if found[1] == size:
         return view(x, value.shape)
-    size = prod(value.shape)
     return view(PadNode(size, view(x, (x.size,)), found[0]), value.shape)
 
 
@@ -284,16 +269,15 @@ def _reduction(value: Value, x: FusionNode) -> FusionNode | None:
     shape = pattern(x.shape, axes)
     if shape not in ("", "k", "r", "kr") and (shape, name) != ("rk", "sum"):
         return None
-    x = cast(x, BOOL) if name in ("any", "all") else cast(x, value.dtype)
-    if name == "sum":
-        return view(_sum(x, axes, value.params["keepdims"]), value.shape)
-    return view(reduce(name, x, axes, value.params["keepdims"]), value.shape)
+    x = cast(x, BOOL if name in ("any", "all") else value.dtype)
+    find = _sum if name == "sum" else partial(reduce, name)
+    return view(find(x, axes, value.params["keepdims"]), value.shape)
 
 
-def _sum(x: FusionNode, axes: tuple[int, ...], keepdims: bool) -> FusionNode:
+def _sum(x: FusionNode, axis: tuple[int, ...], keepdims: bool) -> FusionNode:
     """Return a sum; of zeros but for one element in each row, these elements."""
-    total = reduce("sum", x, axes, keepdims)
-    if isinstance(x, ScatterNode) and x.axis in axes and x.rows.size == total.size:
+    total = reduce("sum", x, axis, keepdims)
+    if isinstance(x, ScatterNode) and x.axis in axis and x.rows.size == total.size:
         return view(x.rows, total.shape)
     return total
 
@@ -313,7 +297,7 @@ def _softmax_of(y: FusionNode) -> FusionNode | None:
     powers = reduction.operands[0]
     if not _applies(powers, kmath.exp) or powers.operands[0] is not shifted:
         return None
-    return apply(kmath.multiply, powers, apply(kmath.divide, literal(1, y.dtype), total))
+    return apply(kmath.multiply, powers, apply(kmath.divide, LiteralNode(1, y.dtype), total))
 
 
 def _applies(node: FusionNode, function: Callable) -> bool:
@@ -327,22 +311,18 @@ class _OnNodes:
     """Operations on nodes by name, for decompositions: see `_ops.composition`."""
 
     def number(self, value: float, like: FusionNode) -> FusionNode:
-        return literal(value, like.dtype)
+        return LiteralNode(value, like.dtype)
 
     def count(self, value: int, like: FusionNode) -> FusionNode:
-        return literal(SizeNumber(value), like.dtype)
-
-    def sum(self, x: FusionNode, axis: tuple[int, ...], keepdims: bool) -> FusionNode:
-        return _sum(x, axis, keepdims)
+        return LiteralNode(SizeNumber(value), like.dtype)
 
     def max(self, x: FusionNode, axis: tuple[int, ...], keepdims: bool) -> FusionNode:
         return reduce("max", x, axis, keepdims)
 
-    def reshape(self, x: FusionNode, shape: tuple[int, ...]) -> FusionNode:
-        return view(x, shape)
-
     def identity(self, x: FusionNode) -> FusionNode:
         return x
+
+    reshape, sum = staticmethod(view), staticmethod(_sum)
 
     def exp(self, x: FusionNode) -> FusionNode:
         return _softmax_of(x) or apply(kmath.exp, x)
@@ -414,29 +394,17 @@ def _product_by_rows(
     return view(total, value.shape)
 
 
-COMPOSITE = [
-    "log_softmax",
-    "log_softmax_pull",
-    "logsumexp",
-    "mean",
-    "scalar_power",
-    "softmax",
-    "softmax_pull",
-    "variance",
-]
+COMPOSITE = ["log_softmax", "log_softmax_pull", "logsumexp", "mean", "scalar_power"]
+COMPOSITE += ["softmax", "softmax_pull", "variance"]
 
 RULES: dict[str, Callable[..., FusionNode | None]] = {
     "broadcast_to": _broadcast,
     "cast": _cast,
     "exp": _exp,
-    "expand_dims": _view,
     "getitem": _getitem,
     "getitem_adjoint": _getitem_adjoint,
-    "identity": _view,
-    "reshape": _view,
-    "squeeze": _view,
-    "stop_gradient": _view,
     "transpose": _transpose,
+    **dict.fromkeys(("expand_dims", "identity", "reshape", "squeeze", "stop_gradient"), _view),
     **dict.fromkeys(COMPOSITE, _composite),
     **dict.fromkeys(("all", "any", "max", "min", "prod", "sum"), _reduction),
 }

@@ -32,6 +32,8 @@ _CHEAP_NAMES = """
 CHEAP: set[Any] = {COPY, CAST, *[getattr(kmath, name) for name in _CHEAP_NAMES.split()]}
 """Functions that take less time than a pass over memory: the others are polynomials."""
 
+Shape = tuple[int, ...]
+Nodes = Sequence["FusionNode"]
 Operands = list[tuple["FusionNode", "Access | None"]]
 """Operands, views undone, and how a domain indexes them; None if it cannot."""
 
@@ -58,9 +60,7 @@ class FusionNode:
     cost = 0
     """What computing it again counts as."""
 
-    def __init__(
-        self, shape: tuple[int, ...], dtype: np.dtype, operands: Sequence[FusionNode] = ()
-    ):
+    def __init__(self, shape: Shape, dtype: np.dtype, operands: Nodes = ()):
         self.shape = tuple(shape)
         self.dtype = dtype
         self.operands = tuple(operands)
@@ -83,9 +83,7 @@ class FusionNode:
 
     @property
     def aligned(self) -> list[FusionNode]:
-        """Return the operands that it reads element by element: they had better share its
-        domain.
-        """
+        """Return the operands read element by element, which had better share its domain."""
         return []
 
     def accesses(self, access: Access, domain: Domain) -> Operands:
@@ -140,9 +138,7 @@ class ApplyNode(FusionNode):
     __slots__ = ("function",)
     is_fused = shares_domain = by_row = among_scalars = True
 
-    def __init__(
-        self, function: Any, shape: tuple[int, ...], dtype: np.dtype, operands: Sequence[FusionNode]
-    ):
+    def __init__(self, function: Any, shape: Shape, dtype: np.dtype, operands: Nodes):
         super().__init__(shape, dtype, operands)
         self.function = function
 
@@ -161,26 +157,23 @@ class ApplyNode(FusionNode):
     @property
     def columns(self) -> int:
         found = [broadcasting(one.shape, self.shape)[1] for one in self.operands]
-        return next((columns for columns in found if columns), 0)
+        return next(filter(None, found), 0)
 
     @property
     def aligned(self) -> list[FusionNode]:
-        pairs = [(broadcasting(one.shape, self.shape)[0], one) for one in self.operands]
-        return [one for name, one in pairs if name == "same"]
+        return [x for x in self.operands if broadcasting(x.shape, self.shape)[0] == "same"]
 
     def accesses(self, access: Access, domain: Domain) -> Operands:
         result: Operands = []
         for one in self.operands:
             name, columns = broadcasting(one.shape, self.shape)
-            inner: Access | None = SCALAR
+            inner: Access | None = None
             if one.size == 1:
-                pass
+                inner = SCALAR
             elif name == "same":
                 inner = access
             elif access == ELEMENT and columns == domain.columns:
                 inner = ROW if name == "row" else COLUMN
-            else:
-                inner = None
             result.append((base(one), inner))
         return result
 
@@ -201,14 +194,7 @@ class ReduceNode(FusionNode):
     __slots__ = ("axes", "name")
     is_fused = by_row = True
 
-    def __init__(
-        self,
-        name: str,
-        shape: tuple[int, ...],
-        dtype: np.dtype,
-        operands: Sequence[FusionNode],
-        axes: tuple[int, ...],
-    ):
+    def __init__(self, name: str, shape: Shape, dtype: np.dtype, operands: Nodes, axes: Shape):
         super().__init__(shape, dtype, operands)
         self.name, self.axes = name, axes
 
@@ -334,9 +320,9 @@ class HostNode(FusionNode):
         self,
         name: str,
         run: Callable[..., Any],
-        shape: tuple[int, ...],
+        shape: Shape,
         dtype: np.dtype,
-        operands: Sequence[FusionNode],
+        operands: Nodes,
         *,
         aliases: bool = True,
         pure: bool = True,
@@ -358,11 +344,6 @@ def base(node: FusionNode) -> FusionNode:
     return node
 
 
-def literal(number: Any, dtype: np.dtype) -> LiteralNode:
-    """Return a node for one number."""
-    return LiteralNode(number, dtype)
-
-
 def view(node: FusionNode, shape: tuple[int, ...]) -> FusionNode:
     """Return `node` in another shape."""
     return node if node.shape == shape else ViewNode(shape, node.dtype, (node,))
@@ -381,12 +362,8 @@ def apply(function: Any, *operands: FusionNode, dtype: np.dtype | None = None) -
 
 def reduce(name: str, x: FusionNode, axes: tuple[int, ...], keepdims: bool) -> FusionNode:
     """Return a reduction of `x` over axes; over axes of size 1 it is a view."""
-    shape = tuple(
-        1 if axis in axes else size
-        for axis, size in enumerate(x.shape)
-        if keepdims or axis not in axes
-    )
-    if prod(x.shape[axis] for axis in axes) == 1:
-        return view(x, shape)
     flat = tuple(size for axis, size in enumerate(x.shape) if axis not in axes)
-    return view(ReduceNode(name, flat, x.dtype, (x,), axes), shape)
+    ones = tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
+    single = prod(x.shape[axis] for axis in axes) == 1
+    found = x if single else ReduceNode(name, flat, x.dtype, (x,), axes)
+    return view(found, ones if keepdims else flat)

@@ -24,7 +24,13 @@ def cut(
     A residual depends on `inputs` alone. It is an input, one of the values in `kept`, which are
     there anyway, or dear to compute: the rest of what the ends need is computed again.
     """
-    primal = _primal(inputs, kept, backward_inputs, ends)
+    given, forward = set(backward_inputs), set(in_order(kept))
+    primal = set(inputs)  # what depends on these alone
+    for value in in_order([*kept, *ends]):
+        if value not in given and all(one in primal for one in value.inputs):
+            impure = value.primitive is not None and value.primitive.kind in ("impure", "user")
+            if value in forward or not impure:  # what must not be repeated is `kept`
+                primal.add(value)
     there = {*inputs, *kept}
     residuals: dict[Value, Value] = {}
     pending, seen = list(ends), set(ends)
@@ -41,25 +47,6 @@ def cut(
     return list(residuals), simplify(graph, residuals)
 
 
-def _primal(
-    inputs: Sequence[Value],
-    kept: Sequence[Value],
-    backward_inputs: Sequence[Value],
-    ends: Sequence[Value],
-) -> set[Value]:
-    """Return the values that depend on `inputs` alone; what must not be repeated is `kept`."""
-    known, in_backward = set(inputs), set(backward_inputs)
-    forward = set(in_order(kept))
-    for value in in_order([*kept, *ends]):
-        if value in known or value in in_backward:
-            continue
-        impure = value.primitive is not None and value.primitive.kind in ("impure", "user")
-        if (value in forward or not impure) and all(one in known for one in value.inputs):
-            known.add(value)
-    return known
-
-
 def _is_cheap(value: Value) -> bool:
-    if value.primitive is None:
-        return False
-    return value.primitive.kind == "elementwise" or value.primitive.name in _CHEAP
+    made = value.primitive
+    return made is not None and (made.kind == "elementwise" or made.name in _CHEAP)

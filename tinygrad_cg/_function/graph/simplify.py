@@ -7,7 +7,7 @@ what no output needs is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -23,13 +23,11 @@ _LARGEST_CONSTANT = 1024  # elements
 
 def simplify(graph: FuncGraph, known: Mapping[Value, Value] | None = None) -> FuncGraph:
     """Return an equivalent graph with the same inputs; `known` replaces some of its values."""
-    built = dict(known or {})
-    builder = _Builder()
-    for value, replacement in built.items():
-        built[value] = builder.all_of(replacement)
-    for value in in_order(graph.outputs):
-        if value not in built:
-            built[value] = builder.build(value, [built[operand] for operand in value.inputs])
+    builder, replaced, built = _Builder(), {}, {}
+    for value, replacement in (known or {}).items():
+        builder.build_all([replacement], replaced)
+        built[value] = replaced[replacement]
+    builder.build_all(graph.outputs, built)
     return FuncGraph(graph.inputs, [built[output] for output in graph.outputs])
 
 
@@ -40,11 +38,11 @@ class _Builder:
         self.made: dict[Any, Value] = {}
         self.done: set[Value] = set()
 
-    def all_of(self, value: Value) -> Value:
-        built: dict[Value, Value] = {}
-        for one in in_order([value]):
-            built[one] = self.build(one, [built[operand] for operand in one.inputs])
-        return built[value]
+    def build_all(self, outputs: Sequence[Value], built: dict[Value, Value]) -> None:
+        """Build the values that `outputs` depend on, but for those that are in `built`."""
+        for value in in_order(outputs):
+            if value not in built:
+                built[value] = self.build(value, [built[operand] for operand in value.inputs])
 
     def build(self, value: Value, operands: list[Value]) -> Value:
         """Return `value` with other operands, or something simpler that equals it."""
@@ -168,19 +166,18 @@ def _operand(value: Value) -> Value:
 
 def _negative(value: Value) -> Value | None:
     inner = value.inputs[0]
-    if inner.primitive is value.primitive:
-        return _if_same(value, inner.inputs[0])
-    return None
+    return _if_same(value, inner.inputs[0]) if inner.primitive is value.primitive else None
 
 
 def _cast(value: Value) -> Value | None:
     inner = value.inputs[0]
     if inner.dtype == value.dtype:
         return inner
-    if inner.primitive is value.primitive and np.can_cast(inner.inputs[0].dtype, inner.dtype):
-        first = inner.inputs[0]
-        return first if first.dtype == value.dtype else None
-    return None
+    if inner.primitive is not value.primitive:
+        return None
+    first = inner.inputs[0]
+    exact = np.can_cast(first.dtype, inner.dtype)
+    return first if exact and first.dtype == value.dtype else None
 
 
 def _merge_reshapes(value: Value) -> Value | None:
@@ -243,9 +240,7 @@ _RULES: dict[str, Callable[[Value], Value | None]] = {
     "stop_gradient": _operand,
     "negative": _negative,
     "cast": _cast,
-    "reshape": _merge_reshapes,
-    "expand_dims": _merge_reshapes,
-    "squeeze": _merge_reshapes,
+    **dict.fromkeys(("reshape", "expand_dims", "squeeze"), _merge_reshapes),
     "transpose": _transpose,
     "broadcast_to": _broadcast_to,
     "scalar_power": _scalar_power,

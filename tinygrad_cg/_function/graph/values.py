@@ -6,7 +6,7 @@ have done their work. Values are made once and never changed; passes build new g
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -33,11 +33,9 @@ class Value:
         params: Mapping[str, Any] | None = None,
         array: np.ndarray | None = None,
     ):
-        self.aval = aval
-        self.primitive = primitive
+        self.aval, self.primitive, self.array = aval, primitive, array
         self.inputs = tuple(inputs)
         self.params = dict(params or {})
-        self.array = array
 
     @property
     def is_constant(self) -> bool:
@@ -87,27 +85,18 @@ class FuncGraph:
         return "\n".join(_lines(self))
 
 
-def in_order(outputs: Iterable[Value]) -> list[Value]:
+def in_order(outputs: Iterable[Any], operands: str = "inputs") -> list[Any]:
     """Return the values that `outputs` depend on, operands first; without recursion."""
-    order: list[Value] = []
-    done: set[Value] = set()
-    stack: list[tuple[Value, Iterator[Value]]] = []
-    for output in outputs:
-        stack.append((output, iter(output.inputs)))
-        while stack:
-            value, remaining = stack[-1]
-            if value in done:
-                stack.pop()
-                continue
-            for operand in remaining:
-                if operand not in done:
-                    stack.append((operand, iter(operand.inputs)))
-                    break
-            else:
-                done.add(value)
-                order.append(value)
-                stack.pop()
-    return order
+    order: dict[Any, None] = {}
+    stack = [(output, False) for output in reversed(list(outputs))]
+    while stack:
+        value, ready = stack.pop()
+        if ready:
+            order[value] = None
+        elif value not in order:
+            stack.append((value, True))
+            stack.extend((one, False) for one in reversed(getattr(value, operands)))
+    return list(order)
 
 
 def _lines(graph: FuncGraph) -> list[str]:
@@ -124,13 +113,12 @@ def _lines(graph: FuncGraph) -> list[str]:
         operands = [names[operand] for operand in value.inputs]
         names[value] = name = f"%{next(numbers)}"
         if isinstance(value, OutputItem):
-            lines.append(f"{name} = {operands[0]}[{value.index}]  {_type(value.aval)}")
-            continue
-        assert value.primitive is not None
-        arguments = operands + [f"{key}={one!r}" for key, one in value.params.items()]
-        lines.append(
-            f"{name} = {value.primitive.name}({', '.join(arguments)})  {_type(value.aval)}"
-        )
+            text = f"{operands[0]}[{value.index}]"
+        else:
+            assert value.primitive is not None
+            operands += [f"{key}={one!r}" for key, one in value.params.items()]
+            text = f"{value.primitive.name}({', '.join(operands)})"
+        lines.append(f"{name} = {text}  {_type(value.aval)}")
     lines.append(f"return {', '.join(names[value] for value in graph.outputs)}")
     return lines
 

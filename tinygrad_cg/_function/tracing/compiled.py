@@ -45,9 +45,7 @@ class Outputs:
 
     @property
     def run(self) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
-        """Return the function from arrays of the inputs to those of the outputs; compiled when
-        wanted.
-        """
+        """Return the function from inputs' arrays to those of outputs, compiled when wanted."""
         run = self._run
         if run is None:
             self.program = self._build(self.graph)

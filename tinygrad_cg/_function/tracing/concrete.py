@@ -11,7 +11,7 @@ from ... import nest
 from ..._core.tensor import ArrayLike, Tensor
 from ...errors import ArgumentTypeError
 from ..graph.values import FuncGraph
-from .signature import FunctionCall, Statics, TensorSpec, check_signature
+from .signature import FunctionCall, Statics, TensorSpec, check_signature, has_unknown_sizes
 from .traced import Traced
 
 
@@ -78,36 +78,23 @@ class AnySize:
         return [one for one in nest.flatten(self._specs) if isinstance(one, TensorSpec)]
 
     def _refuse(self) -> NoReturn:
+        """Raise ValueError: there is more than one."""
         raise ValueError(
             f"{self!r} has a program for each size: ask the function for that of some tensors, "
             "f.graph(x) or f.kernels(x)"
         )
 
-    @property
-    def graph(self) -> FuncGraph:
-        """Return there is more than one: ValueError."""
-        self._refuse()
-
-    @property
-    def kernels(self) -> list[str]:
-        """Return there is more than one: ValueError."""
-        self._refuse()
+    graph = kernels = property(_refuse)
 
     def __repr__(self) -> str:
         return f"<{self._function!r} for {', '.join(map(repr, self._specs))}>"
 
 
 def concrete(
-    function: Callable[..., Any],
-    statics: Statics,
-    args: tuple,
-    kwargs: dict,
-    find: Callable[[tuple, dict], Traced],
+    function: Callable, statics: Statics, args: Sequence, kwargs: dict, find: Callable[..., Traced]
 ) -> ConcreteFunction | AnySize:
     """Return a concrete function for tensors and specifications."""
-    if any(
-        isinstance(one, TensorSpec) and not one.is_known for one in nest.flatten((args, kwargs))
-    ):
+    if has_unknown_sizes((args, kwargs)):
         return AnySize(function, args, kwargs)
     args, kwargs = nest.map_structure(_example, (args, kwargs))
     return ConcreteFunction(function, statics, find(args, kwargs))

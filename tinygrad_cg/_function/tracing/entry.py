@@ -62,11 +62,7 @@ class _EntryWriter:
     """The source of one entry, and the names in it."""
 
     def __init__(
-        self,
-        call: FunctionCall,
-        program: Program,
-        pack: Callable | None,
-        recorder: Recorded | None = None,
+        self, call: FunctionCall, program: Program, pack: Any, recorder: Recorded | None = None
     ):
         self.call, self.program, self.pack, self.recorder = call, program, pack, recorder
         self.names: dict[str, Any] = {"Tensor": Tensor, "new": object.__new__, "state": state}
@@ -136,14 +132,9 @@ class _EntryWriter:
             arrays.append(f"kept{i}")
         positions = {id(variable): i for i, variable in enumerate(self.program.reads)}
         arrays += [f"v{positions[id(variable)]}._data" for variable in parts.reads]
-        self.names["forward"] = parts.forward_run
-        return [
-            "if len(group) == 1:",
-            f" r = forward(({_tuple(arrays)}))",
-            f" kept = r[{parts.kept}:]",
-        ]
-
-    # arguments
+        self.names["forward"] = parts.forward_outputs.run
+        run = f" r = forward(({_tuple(arrays)}))"
+        return ["if len(group) == 1:", run, f" kept = r[{parts.kept}:]"]
 
     def _inputs(self) -> None:
         """Take and check the arguments, and what is captured."""
@@ -190,8 +181,6 @@ class _EntryWriter:
         self.checks.append(f"{name} = {tensor}._rec")
         self._unless(f"{name} is not None and {name}.next is None")
         self._unless(f"{name}.group is group or frame.active({name}.group) is group")
-
-    # results
 
     def _compile(self, parameters: str, lines: list[str]) -> Callable:
         count = len(self.call.args)

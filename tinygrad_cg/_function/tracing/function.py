@@ -14,7 +14,6 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
-from ... import nest
 from ..._core.levels import state
 from ...errors import FunctionWarning, warn
 from ..codegen.executable import build as fused
@@ -22,7 +21,7 @@ from ..graph.interpret import interpreter
 from ..graph.values import FuncGraph
 from .compiled import Build
 from .concrete import concrete
-from .signature import FunctionCall, Statics, TensorSpec, check_signature
+from .signature import FunctionCall, Statics, check_signature, has_unknown_sizes
 from .specialization import Specialization
 
 _LARGEST = 64  # programs that one function keeps
@@ -60,9 +59,7 @@ class Function(Generic[P, Y]):
         self._enters: tuple[Callable[[tuple], Any], ...] = ()  # short ways into programs
         self._records: tuple[Callable[[Any, tuple], Any], ...] = ()  # the same, under tapes
         self._streak = 0
-        self._relaxed = relaxed or any(
-            isinstance(one, TensorSpec) and not one.is_known for one in nest.flatten(signature)
-        )
+        self._relaxed = relaxed or has_unknown_sizes(signature)
         self._has_created = False
         self._bound: dict[int, tuple[Any, Function]] = {}
 
@@ -236,11 +233,7 @@ def _fuse_unless_long(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
     return interpreter(graph)
 
 
-_BUILDS: dict[bool | None, Build] = {
-    None: _fuse_unless_long,
-    True: fused,
-    False: interpreter,
-}
+_BUILDS: dict[bool | None, Build] = {None: _fuse_unless_long, True: fused, False: interpreter}
 
 
 def _first(way: Any, ways: tuple) -> tuple:
@@ -254,9 +247,7 @@ class Method(Generic[P, Y]):
     __slots__ = ("__self__", "_function", "_owner")
 
     def __init__(self, instance: Any, function: Function[..., Y], owner: Any):
-        self.__self__ = instance
-        self._function = function
-        self._owner = owner
+        self.__self__, self._function, self._owner = instance, function, owner
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Y:
         return self._function._of(self.__self__, self._owner)(*args, **kwargs)

@@ -14,6 +14,7 @@ from ..._core.kinds import is_differentiable
 from ..._core.levels import Token, push, remove, state
 from ..._core.record import find_operands, mark_expired, watch_tensor
 from ..._core.tensor import Tensor
+from ..._ops.sampling import draw
 from ..._ops.shape import identity
 from ..._reverse.sweep import differentiate, release
 from ..._rules.calls import TransformedCall
@@ -53,14 +54,10 @@ class Gradient:
 
         ``upstream(outputs)`` gives the upstream gradients of those outputs that have any.
         """
-        count = len(leaves)
-        fresh = [
-            identity(leaf) if flag else leaf
-            for leaf, flag in zip(leaves, self.wanted[:count], strict=True)
-        ]
-        others = [*self.program.captures, *self.program.reads]
-        sources = [one for one, flag in zip(fresh, self.wanted[:count], strict=True) if flag]
-        sources += [one for one, flag in zip(others, self.wanted[count:], strict=True) if flag]
+        pairs = zip(leaves, self.wanted, strict=False)
+        fresh = [identity(leaf) if flag else leaf for leaf, flag in pairs]
+        inputs = [*fresh, *self.program.captures, *self.program.reads]
+        sources = [inputs[position] for position in self.positions]
         token = Token()
         before = state.draws
         push(token)
@@ -68,7 +65,7 @@ class Gradient:
             for source in sources:
                 watch_tensor(source, token)
             if draws:
-                state.draws = _DrawReplay(draws, before)
+                state.draws = _replay(draws, before)
             outputs = self.traced.run(fresh)
         finally:
             state.draws = before
@@ -85,8 +82,6 @@ class Gradient:
         first, second = len(self.traced.avals), len(self.traced.avals) + sum(self.differentiable)
         return self.sweep(args[:first], lambda outputs: args[first:second], args[second:])
 
-    # A call ----------------------------------------------------------------------------------
-
     def run(self, inputs: Sequence, count: int, deep: bool) -> tuple[list[Tensor], TransformedCall]:
         """Return the outputs without records, and the call as tapes see it.
 
@@ -94,8 +89,7 @@ class Gradient:
         with more than one tape, the sweep will be recorded too, and needs no residuals.
         """
         program = self.program
-        variables = [*program.reads, *program.assigned]
-        snapshot = {id(variable): variable._data for variable in variables}
+        snapshot = {id(variable): variable._data for variable in program.assigned}
         reads = inputs[len(inputs) - len(program.reads) :]
         for variable, tensor in zip(program.reads, reads, strict=True):
             snapshot[id(variable)] = tensor._data
@@ -104,7 +98,6 @@ class Gradient:
             outputs = program.run(inputs)
         else:
             outputs, saved, draws = self.parts.forward(inputs[:count], snapshot)
-
         call = (inputs, count, saved, draws, snapshot)
         return outputs, TransformedCall(self.definition, lambda dys, targets: self.pull(call, dys))
 
@@ -113,16 +106,13 @@ class Gradient:
         inputs, count, saved, draws, snapshot = call
         pairs = zip(dys, self.differentiable, strict=True)
         upstream = [dy for dy, flag in pairs if flag]
-        found = None
-        if saved is not None:
-            found = self.parts.backward(inputs, saved, upstream)
+        found = None if saved is None else self.parts.backward(inputs, saved, upstream)
         if found is None:
-            args = (*inputs[:count], *upstream, *draws)
             before = state.overrides
             try:
                 if snapshot:
                     state.overrides = before | snapshot
-                found = self.pullback(*args)
+                found = self.pullback(*inputs[:count], *upstream, *draws)
             finally:
                 state.overrides = before
         gradients: list[Any] = [None] * len(inputs)
@@ -131,22 +121,15 @@ class Gradient:
         return gradients
 
 
-class _DrawReplay:
-    """Gives random numbers again, and new ones after the last of them."""
+def _replay(draws: Sequence[Tensor], following: Callable | None) -> Callable:
+    """Return a function that gives random numbers again, and new ones after the last of them."""
+    remaining = iter(draws)
 
-    def __init__(self, draws: Sequence[Tensor], following: Any):
-        self.remaining = iter(draws)
-        self.following = following
+    def replay(method: str, arguments: tuple) -> Any:
+        again = next(remaining, None)
+        return (following or draw)(method, arguments) if again is None else again
 
-    def __call__(self, method: str, arguments: tuple) -> Any:
-        again = next(self.remaining, None)
-        if again is not None:
-            return again
-        if self.following is not None:
-            return self.following(method, arguments)
-        from ..._ops.sampling import draw
-
-        return draw(method, arguments)
+    return replay
 
 
 class ForwardBackward:
@@ -158,11 +141,8 @@ class ForwardBackward:
         with trace.active():
             leaves = gradient.traced.arguments(trace)
             early, grads = self._run(gradient, trace, leaves)
-            assigned = [
-                (variable, value)
-                for variable, value in trace.assignments()
-                if early.assigned.get(variable._serial) is not value
-            ]
+            known, pairs = early.assigned, trace.assignments()
+            assigned = [pair for pair in pairs if known.get(pair[0]._serial) is not pair[1]]
         dys = trace.arguments[len(leaves) :]
         arguments = trace.arguments[: len(leaves)]
         del leaves
@@ -187,34 +167,21 @@ class ForwardBackward:
         self.draws = early.draws
         self.backward_draws = len(trace.draws) - early.draws
         self.kept = len(kept)
-        self._forward = Outputs(inputs, [*kept, *residuals], gradient.traced.build)
-        self._backward = Outputs(backward.inputs, backward.outputs, gradient.traced.build)
+        self.forward_outputs = Outputs(inputs, [*kept, *residuals], gradient.traced.build)
+        self.backward_outputs = Outputs(backward.inputs, backward.outputs, gradient.traced.build)
 
-    def _run(
-        self, gradient: Gradient, trace: FunctionTrace, leaves: Sequence
-    ) -> tuple[_EndOfForward, list]:
+    def _run(self, gradient: Gradient, trace: FunctionTrace, leaves: Sequence) -> tuple:
         early = _EndOfForward()
 
         def upstream(outputs: list) -> list:
             early.outputs = [trace.value(output) for output in outputs]
             early.assigned = {variable._serial: value for variable, value in trace.assignments()}
             early.reads, early.draws = len(trace.reads), len(trace.draws)
-            return [
-                trace.argument(output._data)
-                for output in outputs
-                if is_differentiable(output._data.dtype)
-            ]
+            avals = [output._data for output in outputs]
+            return [trace.argument(aval) for aval in avals if is_differentiable(aval.dtype)]
 
         found = gradient.sweep(leaves, upstream)
         return early, [None if one is None else trace.value(one) for one in found]
-
-    @property
-    def forward_run(self) -> Callable:
-        return self._forward.run
-
-    @property
-    def backward_run(self) -> Callable:
-        return self._backward.run
 
     def forward(self, leaves: Sequence, snapshot: dict) -> tuple[list[Tensor], list, list[Tensor]]:
         """Return the outputs, the residuals, and the random numbers drawn."""
@@ -222,7 +189,7 @@ class ForwardBackward:
         for variable in self.reads:
             known = snapshot.get(id(variable))
             inputs.append(wrap_array(variable._current() if known is None else known))
-        results = self._forward.run(arrays_of(inputs))
+        results = self.forward_outputs.run(arrays_of(inputs))
         self.program.assign(results)
         draws = results[self.kept - self.draws : self.kept]
         outputs = list(map(wrap_array, results[: self.count]))
@@ -236,7 +203,7 @@ class ForwardBackward:
         tensors += [*dys, *reads, *self.captures]
         if frame is not None and (frame.level is not None or find_operands(frame, tensors)[2]):
             return None
-        results = self._backward.run([*saved, *arrays_of(dys), *arrays_of(reads)])
+        results = self.backward_outputs.run([*saved, *arrays_of(dys), *arrays_of(reads)])
         remaining = iter(results)
         found = [wrap_array(next(remaining)) if flag else None for flag in self.connected]
         for variable in self.backward_assigned:

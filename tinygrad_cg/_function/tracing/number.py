@@ -16,7 +16,7 @@ from ..._core.kinds import is_inexact
 from ..._core.levels import state
 from ..._core.primitive import OPS, Primitive
 from ..._core.tensor import ArrayLike, Tensor
-from ..._ops import comparison, elementwise, protocol
+from ..._ops import protocol
 from ..._ops.shape import cast
 from ..graph.values import Value, constant, operation
 from .trace import TraceTensor, refuse_value
@@ -29,8 +29,7 @@ class TraceNumber(Weak):
     __array_priority__ = 900.0
 
     def __init__(self, value: Value, level: Any, dtype: np.dtype = FLOAT32):
-        self.value = value
-        self.level = level
+        self.value, self.level = value, level
         self.dtype = dtype  # that of a tensor made of it
 
     def strong(self, dtype: np.dtype | None = None) -> Tensor:
@@ -38,9 +37,8 @@ class TraceNumber(Weak):
         wanted = self.dtype if dtype is None else dtype
         if not is_inexact(wanted):
             raise TypeError(f"Cannot convert a float to a Tensor of dtype {wanted}")
-        before = state.frame
         tensor = TraceTensor(self.value, self.level)
-        if before is None:
+        if state.frame is None:
             tensor._values()
         return cast(tensor, wanted)
 
@@ -84,7 +82,7 @@ def _compute(primitive: Primitive, operands: tuple) -> Any:
     return TraceNumber(made, level) if made.dtype == FLOAT64 else TraceTensor(made, level)
 
 
-def _operator(name: str, op: Callable[..., Any], swapped: bool = False) -> Callable[..., Any]:
+def _operator(name: str, swapped: bool = False) -> Callable[..., Any]:
     primitive = OPS[name]
 
     def operate(self: TraceNumber, *others: Any) -> Any:
@@ -93,33 +91,25 @@ def _operator(name: str, op: Callable[..., Any], swapped: bool = False) -> Calla
             return _compute(primitive, operands)
         if not all(isinstance(one, _OPERANDS) for one in others):
             return NotImplemented
-        return op(*operands)
+        return primitive.function(*operands)
 
     return operate
 
 
 _TWO = {
-    "add": elementwise.add,
-    "sub": elementwise.subtract,
-    "mul": elementwise.multiply,
-    "truediv": elementwise.divide,
-    "floordiv": elementwise.floor_divide,
-    "mod": elementwise.remainder,
-    "pow": elementwise.power,
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "power",
 }
-_COMPARE = {
-    "lt": comparison.less,
-    "le": comparison.less_equal,
-    "gt": comparison.greater,
-    "ge": comparison.greater_equal,
-    "eq": comparison.equal,
-    "ne": comparison.not_equal,
-}
-for _name, _op in (_TWO | _COMPARE).items():
-    _primitive = "power" if _name == "pow" else _op.primitive.name
-    setattr(TraceNumber, f"__{_name}__", _operator(_primitive, _op))
+_COMPARE = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+_COMPARE |= {"eq": "equal", "ne": "not_equal"}
+_ONE = {"neg": "negative", "abs": "absolute"}
+for _name, _op in (_TWO | _COMPARE | _ONE).items():
+    setattr(TraceNumber, f"__{_name}__", _operator(_op))
     if _name in _TWO:
-        setattr(TraceNumber, f"__r{_name}__", _operator(_primitive, _op, swapped=True))
-TraceNumber.__neg__ = _operator("negative", elementwise.negative)  # type: ignore[attr-defined]
-TraceNumber.__abs__ = _operator("absolute", elementwise.absolute)  # type: ignore[attr-defined]
+        setattr(TraceNumber, f"__r{_name}__", _operator(_op, swapped=True))
 TraceNumber.__pos__ = lambda self: self  # type: ignore[attr-defined]

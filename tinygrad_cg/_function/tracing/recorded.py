@@ -39,24 +39,22 @@ class Recorded:
             return True
         parts = gradient.parts
         known = {id(variable) for variable in program.reads}
-        return (
-            parts.draws == parts.backward_draws == 0
-            and not (parts.backward_reads or parts.backward_assigned)
-            and all(id(variable) in known for variable in parts.reads)
-        )
+        if parts.draws or parts.backward_draws or parts.backward_reads or parts.backward_assigned:
+            return False
+        return all(id(variable) in known for variable in parts.reads)
 
     def pull(self, node: Node, saved: tuple, dys: Sequence) -> Sequence:
         """Return the gradient of each input of the program."""
         _, leaves, residuals, reads = saved
         if residuals is None or state.frame is not None:
             program = self.program
-            snapshot = {
-                id(variable): tensor._data
-                for variable, tensor in zip(program.reads, reads, strict=True)
-            }
+            pairs = zip(program.reads, reads, strict=True)
+            snapshot = {id(variable): tensor._data for variable, tensor in pairs}
             inputs = [*leaves, *program.captures, *reads]
             return self.gradient.pull((inputs, len(leaves), residuals, [], snapshot), dys)
-        results = self.parts.backward_run([*residuals, *[dys[i]._data for i in self.upstream]])
+        results = self.parts.backward_outputs.run(
+            [*residuals, *[dys[i]._data for i in self.upstream]]
+        )
         mark = new_mark((_tapes(node),))  # as any operation on what tapes have recorded
         gradients: list[Any] = [None] * len(node.inputs)
         for position, array in zip(self.positions, results, strict=True):

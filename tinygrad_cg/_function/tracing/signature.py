@@ -39,18 +39,14 @@ class TensorSpec:
         return self.shape is not None and None not in self.shape
 
     def is_compatible_with(self, other: Any) -> bool:
-        """Return whether a tensor, or another specification, has this dtype and a shape that
-        fits.
-        """
+        """Return whether a tensor or specification has this dtype and a shape that fits."""
         if other.dtype != self.dtype:
             return False
-        shape = other.shape
-        if self.shape is None or shape is None:
+        if self.shape is None or other.shape is None:
             return True
-        return len(shape) == len(self.shape) and all(
-            mine is None or size is None or mine == size
-            for mine, size in zip(self.shape, shape, strict=True)
-        )
+        pairs = list(zip(self.shape, other.shape, strict=False))
+        fits = all(mine is None or size is None or mine == size for mine, size in pairs)
+        return fits and len(other.shape) == len(self.shape)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TensorSpec) and self._parts() == other._parts()
@@ -64,6 +60,12 @@ class TensorSpec:
     def __repr__(self) -> str:
         shape = None if self.shape is None else str(self.shape)
         return f"TensorSpec(shape={shape}, dtype=tf.{self.dtype}, name={self.name!r})"
+
+
+def has_unknown_sizes(structure: Any) -> bool:
+    """Return whether a specification in it leaves sizes open."""
+    flat = nest.flatten(structure)
+    return any(isinstance(one, TensorSpec) and not one.is_known for one in flat)
 
 
 class Statics:
@@ -105,22 +107,14 @@ class FunctionCall:
     __slots__ = ("args", "key", "kwargs", "leaves", "statics")
 
     def __init__(self, args: tuple, kwargs: dict, statics: Statics):
-        self.args = args
-        self.kwargs = kwargs
-        self.statics = statics
+        self.args, self.kwargs, self.statics = args, kwargs, statics
         self.leaves: list[Any] = []
         key: list[Any] = []
         for i, arg in enumerate(args):
-            if i in statics.numbers:
-                key.append(("static", frozen(arg)))
-            else:
-                key.append(self._key(arg))
+            key.append(("static", frozen(arg)) if i in statics.numbers else self._key(arg))
         for name in sorted(kwargs):
-            key.append(name)
-            if name in statics.names:
-                key.append(("static", frozen(kwargs[name])))
-            else:
-                key.append(self._key(kwargs[name]))
+            arg = kwargs[name]
+            key += name, ("static", frozen(arg)) if name in statics.names else self._key(arg)
         self.key = tuple(key)
 
     def _key(self, value: Any) -> Any:
@@ -160,14 +154,11 @@ class FunctionCall:
     def fill_leaves(self, leaves: Sequence) -> tuple[tuple, dict]:
         """Return the arguments with other leaves instead of the call's own."""
         supply = iter(leaves)
-        args = [
-            arg if i in self.statics.numbers else _fill(arg, supply)
-            for i, arg in enumerate(self.args)
-        ]
+        numbers, names = self.statics.numbers, self.statics.names
+        args = [one if i in numbers else _fill(one, supply) for i, one in enumerate(self.args)]
         kwargs = dict(self.kwargs)
-        for name in sorted(kwargs):
-            if name not in self.statics.names:
-                kwargs[name] = _fill(kwargs[name], supply)
+        for name in sorted(kwargs.keys() - names):
+            kwargs[name] = _fill(kwargs[name], supply)
         return tuple(args), kwargs
 
 
@@ -206,25 +197,20 @@ def check_signature(signature: Sequence, args: tuple, kwargs: dict, statics: boo
             f"Binding inputs to tf.function failed: input_signature has {len(signature)} entries, "
             f"and the function takes them by position, but {given} arguments were given"
         )
-    return tuple(
-        nest.pack_sequence_as(
-            specs,
-            [
-                leaf
-                if statics and _is_static(spec, leaf)
-                else _check_leaf(spec, leaf, args, signature)
-                for spec, leaf in zip(nest.flatten(specs), _leaves(specs, arg), strict=True)
-            ],
-        )
-        for specs, arg in zip(signature, args, strict=True)
-    )
 
+    def check(spec: Any, leaf: Any) -> Any:
+        keep = statics and _is_static(spec, leaf)
+        return leaf if keep else _check_leaf(spec, leaf, args, signature)
 
-def _leaves(specs: Any, arg: Any) -> list:
-    if nest.is_nested(specs):
-        nest.assert_same_structure(specs, arg, check_types=False)
-        return nest.flatten(arg)
-    return [arg]
+    checked = []
+    for specs, arg in zip(signature, args, strict=True):
+        if nest.is_nested(specs):
+            nest.assert_same_structure(specs, arg, check_types=False)
+            leaves = map(check, nest.flatten(specs), nest.flatten(arg))
+            checked.append(nest.pack_sequence_as(specs, list(leaves)))
+        else:
+            checked.append(check(specs, arg))
+    return tuple(checked)
 
 
 def _is_static(spec: Any, leaf: Any) -> bool:

@@ -12,7 +12,6 @@ from ..._core.record import find, find_operands, forget_dead, mark_expired
 from ..._core.tensor import Tensor
 from ..._reverse.variable import assigning
 from ..._rules.calls import rebind_outputs
-from .compiled import Build
 from .entry import entry, recorded_entry, takes
 from .gradient import Gradient
 from .recorded import Recorded
@@ -23,15 +22,8 @@ from .traced import OutputMark, Traced
 class Specialization(Traced):
     """A function for one signature: its program, and the gradients of that."""
 
-    def __init__(
-        self,
-        python: Callable[..., Any],
-        name: str,
-        derive: Callable,
-        call: FunctionCall,
-        build: Build,
-    ):
-        super().__init__(python, name, derive, call, build)
+    def __init__(self, *parts: Any):
+        super().__init__(*parts)
         self._enter: Callable[[tuple], Any] | None = None
         self._gradients: dict[tuple, Gradient] = {}
         self.latest: tuple[Gradient, bool] | None = None  # of the latest call that was recorded
@@ -40,8 +32,7 @@ class Specialization(Traced):
     def enter(self, call: FunctionCall) -> Callable[[tuple], Any] | None:
         """Return the entry for calls of this form, if the program returns something."""
         if self._enter is None and self.program.count and takes(call):
-            pack = None if self.structure is OutputMark else self._pack()
-            self._enter = entry(call, self.program, pack)
+            self._enter = entry(call, self.program, self._pack())
         return self._enter
 
     def enter_recorded(self, call: FunctionCall) -> Callable[[Any, tuple], Any] | None:
@@ -50,18 +41,17 @@ class Specialization(Traced):
         if key is None or not takes(call):
             return None
         if key not in self._recorded_entries:
-            pack = None if self.structure is OutputMark else self._pack()
+            pack = self._pack()
             made = recorded_entry(call, Recorded(*key), pack) if Recorded.serves(*key) else None
             self._recorded_entries[key] = made
         return self._recorded_entries[key]
 
     def call(self, call: FunctionCall) -> Any:
         """Run the program, for all tapes of this thread."""
-        program = self.program
-        if program.assigned:
-            with assigning:
-                return self._call(call)
-        return self._call(call)
+        if not self.program.assigned:
+            return self._call(call)
+        with assigning:
+            return self._call(call)
 
     def _call(self, call: FunctionCall) -> Any:
         program, frame = self.program, state.frame
@@ -77,9 +67,8 @@ class Specialization(Traced):
             if mask and program.count:
                 if not _alike(group, tensors):  # to each tape its own rules
                     return self.python(*call.args, **call.kwargs)
-                return self.pack_outputs(
-                    self._record_call(frame, inputs, nodes, len(call.leaves), group)
-                )
+                outputs = self._record_call(frame, inputs, nodes, len(call.leaves), group)
+                return self.pack_outputs(outputs)
         outputs = program.run(inputs)
         if any(tensor._rec is not None for tensor in tensors):
             mark_expired(tensors, outputs)
@@ -98,16 +87,17 @@ class Specialization(Traced):
 
     def pack_outputs(self, outputs: Sequence[Tensor]) -> Any:
         """Return the outputs in the structure of the function's result."""
-        structure = self.structure
-        if structure is OutputMark:
+        if self.structure is OutputMark:
             return outputs[0]
-        remaining = iter(outputs)
-        flat = [next(remaining) if one is OutputMark else one for one in nest.flatten(structure)]
-        return nest.pack_sequence_as(structure, flat)
+        remaining, flat = iter(outputs), nest.flatten(self.structure)
+        leaves = [next(remaining) if one is OutputMark else one for one in flat]
+        return nest.pack_sequence_as(self.structure, leaves)
 
-    def _pack(self) -> Callable[[list], Any]:
-        """Return `pack_outputs`, or something simpler for the simplest structures."""
+    def _pack(self) -> Callable[[list], Any] | None:
+        """Return `pack_outputs`, or something simpler, or None, for the simplest structures."""
         kind = type(self.structure)
+        if self.structure is OutputMark:
+            return None
         if kind in (tuple, list) and all(one is OutputMark for one in self.structure):
             return kind
         return self.pack_outputs

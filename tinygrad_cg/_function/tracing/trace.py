@@ -77,8 +77,7 @@ class FunctionTrace(Level, Listener):
     is_abstract = True
 
     def __init__(self, name: str, may_create: bool = True):
-        self.name = name  # that of the function
-        self.may_create = may_create
+        self.name, self.may_create = name, may_create
         self.arguments: list[Value] = []
         self.met: dict[int, tuple[Tensor, Value]] = {}  # tensors that no operation here made
         self.reads: dict[int, tuple[Variable, Value]] = {}
@@ -88,8 +87,7 @@ class FunctionTrace(Level, Listener):
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
-        """Return a context in which this thread traces, with no other level than this and those
-        inside.
+        """Return a context in which this thread traces, with this level and those inside alone.
 
         Whatever else records or listens sees the calls of the finished program. As in a default
         graph, everything is recorded, for `gradients`.
@@ -136,10 +134,7 @@ class FunctionTrace(Level, Listener):
     # Operations ------------------------------------------------------------------------------
 
     def process(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
-        """Write an operation down."""
-        return self._tensors(operation(primitive, [self.value(one) for one in inputs], params))
-
-    def _tensors(self, made: Value) -> Any:
+        made = operation(primitive, [self.value(one) for one in inputs], params)
         if isinstance(made.aval, list):
             return [TraceTensor(OutputItem(made, i), self) for i in range(len(made.aval))]
         return TraceTensor(made, self)
@@ -150,8 +145,7 @@ class FunctionTrace(Level, Listener):
 
     def draw(self, method: str, arguments: tuple) -> TraceTensor:
         """Return random numbers, drawn at each call; each draw depends on the one before."""
-        params = {"method": method, "arguments": arguments}
-        made = operation(DRAW, self.draws[-1:], params)
+        made = operation(DRAW, self.draws[-1:], {"method": method, "arguments": arguments})
         self.draws.append(made)
         return TraceTensor(made, self)
 
@@ -229,9 +223,8 @@ def literal(array: np.ndarray) -> Value:
     if array.size > 1:
         flat = np.ascontiguousarray(array).reshape(-1)
         if flat.tobytes() == flat[:1].tobytes() * flat.size:
-            return operation(
-                OPS["broadcast_to"], [constant(flat[:1].reshape(()))], {"shape": array.shape}
-            )
+            number = constant(flat[:1].reshape(()))
+            return operation(OPS["broadcast_to"], [number], {"shape": array.shape})
     return constant(array)
 
 

@@ -28,17 +28,9 @@ class Traced:
     """
 
     def __init__(
-        self,
-        python: Callable[..., Any],
-        name: str,
-        derive: Callable,
-        call: FunctionCall,
-        build: Build,
+        self, python: Callable, name: str, derive: Callable, call: FunctionCall, build: Build
     ):
-        self.build = build
-        self.python = python
-        self.name = name
-        self.derive = derive
+        self.python, self.name, self.derive, self.build = python, name, derive, build
         self.call_made_of = call.without_leaves()
         self.key = call.key
         self.avals = [_leaf_aval(leaf) for leaf in call.leaves]
@@ -65,17 +57,13 @@ class Traced:
         with trace.active():
             args, kwargs = self.call_made_of.fill_leaves(self.arguments(trace))
             result = self.python(*args, **kwargs)
-            flat = [
-                OutputMark if _is_output(self.name, one) else one for one in nest.flatten(result)
-            ]
-            self.structure = nest.pack_sequence_as(result, flat)
-            outputs = [
-                trace.value(convert(leaf))
-                for leaf, mark in zip(nest.flatten(result), flat, strict=True)
-                if mark is OutputMark
-            ]
+            flat = nest.flatten(result)
+            marks = [OutputMark if _is_output(self.name, leaf) else leaf for leaf in flat]
+            self.structure = nest.pack_sequence_as(result, marks)
+            pairs = zip(flat, marks, strict=True)
+            outputs = [trace.value(convert(leaf)) for leaf, mark in pairs if mark is OutputMark]
             assigned = trace.assignments()
-            del args, kwargs, result
+            del args, kwargs, result, flat, marks, pairs
         if trace.created:
             return False
         self.program = Program(trace, outputs, assigned, self.build)
