@@ -32,11 +32,7 @@ from tinygrad_cg_kernels.elementary.arithmetic import (
     subtract,
     where,
 )
-from tinygrad_cg_kernels.elementary.exponential import (
-    exp,
-    exp2,
-    expm1,
-)
+from tinygrad_cg_kernels.elementary.exponential import exp, exp2, expm1
 from tinygrad_cg_kernels.elementary.hyperbolic import (
     cosh,
     log_sigmoid,
@@ -55,13 +51,7 @@ from tinygrad_cg_kernels.elementary.inverse import (
     arctan2,
     arctanh,
 )
-from tinygrad_cg_kernels.elementary.logarithm import (
-    GUARDED_LOGS,
-    log,
-    log1p,
-    log2,
-    log10,
-)
+from tinygrad_cg_kernels.elementary.logarithm import GUARDED_LOGS, log, log1p, log2, log10
 from tinygrad_cg_kernels.elementary.logic import (
     equal,
     greater,

@@ -516,14 +516,11 @@ def arctanh(x):
 
 
 by_type(
-    arcsinh,
-    {types.float64: _arcsinh64, types.float32: _arcsinh32, types.Complex: _arcsinh_complex},
+    arcsinh, {types.float64: _arcsinh64, types.float32: _arcsinh32, types.Complex: _arcsinh_complex}
 )
 by_type(
-    arccosh,
-    {types.float64: _arccosh64, types.float32: _arccosh32, types.Complex: _arccosh_complex},
+    arccosh, {types.float64: _arccosh64, types.float32: _arccosh32, types.Complex: _arccosh_complex}
 )
 by_type(
-    arctanh,
-    {types.float64: _arctanh64, types.float32: _arctanh32, types.Complex: _arctanh_complex},
+    arctanh, {types.float64: _arctanh64, types.float32: _arctanh32, types.Complex: _arctanh_complex}
 )

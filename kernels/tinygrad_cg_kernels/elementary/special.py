@@ -21,11 +21,7 @@ from tinygrad_cg_kernels.elementary.exponential import (
     SHIFT_BITS_32,
 )
 from tinygrad_cg_kernels.elementary.inverse import log_brief
-from tinygrad_cg_kernels.elementary.logarithm import (
-    INF,
-    NAN,
-    log64,
-)
+from tinygrad_cg_kernels.elementary.logarithm import INF, NAN, log64
 from tinygrad_cg_kernels.elementary.trigonometric import sin_or_cos
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable, outside
 from tinygrad_cg_kernels.runtime.intrinsics import (

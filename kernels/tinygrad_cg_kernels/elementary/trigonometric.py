@@ -14,13 +14,8 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from tinygrad_cg_kernels.elementary.exponential import (
-    SHIFT,
-    SHIFT_32,
-)
-from tinygrad_cg_kernels.elementary.logarithm import (
-    nowhere,
-)
+from tinygrad_cg_kernels.elementary.exponential import SHIFT, SHIFT_32
+from tinygrad_cg_kernels.elementary.logarithm import nowhere
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,

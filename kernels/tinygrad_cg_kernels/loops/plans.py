@@ -123,10 +123,7 @@ def _coalesce(shape: Shape, layouts: Layouts) -> tuple[tuple[Shape, ...], list[S
         (*gone, *[step if count > 1 else 0 for count, step in [run[k] for _, run in merged]])
         for k in range(len(layouts))
     ]
-    return (
-        (*views, lead + tuple(size for size, _ in merged)),
-        [operand[-3:] for operand in steps],
-    )
+    return ((*views, lead + tuple(size for size, _ in merged)), [operand[-3:] for operand in steps])
 
 
 def _mergeable(outer: tuple[int, int], inner: tuple[int, int]) -> bool:

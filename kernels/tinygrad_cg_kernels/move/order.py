@@ -123,14 +123,10 @@ def _cube(dtype: np.dtype):
 
 _LIMITS = build.array_type(INT64, 1)
 _take = ByDtype(
-    _look_up,
-    "take_along_axis",
-    lambda dtype: (_cube(dtype), _cube(INT64), _cube(dtype), _LIMITS),
+    _look_up, "take_along_axis", lambda dtype: (_cube(dtype), _cube(INT64), _cube(dtype), _LIMITS)
 )
 _put = ByDtype(
-    _add_up,
-    "add_along_axis",
-    lambda dtype: (_cube(INT64), _cube(dtype), _cube(dtype), _LIMITS),
+    _add_up, "add_along_axis", lambda dtype: (_cube(INT64), _cube(dtype), _cube(dtype), _LIMITS)
 )
 
 

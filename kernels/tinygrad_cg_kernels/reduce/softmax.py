@@ -15,12 +15,7 @@ from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.loops.ranges import Compound, Ranged
 from tinygrad_cg_kernels.reduce import reduction as reductions
-from tinygrad_cg_kernels.reduce.combine import (
-    SPAN,
-    max_row,
-    max_rows,
-    sum_row,
-)
+from tinygrad_cg_kernels.reduce.combine import SPAN, max_row, max_rows, sum_row
 from tinygrad_cg_kernels.reduce.reduction import Reduction
 from tinygrad_cg_kernels.reduce.sums import Sums
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable

@@ -217,8 +217,7 @@ def is_contiguous(typingctx, array):
             size = builder.extract_value(source.shape, axis)
             stride = builder.extract_value(source.strides, axis)
             follows = builder.or_(
-                builder.icmp_signed("==", stride, step),
-                builder.icmp_signed("<=", size, word(1)),
+                builder.icmp_signed("==", stride, step), builder.icmp_signed("<=", size, word(1))
             )
             result = builder.and_(result, follows)
             step = builder.mul(step, size)
