@@ -23,12 +23,21 @@ from tinygrad_cg._check import (
     assert_gradients as assert_gradients,
     check_gradients as check_gradients,
 )
-from tinygrad_cg._core.conversion import IndexedSlices as IndexedSlices, is_tensor as is_tensor
-from tinygrad_cg._core.tensor import Tensor as Tensor, TensorShape as TensorShape
+from tinygrad_cg._core.conversion import (
+    IndexedSlices as IndexedSlices,
+    is_tensor as is_tensor,
+)
+from tinygrad_cg._core.tensor import (
+    Tensor as Tensor,
+    TensorShape as TensorShape,
+)
 from tinygrad_cg._derivatives import custom_derivatives as custom_derivatives
 from tinygrad_cg._function.tracing.function import function as function
 from tinygrad_cg._function.tracing.signature import TensorSpec as TensorSpec
-from tinygrad_cg._ops.creation import constant as constant, convert_to_tensor as convert_to_tensor
+from tinygrad_cg._ops.creation import (
+    constant as constant,
+    convert_to_tensor as convert_to_tensor,
+)
 from tinygrad_cg._pictures.curves import plot_derivatives as plot_derivatives
 from tinygrad_cg._pictures.picture import show as show
 from tinygrad_cg._reverse.graph_mode import (
@@ -76,7 +85,10 @@ from tinygrad_cg._spellings.arrays import (
     zeros as zeros,
     zeros_like as zeros_like,
 )
-from tinygrad_cg._transforms.batching import vectorized_map as vectorized_map, vmap as vmap
+from tinygrad_cg._transforms.batching import (
+    vectorized_map as vectorized_map,
+    vmap as vmap,
+)
 from tinygrad_cg._transforms.functional import (
     elementwise_grad as elementwise_grad,
     grad as grad,

@@ -21,7 +21,10 @@ def det(input: TensorLike, name: str | None = None) -> Tensor:
     (...)."""
 
 def einsum(
-    equation: str, *inputs: Any, optimize: str = "greedy", name: str | None = None
+    equation: str,
+    *inputs: Any,
+    optimize: str = "greedy",
+    name: str | None = None,
 ) -> Tensor:
     """Return the sum over products of elements with equal indices: `equation` has a letter for
     each axis of each of `inputs` and, after "->", of the result. A letter that an input repeats
@@ -86,7 +89,10 @@ def slogdet(input: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]
     `input`."""
 
 def solve(
-    matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None
+    matrix: TensorLike,
+    rhs: TensorLike,
+    adjoint: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """Return the solution x of ``matrix x = rhs`` for square matrices, or for their
     adjoints."""

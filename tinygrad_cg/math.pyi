@@ -21,13 +21,19 @@ def add(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x + y."""
 
 def argmax(
-    input: TensorLike, axis: Axes = None, output_type: DTypeLike = ..., name: str | None = None
+    input: TensorLike,
+    axis: Axes = None,
+    output_type: DTypeLike = ...,
+    name: str | None = None,
 ) -> Tensor:
     """Return positions of the largest elements along `axis`, by default the first axis; the
     first where several tie."""
 
 def argmin(
-    input: TensorLike, axis: Axes = None, output_type: DTypeLike = ..., name: str | None = None
+    input: TensorLike,
+    axis: Axes = None,
+    output_type: DTypeLike = ...,
+    name: str | None = None,
 ) -> Tensor:
     """Return positions of the smallest elements along `axis`, by default the first axis; the
     first where several tie."""
@@ -202,61 +208,94 @@ def reciprocal(x: TensorLike, name: str | None = None) -> Tensor:
     """Return 1 / x."""
 
 def reduce_all(
-    input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False, name: str | None = None
+    input_tensor: TensorLike,
+    axis: Axes = None,
+    keepdims: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """Return whether all elements over axes are true (not 0)."""
 
 def reduce_any(
-    input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False, name: str | None = None
+    input_tensor: TensorLike,
+    axis: Axes = None,
+    keepdims: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """Return whether any element over axes is true (not 0)."""
 
 def reduce_euclidean_norm(
-    input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False, name: str | None = None
+    input_tensor: TensorLike,
+    axis: Axes = None,
+    keepdims: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """Return the root of the sum of squared sizes of elements over axes; a complex
     `input_tensor` gives complex."""
 
 def reduce_logsumexp(
-    input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False, name: str | None = None
+    input_tensor: TensorLike,
+    axis: Axes = None,
+    keepdims: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """Return log(sum(exp(input_tensor))) over axes, without overflow."""
 
 def reduce_max(
-    input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False, name: str | None = None
+    input_tensor: TensorLike,
+    axis: Axes = None,
+    keepdims: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """Return the largest element over axes; elements that tie share the gradient. NaN if one
     is."""
 
 def reduce_mean(
-    input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False, name: str | None = None
+    input_tensor: TensorLike,
+    axis: Axes = None,
+    keepdims: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """Return the mean of elements over axes; of integers it is an integer, rounded towards
     zero."""
 
 def reduce_min(
-    input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False, name: str | None = None
+    input_tensor: TensorLike,
+    axis: Axes = None,
+    keepdims: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """Return the smallest element over axes; elements that tie share the gradient. NaN if one
     is."""
 
 def reduce_prod(
-    input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False, name: str | None = None
+    input_tensor: TensorLike,
+    axis: Axes = None,
+    keepdims: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """Return the product of elements over axes."""
 
 def reduce_std(
-    input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False, name: str | None = None
+    input_tensor: TensorLike,
+    axis: Axes = None,
+    keepdims: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """Return the standard deviation over axes, the root of `reduce_variance`, which see."""
 
 def reduce_sum(
-    input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False, name: str | None = None
+    input_tensor: TensorLike,
+    axis: Axes = None,
+    keepdims: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """Return the sum of elements over axes."""
 
 def reduce_variance(
-    input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False, name: str | None = None
+    input_tensor: TensorLike,
+    axis: Axes = None,
+    keepdims: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """Return the mean of squared distances from the mean over axes; real for complex
     `input_tensor`."""

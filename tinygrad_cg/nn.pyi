@@ -159,7 +159,10 @@ def softmax(logits: TensorLike, axis: Axes = None, name: str | None = None) -> T
     overflow."""
 
 def softmax_cross_entropy_with_logits(
-    labels: TensorLike, logits: TensorLike, axis: Axes = -1, name: str | None = None
+    labels: TensorLike,
+    logits: TensorLike,
+    axis: Axes = -1,
+    name: str | None = None,
 ) -> Tensor:
     """Return ``-sum(labels * log_softmax(logits))`` along `axis`: the cross-entropy with
     distributions."""
@@ -168,7 +171,9 @@ def softplus(features: TensorLike, name: str | None = None) -> Tensor:
     """Return log(1 + exp(features)), without overflow."""
 
 def sparse_softmax_cross_entropy_with_logits(
-    labels: TensorLike, logits: TensorLike, name: str | None = None
+    labels: TensorLike,
+    logits: TensorLike,
+    name: str | None = None,
 ) -> Tensor:
     """Return ``-log_softmax(logits)[..., label]``: how unlikely the scores find the labels, by
     row."""

@@ -23,7 +23,10 @@ def broadcast_to(input: TensorLike, shape: Shape, name: str | None = None) -> Te
     """Return `input` repeated to `shape`, by NumPy's rules of broadcasting."""
 
 def clip_by_value(
-    t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
+    t: TensorLike,
+    clip_value_min: TensorLike,
+    clip_value_max: TensorLike,
+    name: str | None = None,
 ) -> Tensor:
     """Return `t` limited to [clip_value_min, clip_value_max]; None is no limit. At a limit the
     gradient passes."""
@@ -72,7 +75,11 @@ def one_hot(
 def ones(shape: Shape, dtype: DTypeLike = ..., name: str | None = None) -> Tensor:
     """Return a tensor of ones, float32 by default. InvalidArgumentError for negative sizes."""
 
-def ones_like(input: TensorLike, dtype: DTypeLike | None = None, name: str | None = None) -> Tensor:
+def ones_like(
+    input: TensorLike,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """Return ones with the shape and, unless `dtype` is given, the dtype of `input`."""
 
 def pad(
@@ -102,14 +109,25 @@ def reshape(tensor: TensorLike, shape: Shape, name: str | None = None) -> Tensor
     """Return the elements of `tensor`, in row-major order, with another shape. One size may be
     -1."""
 
-def shape(input: TensorLike, out_type: DTypeLike | None = None, name: str | None = None) -> Tensor:
+def shape(
+    input: TensorLike,
+    out_type: DTypeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """Return the shape of `input`, as a tensor of integers (int32 by default)."""
 
-def size(input: TensorLike, out_type: DTypeLike | None = None, name: str | None = None) -> Tensor:
+def size(
+    input: TensorLike,
+    out_type: DTypeLike | None = None,
+    name: str | None = None,
+) -> Tensor:
     """Return the number of elements of `input`, as a scalar tensor (int32 by default)."""
 
 def sort(
-    values: Any, axis: Axes = -1, direction: str | None = "ASCENDING", name: str | None = None
+    values: Any,
+    axis: Axes = -1,
+    direction: str | None = "ASCENDING",
+    name: str | None = None,
 ) -> Tensor:
     """Return `values` sorted along `axis`, by default the last; NaN counts as larger than all
     else."""
@@ -134,13 +152,19 @@ def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
     """Return the same value as a new tensor that does not depend on `input`."""
 
 def transpose(
-    a: TensorLike, perm: Axes = None, conjugate: bool = False, name: str | None = None
+    a: TensorLike,
+    perm: Axes = None,
+    conjugate: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """Return `a` with its axes in the order `perm`, reversed by default; conjugated if
     asked."""
 
 def unstack(
-    value: TensorLike, num: int | None = None, axis: Axes = 0, name: str | None = None
+    value: TensorLike,
+    num: int | None = None,
+    axis: Axes = 0,
+    name: str | None = None,
 ) -> list[Tensor]:
     """Return the slices of `value` along `axis`, as a list, which must have `num` parts if that
     is given."""
@@ -158,6 +182,8 @@ def zeros(shape: Shape, dtype: DTypeLike = ..., name: str | None = None) -> Tens
     """Return a tensor of zeros, float32 by default. InvalidArgumentError for negative sizes."""
 
 def zeros_like(
-    input: TensorLike, dtype: DTypeLike | None = None, name: str | None = None
+    input: TensorLike,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """Return zeros with the shape and, unless `dtype` is given, the dtype of `input`."""

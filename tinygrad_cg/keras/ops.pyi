@@ -359,7 +359,10 @@ def not_equal(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Whether x1 != x2."""
 
 def one_hot(
-    x: TensorLike, num_classes: int, axis: Axes = -1, dtype: DTypeLike | None = None
+    x: TensorLike,
+    num_classes: int,
+    axis: Axes = -1,
+    dtype: DTypeLike | None = None,
 ) -> Tensor:
     """Return ones at integers `x` along a new `axis` of size `num_classes`, and zeros
     elsewhere: everywhere for one outside 0 .. num_classes - 1. float32 by default."""
@@ -371,7 +374,10 @@ def ones_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return ones with the shape and, unless `dtype` is given, the dtype of `x`."""
 
 def pad(
-    x: TensorLike, pad_width: Any, mode: str = "constant", constant_values: Any = None
+    x: TensorLike,
+    pad_width: Any,
+    mode: str = "constant",
+    constant_values: Any = None,
 ) -> Tensor:
     """Return `x` with more elements before and after along each axis: `pad_width` is a pair for
     each, one pair for all, or one number. `mode` is "constant", "reflect", "symmetric", "edge"
@@ -507,7 +513,9 @@ def var(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the mean of squared distances from the mean over axes; real for complex `x`."""
 
 def where(
-    condition: TensorLike, x1: TensorLike | None = None, x2: TensorLike | None = None
+    condition: TensorLike,
+    x1: TensorLike | None = None,
+    x2: TensorLike | None = None,
 ) -> Tensor | Any:
     """Return `x1` where `condition` holds and `x2` elsewhere; without both, the coordinates of
     what is true, one tensor for each axis."""

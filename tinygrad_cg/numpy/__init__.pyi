@@ -29,7 +29,10 @@ from numpy.typing import DTypeLike
 from tinygrad_cg._core.annotations import Axes, Shape, TensorLike
 from tinygrad_cg._core.tensor import Tensor
 from tinygrad_cg._ops.dlpack import from_dlpack as from_dlpack
-from tinygrad_cg.numpy import linalg as linalg, random as random
+from tinygrad_cg.numpy import (
+    linalg as linalg,
+    random as random,
+)
 from tinygrad_cg.numpy._joining import (
     append as append,
     atleast_1d as atleast_1d,
@@ -514,7 +517,11 @@ def ones_like(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return ones with the shape and, unless `dtype` is given, the dtype of `a`."""
 
 def pad(
-    array: TensorLike, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0
+    array: TensorLike,
+    pad_width: Any,
+    mode: str = "constant",
+    *,
+    constant_values: Any = 0,
 ) -> Tensor:
     """Return `array` with more elements before and after along each axis: `pad_width` is a pair
     for each, one pair for all, or one number. `mode` is "constant" (they are the single number
@@ -569,7 +576,12 @@ def rint(x: TensorLike, /) -> Tensor:
 def round(a: TensorLike, decimals: int = 0) -> Tensor:
     """Return `a` rounded to `decimals` decimals, half to even. It has no gradient."""
 
-def searchsorted(a: TensorLike, v: TensorLike, side: str = "left", sorter: Any = None) -> Tensor:
+def searchsorted(
+    a: TensorLike,
+    v: TensorLike,
+    side: str = "left",
+    sorter: Any = None,
+) -> Tensor:
     """Return where each of `v` stands in the sorted `a`: before those equal to it, or with
     side="right" behind them."""
 
@@ -673,7 +685,10 @@ def var(
     less than there are elements."""
 
 def where(
-    condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None, /
+    condition: TensorLike,
+    x: TensorLike | None = None,
+    y: TensorLike | None = None,
+    /,
 ) -> Tensor | Any:
     """Return `x` where `condition` holds and `y` elsewhere; without both, the coordinates of
     what is true, one tensor for each axis."""

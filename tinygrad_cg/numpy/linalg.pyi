@@ -75,6 +75,11 @@ def vecdot(x1: TensorLike, x2: TensorLike, /, *, axis: Axes = -1) -> Tensor:
     broadcast."""
 
 def vector_norm(
-    x: TensorLike, /, *, axis: Axes = None, keepdims: bool = False, ord: Any = 2
+    x: TensorLike,
+    /,
+    *,
+    axis: Axes = None,
+    keepdims: bool = False,
+    ord: Any = 2,
 ) -> Tensor:
     """Return the norm of order `ord` over axes, by default of all elements."""
