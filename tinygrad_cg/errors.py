@@ -72,7 +72,7 @@ class NonFiniteError(WithFields, InvalidArgumentError, FloatingPointError):
     """A NaN or an infinity, where somebody watches for them (see `debugging`)."""
 
     order: int | None = None
-    """How many derivatives had been taken."""
+    """The number of derivatives that had been taken."""
 
 
 class DerivativeOrderError(WithFields, LookupError):
@@ -96,9 +96,9 @@ class GradientShapeError(WithFields, ValueError):
     """A gradient rule returned a gradient of another shape than that of its input."""
 
     index: int | None = None
-    """Which gradient; None for that of a Variable."""
+    """The index of the gradient; None for that of a Variable."""
     label: str = ""
-    """What it is the gradient of: "input `x`"."""
+    """The input that it is the gradient of: "input `x`"."""
     expected: tuple[int, ...] = ()
     returned: tuple[int, ...] = ()
     axes: Sequence[int] = ()

@@ -1,4 +1,4 @@
-"""What tensors carry: the nodes that tapes recorded, leaves, and marks of what came too late.
+"""The records that tensors carry: nodes of tapes, leaves, and marks of expired tensors.
 
 All nodes are made here, and all tensors that were computed too late are marked here.
 """
@@ -366,7 +366,7 @@ def _expired_operands(inputs: Sequence[Tensor], nodes: tuple) -> Expired | None:
 
 
 class Rule(NamedTuple):
-    """What recording an operation takes, for one set of watched operands.
+    """The compiled functions that record an operation, for one set of watched operands.
 
     ``save(inputs, params, out)`` picks the residuals, ``rule(node, dy)`` calls the gradient
     functions with them. ``attach(group, *nodes, *operands, params, out)`` saves, and records the

@@ -47,7 +47,7 @@ class Derivatives:
 
 @dataclass(frozen=True)
 class NewtonStep:
-    """Where Newton's method stands, and how much of the full step it takes from here."""
+    """The state of Newton's method, and the part of the full step that it takes from here."""
 
     weights: np.ndarray
     value: float

@@ -1,4 +1,4 @@
-"""Where TensorFlow 1 kept what was new."""
+"""TensorFlow 1's namespace of experimental features."""
 
 from . import eager
 

@@ -1,4 +1,4 @@
-"""How NumPy reads arguments: Python's floats are float64, lists are arrays; and dtypes."""
+"""Conversion of arguments as in NumPy: Python's floats are float64, lists are arrays; dtypes."""
 
 from __future__ import annotations
 

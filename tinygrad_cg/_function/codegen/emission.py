@@ -1,4 +1,4 @@
-"""How the values of each kind of node are written: in loops, once a row, and as single numbers.
+"""Emitters: statements for each kind of node, in loops, once a row, and as single numbers.
 
 An emitter returns the expression of a node's value, or a name or a number that has it already. It
 asks what is being written (`loop.LoopCode`, `loop.RowCode`, `scalars.Scalars`) for the values of
@@ -40,7 +40,7 @@ Pairs = list[tuple[FusionNode, Access]]
 
 
 class Emitter:
-    """What a kind of node has in common with others: it is loaded from memory."""
+    """The emitter of nodes that are loaded from memory."""
 
     stem: str | None = None
     """A word for names of variables in loops, if it is not the node's label."""

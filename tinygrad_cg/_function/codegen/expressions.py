@@ -28,7 +28,7 @@ SYMBOLS: dict[Any, str] = {
     logic.greater: "{} > {}",
     logic.greater_equal: "{} >= {}",
 }
-"""What Python writes as the function does it, for floats: it takes no compiling of its own."""
+"""Functions of floats that Python's own operators compute: they need no compiled helper."""
 
 
 def type_name(dtype: np.dtype) -> str:

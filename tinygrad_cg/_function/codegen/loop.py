@@ -22,7 +22,7 @@ first element of the current row among the rows of transposes."""
 
 
 class RowCode:
-    """What is computed once a row, before the next pass over it."""
+    """Statements that run once a row, before the next pass over it."""
 
     def __init__(self, block: BlockScope):
         self.block = block

@@ -1,4 +1,4 @@
-"""What the parts of a block function share: parameters, names, what it reads and computes."""
+"""The state that the parts of a block function share: parameters, names, reads and results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where kernels run: how segments become functions of arrays, and arrays for them are made.
+"""The device that kernels run on: it compiles segments to functions of arrays, and makes arrays.
 
 `Target` is the seam between executables and kernels. An executable knows when each kernel runs and
 which arrays it reads and writes; a target writes and compiles it. Another way to make machine code,
@@ -31,7 +31,7 @@ class Target:
     """Kernels as Python that Numba compiles, in blocks that all threads share."""
 
     names: dict[str, Any]
-    """What the text of a call may use: ``empty(shape, dtype)`` and ``large(shape, dtype)`` make
+    """Names for the text of a call: ``empty(shape, dtype)`` and ``large(shape, dtype)`` make
     arrays, ``contiguous(array)`` gives an array that kernels can read."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ class Domain(NamedTuple):
 
 
 class Access(NamedTuple):
-    """How the index of a value follows from that of the domain.
+    """The map from an index of the domain to the index of a value.
 
     `per` is "element", "row", "column" or "scalar", by what in the domain the value has a number
     for, or "anywhere" for an array that is read at any index. `shift` is an offset in elements.

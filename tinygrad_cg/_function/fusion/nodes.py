@@ -48,7 +48,7 @@ class FusionNode:
     is_fused = False
     """Computed by a loop, so that it has a domain."""
     shares_domain = False
-    """What reads it element by element may be computed in the same domain."""
+    """Whether nodes that read it element by element may be computed in the same domain."""
     by_row = False
     """Can be computed once a row, in the domain of an operand."""
     by_element = False
@@ -58,7 +58,7 @@ class FusionNode:
     is_cheap = False
     """Takes less time to compute again than to store and to read."""
     cost = 0
-    """What computing it again counts as."""
+    """The cost of computing it again."""
 
     def __init__(self, shape: Shape, dtype: np.dtype, operands: Nodes = ()):
         self.shape = tuple(shape)

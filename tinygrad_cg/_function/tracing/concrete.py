@@ -1,4 +1,4 @@
-"""What `get_concrete_function` gives: a function for arguments of one form."""
+"""The result of `get_concrete_function`: a function for arguments of one form."""
 
 from __future__ import annotations
 
