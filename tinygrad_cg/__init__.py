@@ -10,8 +10,10 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from ._ops import protocol as _numpy_dispatch  # first: it suspends the garbage collector
+
+# isort: split
 from ._function.codegen import fused_rules as _fused_rules  # noqa: F401 (for gradient functions)
-from ._ops import protocol as _numpy_dispatch
 from ._rules import pickling as _pickling  # noqa: F401 (registers how custom gradients travel)
 from ._transforms.tape import GradientTape
 
