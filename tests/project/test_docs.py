@@ -8,7 +8,7 @@ import pytest
 pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).parents[2]
-BEHAVIOUR = (ROOT / "docs/behaviour.md").read_text()
+DECISIONS = (ROOT / "docs/behaviour.md").read_text()
 SOURCES = [
     path
     for room in ("tinygrad_cg", "kernels", "tests", "benchmarks", "examples")
@@ -18,8 +18,8 @@ SOURCES = [
 
 
 def test_each_cited_section_and_decision_exists():
-    sections = set(re.findall(r"^#+ (\d(?:\.\d+)?)", BEHAVIOUR, re.MULTILINE))
-    decisions = {int(number) for number in re.findall(r"^(\d+)\. \*\*", BEHAVIOUR, re.MULTILINE)}
+    sections = set(re.findall(r"^#+ (\d(?:\.\d+)?)", DECISIONS, re.MULTILINE))
+    decisions = {int(number) for number in re.findall(r"^(\d+)\. \*\*", DECISIONS, re.MULTILINE)}
     assert decisions == set(range(1, 25))
     sections |= {f"0.{number}" for number in decisions}
     for path in SOURCES:
