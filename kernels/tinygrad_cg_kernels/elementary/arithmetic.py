@@ -6,7 +6,7 @@ import math
 import numpy as np
 from numba import types
 
-from tinygrad_cg_kernels.elementary.powers import power32, power64
+from tinygrad_cg_kernels.elementary.powers import power_real
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     float_absolute,
@@ -44,11 +44,6 @@ def multiply(x, y):
 
 
 @jitable
-def _divide_real(x, y):
-    return x / y
-
-
-@jitable
 def _divide_complex(x, y):
     """Divide by Smith's method, as NumPy: Numba's own complex division raises where y is zero."""
     across, up = abs(y.real), abs(y.imag)
@@ -70,7 +65,7 @@ def divide(x, y):
     return np.divide(x, y)
 
 
-by_type(divide, {types.Complex: _divide_complex, types.Float: _divide_real})
+by_type(divide, {types.Complex: _divide_complex, types.Float: lambda x, y: x / y})
 
 
 @jitable
@@ -85,27 +80,12 @@ def square(x):
     return x * x
 
 
-@jitable
-def _sqrt_real(x):
-    return math.sqrt(x)
-
-
-@jitable
-def _sqrt_complex(x):
-    return cmath.sqrt(x)
-
-
 def sqrt(x):
     """Return the square root of x; nan below zero."""
     return np.sqrt(x)
 
 
-by_type(sqrt, {types.Float: _sqrt_real, types.Complex: _sqrt_complex})
-
-
-@jitable
-def _power_complex(x, y):
-    return x**y
+by_type(sqrt, {types.Float: lambda x: math.sqrt(x), types.Complex: lambda x: cmath.sqrt(x)})
 
 
 @jitable
@@ -128,9 +108,8 @@ by_type(
     power,
     {
         types.Integer: _power_integer,
-        types.float64: power64,
-        types.float32: power32,
-        types.Complex: _power_complex,
+        types.Float: power_real,
+        types.Complex: lambda x, y: x**y,
     },
 )
 
@@ -169,13 +148,6 @@ by_type(floor_divide, {types.Integer: _floor_divide_integer, types.Float: _floor
 
 
 @jitable
-def _remainder_integer(x, y):
-    if y == 0:
-        return like(0, x)
-    return like(x % y, x)
-
-
-@jitable
 def _remainder_float(x, y):
     if y == 0:
         return like(NAN, x)
@@ -192,14 +164,15 @@ def remainder(x, y):
     return np.remainder(x, y)
 
 
-by_type(remainder, {types.Integer: _remainder_integer, types.Float: _remainder_float})
+by_type(
+    remainder,
+    {
+        types.Integer: lambda x, y: like(0, x) if y == 0 else like(x % y, x),
+        types.Float: _remainder_float,
+    },
+)
 
 # --- rounding and order ---------------------------------------------------------------
-
-
-@jitable
-def _same(x):
-    return x
 
 
 def round(x):
@@ -217,10 +190,11 @@ def ceil(x):
     return np.ceil(x)
 
 
-_INTEGRAL = {types.Integer: _same, types.Boolean: _same}
-by_type(round, {types.Float: jitable(lambda x: float_round(x)), **_INTEGRAL})
-by_type(floor, {types.Float: jitable(lambda x: float_floor(x)), **_INTEGRAL})
-by_type(ceil, {types.Float: jitable(lambda x: float_ceil(x)), **_INTEGRAL})
+_EXACT = (types.Integer, types.Boolean)
+_ITSELF = dict.fromkeys(_EXACT, lambda x: x)
+by_type(round, {types.Float: lambda x: float_round(x), **_ITSELF})
+by_type(floor, {types.Float: lambda x: float_floor(x), **_ITSELF})
+by_type(ceil, {types.Float: lambda x: float_ceil(x), **_ITSELF})
 
 
 def absolute(x):
@@ -228,28 +202,13 @@ def absolute(x):
     return np.abs(x)
 
 
-@jitable
-def _absolute_float(x):
-    return float_absolute(x)
-
-
-@jitable
-def _absolute_integer(x):
-    return -x if x < 0 else x
-
-
-@jitable
-def _absolute_complex(x):
-    return math.hypot(x.real, x.imag)
-
-
 by_type(
     absolute,
     {
-        types.Float: _absolute_float,
-        types.Integer: _absolute_integer,
-        types.Boolean: _same,
-        types.Complex: _absolute_complex,
+        types.Float: lambda x: float_absolute(x),
+        types.Integer: lambda x: -x if x < 0 else x,
+        types.Boolean: lambda x: x,
+        types.Complex: lambda x: math.hypot(x.real, x.imag),
     },
 )
 
@@ -279,38 +238,15 @@ def sign(x):
 by_type(sign, {types.Float: _sign_real, types.Integer: _sign_integer, types.Complex: _sign_complex})
 
 
-@jitable
-def _relu_real(x):
-    zero = like(0, x)
-    return zero if x <= zero else x
-
-
 def relu(x):
     """Return x where it is positive (or nan), else zero."""
     return np.maximum(x, np.zeros((), np.result_type(x)))
 
 
-by_type(relu, {types.Number: _relu_real, types.Boolean: _relu_real})
-
-
-@jitable
-def _maximum_float(x, y):
-    return float_maximum(x, y)
-
-
-@jitable
-def _maximum_integer(x, y):
-    return x if x >= y else y
-
-
-@jitable
-def _minimum_float(x, y):
-    return float_minimum(x, y)
-
-
-@jitable
-def _minimum_integer(x, y):
-    return x if x <= y else y
+by_type(
+    relu,
+    dict.fromkeys((types.Number, types.Boolean), lambda x: like(0, x) if x <= like(0, x) else x),
+)
 
 
 def maximum(x, y):
@@ -323,14 +259,10 @@ def minimum(x, y):
     return np.minimum(x, y)
 
 
-by_type(
-    maximum,
-    {types.Float: _maximum_float, types.Integer: _maximum_integer, types.Boolean: _maximum_integer},
-)
-by_type(
-    minimum,
-    {types.Float: _minimum_float, types.Integer: _minimum_integer, types.Boolean: _minimum_integer},
-)
+_LARGER = dict.fromkeys(_EXACT, lambda x, y: x if x >= y else y)
+_SMALLER = dict.fromkeys(_EXACT, lambda x, y: x if x <= y else y)
+by_type(maximum, {types.Float: lambda x, y: float_maximum(x, y), **_LARGER})
+by_type(minimum, {types.Float: lambda x, y: float_minimum(x, y), **_SMALLER})
 
 
 @jitable
@@ -348,26 +280,6 @@ def where(condition, x, y):
 # --- complex parts --------------------------------------------------------------------
 
 
-@jitable
-def _conj_complex(x):
-    return x.conjugate()
-
-
-@jitable
-def _real_complex(x):
-    return x.real
-
-
-@jitable
-def _imag_complex(x):
-    return x.imag
-
-
-@jitable
-def _zero(x):
-    return like(0, x)
-
-
 def conj(x):
     """Return the complex conjugate; x itself where it is real."""
     return np.conj(x)
@@ -383,8 +295,7 @@ def imag(x):
     return np.imag(x)
 
 
-_REAL = {types.Float: _same, types.Integer: _same, types.Boolean: _same}
-_NO_PART = {types.Float: _zero, types.Integer: _zero, types.Boolean: _zero}
-by_type(conj, {types.Complex: _conj_complex, **_REAL})
-by_type(real, {types.Complex: _real_complex, **_REAL})
-by_type(imag, {types.Complex: _imag_complex, **_NO_PART})
+_REAL = (types.Float, *_EXACT)
+by_type(conj, {types.Complex: lambda x: x.conjugate(), **dict.fromkeys(_REAL, lambda x: x)})
+by_type(real, {types.Complex: lambda x: x.real, **dict.fromkeys(_REAL, lambda x: x)})
+by_type(imag, {types.Complex: lambda x: x.imag, **dict.fromkeys(_REAL, lambda x: like(0, x))})

@@ -6,7 +6,6 @@ result has little more error than its last rounding.
 """
 
 import cmath
-from typing import Any
 
 import numpy as np
 from numba import types
@@ -23,6 +22,7 @@ from tinygrad_cg_kernels.elementary.exponential import (
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
+    by_width,
     estrin,
     float_absolute,
     float_copysign,
@@ -32,6 +32,7 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
     from_bits,
     inlined,
     like,
+    polynomial,
 )
 
 F = np.float32
@@ -53,7 +54,7 @@ def _rest(y, count):
 # (sinh(r) - r) / r**3 and (cosh(r) - 1) / r**2 in r**2, for |r| <= log(2) / 2. These and the
 # other polynomials here are minimax: found with Remez's exchange in 250 bits, each coefficient
 # rounded in turn and the later ones fitted again.
-POWERS_MULTIPLIED, POWERS_MULTIPLIED_32 = 2042 << 52, np.int32(250 << 23)
+POWERS_MULTIPLIED, POWERS_MULTIPLIED_32 = 2042 << 52, 250 << 23
 S = (
     *(0.16666666666666666, 0.008333333333334424, 0.00019841269837090483),
     *(2.755732621581287e-06, 2.5046788753928923e-08, 1.7576121702692842e-10),
@@ -62,72 +63,40 @@ C = (
     *(0.5, 0.041666666666666685, 0.0013888888888873283),
     *(2.4801587349202168e-05, 2.755725181956492e-07, 2.0921769982650523e-09),
 )
-S0_32, S1_32, S2_32 = F(0.16666667), F(0.008333175), F(0.00019974097)
-C0_32, C1_32, C2_32 = F(0.5), F(0.04166646), F(0.0013935429)
+S_32, C_32 = (0.16666667, 0.008333175, 0.00019974097), (0.5, 0.04166646, 0.0013935429)
 
 
 @jitable
-def _series64(z):
-    inlined()
-    return estrin(z, S), estrin(z, C)
-
-
-@jitable
-def _series32(z):
-    inlined()
-    return S0_32 + z * (S1_32 + z * S2_32), C0_32 + z * (C1_32 + z * C2_32)
-
-
-def _series(z) -> Any:
-    """Return (sinh(r) - r) / r**3 and (cosh(r) - 1) / r**2, with z = r**2."""
-
-
-by_type(_series, {types.float64: _series64, types.float32: _series32})
-
-
-@jitable
-def _halves64(n):
-    up = power_of_two(n - 2)
-    opposite = POWERS_MULTIPLIED - bits(up)
-    return up, from_bits(opposite if opposite > 0 else 0)
-
-
-@jitable
-def _halves32(n):
-    up = power_of_two(np.int32(n - np.int32(2)))
-    opposite = np.int32(POWERS_MULTIPLIED_32 - bits(up))
-    return up, from_bits(opposite if opposite > np.int32(0) else np.int32(0))
-
-
-def _halves(n) -> Any:
+def _halves(n):
     """Return 2**n / 4 and 2**-n / 4, for n >= 0; the latter 0 where it would be subnormal."""
-
-
-by_type(_halves, {types.int64: _halves64, types.int32: _halves32})
+    inlined()
+    up = power_of_two(like(n - 2, n))
+    opposite = like(by_width(n, POWERS_MULTIPLIED, POWERS_MULTIPLIED_32) - bits(up), n)
+    return up, from_bits(opposite if opposite > like(0, n) else like(0, n))
 
 
 @jitable
-def _parts(magnitude, limit):
+def _parts(magnitude):
     """Return r, sinh(r) - r, cosh(r) - 1, and a quarter of 2**n and of 2**-n, of a magnitude."""
     inlined()
-    y = float_minimum(magnitude, limit)
+    y = float_minimum(magnitude, by_width(magnitude, 710.6, 89.5))
     n, count = nearest(y * like(LOG2E, y))
     high, low = _rest(y, count)
     r = high - low
     z = r * r
-    odd, even = _series(z)
+    odd = by_width(z, estrin(z, S), polynomial(z, S_32))
+    even = by_width(z, estrin(z, C), polynomial(z, C_32))
     up, down = _halves(n)
     return high, float_fma(r * z, odd, -low), z * even, up, down
 
 
 @jitable
-def _sinh_real(x, limit, tiny, most):
-    """Return sinh(x); where 2**n -+ 2**-n is not exact, its smaller part joins the smaller
-    terms.
-    """
+def _sinh_real(x):
+    """Return sinh(x); where 2**n -+ 2**-n is inexact, its smaller part joins the smaller terms."""
     inlined()
+    tiny, most = by_width(x, (1e-9, 2.0**24), (1e-5, 2.0**9))
     magnitude = float_absolute(x)
-    r, odd, even, up, down = _parts(magnitude, limit)
+    r, odd, even, up, down = _parts(magnitude)
     exact = up <= most
     first, second = (up - down, up + down) if exact else (up, up)
     rest = like(0, x) if exact else float_fma(down, r, -down)
@@ -136,47 +105,13 @@ def _sinh_real(x, limit, tiny, most):
 
 
 @jitable
-def _cosh_real(x, limit):
+def _cosh_real(x):
     inlined()
-    r, odd, even, up, down = _parts(float_absolute(x), limit)
+    r, odd, even, up, down = _parts(float_absolute(x))
     first, second = up + down, up - down
     rest = down - (first - up)
     value = first + float_fma(second, r, float_fma(first, even, float_fma(second, odd, rest)))
     return value + value
-
-
-@jitable
-def _sinh64(x):
-    inlined()
-    return _sinh_real(x, 710.6, 1e-9, 2.0**24)
-
-
-@jitable
-def _sinh32(x):
-    inlined()
-    return _sinh_real(x, F(89.5), F(1e-5), F(2.0**9))
-
-
-@jitable
-def _cosh64(x):
-    inlined()
-    return _cosh_real(x, 710.6)
-
-
-@jitable
-def _cosh32(x):
-    inlined()
-    return _cosh_real(x, F(89.5))
-
-
-@jitable
-def _sinh_complex(x):
-    return cmath.sinh(x)
-
-
-@jitable
-def _cosh_complex(x):
-    return cmath.cosh(x)
 
 
 def sinh(x):
@@ -189,8 +124,8 @@ def cosh(x):
     return np.cosh(x)
 
 
-by_type(sinh, {types.float64: _sinh64, types.float32: _sinh32, types.Complex: _sinh_complex})
-by_type(cosh, {types.float64: _cosh64, types.float32: _cosh32, types.Complex: _cosh_complex})
+by_type(sinh, {types.Float: _sinh_real, types.Complex: lambda x: cmath.sinh(x)})
+by_type(cosh, {types.Float: _cosh_real, types.Complex: lambda x: cmath.cosh(x)})
 
 # --- tanh, sigmoid ----------------------------------------------------------------------
 # Quotients of 1 + e**y = 1 + s + s w, where y = n log(2) + r, s = 2**n and w = e**r - 1. A
@@ -206,30 +141,12 @@ CUBIC_32 = (0.16666528582572937, 0.04166639223694801, 0.008368045091629028, 0.00
 
 
 @jitable
-def _cubic64(r):
-    inlined()
-    return estrin(r, CUBIC)
-
-
-@jitable
-def _cubic32(r):
-    inlined()
-    return estrin(r, CUBIC_32)
-
-
-def _cubic(r) -> Any:
-    """Return (e**r - 1 - r - r**2 / 2) / r**3."""
-
-
-by_type(_cubic, {types.float64: _cubic64, types.float32: _cubic32})
-
-
-@jitable
 def _expm1_near(high, low, r):
     """Return e**(high - low) - 1, where r is the rounded value of high - low."""
     inlined()
     z = r * r
-    return high + float_fma(z * r, _cubic(r), float_fma(z, like(0.5, r), -low))
+    cubic = estrin(r, by_width(r, CUBIC, CUBIC_32))
+    return high + float_fma(z * r, cubic, float_fma(z, like(0.5, r), -low))
 
 
 @jitable
@@ -258,7 +175,7 @@ def _tanh32(x):
     n, count = nearest(limited * F(2.0 * LOG2E))
     r = float_fma(-count, F(LN2), limited + limited)
     square = r * r
-    w = float_fma(square, float_fma(r, _cubic(r), F(0.5)), r)
+    w = float_fma(square, float_fma(r, estrin(r, CUBIC_32), F(0.5)), r)
     s = power_of_two(n)
     z = x * x
     small = magnitude < F(0.92)
@@ -269,17 +186,15 @@ def _tanh32(x):
     return float_copysign(float_fma(scale, above / below, scale), x)
 
 
-@jitable
-def _tanh_complex(x):
-    return cmath.tanh(x)
-
-
 def tanh(x):
     """Return the hyperbolic tangent of x."""
     return np.tanh(x)
 
 
-by_type(tanh, {types.float64: _tanh64, types.float32: _tanh32, types.Complex: _tanh_complex})
+by_type(
+    tanh,
+    {types.float64: _tanh64, types.float32: _tanh32, types.Complex: lambda x: cmath.tanh(x)},
+)
 
 
 @jitable
@@ -327,33 +242,17 @@ by_type(sigmoid, {types.float64: _sigmoid64, types.float32: _sigmoid32})
 
 # --- softplus, log_sigmoid, logaddexp ---------------------------------------------------
 
+LOWEST, LOWEST_32 = -746.0, -104.0  # whose exponential is 0
 # (2 atanh(s) - 2 s) / (8 s**3) in (2 s)**2, for s in [0, 1/3].
-L0, L1, L2 = 0.666666666666777 / 8, 0.39999999996048374 / 32, 0.285714290581408 / 128
-L3, L4, L5 = 0.22222192897202558 / 512, 0.1818281428506627 / 2048, 0.1536429200995423 / 8192
-L6, L7 = 0.13586347821880748 / 32768, 0.09902649160209871 / 131072
-L8 = 0.1774012349996194 / 524288
-L0_32, L1_32, L2_32 = F(0.66666675 / 8), F(0.3999895 / 32), F(0.28615218 / 128)
-L3_32, L4_32 = F(0.21443719 / 512), F(0.24246344 / 2048)
-
-
-@jitable
-def _log_series64(z):
-    inlined()
-    high = L4 + z * (L5 + z * (L6 + z * (L7 + z * L8)))
-    return L0 + z * (L1 + z * (L2 + z * (L3 + z * high)))
-
-
-@jitable
-def _log_series32(z):
-    inlined()
-    return L0_32 + z * (L1_32 + z * (L2_32 + z * (L3_32 + z * L4_32)))
-
-
-def _log_series(z) -> Any:
-    """Return (2 atanh(s) - 2 s) / (8 s**3) with z = 4 s**2."""
-
-
-by_type(_log_series, {types.float64: _log_series64, types.float32: _log_series32})
+LOG_SERIES = (
+    *(0.666666666666777 / 8, 0.39999999996048374 / 32, 0.285714290581408 / 128),
+    *(0.22222192897202558 / 512, 0.1818281428506627 / 2048, 0.1536429200995423 / 8192),
+    *(0.13586347821880748 / 32768, 0.09902649160209871 / 131072, 0.1774012349996194 / 524288),
+)
+LOG_SERIES_32 = (
+    *(0.66666675 / 8, 0.3999895 / 32, 0.28615218 / 128),
+    *(0.21443719 / 512, 0.24246344 / 2048),
+)
 
 
 @jitable
@@ -367,13 +266,13 @@ def _exp_pair(x):
 
 
 @jitable
-def _log1p_exp(x, x_low, limit):
+def _log1p_exp(x, x_low):
     """Return log(1 + exp(x + x_low)) for x <= 0, as a number and its rounding error.
 
     With e = exp(x) it is 2 atanh(s), s = e / (2 + e).
     """
     inlined()
-    one, half = like(1, x), like(0.5, x)
+    one, half, limit = like(1, x), like(0.5, x), by_width(x, LOWEST, LOWEST_32)
     n, u, v = _exp_pair(limit if x < limit else x)
     e, missing = scale_by_power(u, n), scale_by_power(v + u * x_low, n)
     total = one + half * e
@@ -382,7 +281,7 @@ def _log1p_exp(x, x_low, limit):
     q = e * inverse
     z = q * q
     rest = inverse * (float_fma(-q, total, e) + (missing - q * lost))
-    return q, rest + (q * z) * _log_series(z)
+    return q, rest + (q * z) * polynomial(z, by_width(z, LOG_SERIES, LOG_SERIES_32))
 
 
 @jitable
@@ -396,23 +295,11 @@ def _add_exactly(base, high, low):
 
 
 @jitable
-def _softplus_real(x, limit):
+def _softplus_real(x):
     inlined()
     zero = like(0, x)
-    high, low = _log1p_exp(-float_absolute(x), zero, limit)
+    high, low = _log1p_exp(-float_absolute(x), zero)
     return _add_exactly(zero if x < zero else x, high, low)
-
-
-@jitable
-def _softplus64(x):
-    inlined()
-    return _softplus_real(x, -746.0)
-
-
-@jitable
-def _softplus32(x):
-    inlined()
-    return _softplus_real(x, F(-104.0))
 
 
 def softplus(x):
@@ -420,7 +307,7 @@ def softplus(x):
     return np.logaddexp(x, np.zeros((), np.result_type(x)))
 
 
-by_type(softplus, {types.float64: _softplus64, types.float32: _softplus32})
+by_type(softplus, {types.Float: _softplus_real})
 
 
 @jitable
@@ -438,28 +325,16 @@ by_type(log_sigmoid, {types.Float: _log_sigmoid_real})
 
 
 @jitable
-def _logaddexp_real(x, y, limit):
+def _logaddexp_real(x, y):
     inlined()
+    zero = like(0, x)
     larger, smaller = (x, y) if x > y else (y, x)
     gap = smaller - larger
     back = gap + larger
     lost = (smaller - back) - ((gap - back) + larger)
-    ordinary = float_absolute(gap) < -limit
-    gap = gap if x != y else like(0, x)
-    high, low = _log1p_exp(gap, lost if ordinary else like(0, x), limit)
+    ordinary = float_absolute(gap) < -by_width(x, LOWEST, LOWEST_32)
+    high, low = _log1p_exp(gap if x != y else zero, lost if ordinary else zero)
     return _add_exactly(larger, high, low)
-
-
-@jitable
-def _logaddexp64(x, y):
-    inlined()
-    return _logaddexp_real(x, y, -746.0)
-
-
-@jitable
-def _logaddexp32(x, y):
-    inlined()
-    return _logaddexp_real(x, y, F(-104.0))
 
 
 def logaddexp(x, y):
@@ -467,4 +342,4 @@ def logaddexp(x, y):
     return np.logaddexp(x, y)
 
 
-by_type(logaddexp, {types.float64: _logaddexp64, types.float32: _logaddexp32})
+by_type(logaddexp, {types.Float: _logaddexp_real})

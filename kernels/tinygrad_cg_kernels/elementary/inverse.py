@@ -7,24 +7,23 @@ result would show them.
 
 import cmath
 import math
-from typing import Any
 
 import numpy as np
 from numba import types
 
+from tinygrad_cg_kernels.elementary.exponential import LN2
 from tinygrad_cg_kernels.elementary.logarithm import (
     INF,
     LOG_LN2_HI_32,
     LOG_LN2_LO_32,
     NAN,
-    _log_parts32,
-    _log_parts64,
-    _log_sum32,
-    _log_sum64,
+    log_parts,
+    log_sum,
 )
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
+    by_width,
     estrin,
     float_absolute,
     float_copysign,
@@ -88,8 +87,7 @@ ARCTANH_32 = (
 )
 # (log((1 + s) / (1 - s)) - 2 s) / s**3 in s**2, for (1 + s) / (1 - s) within sqrt(2) of 1.
 LOG_BRIEF = (0.6666677671012837, 0.3997749488532093, 0.2987310829474674)
-LN2 = 0.6931471805599453
-HALF_LN2_HI_32, HALF_LN2_LO_32 = F(0.5) * LOG_LN2_HI_32, F(0.5) * LOG_LN2_LO_32
+HALF_LN2_HI_32, HALF_LN2_LO_32 = F(0.5 * LOG_LN2_HI_32), F(0.5 * LOG_LN2_LO_32)
 ONE_BITS_32 = np.int32(0x3F800000)
 ARCTANH_MOVE, ARCTANH_MOST = np.int32(1 << 21), np.int32(24 << 23)
 EXPONENT_32 = np.int32(-1 << 23)
@@ -106,9 +104,7 @@ def _half_pi(x):
 
 @jitable
 def _add_to_pair(base, base_low, value, tail):
-    """Return base + base_low + value + tail, where value is the smaller of two and the others
-    tiny.
-    """
+    """Return base + base_low + value + tail, where |base| >= |value| or base is 0."""
     inlined()
     high = base + value
     return high + ((value - (high - base)) + (base_low + tail))
@@ -118,52 +114,25 @@ def _add_to_pair(base, base_low, value, tail):
 
 
 @jitable
-def _arctan_tail64(x):
-    """Return arctan(x) - x for |x| <= 1."""
-    inlined()
-    z = x * x
-    return (x * z) * polynomial(z, ARCTAN)
-
-
-@jitable
-def _arctan_tail32(x):
+def _arctan_tail(x):
+    """Return arctan(x) - x for |x| <= 1; in float32 with what rounding took from the cube."""
     inlined()
     z = x * x
     cube = x * z
     cube_lost = float_fma(x, z, -cube) + x * float_fma(x, x, -z)
-    r = polynomial(z, ARCTAN_32)
-    return cube * r + cube_lost * r
-
-
-def _arctan_tail(x) -> Any:
-    """Dispatch to the version for the type of x."""
-
-
-by_type(_arctan_tail, {types.float64: _arctan_tail64, types.float32: _arctan_tail32})
+    r = polynomial(z, by_width(x, ARCTAN, ARCTAN_32))
+    return by_width(x, cube * r, cube * r + cube_lost * r)
 
 
 @jitable
-def _arctan_sum64(base, low, t):
+def _arctan_sum(base, low, t):
     """Return base + (low + arctan(t) - t), |t| <= 1."""
     inlined()
     z = t * t
-    return base + float_fma(t * z, estrin(z, ARCTAN), low)
-
-
-@jitable
-def _arctan_sum32(base, low, t):
-    inlined()
-    z = t * t
     cube = t * z
-    r = like(ARCTAN_32[0], z) + z * estrin(z, ARCTAN_32[1:])
-    return base + float_fma(cube, r, float_fma(float_fma(t, z, -cube), r, low))
-
-
-def _arctan_sum(base, low, t) -> Any:
-    """Dispatch to the version for the type of x."""
-
-
-by_type(_arctan_sum, {types.float64: _arctan_sum64, types.float32: _arctan_sum32})
+    r_32 = like(ARCTAN_32[0], z) + z * estrin(z, ARCTAN_32[1:])
+    low_32 = float_fma(float_fma(t, z, -cube), r_32, low)
+    return base + float_fma(cube, by_width(t, estrin(z, ARCTAN), r_32), by_width(t, low, low_32))
 
 
 @jitable
@@ -213,49 +182,20 @@ def _arctan2_real(y, x):
     return float_copysign(value + (x - x if x != x else zero), y)
 
 
-@jitable
-def _arctan_complex(x):
-    return cmath.atan(x)
-
-
 def arctan(x):
     """Return the angle, between -pi/2 and pi/2, whose tangent is x."""
     return np.arctan(x)
 
 
 def arctan2(y, x):
-    """Return the angle, between -pi and pi, of the point (x, y); signed zeros and infinities as
-    in C.
-    """
+    """Return the angle, between -pi and pi, of (x, y); signed zeros and infinities as in C."""
     return np.arctan2(y, x)
 
 
-by_type(arctan, {types.Float: _arctan_real, types.Complex: _arctan_complex})
+by_type(arctan, {types.Float: _arctan_real, types.Complex: lambda x: cmath.atan(x)})
 by_type(arctan2, {types.Float: _arctan2_real})
 
 # --- arcsin, arccos ---------------------------------------------------------------------
-
-
-@jitable
-def _arcsin_tail64(x):
-    """Return arcsin(x) - x for |x| <= 1/2."""
-    inlined()
-    z = x * x
-    return (x * z) * polynomial(z, ARCSIN)
-
-
-@jitable
-def _arcsin_tail32(x):
-    inlined()
-    z = x * x
-    return (x * z) * polynomial(z, ARCSIN_32)
-
-
-def _arcsin_tail(x) -> Any:
-    """Dispatch to the version for the type of x."""
-
-
-by_type(_arcsin_tail, {types.float64: _arcsin_tail64, types.float32: _arcsin_tail32})
 
 
 @jitable
@@ -265,7 +205,6 @@ def _arcsin_parts(size):
     The former is arcsin(sqrt((1 - x) / 2)), whose argument takes a correction.
     """
     inlined()
-    inlined()
     one, half = like(1, size), like(0.5, size)
     large = size > half
     square = half * (one - size)
@@ -273,7 +212,9 @@ def _arcsin_parts(size):
     lost = float_fma(-root, root, square) * (half / root)
     lost = like(0, size) if size == one else lost
     t = root if large else size
-    return large, t, _arcsin_tail(t) + (lost if large else like(0, size))
+    z = t * t
+    tail = (t * z) * polynomial(z, by_width(z, ARCSIN, ARCSIN_32))
+    return large, t, tail + (lost if large else like(0, size))
 
 
 @jitable
@@ -302,16 +243,6 @@ def _arccos_real(x):
     return _add_to_pair(base, base_low, t, tail)
 
 
-@jitable
-def _arcsin_complex(x):
-    return cmath.asin(x)
-
-
-@jitable
-def _arccos_complex(x):
-    return cmath.acos(x)
-
-
 def arcsin(x):
     """Return the angle, between -pi/2 and pi/2, whose sine is x; nan beyond -1 and 1."""
     return np.arcsin(x)
@@ -322,8 +253,8 @@ def arccos(x):
     return np.arccos(x)
 
 
-by_type(arcsin, {types.Float: _arcsin_real, types.Complex: _arcsin_complex})
-by_type(arccos, {types.Float: _arccos_real, types.Complex: _arccos_complex})
+by_type(arcsin, {types.Float: _arcsin_real, types.Complex: lambda x: cmath.asin(x)})
+by_type(arccos, {types.Float: _arccos_real, types.Complex: lambda x: cmath.acos(x)})
 
 # --- arcsinh, arccosh, arctanh ----------------------------------------------------------
 # Logarithms of sums and quotients whose rounding errors are carried along; near zero, where
@@ -334,7 +265,7 @@ by_type(arccos, {types.Float: _arccos_real, types.Complex: _arccos_complex})
 def log_brief(x):
     """Return log(x) of a normal float64 to the digits of a float32."""
     inlined()
-    k, m = _log_parts64(x)
+    k, m = log_parts(x)
     s = (m - 1.0) / (m + 1.0)
     z = s * s
     return k * LN2 + (s + s + (s * z) * polynomial(z, LOG_BRIEF))
@@ -344,8 +275,8 @@ def log_brief(x):
 def _log_of_sum(high, low, twice):
     """Return log(high + low) for high >= sqrt(2), plus log(2) where it represents twice the sum."""
     inlined()
-    k, m = _log_parts64(high)
-    return _log_sum64(k + 1.0 if twice else k, m - 1.0, low / high)
+    k, m = log_parts(high)
+    return log_sum(k + 1.0 if twice else k, m - 1.0, low / high)
 
 
 @jitable
@@ -370,9 +301,9 @@ def _log_of_two32(x, total, low):
     inlined()
     large = x > F(LARGE)
     total = x if large else total
-    k, m = _log_parts32(total)
+    k, m = log_parts(total)
     correction = F(0) if large else low / total
-    return _log_sum32(k + F(1) if large else k, m - F(1), correction)
+    return log_sum(k + F(1) if large else k, m - F(1), correction)
 
 
 @jitable
@@ -417,13 +348,13 @@ def _arccosh64(x):
     root, low = _root_of_sum(under, lost - (under - less))
     large = x > LARGE
     total = x if large else x + root
-    k, m = _log_parts64(total)
+    k, m = log_parts(total)
     above = x - 1.0
     f = above + root
     near = k == 0.0
     lost = (above - (f - root)) if near else (root - (total - x))
     correction = 0.0 if large else (lost + low) / total
-    value = _log_sum64(k + 1.0 if large else k, f if near else m - 1.0, correction)
+    value = log_sum(k + 1.0 if large else k, f if near else m - 1.0, correction)
     value = value if x < INF else x
     return value if x >= 1.0 else NAN
 
@@ -452,8 +383,8 @@ def _arctanh64(x):
     over, under = 1.0 + size, 1.0 - size
     quotient = over / under
     lost = float_fma(-quotient, under, over) + (size - (over - 1.0))
-    k, m = _log_parts64(quotient)
-    far = 0.5 * _log_sum64(k, m - 1.0, lost / over)
+    k, m = log_parts(quotient)
+    far = 0.5 * log_sum(k, m - 1.0, lost / over)
     far = far if size < 1.0 else INF
     value = near if size <= 0.5 else far
     return float_copysign(value, x) if size <= 1.0 else NAN
@@ -483,21 +414,6 @@ def _arctanh32(x):
     return float_copysign(value, x) if size <= F(1) else F(NAN)
 
 
-@jitable
-def _arcsinh_complex(x):
-    return cmath.asinh(x)
-
-
-@jitable
-def _arccosh_complex(x):
-    return cmath.acosh(x)
-
-
-@jitable
-def _arctanh_complex(x):
-    return cmath.atanh(x)
-
-
 def arcsinh(x):
     """Return the number whose hyperbolic sine is x."""
     return np.arcsinh(x)
@@ -509,18 +425,19 @@ def arccosh(x):
 
 
 def arctanh(x):
-    """Return the number whose hyperbolic tangent is x; nan beyond -1 and 1, which give
-    infinities.
-    """
+    """Return the number whose hyperbolic tangent is x; infinite at -1 and 1, nan beyond."""
     return np.arctanh(x)
 
 
 by_type(
-    arcsinh, {types.float64: _arcsinh64, types.float32: _arcsinh32, types.Complex: _arcsinh_complex}
+    arcsinh,
+    {types.float64: _arcsinh64, types.float32: _arcsinh32, types.Complex: lambda x: cmath.asinh(x)},
 )
 by_type(
-    arccosh, {types.float64: _arccosh64, types.float32: _arccosh32, types.Complex: _arccosh_complex}
+    arccosh,
+    {types.float64: _arccosh64, types.float32: _arccosh32, types.Complex: lambda x: cmath.acosh(x)},
 )
 by_type(
-    arctanh, {types.float64: _arctanh64, types.float32: _arctanh32, types.Complex: _arctanh_complex}
+    arctanh,
+    {types.float64: _arctanh64, types.float32: _arctanh32, types.Complex: lambda x: cmath.atanh(x)},
 )

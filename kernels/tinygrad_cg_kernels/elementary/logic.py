@@ -75,36 +75,6 @@ def isnan(x):
     return x != x
 
 
-@jitable
-def _isfinite_float(x):
-    return float_absolute(x) < INF
-
-
-@jitable
-def _isfinite_complex(x):
-    return float_absolute(x.real) < INF and float_absolute(x.imag) < INF
-
-
-@jitable
-def _isinf_float(x):
-    return float_absolute(x) == INF
-
-
-@jitable
-def _isinf_complex(x):
-    return float_absolute(x.real) == INF or float_absolute(x.imag) == INF
-
-
-@jitable
-def _always(x):
-    return True
-
-
-@jitable
-def _never(x):
-    return False
-
-
 def isfinite(x):
     """Return whether x is neither infinite nor nan."""
     return np.isfinite(x)
@@ -115,21 +85,30 @@ def isinf(x):
     return np.isinf(x)
 
 
+@jitable
+def _isfinite_complex(x):
+    return float_absolute(x.real) < INF and float_absolute(x.imag) < INF
+
+
+@jitable
+def _isinf_complex(x):
+    return float_absolute(x.real) == INF or float_absolute(x.imag) == INF
+
+
+_EXACT = (types.Integer, types.Boolean)
 by_type(
     isfinite,
     {
-        types.Float: _isfinite_float,
+        types.Float: lambda x: float_absolute(x) < INF,
         types.Complex: _isfinite_complex,
-        types.Integer: _always,
-        types.Boolean: _always,
+        **dict.fromkeys(_EXACT, lambda x: True),
     },
 )
 by_type(
     isinf,
     {
-        types.Float: _isinf_float,
+        types.Float: lambda x: float_absolute(x) == INF,
         types.Complex: _isinf_complex,
-        types.Integer: _never,
-        types.Boolean: _never,
+        **dict.fromkeys(_EXACT, lambda x: False),
     },
 )

@@ -8,48 +8,32 @@ import numpy as np
 from numba import types
 
 from tinygrad_cg_kernels.elementary.exponential import (
-    E0,
-    E0_32,
-    E1,
-    E1_32,
-    E2,
-    E2_32,
-    E3,
-    E3_32,
-    E4,
-    E4_32,
-    E5,
-    E5_32,
-    E6,
-    E7,
-    E8,
-    E9,
+    EXP_TAIL,
+    EXP_TAIL_32,
     LN2_HI,
     LN2_LO,
     LOG2E,
-    LOG2E_32,
-    SHIFT,
-    SHIFT_32,
-    SHIFT_BITS,
-    SHIFT_BITS_32,
+    MANTISSA_BITS,
+    MANTISSA_BITS_32,
+    limited,
     nearest,
     scale_by_power,
 )
 from tinygrad_cg_kernels.elementary.logarithm import (
     LOG_LN2_HI_32,
     LOG_LN2_LO_32,
-    MANTISSA,
-    MANTISSA_32,
     SMALLEST_NORMAL,
     SMALLEST_NORMAL_32,
-    TWO_25,
-    TWO_54,
+    UP,
+    UP_32,
     log_edges,
     log_pair,
+    parts_from,
 )
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
+    by_width,
     estrin,
     float_absolute,
     float_copysign,
@@ -81,60 +65,42 @@ Q_32 = (
     *(0.3333333432674408, -0.24999864399433136, 0.19999271631240845),
     *(-0.16703340411186218, 0.14451946318149567, -0.10263805091381073),
 )
-EXP = (E0, E1, E2, E3, E4, E5, E6, E7, E8, E9)
-EXP_32 = (E0_32, E1_32, E2_32, E3_32, E4_32, E5_32)
 # By two bits of x's mantissa, counted from FIRST on: c, and -log(c) in two parts, the first short.
-FIRST, FIRST_32 = 0x3FE5C00000000000, np.int32(0x3F2E0000)  # of 0.6796875
-UPPER, LOWER = 1 << 51, 1 << 50
-UPPER_32, LOWER_32, NONE_32 = np.int32(1 << 22), np.int32(1 << 21), np.int32(0)
-C0, C1, C2, C3 = 1.375, 1.125, 1.0, 0.8125
-H0, H1, H2, H3 = -0.3184537310153246, -0.11778303561732173, 0.0, 0.20763936475850642
-L0, L1, L2, L3 = -1.0321002321991519e-10, -3.906172487875993e-11, 0.0, 1.9738084340965946e-11
-C0_32, C1_32, C2_32, C3_32 = F(C0), F(C1), F(C2), F(C3)
-H0_32, H1_32, H2_32, H3_32 = F(-0.318450927734375), F(-0.1177825927734375), F(0), F(0.2076416015625)
-L0_32, L1_32 = F(-2.8033841772412416e-06), F(-4.428829356584174e-07)
-L2_32, L3_32 = F(0), F(-2.236784212072962e-06)
+FIRST, FIRST_32 = 0x3FE5C00000000000, 0x3F2E0000  # of 0.6796875
+UPPER, UPPER_32 = 1 << 51, 1 << 22
+LOWER, LOWER_32 = 1 << 50, 1 << 21
+C = (1.375, 1.125, 1.0, 0.8125)
+H = (-0.3184537310153246, -0.11778303561732173, 0.0, 0.20763936475850642)
+L = (-1.0321002321991519e-10, -3.906172487875993e-11, 0.0, 1.9738084340965946e-11)
+H_32 = (-0.318450927734375, -0.1177825927734375, 0.0, 0.2076416015625)
+L_32 = (-2.8033841772412416e-06, -4.428829356584174e-07, 0.0, -2.236784212072962e-06)
 
 
 @jitable
-def _of_four(upper, lower, a, b, c, d):
+def _of_four(upper, lower, values):
     """Return one of four values by two bits, in two steps.
 
     LLVM makes three of conditions in one expression.
     """
     inlined()
-    first = b if lower else a
-    second = d if lower else c
+    first = values[1] if lower else values[0]
+    second = values[3] if lower else values[2]
     return second if upper else first
 
 
 @jitable
-def _near_log64(x, less):
+def _near_log(x, less):
     """Return r for a normal x, and log(x) - less * log(2) - log(1 + r) in two parts."""
     inlined()
-    moved = bits(x) - FIRST
-    k = (from_bits((moved >> 52) + SHIFT_BITS) - SHIFT) - less
-    m = from_bits((moved & MANTISSA) + FIRST)
-    upper, lower = moved & UPPER != 0, moved & LOWER != 0
-    c = _of_four(upper, lower, C0, C1, C2, C3)
-    high = _of_four(upper, lower, H0, H1, H2, H3)
-    low = _of_four(upper, lower, L0, L1, L2, L3)
-    return float_fma(m, c, -1.0), float_fma(k, LN2_HI, high), float_fma(k, LN2_LO, low)
-
-
-@jitable
-def _near_log32(x, less):
-    inlined()
-    moved = np.int32(bits(x) - FIRST_32)
-    integral = from_bits(np.int32(np.int32(moved >> np.int32(23)) + SHIFT_BITS_32))
-    k = (integral - SHIFT_32) - less
-    m = from_bits(np.int32(np.int32(moved & MANTISSA_32) + FIRST_32))
-    upper, lower = moved & UPPER_32 != NONE_32, moved & LOWER_32 != NONE_32
-    c = _of_four(upper, lower, C0_32, C1_32, C2_32, C3_32)
-    high = _of_four(upper, lower, H0_32, H1_32, H2_32, H3_32)
-    low = _of_four(upper, lower, L0_32, L1_32, L2_32, L3_32)
-    high, low = float_fma(k, LOG_LN2_HI_32, high), float_fma(k, LOG_LN2_LO_32, low)
-    return float_fma(m, c, F(-1.0)), high, low
+    ln2_hi, ln2_lo = by_width(x, (LN2_HI, LN2_LO), (LOG_LN2_HI_32, LOG_LN2_LO_32))
+    exponent, m, moved = parts_from(x, FIRST, FIRST_32)
+    k = exponent - less
+    upper = moved & by_width(moved, UPPER, UPPER_32) != like(0, moved)
+    lower = moved & by_width(moved, LOWER, LOWER_32) != like(0, moved)
+    c = _of_four(upper, lower, by_width(x, C, C))
+    high = _of_four(upper, lower, by_width(x, H, H_32))
+    low = _of_four(upper, lower, by_width(x, L, L_32))
+    return float_fma(m, c, like(-1, x)), float_fma(k, ln2_hi, high), float_fma(k, ln2_lo, low)
 
 
 # Polynomials of several short chains: power is limited by how long it takes, not by how much.
@@ -176,34 +142,18 @@ def _exp_pair64(p, lost):
     inlined()
     n, count = nearest(p * LOG2E)
     r = float_fma(-count, LN2_HI, p) + float_fma(-count, LN2_LO, lost)
-    return n, 1.0 + (r + (r * r) * estrin(r, EXP))
+    return n, 1.0 + (r + (r * r) * estrin(r, EXP_TAIL))
 
 
 @jitable
 def _exp_pair32(p, lost):
-    """Return the same with fewer roundings, of which float32 bears few besides those of the
-    logarithm.
-    """
+    """Return the same with fewer roundings: float32 bears few besides those of the logarithm."""
     inlined()
-    n, count = nearest(p * LOG2E_32)
-    most = float_fma(-count, LOG_LN2_HI_32, p)
-    rest = float_fma(-count, LOG_LN2_LO_32, lost)
+    n, count = nearest(p * F(LOG2E))
+    most = float_fma(-count, F(LOG_LN2_HI_32), p)
+    rest = float_fma(-count, F(LOG_LN2_LO_32), lost)
     r = most + rest
-    return n, F(1.0) + (most + float_fma(r * r, estrin(r, EXP_32), rest))
-
-
-@jitable
-def _shifted64(value, n):
-    return from_bits(bits(value) + (n << 52))
-
-
-@jitable
-def _shifted32(value, n):
-    return from_bits(np.int32(bits(value) + np.int32(n << np.int32(23))))
-
-
-def _near_log(x, less) -> Any:
-    """Dispatch to the version for the type of x."""
+    return n, F(1.0) + (most + float_fma(r * r, estrin(r, EXP_TAIL_32), rest))
 
 
 def _log_sum(r, base, base_low) -> Any:
@@ -214,14 +164,8 @@ def _exp_pair(p, lost) -> Any:
     """Dispatch to the version for the type of x."""
 
 
-def _scale_by_power(value, n) -> Any:
-    """Return value * 2**n, both normal numbers."""
-
-
-by_type(_near_log, {types.float64: _near_log64, types.float32: _near_log32})
 by_type(_log_sum, {types.float64: _log_sum64, types.float32: _log_sum32})
 by_type(_exp_pair, {types.float64: _exp_pair64, types.float32: _exp_pair32})
-by_type(_scale_by_power, {types.float64: _shifted64, types.float32: _shifted32})
 
 
 @jitable
@@ -233,49 +177,28 @@ def _log_wide(x, less):
 
 
 @jitable
-def _magnitude(x, y, smallest, up, digits, least, most):
-    """Return exp(y log(x)) for x >= 0 and finite y; 2**digits = up makes the smallest numbers
-    normal.
-    """
+def _magnitude(x, y):
+    """Return exp(y log(x)) for x >= 0 and finite y."""
     inlined()
-    zero, tiny = like(0, x), x < smallest
+    digits, up = by_width(x, UP, UP_32)
+    least, most = by_width(x, (-746.0, 710.0), (-104.0, 89.0))
+    zero, tiny = like(0, x), x < by_width(x, SMALLEST_NORMAL, SMALLEST_NORMAL_32)
     high, low = _log_wide(x * up if tiny else x, digits if tiny else zero)
     high = high if x < like(INF, x) else x
     high = like(-INF, x) if x == zero else high
     p = y * high
     lost = float_fma(y, low, float_fma(y, high, -p))
-    kept = most if p > most else p
-    kept = least if kept < least else kept
+    kept = limited(p, least, most)
     n, value = _exp_pair(kept, lost if kept == p else zero)
     return scale_by_power(value, n)
 
 
-def _any_magnitude(x, y) -> Any:
-    """Return x**y for x >= 0 and finite y."""
-
-
 @jitable
-def _magnitude64(x, y):
-    inlined()
-    return _magnitude(x, y, SMALLEST_NORMAL, TWO_54, 54.0, -746.0, 710.0)
-
-
-@jitable
-def _magnitude32(x, y):
-    inlined()
-    return _magnitude(x, y, SMALLEST_NORMAL_32, TWO_25, F(25.0), F(-104.0), F(89.0))
-
-
-by_type(_any_magnitude, {types.float64: _magnitude64, types.float32: _magnitude32})
-
-
-@jitable
-def _power_real(x, y, limit):
+def power_real(x, y):
     """Return x**y; exponents beyond the limit count as infinite, except 1 * inf."""
     inlined()
-    one, zero = like(1, x), like(0, x)
-    exponent = limit if y > limit else y
-    value = _any_magnitude(float_absolute(x), -limit if exponent < -limit else exponent)
+    one, zero, limit = like(1, x), like(0, x), by_width(x, 1e290, 1e30)
+    value = _magnitude(float_absolute(x), limited(y, -limit, limit))
     half = like(0.5, x) * y
     integral = float_floor(y) == y
     odd = integral and float_floor(half) != half
@@ -285,31 +208,12 @@ def _power_real(x, y, limit):
 
 
 @jitable
-def power64(x, y):
+def _ordinary_real(x, y):
     inlined()
-    return _power_real(x, y, 1e290)
-
-
-@jitable
-def power32(x, y):
-    inlined()
-    return _power_real(x, y, F(1e30))
-
-
-@jitable
-def _ordinary64(x, y):
-    inlined()
-    k = from_bits(((bits(x) - FIRST) >> 52) + SHIFT_BITS) - SHIFT  # large also if x is negative
+    k, _, _ = parts_from(x, FIRST, FIRST_32)  # large also if x is negative
+    most, most_of_power = by_width(x, (1021.5, 1020.0), (125.5, 125.0))
     size = float_absolute(k)
-    return (size < 1021.5) & (float_absolute(y) * (size + 1.0) < 1020.0)
-
-
-@jitable
-def _ordinary32(x, y):
-    inlined()
-    moved = np.int32(np.int32(bits(x) - FIRST_32) >> np.int32(23))
-    size = float_absolute(from_bits(np.int32(moved + SHIFT_BITS_32)) - SHIFT_32)
-    return (size < F(125.5)) & (float_absolute(y) * (size + F(1.0)) < F(125.0))
+    return (size < most) & (float_absolute(y) * (size + like(1, x)) < most_of_power)
 
 
 @jitable
@@ -318,13 +222,12 @@ def _power_ordinary(x, y):
     high, low = _log_wide(x, like(0, x))
     p = y * high
     n, value = _exp_pair(p, float_fma(y, low, float_fma(y, high, -p)))
-    return _scale_by_power(value, n)
+    shifted = n << by_width(n, MANTISSA_BITS, MANTISSA_BITS_32)
+    return from_bits(like(bits(value) + shifted, n))  # both value and result are normal
 
 
 def ordinary(x, y):
-    """Return whether `power_ordinary` serves: x is positive, and neither it nor x**y near an
-    end.
-    """
+    """Return whether `power_ordinary` serves: x > 0, and neither x nor x**y is near an end."""
     return (x > 0) & (np.abs(y) * (np.abs(np.log2(x)) + 1.5) < 124)
 
 
@@ -333,7 +236,7 @@ def power_ordinary(x, y):
     return np.power(x, y)
 
 
-by_type(ordinary, {types.float64: _ordinary64, types.float32: _ordinary32})
+by_type(ordinary, {types.Float: _ordinary_real})
 by_type(power_ordinary, {types.Float: _power_ordinary})
 
 
@@ -377,37 +280,26 @@ by_type(_inverse_cbrt, {types.float64: _inverse_cbrt64, types.float32: _inverse_
 
 
 @jitable
-def _cbrt_real(x, smallest, up, down, coefficients):
+def _cbrt_real(x):
     """Return the cube root; `up`, 1 / `down`**3, makes the smallest numbers normal."""
     inlined()
+    up, down = by_width(x, (2.0**54, 2.0**-18), (2.0**24, 2.0**-8))
     magnitude = float_absolute(x)
-    tiny = magnitude < smallest
+    tiny = magnitude < by_width(x, SMALLEST_NORMAL, SMALLEST_NORMAL_32)
     v = magnitude * up if tiny else magnitude
     y = _inverse_cbrt(v)
     square = y * y
     root = v * square
     lost = float_fma(v, square, -root)
     e = float_fma(-lost, y, float_fma(-root, y, like(1, x)))
-    value = root + float_fma(root, e * estrin(e, coefficients), lost)
+    value = root + float_fma(root, e * estrin(e, by_width(x, CBRT, CBRT_32)), lost)
     value = float_copysign(value * down if tiny else value, x)
     return value if magnitude < like(INF, x) else x
 
 
 @jitable
-def _cbrt64(x):
-    inlined()
-    return _cbrt_real(x, SMALLEST_NORMAL, 2.0**54, 2.0**-18, CBRT)
-
-
-@jitable
-def _cbrt32(x):
-    inlined()
-    return _cbrt_real(x, SMALLEST_NORMAL_32, F(2.0**24), F(2.0**-8), CBRT_32)
-
-
-@jitable
 def _rsqrt_real(x):
-    """Return the rounding errors of root and quotient, removed by a Newton step."""
+    """Return 1 / sqrt(x); a Newton step removes the rounding errors of root and quotient."""
     inlined()
     one, half = like(1, x), like(0.5, x)
     y = one / math.sqrt(x)
@@ -418,14 +310,11 @@ def _rsqrt_real(x):
 
 
 @jitable
-def _rsqrt_complex(x):
-    return 1 / cmath.sqrt(x)
-
-
-@jitable
-def _hypot_real(x, y, large, down, small, up):
+def _hypot_real(x, y):
     """Return sqrt(x**2 + y**2), scaled by a power of two where squares would overflow or vanish."""
     inlined()
+    large, down = by_width(x, (2.0**500, 2.0**-600), (2.0**60, 2.0**-80))
+    small, up = by_width(x, (2.0**-480, 2.0**600), (2.0**-50, 2.0**80))
     first, second = float_absolute(x), float_absolute(y)
     longer, shorter = (first, second) if first > second else (second, first)
     one = like(1, x)
@@ -435,18 +324,6 @@ def _hypot_real(x, y, large, down, small, up):
     value = math.sqrt(float_fma(a, a, b * b)) * back
     infinite = longer == like(INF, x) or shorter == like(INF, x)
     return like(INF, x) if infinite else value
-
-
-@jitable
-def _hypot64(x, y):
-    inlined()
-    return _hypot_real(x, y, 2.0**500, 2.0**-600, 2.0**-480, 2.0**600)
-
-
-@jitable
-def _hypot32(x, y):
-    inlined()
-    return _hypot_real(x, y, F(2.0**60), F(2.0**-80), F(2.0**-50), F(2.0**80))
 
 
 @jitable
@@ -480,7 +357,7 @@ def xlogy(x, y):
     return np.where(zero, x * 0, x * np.log(np.where(zero, 1, y)))
 
 
-by_type(cbrt, {types.float64: _cbrt64, types.float32: _cbrt32})
-by_type(rsqrt, {types.Float: _rsqrt_real, types.Complex: _rsqrt_complex})
-by_type(hypot, {types.float64: _hypot64, types.float32: _hypot32})
+by_type(cbrt, {types.Float: _cbrt_real})
+by_type(rsqrt, {types.Float: _rsqrt_real, types.Complex: lambda x: 1 / cmath.sqrt(x)})
+by_type(hypot, {types.Float: _hypot_real})
 by_type(xlogy, {types.Float: _xlogy_real})

@@ -15,54 +15,25 @@ from tinygrad_cg_kernels.elementary.exponential import (
     LN2_HI,
     LN2_LO,
     LOG2E,
-    SHIFT,
-    SHIFT_32,
-    SHIFT_BITS,
-    SHIFT_BITS_32,
+    nearest,
+    power_of_two,
+    scale_by_power,
 )
 from tinygrad_cg_kernels.elementary.inverse import log_brief
-from tinygrad_cg_kernels.elementary.logarithm import INF, NAN, log64
+from tinygrad_cg_kernels.elementary.logarithm import INF, NAN, log_real
 from tinygrad_cg_kernels.elementary.trigonometric import sin_or_cos
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable, outside
 from tinygrad_cg_kernels.runtime.intrinsics import (
-    bits,
+    by_width,
     float_absolute,
     float_copysign,
     float_floor,
     float_fma,
     float_round,
-    from_bits,
     inlined,
+    like,
     polynomial,
 )
-
-F = np.float32
-ZERO32, ONE32 = F(0), F(1)
-
-
-@jitable
-def _nearest64(x):
-    """Return the whole number nearest x, as a float and as an integer."""
-    shifted = x + SHIFT
-    return shifted - SHIFT, bits(shifted) - SHIFT_BITS
-
-
-@jitable
-def _nearest32(x):
-    shifted = x + SHIFT_32
-    return shifted - SHIFT_32, np.int32(bits(shifted) - SHIFT_BITS_32)
-
-
-@jitable
-def _power64(n):
-    """Return 2**n, a normal number."""
-    return from_bits((n + 1023) << 52)
-
-
-@jitable
-def _power32(n):
-    return from_bits(np.int32(np.int32(n + np.int32(127)) << np.int32(23)))
-
 
 # --- erf, erfc --------------------------------------------------------------------------
 # erf is x times a polynomial in x**2 near 0, and 1 - 2**-b farther out, where the bits b that
@@ -82,7 +53,7 @@ ERF_32 = (
 # -log2(erfc(x)) at 1 in two parts, and what it is more at x, divided by x - 1, in x - 1, for
 # 1 <= x <= 5.95; for float32 at 3/4, and up to 3.95. Beyond, erf rounds to 1.
 BITS_AT_1, BITS_AT_1_LOW = 2.6684166967815997, -5.504279256272575e-17
-BITS_AT_34, BITS_AT_34_LOW = F(1.7916357517242432), F(-1.3300451406905722e-08)
+BITS_AT_34, BITS_AT_34_LOW = 1.7916357517242432, -1.3300451406905722e-08
 ERFC_BITS = (
     *(3.807225345853552, 1.2163466576898168, 0.0599599899526201, -0.014475749107719243),
     *(0.002853503471957952, -0.0003423549128572083, -3.799543309824017e-05),
@@ -140,38 +111,25 @@ ERFCX_BRIEF = (
 
 
 @jitable
-def _erf64(x):
+def _erf_real(x):
     inlined()
+    one = like(1, x)
+    edge, most = by_width(x, (1.0, 5.95), (0.75, 3.95))
+    base, base_low = by_width(x, (BITS_AT_1, BITS_AT_1_LOW), (BITS_AT_34, BITS_AT_34_LOW))
     size = float_absolute(x)
-    near = size + size * polynomial(size * size, ERF)
-    u = (5.95 if size > 5.95 else size) - 1.0
-    more = polynomial(u, ERFC_BITS)
-    n, exponent = _nearest64(u * more + BITS_AT_1)
-    f = ((n - BITS_AT_1) - u * more) - BITS_AT_1_LOW
-    power = _power64(-exponent)
-    far = 1.0 - (power + power * (f * polynomial(f, EXP2)))
-    return float_copysign(far if size > 1.0 else near, x)
-
-
-@jitable
-def _erf32(x):
-    inlined()
-    size = float_absolute(x)
-    near = size + size * polynomial(size * size, ERF_32)
-    u = (F(3.95) if size > F(3.95) else size) - F(0.75)
-    more = polynomial(u, ERFC_BITS_32)
-    n, exponent = _nearest32(u * more + BITS_AT_34)
-    f = ((n - BITS_AT_34) - u * more) - BITS_AT_34_LOW
-    power = _power32(np.int32(-exponent))
-    far = ONE32 - (power + power * (f * polynomial(f, EXP2_32)))
-    return float_copysign(far if size > F(0.75) else near, x)
+    near = size + size * polynomial(size * size, by_width(x, ERF, ERF_32))
+    u = (most if size > most else size) - edge
+    more = polynomial(u, by_width(x, ERFC_BITS, ERFC_BITS_32))
+    exponent, n = nearest(u * more + base)
+    f = ((n - base) - u * more) - base_low
+    power = power_of_two(like(-exponent, exponent))
+    far = one - (power + power * (f * polynomial(f, by_width(x, EXP2, EXP2_32))))
+    return float_copysign(far if size > edge else near, x)
 
 
 @jitable
 def _erfc64(x):
-    """Return 1 - erf(x) near 0; farther out exp(-x**2) erfcx(x) / (1 + 2 x), errors carried
-    along.
-    """
+    """Return 1 - erf(x) near 0; else exp(-x**2) erfcx(x) / (1 + 2 x), errors carried along."""
     inlined()
     size = float_absolute(x)
     head = 1.0 - x
@@ -187,15 +145,14 @@ def _erfc64(x):
     quotient = over * inverse
     lost = float_fma(-quotient, under, over) + (over_low - quotient * under_low)
     square = a * a
-    n, exponent = _nearest64(-square * LOG2E)
+    exponent, n = nearest(-square * LOG2E)
     nearly = float_fma(-n, LN2_HI, -square)
     low = float_fma(-n, LN2_LO, -float_fma(a, a, -square))
     r = nearly + low
     low -= r - nearly
     grown = r + (low + (r * r) * polynomial(r, EXP_TAIL))
     far = quotient + (quotient * grown + lost * inverse * (1.0 + grown))
-    half = exponent >> 1
-    far = far * _power64(half) * _power64(exponent - half)
+    far = scale_by_power(far, exponent)
     far = 2.0 - far if x < 0.0 else far
     return near if size < 0.75 else far
 
@@ -207,11 +164,11 @@ def _erfc32(x):
     a = 11.0 if size > 11.0 else size
     inverse = 1.0 / (a + 3.0)
     missing = (a * a) * LOG2E
-    n, exponent = _nearest64(missing)
+    exponent, n = nearest(missing)
     f = n - missing
-    power = _power64(-exponent) * (1.0 + f * polynomial(f, EXP2_BRIEF))
+    power = power_of_two(-exponent) * (1.0 + f * polynomial(f, EXP2_BRIEF))
     value = polynomial((a - 3.0) * inverse, ERFCX_BRIEF) * inverse * power
-    return F(2.0 - value if x < ZERO32 else value)
+    return np.float32(2.0 - value if x < 0 else value)
 
 
 def erf(x):
@@ -224,7 +181,7 @@ def erfc(x):
     return np.vectorize(math.erfc)(x)
 
 
-by_type(erf, {types.float64: _erf64, types.float32: _erf32})
+by_type(erf, {types.Float: _erf_real})
 by_type(erfc, {types.float64: _erfc64, types.float32: _erfc32})
 
 # --- erfinv -----------------------------------------------------------------------------
@@ -281,7 +238,7 @@ ERFINV_FAR_BRIEF = (
 def _erfinv64(x):
     inlined()
     size = float_absolute(x)
-    w = -log64((1.0 - size) * (1.0 + size))
+    w = -log_real((1.0 - size) * (1.0 + size))
     root = math.sqrt(w)
     near = polynomial(w - 2.5, ERFINV_NEAR)
     middle = polynomial(root - 2.9375, ERFINV_MIDDLE)
@@ -301,7 +258,7 @@ def _erfinv32(x):
     far = polynomial(math.sqrt(w) - 3.125, ERFINV_FAR_BRIEF)
     value = wide * (near if w < 5.0 else far)
     value = value if size < 1.0 else wide * INF
-    return F(value if size <= 1.0 else NAN)
+    return np.float32(value if size <= 1.0 else NAN)
 
 
 def erfinv(x):
@@ -344,9 +301,7 @@ def _sin_cos_quadrant(x):
 
 @jitable
 def _lgamma_positive(x):
-    """Return log(gamma(x)): below 8.5 by a product and a number near 2, above by Stirling's
-    series.
-    """
+    """Return log(gamma(x)): below 8.5 by a product and a number near 2, above by Stirling."""
     inlined()
     y, product = x, 1.0
     for _ in range(6):
@@ -354,7 +309,7 @@ def _lgamma_positive(x):
     tiny, small, large = x < 0.5, x < 1.5, x >= 8.5
     d = x if tiny else (x - 1.0 if small else y - 2.0)
     product = x * (1.0 + x) if tiny else (x if small or large else product)
-    logarithm = log64(product)
+    logarithm = log_real(product)
     low = d * polynomial(d, LGAMMA) + (-logarithm if small else logarithm)
     inverse = 1.0 / x
     series = inverse * polynomial(inverse * inverse, STIRLING)
@@ -364,22 +319,17 @@ def _lgamma_positive(x):
 
 
 @jitable
-def _lgamma64(x):
+def _lgamma_real(x):
     """Return log|gamma(x)|; below 0 by reflection: gamma(x) gamma(-x) = -pi / (x sin(pi x))."""
     inlined()
-    size = float_absolute(x)
+    wide = np.float64(x)
+    size = float_absolute(wide)
     positive = _lgamma_positive(size)
     sine, _ = _sin_cos_quadrant(size)
-    negative = -log64(size * float_absolute(sine) / PI) - positive
+    negative = -log_real(size * float_absolute(sine) / PI) - positive
     negative = positive if size < 1e-20 else negative
     negative = INF if size == float_floor(size) else negative
-    return positive if x > 0.0 or x != x else negative
-
-
-@jitable
-def _lgamma32(x):
-    inlined()
-    return F(_lgamma64(np.float64(x)))
+    return like(positive if wide > 0.0 or wide != wide else negative, x)
 
 
 def lgamma(x):
@@ -387,7 +337,7 @@ def lgamma(x):
     return np.vectorize(math.lgamma)(x)
 
 
-by_type(lgamma, {types.float64: _lgamma64, types.float32: _lgamma32})
+by_type(lgamma, {types.Float: _lgamma_real})
 
 # --- digamma ----------------------------------------------------------------------------
 
@@ -411,9 +361,7 @@ DIGAMMA_SERIES = (
 
 @jitable
 def _digamma_positive(x):
-    """Return digamma(x): below 10 by a sum of inverses and a number in [1, 2], above
-    asymptotically.
-    """
+    """Return digamma(x): below 10 by inverses and a number in [1, 2], above asymptotically."""
     inlined()
     small = x < 1.0
     y = x + 1.0 if small else x
@@ -424,37 +372,30 @@ def _digamma_positive(x):
     low = ((y - ROOT) - ROOT_LOW) * polynomial(y - 1.5, DIGAMMA) + over / under
     inverse = 1.0 / x
     square = inverse * inverse
-    high = log64(x) - (0.5 * inverse + square * polynomial(square, DIGAMMA_SERIES))
+    high = log_real(x) - (0.5 * inverse + square * polynomial(square, DIGAMMA_SERIES))
     return high if x >= 10.0 else low
 
 
 @jitable
-def _digamma64(x):
-    """Return digamma(x); below 0 by reflection: digamma(x) = digamma(-x) - 1 / x - pi / tan(pi
-    x).
-    """
+def _digamma_real(x):
+    """Return digamma(x); below 0 it is digamma(-x) - 1 / x - pi / tan(pi x), by reflection."""
     inlined()
-    size = float_absolute(x)
+    wide = np.float64(x)
+    size = float_absolute(wide)
     positive = _digamma_positive(size)
     sine, cosine = _sin_cos_quadrant(size)
     negative = positive + (1.0 / size + PI * (cosine / sine))
     negative = NAN if size == float_floor(size) else negative
-    value = positive if x > 0.0 or x != x else negative
-    return -1.0 / x if size < 1e-20 else value
-
-
-@jitable
-def _digamma32(x):
-    inlined()
-    return F(_digamma64(np.float64(x)))
+    value = positive if wide > 0.0 or wide != wide else negative
+    return like(-1.0 / wide if size < 1e-20 else value, x)
 
 
 def digamma(x):
     """Return the derivative of lgamma; -inf at 0, inf at -0, nan at the negative integers."""
-    return outside(_digamma64)(x)
+    return outside(_digamma_real)(x)
 
 
-by_type(digamma, {types.float64: _digamma64, types.float32: _digamma32})
+by_type(digamma, {types.Float: _digamma_real})
 
 # --- polygamma --------------------------------------------------------------------------
 
@@ -476,9 +417,7 @@ def _term(n, x):
 
 @jitable
 def _sum_of_terms(n, x):
-    """Return n! zeta(n + 1, x): the terms of x, x + 1, ..., the last by Euler and Maclaurin, x >
-    0.
-    """
+    """Return n! zeta(n + 1, x), x > 0: terms of x, x + 1, ..., the last by Euler and Maclaurin."""
     total, limit = 0.0, 11.0 + n
     while x < limit:
         total += _term(n, x)
@@ -494,13 +433,11 @@ def _sum_of_terms(n, x):
 
 @jitable
 def _polygamma64(n, x):
-    """Return (-1)**(n + 1) n! zeta(n + 1, x); below 0 that of its fraction, and from the other
-    side.
-    """
+    """Return (-1)**(n + 1) n! zeta(n + 1, x); below 0 by its fraction, and the other side's."""
     if not (0.0 <= n <= 170.0 and n == float_floor(n)) or x != x or x == -INF:
         return NAN
     if n == 0.0:
-        return _digamma64(x)
+        return _digamma_real(x)
     sign = 1.0 if n % 2.0 == 1.0 else -1.0
     if x > 0.0:
         return sign * (_sum_of_terms(n, x) if x < INF else 0.0)
@@ -511,11 +448,6 @@ def _polygamma64(n, x):
     return sign * (_sum_of_terms(n, fraction) + sign * beyond)
 
 
-@jitable
-def _polygamma32(n, x):
-    return F(_polygamma64(np.float64(n), np.float64(x)))
-
-
 def polygamma(n, x):
     """Return the n-th derivative of digamma for whole n from 0 to 170, nan for others.
 
@@ -524,37 +456,37 @@ def polygamma(n, x):
     return outside(_polygamma64)(n, x)
 
 
-by_type(polygamma, {types.float64: _polygamma64, types.float32: _polygamma32})
+by_type(
+    polygamma,
+    {
+        types.float64: _polygamma64,
+        types.float32: lambda n, x: np.float32(_polygamma64(np.float64(n), np.float64(x))),
+    },
+)
 
 # --- sinc -------------------------------------------------------------------------------
 
 
 @jitable
-def _sinc64(x):
+def _sinc_real(x):
     """Return sin(pi x) / (pi x), of which both are exact to more than their digits."""
     inlined()
-    size = float_absolute(x)
+    size = float_absolute(np.float64(x))
     sine, _ = _sin_cos_quadrant(size)
     high = size * PI
     low = float_fma(size, PI, -high) + size * PI_LOW
     quotient = sine / high
     value = quotient - quotient * (low / high)
     value = 0.0 if size > 1e300 and size < INF else value  # where pi x may overflow
-    return 1.0 if size < 1e-9 else value + 0.0  # zeros are positive, as those of sinPi
-
-
-@jitable
-def _sinc32(x):
-    inlined()
-    return F(_sinc64(np.float64(x)))
+    return like(1.0 if size < 1e-9 else value + 0.0, x)  # zeros are positive, as those of sinPi
 
 
 def sinc(x):
     """Return sin(pi x) / (pi x), 1 at 0."""
-    return outside(_sinc64)(x)
+    return outside(_sinc_real)(x)
 
 
-by_type(sinc, {types.float64: _sinc64, types.float32: _sinc32})
+by_type(sinc, {types.Float: _sinc_real})
 
 
 @jitable
@@ -587,14 +519,15 @@ def _sinc_derivative64(n, x):
     return -value if x < 0.0 and order % 2 else value
 
 
-@jitable
-def _sinc_derivative32(n, x):
-    return F(_sinc_derivative64(np.float64(n), np.float64(x)))
-
-
 def sinc_derivative(n, x):
     """Return the n-th derivative of sinc for whole n from 0 to 170, nan for others."""
     return outside(_sinc_derivative64)(n, x)
 
 
-by_type(sinc_derivative, {types.float64: _sinc_derivative64, types.float32: _sinc_derivative32})
+by_type(
+    sinc_derivative,
+    {
+        types.float64: _sinc_derivative64,
+        types.float32: lambda n, x: np.float32(_sinc_derivative64(np.float64(n), np.float64(x))),
+    },
+)

@@ -9,6 +9,7 @@ the lowest, the rest fitted anew.
 """
 
 import cmath
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from tinygrad_cg_kernels.elementary.logarithm import nowhere
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
+    by_width,
     float_absolute,
     float_fma,
     from_bits,
@@ -28,7 +30,6 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
 )
 
 F = np.float32
-ZERO32, HALF32, ONE32 = F(0), F(0.5), F(1)
 
 # --- quarter turns --------------------------------------------------------------------
 
@@ -37,8 +38,7 @@ PIO2_1, PIO2_2, PIO2_3 = 1.5707963267948966, 6.123233995736766e-17, -1.497384904
 TWO_OVER_PI_32 = F(0.6366197723675814)
 PIO2_1_32, PIO2_2_32 = F(1.5707963705062866), F(-4.371395334601402e-08)
 PIO2_3_32 = F(2.5633440682570896e-12)
-NEAR = 1.0e9
-NEAR_32 = F(8192.0)
+NEAR, NEAR_32 = 1.0e9, 8192.0
 
 TWO_OVER_PI_WORDS = np.array(
     [
@@ -61,14 +61,18 @@ MANTISSA, MANTISSA_32 = IMPLICIT_BIT - 1, IMPLICIT_BIT_32 - 1
 FARTHEST_LEFT = -30  # the exponents of far arguments' last bits are larger
 
 
-@jitable
-def _near64(x):
-    return float_absolute(x) <= NEAR
+def near(x):
+    """Return whether `sin_near`, `cos_near` and `tan_near` serve x."""
+    return np.abs(x) <= NEAR_32
 
 
-@jitable
-def _near32(x):
-    return float_absolute(x) <= NEAR_32
+by_type(
+    near,
+    {
+        types.Float: lambda x: float_absolute(x) <= by_width(x, NEAR, NEAR_32),
+        types.Complex: nowhere,
+    },
+)
 
 
 @jitable
@@ -88,12 +92,11 @@ def _reduce_near64(x):
 
 @jitable
 def _reduce_near32(x):
-    """Return quadrant and offset; the second part of pi / 2 is so short that n times it is
-    exact.
-    """
+    """Return the same; the second part of pi / 2 is short enough for n times it to be exact."""
     inlined()
-    shifted = x * TWO_OVER_PI_32 + SHIFT_32
-    n = shifted - SHIFT_32
+    shift = F(SHIFT_32)
+    shifted = x * TWO_OVER_PI_32 + shift
+    n = shifted - shift
     first = float_fma(-n, PIO2_1_32, x)
     high = float_fma(-n, PIO2_2_32, first)
     lost = float_fma(-n, PIO2_2_32, first - high)
@@ -183,31 +186,34 @@ def _reduce_far32(x):
     f0 = (p1 << 2) & WORD
     fraction = (_to_float(f1) + _to_float(f0) * 2.0**-32) * 2.0**-32
     fraction = fraction - 1.0 if f1 >= 0x80000000 else fraction
-    fraction = -fraction if x < ZERO32 else fraction
+    fraction = -fraction if x < F(0) else fraction
     offset = fraction * PIO2_1
     high = F(offset)
-    signed = -quadrant if x < ZERO32 else quadrant
+    signed = -quadrant if x < F(0) else quadrant
     return np.int32(signed), high + (x - x), F(offset - np.float64(high))
 
 
-@jitable
-def _reduce64(x):
-    inlined()
-    quadrant, high, low = _reduce_near64(x)
-    far_quadrant, far_high, far_low = _reduce_far64(x)
-    near = _near64(x)
-    high, low = (high, low) if near else (far_high, far_low)
-    return (quadrant if near else far_quadrant), high, low
+def _reduce_near(x) -> Any:
+    """Return the quadrant and offset of an x that is `near`, by type."""
+
+
+def _reduce_far(x) -> Any:
+    """Return the quadrant and offset of an x that is not, by type."""
+
+
+by_type(_reduce_near, {types.float64: _reduce_near64, types.float32: _reduce_near32})
+by_type(_reduce_far, {types.float64: _reduce_far64, types.float32: _reduce_far32})
 
 
 @jitable
-def _reduce32(x):
+def _reduce_argument(x):
+    """Return the quadrant and offset of any x."""
     inlined()
-    quadrant, high, low = _reduce_near32(x)
-    far_quadrant, far_high, far_low = _reduce_far32(x)
-    near = _near32(x)
-    high, low = (high, low) if near else (far_high, far_low)
-    return (quadrant if near else far_quadrant), high, low
+    quadrant, high, low = _reduce_near(x)
+    far_quadrant, far_high, far_low = _reduce_far(x)
+    is_near = near(x)
+    high, low = (high, low) if is_near else (far_high, far_low)
+    return (quadrant if is_near else far_quadrant), high, low
 
 
 # --- sin, cos, tan of a quadrant's offset -----------------------------------------------
@@ -237,41 +243,23 @@ TAN_32 = (
 
 
 @jitable
-def _sin_parts64(x, y):
+def _sin_parts(x, y):
     """Return sin(x + y), |x| <= pi / 4, in two parts: the first is x, the second much smaller."""
     inlined()
     z = x * x
-    r = polynomial(z, SIN)
-    return x, (x * z) * r + (y - (0.5 * z) * y)
+    r = polynomial(z, by_width(x, SIN, SIN_32))
+    return x, (x * z) * r + (y - (like(0.5, x) * z) * y)
 
 
 @jitable
-def _sin_parts32(x, y):
-    inlined()
-    z = x * x
-    r = polynomial(z, SIN_32)
-    return x, (x * z) * r + (y - (HALF32 * z) * y)
-
-
-@jitable
-def _cos_parts64(x, y):
+def _cos_parts(x, y):
     """Return cos(x + y) in two parts: the first is 1 - x**2 / 2, rounded."""
     inlined()
-    z = x * x
-    r = polynomial(z, COS)
-    half = 0.5 * z
-    head = 1.0 - half
-    return head, ((1.0 - head) - half) + ((z * z) * r - x * y)
-
-
-@jitable
-def _cos_parts32(x, y):
-    inlined()
-    z = x * x
-    r = polynomial(z, COS_32)
-    half = HALF32 * z
-    head = ONE32 - half
-    return head, ((ONE32 - head) - half) + ((z * z) * r - x * y)
+    one, z = like(1, x), x * x
+    r = polynomial(z, by_width(x, COS, COS_32))
+    half = like(0.5, x) * z
+    head = one - half
+    return head, ((one - head) - half) + ((z * z) * r - x * y)
 
 
 @jitable
@@ -286,7 +274,7 @@ def _tan_tail64(x, y):
 
 @jitable
 def _tan_tail32(x, y):
-    """Return the derivative, of which few digits matter, is about 1 + 3/2 x**2."""
+    """Return the same; the derivative, of which few digits matter, is about 1 + 3/2 x**2."""
     inlined()
     z = x * x
     r = polynomial(z, TAN_32)
@@ -295,20 +283,10 @@ def _tan_tail32(x, y):
     return float_fma(cube, r, float_fma(lost, r, float_fma(F(1.5) * z, y, y)))
 
 
-def _sin_parts(x, y) -> Any:
-    """Dispatch to the version for the type of x."""
-
-
-def _cos_parts(x, y) -> Any:
-    """Dispatch to the version for the type of x."""
-
-
 def _tan_tail(x, y) -> Any:
     """Dispatch to the version for the type of x."""
 
 
-by_type(_sin_parts, {types.float64: _sin_parts64, types.float32: _sin_parts32})
-by_type(_cos_parts, {types.float64: _cos_parts64, types.float32: _cos_parts32})
 by_type(_tan_tail, {types.float64: _tan_tail64, types.float32: _tan_tail32})
 
 
@@ -339,67 +317,35 @@ def _tangent(quadrant, x, y):
 # --- sin, cos, tan ----------------------------------------------------------------------
 
 
-def _reduce_near(x) -> Any:
-    """Return the quadrant and offset of an x that is `near`, by type."""
-
-
-def _reduce_argument(x) -> Any:
-    """Return the quadrant and offset of any x, by type."""
-
-
-by_type(_reduce_near, {types.float64: _reduce_near64, types.float32: _reduce_near32})
-by_type(_reduce_argument, {types.float64: _reduce64, types.float32: _reduce32})
-
-
 @jitable
-def _sin_near(x):
+def _sin_at(x, quadrant, high, low):
     inlined()
-    quadrant, high, low = _reduce_near(x)
     value = sin_or_cos(quadrant, high, low)
     return x if x == like(0, x) else value
 
 
 @jitable
-def _sin_real(x):
+def _cos_at(x, quadrant, high, low):
     inlined()
-    quadrant, high, low = _reduce_argument(x)
-    value = sin_or_cos(quadrant, high, low)
-    return x if x == like(0, x) else value
-
-
-@jitable
-def _cos_near(x):
-    inlined()
-    quadrant, high, low = _reduce_near(x)
     return sin_or_cos(like(quadrant + like(1, quadrant), quadrant), high, low)
 
 
 @jitable
-def _cos_real(x):
+def _tan_at(x, quadrant, high, low):
     inlined()
-    quadrant, high, low = _reduce_argument(x)
-    return sin_or_cos(like(quadrant + like(1, quadrant), quadrant), high, low)
-
-
-@jitable
-def _tan_near(x):
-    inlined()
-    quadrant, high, low = _reduce_near(x)
     value = _tangent(quadrant, high, low)
     return x if x == like(0, x) else value
 
 
-@jitable
-def _tan_real(x):
-    inlined()
-    quadrant, high, low = _reduce_argument(x)
-    value = _tangent(quadrant, high, low)
-    return x if x == like(0, x) else value
+def _from_offset(function: Callable, reduce: Callable) -> Callable:
+    """Return a function of x from one of x, its quadrant and its offset there."""
 
+    def of_number(x):
+        inlined()
+        quadrant, high, low = reduce(x)
+        return function(x, quadrant, high, low)
 
-def near(x):
-    """Return whether `sin_near`, `cos_near` and `tan_near` serve x."""
-    return np.abs(x) <= NEAR_32
+    return of_number
 
 
 def sin_near(x):
@@ -417,27 +363,6 @@ def tan_near(x):
     return np.tan(x)
 
 
-@jitable
-def _sin_complex(x):
-    return cmath.sin(x)
-
-
-@jitable
-def _cos_complex(x):
-    return cmath.cos(x)
-
-
-@jitable
-def _tan_complex(x):
-    return cmath.tan(x)
-
-
-by_type(near, {types.float64: _near64, types.float32: _near32, types.Complex: nowhere})
-by_type(sin_near, {types.Float: _sin_near, types.Complex: _sin_complex})
-by_type(cos_near, {types.Float: _cos_near, types.Complex: _cos_complex})
-by_type(tan_near, {types.Float: _tan_near, types.Complex: _tan_complex})
-
-
 def sin(x):
     """Return the sine of x in radians."""
     return np.sin(x)
@@ -453,9 +378,13 @@ def tan(x):
     return np.tan(x)
 
 
-by_type(sin, {types.Float: _sin_real, types.Complex: _sin_complex})
-by_type(cos, {types.Float: _cos_real, types.Complex: _cos_complex})
-by_type(tan, {types.Float: _tan_real, types.Complex: _tan_complex})
+for _stubs, _function, _complex in (
+    ((sin, sin_near), _sin_at, lambda x: cmath.sin(x)),
+    ((cos, cos_near), _cos_at, lambda x: cmath.cos(x)),
+    ((tan, tan_near), _tan_at, lambda x: cmath.tan(x)),
+):
+    for _stub, _reduce in zip(_stubs, (_reduce_argument, _reduce_near), strict=True):
+        by_type(_stub, {types.Float: _from_offset(_function, _reduce), types.Complex: _complex})
 
 GUARDED_TRIGONOMETRIC = {sin: (near, sin_near), cos: (near, cos_near), tan: (near, tan_near)}
 """See `elementary.GUARDED`."""

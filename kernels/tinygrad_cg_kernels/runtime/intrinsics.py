@@ -107,6 +107,22 @@ def like(typingctx, value, model):
     return model(value, model), generate
 
 
+@intrinsic
+def by_width(typingctx, model, wide, narrow):
+    """Return `wide` where `model` has 64 bits, `narrow` where it has 32, in the type of `model`.
+
+    Both are numbers, or tuples of numbers. What computes the other one costs nothing.
+    """
+    position = 1 if model.bitwidth == 64 else 2
+    chosen = (model, wide, narrow)[position]
+    result = types.UniTuple(model, chosen.count) if isinstance(chosen, types.UniTuple) else model
+
+    def generate(context, builder, signature, arguments):
+        return context.cast(builder, arguments[position], chosen, result)
+
+    return result(model, wide, narrow), generate
+
+
 def _polynomial(sum_up: Callable) -> Callable:
     """Return the sum of coefficients[k] * x**k as `sum_up` builds it, in the dtype of x.
 
