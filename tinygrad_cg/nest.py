@@ -17,10 +17,7 @@ __all__ = [
     "map_structure",
     "pack_sequence_as",
 ]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy  # what dir() shows
 
 
 _SEQUENCE_LEAVES = (str, bytes, bytearray, memoryview)

@@ -141,8 +141,7 @@ def matvec(x: Any, y: Any, transpose_x: bool = False, adjoint_x: bool = False) -
 
 
 def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
-    """Return the sum of products over `axes`: the last so many of `x` and first of `y`, or two
-    lists.
+    """Return the sum of products over `axes`: so many last of `x` and first of `y`, or two lists.
 
     After ``np.tensordot``. The result has the other axes of `x`, then those of `y`. Raises
     InvalidArgumentError for axes that an operand does not have or that differ in size.
@@ -198,8 +197,7 @@ def _euclidean(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
 
 
 def reduce_euclidean_norm(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the root of the sum of squared sizes of elements over axes; a complex `x` gives
-    complex.
+    """Return the root of the sum of squared sizes over axes; a complex `x` gives complex.
 
     `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Integers
     become float64. Raises InvalidArgumentError for an axis that `x` does not have.

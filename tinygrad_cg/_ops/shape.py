@@ -178,15 +178,11 @@ def squeeze(x: Any, axis: Any = None) -> Tensor:
     return apply(_squeeze, (x,), {"axis": axes})
 
 
-def _inverse(perm: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(perm.index(i) for i in range(len(perm)))
-
-
 _transpose = operation(
     "transpose",
     lambda x, perm: x.transpose(perm),
     lambda x, perm: Aval(tuple(x.shape[i] for i in perm), x.dtype),
-    (lambda dy, perm: transpose(dy, _inverse(perm)),),
+    (lambda dy, perm: transpose(dy, [perm.index(i) for i in range(len(perm))]),),
     linear=True,
     aliases=True,
     batch=lambda params, size: {"perm": (0, *[i + 1 for i in params["perm"]])},
@@ -393,8 +389,7 @@ def unstack(x: Any, axis: Any = 0) -> list[Tensor]:
 
 
 def split(x: Any, parts: Any, axis: Any = 0) -> list[Tensor]:
-    """Return consecutive parts of `x` along `axis`: a number of equal ones, or parts of these
-    sizes.
+    """Return consecutive parts of `x` along `axis`: so many equal ones, or parts of these sizes.
 
     After ``tf.split``: one size may be -1. Raises InvalidArgumentError for sizes that are not
     those of the axis, and for an axis that `x` does not have.

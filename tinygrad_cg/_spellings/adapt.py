@@ -12,10 +12,9 @@ from .._core.kinds import is_integer
 from .._core.tensor import Tensor
 from .._ops.creation import linspace
 from .._ops.elementwise import floor, multiply, sqrt
-from .._ops.indexing import gather, getitem
+from .._ops.indexing import getitem
 from .._ops.reductions import reduce_variance
 from .._ops.shape import cast, expand_dims, reshape
-from .._ops.sorting import argsort, sort, take_along_axis
 from ..errors import InvalidArgumentError
 
 
@@ -42,28 +41,15 @@ def arg_extremum(find: Callable, x: Any, axis: Any, keepdims: bool) -> Tensor:
     return reshape(found, (1,) * x.ndim) if axis is None else expand_dims(found, axis)
 
 
-def take_axis(x: Any, indices: Any, axis: Any) -> Tensor:
-    """Return `gather` along an axis, from the flattened tensor by default."""
-    return gather(reshape(x, (-1,)), indices, 0) if axis is None else gather(x, indices, axis)
+def flattened(x: Any, axis: Any) -> tuple[Any, Any]:
+    """Return `x` and the axis; the flattened tensor and its only axis if that is None."""
+    return (reshape(x, (-1,)), 0) if axis is None else (x, axis)
 
 
-def take_along(x: Any, indices: Any, axis: Any) -> Tensor:
-    """Return `take_along_axis`, from the flattened tensor if the axis is None."""
-    if axis is None:
-        return take_along_axis(reshape(x, (-1,)), indices, 0)
-    return take_along_axis(x, indices, axis)
-
-
-def sort_along(x: Any, axis: Any) -> Tensor:
-    """Return `sort`, of the flattened tensor if the axis is None."""
-    return sort(reshape(x, (-1,)), 0) if axis is None else sort(x, axis)
-
-
-def argsort_along(x: Any, axis: Any, stable: bool) -> Tensor:
-    """Return `argsort`, of the flattened tensor if the axis is None."""
-    if axis is None:
-        return argsort(reshape(x, (-1,)), 0, stable=stable)
-    return argsort(x, axis, stable=stable)
+def taken(take: Callable, x: Any, indices: Any, axis: Any) -> Tensor:
+    """Return `gather` or `take_along_axis`, from the flattened tensor if the axis is None."""
+    x, axis = flattened(x, axis)
+    return take(x, indices, axis)
 
 
 def transposed_conv_sizes(

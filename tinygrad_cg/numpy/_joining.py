@@ -31,29 +31,9 @@ def _all_raised(arrays: tuple, rank: int) -> Any:
     return tuple([_raise_rank(one, rank) for one in arrays])
 
 
-def atleast_1d(*arys: Any) -> Any:
-    """Return each argument with at least one axis; a tuple for several."""
-    return _all_raised(arys, 1)
-
-
-def atleast_2d(*arys: Any) -> Any:
-    """Return each argument with at least two axes, new ones in front; a tuple for several."""
-    return _all_raised(arys, 2)
-
-
-def atleast_3d(*arys: Any) -> Any:
-    """Return each argument with at least three axes, where NumPy puts them; a tuple for several."""
-    return _all_raised(arys, 3)
-
-
 def _join(arrays: Any, axis: int, rank: int, dtype: Any) -> Tensor:
     tensors = [_raise_rank(one, rank) for one in arrays]
     return _as(concatenate(tensors, axis), dtype)
-
-
-def vstack(tup: Any, *, dtype: Any = None) -> Tensor:
-    """Return the arrays one above the other: joined along the first axis, 1-D ones as rows."""
-    return _join(tup, 0, 2, dtype)
 
 
 def hstack(tup: Any, *, dtype: Any = None) -> Tensor:
@@ -63,24 +43,11 @@ def hstack(tup: Any, *, dtype: Any = None) -> Tensor:
     return _join(tensors, 0 if flat else 1, 1, dtype)
 
 
-def dstack(tup: Any) -> Tensor:
-    """Return the arrays one behind the other: joined along the third axis."""
-    return _join(tup, 2, 3, None)
-
-
 def column_stack(tup: Any) -> Tensor:
     """Return the arrays side by side, 1-D ones as columns."""
     tensors = [_array(one) for one in tup]
     columns = [reshape(one, (one.size, 1)) if one.ndim < 2 else one for one in tensors]
     return _join(columns, 1, 2, None)
-
-
-def append(arr: Any, values: Any, axis: Any = None) -> Tensor:
-    """Return `values` joined to the end of `arr` along `axis`; both flattened if it is None."""
-    tensors = [_array(arr), _array(values)]
-    if axis is None:
-        return concatenate([reshape(one, (-1,)) for one in tensors], 0)
-    return concatenate(tensors, axis)
 
 
 def block(arrays: Any) -> Tensor:
@@ -122,8 +89,7 @@ def broadcast_arrays(*args: Any) -> tuple[Tensor, ...]:
 
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
-    """Return coordinates of a grid from those of its axes: tensors of shape (len(x2), len(x1),
-    ...).
+    """Return coordinates of a grid from those of its axes, of shape (len(x2), len(x1), ...).
 
     With ``indexing="ij"`` of shape (len(x1), len(x2), ...); `sparse` leaves them of size 1
     along all axes but their own. Raises InvalidArgumentError for another `indexing`.
@@ -142,20 +108,6 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     return tuple(grids) if sparse else broadcast_arrays(*grids)
 
 
-def resize(a: Any, new_shape: Any) -> Tensor:
-    """Return `a` with another shape: its elements in row-major order, repeated if too few."""
-    return _rearrange(lambda indices: np.resize(indices, new_shape), _array(a))
-
-
-# Rows in and out -----------------------------------------------------------------------------
-
-
-def delete(arr: Any, obj: Any, axis: Any = None) -> Tensor:
-    """Return `arr` without the rows `obj` (integers, a slice or a mask) of `axis`, or flattened."""
-    gone = _as_array(obj)
-    return _rearrange(lambda indices: np.delete(indices, gone, axis), _array(arr))
-
-
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tensor:
     """Return `arr` with `values` before the rows `obj` of `axis`, or of it flattened.
 
@@ -164,14 +116,3 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tensor:
     x, at = _array(arr), _as_array(obj)
     new = cast(_array(values), x.dtype)
     return _rearrange(lambda indices, others: np.insert(indices, at, others, axis), x, new)
-
-
-def compress(condition: Any, a: Any, axis: Any = None) -> Tensor:
-    """Return the rows of `axis` (or of `a` flattened) for which the 1-D `condition` holds."""
-    kept = np.asarray(condition, bool)
-    return _rearrange(lambda indices: np.compress(kept, indices, axis), _array(a))
-
-
-def extract(condition: Any, arr: Any) -> Tensor:
-    """Return the elements of `arr` for which `condition` holds, in row-major order."""
-    return compress(np.asarray(condition, bool).ravel(), arr)

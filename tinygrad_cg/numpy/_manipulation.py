@@ -7,16 +7,14 @@ from typing import Any
 import numpy as np
 
 from .._core.tensor import Tensor
-from .._ops.creation import constant, zeros_like
+from .._ops.creation import constant
 from .._ops.define import as_int, as_shape, normalize_axes, normalize_axis
 from .._ops.elementwise import power, subtract, where
 from .._ops.indexing import getitem
-from .._ops.reductions import reduce_sum
 from .._ops.shape import cast, concatenate, reshape, stack, transpose
 from .._spellings.adapt import space_evenly
 from ..errors import InvalidArgumentError
-from ._joining import atleast_1d
-from ._readers import _array, _as, _as_array, _kind, _pair, _rearrange, _spacing, _widen
+from ._readers import _array, _as_array, _pair, _spacing
 
 # Axes ----------------------------------------------------------------------------------------
 
@@ -73,21 +71,6 @@ def flip(m: Any, axis: Any = None) -> Tensor:
     return getitem(x, tuple([slice(None, None, -1 if i in axes else 1) for i in range(x.ndim)]))
 
 
-def flipud(m: Any) -> Tensor:
-    """Return `m` in reversed order along its first axis."""
-    return flip(m, 0)
-
-
-def fliplr(m: Any) -> Tensor:
-    """Return `m` in reversed order along its second axis."""
-    return flip(m, 1)
-
-
-def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
-    """Return `m` rotated `k` times by 90 degrees, from the first to the second of `axes`."""
-    return _rearrange(lambda indices: np.rot90(indices, k, axes), _array(m))
-
-
 def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
     """Return `a` with elements moved on by `shift` along `axis` and round; flattened if None."""
     x = _array(a)
@@ -109,21 +92,6 @@ def _roll(x: Tensor, axis: int, by: int) -> Tensor:
     return concatenate(parts, axis)
 
 
-# Repeating -----------------------------------------------------------------------------------
-
-
-def repeat(a: Any, repeats: Any, axis: Any = None) -> Tensor:
-    """Return each element of `a` along `axis`, or of it flattened, `repeats` times."""
-    times = _as_array(repeats)
-    return _rearrange(lambda indices: np.repeat(indices, times, axis), _array(a))
-
-
-def tile(A: Any, reps: Any) -> Tensor:
-    """Return `A` side by side, `reps` times along each axis."""
-    times = _as_array(reps)
-    return _rearrange(lambda indices: np.tile(indices, times), _array(A))
-
-
 # Diagonals and triangles ---------------------------------------------------------------------
 
 
@@ -143,11 +111,6 @@ def _diagonal_indices(height: int, width: int, offset: int) -> tuple[np.ndarray,
     return steps - min(offset, 0), steps + max(offset, 0)
 
 
-def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
-    """Return the sums of the diagonals of the matrices along two axes."""
-    return reduce_sum(_as(_widen(diagonal(a, offset, axis1, axis2)), dtype), -1)
-
-
 def diag(v: Any, k: int = 0) -> Tensor:
     """Return the diagonal `k` of a matrix; or the matrix that has `v`, of one dimension, there."""
     x = _array(v)
@@ -160,16 +123,6 @@ def diag(v: Any, k: int = 0) -> Tensor:
     if not x.shape[0]:
         return constant(np.zeros((size, size), x.dtype))
     return where(np.eye(size, k=k, dtype=bool), getitem(x, (indices,)), x.dtype.type(0))
-
-
-def diagflat(v: Any, k: int = 0) -> Tensor:
-    """Return the matrix that has the elements of `v`, flattened, on its diagonal `k`."""
-    return diag(reshape(_array(v), (-1,)), k)
-
-
-def tri(N: int, M: Any = None, k: int = 0, dtype: Any = float) -> Tensor:
-    """Return `N` by `M` ones on and below the diagonal `k`, and zeros above it."""
-    return constant(np.tri(N, M, k, np.dtype(dtype)))
 
 
 def tril(m: Any, k: int = 0) -> Tensor:
@@ -244,16 +197,6 @@ def unique(
     return (found, *others) if others else found
 
 
-def unique_values(x: Any) -> Tensor:
-    """Return the different elements of `x` in ascending order."""
-    return unique(x)
-
-
-def union1d(ar1: Any, ar2: Any) -> Tensor:
-    """Return the different elements of both, in ascending order; gradients as for `unique`."""
-    return unique(concatenate([reshape(_array(one), (-1,)) for one in (ar1, ar2)]))
-
-
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
     """Return the different elements of `ar1` that are in `ar2`, in ascending order."""
     found = unique(ar1)
@@ -273,32 +216,6 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
     parts = [to_begin, steps, to_end]
     ends = [reshape(_array(one), (-1,)) for one in parts if one is not None]
     return cast(concatenate(ends), x.dtype) if len(ends) > 1 else steps
-
-
-# Making tensors ------------------------------------------------------------------------------
-
-
-def asanyarray(a: Any, dtype: Any = None) -> Tensor:
-    """Return a tensor of `a`, as ``asarray``."""
-    return _as(_array(a), dtype)
-
-
-def ascontiguousarray(a: Any, dtype: Any = None) -> Tensor:
-    """Return a tensor of `a` with at least one axis; how its elements lie in memory is not said."""
-    return atleast_1d(asanyarray(a, dtype))
-
-
-asfortranarray = ascontiguousarray
-
-
-def empty_like(prototype: Any, dtype: Any = None) -> Tensor:
-    """Return a tensor of the shape (and dtype) of `prototype` with any values: here zeros."""
-    return zeros_like(_array(prototype), _kind(dtype))
-
-
-def empty(shape: Any, dtype: Any = None) -> Tensor:
-    """Return a tensor of `shape` (float64 by default) with any values: here they are zeros."""
-    return constant(np.zeros(as_shape("empty", shape), _kind(dtype, np.dtype(float))))
 
 
 def logspace(

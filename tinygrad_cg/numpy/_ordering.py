@@ -9,12 +9,12 @@ import numpy as np
 from .._core.tensor import Tensor
 from .._ops.comparison import equal, isfinite, isnan
 from .._ops.define import normalize_axes
-from .._ops.elementwise import add, divide, multiply, subtract, where
+from .._ops.elementwise import add, multiply, subtract, where
 from .._ops.indexing import getitem
 from .._ops.shape import cast, reshape, split_at
 from .._ops.sorting import sort
 from ..errors import InvalidArgumentError
-from ._manipulation import moveaxis, unique
+from ._manipulation import moveaxis
 from ._readers import _array, _real
 
 
@@ -39,21 +39,6 @@ class UniqueInverseResult(NamedTuple):
 
     values: Tensor
     inverse_indices: Tensor
-
-
-def unique_all(x: Any) -> UniqueAllResult:
-    """Return the different elements of `x`, and all that there is to say of them; see `unique`."""
-    return UniqueAllResult(*unique(x, True, True, True))
-
-
-def unique_counts(x: Any) -> UniqueCountsResult:
-    """Return the different elements of `x`, and how many there are of each; see `unique`."""
-    return UniqueCountsResult(*unique(x, return_counts=True))
-
-
-def unique_inverse(x: Any) -> UniqueInverseResult:
-    """Return the different elements of `x`, and which of them each element is; see `unique`."""
-    return UniqueInverseResult(*unique(x, return_inverse=True))
 
 
 # Quantiles -----------------------------------------------------------------------------------
@@ -111,47 +96,12 @@ def _interpolate(rows: Tensor, positions: Tensor) -> Tensor:
     return where(spoiled, np.nan, found)
 
 
-def percentile(
-    a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
-) -> Tensor:
-    """Return the `q`-th percentiles, with `q` between 0 and 100; see `quantile`."""
-    return quantile(a, divide(_array(q), 100), axis, method=method, keepdims=keepdims)
-
-
-def median(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Return the middle element over axes, or the mean of the two; see `quantile`."""
-    return quantile(a, 0.5, axis, keepdims=keepdims)
-
-
-def partition(a: Any, kth: Any, axis: Any = -1) -> Tensor:
-    """Return `a` sorted along `axis`, or flattened first: one of the orders that a partition may
-    have.
-
-    Whatever `kth` is, the smaller elements stand before it and the larger behind.
-    """
-    x = _array(a)
-    return sort(reshape(x, (-1,)) if axis is None else x, -1 if axis is None else axis)
-
-
-# Splitting -----------------------------------------------------------------------------------
-
-
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
     """Return the parts of `ary` along its second axis, or its only one; see `split`."""
     x = _array(ary)
     if not x.ndim:
         raise InvalidArgumentError("hsplit: needs at least 1 dimension")
     return split_at(x, indices_or_sections, min(x.ndim - 1, 1))
-
-
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
-    """Return the parts of `ary` along its first axis; see `split`."""
-    return _split("vsplit", ary, indices_or_sections, 0, 2)
-
-
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
-    """Return the parts of `ary` along its third axis; see `split`."""
-    return _split("dsplit", ary, indices_or_sections, 2, 3)
 
 
 def _split(name: str, ary: Any, parts: Any, axis: int, rank: int) -> list[Tensor]:

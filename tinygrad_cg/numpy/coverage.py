@@ -50,13 +50,10 @@ def rows() -> list[CoverageRow]:
 
 def _row(function: Any, is_ufunc: bool) -> CoverageRow:
     if is_ufunc:
-        return CoverageRow(
-            function.__name__, True, _status(function.__name__, function in ufuncs, False)
-        )
-    found = public(function)
-    return CoverageRow(
-        name_of(function), False, _status(name_of(function), found in functions, found)
-    )
+        name, is_recorded = function.__name__, function in ufuncs
+    else:
+        name, is_recorded = name_of(function), public(function) in functions
+    return CoverageRow(name, is_ufunc, _status(name, is_recorded, public(function)))
 
 
 def _status(name: str, is_recorded: bool, function: Any) -> str:
