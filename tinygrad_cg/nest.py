@@ -39,8 +39,7 @@ def _sorted_keys(mapping: Mapping[Any, Any]) -> list[Any]:
     try:
         return sorted(mapping)
     except TypeError as error:
-        message = f"nest: the keys of a dictionary must be sortable: {error}"
-        raise TypeError(message) from None
+        raise TypeError(f"nest: the keys of a dictionary must be sortable: {error}") from None
 
 
 def _children(structure: Any) -> Iterable[Any]:

@@ -128,15 +128,13 @@ _cholesky = _of_matrices(
 )
 
 
-def _solve_aval(x: Aval, y: Aval) -> Aval:
-    batch = broadcast_shapes("solve", x.shape[:-2], y.shape[:-2])
-    return Aval((*batch, *y.shape[-2:]), _result_dtype(x.dtype, y.dtype))
-
-
 _solve = operation(
     "solve",
     _by_lapack("solve", np.linalg.solve),
-    _solve_aval,
+    lambda x, y: Aval(
+        (*broadcast_shapes("solve", x.shape[:-2], y.shape[:-2]), *y.shape[-2:]),
+        _result_dtype(x.dtype, y.dtype),
+    ),
     (
         lambda dy, x, out: negative(_product(_apply_solve(swap_last(x), dy), swap_last(out))),
         lambda dy, x: _apply_solve(swap_last(x), dy),

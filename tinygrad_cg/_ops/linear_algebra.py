@@ -31,11 +31,6 @@ from .reductions import euclidean_norm, reduce_max, reduce_sum
 from .shape import cast, expand_dims, reshape, squeeze, stack, swap_last, transpose
 
 
-def _matmul_aval(x: Aval, y: Aval) -> Aval:
-    batch = broadcast_shapes("matmul", x.shape[:-2], y.shape[:-2])
-    return Aval((*batch, x.shape[-2], y.shape[-1]), promote(x.dtype, y.dtype))
-
-
 def _right_gradient(dy: Tensor, x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Return the gradient by the matrix on the right; if a stack shares it, by one product."""
     if len(shape) == 2 < x._data.ndim:
@@ -54,11 +49,11 @@ def _run_matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 _matmul = operation(
     "matmul",
     _run_matmul,
-    _matmul_aval,
-    (
-        lambda dy, y: apply(_matmul, (dy, swap_last(y)), {}),
-        lambda dy, x, shape: _right_gradient(dy, x, shape),
+    lambda x, y: Aval(
+        (*broadcast_shapes("matmul", x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1]),
+        promote(x.dtype, y.dtype),
     ),
+    (lambda dy, y: apply(_matmul, (dy, swap_last(y)), {}), _right_gradient),
     inputs=("x", "y"),
     kind="contraction",
     kernel=kmatmul.matmul,
@@ -73,11 +68,6 @@ _matmul = operation(
 )
 
 
-def _matvec_aval(x: Aval, y: Aval) -> Aval:
-    batch = broadcast_shapes("matvec", x.shape[:-2], y.shape[:-1])
-    return Aval((*batch, x.shape[-2]), promote(x.dtype, y.dtype))
-
-
 def _run_matvec(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if x.ndim == 2 <= y.ndim:  # one matrix, many vectors: one product
         return kmatmul.matmul(y, x.T)
@@ -87,7 +77,10 @@ def _run_matvec(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 _matvec = operation(
     "matvec",
     _run_matvec,
-    _matvec_aval,
+    lambda x, y: Aval(
+        (*broadcast_shapes("matvec", x.shape[:-2], y.shape[:-1]), x.shape[-2]),
+        promote(x.dtype, y.dtype),
+    ),
     (
         lambda dy, y: multiply(expand_dims(dy, -1), expand_dims(y, -2)),
         lambda dy, x: apply(_matvec, (swap_last(x), dy), {}),

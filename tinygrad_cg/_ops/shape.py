@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import prod
 from typing import Any
 
@@ -405,16 +405,12 @@ def split(x: Any, parts: Any, axis: Any = 0) -> list[Tensor]:
                 f"{tuple(x.shape)}"
             )
         sizes = (size // sizes[0],) * sizes[0]
-    sizes = _fill_unknown(sizes, size)
-    return _cut(x, [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)], dim)
-
-
-def _fill_unknown(sizes: tuple[int, ...], size: int) -> tuple[int, ...]:
-    known = sum(one for one in sizes if one != -1)
-    sizes = tuple(size - known if one == -1 and sizes.count(-1) == 1 else one for one in sizes)
+    if sizes.count(-1) == 1:
+        known = sum(sizes) + 1
+        sizes = tuple(size - known if one == -1 else one for one in sizes)
     if sum(sizes) != size or min(sizes, default=0) < 0:
         raise InvalidArgumentError(f"split: sizes {sizes} do not add up to {size}")
-    return sizes
+    return _cut(x, list(accumulate(sizes[:-1])), dim)
 
 
 def split_at(x: Any, boundaries: Any, axis: Any = 0, uneven: bool = False) -> list[Tensor]:

@@ -11,15 +11,13 @@ from numpy import __array_namespace_info__  # noqa: F401 (for the array API)
 from .._ops.dlpack import from_dlpack
 from .._ops.protocol import register
 from .._spellings.spell import spell
-from . import _joining as joining
 from . import _manipulation as moving
-from . import _ordering as ordering
 from . import _pointwise as pointwise
 from . import _products as products
 from . import _readers as readers
 from . import _reductions as reductions
 from . import linalg, random
-from ._ordering import UniqueAllResult, UniqueCountsResult, UniqueInverseResult  # noqa: F401
+from ._manipulation import UniqueAllResult, UniqueCountsResult, UniqueInverseResult  # noqa: F401
 
 _OF_NUMPY = (  # public here as they are
     "bool bool_ can_cast complex64 complex128 e finfo float16 float32 float64 iinfo inf int8 int16 "
@@ -132,6 +130,9 @@ _TABLE = """
     full_like(a, fill_value, dtype=None) = full_like(_array(a), fill_value, _kind(dtype))
         # Return `fill_value` everywhere, with the shape and, unless `dtype` is given, the dtype of
         `a`.
+    hsplit(ary, indices_or_sections) -> list[Tensor]
+        = _split("hsplit", ary, indices_or_sections, 1, 1)
+        # Return the parts of `ary` along its second axis, or its only one; see `split`.
     identity(n, dtype=None) = constant(np.identity(n, dtype))
         # Return the identity matrix of `n` by `n`, float64 by default.
     imag real(val) = {}(_array(val))
@@ -217,7 +218,8 @@ _TABLE = """
         # Return `x` rounded to integers, half to even, as floating point. It has no gradient.
     rot90(m, k=1, axes=(0, 1)) = _rearrange(lambda indices: np.rot90(indices, k, axes), m)
         # Return `m` rotated `k` times by 90 degrees, from the first to the second of `axes`.
-    searchsorted(a, v, side="left", sorter=None) = _ranks(a, v, side, sorter)
+    searchsorted(a, v, side="left", sorter=None)
+        = constant(np.searchsorted(*map(_as_array, (_array(a), _array(v), side, sorter))))
         # Return where each of `v` stands in the sorted `a`: before those equal to it, or with
         side="right" behind them.
     shape(a) -> tuple[int, ...] = tuple(convert(a).shape)
@@ -283,7 +285,7 @@ _TABLE = """
     zeros_like(a, dtype=None) = zeros_like(_array(a), _kind(dtype))
         # Return zeros with the shape and, unless `dtype` is given, the dtype of `a`.
 """
-_ROOMS = (readers, reductions, joining, moving, ordering, pointwise, products)
+_ROOMS = (readers, reductions, moving, pointwise, products)
 _functions = {
     name: value
     for room in _ROOMS

@@ -33,22 +33,23 @@ from tinygrad_cg.numpy import (
     linalg as linalg,
     random as random,
 )
-from tinygrad_cg.numpy._joining import (
+from tinygrad_cg.numpy._manipulation import (
+    UniqueAllResult,
+    UniqueCountsResult,
+    UniqueInverseResult,
     block as block,
     broadcast_arrays as broadcast_arrays,
     column_stack as column_stack,
-    hstack as hstack,
-    insert as insert,
-    meshgrid as meshgrid,
-)
-from tinygrad_cg.numpy._manipulation import (
     diag as diag,
     diagonal as diagonal,
     ediff1d as ediff1d,
     flip as flip,
+    hstack as hstack,
+    insert as insert,
     intersect1d as intersect1d,
     logspace as logspace,
     matrix_transpose as matrix_transpose,
+    meshgrid as meshgrid,
     moveaxis as moveaxis,
     roll as roll,
     rollaxis as rollaxis,
@@ -59,13 +60,6 @@ from tinygrad_cg.numpy._manipulation import (
     triu as triu,
     unique as unique,
     vander as vander,
-)
-from tinygrad_cg.numpy._ordering import (
-    UniqueAllResult,
-    UniqueCountsResult,
-    UniqueInverseResult,
-    hsplit as hsplit,
-    quantile as quantile,
 )
 from tinygrad_cg.numpy._pointwise import (
     angle as angle,
@@ -118,6 +112,7 @@ from tinygrad_cg.numpy._reductions import (
     nanstd as nanstd,
     nanvar as nanvar,
     ptp as ptp,
+    quantile as quantile,
     trapezoid as trapezoid,
 )
 
@@ -429,6 +424,9 @@ def greater(x1: TensorLike, x2: TensorLike, /) -> Tensor:
 
 def greater_equal(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Whether x1 >= x2."""
+
+def hsplit(ary: TensorLike, indices_or_sections: Any) -> list[Tensor]:
+    """Return the parts of `ary` along its second axis, or its only one; see `split`."""
 
 def hypot(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return sqrt(x1**2 + x2**2), without overflow; its gradient at (0, 0) is 0."""

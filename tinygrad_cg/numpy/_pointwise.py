@@ -265,8 +265,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Te
     conditions = _conditions(condlist, x)
     functions = list(funclist)
     if len(functions) == len(conditions) + 1:
-        covered = np.any(conditions, axis=0)
-        conditions = [*conditions, ~covered]
+        conditions = [*conditions, ~np.any(conditions, axis=0)]
     elif len(functions) != len(conditions):
         raise InvalidArgumentError(
             f"piecewise: {len(conditions)} conditions need as many functions, or one more, got "
@@ -274,7 +273,8 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Te
         )
     result = zeros_like(x)
     for condition, function in zip(conditions, functions, strict=True):
-        result = _put(result, condition, _piece(x, condition, function, args, kw))
+        values = function(getitem(x, condition), *args, **kw) if callable(function) else function
+        result = _put(result, condition, values)
     return result
 
 
@@ -284,12 +284,6 @@ def _conditions(condlist: Any, x: Tensor) -> list[np.ndarray]:
     )
     listed = [condlist] if single else condlist
     return [np.broadcast_to(np.asarray(one, bool), tuple(x.shape)) for one in listed]
-
-
-def _piece(x: Tensor, condition: np.ndarray, function: Any, args: tuple, kw: dict) -> Any:
-    if not isinstance(function, Callable):
-        return function
-    return function(getitem(x, condition), *args, **kw)
 
 
 def _put(x: Tensor, mask: np.ndarray, values: Any) -> Tensor:

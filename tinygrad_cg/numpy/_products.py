@@ -17,8 +17,7 @@ from .._ops.linear_algebra import matvec, tensordot
 from .._ops.reductions import reduce_any, reduce_sum
 from .._ops.shape import broadcast_to, cast, concatenate, expand_dims, reshape, stack
 from ..errors import InvalidArgumentError
-from ._joining import _raise_rank
-from ._manipulation import flip, moveaxis
+from ._manipulation import _raise_rank, flip, moveaxis
 from ._readers import _array, _pair
 
 

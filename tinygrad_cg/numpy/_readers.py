@@ -84,12 +84,6 @@ def _true_coordinates(condition: Any) -> tuple[Tensor, ...]:
     return tuple([constant(one) for one in np.nonzero(convert(condition)._values())])
 
 
-def _ranks(a: Any, v: Any, side: Any, sorter: Any) -> Tensor:
-    return constant(
-        np.searchsorted(_as_array(_array(a)), _as_array(_array(v)), side, _as_array(sorter))
-    )
-
-
 def _as_array(x: Any) -> Any:
     return np.asarray(x) if is_tensor(x) else x
 

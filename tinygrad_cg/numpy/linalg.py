@@ -32,9 +32,7 @@ class SlogdetResult(NamedTuple):
 
 def _norm(x: Any, order: Any, axis: Any, keepdims: bool) -> Tensor:
     """Return the norm of vectors along one axis, of matrices along two, or of all elements."""
-    x = _real(x)
-    if isinstance(axis, list):
-        axis = tuple(axis)
+    x, axis = _real(x), tuple(axis) if isinstance(axis, list) else axis
     if axis is None and (order is None or (order in ("fro", 2) and x.ndim == 1)):
         return products.norm(x, "euclidean", None, keepdims)
     if axis is None:
