@@ -11,7 +11,7 @@ from .._core.conversion import convert
 from .._core.kinds import is_integer
 from .._core.tensor import Tensor
 from .._ops.creation import linspace
-from .._ops.elementwise import floor, multiply, sqrt
+from .._ops.elementwise import floor, multiply
 from .._ops.indexing import getitem
 from .._ops.reductions import reduce_variance
 from .._ops.shape import cast, expand_dims, reshape
@@ -66,17 +66,15 @@ def transposed_conv_sizes(
     sizes = shape[2:] if data_format == "channels_first" else shape[1:-1]
     given = (strides, dilation_rate, output_padding)
     each = [one if isinstance(one, (list, tuple)) else [one] * len(window) for one in given]
-    transposed_conv_sizes = []
+    found = []
     for size, count, step, gap, more in zip(sizes, window, *each, strict=True):
         reach = (count - 1) * gap + 1
         if padding.lower() == "valid":
-            rest = max(step - reach, 0) if more is None else more
-            transposed_conv_sizes.append((size - 1) * step + reach + rest)
+            last = reach + (max(step - reach, 0) if more is None else more)
         else:
-            transposed_conv_sizes.append(
-                size * step if more is None else (size - 1) * step + reach % 2 + more
-            )
-    return transposed_conv_sizes
+            last = step if more is None else reach % 2 + more
+        found.append((size - 1) * step + last)
+    return found
 
 
 def variance(x: Tensor, axis: Any, ddof: float, keepdims: bool) -> Tensor:
@@ -87,11 +85,6 @@ def variance(x: Tensor, axis: Any, ddof: float, keepdims: bool) -> Tensor:
     count = x.size // found.size if found.size else 0
     with np.errstate(all="ignore"):
         return multiply(found, float(np.float64(count) / max(count - ddof, 0)))
-
-
-def deviation(x: Tensor, axis: Any, ddof: float, keepdims: bool) -> Tensor:
-    """Return the root of `variance`."""
-    return sqrt(variance(x, axis, ddof, keepdims))
 
 
 def space_evenly(start: Any, stop: Any, num: Any, endpoint: bool, dtype: Any) -> Tensor:

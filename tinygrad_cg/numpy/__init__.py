@@ -236,7 +236,7 @@ _TABLE = """
     stack(arrays, axis=0) = stack(_flat(arrays, axis)[0], axis)
         # Return arrays of one shape joined along a new axis.
     std(a, axis=None, dtype=None, *, ddof=0, keepdims=False)
-        = deviation(_as(_real(a), dtype), axis, ddof, keepdims)
+        = sqrt(variance(_as(_real(a), dtype), axis, ddof, keepdims))
         # Return the standard deviation over axes, the root of the variance.
     sum(a, axis=None, dtype=None, *, keepdims=False)
         = reduce_sum(_as(_widen(a), dtype), axis, keepdims)

@@ -50,10 +50,10 @@ def rows() -> list[CoverageRow]:
 
 def _row(function: Any, is_ufunc: bool) -> CoverageRow:
     if is_ufunc:
-        name, is_recorded = function.__name__, function in ufuncs
-    else:
-        name, is_recorded = name_of(function), public(function) in functions
-    return CoverageRow(name, is_ufunc, _status(name, is_recorded, public(function)))
+        name = function.__name__
+        return CoverageRow(name, True, _status(name, function in ufuncs, None))
+    name, found = name_of(function), public(function)
+    return CoverageRow(name, False, _status(name, found in functions, found))
 
 
 def _status(name: str, is_recorded: bool, function: Any) -> str:
