@@ -43,8 +43,8 @@ POSITIVE = Real(0.3, 3.0)
 AWAY = Real(-2.0, 2.0, avoid=(0.0,))  # for functions with a kink or a pole at 0
 LN2, LN10 = np.log([2.0, 10.0]).tolist()
 
-of_real = partial(unary, dtypes=REAL)
-of_reals = partial(binary, kind="float", dtypes=REAL)
+of_real = partial(unary, dtypes=REAL)  # a function of one real number
+of_reals = partial(binary, kind="float", dtypes=REAL)  # of two
 
 add = binary("add", "Return x + y.", vjp=(lambda dy: dy, lambda dy: dy), linear=True)
 subtract = binary(
