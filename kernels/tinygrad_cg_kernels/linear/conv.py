@@ -18,7 +18,7 @@ import numpy as np
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.entries import ByDtype, numbers, words
 from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
-from tinygrad_cg_kernels.runtime.intrinsics import inlined, wide_vectors
+from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 from tinygrad_cg_kernels.runtime.promotion import is_bool, loop_dtype, native, promote
 
 Pair = tuple[int, int]
@@ -94,15 +94,8 @@ def _patch_kernel(added: bool) -> Callable:
     return kernel
 
 
-@build.jitable
-def _add_products(out, i, x, j, y, k, run):
-    inlined()
-    for c in range(run):
-        out[i + c] += x[j + c] * y[k + c]
-
-
-def _tap_kernel(out: str) -> Callable:
-    """Return what adds to one of three operands the products of the other two."""
+def _tap_kernel(written: int) -> Callable:
+    """Return what adds to one operand (0, 1, 2) the products of the other two."""
 
     def kernel(images, filters, windows, plan):
         wide_vectors()
@@ -113,13 +106,14 @@ def _tap_kernel(out: str) -> Callable:
             tap = np.uintp(0)
             for i in range(rows):
                 for j in range(columns):
-                    at = origin + i * row_step + j * column_step
-                    if out == "images":
-                        _add_products(images, at, windows, window, filters, tap, run)
-                    elif out == "filters":
-                        _add_products(filters, tap, images, at, windows, window, run)
-                    else:
-                        _add_products(windows, window, images, at, filters, tap, run)
+                    start = origin + i * row_step + j * column_step
+                    for c in range(run):
+                        if written == 0:
+                            images[start + c] += windows[window + c] * filters[tap + c]
+                        elif written == 1:
+                            filters[tap + c] += images[start + c] * windows[window + c]
+                        else:
+                            windows[window + c] += images[start + c] * filters[tap + c]
                     tap += run
 
     return kernel
@@ -131,9 +125,9 @@ def _vectors(count: int) -> Callable[[np.dtype], tuple]:
 
 _copy = ByDtype(_patch_kernel(False), "copy_patches", _vectors(2))
 _add = ByDtype(_patch_kernel(True), "add_patches", _vectors(2))
-_sum = ByDtype(_tap_kernel("windows"), "sum_taps", _vectors(3))
-_transpose = ByDtype(_tap_kernel("images"), "transpose_taps", _vectors(3))
-_correlate = ByDtype(_tap_kernel("filters"), "correlate_taps", _vectors(3))
+_sum = ByDtype(_tap_kernel(2), "sum_taps", _vectors(3))
+_transpose = ByDtype(_tap_kernel(0), "transpose_taps", _vectors(3))
+_correlate = ByDtype(_tap_kernel(1), "correlate_taps", _vectors(3))
 
 
 # Patches -------------------------------------------------------------------------------------

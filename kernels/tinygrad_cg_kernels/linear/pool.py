@@ -16,7 +16,7 @@ from tinygrad_cg_kernels.linear.conv import Geometry, Pair
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.entries import ByDtype
 from tinygrad_cg_kernels.runtime.errstate import cast
-from tinygrad_cg_kernels.runtime.intrinsics import like, wide_vectors
+from tinygrad_cg_kernels.runtime.intrinsics import inlined, like, wide_vectors
 from tinygrad_cg_kernels.runtime.promotion import (
     FLOAT64,
     INT64,
@@ -59,6 +59,7 @@ def _bounds(position, stride, before, window, size):
 @build.jitable
 def _place(k, plan):
     """Return the rows and the columns of a window, and the first row of its image among all."""
+    inlined()
     height, width, rows, columns = plan[1], plan[2], plan[4], plan[5]
     tall, broad, down, across, top, left = plan[6:]
     line = k // columns

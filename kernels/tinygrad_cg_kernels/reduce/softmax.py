@@ -65,6 +65,7 @@ def _apply(f, ins, outs, count):
 @jitable
 def _exp_total(row, shift):
     """Return the sum of exp(row - shift)."""
+    vectorised()
     return sum_terms(_exp_of_difference, (row, shift), row.size, like(0, shift))
 
 
@@ -146,6 +147,7 @@ def _log_softmax_row(row, out):
 
 @jitable
 def _dot(dy, y):
+    vectorised()
     return sum_terms(_product, (dy, y), y.size, like(0, y[0]))
 
 

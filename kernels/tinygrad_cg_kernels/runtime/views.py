@@ -164,7 +164,7 @@ def operands(typingctx, layout, row, count, kinds):
     Of what is one value, the dtype is in a tuple of its own.
     """
     found = [
-        kind[0].dtype if isinstance(kind, types.BaseTuple) else types.Array(kind.dtype, 1, "C")
+        types.Array(kind.dtype, 1, "C") if isinstance(kind, types.DType) else kind[0].dtype
         for kind in kinds
     ]
     result: Any = types.BaseTuple.from_types(found)
