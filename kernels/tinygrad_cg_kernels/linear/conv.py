@@ -9,7 +9,7 @@ each group has one channel a product would be a single column, so these are summ
 over vectors of channels.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any, NamedTuple
 
@@ -29,9 +29,7 @@ BLOCK_ROWS = 512
 """Windows in a block at least, so that BLAS does not repack the filters for a few rows."""
 
 FEW_BYTES = 256
-"""The bytes that the channels of one window take at least, for a loop over them to be worth its
-start.
-"""
+"""The bytes of one window's channels from which a loop over them is worth its start."""
 
 
 class Geometry(NamedTuple):
@@ -62,8 +60,8 @@ class Geometry(NamedTuple):
 
 
 # The kernels ---------------------------------------------------------------------------------
-# `plan` is what `_Patches` packs. Its numbers are unsigned, as are all made of them, or each
-# index would be tested for being negative.
+# `plan` is that of `_plan`, then the first window and how many. Its numbers are unsigned, as are
+# all made of them, or each index would be tested for being negative.
 
 
 @build.jitable
@@ -74,97 +72,77 @@ def _origin(window, plan):
     return line // height * image + line % height * down + window % width * across
 
 
-def _copy_patches(images, patches, plan):
-    rows, row_step, columns, column_step, run, groups, channels, first, count = plan[5:]
-    target = np.uintp(0)
-    for group in range(groups):
+def _patch_kernel(added: bool) -> Callable:
+    """Return what adds patches to images, or copies them from there."""
+
+    def kernel(images, patches, plan):
+        rows, row_step, columns, column_step, run, groups, channels, first, count = plan[5:]
+        at = np.uintp(0)
+        for group in range(groups):
+            for k in range(count):
+                origin = _origin(first + k, plan) + group * channels
+                for i in range(rows):
+                    for j in range(columns):
+                        start = origin + i * row_step + j * column_step
+                        for c in range(run):
+                            if added:
+                                images[start + c] += patches[at + c]
+                            else:
+                                patches[at + c] = images[start + c]
+                        at += run
+
+    return kernel
+
+
+def _tap_kernel(written: int) -> Callable:
+    """Return what adds to one operand (0, 1, 2) the products of the other two."""
+
+    def kernel(images, filters, windows, plan):
+        wide_vectors()
+        rows, row_step, columns, column_step, run = plan[5:10]
+        first, count = plan[12:]
         for k in range(count):
-            origin = _origin(first + k, plan) + group * channels
+            origin, window = _origin(first + k, plan), (first + k) * run
+            tap = np.uintp(0)
             for i in range(rows):
                 for j in range(columns):
-                    source = origin + i * row_step + j * column_step
+                    start = origin + i * row_step + j * column_step
                     for c in range(run):
-                        patches[target + c] = images[source + c]
-                    target += run
+                        if written == 0:
+                            images[start + c] += windows[window + c] * filters[tap + c]
+                        elif written == 1:
+                            filters[tap + c] += images[start + c] * windows[window + c]
+                        else:
+                            windows[window + c] += images[start + c] * filters[tap + c]
+                    tap += run
+
+    return kernel
 
 
-def _add_patches(patches, images, plan):
-    rows, row_step, columns, column_step, run, groups, channels, first, count = plan[5:]
-    source = np.uintp(0)
-    for group in range(groups):
-        for k in range(count):
-            origin = _origin(first + k, plan) + group * channels
-            for i in range(rows):
-                for j in range(columns):
-                    target = origin + i * row_step + j * column_step
-                    for c in range(run):
-                        images[target + c] += patches[source + c]
-                    source += run
+def _vectors(count: int) -> Callable[[np.dtype], tuple]:
+    return lambda dtype: (build.array_type(dtype, 1),) * count + (numbers(14),)
 
 
-def _sum_taps(images, filters, out, plan):
-    wide_vectors()
-    rows, row_step, columns, column_step, run = plan[5:10]
-    first, count = plan[12:]
-    for k in range(count):
-        origin, target = _origin(first + k, plan), (first + k) * run
-        tap = np.uintp(0)
-        for i in range(rows):
-            for j in range(columns):
-                source = origin + i * row_step + j * column_step
-                for c in range(run):
-                    out[target + c] += images[source + c] * filters[tap + c]
-                tap += run
-
-
-def _transpose_taps(images, filters, upstream, plan):
-    wide_vectors()
-    rows, row_step, columns, column_step, run = plan[5:10]
-    first, count = plan[12:]
-    for k in range(count):
-        origin, source = _origin(first + k, plan), (first + k) * run
-        tap = np.uintp(0)
-        for i in range(rows):
-            for j in range(columns):
-                target = origin + i * row_step + j * column_step
-                for c in range(run):
-                    images[target + c] += upstream[source + c] * filters[tap + c]
-                tap += run
-
-
-def _correlate_taps(images, filters, upstream, plan):
-    wide_vectors()
-    rows, row_step, columns, column_step, run = plan[5:10]
-    first, count = plan[12:]
-    for k in range(count):
-        origin, other = _origin(first + k, plan), (first + k) * run
-        tap = np.uintp(0)
-        for i in range(rows):
-            for j in range(columns):
-                source = origin + i * row_step + j * column_step
-                for c in range(run):
-                    filters[tap + c] += images[source + c] * upstream[other + c]
-                tap += run
-
-
-def _vectors(dtype: np.dtype) -> tuple:
-    array = build.array_type(dtype, 1)
-    return array, array, numbers(14)
-
-
-def _three_vectors(dtype: np.dtype) -> tuple:
-    array = build.array_type(dtype, 1)
-    return array, array, array, numbers(14)
-
-
-_copy = ByDtype(_copy_patches, "copy_patches", _vectors)
-_add = ByDtype(_add_patches, "add_patches", _vectors)
-_sum = ByDtype(_sum_taps, "sum_taps", _three_vectors)
-_transpose = ByDtype(_transpose_taps, "transpose_taps", _three_vectors)
-_correlate = ByDtype(_correlate_taps, "correlate_taps", _three_vectors)
+_copy = ByDtype(_patch_kernel(False), "copy_patches", _vectors(2))
+_add = ByDtype(_patch_kernel(True), "add_patches", _vectors(2))
+_sum = ByDtype(_tap_kernel(2), "sum_taps", _vectors(3))
+_transpose = ByDtype(_tap_kernel(0), "transpose_taps", _vectors(3))
+_correlate = ByDtype(_tap_kernel(1), "correlate_taps", _vectors(3))
 
 
 # Patches -------------------------------------------------------------------------------------
+
+
+def _plan(
+    images: np.ndarray, out: Pair, window: Pair, run: int, groups: int, geometry: Geometry
+) -> tuple[int, ...]:
+    """Return a plan for all windows: `run` elements of each tap lie next to one another."""
+    _, height, width, channels = images.shape
+    line = width * channels
+    (down, across), (row, column) = geometry.strides, geometry.dilations
+    steps = (*out, height * line, down * line, across * channels)
+    patch = (window[0], row * line, window[1], column * channels, run)
+    return (*steps, *patch, groups, channels // groups)
 
 
 class _Patches:
@@ -176,55 +154,36 @@ class _Patches:
         self.groups = geometry.groups
         self.count = images.shape[0] * prod(out)
         self.size = prod(window) * self.channels
-        self.plan = self._plan(window, out, geometry)
         self.is_pointwise = window == (1, 1) == geometry.strides and self.groups == 1
-
-    def _plan(self, window: Pair, out: Pair, geometry: Geometry) -> tuple[int, ...]:
-        _, height, width, channels = self.images.shape
-        line = width * channels
-        (down, across), (row, column) = geometry.strides, geometry.dilations
         columns, run = window[1], self.channels
-        if column == 1 and self.groups == 1:  # a row of the window lies in one piece
+        if geometry.dilations[1] == 1 and self.groups == 1:  # a row of the window is in one piece
             columns, run = 1, run * columns
-        steps = (*out, height * line, down * line, across * channels)
-        patch = (window[0], row * line, columns, column * channels, run)
-        return (*steps, *patch, self.groups, self.channels)
+        self.plan = _plan(images, out, (window[0], columns), run, self.groups, geometry)
 
-    def blocks(self) -> Iterator[slice]:
-        """Return the windows, some at a time."""
-        row = max(self.groups * self.size * self.images.itemsize, 1)
-        step = self.count if self.is_pointwise else max(BLOCK_ROWS, BLOCK_BYTES // row)
+    def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Return the windows, some at a time, and memory for patches (groups, windows, patch)."""
+        row = self.groups * self.size
+        most = max(BLOCK_ROWS, BLOCK_BYTES // max(row * self.images.itemsize, 1))
+        step = self.count if self.is_pointwise else min(most, self.count)
+        memory = np.empty(step * row, self.images.dtype)
         for start in range(0, self.count, max(step, 1)):
-            yield slice(start, min(start + step, self.count))
+            count = min(step, self.count - start)
+            patches = memory[: count * row].reshape(self.groups, count, self.size)
+            yield slice(start, start + count), patches
 
-    def buffer(self) -> np.ndarray:
-        """Return a buffer for the patches of any block."""
-        longest = next(self.blocks(), slice(0, 0))
-        shape = self.groups, longest.stop, self.size
-        return np.empty(shape, self.images.dtype)
-
-    def copy_patches(self, block: slice, buffer: np.ndarray) -> np.ndarray:
-        """Return the patches of a block's windows: (groups, windows, patch)."""
+    def copy_patches(self, block: slice, patches: np.ndarray) -> np.ndarray:
+        """Return the patches of a block's windows, copied if need be."""
         if self.is_pointwise:
             return self.images.reshape(1, self.count, self.size)
-        patches = self._part(block, buffer)
         kind, parts = words(self.images.dtype)
-        _copy(kind, *(self._flat(x, kind) for x in (self.images, patches)), self._at(block, parts))
+        flat = (x.reshape(-1).view(kind) for x in (self.images, patches))
+        _copy(kind, *flat, self._at(block, parts))
         return patches
 
     def add_patches(self, block: slice, patches: np.ndarray) -> None:
         """Add a block's patches to the images, where their windows lie."""
-        dtype = self.images.dtype
-        _add(dtype, self._flat(patches), self._flat(self.images), self._at(block, 1))
-
-    def _part(self, block: slice, buffer: np.ndarray) -> np.ndarray:
-        count = block.stop - block.start
-        flat = buffer.reshape(-1)[: self.groups * count * self.size]
-        return flat.reshape(self.groups, count, self.size)
-
-    def _flat(self, array: np.ndarray, kind: Any = None) -> np.ndarray:
-        flat = array.reshape(-1)
-        return flat if kind is None else flat.view(kind)
+        flat = (x.reshape(-1) for x in (self.images, patches))
+        _add(self.images.dtype, *flat, self._at(block, 1))
 
     def _at(self, block: slice, parts: int) -> tuple[int, ...]:
         """Return the plan for a block, in words of which an element has `parts`."""
@@ -237,7 +196,7 @@ class _Patches:
 
 def _pad(images: np.ndarray, geometry: Geometry) -> np.ndarray:
     """Return images with zeros around them, contiguous."""
-    size = images.shape[1], images.shape[2]
+    size = images.shape[1:3]
     if geometry.padded_size(size) == size:
         return np.ascontiguousarray(images)
     shape = images.shape[0], *geometry.padded_size(size), images.shape[3]
@@ -269,22 +228,17 @@ class _Taps:
 
     def __init__(self, images: np.ndarray, window: Pair, out: Pair, geometry: Geometry) -> None:
         self.images, self.taps = images, prod(window)
-        _, height, width, channels = images.shape
+        channels = images.shape[3]
         repeated = self.taps * out[1] * channels * images.itemsize
         few = channels * images.itemsize < FEW_BYTES
         merge = few and geometry.strides[1] == 1 and repeated <= BLOCK_BYTES
         self.merged = out[1] if merge else 1
         self.count = images.shape[0] * prod(out) // self.merged
-        line, (down, across) = width * channels, geometry.strides
-        row, column = geometry.dilations
-        steps = (out[0], out[1] // self.merged, height * line, down * line, across * channels)
-        patch = (window[0], row * line, window[1], column * channels, channels * self.merged)
-        self.plan = (*steps, *patch, 1, channels)
+        lines = out[0], out[1] // self.merged
+        self.plan = _plan(images, lines, window, channels * self.merged, 1, geometry)
 
     def repeat_filters(self, filters: np.ndarray) -> np.ndarray:
-        """Return filters (height, width, 1, channels) side by side: (taps, merged,
-        channels).
-        """
+        """Return filters (height, width, 1, channels) as (taps, merged, channels)."""
         shape = self.taps, self.merged, filters.shape[3]
         rows = filters.reshape(self.taps, 1, filters.shape[3])
         return np.ascontiguousarray(np.broadcast_to(rows, shape))
@@ -307,8 +261,8 @@ def _repeat_channels(images: np.ndarray, outputs: int) -> np.ndarray:
 
 def _sum_alone(images: np.ndarray, filters: np.ndarray, geometry: Geometry) -> np.ndarray:
     images = _repeat_channels(images, filters.shape[3])
-    window = filters.shape[0], filters.shape[1]
-    size = geometry.output_size((images.shape[1], images.shape[2]), window)
+    window = filters.shape[:2]
+    size = geometry.output_size(images.shape[1:3], window)
     taps = _Taps(_pad(images, geometry), window, size, geometry)
     out = np.zeros((images.shape[0], *size, filters.shape[3]), images.dtype)
     taps.run(_sum, taps.repeat_filters(filters), out, slice(0, taps.count))
@@ -320,7 +274,7 @@ def _transpose_depthwise(
 ) -> np.ndarray:
     outputs, groups = filters.shape[3], geometry.groups
     shape = upstream.shape[0], *geometry.padded_size(size), outputs
-    window = filters.shape[0], filters.shape[1]
+    window = filters.shape[:2]
     taps = _Taps(np.zeros(shape, upstream.dtype), window, upstream.shape[1:3], geometry)
     upstream = np.ascontiguousarray(upstream)
     taps.run(_transpose, taps.repeat_filters(filters), upstream, slice(0, taps.count))
@@ -359,7 +313,7 @@ def _promote(name: str, *operands: np.ndarray) -> tuple[np.dtype, list[np.ndarra
 
 def _fit(name: str, images: Any, filters: Any, windows: Any, geometry: Geometry) -> None:
     """Raise ValueError unless the three shapes are those of a convolution; kernels do not check."""
-    size, window = (images[1], images[2]), (filters[0], filters[1])
+    size, window = images[1:3], filters[:2]
     out = images[0], *geometry.output_size(size, window), filters[3]
     channels = filters[2] * geometry.groups
     if channels != images[3] or out != tuple(windows) or filters[3] % geometry.groups:
@@ -391,19 +345,18 @@ def conv(images: np.ndarray, filters: np.ndarray, geometry: Geometry) -> np.ndar
     dtype, (images, filters) = _promote("conv", images, filters)
     lead, groups = images.shape[:-3], geometry.groups
     images = images.reshape(-1, *images.shape[-3:])
-    window, outputs = (filters.shape[0], filters.shape[1]), filters.shape[3]
-    size = geometry.output_size((images.shape[1], images.shape[2]), window)
+    window, outputs = filters.shape[:2], filters.shape[3]
+    size = geometry.output_size(images.shape[1:3], window)
     _fit("conv", images.shape, filters.shape, (images.shape[0], *size, outputs), geometry)
     if _alone(filters, groups):
         out = _sum_alone(images, filters, geometry)
         return cast(out, dtype).reshape(*lead, *out.shape[1:])
     patches = _Patches(_pad(images, geometry), window, size, geometry)
     weights = _by_group(filters.reshape(patches.size, outputs), groups)
-    out, buffer = np.empty((patches.count, outputs), images.dtype), patches.buffer()
-    for block in patches.blocks():
-        ignore_errors(
-            np.matmul, patches.copy_patches(block, buffer), weights, _by_group(out[block], groups)
-        )
+    out = np.empty((patches.count, outputs), images.dtype)
+    for block, part in patches.blocks():
+        rows = patches.copy_patches(block, part)
+        ignore_errors(np.matmul, rows, weights, _by_group(out[block], groups))
     return cast(out, dtype).reshape(*lead, *size, outputs)
 
 
@@ -427,12 +380,11 @@ def conv_input(
         out = np.ascontiguousarray(_transpose_depthwise(upstream, filters, geometry, size))
         return cast(out, dtype).reshape(*lead, *size, channels)
     shape = upstream.shape[0], *geometry.padded_size(size), channels
-    window = filters.shape[0], filters.shape[1]
+    window = filters.shape[:2]
     patches = _Patches(np.zeros(shape, upstream.dtype), window, upstream.shape[1:3], geometry)
     weights = _by_group(filters.reshape(patches.size, outputs), groups).transpose(0, 2, 1)
-    values, buffer = upstream.reshape(patches.count, outputs), patches.buffer()
-    for block in patches.blocks():
-        part = patches._part(block, buffer)
+    values = upstream.reshape(patches.count, outputs)
+    for block, part in patches.blocks():
         ignore_errors(np.matmul, _by_group(values[block], groups), weights, part)
         patches.add_patches(block, part)
     images = np.ascontiguousarray(_inside(patches.images, size, geometry))
@@ -455,13 +407,12 @@ def conv_filter(
     _fit("conv_filter", images.shape, shape, upstream.shape, geometry)
     if groups == images.shape[3] > 1:
         return cast(_correlate_depthwise(images, upstream, geometry, window), dtype)
-    out = upstream.shape[1], upstream.shape[2]
-    patches = _Patches(_pad(images, geometry), window, out, geometry)
-    values, buffer = upstream.reshape(patches.count, outputs), patches.buffer()
+    patches = _Patches(_pad(images, geometry), window, upstream.shape[1:3], geometry)
+    values = upstream.reshape(patches.count, outputs)
     total = np.zeros((groups, patches.size, outputs // groups), images.dtype)
-    for block in patches.blocks():
-        rows = patches.copy_patches(block, buffer).transpose(0, 2, 1)
-        part = ignore_errors(np.matmul, rows, _by_group(values[block], groups))
-        ignore_errors(np.add, total, part, total)
+    for block, part in patches.blocks():
+        rows = patches.copy_patches(block, part).transpose(0, 2, 1)
+        product = ignore_errors(np.matmul, rows, _by_group(values[block], groups))
+        ignore_errors(np.add, total, product, total)
     filters = total.transpose(1, 0, 2).reshape(shape)
     return cast(np.ascontiguousarray(filters), dtype)

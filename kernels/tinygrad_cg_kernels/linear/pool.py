@@ -16,7 +16,7 @@ from tinygrad_cg_kernels.linear.conv import Geometry, Pair
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.entries import ByDtype
 from tinygrad_cg_kernels.runtime.errstate import cast
-from tinygrad_cg_kernels.runtime.intrinsics import like, wide_vectors
+from tinygrad_cg_kernels.runtime.intrinsics import inlined, like, wide_vectors
 from tinygrad_cg_kernels.runtime.promotion import (
     FLOAT64,
     INT64,
@@ -56,16 +56,24 @@ def _bounds(position, stride, before, window, size):
     return max(first, 0), min(first + window, size)
 
 
+@build.jitable
+def _place(k, plan):
+    """Return the rows and the columns of a window, and the first row of its image among all."""
+    inlined()
+    height, width, rows, columns = plan[1], plan[2], plan[4], plan[5]
+    tall, broad, down, across, top, left = plan[6:]
+    line = k // columns
+    start, stop = _bounds(line % rows, down, top, tall, height)
+    first, last = _bounds(k % columns, across, left, broad, width)
+    return start, stop, first, last, line // rows * height
+
+
 def _max_windows(images, out, plan):
     wide_vectors()
-    count, height, width, channels, rows, columns = plan[:6]
-    tall, broad, down, across, top, left = plan[6:]
-    run = np.uintp(channels)
-    for k in range(count * rows * columns):
-        line = k // columns
-        start, stop = _bounds(line % rows, down, top, tall, height)
-        first, last = _bounds(k % columns, across, left, broad, width)
-        target, base = np.uintp(k * channels), line // rows * height
+    width, channels, run = plan[2], plan[3], np.uintp(plan[3])
+    for k in range(plan[0] * plan[4] * plan[5]):
+        start, stop, first, last, base = _place(k, plan)
+        target = np.uintp(k * channels)
         origin = np.uintp(((base + start) * width + first) * channels)
         for c in range(run):
             out[target + c] = images[origin + c]
@@ -78,14 +86,10 @@ def _max_windows(images, out, plan):
 
 def _argmax_windows(images, best, out, plan):
     wide_vectors()
-    count, height, width, channels, rows, columns = plan[:6]
-    tall, broad, down, across, top, left = plan[6:]
-    run = np.uintp(channels)
-    for k in range(count * rows * columns):
-        line = k // columns
-        start, stop = _bounds(line % rows, down, top, tall, height)
-        first, last = _bounds(k % columns, across, left, broad, width)
-        target, base = np.uintp(k * channels), line // rows * height
+    width, channels, run = plan[2], plan[3], np.uintp(plan[3])
+    for k in range(plan[0] * plan[4] * plan[5]):
+        start, stop, first, last, base = _place(k, plan)
+        target = np.uintp(k * channels)
         origin = np.uintp(((base + start) * width + first) * channels)
         for c in range(run):
             best[c] = images[origin + c]
@@ -101,42 +105,29 @@ def _argmax_windows(images, best, out, plan):
                     out[target + c] = index if better else out[target + c]
 
 
-def _sum_windows(images, out, plan):
-    wide_vectors()
-    count, height, width, channels, rows, columns = plan[:6]
-    tall, broad, down, across, top, left = plan[6:]
-    run = np.uintp(channels)
-    for k in range(count * rows * columns):
-        line = k // columns
-        start, stop = _bounds(line % rows, down, top, tall, height)
-        first, last = _bounds(k % columns, across, left, broad, width)
-        target, base = np.uintp(k * channels), line // rows * height
-        for y in range(start, stop):
-            for x in range(first, last):
-                source = np.uintp(((base + y) * width + x) * channels)
-                for c in range(run):
-                    out[target + c] += images[source + c]
-        number = like((stop - start) * (last - first), out[target])
-        for c in range(run):
-            out[target + c] /= number
+def _mean_kernel(adjoint: bool) -> Callable:
+    """Return what computes means, or adds their shares to images."""
 
-
-def _mean_adjoint_windows(upstream, out, plan):
-    wide_vectors()
-    count, height, width, channels, rows, columns = plan[:6]
-    tall, broad, down, across, top, left = plan[6:]
-    run = np.uintp(channels)
-    for k in range(count * rows * columns):
-        line = k // columns
-        start, stop = _bounds(line % rows, down, top, tall, height)
-        first, last = _bounds(k % columns, across, left, broad, width)
-        source, base = np.uintp(k * channels), line // rows * height
-        number = like((stop - start) * (last - first), upstream[source])
-        for y in range(start, stop):
-            for x in range(first, last):
-                target = np.uintp(((base + y) * width + x) * channels)
+    def kernel(images, means, plan):
+        wide_vectors()
+        width, channels, run = plan[2], plan[3], np.uintp(plan[3])
+        for k in range(plan[0] * plan[4] * plan[5]):
+            start, stop, first, last, base = _place(k, plan)
+            window = np.uintp(k * channels)
+            number = like((stop - start) * (last - first), means[window])
+            for y in range(start, stop):
+                for x in range(first, last):
+                    at = np.uintp(((base + y) * width + x) * channels)
+                    for c in range(run):
+                        if adjoint:
+                            images[at + c] += means[window + c] / number
+                        else:
+                            means[window + c] += images[at + c]
+            if not adjoint:
                 for c in range(run):
-                    out[target + c] += upstream[source + c] / number
+                    means[window + c] /= number
+
+    return kernel
 
 
 _PLAN = types.UniTuple(types.intp, 12)
@@ -149,17 +140,13 @@ def _arrays(*dtypes: np.dtype | None) -> Callable[[np.dtype], tuple]:
 
 _max = ByDtype(_max_windows, "max_windows", _arrays(None, None))
 _argmax = ByDtype(_argmax_windows, "argmax_windows", _arrays(None, None, INT64))
-_sum = ByDtype(_sum_windows, "sum_windows", _arrays(None, None))
-_mean_adjoint = ByDtype(_mean_adjoint_windows, "mean_adjoint_windows", _arrays(None, None))
+_mean = ByDtype(_mean_kernel(False), "mean_windows", _arrays(None, None))
+_mean_adjoint = ByDtype(_mean_kernel(True), "mean_adjoint_windows", _arrays(None, None))
 
 
 def _plan(shape: tuple[int, ...], out: Pair, window: Window) -> tuple[int, ...]:
     (top, _), (left, _) = window.padding
     return (prod(shape[:-3]), *shape[-3:], *out, *window.size, *window.strides, top, left)
-
-
-def _flat(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    return np.ascontiguousarray(cast(array, dtype)).reshape(-1)
 
 
 def _check_ordered(name: str, images: np.ndarray) -> np.dtype:
@@ -169,29 +156,31 @@ def _check_ordered(name: str, images: np.ndarray) -> np.dtype:
     return dtype
 
 
+def _pool(
+    kernel: ByDtype, images: np.ndarray, window: Window, target: np.dtype, *buffers: np.ndarray
+) -> np.ndarray:
+    """Return what a kernel makes of zeros of dtype `target`."""
+    *lead, height, width, channels = images.shape
+    out = window.output_size((height, width))
+    result = np.zeros((*lead, *out, channels), target)
+    if result.size:
+        flat, plan = np.ascontiguousarray(images).reshape(-1), _plan(images.shape, out, window)
+        kernel(images.dtype, flat, *buffers, result.reshape(-1), plan)
+    return result
+
+
 def max_pool(images: np.ndarray, window: Window) -> np.ndarray:
     """Return the largest element under each window, channel by channel; NaN if there is one."""
     dtype = _check_ordered("max_pool", images)
-    out = window.output_size((images.shape[-3], images.shape[-2]))
-    result = np.empty((*images.shape[:-3], *out, images.shape[-1]), loop_dtype(dtype))
-    if result.size:
-        flat = _flat(images, result.dtype)
-        _max(result.dtype, flat, result.reshape(-1), _plan(images.shape, out, window))
-    return cast(result, dtype)
+    loop = loop_dtype(dtype)
+    return cast(_pool(_max, cast(images, loop), window, loop), dtype)
 
 
 def max_pool_indices(images: np.ndarray, window: Window) -> np.ndarray:
-    """Return the index of each element of `max_pool`: row * width + column, int64; the first of
-    equals.
-    """
+    """Return the indices of `max_pool` (int64): row * width + column, the first of equals."""
     dtype = loop_dtype(_check_ordered("max_pool_indices", images))
-    out = window.output_size((images.shape[-3], images.shape[-2]))
-    result = np.empty((*images.shape[:-3], *out, images.shape[-1]), INT64)
-    if result.size:
-        best = np.empty(images.shape[-1], dtype)
-        plan = _plan(images.shape, out, window)
-        _argmax(dtype, _flat(images, dtype), best, result.reshape(-1), plan)
-    return result
+    best = np.empty(images.shape[-1], dtype)
+    return _pool(_argmax, cast(images, dtype), window, INT64, best)
 
 
 def mean_dtype(dtype: np.dtype) -> np.dtype:
@@ -203,12 +192,8 @@ def mean_dtype(dtype: np.dtype) -> np.dtype:
 def mean_pool(images: np.ndarray, window: Window) -> np.ndarray:
     """Return the mean of the elements under each window, channel by channel; see `mean_dtype`."""
     dtype = mean_dtype(images.dtype)
-    out = window.output_size((images.shape[-3], images.shape[-2]))
-    result = np.zeros((*images.shape[:-3], *out, images.shape[-1]), loop_dtype(dtype))
-    if result.size:
-        flat = _flat(images, result.dtype)
-        _sum(result.dtype, flat, result.reshape(-1), _plan(images.shape, out, window))
-    return cast(result, dtype)
+    loop = loop_dtype(dtype)
+    return cast(_pool(_mean, cast(images, loop), window, loop), dtype)
 
 
 def mean_pool_adjoint(upstream: np.ndarray, window: Window, size: Pair) -> np.ndarray:
@@ -220,6 +205,6 @@ def mean_pool_adjoint(upstream: np.ndarray, window: Window, size: Pair) -> np.nd
     if out != (upstream.shape[-3], upstream.shape[-2]):
         raise ValueError(f"mean_pool_adjoint: {window} on {size} gives {out}, not {upstream.shape}")
     if upstream.size:
-        flat = _flat(upstream, result.dtype)
-        _mean_adjoint(result.dtype, flat, result.reshape(-1), _plan(shape, out, window))
+        flat = np.ascontiguousarray(cast(upstream, result.dtype)).reshape(-1)
+        _mean_adjoint(result.dtype, result.reshape(-1), flat, _plan(shape, out, window))
     return cast(result, dtype)

@@ -20,7 +20,6 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from tinygrad_cg_kernels.runtime import threads
-from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.entries import Blocks
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 from tinygrad_cg_kernels.runtime.memory import empty
@@ -87,7 +86,9 @@ def multiply(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _packer(kind: type) -> Callable:
-    size, width = np.dtype(kind).itemsize, VECTORS * 64 // np.dtype(kind).itemsize
+    size = np.dtype(kind).itemsize
+    lanes = 64 // size
+    width = VECTORS * lanes
 
     def pack(table, first, count):
         wide_vectors()
@@ -96,7 +97,6 @@ def _packer(kind: type) -> Callable:
         source, start = numbers[4], numbers[6]
         left = first * width
         used = min(width, columns - left)
-        lanes = 64 // size
         padded = (used + lanes - 1) // lanes * lanes
         for i in range(inner):
             line = vector(source + i * step + left * size, used, kind)
@@ -110,7 +110,9 @@ def _packer(kind: type) -> Callable:
 
 
 def _computer(kind: type) -> Callable:
-    size, width = np.dtype(kind).itemsize, VECTORS * 64 // np.dtype(kind).itemsize
+    size = np.dtype(kind).itemsize
+    lanes = 64 // size
+    width = VECTORS * lanes
 
     def compute(table, unit, count):
         wide_vectors()
@@ -121,7 +123,6 @@ def _computer(kind: type) -> Callable:
         panel, chunk = unit // chunks, unit % chunks
         left = panel * width
         used = min(width, columns - left)
-        lanes = 64 // size
         vectors = (used + lanes - 1) // lanes
         right_matrix = start + left * inner * size
         tile = np.empty(ROWS * width, kind)
@@ -151,39 +152,25 @@ _multiply = Blocks("matmul", lambda dtype: (f"multiply_tiles_{dtype.name}", _com
 """Kernels that compute a chunk of tiles."""
 
 
-@jitable
-def run_tile(like, vectors, x, row_step, step, rows, y, out, line, count, more):
-    """Compute one tile, by the code for its number of vectors."""
-    if vectors == 3:
-        tile_of_3(like, x, row_step, step, rows, y, out, line, count, more)
-    elif vectors == 2:
-        tile_of_2(like, x, row_step, step, rows, y, out, line, count, more)
-    else:
-        tile_of_1(like, x, row_step, step, rows, y, out, line, count, more)
-
-
-def _tile(vectors: int) -> Callable:
-    """Return code for 8 rows of `x`, by address and step in bytes, times a panel of some vectors.
+@intrinsic
+def run_tile(typingctx, like, vectors, x, row_step, step, rows, y, out, line, count, more):
+    """Compute 8 rows of `x`, by address and step in bytes, times a panel of some vectors.
 
     Where there are fewer rows, the last of them is repeated. The sums of `count` products go to
     `out`, added to what is there if `more` is not 0. `like` tells the dtype.
     """
 
-    @intrinsic
-    def tile(typingctx, like, x, row_step, step, rows, y, out, line, count, more):
-        def generate(context, builder, signature, arguments):
-            kind = context.get_data_type(signature.args[0].dtype)
-            _Tile(kind, vectors, builder).emit(*arguments[1:])
-            return context.get_dummy_value()
+    def generate(context, builder, signature, arguments):
+        kind, given = context.get_data_type(signature.args[0].dtype), arguments[1]
+        for number in range(1, VECTORS + 1):
+            with builder.if_then(builder.icmp_signed("==", given, given.type(number))):
+                _Tile(kind, number, builder).emit(*arguments[2:])
+        return context.get_dummy_value()
 
-        return types.void(like, *[types.intp] * 9), generate
-
-    return tile
+    return types.void(like, *[types.intp] * 10), generate
 
 
 class _Tile:
-    """The instructions that compute a tile."""
-
     def __init__(self, kind: ir.Type, vectors: int, builder: Any):
         self.kind, self.builder = kind, builder
         self.size = 4 if isinstance(kind, ir.FloatType) else 8
@@ -253,6 +240,3 @@ class _Tile:
             for j in range(self.vectors):
                 found[row, j] = builder.call(self.fma, [repeated, right[j], sums[row, j]])
         return found
-
-
-tile_of_1, tile_of_2, tile_of_3 = _tile(1), _tile(2), _tile(3)

@@ -21,9 +21,7 @@ COUNT = 4
 
 
 def _closing_blocks(block: Any, path: frozenset, done: set) -> Iterator[Any]:
-    """Return the blocks, of those reached from this one, that branch back to where they came
-    from.
-    """
+    """Return the blocks, of those reached from this one, that branch back to one before."""
     path |= {block}
     done.add(block)
     for target in block.terminator.operands if block.is_terminated else ():
@@ -46,15 +44,14 @@ def _latches(function: Any) -> Iterator[Any]:
 
 @intrinsic
 def interleave(typingctx, group, outs):
-    """Return called after a loop, asks LLVM for `COUNT` vectors at a time; only where a float
-    results.
-    """
-    into = isinstance(outs, Into)
-    written = group[outs.position] if into else outs[0]
+    """Ask LLVM, after a loop with floats as results, for `COUNT` vectors at a time."""
+    written = group[outs.position] if isinstance(outs, Into) else outs[0]
+
+    asked = isinstance(written.dtype, types.Float)
 
     def generate(context, builder, signature, arguments):
         module = builder.module
-        for block in _latches(builder.function):
+        for block in _latches(builder.function) if asked else ():
             name = ir.MetaDataString(module, "llvm.loop.interleave.count")
             wish = module.add_metadata([name, ir.Constant(ir.IntType(32), COUNT)])
             loop = module.add_metadata([wish])
@@ -62,8 +59,4 @@ def interleave(typingctx, group, outs):
             block.terminator.set_metadata("llvm.loop", loop)
         return context.get_dummy_value()
 
-    def nothing(context, builder, signature, arguments):
-        return context.get_dummy_value()
-
-    asked = isinstance(written.dtype, types.Float)
-    return types.void(group, outs), generate if asked else nothing
+    return types.void(group, outs), generate

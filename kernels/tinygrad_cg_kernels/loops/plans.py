@@ -117,13 +117,10 @@ def _coalesce(shape: Shape, layouts: Layouts) -> tuple[tuple[Shape, ...], list[S
         else:
             merged.append((size, here))
     lead = (1,) * max(3 - len(merged), 0)
-    views = [lead + tuple(operands[k][0] for _, operands in merged) for k in range(len(layouts))]
-    gone = (0,) * len(lead)
-    steps = [
-        (*gone, *[step if count > 1 else 0 for count, step in [run[k] for _, run in merged]])
-        for k in range(len(layouts))
-    ]
-    return ((*views, lead + tuple(size for size, _ in merged)), [operand[-3:] for operand in steps])
+    operands = [[run[k] for _, run in merged] for k in range(len(layouts))]
+    views = [lead + tuple(count for count, _ in one) for one in operands]
+    steps = [(0,) * len(lead) + tuple(s if n > 1 else 0 for n, s in one) for one in operands]
+    return (*views, lead + tuple(size for size, _ in merged)), [one[-3:] for one in steps]
 
 
 def _mergeable(outer: tuple[int, int], inner: tuple[int, int]) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from tinygrad_cg_kernels.runtime import threads
 from tinygrad_cg_kernels.runtime.entries import Blocks
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
-from tinygrad_cg_kernels.runtime.promotion import INT64
+from tinygrad_cg_kernels.runtime.promotion import INT64, real_float
 from tinygrad_cg_kernels.runtime.views import layout, operands, vector
 
 SPLIT = threads.THRESHOLD
@@ -34,12 +34,7 @@ class Ranged:
     """
 
     def __init__(
-        self,
-        name: str,
-        core: Callable,
-        sizes: int,
-        functions: tuple[Callable | None, ...],
-        block: int = threads.BLOCK,
+        self, name: str, core: Callable, sizes: int, functions: tuple, block: int = threads.BLOCK
     ) -> None:
         self.name, self.block = name, block
         f, g = (*functions, None, None)[:2]
@@ -69,9 +64,7 @@ class Ranged:
 
 
 def _kernel(core: Callable, f: Any, g: Any, dtypes: tuple[np.dtype, ...], sizes: int) -> Callable:
-    """Return the block kernel of a core: its table holds the addresses of arrays and then
-    `sizes`.
-    """
+    """Return the block kernel of a core; its table holds arrays' addresses, then `sizes`."""
     arrays = len(dtypes)
 
     def block(table, first, count):
@@ -90,6 +83,10 @@ class Compound:
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
+
+    def result_dtype(self, dtype: np.dtype) -> np.dtype:
+        """Return the dtype itself; float64 for integers and bool."""
+        return real_float(self.name, dtype)
 
     @property
     def dispatchers(self) -> dict[Any, Any]:

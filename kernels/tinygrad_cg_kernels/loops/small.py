@@ -46,7 +46,6 @@ def unserved(status):
 
 @jitable
 def _one(f, ins, outs):
-    """Apply a function to single elements."""
     put(ins, outs, 0, f(*take(ins, 0)))
 
 
@@ -61,34 +60,17 @@ def elementwise(
     first, second, third, result = (*dtypes[:-1], *dtypes[:1] * 2)[:3] + dtypes[-1:]
     width = first.itemsize if first.kind == "f" else 0
 
+    tested = test is not f
+
     def direct1(x):
         wide_vectors()
-        known = call_prepare(
-            address_of(x), 0, 0, dtype_address(first), 0, 0, dtype_address(result), 0, 0
-        )
-        if known.status <= 0:
-            return unserved(known.status)
-        size = known.size
-        loop(
-            f,
-            test,
-            fast,
-            (vector(known.x, size, first),),
-            (vector(known.line, size, result),),
-            size,
-        )
-        return as_object(known.result)
-
-    def direct1_tested(x):
-        wide_vectors()
-        known = call_prepare(
-            address_of(x), 0, 0, dtype_address(first), 0, 0, dtype_address(result), 0, 0
-        )
+        kinds = dtype_address(first), 0, 0, dtype_address(result)
+        known = call_prepare(address_of(x), 0, 0, *kinds, 0, 0)
         if known.status <= 0:
             return unserved(known.status)
         size = known.size
         ins, outs = (vector(known.x, size, first),), (vector(known.line, size, result),)
-        if size == 1:
+        if tested and size == 1:
             _one(f, ins, outs)
         else:
             loop(f, test, fast, ins, outs, size)
@@ -96,10 +78,8 @@ def elementwise(
 
     def direct2(x, y):
         wide_vectors()
-        kinds = dtype_address(first), dtype_address(second), dtype_address(result)
-        known = call_prepare(
-            address_of(x), address_of(y), 0, kinds[0], kinds[1], 0, kinds[2], width, 0
-        )
+        kinds = dtype_address(first), dtype_address(second), 0, dtype_address(result)
+        known = call_prepare(address_of(x), address_of(y), 0, *kinds, width, 0)
         if known.status <= 0:
             return unserved(known.status)
         size = known.size
@@ -117,13 +97,9 @@ def elementwise(
 
     def direct3(x, y, z):
         wide_vectors()
-        kinds = (
-            dtype_address(first),
-            dtype_address(second),
-            dtype_address(third),
-            dtype_address(result),
-        )
-        known = call_prepare(address_of(x), address_of(y), address_of(z), *kinds, 0, 0)
+        kinds = dtype_address(first), dtype_address(second), dtype_address(third)
+        operands = address_of(x), address_of(y), address_of(z)
+        known = call_prepare(*operands, *kinds, dtype_address(result), 0, 0)
         if known.status <= 0:
             return unserved(known.status)
         size = known.size
@@ -132,8 +108,7 @@ def elementwise(
         loop(f, test, fast, ins, outs, size)
         return as_object(known.result)
 
-    unary = direct1 if test is f else direct1_tested
-    return (unary, direct2, direct3)[len(dtypes) - 2]
+    return (direct1, direct2, direct3)[len(dtypes) - 2]
 
 
 def in_place(
@@ -184,12 +159,7 @@ class Directs:
     """
 
     def __init__(
-        self,
-        name: str,
-        make: Callable[..., Callable],
-        inputs: int,
-        cached: bool = True,
-        in_place: bool = False,
+        self, name: str, make: Callable, inputs: int, cached: bool = True, in_place: bool = False
     ) -> None:
         def compiled(*dtypes: np.dtype) -> tuple[Callable, Any]:
             made = make(dtypes)
@@ -203,9 +173,7 @@ class Directs:
     def __call__(
         self, arrays: tuple[np.ndarray, ...], dtypes: tuple[np.dtype, ...]
     ) -> np.ndarray | None:
-        """Return the result for operands of these dtypes, of which the last is its own; None if
-        none.
-        """
+        """Return the result, whose dtype comes last; None if no direct kernel serves."""
         for array in arrays:
             if array.size > MOST or array.flags.num & CONTIGUOUS != CONTIGUOUS:
                 return None

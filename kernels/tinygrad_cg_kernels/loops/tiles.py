@@ -11,10 +11,9 @@ from typing import Any
 import llvmlite.binding
 import numpy as np
 from numba import types
-from numba.extending import intrinsic
 
 from tinygrad_cg_kernels.runtime.compile import block_address, jitable
-from tinygrad_cg_kernels.runtime.intrinsics import vectorised, wide_vectors
+from tinygrad_cg_kernels.runtime.intrinsics import emitted, vectorised, wide_vectors
 from tinygrad_cg_kernels.runtime.promotion import INT64
 from tinygrad_cg_kernels.runtime.views import declare, vector
 
@@ -83,9 +82,7 @@ def find_rows(table, inputs, outputs, unit, first, buffers, rows_table):
     top, matrix = above % down * tall, above // down
     rows, columns = min(tall, n1 - top), min(wide, n2 - left)
     found = vector(rows_table, 2 * arrays + 1, INT64)
-    contiguous = (
-        rows == 1 or columns == n2
-    )  # whether the rows of outputs, and so far of all, are one
+    contiguous = rows == 1 or columns == n2  # whether rows are one, of outputs and of all so far
     for k in range(inputs):
         at = arrays + 7 + 4 * k
         step, gap, size = known[at + 1], known[at + 2], known[at + 3]
@@ -112,15 +109,11 @@ def find_rows(table, inputs, outputs, unit, first, buffers, rows_table):
     return 1 if contiguous else rows
 
 
-@intrinsic
-def rows_of(typingctx, table, inputs, outputs, unit, first, buffers, rows_table):
-    """Call `find_rows`."""
-
-    def generate(context, builder, signature, arguments):
-        word = context.get_value_type(types.intp)
-        return builder.call(declare(builder, SYMBOL, word, *[word] * 7), arguments)
-
-    return types.intp(*[types.intp] * 7), generate
+@emitted(types.intp(*[types.intp] * 7))
+def rows_of(context, builder, table, inputs, outputs, unit, first, buffers, rows_table):
+    operands = table, inputs, outputs, unit, first, buffers, rows_table
+    word = table.type
+    return builder.call(declare(builder, SYMBOL, word, *[word] * 7), operands)
 
 
 _owner: Any = None

@@ -4,12 +4,18 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numba import types
 
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.entries import ByDtype
 from tinygrad_cg_kernels.runtime.memory import empty
 from tinygrad_cg_kernels.runtime.promotion import INT64, is_bool, is_integer, loop_dtype, native
+
+
+def check_bounds(name: str, low: int, high: int, size: int) -> None:
+    """Raise IndexError unless the least and the largest index are in -size .. size - 1."""
+    if low < -size or high >= size:
+        worst = high if high >= size else low
+        raise IndexError(f"{name}: index {worst} is out of bounds for size {size}")
 
 
 def check_positions(name: str, indices: np.ndarray, size: int) -> np.ndarray:
@@ -18,9 +24,7 @@ def check_positions(name: str, indices: np.ndarray, size: int) -> np.ndarray:
         raise IndexError(f"{name}: indices must be integers, got {indices.dtype}")
     if indices.size:
         low, high = int(indices.min()), int(indices.max())
-        if low < -size or high >= size:
-            worst = high if high >= size else low
-            raise IndexError(f"{name}: index {worst} is out of bounds for size {size}")
+        check_bounds(name, low, high, size)
         indices = indices.astype(INT64, copy=False)
         if low < 0:
             indices = np.where(indices < 0, indices + size, indices)
@@ -48,7 +52,7 @@ def gather(x: np.ndarray, indices: np.ndarray, axis: int = 0, batch_dims: int = 
     count from the end; one out of bounds is an IndexError.
     """
     axis = check_axis("gather", axis, x.ndim)
-    native("gather", x.dtype)
+    dtype = native("gather", x.dtype)
     _batch("gather", x.shape, indices, axis, batch_dims)
     positions = check_positions("gather", indices, x.shape[axis])
     shape = x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis + 1 :]
@@ -57,12 +61,9 @@ def gather(x: np.ndarray, indices: np.ndarray, axis: int = 0, batch_dims: int = 
         before, after = prod(x.shape[batch_dims:axis]), prod(x.shape[axis + 1 :])
         blocks = x.reshape(batch, before, x.shape[axis], after)
         flat = positions.reshape(batch, 1, prod(indices.shape[batch_dims:]), 1)
-        return (
-            np.take_along_axis(blocks, flat, 2)
-            .reshape(shape)
-            .astype(x.dtype.newbyteorder("="), copy=False)
-        )
-    out = empty(shape, x.dtype.newbyteorder("="))
+        found = np.take_along_axis(blocks, flat, 2).reshape(shape)
+        return found.astype(dtype, copy=False)
+    out = empty(shape, dtype)
     if out.size:
         np.take(x, positions, axis=axis, out=out, mode="clip")
     return out
@@ -77,12 +78,8 @@ def _scatter(indices, values, out):
                 out[a, target, b] += values[a, k, b]
 
 
-def _make_scatter(dtype: np.dtype) -> tuple[types.Type, ...]:
-    array = build.array_type(dtype, 3)
-    return build.array_type(INT64, 1), array, array
-
-
-_run = ByDtype(_scatter, "scatter_add", _make_scatter)
+_INDICES = build.array_type(INT64, 1)
+_run = ByDtype(_scatter, "scatter_add", lambda dtype: (_INDICES, *[build.array_type(dtype, 3)] * 2))
 
 
 def _scatter_flat(shape, dtype, middle, positions, values) -> np.ndarray:
@@ -160,9 +157,7 @@ def _count_indexed(key: tuple[Any, ...], ndim: int) -> int:
 
 
 def _flat_positions(shape: tuple[int, ...], key: tuple[Any, ...]) -> np.ndarray:
-    """Return the flat positions, in row-major order, of the elements at `key` in an array of
-    `shape`.
-    """
+    """Return the flat row-major positions of the elements at `key` in an array of `shape`."""
     total = np.broadcast_to(np.zeros((), INT64), shape)[key]
     for axis, size in enumerate(shape):
         after = shape[axis + 1 :]

@@ -1,10 +1,12 @@
 """Sorting, and looking up along an axis at indices that differ from line to line."""
 
+from collections.abc import Callable
 from math import prod
 
 import numpy as np
+from numba import types
 
-from tinygrad_cg_kernels.move.gather import check_axis, check_positions
+from tinygrad_cg_kernels.move.gather import check_axis, check_bounds, check_positions
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.entries import ByDtype, words
 from tinygrad_cg_kernels.runtime.errstate import cast
@@ -82,52 +84,44 @@ def _inside(index, size):
     return np.uintp(min(max(index, 0), size - 1))
 
 
-def _look_up(x, indices, out, seen):
-    size, low, high = x.shape[1], 0, 0
-    for a in range(np.uintp(indices.shape[0])):
-        if indices.shape[2] == 1:
-            for k in range(np.uintp(indices.shape[1])):
-                index = indices[a, k, 0]
-                low, high = min(low, index), max(high, index)
-                out[a, k, 0] = x[a, _inside(index, size), 0]
-        else:
-            for k in range(np.uintp(indices.shape[1])):
-                for b in range(np.uintp(indices.shape[2])):
-                    index = indices[a, k, b]
+def _along_axis(added: bool) -> Callable:
+    """Return what looks up values in `x` at indices, or adds them there.
+
+    Serial and in order, so that repeated indices always add up to the same bits.
+    """
+
+    def kernel(x, indices, values, seen):
+        size, low, high = x.shape[1], 0, 0
+        for a in range(np.uintp(indices.shape[0])):
+            if indices.shape[2] == 1:
+                for k in range(np.uintp(indices.shape[1])):
+                    index = indices[a, k, 0]
                     low, high = min(low, index), max(high, index)
-                    out[a, k, b] = x[a, _inside(index, size), b]
-    seen[0], seen[1] = low, high
+                    if added:
+                        x[a, _inside(index, size), 0] += values[a, k, 0]
+                    else:
+                        values[a, k, 0] = x[a, _inside(index, size), 0]
+            else:
+                for k in range(np.uintp(indices.shape[1])):
+                    for b in range(np.uintp(indices.shape[2])):
+                        index = indices[a, k, b]
+                        low, high = min(low, index), max(high, index)
+                        if added:
+                            x[a, _inside(index, size), b] += values[a, k, b]
+                        else:
+                            values[a, k, b] = x[a, _inside(index, size), b]
+        seen[0], seen[1] = low, high
+
+    return kernel
 
 
-def _add_up(indices, values, out, seen):
-    # Serial and in order, so that repeated indices always add up to the same bits.
-    size, low, high = out.shape[1], 0, 0
-    for a in range(np.uintp(indices.shape[0])):
-        if indices.shape[2] == 1:
-            for k in range(np.uintp(indices.shape[1])):
-                index = indices[a, k, 0]
-                low, high = min(low, index), max(high, index)
-                out[a, _inside(index, size), 0] += values[a, k, 0]
-        else:
-            for k in range(np.uintp(indices.shape[1])):
-                for b in range(np.uintp(indices.shape[2])):
-                    index = indices[a, k, b]
-                    low, high = min(low, index), max(high, index)
-                    out[a, _inside(index, size), b] += values[a, k, b]
-    seen[0], seen[1] = low, high
+def _types(dtype: np.dtype) -> tuple[types.Type, ...]:
+    cube = build.array_type(dtype, 3)
+    return cube, build.array_type(INT64, 3), cube, build.array_type(INT64, 1)
 
 
-def _cube(dtype: np.dtype):
-    return build.array_type(dtype, 3)
-
-
-_LIMITS = build.array_type(INT64, 1)
-_take = ByDtype(
-    _look_up, "take_along_axis", lambda dtype: (_cube(dtype), _cube(INT64), _cube(dtype), _LIMITS)
-)
-_put = ByDtype(
-    _add_up, "add_along_axis", lambda dtype: (_cube(INT64), _cube(dtype), _cube(dtype), _LIMITS)
-)
+_take = ByDtype(_along_axis(False), "take_along_axis", _types)
+_put = ByDtype(_along_axis(True), "add_along_axis", _types)
 
 
 def _non_negative_indices(name: str, indices: np.ndarray, size: int) -> np.ndarray:
@@ -139,25 +133,22 @@ def _non_negative_indices(name: str, indices: np.ndarray, size: int) -> np.ndarr
     return np.ascontiguousarray(indices, dtype=INT64)
 
 
-def _check(name: str, seen: np.ndarray, size: int) -> None:
-    """Raise IndexError for indices outside, which a kernel has noted and clipped."""
-    low, high = seen.tolist()
-    if low < -size or high >= size:
-        worst = high if high >= size else low
-        raise IndexError(f"{name}: index {worst} is out of bounds for size {size}")
-
-
-def _lines(name: str, shape: tuple[int, ...], indices: np.ndarray, axis: int) -> tuple[int, int]:
-    """Return the numbers of elements before and after an axis; ValueError unless all others
-    agree.
-    """
+def _check_shapes(name: str, shape: tuple[int, ...], indices: np.ndarray, axis: int) -> int:
+    """Return the axis, not negative; ValueError unless all other axes agree."""
     axis = check_axis(name, axis, len(shape))
-    before, after = shape[:axis], shape[axis + 1 :]
-    if (before, after) != (indices.shape[:axis], indices.shape[axis + 1 :]):
+    if (*shape[:axis], *shape[axis + 1 :]) != (*indices.shape[:axis], *indices.shape[axis + 1 :]):
         raise ValueError(
             f"{name}: shapes {shape} and {indices.shape} must agree but for axis {axis}"
         )
-    return prod(before), prod(after)
+    return axis
+
+
+def _run(kernel: ByDtype, x: np.ndarray, at: np.ndarray, values: np.ndarray, axis: int) -> None:
+    """Run a kernel on contiguous arrays seen as (before, axis, after)."""
+    before, after = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
+    cubes = [one.reshape(before, one.shape[axis], after) for one in (x, at, values)]
+    kernel(x.dtype, *cubes, seen := np.zeros(2, INT64))
+    check_bounds(kernel.name, *seen.tolist(), x.shape[axis])
 
 
 def take_along_axis(x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
@@ -166,21 +157,13 @@ def take_along_axis(x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray
     Negative indices count from the end; one out of bounds is an IndexError.
     """
     dtype = native("take_along_axis", x.dtype)
-    before, after = _lines("take_along_axis", x.shape, indices, axis)
+    axis = _check_shapes("take_along_axis", x.shape, indices, axis)
     positions = _non_negative_indices("take_along_axis", indices, x.shape[axis])
     out = np.empty(indices.shape, dtype)
     if out.size:
         kind = words(dtype)[0] if dtype.itemsize <= 8 else dtype
-        source = np.ascontiguousarray(x, dtype=dtype).view(kind)
-        cube = (before, indices.shape[axis], after)
-        _take(
-            kind,
-            source.reshape(before, x.shape[axis], after),
-            positions.reshape(cube),
-            out.view(kind).reshape(cube),
-            seen := np.zeros(2, INT64),
-        )
-        _check("take_along_axis", seen, x.shape[axis])
+        source = np.ascontiguousarray(x, dtype=dtype)
+        _run(_take, source.view(kind), positions, out.view(kind), axis)
     return out
 
 
@@ -191,27 +174,20 @@ def add_along_axis(
 
     Repeated indices add up, in order.
     """
-    before, after = _lines("add_along_axis", shape, indices, axis)
+    axis = _check_shapes("add_along_axis", shape, indices, axis)
     if values.shape != indices.shape:
-        raise ValueError(
-            f"add_along_axis: values have shape {values.shape}, indices {indices.shape}"
-        )
+        shapes = f"{values.shape}, indices {indices.shape}"
+        raise ValueError(f"add_along_axis: values have shape {shapes}")
     positions = _non_negative_indices("add_along_axis", indices, shape[axis])
     loop = loop_dtype(native("add_along_axis", dtype))
     out = np.zeros(shape, loop)
     if values.size:
-        cube = (before, indices.shape[axis], after)
-        values = np.ascontiguousarray(values, dtype=loop).reshape(cube)
-        target, seen = out.reshape(before, shape[axis], after), np.zeros(2, INT64)
-        _put(loop, positions.reshape(cube), values, target, seen)
-        _check("add_along_axis", seen, shape[axis])
+        _run(_put, out, positions, np.ascontiguousarray(values, dtype=loop), axis)
     return out.astype(dtype, copy=False)
 
 
 def one_hot(indices: np.ndarray, depth: int, axis: int, dtype: np.dtype) -> np.ndarray:
-    """Return ones at `indices` along a new axis of size `depth`, and zeros; only zeros for an
-    index outside 0 .. depth - 1.
-    """
+    """Return zeros with ones at `indices` along a new axis; none for an index outside `depth`."""
     if not is_integer(indices.dtype):
         raise TypeError(f"one_hot: indices must be integers, got {indices.dtype}")
     after = prod(indices.shape[axis:])

@@ -45,16 +45,18 @@ class ReductionPlan(NamedTuple):
     """The result's sizes in the order of memory, and the order of axes that is asked for."""
 
 
+def reduced_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
+    """Return the shape of an array reduced over some axes."""
+    sizes = enumerate(shape)
+    return tuple([1 if k in axes else n for k, n in sizes if keepdims or k not in axes])
+
+
 @lru_cache(maxsize=4096)
 def plan(
     shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool, itemsize: int, *strides: int
 ) -> ReductionPlan:
     """Return the plan for an array of these strides; without any, for a contiguous one."""
-    result = tuple(
-        1 if axis in axes else size
-        for axis, size in enumerate(shape)
-        if keepdims or axis not in axes
-    )
+    result = reduced_shape(shape, axes, keepdims)
     if not prod(shape):
         return ReductionPlan("empty", result)
     strides = strides or _contiguous(shape, itemsize)
@@ -109,29 +111,18 @@ def _first_stage(runs: list[Run], itemsize: int) -> ReductionPlan | None:
     count, step = (lead[0].size, lead[0].step) if lead else (1, 0)
     parts = [(run.size, run.reduced) for run in outer]
     if reduced is inner:
-        return _rows(inner, count, step, parts)
-    return _columns(reduced, inner, count, step, parts)
-
-
-Parts = list[tuple[int, bool]]
-
-
-def _rows(inner: Run, count: int, step: int, parts: Parts) -> ReductionPlan:
-    length = inner.size
-    block = length if length < THRESHOLD else BLOCK
-    blocks = -(-length // block)
-    parts = parts + ([(blocks, True)] if blocks > 1 else [])
-    return _stage("rows", parts, (length, step, blocks, block, inner.step), count * blocks)
-
-
-def _columns(reduced: Run, inner: Run, count: int, step: int, parts: Parts) -> ReductionPlan:
-    sizes = column_sizes(reduced.size, inner.size, step, reduced.step)
-    bands, strips = sizes[5], sizes[7]
-    parts = parts + ([(bands, True)] if bands > 1 else [])
-    return _stage("columns", [*parts, (inner.size, False)], sizes, count * bands * strips)
-
-
-def _stage(form: str, parts: Parts, sizes: tuple[int, ...], units: int) -> ReductionPlan:
-    rest = tuple(axis for axis, (_, reduced) in enumerate(parts) if reduced)
+        length = inner.size
+        block = length if length < THRESHOLD else BLOCK
+        pieces = -(-length // block)
+        form, sizes, units = "rows", (length, step, pieces, block, inner.step), count * pieces
+    else:
+        sizes = column_sizes(reduced.size, inner.size, step, reduced.step)
+        pieces = sizes[5]
+        form, units = "columns", count * pieces * sizes[7]
+    if pieces > 1:
+        parts.append((pieces, True))
+    if reduced is not inner:
+        parts.append((inner.size, False))
+    rest = tuple(axis for axis, (_, again) in enumerate(parts) if again)
     partial = tuple(size for size, _ in parts) if rest else None
     return ReductionPlan(form, (), sizes, units, partial=partial, rest=rest)

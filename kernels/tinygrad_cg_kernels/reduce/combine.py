@@ -20,28 +20,6 @@ STRIP = 2048  # columns that are accumulated at a time
 BAND = 128 * 1024  # elements of a strip that are accumulated into one partial result
 TOGETHER = 16384  # elements of a row at most, if four rows are reduced at once
 
-# --- rows ---------------------------------------------------------------------------------
-
-
-@jitable
-def copy(line, out):
-    """Copy a row."""
-    vectorised()
-    for i in range(np.uintp(out.size)):
-        out[i] = line[i]
-
-
-@jitable
-def pack_row(x, offset, step, count, buffer):
-    """Return `count` elements from a byte offset on, copied only if their step leaves gaps."""
-    vectorised()
-    if step == x.itemsize:
-        return span(x, offset, count)
-    for i in range(np.uintp(count)):
-        buffer[i] = span(x, offset + np.intp(i) * step, 1)[0]
-    return span(buffer, 0, count)
-
-
 # --- combining two values ---------------------------------------------------------------
 
 
@@ -53,34 +31,21 @@ def multiply(x, y):
     return np.multiply(x, y)
 
 
-@jitable
-def _exact_add(x, y):
-    return like(x + y, x)
-
-
-@jitable
-def _exact_multiply(x, y):
-    return like(x * y, x)
-
-
-@jitable
-def _float_add(x, y):
-    return reassociating_add(x, y)
-
-
-@jitable
-def _float_multiply(x, y):
-    return reassociating_multiply(x, y)
-
-
-by_type(add, {types.Float: _float_add, types.Number: _exact_add})
-by_type(multiply, {types.Float: _float_multiply, types.Number: _exact_multiply})
+by_type(
+    add,
+    {types.Float: lambda x, y: reassociating_add(x, y), types.Number: lambda x, y: like(x + y, x)},
+)
+by_type(
+    multiply,
+    {
+        types.Float: lambda x, y: reassociating_multiply(x, y),
+        types.Number: lambda x, y: like(x * y, x),
+    },
+)
 
 
 def larger(x, y):
-    """Return the larger of two values, nan if one is; three instructions where IEEE's takes
-    five.
-    """
+    """Return the larger of two values, nan if one is; in three instructions, IEEE's takes five."""
     return np.maximum(x, y)
 
 
@@ -88,30 +53,14 @@ def smaller(x, y):
     return np.minimum(x, y)
 
 
-@jitable
 def _larger_float(x, y):
     best = x if x > y else y
     return x if x != x else best
 
 
-@jitable
 def _smaller_float(x, y):
     best = x if x < y else y
     return x if x != x else best
-
-
-@jitable
-def _larger_other(x, y):
-    return elementary.maximum(x, y)
-
-
-@jitable
-def _smaller_other(x, y):
-    return elementary.minimum(x, y)
-
-
-by_type(larger, {types.Float: _larger_float, types.Type: _larger_other})
-by_type(smaller, {types.Float: _smaller_float, types.Type: _smaller_other})
 
 
 def larger_number(x, y):
@@ -123,26 +72,18 @@ def smaller_number(x, y):
     return np.minimum(x, y)
 
 
-@jitable
-def _larger_of_numbers(x, y):
-    return largest_number(x, y)
-
-
-@jitable
-def _smaller_of_numbers(x, y):
-    return smallest_number(x, y)
-
-
-by_type(larger_number, {types.Float: _larger_of_numbers, types.Type: _larger_other})
-by_type(smaller_number, {types.Float: _smaller_of_numbers, types.Type: _smaller_other})
+_LARGER_EXACT = {types.Type: lambda x, y: elementary.maximum(x, y)}
+_SMALLER_EXACT = {types.Type: lambda x, y: elementary.minimum(x, y)}
+by_type(larger, {types.Float: _larger_float, **_LARGER_EXACT})
+by_type(smaller, {types.Float: _smaller_float, **_SMALLER_EXACT})
+by_type(larger_number, {types.Float: lambda x, y: largest_number(x, y), **_LARGER_EXACT})
+by_type(smaller_number, {types.Float: lambda x, y: smallest_number(x, y), **_SMALLER_EXACT})
 
 
 def mixed(x, y):
     """Return nan if one of two values is: their sum, which costs less than comparing.
 
-    0 if none can be.
-
-    It is nan for opposite infinities too, so what finds it so has to look again.
+    0 if none can be. It is nan for opposite infinities too, so what finds it has to look again.
     """
     return np.add(x, y)
 
@@ -152,7 +93,7 @@ def _nothing(x, y):
     return like(0, x)
 
 
-by_type(mixed, {types.Float: _float_add, types.Type: _nothing})
+by_type(mixed, {types.Float: lambda x, y: reassociating_add(x, y), types.Type: _nothing})
 
 
 @jitable
@@ -204,15 +145,20 @@ def all_row(row):
 
 
 @jitable
-def _extreme(pick, combine, row):
-    """Return the best element by `pick`, and by `combine`, which knows nan, if that may be among
-    them.
-    """
+def best(pick, row, count):
+    """Return the best of the first elements by `pick`, and nan if that may be among them."""
     vectorised()
     value, nan = row[0], like(0, row[0])
-    for i in range(np.uintp(row.size)):
+    for i in range(np.uintp(count)):
         value = pick(value, row[i])
         nan = mixed(nan, row[i])
+    return value, nan
+
+
+@jitable
+def _extreme(pick, combine, row):
+    """Return the best element by `pick`; by `combine`, which knows nan, if there may be one."""
+    value, nan = best(pick, row, row.size)
     return value if nan == nan else _total(combine, row[0], row)
 
 
@@ -266,9 +212,7 @@ def prod_four(a, b, c, d):
 
 @jitable
 def _add_eight_rows(combine, detect, total, x, offset, step):
-    """Combine eight rows of `x`, from a byte offset on, into a row of totals; return what is
-    detected.
-    """
+    """Combine eight rows from a byte offset on into a row of totals; return what is detected."""
     vectorised()
     n, found = total.size, like(0, x[0])
     a, b = span(x, offset, n), span(x, offset + step, n)
@@ -298,12 +242,8 @@ def _add_row(combine, detect, total, line):
 
 @jitable
 def _reduce_columns(combine, detect, total, x, offset, step, height):
-    """Combine rows of `x`, from a byte offset on, into a row of totals; return whether none was
-    nan.
-    """
-    first = span(x, offset, total.size)
-    copy(first, total)
-    found, done = _add_row(_first, detect, total, first), 1
+    """Combine rows from a byte offset on into a row of totals; return whether none was nan."""
+    found, done = _add_row(_second, detect, total, span(x, offset, total.size)), 1
     while done + 8 <= height:
         more = _add_eight_rows(combine, detect, total, x, offset + done * step, step)
         found, done = detect(found, more), done + 8
@@ -314,8 +254,8 @@ def _reduce_columns(combine, detect, total, x, offset, step, height):
 
 
 @jitable
-def _first(x, y):
-    return x
+def _second(x, y):
+    return y
 
 
 @jitable
@@ -409,12 +349,20 @@ def _reduce_four_rows(total, four, first, last, sizes, x, out):
 
 
 @jitable
+def _pack(x, offset, gap, out):
+    vectorised()
+    for i in range(np.uintp(out.size)):
+        out[i] = span(x, offset + np.intp(i) * gap, 1)[0]
+
+
+@jitable
 def _strided_total(total, x, offset, gap, size, buffer, parts):
     """Return the total of strided elements, packed a span at a time."""
     count = 0
     for first in range(0, size, SPAN):
-        part = pack_row(x, offset + first * gap, gap, min(SPAN, size - first), buffer)
-        parts[count] = total(part)
+        packed = span(buffer, 0, min(SPAN, size - first))
+        _pack(x, offset + first * gap, gap, packed)
+        parts[count] = total(packed)
         count += 1
     return total(span(parts, 0, count))
 

@@ -11,13 +11,13 @@ import numpy as np
 
 from tinygrad_cg_kernels.loops.ranges import SPLIT, Compound, Ranged
 from tinygrad_cg_kernels.reduce import reduction as reductions
-from tinygrad_cg_kernels.reduce.combine import SPAN, rows_core, sum_row
-from tinygrad_cg_kernels.reduce.sums import Sums, sum_about
+from tinygrad_cg_kernels.reduce.axes import reduced_shape
+from tinygrad_cg_kernels.reduce.combine import rows_core, sum_row
+from tinygrad_cg_kernels.reduce.sums import Sums, sum_terms
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
 from tinygrad_cg_kernels.runtime.intrinsics import like
-from tinygrad_cg_kernels.runtime.promotion import loop_dtype, real_float
-from tinygrad_cg_kernels.runtime.views import span
+from tinygrad_cg_kernels.runtime.promotion import loop_dtype
 
 
 @jitable
@@ -30,11 +30,7 @@ _squares = Sums("squares", _squared_distance)
 
 @jitable
 def _squares_of_row(row, centre):
-    total = like(0, centre)
-    for first in range(0, row.size, SPAN):
-        part = span(row, first * row.itemsize, min(SPAN, row.size - first))
-        total += sum_about(_squared_distance, part, centre, like(0, centre))
-    return total
+    return sum_terms(_squared_distance, (row, centre), row.size, like(0, centre))
 
 
 @jitable
@@ -71,38 +67,27 @@ class Moment(Compound):
         self.name, self.kernels = name, {"row": rows, **_squares.kernels}
         self._function, self._empty = function, empty
 
-    def result_dtype(self, dtype: np.dtype) -> np.dtype:
-        """Return the dtype itself; float64 for integers and bool."""
-        return real_float(self.name, dtype)
-
     def __call__(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool = False) -> np.ndarray:
         """Reduce `x` over `axes`."""
         result = self.result_dtype(x.dtype)
-        kept = [axis for axis in range(x.ndim) if axis not in axes]
-        sizes = [x.shape[axis] for axis in kept]
-        shape = tuple(
-            [1 if axis in axes else size for axis, size in enumerate(x.shape)]
-            if keepdims
-            else sizes
-        )
+        shape = reduced_shape(x.shape, axes, keepdims)
         if not x.size:
             return np.full(shape, self._empty, result)
         first = min(axes, default=0)
         if sorted(axes) != list(range(first, first + len(axes))):
+            kept = [axis for axis in range(x.ndim) if axis not in axes]
             x, first = x.transpose(*kept, *axes), len(kept)
             axes = tuple(range(first, x.ndim))
         before, after = prod(x.shape[:first]), prod(x.shape[first + len(axes) :])
         x = np.require(x, loop_dtype(result), ("C", "A")).reshape(before, -1, after)
-        if after == 1 and x.shape[1] < SPLIT:
-            return cast(self._of_rows(x).reshape(shape), result)
-        return cast(self._function(x).reshape(shape), result)
-
-    def _of_rows(self, x: np.ndarray) -> np.ndarray:
-        count, length, _ = x.shape
-        out = np.empty(count, x.dtype)
-        sizes = (length, length * x.itemsize, 1, length, x.itemsize)
-        self.kernels["row"]((x, out), sizes, count, x.size)
-        return out
+        length = x.shape[1]
+        if after == 1 and length < SPLIT:
+            out = np.empty(before, x.dtype)
+            sizes = (length, length * x.itemsize, 1, length, x.itemsize)
+            self.kernels["row"]((x, out), sizes, before, x.size)
+        else:
+            out = self._function(x)
+        return cast(out.reshape(shape), result)
 
 
 variance = Moment("variance", _variance_of_row, _variance, np.nan)

@@ -17,14 +17,7 @@ from tinygrad_cg_kernels.reduce.axes import ReductionPlan, plan
 from tinygrad_cg_kernels.runtime import threads
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.objects import CONTIGUOUS
-from tinygrad_cg_kernels.runtime.promotion import (
-    BOOL,
-    INT64,
-    is_complex,
-    loop_dtype,
-    native,
-    real_float,
-)
+from tinygrad_cg_kernels.runtime.promotion import BOOL, INT64, is_complex, loop_dtype, native
 
 BLOCK = 4 * threads.BLOCK  # elements: a sum takes only a microsecond for `threads.BLOCK`
 READY = 4096  # shapes whose plans are kept ready
@@ -72,7 +65,7 @@ class Reduction(Compound):
         if self.kind == "logical":
             return BOOL
         if self.kind == "float":
-            return real_float(self.name, dtype)
+            return super().result_dtype(dtype)
         return INT64 if self.kind == "number" and dtype == BOOL else dtype
 
     def __call__(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool = False) -> np.ndarray:

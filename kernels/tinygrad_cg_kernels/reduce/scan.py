@@ -21,17 +21,7 @@ def _wide(x):
     return np.float64(x)
 
 
-@jitable
-def _wide_float32(x):
-    return np.float64(x)
-
-
-@jitable
-def _as_it_is(x):
-    return x
-
-
-by_type(_wide, {types.float32: _wide_float32, types.Type: _as_it_is})
+by_type(_wide, {types.float32: lambda x: np.float64(x), types.Type: lambda x: x})
 
 
 # What comes next: from the state, and an element of each operand. Single precision is summed
@@ -171,9 +161,8 @@ class Scan(Compound):
         """Return the scan of `x` (with `y`) along `axis`: an array of the same shape."""
         result = self.result_dtype(x.dtype)
         loop = loop_dtype(result)
-        shape = x.shape
-        length, before, after = shape[axis], prod(shape[:axis]), prod(shape[axis + 1 :])
-        out = empty(shape, loop)
+        length, before, after = x.shape[axis], prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
+        out = empty(x.shape, loop)
         if not out.size:
             return cast(out, result)
         x = np.require(x, loop, ("C", "A"))

@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 
 from tinygrad_cg_kernels.loops.ranges import Compound, Ranged
-from tinygrad_cg_kernels.reduce.combine import larger_number, mixed, smaller_number
+from tinygrad_cg_kernels.reduce.combine import best, larger_number, mixed, smaller_number
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import like, vectorised
 from tinygrad_cg_kernels.runtime.promotion import INT64, loop_dtype, native
@@ -14,17 +14,6 @@ from tinygrad_cg_kernels.runtime.views import span
 
 SEARCH = 128  # elements of a row that are searched at a time
 STRIP = 512  # columns that are searched at a time
-
-
-@jitable
-def _best(pick, row, count):
-    """Return the best of a row's first elements by `pick`, and nan if that may be among them."""
-    vectorised()
-    value, nan = row[0], like(0, row[0])
-    for i in range(np.uintp(count)):
-        value = pick(value, row[i])
-        nan = mixed(nan, row[i])
-    return value, nan
 
 
 @jitable
@@ -52,9 +41,9 @@ def _best_index(pick, better, row):
     for first in range(0, row.size, SEARCH):
         part = span(row, first * row.itemsize, min(SEARCH, row.size - first))
         if part.size == SEARCH:  # LLVM unrolls a loop whose length it knows
-            value, more = _best(pick, part, SEARCH)
+            value, more = best(pick, part, SEARCH)
         else:
-            value, more = _best(pick, part, part.size)
+            value, more = best(pick, part, part.size)
         nan = mixed(nan, more)
         if better(value, known):
             known, where = value, first

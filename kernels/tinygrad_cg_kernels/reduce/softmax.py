@@ -17,13 +17,13 @@ from tinygrad_cg_kernels.loops.ranges import Compound, Ranged
 from tinygrad_cg_kernels.reduce import reduction as reductions
 from tinygrad_cg_kernels.reduce.combine import SPAN, max_row, max_rows, sum_row
 from tinygrad_cg_kernels.reduce.reduction import Reduction
-from tinygrad_cg_kernels.reduce.sums import Sums
+from tinygrad_cg_kernels.reduce.sums import Sums, sum_terms
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.intrinsics import like, reassociating_add, vectorised
 from tinygrad_cg_kernels.runtime.memory import empty
-from tinygrad_cg_kernels.runtime.promotion import loop_dtype, real_float
-from tinygrad_cg_kernels.runtime.views import span
+from tinygrad_cg_kernels.runtime.promotion import loop_dtype
+from tinygrad_cg_kernels.runtime.views import into, put, span, take
 
 LARGEST64, LARGEST32 = np.finfo(np.float64).max, np.finfo(np.float32).max
 
@@ -33,13 +33,11 @@ def finite(x):
     return np.clip(x, -LARGEST64, LARGEST64)
 
 
-@jitable
 def _finite64(x):
     x = LARGEST64 if x > LARGEST64 else x
     return -LARGEST64 if x < -LARGEST64 else x
 
 
-@jitable
 def _finite32(x):
     x = LARGEST32 if x > LARGEST32 else x
     return -LARGEST32 if x < -LARGEST32 else x
@@ -47,48 +45,44 @@ def _finite32(x):
 
 by_type(finite, {types.float64: _finite64, types.float32: _finite32})
 
+
+@jitable
+def _exp_of_difference(x, shift):
+    return elementary.exp(x - shift)
+
+
+@jitable
+def _apply(f, ins, outs, count):
+    """Apply a function to rows and values: see `loops.rows`, whose loops are for longer ones."""
+    vectorised()
+    for i in range(np.uintp(count)):
+        put(ins, outs, i, f(*take(ins, i)))
+
+
 # --- logsumexp --------------------------------------------------------------------------
 
 
 @jitable
 def _exp_total(row, shift):
-    """Return the sum of exp(row - shift), span by span."""
+    """Return the sum of exp(row - shift)."""
     vectorised()
-    total = like(0, shift)
-    for first in range(0, row.size, SPAN):
-        part = span(row, first * row.itemsize, min(SPAN, row.size - first))
-        value = like(0, shift)
-        for i in range(np.uintp(part.size)):
-            value = reassociating_add(value, elementary.exp(part[i] - shift))
-        total += value
-    return total
+    return sum_terms(_exp_of_difference, (row, shift), row.size, like(0, shift))
 
 
 @jitable
 def _logsumexp_row(row):
     shift = finite(max_row(row))
-    return shift + elementary.log(_exp_total(row, shift))
+    return _plus_log(shift, _exp_total(row, shift))
 
 
 @jitable
-def _make_finite(line):
-    vectorised()
-    for k in range(np.uintp(line.size)):
-        line[k] = finite(line[k])
+def _plus_exp(total, x, shift):
+    return total + elementary.exp(x - shift)
 
 
 @jitable
-def _add_exps(total, line, shift):
-    vectorised()
-    for k in range(np.uintp(total.size)):
-        total[k] += elementary.exp(line[k] - shift[k])
-
-
-@jitable
-def _finish(total, shift):
-    vectorised()
-    for k in range(np.uintp(total.size)):
-        total[k] = shift[k] + elementary.log(total[k])
+def _plus_log(shift, total):
+    return shift + elementary.log(total)
 
 
 @jitable
@@ -96,11 +90,12 @@ def _logsumexp_rows(total, x, offset, step, height):
     """Compute logsumexp of columns, band by band, each with its own largest values."""
     shift = np.empty(total.size, x.dtype)
     max_rows(shift, x, offset, step, height)
-    _make_finite(shift)
+    _apply(finite, (shift,), into(0), total.size)
     total[:] = 0
     for i in range(height):
-        _add_exps(total, span(x, offset + i * step, total.size), shift)
-    _finish(total, shift)
+        line = span(x, offset + i * step, total.size)
+        _apply(_plus_exp, (total, line, shift), into(0), total.size)
+    _apply(_plus_log, (shift, total), into(1), total.size)
 
 
 logsumexp = Reduction("logsumexp", _logsumexp_row, None, _logsumexp_rows, -np.inf, "float")
@@ -128,43 +123,37 @@ def _exp_into(row, shift, out):
 
 
 @jitable
-def _scale(row, factor):
-    vectorised()
-    for i in range(np.uintp(row.size)):
-        row[i] *= factor
+def _product(x, y):
+    return x * y
 
 
 @jitable
 def _softmax_row(row, out):
     total = _exp_into(row, finite(max_row(row)), out)
-    _scale(out, 1 / total)
+    _apply(_product, (out, 1 / total), into(0), out.size)
 
 
 @jitable
-def _subtract_both(row, shift, total, out):
-    vectorised()
-    for i in range(np.uintp(row.size)):
-        out[i] = (row[i] - shift) - total
+def _log_softmax_of(x, shift, total):
+    return (x - shift) - total
 
 
 @jitable
 def _log_softmax_row(row, out):
     shift = finite(max_row(row))
-    _subtract_both(row, shift, elementary.log(_exp_total(row, shift)), out)
+    group = row, shift, elementary.log(_exp_total(row, shift))
+    _apply(_log_softmax_of, group, (out,), out.size)
 
 
 @jitable
-def _dot(x, y):
+def _dot(dy, y):
     vectorised()
-    total = like(0, x[0])
-    for first in range(0, x.size, SPAN):
-        size = min(SPAN, x.size - first)
-        a, b = span(x, first * x.itemsize, size), span(y, first * y.itemsize, size)
-        value = like(0, total)
-        for i in range(np.uintp(size)):
-            value = reassociating_add(value, a[i] * b[i])
-        total += value
-    return total
+    return sum_terms(_product, (dy, y), y.size, like(0, y[0]))
+
+
+@jitable
+def _sum_of_first(dy, y):
+    return sum_row(dy)
 
 
 @jitable
@@ -178,57 +167,27 @@ def _log_softmax_pull(dy, y, total):
 
 
 @jitable
-def _softmax_grad_row(dy, y, out):
-    vectorised()
-    total = _dot(dy, y)
-    for i in range(np.uintp(out.size)):
-        out[i] = _softmax_pull(dy[i], y[i], total)
-
-
-@jitable
-def _log_softmax_grad_row(dy, y, out):
-    vectorised()
-    total = sum_row(dy)
-    for i in range(np.uintp(out.size)):
-        out[i] = _log_softmax_pull(dy[i], y[i], total)
-
-
-@jitable
-def _rows_of_one(run, unused, first, count, sizes, x, out):
-    """Normalise rows of an operand. Sizes: the length of a row."""
-    length = sizes[0]
-    for unit in range(first, first + count):
-        row = span(x, unit * length * x.itemsize, length)
-        run(row, span(out, unit * length * out.itemsize, length))
-
-
-@jitable
-def _rows_of_two(run, unused, first, count, sizes, x, y, out):
-    """Normalise rows of two operands. Sizes: the length of a row."""
+def _rows(run, unused, first, count, sizes, x, out):
+    """Normalise rows. Sizes: the length of a row."""
     length = sizes[0]
     for unit in range(first, first + count):
         at = unit * length * x.itemsize
-        run(span(x, at, length), span(y, at, length), span(out, at, length))
+        run(span(x, at, length), span(out, at, length))
 
 
 @jitable
-def _exp_of_difference(x, shift):
-    return elementary.exp(x - shift)
-
-
-@jitable
-def _product(x, y):
-    return x * y
+def _gradient_rows(total, pull, first, count, sizes, dy, y, out):
+    """Compute gradients of rows. Sizes: the length of a row."""
+    length = sizes[0]
+    for unit in range(first, first + count):
+        at = unit * length * y.itemsize
+        a, b, target = span(dy, at, length), span(y, at, length), span(out, at, length)
+        _apply(pull, (a, b, total(a, b)), (target,), length)
 
 
 @jitable
 def _softmax_of(x, shift, factor):
     return elementary.exp(x - shift) * factor
-
-
-@jitable
-def _log_softmax_of(x, shift, total):
-    return (x - shift) - total
 
 
 @jitable
@@ -243,82 +202,77 @@ _reciprocal = Elementwise("reciprocal_of_total", _reciprocal_of, 1)
 _log = Elementwise("log_of_total", elementary.log, 1)
 
 
-class Normalisation(Compound):
-    """softmax or log_softmax along one axis, in one pass over rows.
+class _AlongAxis(Compound):
+    """A function along one axis of one or two operands of one shape, in one pass over rows."""
 
-    Columns take three passes: their largest values, the sums of exponentials, the result.
-    """
-
-    def __init__(self, name: str, row: Callable, element: Callable, of_total: Elementwise) -> None:
-        self.name = name
+    def __init__(
+        self, name: str, core: Callable, functions: tuple, element: Callable, columns: Callable
+    ) -> None:
+        self.name, self._columns = name, columns
         self.kernels = {
-            "rows": Ranged(f"{name}_rows", _rows_of_one, 1, (row,)),
+            "rows": Ranged(f"{name}_rows", core, 1, functions),
             "columns": Elementwise(f"{name}_columns", element, 3),
         }
-        self._of_total = of_total
 
-    def result_dtype(self, dtype: np.dtype) -> np.dtype:
-        """Return the dtype itself; float64 for integers and bool."""
-        return real_float(self.name, dtype)
-
-    def __call__(self, x: np.ndarray, axis: int) -> np.ndarray:
-        """Return an array of the shape of `x`."""
-        result = self.result_dtype(x.dtype)
-        x = np.require(x, loop_dtype(result), ("C", "A"))
+    def _apply(self, operands: tuple[np.ndarray, ...], axis: int) -> np.ndarray:
+        result = self.result_dtype(operands[-1].dtype)
+        operands = tuple([np.require(x, loop_dtype(result), ("C", "A")) for x in operands])
+        x = operands[-1]
         if not x.size:
             return np.empty(x.shape, result)
         if prod(x.shape[axis + 1 :]) == 1:
             out = empty(x.shape, x.dtype)
             length = x.shape[axis]
-            self.kernels["rows"]((x, out), (length,), x.size // length, x.size)
+            self.kernels["rows"]((*operands, out), (length,), x.size // length, x.size)
         else:
-            shift = _finite(reductions.max(x, (axis,), True))
-            total = self._of_total(_exp_sums(x, shift, axis, x.dtype))
-            out = self.kernels["columns"](x, shift, total)
+            out = self.kernels["columns"](*self._columns(*operands, axis))
         return cast(out, result)
 
 
-class NormalisationGradient(Compound):
-    """The gradient of a normalisation, from the upstream one and the result: as `Normalisation`."""
+class Normalisation(_AlongAxis):
+    """softmax or log_softmax along one axis.
 
-    def __init__(self, name: str, row: Callable, element: Callable, total: Callable) -> None:
-        self.name = name
-        self.kernels = {
-            "rows": Ranged(f"{name}_rows", _rows_of_two, 1, (row,)),
-            "columns": Elementwise(f"{name}_columns", element, 3),
-        }
-        self._total = total
+    Columns take three passes: their largest values, the sums of exponentials, the result.
+    """
 
-    def result_dtype(self, dtype: np.dtype) -> np.dtype:
-        """Return the dtype itself; float64 for integers and bool."""
-        return real_float(self.name, dtype)
+    def __call__(self, x: np.ndarray, axis: int) -> np.ndarray:
+        """Return an array of the shape of `x`."""
+        return self._apply((x,), axis)
+
+
+class NormalisationGradient(_AlongAxis):
+    """The gradient of a normalisation, from the upstream one and the result."""
 
     def __call__(self, dy: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
         """Return the gradient, of the shape of `dy` and `y`."""
-        result = self.result_dtype(y.dtype)
-        dy, y = (np.require(one, loop_dtype(result), ("C", "A")) for one in (dy, y))
-        if not y.size:
-            return np.empty(y.shape, result)
-        if prod(y.shape[axis + 1 :]) == 1:
-            out = empty(y.shape, y.dtype)
-            length = y.shape[axis]
-            self.kernels["rows"]((dy, y, out), (length,), y.size // length, y.size)
-        else:
-            out = self.kernels["columns"](dy, y, self._total(dy, y, axis))
-        return cast(out, result)
+        return self._apply((dy, y), axis)
 
 
-def _dot_columns(dy: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
-    return _products(dy, y, axis, dy.dtype)
+def _normalise_columns(of_total: Elementwise) -> Callable:
+    def columns(x: np.ndarray, axis: int) -> tuple[np.ndarray, ...]:
+        shift = _finite(reductions.max(x, (axis,), True))
+        return x, shift, of_total(_exp_sums(x, shift, axis, x.dtype))
+
+    return columns
 
 
-def _sum_columns(dy: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
-    return reductions.sum(dy, (axis,), True)
-
-
-softmax = Normalisation("softmax", _softmax_row, _softmax_of, _reciprocal)
-log_softmax = Normalisation("log_softmax", _log_softmax_row, _log_softmax_of, _log)
-softmax_grad = NormalisationGradient("softmax_grad", _softmax_grad_row, _softmax_pull, _dot_columns)
+softmax = Normalisation(
+    "softmax", _rows, (_softmax_row,), _softmax_of, _normalise_columns(_reciprocal)
+)
+log_softmax = Normalisation(
+    "log_softmax", _rows, (_log_softmax_row,), _log_softmax_of, _normalise_columns(_log)
+)
+softmax_grad = NormalisationGradient(
+    "softmax_grad",
+    _gradient_rows,
+    (_dot, _softmax_pull),
+    _softmax_pull,
+    lambda dy, y, axis: (dy, y, _products(dy, y, axis, dy.dtype)),
+)
 log_softmax_grad = NormalisationGradient(
-    "log_softmax_grad", _log_softmax_grad_row, _log_softmax_pull, _sum_columns
+    "log_softmax_grad",
+    _gradient_rows,
+    (_sum_of_first, _log_softmax_pull),
+    _log_softmax_pull,
+    lambda dy, y, axis: (dy, y, reductions.sum(dy, (axis,), True)),
 )

@@ -12,25 +12,26 @@ from tinygrad_cg_kernels.reduce.combine import SPAN, add, column_sizes
 from tinygrad_cg_kernels.runtime import threads
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import like, vectorised
-from tinygrad_cg_kernels.runtime.views import span
+from tinygrad_cg_kernels.runtime.views import parts, span, take
 
 
 @jitable
-def _sum_pairs(term, x, y, zero):
+def _sum_span(term, group, count, zero):
     vectorised()
     total = zero
-    for i in range(np.uintp(x.size)):
-        total = add(total, term(x[i], y[i]))
+    for i in range(np.uintp(count)):
+        total = add(total, term(*take(group, i)))
     return total
 
 
 @jitable
-def sum_about(term, x, value, zero):
-    """Return the sum of a function of each element of a row and of a value."""
+def sum_terms(term, group, count, zero):
+    """Return the sum, span by span, of a function of rows and of values that stand for a row."""
     vectorised()
     total = zero
-    for i in range(np.uintp(x.size)):
-        total = add(total, term(x[i], value))
+    for first in range(0, count, SPAN):
+        size = min(SPAN, count - first)
+        total += _sum_span(term, parts(group, first, size), size, zero)
     return total
 
 
@@ -45,16 +46,14 @@ def rows_core(term, unused, first, count, sizes, x, y, out):
     zero = like(0, term(x[0], y[0]))
     for unit in range(first, first + count):
         row, start = unit // blocks, unit % blocks * block
-        begin, end = row * length + start, row * length + min(start + block, length)
-        value = span(y, row * y.itemsize, 1)[0] if not alike else y[0]
-        total = zero
-        for at in range(begin, end, SPAN):
-            part = span(x, at * x.itemsize, min(SPAN, end - at))
-            if alike:
-                total += _sum_pairs(term, part, span(y, at * y.itemsize, part.size), zero)
-            else:
-                total += sum_about(term, part, value, zero)
-        out[np.uintp(unit)] = total
+        begin, size = row * length + start, min(block, length - start)
+        some = span(x, begin * x.itemsize, size)
+        if alike:
+            group = (some, span(y, begin * y.itemsize, size))
+            out[np.uintp(unit)] = sum_terms(term, group, size, zero)
+        else:
+            value = span(y, row * y.itemsize, 1)[0]
+            out[np.uintp(unit)] = sum_terms(term, (some, value), size, zero)
 
 
 @jitable
@@ -120,8 +119,7 @@ class Sums(Compound):
 
         Operands are contiguous and not empty; `y` is of the shape of `x`, or 1 along `axis`.
         """
-        length, before = x.shape[axis], prod(x.shape[:axis])
-        after = prod(x.shape[axis + 1 :])
+        length, before, after = x.shape[axis], prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
         shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
         alike = y.shape == x.shape
         if after == 1:

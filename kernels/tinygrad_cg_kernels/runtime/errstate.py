@@ -28,7 +28,5 @@ def ignore_errors(function: Callable, *arguments: Any) -> Any:
 
 
 def cast(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return `array` as `dtype`, itself if it is; what is too large for `dtype` becomes
-    infinite.
-    """
+    """Return `array` as `dtype`, itself if it is; what is too large becomes infinite."""
     return array if array.dtype is dtype else _context.run(array.astype, dtype)

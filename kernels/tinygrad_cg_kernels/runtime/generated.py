@@ -53,9 +53,7 @@ def folder() -> Path | None:
 
 
 def load(source: str) -> ModuleType:
-    """Return the module of a source text, from this process or from its file, which is created
-    if needed.
-    """
+    """Return the module of a source text, from this process or from its file, new if needed."""
     name = _name(source)
     with _lock:
         found = _modules.get(name)
@@ -78,9 +76,7 @@ def _load(name: str, source: str) -> ModuleType:
 
 
 def _write(name: str, source: str) -> Path | None:
-    """Write the file of a source text, under another name first: other processes see it
-    complete.
-    """
+    """Write a text's file, under another name first: other processes see it complete."""
     base = folder()
     if base is None:
         return None
@@ -102,9 +98,7 @@ def _write(name: str, source: str) -> Path | None:
 
 
 def _use_marker(path: Path) -> Path:
-    """Return the file whose time says when a text was last used; Numba's cache goes by that of
-    `path`.
-    """
+    """Return the file whose time is the last use; Numba's cache goes by the time of `path`."""
     return path.with_suffix(".used")
 
 
@@ -119,8 +113,7 @@ def _limit() -> int:
 def _families(base: Path) -> dict[str, list[Path]]:
     """Return all files that belong to each generated file: the text and Numba's compiled code."""
     families: dict[str, list[Path]] = {}
-    parent = base.parent
-    for path in [*base.glob(f"{PREFIX}*"), *parent.glob(f"*/{PREFIX}*"), *base.glob("*.tmp")]:
+    for path in [*base.glob(f"{PREFIX}*"), *base.parent.glob(f"*/{PREFIX}*"), *base.glob("*.tmp")]:
         families.setdefault(path.name.partition(".")[0], []).append(path)
     return families
 
@@ -201,9 +194,7 @@ _blocks = Blocks("function", lambda template, name: (name, template))
 
 @intrinsic
 def is_contiguous(typingctx, array):
-    """Return whether an array is aligned, and its elements follow one another in row-major
-    order.
-    """
+    """Return whether an array is aligned, and its elements are next to each other in order."""
 
     def generate(context, builder, signature, arguments):
         kind = signature.args[0]

@@ -4,7 +4,10 @@ A mark is called in a kernel or helper and adds an attribute to its compiled cod
 stay as they are.
 """
 
+import functools
+import inspect
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from llvmlite import ir
@@ -13,16 +16,39 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 
-def _attribute(*names: str) -> Callable:
-    @intrinsic
-    def mark(typingctx):
-        def generate(context, builder, signature, arguments):
-            for name in names:
-                # llvmlite's own `add` refuses attributes that have a value.
-                set.add(builder.function.attributes, name)
-            return context.get_dummy_value()
+def emitted(signature: Any) -> Callable[[Callable], Any]:
+    """Return a decorator that makes an intrinsic from a function that emits it.
 
-        return types.void(), generate
+    `signature` is its types, or a function that makes them of the arguments' (None: not for these).
+    What emits it takes the context, the builder and the arguments' values; it returns the result's
+    value, or None where there is none.
+    """
+
+    def decorate(emit: Callable) -> Any:
+        def generate(context, builder, signature, arguments):
+            value = emit(context, builder, *arguments)
+            return context.get_dummy_value() if value is None else value
+
+        def typed(typingctx, *arguments):
+            # Numba looks for the parameters now: one, and then the arguments. (At import that took
+            # 2 ms for all.)
+            parameters = list(inspect.signature(emit).parameters.values())
+            made.__signature__ = inspect.Signature(parameters[1:])
+            found = signature(*arguments) if isinstance(signature, FunctionType) else signature
+            return None if found is None else (found, generate)
+
+        made: Any = functools.update_wrapper(typed, emit)
+        return intrinsic(made)
+
+    return decorate
+
+
+def _attribute(*names: str) -> Callable:
+    @emitted(types.void())
+    def mark(context, builder):
+        for name in names:
+            # llvmlite's own `add` refuses attributes that have a value.
+            set.add(builder.function.attributes, name)
 
     return mark
 
@@ -48,53 +74,39 @@ outlined = _attribute(WIDE, "noinline")
 """Called in a function, keeps its code out of its callers."""
 
 
-def _reassociate(instruction: str) -> Callable:
-    @intrinsic
-    def combine(typingctx, x, y):
-        def generate(context, builder, signature, arguments):
-            return getattr(builder, instruction)(*arguments, flags=("reassoc", "contract"))
+def _same_floats(x, *others):
+    """Return the types of a function of floats of one width, whose result is another one."""
+    return x(x, *others) if isinstance(x, types.Float) and {x, *others} == {x} else None
 
-        if isinstance(x, types.Float) and x == y:
-            return x(x, y), generate
-        return None
+
+def _reassociate(instruction: str) -> Callable:
+    @emitted(_same_floats)
+    def combine(context, builder, x, y):
+        return getattr(builder, instruction)(x, y, flags=("reassoc", "contract"))
 
     return combine
 
 
-@intrinsic
-def float_remainder(typingctx, x, y):
+@emitted(_same_floats)
+def float_remainder(context, builder, x, y):
     """Return C's fmod: the remainder of a division truncated towards zero."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.frem(*arguments)
-
-    return (x(x, y), generate) if isinstance(x, types.Float) and x == y else None
+    return builder.frem(x, y)
 
 
 reassociating_add = _reassociate("fadd")
 reassociating_multiply = _reassociate("fmul")
 
 
-@intrinsic
-def bits(typingctx, value):
+@emitted(lambda value: (types.int64 if value == types.float64 else types.int32)(value))
+def bits(context, builder, value):
     """Return the bits of a float as an integer of its width."""
-    result = types.int64 if value == types.float64 else types.int32
-
-    def generate(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], context.get_value_type(signature.return_type))
-
-    return result(value), generate
+    return builder.bitcast(value, ir.IntType(64 if value.type == ir.DoubleType() else 32))
 
 
-@intrinsic
-def from_bits(typingctx, value):
+@emitted(lambda value: (types.float64 if value.bitwidth == 64 else types.float32)(value))
+def from_bits(context, builder, value):
     """Return the float that an integer's bits spell."""
-    result = types.float64 if value.bitwidth == 64 else types.float32
-
-    def generate(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], context.get_value_type(signature.return_type))
-
-    return result(value), generate
+    return builder.bitcast(value, ir.DoubleType() if value.type.width == 64 else ir.FloatType())
 
 
 @intrinsic
@@ -168,26 +180,19 @@ It is sooner done where several steps are taken at a time, and rounds a little m
 
 
 def _float_intrinsic(name: str, operands: int, flags: tuple[str, ...] = ()) -> Callable:
-    def generate(context, builder, signature, arguments):
-        kind = context.get_value_type(signature.return_type)
-        suffix = {"float": "f32", "double": "f64"}[str(kind)]
+    def call(builder, *arguments):
+        kind = arguments[0].type
+        suffix = "f64" if kind == ir.DoubleType() else "f32"
         declared = ir.FunctionType(kind, [kind] * operands)
         function = cgutils.get_or_insert_function(builder.module, declared, f"llvm.{name}.{suffix}")
         return builder.call(function, arguments, fastmath=flags)
 
-    @intrinsic
-    def call_one(typingctx, x):
-        return (x(x), generate) if isinstance(x, types.Float) else None
-
-    @intrinsic
-    def call_two(typingctx, x, y):
-        return (x(x, y), generate) if isinstance(x, types.Float) and x == y else None
-
-    @intrinsic
-    def call_three(typingctx, x, y, z):
-        return (x(x, y, z), generate) if isinstance(x, types.Float) and x == y == z else None
-
-    return (call_one, call_two, call_three)[operands - 1]
+    calls = (
+        lambda context, builder, x: call(builder, x),
+        lambda context, builder, x, y: call(builder, x, y),
+        lambda context, builder, x, y, z: call(builder, x, y, z),
+    )
+    return emitted(_same_floats)(calls[operands - 1])
 
 
 float_maximum = _float_intrinsic("maximum", 2)

@@ -1,5 +1,6 @@
 """The dtypes that kernels take, and their promotion."""
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -13,34 +14,21 @@ FLOAT64 = np.dtype(np.float64)
 SUPPORTED = frozenset(np.dtype(code) for code in "?bhilqBHILQefdFD")
 
 
-def is_bool(dtype: np.dtype) -> bool:
-    """Return True for bool."""
-    return dtype.kind == "b"
+def _of_kinds(kinds: str) -> Callable[[np.dtype], bool]:
+    return lambda dtype: dtype.kind in kinds
 
 
-def is_signed(dtype: np.dtype) -> bool:
-    """Return True for signed integers."""
-    return dtype.kind == "i"
-
-
-def is_unsigned(dtype: np.dtype) -> bool:
-    """Return True for unsigned integers."""
-    return dtype.kind == "u"
-
-
-def is_integer(dtype: np.dtype) -> bool:
-    """Return True for signed and unsigned integers, not for bool."""
-    return dtype.kind in "iu"
-
-
-def is_exact(dtype: np.dtype) -> bool:
-    """Return True for bool and integers."""
-    return dtype.kind in "biu"
-
-
-def is_floating(dtype: np.dtype) -> bool:
-    """Return True for real floating-point numbers."""
-    return dtype.kind == "f"
+is_bool = _of_kinds("b")
+is_signed = _of_kinds("i")
+is_unsigned = _of_kinds("u")
+is_integer = _of_kinds("iu")
+is_exact = _of_kinds("biu")
+is_floating = _of_kinds("f")
+is_complex = _of_kinds("c")
+is_inexact = _of_kinds("fc")
+is_real_number = _of_kinds("iuf")
+is_differentiable = is_inexact
+"""Gradients flow by floating-point numbers, real and complex."""
 
 
 def is_native_float(dtype: np.dtype) -> bool:
@@ -48,29 +36,9 @@ def is_native_float(dtype: np.dtype) -> bool:
     return dtype.kind == "f" and dtype.itemsize >= 4
 
 
-def is_complex(dtype: np.dtype) -> bool:
-    """Return True for complex numbers."""
-    return dtype.kind == "c"
-
-
-def is_inexact(dtype: np.dtype) -> bool:
-    """Return True for real and complex floating-point numbers."""
-    return dtype.kind in "fc"
-
-
-def is_real_number(dtype: np.dtype) -> bool:
-    """Return True for integers and real floating-point numbers."""
-    return dtype.kind in "iuf"
-
-
 def rank(dtype: np.dtype) -> int:
     """Return where its class stands in the order bool, signed, unsigned, floating, complex."""
     return "biufc".index(dtype.kind)
-
-
-def is_differentiable(dtype: np.dtype) -> bool:
-    """Return True for dtypes by which gradients flow: floating-point numbers."""
-    return dtype.kind in "fc"
 
 
 def native(name: str, dtype: np.dtype) -> np.dtype:

@@ -6,7 +6,6 @@ calls a block kernel by its address (see `compile.block_address`).
 """
 
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache
@@ -17,19 +16,13 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from tinygrad_cg_kernels.runtime import objects
-from tinygrad_cg_kernels.runtime.compile import entry, jitable, kernel
+from tinygrad_cg_kernels.runtime.compile import entry, kernel
+from tinygrad_cg_kernels.runtime.intrinsics import emitted
+from tinygrad_cg_kernels.runtime.locks import ForkLock
 from tinygrad_cg_kernels.runtime.objects import DATA, data_address
-from tinygrad_cg_kernels.runtime.objects.fields import (
-    OBJECT,
-    address_of,
-    store_word,
-    tuple_item,
-    tuple_size,
-    word,
-)
+from tinygrad_cg_kernels.runtime.objects.fields import OBJECT, address_of, word, write_addresses
 
 BLOCK = 16384
 """Elements in a block."""
@@ -54,7 +47,7 @@ SAMPLES = 3  # calls in which they are: the first may wait for memory, or for an
 
 _config: Any = numba.config
 _MOST: int = _config.NUMBA_NUM_THREADS
-_lock = threading.Lock()
+_lock = ForkLock()
 _splitters: dict[bool, Callable] = {}
 _rates: dict[int, tuple[float, int]] = {}
 """Nanoseconds for an element, the least that was measured, and in how many calls; by a kernel's
@@ -104,8 +97,6 @@ def set_num_threads(count: int) -> None:
 
 def _enter_child() -> None:
     # A forked child that enters an OpenMP region is killed: it stays on one thread.
-    global _lock
-    _lock = threading.Lock()
     _State.forked = True
 
 
@@ -113,57 +104,30 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_enter_child)
 
 
-@intrinsic
-def _call_block(typingctx, address, table, first, count):
-    def generate(context, builder, signature, arguments):
-        word = context.get_value_type(types.intp)
-        declared = ir.FunctionType(ir.VoidType(), [word] * 3)
-        function = builder.inttoptr(arguments[0], declared.as_pointer())
-        builder.call(function, arguments[1:])
-        return context.get_dummy_value()
-
-    return types.void(*[types.intp] * 4), generate
+@emitted(types.void(*[types.intp] * 4))
+def _call_block(context, builder, address, table, first, count):
+    declared = ir.FunctionType(ir.VoidType(), [table.type] * 3)
+    builder.call(builder.inttoptr(address, declared.as_pointer()), [table, first, count])
 
 
-@jitable
-def _write_addresses(table, arrays):
-    """Write the addresses of a tuple of arrays to a table's first words."""
-    for k in range(tuple_size(arrays)):
-        store_word(table, 8 * k, word(tuple_item(arrays, k), DATA))
+def _load_splitter(parallel: bool) -> Callable:
+    """Return the splitter, compiled; the threads start with a first call on nothing."""
 
-
-def _splitter(parallel: bool) -> Callable:
     def split(threads, arrays, address, table, first, units, step):
         blocks = (units + step - 1) // step
-        _write_addresses(table, address_of(arrays))
+        write_addresses(table, address_of(arrays))
         for part in numba.prange(threads):
             for k in range(blocks * part // threads, blocks * (part + 1) // threads):
                 _call_block(address, table, first + k * step, min(step, units - k * step))
 
     name = "split_parallel" if parallel else "split_serial"
-    made = kernel(split, name, parallel=parallel, nogil=True)
-    return entry(made, types.intp, OBJECT, *[types.intp] * 5)
-
-
-def _launcher() -> Callable:
-    def launch(address, table, units, arrays):
-        table_address = word(address_of(table), DATA)
-        _write_addresses(table_address, address_of(arrays))
-        _call_block(address, table_address, 0, units)
-
-    # Under the interpreter's lock: no other thread writes to the table meanwhile.
-    return entry(kernel(launch, "launch"), types.intp, OBJECT, types.intp, OBJECT)
-
-
-def _load_splitter(parallel: bool) -> Callable:
-    """Return the splitter, compiled; the threads start with a first call on nothing."""
-    run = _splitters.get(parallel)
-    if run is None:
-        with _lock, _brief_spins() if parallel else nullcontext():
-            run = _splitter(parallel)
+    with _lock, _brief_spins() if parallel else nullcontext():
+        if parallel not in _splitters:
+            made = kernel(split, name, parallel=parallel, nogil=True)
+            run = entry(made, types.intp, OBJECT, *[types.intp] * 5)
             run(1, (), 0, 0, 0, 0, BLOCK)
             _splitters[parallel] = run
-    return run
+    return _splitters[parallel]
 
 
 @contextmanager
@@ -201,8 +165,7 @@ def _run_parallel(count: int, arrays: tuple[np.ndarray, ...], task: Task) -> Non
 
 def _run_serial(arrays: tuple[np.ndarray, ...], task: Task) -> None:
     run = _splitters.get(False) or _load_splitter(parallel=False)
-    address, table, first, units, step, _ = task
-    run(1, arrays, address, table, first, units, step)
+    run(1, arrays, *task[:5])
 
 
 def _after(task: Task, blocks: int) -> Task:
@@ -212,9 +175,7 @@ def _after(task: Task, blocks: int) -> Task:
 
 
 def _measure(arrays: tuple[np.ndarray, ...], task: Task) -> int:
-    """Run the first blocks in two parts, note the pace of the faster, and return how many are
-    done.
-    """
+    """Run the first blocks in two parts; note the faster's pace; return how many are done."""
     best, samples = _rates.get(task.address, UNKNOWN)
     size = min(PROBE, task.units // task.step // 2)
     for part in range(2):
@@ -261,7 +222,7 @@ def bind(
         own = new_table()
 
         def run_small(*arrays: np.ndarray) -> None:
-            (_launch or _get_launch())(address, own, units, arrays)
+            (_launch or _load_launch())(address, own, units, arrays)
 
         return run_small
 
@@ -291,8 +252,16 @@ def bind(
 _launch: Callable | None = None
 
 
-def _get_launch() -> Callable:
+def _load_launch() -> Callable:
     global _launch
+
+    def launch(address, table, units, arrays):
+        table_address = word(address_of(table), DATA)
+        write_addresses(table_address, address_of(arrays))
+        _call_block(address, table_address, 0, units)
+
+    # Under the interpreter's lock: no other thread writes to the table meanwhile.
     with _lock:
-        _launch = _launch or _launcher()
+        made = kernel(launch, "launch")
+        _launch = _launch or entry(made, types.intp, OBJECT, types.intp, OBJECT)
     return _launch

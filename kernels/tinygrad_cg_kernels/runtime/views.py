@@ -5,12 +5,15 @@ alive: slicing does the latter by counting references, which costs more than the
 row.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
+
+from tinygrad_cg_kernels.runtime.intrinsics import emitted
 
 
 def make_array(kind: types.Array):
@@ -89,20 +92,15 @@ def address_of(typingctx, array):
     return types.intp(array), generate
 
 
-@intrinsic
-def noalias(typingctx):
+@emitted(types.void())
+def noalias(context, builder):
     """Declare that the array arguments of the calling function do not overlap where one is written.
 
     LLVM checks at run time otherwise, and gives up where there are many arrays.
     """
-
-    def generate(context, builder, signature, arguments):
-        for argument in builder.function.args:
-            if isinstance(argument.type, ir.PointerType):
-                argument.add_attribute("noalias")
-        return context.get_dummy_value()
-
-    return types.void(), generate
+    for argument in builder.function.args:
+        if isinstance(argument.type, ir.PointerType):
+            argument.add_attribute("noalias")
 
 
 # --- tuples of operands -------------------------------------------------------------------
@@ -138,11 +136,6 @@ def into(typingctx, position):
     return Into(position.literal_value)(position), generate
 
 
-def _is_value(kind: types.Type) -> bool:
-    """Return whether an operand's dtype is given as that of one value: in a tuple of its own."""
-    return isinstance(kind, types.BaseTuple)
-
-
 @intrinsic
 def layout(typingctx, table, start, arrays, kinds):
     """Return where operands lie as a table tells: their addresses, then their steps from row to
@@ -166,9 +159,13 @@ def layout(typingctx, table, start, arrays, kinds):
 
 @intrinsic
 def operands(typingctx, layout, row, count, kinds):
-    """Return operands in row number `row` of a layout: `count` elements of each, or one value."""
+    """Return operands in row number `row` of a layout: `count` elements of each, or one value.
+
+    Of what is one value, the dtype is in a tuple of its own.
+    """
     found = [
-        kind[0].dtype if _is_value(kind) else types.Array(kind.dtype, 1, "C") for kind in kinds
+        types.Array(kind.dtype, 1, "C") if isinstance(kind, types.DType) else kind[0].dtype
+        for kind in kinds
     ]
     result: Any = types.BaseTuple.from_types(found)
 
@@ -189,24 +186,29 @@ def operands(typingctx, layout, row, count, kinds):
     return result(layout, types.intp, types.intp, kinds), generate
 
 
+def _map_rows(context: Any, builder: Any, signature: Any, group: Any, change: Callable) -> Any:
+    """Return a group of operands whose rows are changed, and whose values are not."""
+    found = []
+    for k, kind in enumerate(signature.args[0]):
+        one = builder.extract_value(group, k)
+        found.append(change(kind, one) if isinstance(kind, types.Array) else one)
+    return context.make_tuple(builder, signature.return_type, found)
+
+
 @intrinsic
 def parts(typingctx, group, start, count):
-    """Return `count` elements of each operand from the one at `start` on; of one value, the
-    value.
-    """
+    """Return `count` elements of each operand from `start` on; of one value, the value."""
     if isinstance(group, Into):
         return group(group, types.intp, types.intp), lambda c, b, s, arguments: arguments[0]
 
     def generate(context, builder, signature, arguments):
-        found = []
-        for k, kind in enumerate(signature.args[0]):
-            one = builder.extract_value(arguments[0], k)
-            if isinstance(kind, types.Array):
-                data = builder.gep(_data(context, builder, kind, one), [arguments[1]])
-                address = builder.ptrtoint(data, arguments[1].type)
-                one = row_at(context, builder, kind, address, arguments[2])
-            found.append(one)
-        return context.make_tuple(builder, signature.return_type, found)
+        _, start, count = arguments
+
+        def part(kind, row):
+            data = builder.gep(_data(context, builder, kind, row), [start])
+            return row_at(context, builder, kind, builder.ptrtoint(data, start.type), count)
+
+        return _map_rows(context, builder, signature, arguments[0], part)
 
     return group(group, types.intp, types.intp), generate
 
@@ -218,14 +220,11 @@ def take(typingctx, group, i):
     result: Any = types.BaseTuple.from_types(kinds)
 
     def generate(context, builder, signature, arguments):
-        found = []
-        for k, kind in enumerate(signature.args[0]):
-            one = builder.extract_value(arguments[0], k)
-            if isinstance(kind, types.Array):
-                pointer = builder.gep(_data(context, builder, kind, one), [arguments[1]])
-                one = context.unpack_value(builder, kind.dtype, pointer)
-            found.append(one)
-        return context.make_tuple(builder, result, found)
+        def element(kind, row):
+            pointer = builder.gep(_data(context, builder, kind, row), [arguments[1]])
+            return context.unpack_value(builder, kind.dtype, pointer)
+
+        return _map_rows(context, builder, signature, arguments[0], element)
 
     return result(group, types.intp), generate
 

@@ -28,8 +28,6 @@ CONTIGUOUS = 0x101
 ALIGNED, WRITEABLE = 0x100, 0x400
 DOUBLE, SINGLE = (float(np.finfo(dtype).max) for dtype in (np.float64, np.float32))
 _NEW_ARRAY = 94  # PyArray_NewFromDescr in NumPy's table of functions, which never changes
-
-
 _DTYPES = ["bool", "float32", "float64", "complex64", "complex128"]
 _DTYPES += [f"{sign}int{width}" for sign in ("", "u") for width in (8, 16, 32, 64)]
 
@@ -85,9 +83,8 @@ def _announce() -> bool:
     try:
         if not _as_expected():
             return False
-        known: dict[str, Any] = {"array": np.ndarray, "float": float, "int": int, "none": None}
-        known["box"] = _NoBox
-        known |= {f"dtype_{name}": np.dtype(name) for name in _DTYPES}
+        known: dict[str, Any] = {f"dtype_{name}": np.dtype(name) for name in _DTYPES}
+        known |= {"array": np.ndarray, "float": float, "int": int, "none": None, "box": _NoBox}
         symbols = {name: id(thing) for name, thing in known.items()}
         symbols["new_array"] = _new_array()
         symbols["new_box"] = _address(ctypes.pythonapi.PyType_GenericAlloc)

@@ -8,32 +8,138 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import llvmlite.binding
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
 from tinygrad_cg_kernels.runtime import objects
-from tinygrad_cg_kernels.runtime.compile import block_address
+from tinygrad_cg_kernels.runtime.compile import block_address, jitable
+from tinygrad_cg_kernels.runtime.intrinsics import emitted
 from tinygrad_cg_kernels.runtime.objects import DATA, FLAGS, KIND, NDIM, PREFIX, WRITEABLE
-from tinygrad_cg_kernels.runtime.objects.fields import (
-    array_kind,
-    array_of,
-    box_kind,
-    count,
-    declare_function,
-    decref,
-    half,
-    incref,
-    is_contiguous,
-    new_array,
-    new_box,
-    none,
-    number,
-    put_number,
-    same_shape,
-    store_word,
-    word,
-)
+from tinygrad_cg_kernels.runtime.objects.fields import decref, incref, peek, store, symbol, word
+from tinygrad_cg_kernels.runtime.views import declare
+
+
+def _symbol_address(name: str) -> Callable:
+    @emitted(types.intp())
+    def symbol_address(context, builder):
+        return symbol(context, builder, name)
+
+    return symbol_address
+
+
+array_kind, box_kind, float_kind, int_kind = map(_symbol_address, ("array", "box", "float", "int"))
+none = _symbol_address("none")
+half = peek(types.int32, types.intp)
+double = peek(types.float64, types.float64)
+
+
+@emitted(types.void(types.intp, types.float64, types.intp))
+def put_number(context, builder, start, value, width):
+    """Write a number as a float of 8 bytes, or of 4."""
+    for kind, size in ((ir.DoubleType(), 8), (ir.FloatType(), 4)):
+        with builder.if_then(builder.icmp_signed("==", width, width.type(size))):
+            stored = value if size == 8 else builder.fptrunc(value, kind)
+            builder.store(stored, builder.inttoptr(start, kind.as_pointer()))
+
+
+@emitted(types.intp(types.intp, types.intp, types.intp))
+def new_array(context, builder, model, ndim, dtype):
+    """Return a new array of the first sizes of another, uninitialised; 0 if memory is short."""
+    api = context.get_python_api(builder)
+    word_type, count, pointer = ir.IntType(64), ir.IntType(32), api.pyobj
+    kinds = (pointer, pointer, count, pointer, pointer, pointer, count, pointer)
+    function = declare(builder, f"{PREFIX}new_array", pointer, *kinds)
+
+    def field(offset):
+        where = builder.inttoptr(builder.add(model, word_type(offset)), word_type.as_pointer())
+        return builder.inttoptr(builder.load(where), pointer)
+
+    descriptor = builder.inttoptr(dtype, pointer)
+    api.incref(descriptor)  # the function takes it
+    null, axes = ir.Constant(pointer, None), builder.trunc(ndim, count)
+    rest = [axes, field(objects.SHAPE), null, null, count(0), null]
+    made = builder.call(function, [field(KIND), descriptor, *rest])
+    return builder.ptrtoint(made, word_type)
+
+
+@emitted(types.intp(types.intp))
+def new_box(context, builder, kind):
+    """Return a new box, all fields 0; 0 if there is no memory for it."""
+    api = context.get_python_api(builder)
+    word_type = ir.IntType(64)
+    function = declare(builder, f"{PREFIX}new_box", api.pyobj, api.pyobj, word_type)
+    made = builder.call(function, [builder.inttoptr(kind, api.pyobj), word_type(0)])
+    return builder.ptrtoint(made, word_type)
+
+
+@emitted(types.intp(types.intp))
+def integer_value(context, builder, start):
+    """Return the value of an exact int; -2**63 for one that is too large."""
+    api = context.get_python_api(builder)
+    word_type, count = ir.IntType(64), ir.IntType(32)
+    function = declare(builder, f"{PREFIX}integer", word_type, api.pyobj, count.as_pointer())
+    overflow = cgutils.alloca_once(builder, count)
+    value = builder.call(function, [builder.inttoptr(start, api.pyobj), overflow])
+    fits = builder.icmp_signed("==", builder.load(overflow), count(0))
+    return builder.select(fits, value, word_type(-(2**63)))
+
+
+@jitable
+def array_of(thing, slot):
+    """Return the array of an operand, which is an array or a box; 0 if it is neither."""
+    kind = word(thing, KIND)
+    if kind == array_kind():
+        return thing
+    if kind == box_kind():
+        inside = word(thing, slot)
+        if inside != 0 and word(inside, KIND) == array_kind():
+            return inside
+    return 0
+
+
+@jitable
+def is_contiguous(array, dtype):
+    """Return whether an array is C-contiguous and aligned, and of this dtype."""
+    flags = half(array, FLAGS) & objects.CONTIGUOUS
+    return word(array, objects.DTYPE) == dtype and flags == objects.CONTIGUOUS
+
+
+@jitable
+def count(array):
+    """Return the number of elements of an array."""
+    size, shape = 1, word(array, objects.SHAPE)
+    for axis in range(half(array, NDIM)):
+        size *= word(shape, 8 * axis)
+    return size
+
+
+@jitable
+def same_shape(x, y):
+    """Return whether two arrays have one shape."""
+    ndim = half(x, NDIM)
+    if half(y, NDIM) != ndim:
+        return False
+    first, second = word(x, objects.SHAPE), word(y, objects.SHAPE)
+    for axis in range(ndim):  # noqa: SIM110 (Numba has no all)
+        if word(first, 8 * axis) != word(second, 8 * axis):
+            return False
+    return True
+
+
+@jitable
+def number(thing, width):
+    """Return whether an object is a number that floats of a width represent, and its value."""
+    most, largest = (objects.DOUBLE, 2**53) if width == 8 else (objects.SINGLE, 2**24)
+    kind = word(thing, KIND)
+    if kind == float_kind():
+        value = double(thing, objects.VALUE)
+        return abs(value) <= most, value
+    if kind == int_kind():
+        exact = integer_value(thing)
+        return -largest <= exact <= largest, float(exact)
+    return False, 0.0
+
 
 WORDS = 8
 RESULT, LINE, X, Y, Z, SIZE, ONE, NUMBER = range(0, 8 * WORDS, 8)
@@ -88,15 +194,15 @@ def _make_prepare(slot: int, empty: int, most: int) -> Callable:
             if result == 0:
                 decref(out)
                 return -1
-            store_word(result, slot, out)
-            store_word(result, empty, incref(none()))
-        store_word(table, RESULT, result)
-        store_word(table, LINE, word(out, DATA))
-        store_word(table, X, word(a, DATA) if a != 0 else table + NUMBER)
-        store_word(table, Y, word(b, DATA) if b != 0 else table + NUMBER)
-        store_word(table, Z, word(c, DATA) if c != 0 else 0)
-        store_word(table, SIZE, size)
-        store_word(table, ONE, one)
+            store(result, slot, out)
+            store(result, empty, incref(none()))
+        store(table, RESULT, result)
+        store(table, LINE, word(out, DATA))
+        store(table, X, word(a, DATA) if a != 0 else table + NUMBER)
+        store(table, Y, word(b, DATA) if b != 0 else table + NUMBER)
+        store(table, Z, word(c, DATA) if c != 0 else 0)
+        store(table, SIZE, size)
+        store(table, ONE, one)
         return 1
 
     return prepare
@@ -119,10 +225,10 @@ def _make_prepare_in_place(most: int) -> Callable:
         first, second = word(x, DATA), word(y, DATA)
         if first < second + (1 if one else size) * itemsize and second < first + size * itemsize:
             return 0
-        store_word(info, X, first)
-        store_word(info, Y, second)
-        store_word(info, SIZE, size)
-        store_word(info, ONE, 2 if one else 0)
+        store(info, X, first)
+        store(info, Y, second)
+        store(info, SIZE, size)
+        store(info, ONE, 2 if one else 0)
         return 1
 
     return prepare_in_place
@@ -141,32 +247,29 @@ class Prepared(NamedTuple):
     one: int
 
 
-@intrinsic
-def call_prepare(typingctx, x, y, z, dtype_x, dtype_y, dtype_z, target, width, total):
-    """Call `prepare` and return its results."""
-
-    return PREPARED(*[types.intp] * 9), _call_to_prepare("prepare")
-
-
-@intrinsic
-def call_prepare_in_place(typingctx, x, y, dtype_x, dtype_y, itemsize):
-    """Call `prepare_in_place`, for what it says."""
-    return PREPARED(*[types.intp] * 5), _call_to_prepare("prepare_in_place")
-
-
 PREPARED = types.NamedUniTuple(types.intp, WORDS, Prepared)
 
 
-def _call_to_prepare(name: str) -> Callable:
-    def generate(context, builder, signature, arguments):
-        word_type = context.get_value_type(types.intp)
-        function = declare_function(builder, name, word_type, *[word_type] * (len(arguments) + 1))
-        info = cgutils.alloca_once(builder, word_type, size=WORDS)
-        status = builder.call(function, [*arguments, builder.ptrtoint(info, word_type)])
-        words = [builder.load(builder.gep(info, [word_type(k)])) for k in range(WORDS - 1)]
-        return context.make_tuple(builder, signature.return_type, [status, *words])
+def _call(context: Any, builder: Any, name: str, *arguments: Any) -> Any:
+    word_type = context.get_value_type(types.intp)
+    function = declare(builder, PREFIX + name, word_type, *[word_type] * (len(arguments) + 1))
+    info = cgutils.alloca_once(builder, word_type, size=WORDS)
+    status = builder.call(function, [*arguments, builder.ptrtoint(info, word_type)])
+    words = [builder.load(builder.gep(info, [word_type(k)])) for k in range(WORDS - 1)]
+    return context.make_tuple(builder, PREPARED, [status, *words])
 
-    return generate
+
+@emitted(PREPARED(*[types.intp] * 9))
+def call_prepare(context, builder, x, y, z, dtype_x, dtype_y, dtype_z, target, width, total):
+    """Call `prepare` and return its results."""
+    operands = x, y, z, dtype_x, dtype_y, dtype_z
+    return _call(context, builder, "prepare", *operands, target, width, total)
+
+
+@emitted(PREPARED(*[types.intp] * 5))
+def call_prepare_in_place(context, builder, x, y, dtype_x, dtype_y, itemsize):
+    """Call `prepare_in_place`, for what it says."""
+    return _call(context, builder, "prepare_in_place", x, y, dtype_x, dtype_y, itemsize)
 
 
 _prepared: dict[str, Any] = {}
