@@ -22,8 +22,7 @@ from tinygrad_cg_kernels.move.gather import check_positions
 from tinygrad_cg_kernels.runtime.promotion import BOOL, INT64
 
 from ..._core.kinds import is_complex, is_integer
-from ..graph.fingerprint import frozen
-from ..graph.values import Value
+from ..graph.values import Value, frozen
 from .domains import pattern
 from .nodes import (
     ArrayNode,

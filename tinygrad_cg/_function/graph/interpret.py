@@ -24,7 +24,7 @@ def interpreter(graph: FuncGraph) -> Callable[[Sequence[np.ndarray]], list[np.nd
         known: dict[Value, object] = dict(zip(graph.inputs, arrays, strict=True))
         left = Counter(uses)
         for value in values:
-            known[value] = _compute(value, known)
+            known[value] = _compute(value, [known[operand] for operand in value.inputs])
             for operand in value.inputs:
                 left[operand] -= 1
                 if not left[operand]:
@@ -35,10 +35,9 @@ def interpreter(graph: FuncGraph) -> Callable[[Sequence[np.ndarray]], list[np.nd
     return run
 
 
-def _compute(value: Value, known: dict) -> object:
+def _compute(value: Value, operands: list) -> object:
     if value.array is not None:
         return value.array
-    operands = [known[operand] for operand in value.inputs]
     if isinstance(value, OutputItem):
         return operands[0][value.index]
     assert value.primitive is not None

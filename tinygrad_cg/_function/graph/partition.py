@@ -36,7 +36,8 @@ def cut(
     pending, seen = list(ends), set(ends)
     while pending:
         value = pending.pop()
-        if value in primal and not value.is_constant and (value in there or not _is_cheap(value)):
+        constant = value.array is not None
+        if value in primal and not constant and (value in there or not _is_cheap(value)):
             residuals[value] = Value(value.aval)
             continue
         for operand in value.inputs:

@@ -13,7 +13,7 @@ from ..._core.conversion import as_dtype, convert, is_tensor
 from ..._core.tensor import Tensor, TensorShape
 from ..._reverse.variable import Variable
 from ...errors import ArgumentTypeError
-from ..graph.fingerprint import frozen
+from ..graph.values import frozen
 
 
 class TensorSpec:
