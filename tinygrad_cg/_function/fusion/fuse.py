@@ -16,7 +16,7 @@ are found that have to be stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -59,11 +59,6 @@ class Kernel:
         self.stage, self.domain = stage, domain
         self.roots: list[FusionNode] = []
         self.read: set[FusionNode] = set()
-
-
-def order_nodes(outputs: Iterable[FusionNode]) -> list[FusionNode]:
-    """Return the nodes that outputs depend on, operands first."""
-    return in_order(outputs, "operands")
 
 
 class Domains:
@@ -111,7 +106,7 @@ class Fusion:
     def __init__(self, lowered: Lowering):
         self.outputs = lowered.outputs
         self._wanted = [*lowered.outputs, *lowered.checks]
-        self.nodes = order_nodes(self._wanted)
+        self.nodes: list[FusionNode] = in_order(self._wanted, "operands")
         if sum(isinstance(node, PadNode) for node in self.nodes) > PADS:
             self._pad_on_host()
         self.domains = Domains(self.nodes)
@@ -136,11 +131,10 @@ class Fusion:
                 replaced[node] = HostNode("pad", run, node.shape, node.dtype, node.operands)
         self.outputs = [replaced.get(one, one) for one in self.outputs]
         self._wanted = [replaced.get(one, one) for one in self._wanted]
-        self.nodes = order_nodes(self._wanted)
+        self.nodes = in_order(self._wanted, "operands")
 
     def _expand_mixed(self) -> None:
         """Have operands that broadcast in any other way expanded by an operation of their own."""
-        fresh = False
         for node in self.nodes:
             if isinstance(node, ApplyNode) and node.size > 1:
                 columns = self.domains[node].columns
@@ -150,11 +144,9 @@ class Fusion:
                     if name == "mixed" or (cut and cut != columns):
                         run = _expansion(node.shape)
                         one = HostNode("expand", run, node.shape, one.dtype, [one])
-                        fresh = True
                     operands.append(one)
                 node.operands = tuple(operands)
-        if fresh:
-            self.nodes = order_nodes(self._wanted)
+        self.nodes = in_order(self._wanted, "operands")
 
     def _assign_stage(self, node: FusionNode) -> None:
         if node.is_input:

@@ -59,6 +59,10 @@ class FusionNode:
     """Takes less time to compute again than to store and to read."""
     cost = 0
     """The cost of computing it again."""
+    columns: int = 0
+    """The columns of the domain of the loop that computes it; 0 if any will do."""
+    aligned: Sequence[FusionNode] = ()
+    """The operands read element by element, which had better share its domain."""
 
     def __init__(self, shape: Shape, dtype: np.dtype, operands: Nodes = ()):
         self.shape = tuple(shape)
@@ -75,16 +79,6 @@ class FusionNode:
     def domain_size(self) -> int:
         """Return how many elements the loop goes over that computes it."""
         return self.size
-
-    @property
-    def columns(self) -> int:
-        """Return the columns of that loop's domain; 0 if any will do."""
-        return 0
-
-    @property
-    def aligned(self) -> list[FusionNode]:
-        """Return the operands read element by element, which had better share its domain."""
-        return []
 
     def accesses(self, access: Access, domain: Domain) -> Operands:
         """Return the operands as indexed by a domain in which the node itself is at `access`."""
@@ -167,12 +161,8 @@ class ApplyNode(FusionNode):
         result: Operands = []
         for one in self.operands:
             name, columns = broadcasting(one.shape, self.shape)
-            inner: Access | None = None
-            if one.size == 1:
-                inner = SCALAR
-            elif name == "same":
-                inner = access
-            elif access == ELEMENT and columns == domain.columns:
+            inner = SCALAR if one.size == 1 else access if name == "same" else None
+            if inner is None and access == ELEMENT and columns == domain.columns:
                 inner = ROW if name == "row" else COLUMN
             result.append((base(one), inner))
         return result
@@ -288,20 +278,16 @@ class LookupNode(FusionNode):
 class TransposeNode(FusionNode):
     """Each matrix of `rows` by `columns`, counted in the result, from its transpose."""
 
-    __slots__ = ("_columns", "rows")
+    __slots__ = ("columns", "rows")
     is_fused = shares_domain = True
 
     def __init__(self, shape: tuple[int, ...], operand: FusionNode, rows: int, columns: int):
         super().__init__(shape, operand.dtype, (operand,))
-        self.rows, self._columns = rows, columns
+        self.rows, self.columns = rows, columns
 
     @property
     def label(self) -> str:
         return "turn"
-
-    @property
-    def columns(self) -> int:
-        return self._columns
 
     def accesses(self, access: Access, domain: Domain) -> Operands:
         return [(base(self.operands[0]), ANYWHERE)]

@@ -61,7 +61,7 @@ class Gradient:
         try:
             if draws:
                 state.draws = _replay(draws, before)
-            outputs = run_recorded(token, sources, self.traced.run, fresh)
+            outputs, _ = run_recorded(token, sources, self.traced.run, fresh)
         finally:
             state.draws = before
         targets = [one for one in outputs if is_differentiable(one._data.dtype)]

@@ -39,31 +39,27 @@ class Traced:
 
     def arguments(self, trace: FunctionTrace) -> list:
         """Return the leaves of the call as a trace has them."""
-        made = []
-        for aval, weak in self.avals:
-            tensor = trace.argument(aval)
-            made.append(tensor if weak is None else TraceNumber(tensor.value, trace, weak))
-        return made
+        pairs = [(trace.argument(aval), weak) for aval, weak in self.avals]
+        return [one if weak is None else TraceNumber(one.value, trace, weak) for one, weak in pairs]
 
-    def run(self, leaves: Sequence) -> list[Tensor]:
-        """Call the Python function with other leaves, and return its outputs as tensors, flat."""
+    def run(self, leaves: Sequence) -> tuple[list[Tensor], Any]:
+        """Call the Python function; return its outputs as tensors, flat, and their structure."""
         args, kwargs = self.call_made_of.fill_leaves(leaves)
         result = self.python(*args, **kwargs)
-        return [convert(leaf) for leaf in nest.flatten(result) if _is_output(self.name, leaf)]
+        flat = nest.flatten(result)
+        marks = [OutputMark if _is_output(self.name, leaf) else leaf for leaf in flat]
+        pairs = zip(flat, marks, strict=True)
+        outputs = [convert(leaf) for leaf, mark in pairs if mark is OutputMark]
+        return outputs, nest.pack_sequence_as(result, marks)
 
     def trace(self, may_create: bool) -> bool:
         """Make the program, and return whether it can be used: it made no Variables."""
         trace = FunctionTrace(self.name, may_create)
         with trace.active():
-            args, kwargs = self.call_made_of.fill_leaves(self.arguments(trace))
-            result = self.python(*args, **kwargs)
-            flat = nest.flatten(result)
-            marks = [OutputMark if _is_output(self.name, leaf) else leaf for leaf in flat]
-            self.structure = nest.pack_sequence_as(result, marks)
-            pairs = zip(flat, marks, strict=True)
-            outputs = [trace.value(convert(leaf)) for leaf, mark in pairs if mark is OutputMark]
+            tensors, self.structure = self.run(self.arguments(trace))
+            outputs = list(map(trace.value, tensors))
             assigned = trace.assignments()
-            del args, kwargs, result, flat, marks, pairs
+            del tensors  # what nothing refers to is a constant
         if trace.created:
             return False
         self.program = Program(trace, outputs, assigned, self.build)
