@@ -68,10 +68,6 @@ class Scratch:
         start = -memory.ctypes.data % LINE  # of the first complete line
         return tuple(np.ndarray(one.shape, one.dtype, memory, start + at) for one, at in pairs)
 
-    def clear(self) -> None:
-        """Free all memory that is kept."""
-        self._spare.clear()
-
 
 _known: weakref.WeakSet[Scratch] = weakref.WeakSet()
 
@@ -79,7 +75,7 @@ _known: weakref.WeakSet[Scratch] = weakref.WeakSet()
 def clear() -> None:
     """Free what all programs keep."""
     for scratch in list(_known):
-        scratch.clear()
+        scratch._spare.clear()
 
 
 def offsets(spans: Sequence[Span]) -> tuple[list[int], int]:
