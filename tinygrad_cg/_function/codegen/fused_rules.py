@@ -126,10 +126,7 @@ class FusedRule:
 
 @cache
 def fuse(name: str, rule: Callable, names: tuple[str, ...]) -> Callable:
-    """Return what runs `rule` as one kernel, or the rule itself where that is no gain or no way.
-
-    What a rule consists of is the same for all real dtypes.
-    """
+    """Return what runs `rule` as one kernel, or the rule itself where that is no gain or no way."""
     fits = len(names) <= MOST_OPERANDS and "dy" in names
     if not fits or _source(rule, names, np.dtype(np.float64)) is None:
         return rule

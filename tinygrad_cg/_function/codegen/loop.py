@@ -7,13 +7,13 @@ from typing import Any
 
 from ..fusion.domains import ELEMENT, ROW, Access
 from ..fusion.nodes import FusionNode, LiteralNode, PadNode, ReduceNode, TransposeNode
+from ..graph.values import in_turn
 from .emission import LEFT, combine, combine_any_order, emitter, identity
 from .expressions import call
 from .scope import BlockScope
 from .statements import Code, Expression, Name, Statement, Suite, modules, reads, render
 
-CHUNK = 1024
-"""Elements whose partial results are kept separately, so that rounding errors stay small."""
+CHUNK = 1024  # elements with partial results of their own, so that rounding errors stay small
 
 FAILED, INDEX, SIZE, START, TILE_ROW = map(Name, ("failed", "i", "size", "start", "tile_row"))
 """Variables of block functions; see also `emission.COLUMNS` and `LEFT`: whether a fast formula does
@@ -214,26 +214,20 @@ class LoopCode:
 
     def value(self, node: FusionNode, access: Access) -> Any:
         """Return the name of a value, whose statement is there from then on, or its number."""
-        stack = [(node, access)]
-        while stack:
-            key = stack[-1]
-            if self._find_known(*key) is not None:
-                stack.pop()
-                continue
-            zero = isinstance(key[0], PadNode) and key not in self.live
-            operands = [] if zero else self.block.operands(*key)
-            missing = [one for one in operands if self._find_known(*one) is None]
-            if missing:
-                stack.extend(missing)
-                continue
-            stack.pop()
-            found = emitter(key[0]).in_loop(self, *key, operands)
+        for key in in_turn(
+            (node, access), self._operands, lambda key: self._find_known(*key) is not None
+        ):
+            found = emitter(key[0]).in_loop(self, key[0], key[1], self._operands(key))
             if isinstance(found, Expression):
                 name = self.block.fresh(emitter(key[0]).stem or key[0].label)
                 self._code.append(Statement(name, found))
                 found = name
             self._values[key] = found
         return self._find_known(node, access)
+
+    def _operands(self, key: tuple[FusionNode, Access]) -> list[tuple[FusionNode, Access]]:
+        zero = isinstance(key[0], PadNode) and key not in self.live
+        return [] if zero else self.block.operands(*key)
 
     def _find_known(self, node: FusionNode, access: Access) -> Any:
         """Return a value that needs no computing here, or whose statement is there; or None."""

@@ -41,10 +41,7 @@ class Steps:
             self._shown.update(operands)
 
     def finish(self, results: Names, returned: set[str]) -> tuple[list[str], Scratch | None]:
-        """Return the lines of the call, with its return, and the small arrays that it keeps.
-
-        `results` are the expressions of what it returns, `returned` the arrays in them.
-        """
+        """Return the lines of a call whose `results` name arrays, and the arrays that it keeps."""
         for name, operands in reversed(self._views.items()):
             self._shown.update(operands if name in self._shown else ())
         last: dict[str, int] = {}  # by name the last step that uses it, in the order of first uses

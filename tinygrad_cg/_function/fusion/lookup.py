@@ -143,10 +143,7 @@ class Lookups:
     def _check_positions(
         self, value: Value, indices: FusionNode, size: int, parts: int = 1
     ) -> FusionNode:
-        """Return positions from 0 to size - 1, by an operation that refuses indices outside.
-
-        Positions in some parts of an array follow one another.
-        """
+        """Return positions from 0 to size - 1, by an operation that refuses indices outside."""
         assert value.primitive is not None
         made, name = base(indices), value.primitive.name
         known = made.constant if isinstance(made, nodes.ArrayNode) else None

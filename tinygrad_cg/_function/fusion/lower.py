@@ -39,10 +39,7 @@ stay in the cache."""
 
 
 class Lowering:
-    """The nodes of a graph's values.
-
-    `outputs` are those of the program, `checks` run though no output reads them.
-    """
+    """The nodes of a graph's values; `checks` are those that run though no output reads them."""
 
     def __init__(self, graph: FuncGraph):
         self.nodes: dict[Value, FusionNode] = {}
@@ -93,10 +90,10 @@ def _host(value: Value, operands: list[FusionNode]) -> FusionNode:
         return nodes.HostNode("host", select, value.shape, value.dtype, operands)
     primitive = value.primitive
     assert primitive is not None
-    several, pure = isinstance(value.aval, list), primitive.kind not in ("impure", "user")
+    several = isinstance(value.aval, list)
     shape, dtype = ((), np.dtype(object)) if several else (value.shape, value.dtype)
-    flags = {"aliases": primitive.aliases, "pure": pure, "is_operation": True}
-    return nodes.HostNode("host", runner(primitive, value.params), shape, dtype, operands, **flags)
+    run = runner(primitive, value.params)
+    return nodes.HostNode("host", run, shape, dtype, operands, primitive)
 
 
 def _transposes_read_in_order(graph: FuncGraph) -> set[Value]:
@@ -314,10 +311,7 @@ NODES: Any = _OnNodes()
 
 
 def _composite(value: Value, *operands: FusionNode) -> FusionNode | None:
-    """Return the node of an operation by its decomposition, over rows or elementwise.
-
-    Sums and means may also be over the first axes, or the last of more.
-    """
+    """Return the node of an operation by its decomposition, over rows or elementwise."""
     primitive: Any = value.primitive
     x = operands[-1]
     if not (is_floating(x.dtype) and is_floating(value.dtype)) or operands[0].shape != x.shape:

@@ -12,10 +12,7 @@ from .values import FuncGraph, OutputItem, Value
 
 
 def interpreter(graph: FuncGraph) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
-    """Return a function from the arrays of the graph's inputs to fresh arrays of its outputs.
-
-    An array is forgotten as soon as nothing needs it any more.
-    """
+    """Return a function from the arrays of the graph's inputs to fresh arrays of its outputs."""
     values = [value for value in graph.values() if value not in graph.inputs]
     uses = Counter(operand for value in values for operand in value.inputs)
     uses.update(graph.outputs)

@@ -6,7 +6,7 @@ have done their work. Values are made once and never changed; passes build new g
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -119,6 +119,18 @@ def in_order(outputs: Iterable[Any], operands: str = "inputs") -> list[Any]:
             stack.append((value, True))
             stack.extend((one, False) for one in reversed(getattr(value, operands)))
     return list(order)
+
+
+def in_turn(key: Any, operands: Callable, is_known: Callable[[Any], bool]) -> Iterator[Any]:
+    """Yield `key` after all it depends on that is not known; the caller makes each known."""
+    stack = [key]
+    while stack:
+        if is_known(stack[-1]):
+            stack.pop()
+        elif missing := [one for one in operands(stack[-1]) if not is_known(one)]:
+            stack.extend(missing)
+        else:
+            yield stack.pop()
 
 
 def frozen(value: Any) -> Any:

@@ -11,8 +11,8 @@ from ... import nest
 from ..._core.tensor import ArrayLike, Tensor
 from ...errors import ArgumentTypeError
 from ..graph.values import FuncGraph
+from .compiled import Traced
 from .signature import FunctionCall, Statics, TensorSpec, check_signature
-from .traced import Traced
 
 
 class ConcreteFunction:

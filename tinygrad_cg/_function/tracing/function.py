@@ -42,12 +42,7 @@ class Function(Generic[P, Y]):
     """
 
     def __init__(
-        self,
-        python: Callable[..., Any],
-        statics: Statics,
-        signature: Any = None,
-        build: Build = fused,
-        relaxed: bool = False,
+        self, python: Callable, statics: Statics, signature: Any, build: Build, relaxed: bool
     ):
         self._build = build
         functools.update_wrapper(self, python, updated=())
@@ -63,8 +58,6 @@ class Function(Generic[P, Y]):
         self._relaxed = relaxed or has_unknown_sizes(signature)
         self._has_created = False
         self._bound: dict[int, tuple[Any, Function]] = {}
-
-    # Calls -----------------------------------------------------------------------------------
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Y:
         if not kwargs:  # as one of the last times: nearly always so
@@ -137,8 +130,6 @@ class Function(Generic[P, Y]):
         made = Function(python, Statics(python, None, None), None, self._build, relaxed=True)
         made._name = f"the gradient of {self._name}"
         return made
-
-    # What there is to see --------------------------------------------------------------------
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Any:
         """Return the program for these arguments, which may be `TensorSpec`s, as a callable.
@@ -333,13 +324,10 @@ def function(
         if isinstance(python, Function):
             python = python.python_function
         signature = None if input_signature is None else tuple(input_signature)
+        statics = Statics(python, static_argnums, static_argnames)
         compiled = experimental_compile if jit_compile is None else jit_compile
-        return Function(
-            python,
-            Statics(python, static_argnums, static_argnames),
-            signature,
-            _BUILDS[None if compiled is None else bool(compiled)],
-            bool(reduce_retracing or experimental_relax_shapes),
-        )
+        build = _BUILDS[None if compiled is None else bool(compiled)]
+        relaxed = bool(reduce_retracing or experimental_relax_shapes)
+        return Function(python, statics, signature, build, relaxed)
 
     return decorate if func is None else decorate(func)

@@ -22,9 +22,8 @@ from ..._rules.definition import Definition
 from ..graph.partition import cut
 from ..graph.simplify import simplify
 from ..graph.values import FuncGraph
-from .compiled import Outputs, arrays_of, wrap_array
+from .compiled import Outputs, Traced, arrays_of, wrap_array
 from .trace import FunctionTrace
-from .traced import Traced
 
 
 class Gradient:
@@ -219,10 +218,8 @@ class ForwardBackward:
         for variable, array in zip(self.backward_assigned, results[len(found) :], strict=False):
             variable._assign(array)
         mark_expired(tensors, found)
-        gradients: list[Any] = [None] * len(inputs)
-        for position, gradient in zip(self.positions, found, strict=True):
-            gradients[position] = gradient
-        return gradients
+        by_position = dict(zip(self.positions, found, strict=True))
+        return [by_position.get(position) for position in range(len(inputs))]
 
 
 def _trace_sweep(gradient: Gradient, trace: FunctionTrace) -> tuple:
