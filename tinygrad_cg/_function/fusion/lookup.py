@@ -27,23 +27,17 @@ from . import nodes
 from .domains import pattern
 from .nodes import FusionNode, apply, base, cast, view
 
-COLUMNS = 32
-"""Elements in a row at least that is looked up together: a loop over fewer takes longer than to
-copy them."""
+COLUMNS = 32  # elements in a row that a loop looks up, at least: fewer are copied in less time
 Found = FusionNode | None
 INT32, UINT64 = np.dtype(np.int32), np.dtype(np.uint64)
 
 
 class Lookups:
-    """The nodes of operations on elements and rows at indices. The common part of those on the same
-    indices, the check that these are inside, is done once.
-    """
+    """The nodes of operations at indices; those on the same indices have one check in common."""
 
     def __init__(self) -> None:
+        # Operations that run though nothing reads their results: a hvp needs right labels too.
         self.checks: list[FusionNode] = []
-        """Operations that run whether their results are used or not: a hvp may need no labels, but
-        right ones.
-        """
         self._positions: dict[Any, FusionNode] = {}
         self._columns: dict[tuple[int, ...], FusionNode] = {}
         self.rules: dict[str, Callable[..., FusionNode | None]] = {

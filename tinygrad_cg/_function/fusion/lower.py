@@ -33,9 +33,7 @@ from .nodes import FusionNode, apply, base, cast, reduce, view
 FUSED = frozenset(np.dtype(code) for code in "?bhilqBHILQfd")
 """The dtypes of generated loops: Numba has no float16, and complex numbers run eagerly."""
 
-WIDEST = 8192
-"""Columns of a transposed matrix at most: as many rows of it as a line of the cache has elements
-stay in the cache."""
+WIDEST = 8192  # columns of a transposed matrix at most, so that TILE rows of it stay in the cache
 
 
 class Lowering:
@@ -217,23 +215,16 @@ def flat_range(shape: tuple[int, ...], key: tuple) -> tuple[int, int] | None:
     return start, count
 
 
-def _getitem(value: Value, x: FusionNode) -> FusionNode | None:
-    found = flat_range(x.shape, value.params["key"])
+def _getitem(kind: type[nodes.SliceNode], value: Value, x: FusionNode) -> FusionNode | None:
+    """Return a range of elements, for the transpose a padding, or a view if it is all of them."""
+    size = prod(value.shape)
+    shape = x.shape if kind is nodes.SliceNode else value.shape
+    found = flat_range(shape, value.params["key"])
     if found is None:
         return None
-    start, count = found
-    if count == x.size:
+    if x.size == size:
         return view(x, value.shape)
-    return view(nodes.SliceNode(count, view(x, (x.size,)), start), value.shape)
-
-
-def _getitem_adjoint(value: Value, x: FusionNode) -> FusionNode | None:
-    found, size = flat_range(value.shape, value.params["key"]), prod(value.shape)
-    if found is None:
-        return None
-    if found[1] == size:
-        return view(x, value.shape)
-    return view(nodes.PadNode(size, view(x, (x.size,)), found[0]), value.shape)
+    return view(kind(size, view(x, (x.size,)), found[0]), value.shape)
 
 
 # Reductions ----------------------------------------------------------------------------------
@@ -373,8 +364,8 @@ RULES: dict[str, Callable[..., FusionNode | None]] = {
     "broadcast_to": _broadcast,
     "cast": _cast,
     "exp": _exp,
-    "getitem": _getitem,
-    "getitem_adjoint": _getitem_adjoint,
+    "getitem": partial(_getitem, nodes.SliceNode),
+    "getitem_adjoint": partial(_getitem, nodes.PadNode),
     "transpose": _transpose,
     **dict.fromkeys(("expand_dims", "identity", "reshape", "squeeze", "stop_gradient"), _view),
     **dict.fromkeys(COMPOSITE, _composite),

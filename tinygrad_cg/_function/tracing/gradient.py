@@ -80,9 +80,8 @@ class Gradient:
         """
         program = self.program
         snapshot = {id(variable): variable._data for variable in program.assigned}
-        reads = inputs[len(inputs) - len(program.reads) :]
-        for variable, tensor in zip(program.reads, reads, strict=True):
-            snapshot[id(variable)] = tensor._data
+        reads = zip(program.reads, inputs[len(inputs) - len(program.reads) :], strict=True)
+        snapshot |= {id(variable): tensor._data for variable, tensor in reads}
         saved, draws = None, []
         if deep and not program.draws:
             outputs = program.run(inputs)
