@@ -128,7 +128,7 @@ class Gradient:
             snapshot = {id(variable): tensor._data for variable, tensor in pairs}
             inputs = [*leaves, *program.captures, *reads]
             return self.pull((inputs, len(leaves), residuals, [], snapshot), dys)
-        parts = self.parts
+        parts: Any = self._parts  # which has made the residuals
         results = parts.backward_outputs.run([*residuals, *[dys[i]._data for i in self.upstream]])
         mark = new_mark((_tapes(node),))  # as any operation on what tapes have recorded
         gradients: list[Any] = [None] * len(node.inputs)
