@@ -313,7 +313,7 @@ def test_deep_scalar_programs():
             back = apply("subtract", apply("multiply", back, number(0.7)), y)
         inputs = [values[0], row]
         inputs += [one for one in FuncGraph([], [back]).values() if one.primitive is None]
-        inputs = [one for one in dict.fromkeys(inputs) if not one.is_constant]
+        inputs = [one for one in dict.fromkeys(inputs) if one.array is None]
         outputs = [back, values[20], apply("multiply", row, values[40])]
         program = check(FuncGraph(inputs, outputs), 1)
         texts.append(len(program.sources[1]))

@@ -25,7 +25,7 @@ def read_and_written(x: Value, index: Value) -> FuncGraph:
     ones = apply("one_hot", index, depth=shape[-1], axis=axis, dtype=x.dtype)
     product = apply("multiply", apply("add", back, other), apply("multiply", ones, y))
     outputs = [chosen, again, product, total(product, (axis,)), total(back, (axis,)), total(chosen)]
-    return FuncGraph([x] if index.is_constant else [x, index], outputs)
+    return FuncGraph([x] if index.array is not None else [x, index], outputs)
 
 
 def arrays_for(shape: tuple[int, ...], dtype: Any = FLOAT64, kind: str = "int64") -> list:

@@ -17,7 +17,6 @@ from .._core.primitive import OPS
 from .._core.record import Expired, Node, SameRule, find, part, watched_since
 from .._core.tensor import Tensor
 from .._function.tracing import gradient
-from .._function.tracing.recorded import Recorded
 from .._reverse.observer import order_of, recording_sweeps
 from .._reverse.variable import Variable
 from .._rules.calls import Call, TransformedCall, _identity_rule
@@ -253,8 +252,8 @@ def _made_by(node: Node) -> tuple[str, str]:
         return "operation" if compiled else "custom", saved.definition.name
     if isinstance(saved, _Use):
         return "operation", saved.name
-    if type(saved) is tuple and saved and isinstance(saved[0], Recorded):
-        return "operation", saved[0].gradient.definition.name
+    if type(saved) is tuple and saved and isinstance(saved[0], gradient.Gradient):
+        return "operation", saved[0].definition.name
     file = getattr(getattr(rule, "__code__", None), "co_filename", "")
     if file.startswith("<rule of "):
         return "operation", file[len("<rule of ") : -1].removeprefix("scalar_")

@@ -110,8 +110,7 @@ class Block(BlockScope):
             if self.fusion.homes[node].access == ROW:
                 row.store(node)
         for node in self.kernel.roots:
-            by_row = isinstance(node, ReduceNode) and node.result == "row"
-            if by_row and node in self.fusion.stored:
+            if node.result == "row" and node in self.fusion.stored:
                 row.store_in(node)
         code += row.take()
         if loops or any(isinstance(node, RowGatherNode) for node in self.kernel.roots):
@@ -131,12 +130,9 @@ class Block(BlockScope):
         return [Statement(TILE_ROW, row), Suite(Expression("if not {}", TILE_ROW), calls)]
 
     def _saves(self, last: int) -> list[tuple[FusionNode, Access]]:
-        """Return elements that are costly to compute and needed in a later pass than their own.
-
-        Found from the last pass backwards, since what is saved needs operands itself.
-        """
+        """Return elements that are costly to compute and needed in a later pass than their own."""
         saves: list[tuple[FusionNode, Access]] = []
-        for number in range(last, -1, -1):
+        for number in range(last, -1, -1):  # backwards: what is saved needs operands itself
             roots = [(node, ELEMENT) for node in self._element_roots(number)]
             roots += [key for key in saves if self.pass_of(*key) == number]
             seen: set[tuple[FusionNode, Access]] = set()

@@ -1,8 +1,7 @@
 """The memory of small arrays inside programs, which nobody outside sees, is kept between calls.
 
 They lie together, each program's for itself, so that a call neither makes nor frees them. Others
-are made and freed in each call; where the memory of large ones comes from, the kernels' `memory`
-knows.
+are made and freed in each call, large ones by the kernels' `memory`.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ from tinygrad_cg_kernels.runtime.memory import LINE
 SMALL = 2**17
 """Bytes of an array that is kept between calls, at most. To make and to free one takes 0.25 us
 whatever its size: beyond, that is nothing compared with what is done with it."""
-KEPT = 2**20
-"""Bytes that a program keeps at most."""
+KEPT = 2**20  # bytes that a program keeps at most
 
 
 class Span(NamedTuple):
@@ -68,10 +66,6 @@ class Scratch:
         start = -memory.ctypes.data % LINE  # of the first complete line
         return tuple(np.ndarray(one.shape, one.dtype, memory, start + at) for one, at in pairs)
 
-    def clear(self) -> None:
-        """Free all memory that is kept."""
-        self._spare.clear()
-
 
 _known: weakref.WeakSet[Scratch] = weakref.WeakSet()
 
@@ -79,7 +73,7 @@ _known: weakref.WeakSet[Scratch] = weakref.WeakSet()
 def clear() -> None:
     """Free what all programs keep."""
     for scratch in list(_known):
-        scratch.clear()
+        scratch._spare.clear()
 
 
 def offsets(spans: Sequence[Span]) -> tuple[list[int], int]:

@@ -15,23 +15,10 @@ import numpy as np
 from tinygrad_cg_kernels import elementary as kmath
 
 from ..._core.kinds import is_bool, is_floating
+from ..fusion import nodes
 from ..fusion.domains import ELEMENT, ROW, Access
 from ..fusion.lower import importable
-from ..fusion.nodes import (
-    CAST,
-    COPY,
-    ApplyNode,
-    FusionNode,
-    LiteralNode,
-    LookupNode,
-    PadNode,
-    ReduceNode,
-    RowGatherNode,
-    ScatterNode,
-    SliceNode,
-    TransposeNode,
-    base,
-)
+from ..fusion.nodes import CAST, COPY, ApplyNode, FusionNode, LookupNode, ReduceNode, base
 from .expressions import call, convert_expression, number_text, scalar, type_name
 from .statements import Expression, Name
 
@@ -45,21 +32,17 @@ class Emitter:
     stem: str | None = None
     """A word for names of variables in loops, if it is not the node's label."""
 
-    def loop_operands(self, loop: Any, node: Any, access: Access, operands: Pairs) -> Pairs:
-        """Return those of a node's operands that a loop has to compute first."""
-        return operands
-
     def in_loop(self, loop: Any, node: FusionNode, access: Access, operands: Pairs) -> Any:
         """Return the value of the element that a loop is at."""
         raise TypeError(f"{node!r} is computed by no loop")
 
     def in_row(self, row: Any, node: FusionNode) -> Any:
         """Return a value that is there once a row."""
-        raise TypeError(f"{node!r} has no value per row")
+        return self.in_cell(row, node, ROW, None)
 
     def in_cell(self, row: Any, node: FusionNode, access: Access, column: Any) -> Any:
         """Return the value in one column of a row."""
-        raise TypeError(f"{node!r} has no value in a column")
+        raise TypeError(f"{node!r} has no value per row, or in a column")
 
     def scalar_operands(self, node: FusionNode) -> tuple[FusionNode, ...]:
         """Return those of a node's operands that have to be computed before it as a scalar."""
@@ -71,7 +54,7 @@ class Emitter:
 
 
 class _Literal(Emitter):
-    def as_scalar(self, scalars: Any, node: LiteralNode) -> Any:
+    def as_scalar(self, scalars: Any, node: nodes.LiteralNode) -> Any:
         number = convert_expression(scalars.number(int(node.number)), node.dtype)
         return Expression("np.float64({})", number) if node.dtype == np.float64 else number
 
@@ -85,9 +68,6 @@ class _Apply(Emitter):
             if loop.check(test, values):
                 return convert_expression(call(fast, values), node.dtype)
         return apply_scalar(node, values)
-
-    def in_row(self, row: Any, node: ApplyNode) -> Any:
-        return apply_scalar(node, [row.value(*one) for one in row.operands(node, ROW)])
 
     def in_cell(self, row: Any, node: ApplyNode, access: Access, column: Any) -> Any:
         return apply_scalar(node, [row.cell(*one, column) for one in row.operands(node, access)])
@@ -105,24 +85,21 @@ class _Reduce(Emitter):
 
 
 class _RowGather(Emitter):
-    def in_row(self, row: Any, node: RowGatherNode) -> Any:
+    def in_row(self, row: Any, node: nodes.RowGatherNode) -> Any:
         (x, inner), (index, _) = row.operands(node, ELEMENT)
         return Expression("{}", row.cell(x, inner, row.value(index, ROW)))
 
 
 class _Slice(Emitter):
-    def in_loop(self, loop: Any, node: SliceNode, access: Access, operands: Pairs) -> Any:
+    def in_loop(self, loop: Any, node: nodes.SliceNode, access: Access, operands: Pairs) -> Any:
         return loop.value(*operands[0])
 
-    def as_scalar(self, scalars: Any, node: SliceNode) -> Any:
+    def as_scalar(self, scalars: Any, node: nodes.SliceNode) -> Any:
         return scalars.load(base(node.operands[0]), scalars.number(node.start))
 
 
 class _Pad(Emitter):
-    def loop_operands(self, loop: Any, node: Any, access: Access, operands: Pairs) -> Pairs:
-        return operands if loop.is_live(node, access) else []
-
-    def in_loop(self, loop: Any, node: PadNode, access: Access, operands: Pairs) -> Any:
+    def in_loop(self, loop: Any, node: nodes.PadNode, access: Access, operands: Pairs) -> Any:
         return loop.value(*operands[0]) if operands else number_text(0, node.dtype)
 
 
@@ -155,20 +132,20 @@ class _Lookup(Emitter):
 
 
 class _Transpose(Emitter):
-    def in_cell(self, row: Any, node: TransposeNode, access: Access, column: Any) -> Any:
+    def in_cell(self, row: Any, node: nodes.TransposeNode, access: Access, column: Any) -> Any:
         return Expression("{}[{} + {}]", row.transpose(node), Name("turn"), column)
 
 
 EMITTERS: dict[type[FusionNode], Emitter] = {
     ApplyNode: _Apply(),
-    LiteralNode: _Literal(),
+    nodes.LiteralNode: _Literal(),
     LookupNode: _Lookup(),
-    PadNode: _Pad(),
+    nodes.PadNode: _Pad(),
     ReduceNode: _Reduce(),
-    RowGatherNode: _RowGather(),
-    ScatterNode: _Apply(),
-    SliceNode: _Slice(),
-    TransposeNode: _Transpose(),
+    nodes.RowGatherNode: _RowGather(),
+    nodes.ScatterNode: _Apply(),
+    nodes.SliceNode: _Slice(),
+    nodes.TransposeNode: _Transpose(),
 }
 """By kind of node; those that are not here are loaded from memory."""
 _LOADED = Emitter()

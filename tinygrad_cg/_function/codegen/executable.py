@@ -18,14 +18,13 @@ from tinygrad_cg_kernels.runtime import memory
 
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.lower import Lowering
-from ..fusion.nodes import ArrayNode, FusionNode, HostNode, LiteralNode, ReduceNode, base
+from ..fusion.nodes import ArrayNode, FusionNode, HostNode, LiteralNode, base
 from ..graph.values import FuncGraph
 from .segment import Segment
 from .steps import Steps
 from .target import Target
 
-LARGEST = 2**20
-"""Elements of a constant that is computed beforehand."""
+LARGEST = 2**20  # elements of a constant that is computed beforehand
 
 
 def build(graph: FuncGraph) -> Executable:
@@ -34,17 +33,16 @@ def build(graph: FuncGraph) -> Executable:
 
 
 class Executable:
-    """A compiled graph: called with arrays, it returns fresh ones.
-
-    `sources` are its texts: the call itself, then its segments.
-    """
+    """A compiled graph, from arrays to fresh ones; `sources` has the call, then its segments."""
 
     def __init__(self, fusion: Fusion, inputs: int, target: Target):
         self.sources: list[str] = []
         self.dispatchers: list[Any] = []
         self.kernels = len(fusion.kernels)
         self._fusion, self._target = fusion, target
-        self._names = _names(fusion)
+        self._names = {node: f"v{k}" for k, node in enumerate(fusion.nodes)}
+        given = [one for one in fusion.nodes if isinstance(one, ArrayNode) and one.constant is None]
+        self._names |= {node: f"x{node.source}" for node in given}
         self._shapes: dict[FusionNode, tuple[int, ...]] = {}
         for node in fusion.outputs:
             made = base(node)
@@ -85,10 +83,7 @@ class Executable:
                 self._run_segment(segment, len(self.sources) - 1)
 
     def _segments(self, cuts: list[int]) -> list[list[Segment]]:
-        """Return the segments before each cut, and after the last one.
-
-        Texts are made from the last to the first, which must know what totals are needed.
-        """
+        """Return the segments before each cut, and after the last one."""
         fusion = self._fusion
         kernels: list[list[Kernel]] = [[] for _ in range(len(cuts) + 1)]
         finals: list[list[FusionNode]] = [[] for _ in range(len(cuts) + 1)]
@@ -97,20 +92,16 @@ class Executable:
         for node in fusion.nodes:
             if node in fusion.stored and node.size == 1 and node.among_scalars:
                 finals[bisect_left(cuts, fusion.available[node])].append(node)
-        wanted = {node for node in fusion.stored if _is_total(node)}
-        found = [
-            self._target.segments(fusion, *parts) for parts in zip(kernels, finals, strict=True)
-        ]
+        wanted = {node for node in fusion.stored if node.result == "total"}
+        pairs = zip(kernels, finals, strict=True)
+        found = [self._target.segments(fusion, *parts) for parts in pairs]
         for segment in reversed([one for segments in found for one in segments]):
-            self._write(segment, wanted)
+            if not segment.large:  # it stores the totals that a later one reads
+                totals = [root for root in _roots(segment) if root.result == "total"]
+                segment.finals += [root for root in totals if root in wanted]
+            segment.write()
+            wanted.update(segment.arrays, *segment.tables)
         return found
-
-    def _write(self, segment: Segment, wanted: set[FusionNode]) -> None:
-        """Make a segment's text; `wanted` are the totals to store, and get those that it reads."""
-        if not segment.large:
-            segment.finals += [one for one in _roots(segment) if one in wanted and _is_total(one)]
-        segment.write()
-        wanted.update(segment.arrays, *segment.tables)
 
     def _bind(self, name: str, value: Any) -> str:
         self._scope[name] = value
@@ -207,23 +198,14 @@ class Executable:
         made, shape = base(outputs[position]), outputs[position].shape
         name = self._name(made)
         known = made in self._constants or any(base(one) is made for one in outputs[:position])
-        if not known and _is_fresh(made):
+        given = made.aliases if isinstance(made, HostNode) else made.is_input
+        if not (known or given):
             return name if self._shape(made) == shape else f"{name}.reshape({shape})"
         return f"array({name}, order='C').reshape({shape})"
 
 
-def _names(fusion: Fusion) -> dict[FusionNode, str]:
-    names = {node: f"v{k}" for k, node in enumerate(fusion.nodes)}
-    inputs = [one for one in names if isinstance(one, ArrayNode) and one.constant is None]
-    return names | {node: f"x{node.source}" for node in inputs}
-
-
 def _roots(segment: Segment) -> list[FusionNode]:
     return [root for block in segment.blocks for root in block.kernel.roots]
-
-
-def _is_total(node: FusionNode) -> bool:
-    return isinstance(node, ReduceNode) and node.result == "total"
 
 
 def _is_strided(node: HostNode) -> bool:
@@ -232,8 +214,3 @@ def _is_strided(node: HostNode) -> bool:
         return False
     result = node.run(*[np.empty(one.shape, one.dtype) for one in node.operands])
     return not result.flags.c_contiguous
-
-
-def _is_fresh(node: FusionNode) -> bool:
-    """Return whether a value's array is made in each call, and nothing else refers to it."""
-    return not node.aliases if isinstance(node, HostNode) else not node.is_input

@@ -8,26 +8,16 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels import elementary as kmath
-from tinygrad_cg_kernels.elementary import logic
 from tinygrad_cg_kernels.runtime import generated
 
 from ..._core.kinds import is_bool, is_floating, is_integer
 from .statements import Code, Expression, modules, render
 
-SYMBOLS: dict[Any, str] = {
-    kmath.add: "{} + {}",
-    kmath.subtract: "{} - {}",
-    kmath.multiply: "{} * {}",
-    kmath.divide: "{} / {}",
-    kmath.negative: "-{}",
-    kmath.square: "{0} * {0}",
-    logic.equal: "{} == {}",
-    logic.not_equal: "{} != {}",
-    logic.less: "{} < {}",
-    logic.less_equal: "{} <= {}",
-    logic.greater: "{} > {}",
-    logic.greater_equal: "{} >= {}",
-}
+_BINARY = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "equal": "=="}
+_BINARY |= {"not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">"}
+_BINARY |= {"greater_equal": ">="}
+SYMBOLS = {getattr(kmath, name): f"{{}} {symbol} {{}}" for name, symbol in _BINARY.items()}
+SYMBOLS |= {kmath.negative: "-{}", kmath.square: "{0} * {0}"}
 """Functions of floats that Python's own operators compute: they need no compiled helper."""
 
 
@@ -38,10 +28,9 @@ def type_name(dtype: np.dtype) -> str:
 
 def call(function: Callable, operands: Sequence[Any]) -> Expression:
     """Return a call of a kernels' function."""
-    module = function.__module__
-    name = f"{module.rpartition('.')[2]}.{function.__name__}"
-    arguments = ", ".join(["{}"] * len(operands))
-    return Expression(f"{name}({arguments})", *operands, modules=(module,))
+    name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+    slots = ", ".join(["{}"] * len(operands))
+    return Expression(f"{name}({slots})", *operands, modules=(function.__module__,))
 
 
 def convert_expression(expression: Any, dtype: np.dtype) -> Any:

@@ -27,8 +27,6 @@ from .expressions import number_text, scalar, scalar_function
 from .statements import Code, Name, Statement
 
 MOST_OPERANDS = 3
-
-
 _GUARDED = {*kmath.GUARDED, *kmath.GUARDED_PAIRS}
 """Functions that are quick by a look at blocks of elements: in one expression they are slow."""
 
@@ -128,13 +126,9 @@ class FusedRule:
 
 @cache
 def fuse(name: str, rule: Callable, names: tuple[str, ...]) -> Callable:
-    """Return what runs `rule` as one kernel, or the rule itself where that is no gain or no way.
-
-    What a rule consists of is the same for all real dtypes.
-    """
-    if len(names) > MOST_OPERANDS or "dy" not in names:
-        return rule
-    if _source(rule, names, np.dtype(np.float64)) is None:
+    """Return what runs `rule` as one kernel, or the rule itself where that is no gain or no way."""
+    fits = len(names) <= MOST_OPERANDS and "dy" in names
+    if not fits or _source(rule, names, np.dtype(np.float64)) is None:
         return rule
     return FusedRule(name, rule, names).function
 

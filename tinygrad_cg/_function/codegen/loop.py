@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from ..fusion.domains import ELEMENT, ROW, Access
-from ..fusion.nodes import FusionNode, LiteralNode, ReduceNode, TransposeNode
+from ..fusion.nodes import FusionNode, LiteralNode, PadNode, ReduceNode, TransposeNode
+from ..graph.values import in_turn
 from .emission import LEFT, combine, combine_any_order, emitter, identity
 from .expressions import call
 from .scope import BlockScope
 from .statements import Code, Expression, Name, Statement, Suite, modules, reads, render
 
-CHUNK = 1024
-"""Elements whose partial results are kept separately, so that rounding errors stay small."""
+CHUNK = 1024  # elements with partial results of their own, so that rounding errors stay small
 
 FAILED, INDEX, SIZE, START, TILE_ROW = map(Name, ("failed", "i", "size", "start", "tile_row"))
 """Variables of block functions; see also `emission.COLUMNS` and `LEFT`: whether a fast formula does
@@ -135,7 +135,7 @@ class LoopCode:
         starts: Code = [Statement(name, identity(node)) for node, name in rows]
         parts: Code = [Statement(part, identity(node)) for node, part in self.parts.items()]
         chunk: Code = [Statement(SIZE, Expression(f"min({CHUNK}, {{}} - {{}})", self.end, LEFT))]
-        chunk += [Statement(name, section) for name, section in self.sections.values()]
+        chunk += [Statement(*section) for section in self.sections.values()]
         counted = Expression("for j in range(np.uintp({}))", SIZE)
         if general is not None:
             again = self._outline([*parts, Suite(counted, general)])
@@ -148,27 +148,22 @@ class LoopCode:
         return [*starts, Suite(head, chunk)]
 
     def _outline(self, code: Code) -> Statement:
-        """Return a call of a function of its own for statements that seldom run.
-
-        Among the others they would take registers from them.
-        """
+        """Return a call of a new function of statements that seldom run, to spare registers."""
         block = self.block
         words = reads(code)
         sections = [one for one in self.sections.values() if one[0] in words]
-        code = [*[Statement(name, section) for name, section in sections], *code]
+        code = [*[Statement(*section) for section in sections], *code]
         words = reads(code)
         known = [LEFT, SIZE, START, TILE_ROW, *block.parameters]
         if self.row is not None:
             known += [*self.row.names.values(), *map(self.row.total, block.names)]
         given = [name for name in dict.fromkeys(known) if name in words]
         results = "".join(f"{part}, " for part in self.parts.values()).rstrip()
-        name = f"{block.name}_far_{len(block.helpers)}"
-        arguments = ", ".join(given)
-        head = ["@jitable", f"def {name}({arguments}):", "    outlined()", "    noalias()"]
-        tail = f"    return {results or 0}"
-        block.helpers.append("\n".join([*head, *render(code), tail]))
+        call = f"{block.name}_far_{len(block.helpers)}({', '.join(given)})"
+        head = ["@jitable", f"def {call}:", "    outlined()", "    noalias()"]
+        block.helpers.append("\n".join([*head, *render(code), f"    return {results or 0}"]))
         block.imported |= modules(code)
-        return Statement(Name(results) if results else None, f"{name}({arguments})")
+        return Statement(Name(results) if results else None, call)
 
     def _total(self, node: ReduceNode) -> Name:
         return Name(f"{'row' if node.result == 'row' else 'total'}_{self.block.names[node]}")
@@ -219,27 +214,20 @@ class LoopCode:
 
     def value(self, node: FusionNode, access: Access) -> Any:
         """Return the name of a value, whose statement is there from then on, or its number."""
-        stack = [(node, access)]
-        while stack:
-            key = stack[-1]
-            if self._find_known(*key) is not None:
-                stack.pop()
-                continue
-            operands = emitter(key[0]).loop_operands(self, *key, self.block.operands(*key))
-            missing = [one for one in operands if self._find_known(*one) is None]
-            if missing:
-                stack.extend(missing)
-                continue
-            stack.pop()
-            found = emitter(key[0]).in_loop(self, *key, operands)
+        for key in in_turn(
+            (node, access), self._operands, lambda key: self._find_known(*key) is not None
+        ):
+            found = emitter(key[0]).in_loop(self, key[0], key[1], self._operands(key))
             if isinstance(found, Expression):
                 name = self.block.fresh(emitter(key[0]).stem or key[0].label)
                 self._code.append(Statement(name, found))
                 found = name
             self._values[key] = found
-        found = self._find_known(node, access)
-        assert found is not None
-        return found
+        return self._find_known(node, access)
+
+    def _operands(self, key: tuple[FusionNode, Access]) -> list[tuple[FusionNode, Access]]:
+        zero = isinstance(key[0], PadNode) and key not in self.live
+        return [] if zero else self.block.operands(*key)
 
     def _find_known(self, node: FusionNode, access: Access) -> Any:
         """Return a value that needs no computing here, or whose statement is there; or None."""
@@ -266,10 +254,6 @@ class LoopCode:
             self._values[key] = name
             self._code.append(Statement(name, self.element(array, start)))
         return self._values[key]
-
-    def is_live(self, node: FusionNode, access: Access) -> bool:
-        """Return whether a padding is not zero in the range of the loop."""
-        return (node, access) in self.live
 
     def check(self, test: Callable, operands: list) -> bool:
         """Have all elements tested, and return whether a guarded function may rely on it."""

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from ..fusion.nodes import FusionNode, LiteralNode, base
+from ..graph.values import in_turn
 from .emission import emitter
 from .expressions import number_text, type_name
 from .statements import Code, Expression, Name, Statement, Suite, reads, render
 
-LONG = 100
-"""Statements that stay together: what a function takes to compile grows faster than its length."""
-PART = 16
-"""Statements in each function, where there are more."""
+LONG = 100  # statements that stay together: compile time grows faster than a function's length
+PART = 16  # statements in each function, where there are more
 
 
 class Sizes:
@@ -34,17 +33,13 @@ class Sizes:
 
 
 class _Load(Expression):
-    """An element of an array. At a computed position it stays where it is: the functions that take
-    runs of scalars are given no arrays but those of scalars."""
+    """An element of an array; at a computed position no other function can compute it."""
 
     __slots__ = ()
 
 
 class Scalars:
-    """The statements of a function that compute values of one element.
-
-    `array` gives the name of the elements of a node's array.
-    """
+    """Statements that compute values of one element; `array` names the elements of an array."""
 
     def __init__(self, sizes: Sizes, array: Callable[[FusionNode], str]):
         self.sizes, self.array, self.number = sizes, array, sizes.number
@@ -67,16 +62,13 @@ class Scalars:
         """Return the name of a node's value, or its number."""
         if isinstance(node, LiteralNode) and node.in_text:
             return number_text(node.number, node.dtype)
-        stack = [node]
-        while stack:
-            top = stack[-1]
-            operands = map(base, emitter(top).scalar_operands(top))
-            missing = [one for one in operands if not self._is_known(one)]
-            if top in self.names or not missing:
-                stack.pop()
-                self._compute(top)
-            else:
-                stack.extend(missing)
+        for one in in_turn(node, _operands, self._is_known):
+            found = emitter(one).as_scalar(self, one)
+            name = Name(f"s{len(self.names)}")
+            self.define(one, name)
+            self._code.append(Statement(name, found))
+            if not (isinstance(found, _Load) and found.reads):
+                self.movable.add(name)
         return self.names[node]
 
     def load(self, node: FusionNode, position: Any) -> Expression:
@@ -86,15 +78,9 @@ class Scalars:
     def _is_known(self, node: FusionNode) -> bool:
         return node in self.names or (isinstance(node, LiteralNode) and node.in_text)
 
-    def _compute(self, node: FusionNode) -> None:
-        if node in self.names:
-            return
-        found = emitter(node).as_scalar(self, node)
-        name = Name(f"s{len(self.names)}")
-        self.define(node, name)
-        self._code.append(Statement(name, found))
-        if not (isinstance(found, _Load) and found.reads):
-            self.movable.add(name)
+
+def _operands(node: FusionNode) -> Iterable[FusionNode]:
+    return map(base, emitter(node).scalar_operands(node))
 
 
 # Long runs of statements ---------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 from ..fusion.domains import Access
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.nodes import FusionNode, HostNode, LiteralNode, ReduceNode, TransposeNode
+from ..graph.values import in_turn
 from .expressions import number_text
 from .statements import Name
 
@@ -47,20 +48,14 @@ class BlockScope:
         self._count = 0
 
     def _reductions(self, result: str) -> list[ReduceNode]:
-        roots = [node for node in self.kernel.roots if isinstance(node, ReduceNode)]
-        return [node for node in roots if node.result == result]
+        roots = self.kernel.roots
+        return [one for one in roots if isinstance(one, ReduceNode) and one.result == result]
 
     @property
     def parameters(self) -> list[Name]:
-        return [
-            *map(Name, ("first", "last", "columns")),
-            *self.numbers.values(),
-            *self.arrays.values(),
-            *map(self.column_total, self.columns),
-            *self.scratch.values(),
-            *self.transposes.values(),
-            *self.scalars.values(),
-        ]
+        leading = [*map(Name, ("first", "last", "columns")), *self.numbers.values()]
+        leading += [*self.arrays.values(), *map(self.column_total, self.columns)]
+        return [*leading, *self.scratch.values(), *self.transposes.values(), *self.scalars.values()]
 
     def fresh(self, stem: str) -> Name:
         """Return a name for a new variable."""
@@ -113,21 +108,11 @@ class BlockScope:
 
     def pass_of(self, node: FusionNode, access: Access) -> int:
         """Return the pass over the row in which a value is there, or before which, per row."""
-        stack = [(node, access)]
-        while stack:
-            key = stack[-1]
-            if key in self._passes:
-                stack.pop()
-                continue
-            below = self.below(*key)
-            missing = [one for one in below if one not in self._passes]
-            if missing:
-                stack.extend(missing)
-                continue
-            found = max([self._passes[one] for one in below], default=0)
-            reduces = isinstance(key[0], ReduceNode) and self.is_local(*key)
-            self._passes[key] = found + reduces
-        return self._passes[node, access]
+        passes = self._passes
+        for key in in_turn((node, access), lambda key: self.below(*key), passes.__contains__):
+            found = max([passes[one] for one in self.below(*key)], default=0)
+            passes[key] = found + (isinstance(key[0], ReduceNode) and self.is_local(*key))
+        return passes[node, access]
 
     def below(self, node: FusionNode, access: Access) -> list[tuple[FusionNode, Access]]:
         """Return what the kernel computes or reads for a value; nothing for what it reads."""

@@ -13,9 +13,9 @@ class Name(str):
 
 
 class Expression:
-    """A function of operands, as a template with a slot for each of them.
+    """A template with a slot for each operand: an expression, a name or a number.
 
-    Operands are expressions, names and numbers. `modules` are those of the template's functions.
+    `modules` are those of the template's functions.
     """
 
     __slots__ = ("_modules", "operands", "template")
@@ -26,15 +26,13 @@ class Expression:
     def __str__(self) -> str:
         return self.template.format(*self.operands)
 
-    def leaves(self) -> Iterator[Any]:
-        """Yield the names and numbers in it."""
-        for one in self.operands:
-            yield from one.leaves() if isinstance(one, Expression) else (one,)
-
     @property
     def reads(self) -> list[Name]:
         """Return the variables in it, as often as they stand there."""
-        return [one for one in self.leaves() if isinstance(one, Name)]
+        found: list[Name] = []
+        for one in self.operands:
+            found += one.reads if isinstance(one, Expression) else [one] * isinstance(one, Name)
+        return found
 
     @property
     def modules(self) -> Iterator[str]:
@@ -54,10 +52,7 @@ class Expression:
 
 
 class Statement:
-    """``target = expression``, or the expression alone.
-
-    A target is a variable, or the expression of an element that is stored.
-    """
+    """``target = expression``, or the expression alone; the target is a variable or an element."""
 
     __slots__ = ("expression", "target")
 

@@ -2,68 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 
 from .buffers import KEPT, SMALL, Scratch, Span, offsets
 
-
-class CallStep(NamedTuple):
-    """Lines of the call that belong together.
-
-    `uses` are the arrays that they name, `makes` those of them that they bind to a new object.
-    """
-
-    lines: tuple[str, ...]
-    uses: tuple[str, ...]
-    makes: tuple[str, ...] = ()
+Names = Sequence[str]
 
 
 class Steps:
-    """Steps that compute arrays from arrays, each array under a name of its own."""
+    """Steps that compute arrays from arrays, each array under a name of its own.
+
+    Each has lines, the arrays that these name, and those of them that they bind to a new object.
+    """
 
     def __init__(self) -> None:
-        self.steps: list[CallStep] = []
+        self.steps: list[tuple[Names, Names, Names]] = []
         self._empty: dict[str, tuple[int, tuple[int, ...], np.dtype]] = {}  # made for kernels
-        self._views: dict[str, Iterable[str]] = {}  # by name, what it may be a view of
+        self._views: dict[str, Names] = {}  # by name, what it may be a view of
         self._shown: set[str] = set()  # to operations that may keep them
 
-    def add(self, *lines: str, uses: Iterable[str], makes: Iterable[str] = ()) -> None:
+    def add(self, *lines: str, uses: Names, makes: Names = ()) -> None:
         """Add a step that writes elements of some arrays, or makes arrays."""
-        self.steps.append(CallStep(lines, tuple(uses), tuple(makes)))
+        self.steps.append((lines, uses, makes))
 
     def empty(self, name: str, shape: tuple[int, ...], dtype: np.dtype, line: str) -> None:
         """Add a step that makes an array which kernels fill."""
         self._empty[name] = len(self.steps), shape, dtype
         self.add(line, uses=[name], makes=[name])
 
-    def operation(
-        self, name: str, line: str, operands: Sequence[str], views: bool, keeps: bool
-    ) -> None:
-        """Add a step that runs an operation on arrays.
-
-        The result may be a view of its operands, or it may keep them, and who knows for how long.
-        """
+    def operation(self, name: str, line: str, operands: Names, views: bool, keeps: bool) -> None:
+        """Add an operation on arrays; the result may be a view of them, or it may keep them."""
         self.add(line, uses=[name, *operands], makes=[name])
         if views:
             self._views[name] = operands
         if keeps:
             self._shown.update(operands)
 
-    def finish(
-        self, results: Sequence[str], returned: set[str]
-    ) -> tuple[list[str], Scratch | None]:
-        """Return the lines of the call, with its return, and the small arrays that it keeps.
-
-        `results` are the expressions of what it returns, `returned` the arrays in them.
-        """
+    def finish(self, results: Names, returned: set[str]) -> tuple[list[str], Scratch | None]:
+        """Return the lines of a call whose `results` name arrays, and the arrays that it keeps."""
         for name, operands in reversed(self._views.items()):
             self._shown.update(operands if name in self._shown else ())
         last: dict[str, int] = {}  # by name the last step that uses it, in the order of first uses
-        for k, step in enumerate(self.steps):
-            last.update(dict.fromkeys(step.uses, k))
+        for k, (_, uses, _) in enumerate(self.steps):
+            last.update(dict.fromkeys(uses, k))
         last.update(dict.fromkeys(returned, len(self.steps)))
         lives = dict(last)
         for name, operands in reversed(self._views.items()):
@@ -86,14 +69,14 @@ class Steps:
 
     def _lines(self, last: dict[str, int], kept: set[str]) -> list[str]:
         """Return the lines, and after its last use the release of each array that a step made."""
-        made = {name for step in self.steps for name in step.makes} - kept
+        made = {name for _, _, makes in self.steps for name in makes} - kept
         unused: dict[int, list[str]] = {}
         for name, k in last.items():
             if name in made and k + 1 < len(self.steps):
                 unused.setdefault(k, []).append(name)
         skipped = {self._empty[name][0] for name in kept}
         lines: list[str] = []
-        for k, step in enumerate(self.steps):
-            lines += () if k in skipped else step.lines
+        for k, (own, _, _) in enumerate(self.steps):
+            lines += () if k in skipped else own
             lines += [f"del {', '.join(unused[k])}"] if k in unused else []
         return lines

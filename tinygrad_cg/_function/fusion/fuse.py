@@ -16,7 +16,7 @@ are found that have to be stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -26,18 +26,12 @@ from .domains import ELEMENT, ROW, SCALAR, Access, Domain, broadcasting
 from .lower import Lowering
 from .nodes import ApplyNode, FusionNode, HostNode, PadNode, ReduceNode, ViewNode, base
 
-LIMIT = 100
-"""Nodes in a kernel, costly ones counting more: beyond, registers spill, compiling takes long."""
-COSTLY = 5
-"""The cost of a function that is a polynomial, or of a reduction."""
-ARRAY = 4
-"""The cost of an array: compiling takes as the square of their number."""
-CONE = 16
-"""Nodes that are computed again at most, for one value that need not be stored for it."""
-STREAM = 4
-"""The cost of reading one more array."""
-PADS = 6
-"""Paddings that are fused in a program: each may cut a kernel's range in two more."""
+LIMIT = 100  # the cost of a kernel's nodes: beyond, registers spill and compiling takes long
+COSTLY = 5  # the cost of a function that is a polynomial, or of a reduction
+ARRAY = 4  # the cost of an array: compiling takes as the square of their number
+CONE = 16  # nodes that are computed again at most, for one value that need not be stored for it
+STREAM = 4  # the cost of reading one more array
+PADS = 6  # paddings that are fused in a program: each may cut a kernel's range in two more
 
 
 class Home(NamedTuple):
@@ -49,21 +43,12 @@ class Home(NamedTuple):
 
 
 class Kernel:
-    """The values of one stage and one domain.
-
-    `roots` are those it runs for: reductions, and values that are stored. `read` are values of
-    other kernels that it reads from memory rather than computing them again.
-    """
+    """The values of one stage and one domain."""
 
     def __init__(self, stage: int, domain: Domain):
         self.stage, self.domain = stage, domain
-        self.roots: list[FusionNode] = []
-        self.read: set[FusionNode] = set()
-
-
-def order_nodes(outputs: Iterable[FusionNode]) -> list[FusionNode]:
-    """Return the nodes that outputs depend on, operands first."""
-    return in_order(outputs, "operands")
+        self.roots: list[FusionNode] = []  # what it runs for: reductions, and what is stored
+        self.read: set[FusionNode] = set()  # of other kernels, rather than computed again
 
 
 class Domains:
@@ -111,7 +96,7 @@ class Fusion:
     def __init__(self, lowered: Lowering):
         self.outputs = lowered.outputs
         self._wanted = [*lowered.outputs, *lowered.checks]
-        self.nodes = order_nodes(self._wanted)
+        self.nodes: list[FusionNode] = in_order(self._wanted, "operands")
         if sum(isinstance(node, PadNode) for node in self.nodes) > PADS:
             self._pad_on_host()
         self.domains = Domains(self.nodes)
@@ -132,15 +117,14 @@ class Fusion:
         for node in self.nodes:
             node.operands = tuple([replaced.get(one, one) for one in node.operands])
             if isinstance(node, PadNode):
-                run = _make_padding(node.size, node.start)
+                run = partial(_pad, size=node.size, start=node.start)
                 replaced[node] = HostNode("pad", run, node.shape, node.dtype, node.operands)
         self.outputs = [replaced.get(one, one) for one in self.outputs]
         self._wanted = [replaced.get(one, one) for one in self._wanted]
-        self.nodes = order_nodes(self._wanted)
+        self.nodes = in_order(self._wanted, "operands")
 
     def _expand_mixed(self) -> None:
         """Have operands that broadcast in any other way expanded by an operation of their own."""
-        fresh = False
         for node in self.nodes:
             if isinstance(node, ApplyNode) and node.size > 1:
                 columns = self.domains[node].columns
@@ -148,13 +132,11 @@ class Fusion:
                 for one in node.operands:
                     name, cut = broadcasting(one.shape, node.shape)
                     if name == "mixed" or (cut and cut != columns):
-                        run = _expansion(node.shape)
+                        run = partial(_expand, shape=node.shape)
                         one = HostNode("expand", run, node.shape, one.dtype, [one])
-                        fresh = True
                     operands.append(one)
                 node.operands = tuple(operands)
-        if fresh:
-            self.nodes = order_nodes(self._wanted)
+        self.nodes = in_order(self._wanted, "operands")
 
     def _assign_stage(self, node: FusionNode) -> None:
         if node.is_input:
@@ -194,15 +176,14 @@ class Fusion:
 
     def _row_home(self, node: FusionNode) -> Home | None:
         """Return the kernel whose rows a value per row, or a total of such values, belongs to."""
-        if not node.by_row or (isinstance(node, ReduceNode) and node.result != "total"):
+        if not node.by_row or node.result not in ("", "total"):
             return None
         for operand in node.operands:
             made = base(operand)
             home = self.homes.get(made)
             if home is None or operand.size * max(home.domain.columns, 1) != home.domain.size:
                 continue
-            by_row = isinstance(made, ReduceNode) and made.result == "row"
-            if not home.domain.columns or not (home.access == ROW or by_row):
+            if not home.domain.columns or not (home.access == ROW or made.result == "row"):
                 continue
             if isinstance(node, ApplyNode):
                 names = [broadcasting(one.shape, node.shape)[0] for one in node.operands]
@@ -286,7 +267,7 @@ class Fusion:
             if isinstance(node, HostNode):
                 for one in node.operands:
                     self._store(base(one))
-            elif isinstance(node, ReduceNode) and node.result == "total":
+            elif node.result == "total":
                 self._add_root(node)
             elif node.size == 1 and not isinstance(node, ViewNode):
                 for one in node.operands:
@@ -343,17 +324,12 @@ class Fusion:
         return again is not None and again <= kernel.stage
 
 
-def _make_padding(size: int, start: int) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function that puts an array's elements between zeros, from `start` on."""
-
-    def pad(x: np.ndarray) -> np.ndarray:
-        out = np.zeros(size, x.dtype)
-        out[start : start + x.size] = x.reshape(-1)
-        return out
-
-    return pad
+def _pad(x: np.ndarray, size: int, start: int) -> np.ndarray:
+    """Return an array's elements between zeros, from `start` on."""
+    out = np.zeros(size, x.dtype)
+    out[start : start + x.size] = x.reshape(-1)
+    return out
 
 
-def _expansion(shape: tuple[int, ...]) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function that broadcasts an array to a shape, as an array of its own."""
-    return lambda x: np.array(np.broadcast_to(x, shape))
+def _expand(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    return np.array(np.broadcast_to(x, shape))

@@ -22,41 +22,22 @@ from tinygrad_cg_kernels.move.gather import check_positions
 from tinygrad_cg_kernels.runtime.promotion import BOOL, INT64
 
 from ..._core.kinds import is_complex, is_integer
-from ..graph.fingerprint import frozen
-from ..graph.values import Value
+from ..graph.values import Value, frozen
+from . import nodes
 from .domains import pattern
-from .nodes import (
-    ArrayNode,
-    FusionNode,
-    HostNode,
-    LiteralNode,
-    LookupNode,
-    RowGatherNode,
-    ScatterNode,
-    SizeNumber,
-    apply,
-    base,
-    cast,
-    view,
-)
+from .nodes import FusionNode, apply, base, cast, view
 
-COLUMNS = 32
-"""Elements in a row at least that is looked up together: a loop over fewer takes longer than to
-copy them."""
+COLUMNS = 32  # elements in a row that a loop looks up, at least: fewer are copied in less time
 Found = FusionNode | None
 INT32, UINT64 = np.dtype(np.int32), np.dtype(np.uint64)
 
 
 class Lookups:
-    """The nodes of operations on elements and rows at indices. The common part of those on the same
-    indices, the check that these are inside, is done once.
-    """
+    """The nodes of operations at indices; those on the same indices have one check in common."""
 
     def __init__(self) -> None:
+        # Operations that run though nothing reads their results: a hvp needs right labels too.
         self.checks: list[FusionNode] = []
-        """Operations that run whether their results are used or not: a hvp may need no labels, but
-        right ones.
-        """
         self._positions: dict[Any, FusionNode] = {}
         self._columns: dict[tuple[int, ...], FusionNode] = {}
         self.rules: dict[str, Callable[..., FusionNode | None]] = {
@@ -85,7 +66,7 @@ class Lookups:
     def _getitem(self, value: Value, x: FusionNode) -> Found:
         key = value.params["key"]
         if len(key) == 1 and isinstance(key[0], np.ndarray) and is_integer(key[0].dtype):
-            return self._rows(value, x, ArrayNode(key[0].shape, key[0].dtype, key[0]))
+            return self._rows(value, x, nodes.ArrayNode(key[0].shape, key[0].dtype, key[0]))
         index = last_index(key, x.shape)
         return None if index is None else self._read(value, x, index, len(x.shape) - 1)
 
@@ -106,8 +87,10 @@ class Lookups:
         if axis != len(indices.shape) or is_complex(value.dtype):
             return None
         indices = cast(indices, INT64)
-        last = LiteralNode(SizeNumber(depth), INT64)
-        indices = apply(kmath.maximum, apply(kmath.minimum, indices, last), LiteralNode(-1, INT64))
+        last = nodes.LiteralNode(nodes.SizeNumber(depth), INT64)
+        indices = apply(
+            kmath.maximum, apply(kmath.minimum, indices, last), nodes.LiteralNode(-1, INT64)
+        )
         return cast(self._is_column(indices, value.shape, axis), value.dtype)
 
     def _read(self, value: Value, x: FusionNode, indices: FusionNode, axis: int) -> Found:
@@ -116,7 +99,9 @@ class Lookups:
             return None
         rows = x.shape[:axis] + x.shape[axis + 1 :]
         positions = self._check_positions(value, indices, x.shape[axis])
-        return view(RowGatherNode("gather", rows, x.dtype, (x, positions), (axis,)), value.shape)
+        return view(
+            nodes.RowGatherNode("gather", rows, x.dtype, (x, positions), (axis,)), value.shape
+        )
 
     def _rows(self, value: Value, x: FusionNode, indices: FusionNode, axis: int = 0) -> Found:
         """Return elements of `x` at indices, or rows that are long enough for loops.
@@ -128,7 +113,7 @@ class Lookups:
         if table.shape[0] == 1 or (columns > 1 and (columns < COLUMNS or indices.size == 1)):
             return None
         positions = self._check_positions(value, indices, x.shape[axis], prod(x.shape[:axis]))
-        return LookupNode(value.shape, x.dtype, (table, positions))
+        return nodes.LookupNode(value.shape, x.dtype, (table, positions))
 
     def _scatter(self, value: Value, g: FusionNode, indices: FusionNode, axis: int) -> Found:
         """Return the transpose of `_read`: zeros but for one element of each row."""
@@ -137,35 +122,32 @@ class Lookups:
             return None
         test = self._is_column(self._check_positions(value, indices, shape[axis]), shape, axis)
         rows = view(cast(g, value.dtype), (*shape[:axis], 1, *shape[axis + 1 :]))
-        zero = LiteralNode(0, value.dtype)
-        return ScatterNode((test, rows, zero), shape, axis)
+        zero = nodes.LiteralNode(0, value.dtype)
+        return nodes.ScatterNode((test, rows, zero), shape, axis)
 
     def _is_column(self, indices: FusionNode, shape: tuple[int, ...], axis: int) -> FusionNode:
         """Return where the position on an axis is the row's index."""
         sizes = shape[axis:]
         if sizes not in self._columns:
             numbers = np.arange(shape[axis], dtype=INT32).reshape(sizes)
-            self._columns[sizes] = ArrayNode(sizes, INT32, numbers)
+            self._columns[sizes] = nodes.ArrayNode(sizes, INT32, numbers)
         rows = cast(view(indices, (*shape[:axis], 1, *shape[axis + 1 :])), INT32)
         return apply(kmath.equal, self._columns[sizes], rows, dtype=BOOL)
 
     def _check_positions(
         self, value: Value, indices: FusionNode, size: int, parts: int = 1
     ) -> FusionNode:
-        """Return positions from 0 to size - 1, by an operation that refuses indices outside.
-
-        Positions in some parts of an array follow one another.
-        """
+        """Return positions from 0 to size - 1, by an operation that refuses indices outside."""
         assert value.primitive is not None
         made, name = base(indices), value.primitive.name
-        known = made.constant if isinstance(made, ArrayNode) else None
+        known = made.constant if isinstance(made, nodes.ArrayNode) else None
         key = (made if known is None else frozen(known), size, parts)
         if key not in self._positions:
             check = partial(positions, name=name, size=size, parts=parts)
-            found: FusionNode = HostNode("positions", check, made.shape, INT64, (made,))
+            found: FusionNode = nodes.HostNode("positions", check, made.shape, INT64, (made,))
             if known is not None:
                 with suppress(IndexError):  # which is raised when the program runs
-                    found = ArrayNode(made.shape, INT64, check(known))
+                    found = nodes.ArrayNode(made.shape, INT64, check(known))
             self._positions[key] = found
             self.checks += [found] * (not found.is_input)
         return self._positions[key]
@@ -186,7 +168,7 @@ def last_index(key: tuple, shape: tuple[int, ...]) -> FusionNode | None:
     rows = np.indices(shape[:-1]).reshape(len(others), -1)
     if last.size != rows.shape[1] or not np.array_equal(np.reshape(others, rows.shape), rows):
         return None
-    return ArrayNode(last.shape, last.dtype, last)
+    return nodes.ArrayNode(last.shape, last.dtype, last)
 
 
 def positions(indices: np.ndarray, name: str, size: int, parts: int) -> np.ndarray:

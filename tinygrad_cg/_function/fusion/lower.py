@@ -25,48 +25,25 @@ from tinygrad_cg_kernels.runtime.promotion import BOOL
 from ..._core.kinds import is_floating, is_integer
 from ..._core.primitive import OPS, runner
 from ..graph.values import FuncGraph, OutputItem, Value
+from . import nodes
 from .domains import pattern
 from .lookup import COLUMNS, Lookups
-from .nodes import (
-    COPY,
-    TILE,
-    ApplyNode,
-    ArrayNode,
-    FusionNode,
-    HostNode,
-    LiteralNode,
-    PadNode,
-    ReduceNode,
-    ScatterNode,
-    SizeNumber,
-    SliceNode,
-    TransposeNode,
-    apply,
-    base,
-    cast,
-    reduce,
-    view,
-)
+from .nodes import FusionNode, apply, base, cast, reduce, view
 
 FUSED = frozenset(np.dtype(code) for code in "?bhilqBHILQfd")
 """The dtypes of generated loops: Numba has no float16, and complex numbers run eagerly."""
 
-WIDEST = 8192
-"""Columns of a transposed matrix at most: as many rows of it as a line of the cache has elements
-stay in the cache."""
+WIDEST = 8192  # columns of a transposed matrix at most, so that TILE rows of it stay in the cache
 
 
 class Lowering:
-    """The nodes of a graph's values.
-
-    `outputs` are those of the program, `checks` run though no output reads them.
-    """
+    """The nodes of a graph's values; `checks` are those that run though no output reads them."""
 
     def __init__(self, graph: FuncGraph):
         self.nodes: dict[Value, FusionNode] = {}
         self._shared = _shared_matrices(graph)
         for position, value in enumerate(graph.inputs):
-            self.nodes[value] = ArrayNode(value.shape, value.dtype, position)
+            self.nodes[value] = nodes.ArrayNode(value.shape, value.dtype, position)
         self._sizes = _size_divisors(graph)
         lookups = Lookups()
         self._lookups = lookups.rules
@@ -79,7 +56,7 @@ class Lowering:
 
     def _lower(self, value: Value) -> FusionNode:
         if value in self._sizes:
-            return LiteralNode(self._sizes[value], value.dtype)
+            return nodes.LiteralNode(self._sizes[value], value.dtype)
         if value.array is not None:
             return _constant(value.array)
         operands = [self.nodes[operand] for operand in value.inputs]
@@ -90,18 +67,15 @@ class Lowering:
         primitive = value.primitive
         if primitive is None or isinstance(value.aval, list):
             return None
-        nodes = [value.aval, *operands]
-        if not all(node.dtype in FUSED and prod(node.shape) for node in nodes):
+        if not all(one.dtype in FUSED and prod(one.shape) for one in (value.aval, *operands)):
             return None
         product = vector_product(value)
         if product is not None and product[0] in self._shared:
             matrix, vector, transposed = product
             return _product_by_rows(value, self.nodes[matrix], self.nodes[vector], transposed)
-        rule = RULES.get(primitive.name)
+        rule = RULES.get(primitive.name, _elementwise if primitive.kind == "elementwise" else None)
         if primitive.name == "transpose" and value not in self._read_in_order:
             rule = None
-        if rule is None and primitive.kind == "elementwise":
-            rule = _elementwise
         node = rule(value, *operands) if rule else None
         if node is None and primitive.name in self._lookups:
             node = self._lookups[primitive.name](value, *operands)
@@ -111,14 +85,13 @@ class Lowering:
 def _host(value: Value, operands: list[FusionNode]) -> FusionNode:
     if isinstance(value, OutputItem):
         select = itemgetter(value.index)
-        return HostNode("host", select, value.shape, value.dtype, operands)
+        return nodes.HostNode("host", select, value.shape, value.dtype, operands)
     primitive = value.primitive
     assert primitive is not None
     several = isinstance(value.aval, list)
     shape, dtype = ((), np.dtype(object)) if several else (value.shape, value.dtype)
-    pure = primitive.kind not in ("impure", "user")
-    flags = {"aliases": primitive.aliases, "pure": pure, "is_operation": True}
-    return HostNode("host", runner(primitive, value.params), shape, dtype, operands, **flags)
+    run = runner(primitive, value.params)
+    return nodes.HostNode("host", run, shape, dtype, operands, primitive)
 
 
 def _transposes_read_in_order(graph: FuncGraph) -> set[Value]:
@@ -133,11 +106,11 @@ def _transposes_read_in_order(graph: FuncGraph) -> set[Value]:
 
 def _constant(array: np.ndarray) -> FusionNode:
     if not array.ndim and array.dtype in FUSED:
-        return LiteralNode(array[()], array.dtype)
-    return ArrayNode(array.shape, array.dtype, array)
+        return nodes.LiteralNode(array[()], array.dtype)
+    return nodes.ArrayNode(array.shape, array.dtype, array)
 
 
-def _size_divisors(graph: FuncGraph) -> dict[Value, SizeNumber]:
+def _size_divisors(graph: FuncGraph) -> dict[Value, nodes.SizeNumber]:
     """Return integers that something is divided by: they may be sizes, so are parameters.
 
     Elements are divided by 2, 4, 8 and 16 as these stand: that takes a multiplication.
@@ -153,7 +126,7 @@ def _size_divisors(graph: FuncGraph) -> dict[Value, SizeNumber]:
             number, few = by.array.item(), prod(value.shape) < largest
             counts = 1 < number < 2**31 and number == int(number)
             if counts and (few or number not in (2, 4, 8, 16)):
-                found[by] = SizeNumber(number)
+                found[by] = nodes.SizeNumber(number)
     return found
 
 
@@ -203,15 +176,15 @@ def _transpose(value: Value, x: FusionNode) -> FusionNode | None:
         return None
     columns = prod(x.shape[axis] for axis in kept[starts[-1] :])
     rows = prod(x.shape[axis] for axis in kept[starts[-2] : starts[-1]])
-    if rows < TILE or not COLUMNS <= columns <= WIDEST:
+    if rows < nodes.TILE or not COLUMNS <= columns <= WIDEST:
         return None
-    return TransposeNode(value.shape, x, rows, columns)
+    return nodes.TransposeNode(value.shape, x, rows, columns)
 
 
 def _broadcast(value: Value, x: FusionNode) -> FusionNode:
     if x.size == prod(value.shape):
         return view(x, value.shape)
-    return ApplyNode(COPY, value.shape, x.dtype, (x,))
+    return nodes.ApplyNode(nodes.COPY, value.shape, x.dtype, (x,))
 
 
 def flat_range(shape: tuple[int, ...], key: tuple) -> tuple[int, int] | None:
@@ -242,23 +215,16 @@ def flat_range(shape: tuple[int, ...], key: tuple) -> tuple[int, int] | None:
     return start, count
 
 
-def _getitem(value: Value, x: FusionNode) -> FusionNode | None:
-    found = flat_range(x.shape, value.params["key"])
+def _getitem(kind: type[nodes.SliceNode], value: Value, x: FusionNode) -> FusionNode | None:
+    """Return a range of elements, for the transpose a padding, or a view if it is all of them."""
+    size = prod(value.shape)
+    shape = x.shape if kind is nodes.SliceNode else value.shape
+    found = flat_range(shape, value.params["key"])
     if found is None:
         return None
-    start, count = found
-    if count == x.size:
+    if x.size == size:
         return view(x, value.shape)
-    return view(SliceNode(count, view(x, (x.size,)), start), value.shape)
-
-
-def _getitem_adjoint(value: Value, x: FusionNode) -> FusionNode | None:
-    found, size = flat_range(value.shape, value.params["key"]), prod(value.shape)
-    if found is None:
-        return None
-    if found[1] == size:
-        return view(x, value.shape)
-    return view(PadNode(size, view(x, (x.size,)), found[0]), value.shape)
+    return view(kind(size, view(x, (x.size,)), found[0]), value.shape)
 
 
 # Reductions ----------------------------------------------------------------------------------
@@ -277,7 +243,7 @@ def _reduction(value: Value, x: FusionNode) -> FusionNode | None:
 def _sum(x: FusionNode, axis: tuple[int, ...], keepdims: bool) -> FusionNode:
     """Return a sum; of zeros but for one element in each row, these elements."""
     total = reduce("sum", x, axis, keepdims)
-    if isinstance(x, ScatterNode) and x.axis in axis and x.rows.size == total.size:
+    if isinstance(x, nodes.ScatterNode) and x.axis in axis and x.rows.size == total.size:
         return view(x.rows, total.shape)
     return total
 
@@ -292,16 +258,16 @@ def _softmax_of(y: FusionNode) -> FusionNode | None:
         return None
     shifted, total = y.operands[0], y.operands[1].operands[0]
     reduction = base(total)
-    if not isinstance(reduction, ReduceNode) or reduction.name != "sum":
+    if not isinstance(reduction, nodes.ReduceNode) or reduction.name != "sum":
         return None
     powers = reduction.operands[0]
     if not _applies(powers, kmath.exp) or powers.operands[0] is not shifted:
         return None
-    return apply(kmath.multiply, powers, apply(kmath.divide, LiteralNode(1, y.dtype), total))
+    return apply(kmath.multiply, powers, apply(kmath.divide, nodes.LiteralNode(1, y.dtype), total))
 
 
 def _applies(node: FusionNode, function: Callable) -> bool:
-    return isinstance(node, ApplyNode) and node.function is function
+    return isinstance(node, nodes.ApplyNode) and node.function is function
 
 
 # Composite operations ------------------------------------------------------------------------
@@ -311,10 +277,10 @@ class _OnNodes:
     """Operations on nodes by name, for decompositions: see `_ops.composition`."""
 
     def number(self, value: float, like: FusionNode) -> FusionNode:
-        return LiteralNode(value, like.dtype)
+        return nodes.LiteralNode(value, like.dtype)
 
     def count(self, value: int, like: FusionNode) -> FusionNode:
-        return LiteralNode(SizeNumber(value), like.dtype)
+        return nodes.LiteralNode(nodes.SizeNumber(value), like.dtype)
 
     def max(self, x: FusionNode, axis: tuple[int, ...], keepdims: bool) -> FusionNode:
         return reduce("max", x, axis, keepdims)
@@ -336,10 +302,7 @@ NODES: Any = _OnNodes()
 
 
 def _composite(value: Value, *operands: FusionNode) -> FusionNode | None:
-    """Return the node of an operation by its decomposition, over rows or elementwise.
-
-    Sums and means may also be over the first axes, or the last of more.
-    """
+    """Return the node of an operation by its decomposition, over rows or elementwise."""
     primitive: Any = value.primitive
     x = operands[-1]
     if not (is_floating(x.dtype) and is_floating(value.dtype)) or operands[0].shape != x.shape:
@@ -401,8 +364,8 @@ RULES: dict[str, Callable[..., FusionNode | None]] = {
     "broadcast_to": _broadcast,
     "cast": _cast,
     "exp": _exp,
-    "getitem": _getitem,
-    "getitem_adjoint": _getitem_adjoint,
+    "getitem": partial(_getitem, nodes.SliceNode),
+    "getitem_adjoint": partial(_getitem, nodes.PadNode),
     "transpose": _transpose,
     **dict.fromkeys(("expand_dims", "identity", "reshape", "squeeze", "stop_gradient"), _view),
     **dict.fromkeys(COMPOSITE, _composite),

@@ -8,7 +8,7 @@ emitter there, and a rule that makes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -18,11 +18,8 @@ from tinygrad_cg_kernels import elementary as kmath
 
 from .domains import ANYWHERE, COLUMN, ELEMENT, ROW, SCALAR, Access, Domain, broadcasting, pattern
 
-TILE = 8
-"""Rows of a transpose that are made at a time, since memory comes by lines of some elements."""
-
-COPY, CAST = "copy", "cast"
-"""The two functions of an `ApplyNode` that need no kernel."""
+TILE = 8  # rows of a transpose made at a time, since memory comes by lines of some elements
+COPY, CAST = "copy", "cast"  # the two functions of an `ApplyNode` that need no kernel
 
 _CHEAP_NAMES = """
     absolute add clip divide equal greater greater_equal isfinite isinf isnan less less_equal
@@ -43,22 +40,17 @@ class FusionNode:
 
     __slots__ = ("dtype", "operands", "shape", "size")
 
-    is_input = False
-    """Known before the program runs, or given to it: computed by no kernel."""
-    is_fused = False
-    """Computed by a loop, so that it has a domain."""
-    shares_domain = False
-    """Whether nodes that read it element by element may be computed in the same domain."""
-    by_row = False
-    """Can be computed once a row, in the domain of an operand."""
-    by_element = False
-    """Can be computed again in flat domains only, element by element."""
-    among_scalars = False
-    """Computed with the scalars of a segment, rather than by a loop, if it has one element."""
-    is_cheap = False
-    """Takes less time to compute again than to store and to read."""
-    cost = 0
-    """The cost of computing it again."""
+    is_input = False  # known before the program runs, or given to it: computed by no kernel
+    is_fused = False  # computed by a loop, so that it has a domain
+    shares_domain = False  # with nodes that read it element by element
+    by_row = False  # can be computed once a row, in the domain of an operand
+    by_element = False  # can be computed again in flat domains only, element by element
+    among_scalars = False  # if it has one element, computed with a segment's scalars, by no loop
+    is_cheap = False  # takes less time to compute again than to store and to read
+    cost = 0  # of computing it again
+    result = ""  # what a reduction leaves: a "total", or a number by "row" or by "column"
+    columns: int = 0  # of the domain of the loop that computes it; 0 if any will do
+    aligned: Nodes = ()  # operands read element by element, which had better share its domain
 
     def __init__(self, shape: Shape, dtype: np.dtype, operands: Nodes = ()):
         self.shape = tuple(shape)
@@ -75,16 +67,6 @@ class FusionNode:
     def domain_size(self) -> int:
         """Return how many elements the loop goes over that computes it."""
         return self.size
-
-    @property
-    def columns(self) -> int:
-        """Return the columns of that loop's domain; 0 if any will do."""
-        return 0
-
-    @property
-    def aligned(self) -> list[FusionNode]:
-        """Return the operands read element by element, which had better share its domain."""
-        return []
 
     def accesses(self, access: Access, domain: Domain) -> Operands:
         """Return the operands as indexed by a domain in which the node itself is at `access`."""
@@ -167,12 +149,8 @@ class ApplyNode(FusionNode):
         result: Operands = []
         for one in self.operands:
             name, columns = broadcasting(one.shape, self.shape)
-            inner: Access | None = None
-            if one.size == 1:
-                inner = SCALAR
-            elif name == "same":
-                inner = access
-            elif access == ELEMENT and columns == domain.columns:
+            inner = SCALAR if one.size == 1 else access if name == "same" else None
+            if inner is None and access == ELEMENT and columns == domain.columns:
                 inner = ROW if name == "row" else COLUMN
             result.append((base(one), inner))
         return result
@@ -204,7 +182,6 @@ class ReduceNode(FusionNode):
 
     @property
     def result(self) -> str:
-        """Return what the reduction leaves: a "total", or a number by "row" or by "column"."""
         shape = pattern(self.operands[0].shape, self.axes)
         return {"r": "total", "kr": "row", "rk": "column"}[shape]
 
@@ -288,49 +265,37 @@ class LookupNode(FusionNode):
 class TransposeNode(FusionNode):
     """Each matrix of `rows` by `columns`, counted in the result, from its transpose."""
 
-    __slots__ = ("_columns", "rows")
+    __slots__ = ("columns", "rows")
     is_fused = shares_domain = True
 
     def __init__(self, shape: tuple[int, ...], operand: FusionNode, rows: int, columns: int):
         super().__init__(shape, operand.dtype, (operand,))
-        self.rows, self._columns = rows, columns
+        self.rows, self.columns = rows, columns
 
     @property
     def label(self) -> str:
         return "turn"
-
-    @property
-    def columns(self) -> int:
-        return self._columns
 
     def accesses(self, access: Access, domain: Domain) -> Operands:
         return [(base(self.operands[0]), ANYWHERE)]
 
 
 class HostNode(FusionNode):
-    """A function of arrays, run between kernels.
+    """A function of arrays, run between kernels: that of the record `op`, or another.
 
     The result is a fresh array unless it `aliases` an operand. A `pure` function has the same
-    result for the same operands, and keeps none of them. `is_operation` if it is one op's result.
+    result for the same operands, and keeps none of them.
     """
 
     __slots__ = ("aliases", "is_operation", "name", "pure", "run")
 
     def __init__(
-        self,
-        name: str,
-        run: Callable[..., Any],
-        shape: Shape,
-        dtype: np.dtype,
-        operands: Nodes,
-        *,
-        aliases: bool = True,
-        pure: bool = True,
-        is_operation: bool = False,
+        self, name: str, run: Any, shape: Shape, dtype: np.dtype, operands: Nodes, op: Any = None
     ):
         super().__init__(shape, dtype, operands)
-        self.name, self.run = name, run
-        self.aliases, self.pure, self.is_operation = aliases, pure, is_operation
+        self.name, self.run, self.is_operation = name, run, op is not None
+        self.aliases = op is None or op.aliases
+        self.pure = op is None or op.kind not in ("impure", "user")
 
     @property
     def label(self) -> str:

@@ -12,10 +12,7 @@ from .values import FuncGraph, OutputItem, Value
 
 
 def interpreter(graph: FuncGraph) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
-    """Return a function from the arrays of the graph's inputs to fresh arrays of its outputs.
-
-    An array is forgotten as soon as nothing needs it any more.
-    """
+    """Return a function from the arrays of the graph's inputs to fresh arrays of its outputs."""
     values = [value for value in graph.values() if value not in graph.inputs]
     uses = Counter(operand for value in values for operand in value.inputs)
     uses.update(graph.outputs)
@@ -24,7 +21,7 @@ def interpreter(graph: FuncGraph) -> Callable[[Sequence[np.ndarray]], list[np.nd
         known: dict[Value, object] = dict(zip(graph.inputs, arrays, strict=True))
         left = Counter(uses)
         for value in values:
-            known[value] = _compute(value, known)
+            known[value] = _compute(value, [known[operand] for operand in value.inputs])
             for operand in value.inputs:
                 left[operand] -= 1
                 if not left[operand]:
@@ -35,10 +32,9 @@ def interpreter(graph: FuncGraph) -> Callable[[Sequence[np.ndarray]], list[np.nd
     return run
 
 
-def _compute(value: Value, known: dict) -> object:
+def _compute(value: Value, operands: list) -> object:
     if value.array is not None:
         return value.array
-    operands = [known[operand] for operand in value.inputs]
     if isinstance(value, OutputItem):
         return operands[0][value.index]
     assert value.primitive is not None

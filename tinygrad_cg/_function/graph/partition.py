@@ -36,7 +36,9 @@ def cut(
     pending, seen = list(ends), set(ends)
     while pending:
         value = pending.pop()
-        if value in primal and not value.is_constant and (value in there or not _is_cheap(value)):
+        made = value.primitive
+        cheap = made is not None and (made.kind == "elementwise" or made.name in _CHEAP)
+        if value in primal and value.array is None and (value in there or not cheap):
             residuals[value] = Value(value.aval)
             continue
         for operand in value.inputs:
@@ -45,8 +47,3 @@ def cut(
                 pending.append(operand)
     graph = FuncGraph([*residuals.values(), *backward_inputs], ends)
     return list(residuals), simplify(graph, residuals)
-
-
-def _is_cheap(value: Value) -> bool:
-    made = value.primitive
-    return made is not None and (made.kind == "elementwise" or made.name in _CHEAP)

@@ -15,8 +15,7 @@ import numpy as np
 
 from ..._core.kinds import is_inexact, is_real_number
 from ..._core.primitive import OPS
-from .fingerprint import frozen
-from .values import FuncGraph, OutputItem, Value, constant, in_order, operation
+from .values import FuncGraph, OutputItem, Value, constant, frozen, in_order, operation
 
 _LARGEST_CONSTANT = 1024  # elements
 
@@ -52,10 +51,10 @@ class _Builder:
 
     def _build(self, value: Value, operands: list[Value]) -> Value:
         if value.array is not None:
-            return self._once(("constant", frozen(value.array)), value)
+            return self.made.setdefault(frozen(value.array), value)
         if isinstance(value, OutputItem):
-            made = operands[0]
-            return self._once(("part", made, value.index), OutputItem(made, value.index))
+            item = OutputItem(operands[0], value.index)
+            return self.made.setdefault((operands[0], value.index), item)
         primitive = value.primitive
         if primitive is None:  # an input
             return value
@@ -73,21 +72,15 @@ class _Builder:
         computed = _constant_of(made)
         if computed is not None:
             return self.build(computed, [])
-        return self._once((primitive, tuple(operands), frozen(value.params)), made)
-
-    def _once(self, key: Any, value: Value) -> Value:
-        return self.made.setdefault(key, value)
+        return self.made.setdefault((primitive, tuple(operands), frozen(value.params)), made)
 
 
 def _constant_of(value: Value) -> Value | None:
     """Return what an operation on constants gives, unless it is large or the user's own."""
-    primitive, aval = value.primitive, value.aval
-    if primitive is None or isinstance(aval, list):
+    primitive, arrays = value.primitive, [operand.array for operand in value.inputs]
+    if primitive is None or isinstance(value.aval, list) or primitive.name == "broadcast_to":
         return None
-    if not value.inputs or prod(aval.shape) > _LARGEST_CONSTANT:
-        return None
-    arrays = [operand.array for operand in value.inputs]
-    if any(array is None for array in arrays) or primitive.name == "broadcast_to":
+    if not arrays or any(one is None for one in arrays) or prod(value.shape) > _LARGEST_CONSTANT:
         return None
     with np.errstate(all="ignore"):
         try:
@@ -100,11 +93,10 @@ def _without_repeats(value: Value) -> Value | None:
     """Return the operation on operands as they were before an explicit broadcast."""
     operands = list(value.inputs)
     for i, operand in enumerate(operands):
-        if operand.primitive is None or operand.primitive.name != "broadcast_to":
-            continue
-        shapes = [one.shape for j, one in enumerate(operands) if j != i]
-        if np.broadcast_shapes(operand.inputs[0].shape, *shapes) == tuple(value.shape):
-            operands[i] = operand.inputs[0]
+        if operand.primitive is not None and operand.primitive.name == "broadcast_to":
+            shapes = [one.shape for j, one in enumerate(operands) if j != i]
+            if np.broadcast_shapes(operand.inputs[0].shape, *shapes) == tuple(value.shape):
+                operands[i] = operand.inputs[0]
     if all(new is old for new, old in zip(operands, value.inputs, strict=True)):
         return None
     return Value(value.aval, value.primitive, operands, value.params)
@@ -152,16 +144,12 @@ def _put_together(value: Value) -> Value | None:
     put = x.primitive
     if put is None or put is not y.primitive or put.name != "getitem_adjoint":
         return None
+    parts = [x.inputs[0], y.inputs[0]]
     if any(isinstance(part, np.ndarray) for part in x.params["key"]):  # positions may repeat
         return None
-    parts = [x.inputs[0], y.inputs[0]]
     if frozen(x.params) != frozen(y.params) or parts[0].aval != parts[1].aval:
         return None
     return operation(put, [operation(OPS["add"], parts, {})], x.params)
-
-
-def _operand(value: Value) -> Value:
-    return value.inputs[0]
 
 
 def _negative(value: Value) -> Value | None:
@@ -173,11 +161,9 @@ def _cast(value: Value) -> Value | None:
     inner = value.inputs[0]
     if inner.dtype == value.dtype:
         return inner
-    if inner.primitive is not value.primitive:
-        return None
-    first = inner.inputs[0]
-    exact = np.can_cast(first.dtype, inner.dtype)
-    return first if exact and first.dtype == value.dtype else None
+    if inner.primitive is value.primitive and np.can_cast(inner.inputs[0].dtype, inner.dtype):
+        return _if_same(value, inner.inputs[0])
+    return None
 
 
 def _merge_reshapes(value: Value) -> Value | None:
@@ -236,10 +222,9 @@ _RULES: dict[str, Callable[[Value], Value | None]] = {
     "subtract": _neutral(0.0, (1,)),
     "multiply": _neutral(1.0, (0, 1)),
     "divide": _neutral(1.0, (1,)),
-    "identity": _operand,
-    "stop_gradient": _operand,
     "negative": _negative,
     "cast": _cast,
+    **dict.fromkeys(("identity", "stop_gradient"), lambda value: value.inputs[0]),
     **dict.fromkeys(("reshape", "expand_dims", "squeeze"), _merge_reshapes),
     "transpose": _transpose,
     "broadcast_to": _broadcast_to,

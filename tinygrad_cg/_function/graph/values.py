@@ -6,7 +6,7 @@ have done their work. Values are made once and never changed; passes build new g
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -36,10 +36,6 @@ class Value:
         self.aval, self.primitive, self.array = aval, primitive, array
         self.inputs = tuple(inputs)
         self.params = dict(params or {})
-
-    @property
-    def is_constant(self) -> bool:
-        return self.array is not None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -82,7 +78,33 @@ class FuncGraph:
         return in_order(self.outputs)
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        """Return one line for each value: ``%3 = multiply(%1, %2) float64(4, 3)``."""
+        names = {value: f"x{i}" for i, value in enumerate(self.inputs)}
+        numbers = count()
+        lines = [f"{name}: {_type(value.aval)}" for value, name in names.items()]
+        for value in self.values():
+            if value in names:
+                continue
+            if (array := value.array) is not None:
+                names[value] = f"constant {_type(array)}" if array.ndim else repr(array.item())
+                continue
+            operands = [names[operand] for operand in value.inputs]
+            names[value] = name = f"%{next(numbers)}"
+            if isinstance(value, OutputItem):
+                text = f"{operands[0]}[{value.index}]"
+            else:
+                assert value.primitive is not None
+                operands += [f"{key}={one!r}" for key, one in value.params.items()]
+                text = f"{value.primitive.name}({', '.join(operands)})"
+            lines.append(f"{name} = {text}  {_type(value.aval)}")
+        lines.append(f"return {', '.join(names[value] for value in self.outputs)}")
+        return "\n".join(lines)
+
+
+def _type(aval: Any) -> str:
+    if isinstance(aval, list):
+        return ", ".join(map(_type, aval))
+    return f"{aval.dtype}{tuple(aval.shape)}"
 
 
 def in_order(outputs: Iterable[Any], operands: str = "inputs") -> list[Any]:
@@ -99,35 +121,36 @@ def in_order(outputs: Iterable[Any], operands: str = "inputs") -> list[Any]:
     return list(order)
 
 
-def _lines(graph: FuncGraph) -> list[str]:
-    """Return one line for each value: ``%3 = multiply(%1, %2) float64(4, 3)``."""
-    names: dict[Value, str] = {value: f"x{i}" for i, value in enumerate(graph.inputs)}
-    numbers = count()
-    lines = [f"{name}: {_type(value.aval)}" for value, name in names.items()]
-    for value in graph.values():
-        if value in names:
-            continue
-        if value.array is not None:
-            names[value] = _literal(value.array)
-            continue
-        operands = [names[operand] for operand in value.inputs]
-        names[value] = name = f"%{next(numbers)}"
-        if isinstance(value, OutputItem):
-            text = f"{operands[0]}[{value.index}]"
+def in_turn(key: Any, operands: Callable, is_known: Callable[[Any], bool]) -> Iterator[Any]:
+    """Yield `key` after all it depends on that is not known; the caller makes each known."""
+    stack = [key]
+    while stack:
+        if is_known(stack[-1]):
+            stack.pop()
+        elif missing := [one for one in operands(stack[-1]) if not is_known(one)]:
+            stack.extend(missing)
         else:
-            assert value.primitive is not None
-            operands += [f"{key}={one!r}" for key, one in value.params.items()]
-            text = f"{value.primitive.name}({', '.join(operands)})"
-        lines.append(f"{name} = {text}  {_type(value.aval)}")
-    lines.append(f"return {', '.join(names[value] for value in graph.outputs)}")
-    return lines
+            yield stack.pop()
 
 
-def _literal(array: np.ndarray) -> str:
-    return repr(array.item()) if not array.ndim else f"constant {_type(array)}"
-
-
-def _type(aval: Any) -> str:
-    if isinstance(aval, list):
-        return ", ".join(map(_type, aval))
-    return f"{aval.dtype}{tuple(aval.shape)}"
+def frozen(value: Any) -> Any:
+    """Return a hashable stand-in for a parameter: equal for equal ones, of whatever type."""
+    if isinstance(value, np.ndarray):
+        return "array", value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, slice):
+        return "slice", frozen(value.start), frozen(value.stop), frozen(value.step)
+    if isinstance(value, (tuple, list)):
+        return tuple([frozen(one) for one in value])
+    if isinstance(value, dict):
+        return tuple([(key, frozen(value[key])) for key in sorted(value)])
+    if isinstance(value, (float, np.floating)):  # 0.0 and -0.0 are two, NaN is one
+        return type(value).__name__, float(value).hex()
+    if isinstance(value, (complex, np.complexfloating)):
+        return type(value).__name__, repr(value)
+    if isinstance(value, (set, frozenset)):
+        return type(value).__name__, frozenset([frozen(one) for one in value])
+    try:
+        hash(value)
+    except TypeError:
+        return "object", id(value)
+    return type(value).__name__, value

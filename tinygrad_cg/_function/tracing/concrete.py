@@ -11,8 +11,8 @@ from ... import nest
 from ..._core.tensor import ArrayLike, Tensor
 from ...errors import ArgumentTypeError
 from ..graph.values import FuncGraph
-from .signature import FunctionCall, Statics, TensorSpec, check_signature, has_unknown_sizes
-from .traced import Traced
+from .compiled import Traced
+from .signature import FunctionCall, Statics, TensorSpec, check_signature
 
 
 class ConcreteFunction:
@@ -90,17 +90,7 @@ class AnySize:
         return f"<{self._function!r} for {', '.join(map(repr, self._specs))}>"
 
 
-def concrete(
-    function: Callable, statics: Statics, args: Sequence, kwargs: dict, find: Callable[..., Traced]
-) -> ConcreteFunction | AnySize:
-    """Return a concrete function for tensors and specifications."""
-    if has_unknown_sizes((args, kwargs)):
-        return AnySize(function, args, kwargs)
-    args, kwargs = nest.map_structure(_example, (args, kwargs))
-    return ConcreteFunction(function, statics, find(args, kwargs))
-
-
-def _example(leaf: Any) -> Any:
+def example(leaf: Any) -> Any:
     """Return a tensor that a specification describes; any other leaf as it is."""
     return Tensor(np.zeros(leaf.shape or (), leaf.dtype)) if isinstance(leaf, TensorSpec) else leaf
 

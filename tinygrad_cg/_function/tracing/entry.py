@@ -1,8 +1,7 @@
 """The shortest way into a compiled program: generated functions for calls of one form.
 
-An entry looks whether a call has the form that it was made for, and runs the program; for any other
-call it returns None. It is written in one piece, since calls of helpers would cost more than all of
-it does.
+An entry checks whether a call has the form that it was made for, and runs the program; for any
+other call it returns None. It is one function, since calls of helpers would cost more than it does.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ..._core.record import Node, attach, attach_all
 from ..._core.tensor import Tensor
 from ..._reverse.variable import Variable, assigning
 from .compiled import Program
-from .recorded import Recorded
+from .gradient import Gradient
 from .signature import FunctionCall
 
 _STATIC = (int, bool, str, type(None))
@@ -36,45 +35,34 @@ def takes(call: FunctionCall) -> bool:
     )
 
 
-def entry(call: FunctionCall, program: Program, pack: Callable | None) -> Callable:
-    """Return ``enter(args)``: the result, or None for a call of another form than `call`.
-
-    Its arguments are positional: tensors, floats, Variables, Python's simplest other values.
-    Nothing may record or listen, tensors and Variables have no records. `pack` makes the result of
-    the list of outputs; without it the only output is the result. For one tensor and one output:
-    ``(x0,) = args``, then checks of its type, record, shape and dtype, then
-    ``r = run((d0,))`` and the tensor of ``r[0]``.
-    """
-    return _EntryWriter(call, program, pack).unrecorded()
-
-
-def recorded_entry(call: FunctionCall, recorded: Recorded, pack: Callable | None) -> Callable:
-    """Return ``enter(frame, args)``, the same under tapes that record as they did that call."""
-    return _EntryWriter(call, recorded.program, pack, recorded).recorded()
-
-
 def _rule(node: Node, dy: Any) -> Sequence:
     saved = node.saved
-    return saved[0].pull(node, saved, dy if type(dy) is list else [dy])
+    return saved[0].pull_entry(node, saved, dy if type(dy) is list else [dy])
 
 
-class _EntryWriter:
-    """The source of one entry, and the names in it."""
+class EntryWriter:
+    """The source of one entry, and the names in it.
+
+    Arguments are positional: tensors, floats, Variables, Python's simplest other values. `pack`
+    makes the result of the list of outputs; without it the only output is the result. For one
+    tensor and one output: ``(x0,) = args``, then checks of its type, record, shape and dtype, then
+    ``r = run((d0,))`` and the tensor of ``r[0]``.
+    """
 
     def __init__(
-        self, call: FunctionCall, program: Program, pack: Any, recorder: Recorded | None = None
+        self, call: FunctionCall, program: Program, pack: Any, gradient: Gradient | None = None
     ):
-        self.call, self.program, self.pack, self.recorder = call, program, pack, recorder
+        self.call, self.program, self.pack, self.gradient = call, program, pack, gradient
         self.names: dict[str, Any] = {"Tensor": Tensor, "new": object.__new__, "state": state}
         self.names |= {"pack": pack, "assigning": assigning, "array": np.array, "float64": FLOAT64}
-        self.names |= {"attach": attach, "attach_all": attach_all, "rule": _rule, "self": recorder}
+        self.names |= {"attach": attach, "attach_all": attach_all, "rule": _rule, "self": gradient}
         self.checks: list[str] = []  # the lines before the program runs
         self.leaves: list[str] = []
         self.arrays: list[str] = []
         self.nodes: list[str] = []  # of the program's inputs, for the tapes
 
     def unrecorded(self) -> Callable:
-        """Return the entry for calls that nobody records."""
+        """Return ``enter(args)`` for calls without tapes or listeners, on unrecorded tensors."""
         program, names = self.program, self.names
         names["run"] = program.outputs.run
         self._inputs()
@@ -96,10 +84,14 @@ class _EntryWriter:
             lines = ["with assigning:", *[f"    {line}" for line in lines]]
         return self._compile("args", [*lines, *self._tensors(), self._result()])
 
-    def recorded(self) -> Callable:
-        """Return the entry for calls under tapes."""
-        program, recorder = self.program, self.recorder
-        assert recorder is not None
+    def recorded(self, single: bool) -> Callable:
+        """Return ``enter(frame, args)`` for calls under tapes that record as they did `call`.
+
+        Under one tape (`single`) residuals are kept, and the sweep is a program as well. Under more
+        the sweep will be recorded, by all but the innermost: it is a call of the pullback.
+        """
+        program, gradient = self.program, self.gradient
+        assert gradient is not None
         self.checks.append("group = frame.alone")
         self._unless("group and frame.level is None and not frame.natural")
         self._inputs()
@@ -110,8 +102,8 @@ class _EntryWriter:
             self.arrays.append(f"v{i}._data")
         self.names["outputs"] = program.outputs
         run = [f"r = outputs.run(({_tuple(self.arrays)}))", "kept = None"]
-        if recorder.single:
-            lines = [*self._with_residuals(recorder), "else:", *[f" {line}" for line in run]]
+        if single:
+            lines = [*self._with_residuals(gradient), "else:", *[f" {line}" for line in run]]
         else:
             lines = ["if len(group) == 1: return None", *run]
         reads = _tuple([f"v{i}" for i in range(len(program.reads))])
@@ -120,13 +112,12 @@ class _EntryWriter:
         nodes = f"({_tuple(self.nodes)})"
         if program.count > 1:
             lines.append(f"attach_all(group, {nodes}, rule, saved, [{self._outputs()}])")
-        elif recorder.upstream:
+        elif gradient.upstream:
             lines.append(f"attach(t0, group, {nodes}, rule, saved)")
         return self._compile("frame, args", [*lines, self._result()])
 
-    def _with_residuals(self, recorder: Recorded) -> list[str]:
-        """Return the lines for calls under one tape, which keep residuals."""
-        parts, arrays = recorder.gradient.parts, self.arrays[: len(self.leaves)]
+    def _with_residuals(self, gradient: Gradient) -> list[str]:
+        parts, arrays = gradient.parts, self.arrays[: len(self.leaves)]
         for i, tensor in enumerate(parts.captures):
             self.names[f"kept{i}"] = tensor._data
             arrays.append(f"kept{i}")
@@ -143,7 +134,13 @@ class _EntryWriter:
                 self.names |= {f"static{i}": arg, f"kind{i}": type(arg)}
                 self._unless(f"type(x{i}) is kind{i} and x{i} == static{i}")
             elif type(arg) is Tensor:
-                self._tensor(i, arg)
+                self.names |= {f"shape{i}": tuple(arg._data.shape), f"dtype{i}": arg._data.dtype}
+                self._unless(f"type(x{i}) is Tensor")
+                self._record(f"x{i}")
+                self.checks.append(f"d{i} = x{i}._data")
+                self._unless(f"d{i}.shape == shape{i} and d{i}.dtype is dtype{i}")
+                self.leaves.append(f"x{i}")
+                self.arrays.append(f"d{i}")
             elif type(arg) is float:
                 self._unless(f"type(x{i}) is float")
                 self.leaves.append(f"x{i}")
@@ -160,19 +157,9 @@ class _EntryWriter:
     def _unless(self, condition: str) -> None:
         self.checks.append(f"if not ({condition}): return None")
 
-    def _tensor(self, i: int, arg: Tensor) -> None:
-        data = arg._data
-        self.names |= {f"shape{i}": tuple(data.shape), f"dtype{i}": data.dtype}
-        self._unless(f"type(x{i}) is Tensor")
-        self._record(f"x{i}")
-        self.checks.append(f"d{i} = x{i}._data")
-        self._unless(f"d{i}.shape == shape{i} and d{i}.dtype is dtype{i}")
-        self.leaves.append(f"x{i}")
-        self.arrays.append(f"d{i}")
-
     def _record(self, tensor: str) -> None:
         """Check that all tapes watch a tensor, or none does, as in the call it was made for."""
-        if self.recorder is None or not self.recorder.gradient.wanted[len(self.nodes)]:
+        if self.gradient is None or not self.gradient.wanted[len(self.nodes)]:
             self._unless(f"{tensor}._rec is None")
             self.nodes.append("None")
             return

@@ -14,13 +14,14 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
+from ... import nest
 from ..._core.levels import state
 from ...errors import FunctionWarning, warn
 from ..codegen.executable import build as fused
 from ..graph.interpret import interpreter
 from ..graph.values import FuncGraph
 from .compiled import Build
-from .concrete import concrete
+from .concrete import AnySize, ConcreteFunction, example
 from .signature import FunctionCall, Statics, check_signature, has_unknown_sizes
 from .specialization import Specialization
 
@@ -41,12 +42,7 @@ class Function(Generic[P, Y]):
     """
 
     def __init__(
-        self,
-        python: Callable[..., Any],
-        statics: Statics,
-        signature: Any = None,
-        build: Build = fused,
-        relaxed: bool = False,
+        self, python: Callable, statics: Statics, signature: Any, build: Build, relaxed: bool
     ):
         self._build = build
         functools.update_wrapper(self, python, updated=())
@@ -62,8 +58,6 @@ class Function(Generic[P, Y]):
         self._relaxed = relaxed or has_unknown_sizes(signature)
         self._has_created = False
         self._bound: dict[int, tuple[Any, Function]] = {}
-
-    # Calls -----------------------------------------------------------------------------------
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Y:
         if not kwargs:  # as one of the last times: nearly always so
@@ -137,8 +131,6 @@ class Function(Generic[P, Y]):
         made._name = f"the gradient of {self._name}"
         return made
 
-    # What there is to see --------------------------------------------------------------------
-
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> Any:
         """Return the program for these arguments, which may be `TensorSpec`s, as a callable.
 
@@ -147,12 +139,13 @@ class Function(Generic[P, Y]):
         """
         if not args and not kwargs and self._signature is not None:
             args = self._signature
-        return concrete(self, self._statics, args, kwargs, self._trace_call)
-
-    def _trace_call(self, args: tuple, kwargs: dict) -> Specialization:
+        if has_unknown_sizes((args, kwargs)):
+            return AnySize(self, args, kwargs)
+        args, kwargs = nest.map_structure(example, (args, kwargs))
         if self._signature is not None:
             args, kwargs = check_signature(self._signature, args, kwargs), {}
-        return self._find(FunctionCall(args, kwargs, self._statics))
+        traced = self._find(FunctionCall(args, kwargs, self._statics))
+        return ConcreteFunction(self, self._statics, traced)
 
     def graph(self, *args: Any, **kwargs: Any) -> FuncGraph:
         """Return the graph of the program for these arguments; print it to read it."""
@@ -237,7 +230,7 @@ _BUILDS: dict[bool | None, Build] = {None: _fuse_unless_long, True: fused, False
 
 
 def _first(way: Any, ways: tuple) -> tuple:
-    """Return `ways` with `way`, unless it is None, before the others."""
+    """Return some of `ways` after `way`, unless it is None."""
     return ways if way is None else (way, *[one for one in ways if one is not way][: _WAYS - 1])
 
 
@@ -272,20 +265,7 @@ def function(
 ) -> Function[P, Y]: ...
 @overload
 def function(
-    func: None = None,
-    input_signature: Sequence[Any] | None = None,
-    autograph: bool = True,
-    jit_compile: bool | None = None,
-    reduce_retracing: bool = False,
-    experimental_implements: Any = None,
-    experimental_autograph_options: Any = None,
-    experimental_attributes: Any = None,
-    experimental_relax_shapes: Any = None,
-    experimental_compile: Any = None,
-    experimental_follow_type_hints: Any = None,
-    *,
-    static_argnums: int | Sequence[int] | None = None,
-    static_argnames: str | Sequence[str] | None = None,
+    func: None = None, *args: Any, **options: Any
 ) -> Callable[[Callable[P, Y]], Function[P, Y]]: ...
 def function(
     func: Any = None,
@@ -344,13 +324,10 @@ def function(
         if isinstance(python, Function):
             python = python.python_function
         signature = None if input_signature is None else tuple(input_signature)
+        statics = Statics(python, static_argnums, static_argnames)
         compiled = experimental_compile if jit_compile is None else jit_compile
-        return Function(
-            python,
-            Statics(python, static_argnums, static_argnames),
-            signature,
-            _BUILDS[None if compiled is None else bool(compiled)],
-            bool(reduce_retracing or experimental_relax_shapes),
-        )
+        build = _BUILDS[None if compiled is None else bool(compiled)]
+        relaxed = bool(reduce_retracing or experimental_relax_shapes)
+        return Function(python, statics, signature, build, relaxed)
 
     return decorate if func is None else decorate(func)

@@ -11,31 +11,29 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._core.kinds import is_differentiable
-from ..._core.levels import Token, push, remove, state
-from ..._core.record import find_operands, mark_expired, watch_tensor
+from ..._core.levels import Token, state
+from ..._core.record import Node, find_operands, mark_expired, new_mark, run_recorded
 from ..._core.tensor import Tensor
 from ..._ops.sampling import draw
 from ..._ops.shape import identity
-from ..._reverse.sweep import differentiate, release
+from ..._reverse.sweep import differentiate_once
 from ..._rules.calls import TransformedCall
 from ..._rules.definition import Definition
 from ..graph.partition import cut
 from ..graph.simplify import simplify
 from ..graph.values import FuncGraph
-from .compiled import Outputs, Program, arrays_of, wrap_array
+from .compiled import Outputs, Traced, arrays_of, wrap_array
 from .trace import FunctionTrace
-from .traced import Traced
 
 
 class Gradient:
     """The gradient of one program by the inputs that are `wanted`."""
 
     def __init__(self, traced: Traced, wanted: Sequence[bool]):
-        self.traced = traced
-        self.program: Program = traced.program
-        self.wanted = wanted
+        self.traced, self.program, self.wanted = traced, traced.program, wanted
         self.positions = [i for i, flag in enumerate(wanted) if flag]
-        self.differentiable = [is_differentiable(aval.dtype) for aval in self.program.avals]
+        avals = self.program.avals
+        self.upstream = [i for i, aval in enumerate(avals) if is_differentiable(aval.dtype)]
         self.definition = Definition(traced.python, traced.name)
         self.pullback = traced.derive(self._pullback)
         self._parts: ForwardBackward | None = None
@@ -58,29 +56,21 @@ class Gradient:
         fresh = [identity(leaf) if flag else leaf for leaf, flag in pairs]
         inputs = [*fresh, *self.program.captures, *self.program.reads]
         sources = [inputs[position] for position in self.positions]
-        token = Token()
-        before = state.draws
-        push(token)
+        token, before = Token(), state.draws
         try:
-            for source in sources:
-                watch_tensor(source, token)
             if draws:
                 state.draws = _replay(draws, before)
-            outputs = self.traced.run(fresh)
+            outputs, _ = run_recorded(token, sources, self.traced.run, fresh)
         finally:
             state.draws = before
-            remove(token)
-        dys = upstream(outputs)
         targets = [one for one in outputs if is_differentiable(one._data.dtype)]
-        found, visited = differentiate(token, targets, dys, sources)
-        token.alive = False
-        release(visited)
-        return found
+        return differentiate_once(token, targets, upstream(outputs), sources)
 
     def _pullback(self, *args: Any) -> list:
         """Return gradients; `args` are leaves of a call, upstream gradients, and numbers drawn."""
-        first, second = len(self.traced.avals), len(self.traced.avals) + sum(self.differentiable)
-        return self.sweep(args[:first], lambda outputs: args[first:second], args[second:])
+        leaves, upstream = len(self.traced.avals), len(self.upstream)
+        dys, draws = args[leaves:][:upstream], args[leaves + upstream :]
+        return self.sweep(args[:leaves], lambda outputs: dys, draws)
 
     def run(self, inputs: Sequence, count: int, deep: bool) -> tuple[list[Tensor], TransformedCall]:
         """Return the outputs without records, and the call as tapes see it.
@@ -90,9 +80,8 @@ class Gradient:
         """
         program = self.program
         snapshot = {id(variable): variable._data for variable in program.assigned}
-        reads = inputs[len(inputs) - len(program.reads) :]
-        for variable, tensor in zip(program.reads, reads, strict=True):
-            snapshot[id(variable)] = tensor._data
+        reads = zip(program.reads, inputs[len(inputs) - len(program.reads) :], strict=True)
+        snapshot |= {id(variable): tensor._data for variable, tensor in reads}
         saved, draws = None, []
         if deep and not program.draws:
             outputs = program.run(inputs)
@@ -104,21 +93,58 @@ class Gradient:
     def pull(self, call: tuple, dys: Sequence) -> list:
         """Return the gradient of each input of a call of `run`, from those of the outputs."""
         inputs, count, saved, draws, snapshot = call
-        pairs = zip(dys, self.differentiable, strict=True)
-        upstream = [dy for dy, flag in pairs if flag]
-        found = None if saved is None else self.parts.backward(inputs, saved, upstream)
-        if found is None:
-            before = state.overrides
+        upstream = [dys[i] for i in self.upstream]
+        gradients = None if saved is None else self.parts.backward(inputs, saved, upstream)
+        if gradients is None:
+            gradients, before = [None] * len(inputs), state.overrides
             try:
                 if snapshot:
                     state.overrides = before | snapshot
                 found = self.pullback(*inputs[:count], *upstream, *draws)
             finally:
                 state.overrides = before
-        gradients: list[Any] = [None] * len(inputs)
-        for position, gradient in zip(self.positions, found, strict=True):
-            gradients[position] = gradient
+            for position, gradient in zip(self.positions, found, strict=True):
+                gradients[position] = gradient
         return gradients
+
+    def has_entries(self, single: bool) -> bool:
+        """Return whether nothing is assigned or drawn, nor read when the gradient is asked for."""
+        program = self.program
+        if program.assigned or program.draws:
+            return False
+        if not single:
+            return True
+        parts, known = self.parts, {id(variable) for variable in program.reads}
+        if parts.draws or parts.backward_draws or parts.backward_reads or parts.backward_assigned:
+            return False
+        return all(id(variable) in known for variable in parts.reads)
+
+    def pull_entry(self, node: Node, saved: tuple, dys: Sequence) -> Sequence:
+        """Return the gradient of each input of a call by an entry, which made `node`."""
+        _, leaves, residuals, reads = saved
+        if residuals is None or state.frame is not None:
+            program = self.program
+            pairs = zip(program.reads, reads, strict=True)
+            snapshot = {id(variable): tensor._data for variable, tensor in pairs}
+            inputs = [*leaves, *program.captures, *reads]
+            return self.pull((inputs, len(leaves), residuals, [], snapshot), dys)
+        parts: Any = self._parts  # which has made the residuals
+        results = parts.backward_outputs.run([*residuals, *[dys[i]._data for i in self.upstream]])
+        mark = new_mark((_tapes(node),))  # as any operation on what tapes have recorded
+        gradients: list[Any] = [None] * len(node.inputs)
+        for position, array in zip(parts.positions, results, strict=True):
+            gradients[position] = gradient = wrap_array(array)
+            gradient._rec = mark
+        return gradients
+
+
+def _tapes(node: Node) -> frozenset:
+    """Return the tapes that know of an operand."""
+    group = node.group
+    for operand in node.inputs:
+        if operand is not None and operand.group is not group:
+            group = group | operand.group
+    return group
 
 
 def _replay(draws: Sequence[Tensor], following: Callable | None) -> Callable:
@@ -136,52 +162,35 @@ class ForwardBackward:
     """Forward and backward of one gradient."""
 
     def __init__(self, gradient: Gradient):
-        self.program = gradient.program
+        self.program, build = gradient.program, gradient.traced.build
         trace = FunctionTrace(gradient.traced.name, may_create=False)
         with trace.active():
-            leaves = gradient.traced.arguments(trace)
-            early, grads = self._run(gradient, trace, leaves)
-            known, pairs = early.assigned, trace.assignments()
+            outputs, known, read, self.draws, grads = _trace_sweep(gradient, trace)
+            pairs = trace.assignments()
             assigned = [pair for pair in pairs if known.get(pair[0]._serial) is not pair[1]]
-        dys = trace.arguments[len(leaves) :]
-        arguments = trace.arguments[: len(leaves)]
-        del leaves
+        count = len(gradient.traced.avals)
         captured, literals = trace.captured()
-        self.captures = [tensor for tensor, _ in captured]
         reads = list(trace.reads.values())
-        self.reads = [variable for variable, _ in reads[: early.reads]]
-        self.backward_reads = [variable for variable, _ in reads[early.reads :]]
+        self.captures = [tensor for tensor, _ in captured]
+        self.reads = [variable for variable, _ in reads[:read]]
+        self.backward_reads = [variable for variable, _ in reads[read:]]
         self.backward_assigned = [variable for variable, _ in assigned]
-        self.connected = [value is not None for value in grads]
-        inputs = [*arguments, *[value for _, value in captured]]
-        inputs += [value for _, value in reads[: early.reads]]
-        backward_inputs = [*dys, *[value for _, value in reads[early.reads :]]]
-        kept = [*early.outputs, *early.assigned.values(), *trace.draws[: early.draws]]
+        connected = zip(gradient.positions, grads, strict=True)
+        self.positions = [position for position, value in connected if value is not None]
+        self.count = len(outputs)
+        inputs = [*trace.arguments[:count], *[value for _, value in (*captured, *reads[:read])]]
+        backward_inputs = [*trace.arguments[count:], *[value for _, value in reads[read:]]]
+        kept = [*outputs, *known.values(), *trace.draws[: self.draws]]
         ends = [value for value in grads if value is not None] + [value for _, value in assigned]
-        if len(trace.draws) > early.draws:  # the last of them, so that all are drawn
+        self.backward_draws = len(trace.draws) - self.draws
+        if self.backward_draws:  # the last of them, so that all are drawn
             ends.append(trace.draws[-1])
-        joint = simplify(FuncGraph([*inputs, *backward_inputs], [*kept, *ends]), literals)
-        kept, ends = list(joint.outputs[: len(kept)]), list(joint.outputs[len(kept) :])
-        residuals, backward = cut(inputs, kept, backward_inputs, ends)
-        self.count = len(early.outputs)
-        self.draws = early.draws
-        self.backward_draws = len(trace.draws) - early.draws
         self.kept = len(kept)
-        self.forward_outputs = Outputs(inputs, [*kept, *residuals], gradient.traced.build)
-        self.backward_outputs = Outputs(backward.inputs, backward.outputs, gradient.traced.build)
-
-    def _run(self, gradient: Gradient, trace: FunctionTrace, leaves: Sequence) -> tuple:
-        early = _EndOfForward()
-
-        def upstream(outputs: list) -> list:
-            early.outputs = [trace.value(output) for output in outputs]
-            early.assigned = {variable._serial: value for variable, value in trace.assignments()}
-            early.reads, early.draws = len(trace.reads), len(trace.draws)
-            avals = [output._data for output in outputs]
-            return [trace.argument(aval) for aval in avals if is_differentiable(aval.dtype)]
-
-        found = gradient.sweep(leaves, upstream)
-        return early, [None if one is None else trace.value(one) for one in found]
+        joint = simplify(FuncGraph([*inputs, *backward_inputs], [*kept, *ends]), literals)
+        kept, ends = joint.outputs[: self.kept], joint.outputs[self.kept :]
+        residuals, backward = cut(inputs, kept, backward_inputs, ends)
+        self.forward_outputs = Outputs(inputs, [*kept, *residuals], build)
+        self.backward_outputs = Outputs(backward.inputs, backward.outputs, build)
 
     def forward(self, leaves: Sequence, snapshot: dict) -> tuple[list[Tensor], list, list[Tensor]]:
         """Return the outputs, the residuals, and the random numbers drawn."""
@@ -196,7 +205,7 @@ class ForwardBackward:
         return outputs, results[self.kept :], list(map(wrap_array, draws))
 
     def backward(self, inputs: Sequence, saved: list, dys: Sequence[Tensor]) -> list | None:
-        """Return the gradients; None if somebody records them, or they have no values yet."""
+        """Return each input's gradient; None if somebody records them, or they have no values."""
         reads = [variable._read() for variable in self.backward_reads]
         frame = state.frame
         tensors = [one for one in inputs if isinstance(one, Tensor)]
@@ -204,18 +213,27 @@ class ForwardBackward:
         if frame is not None and (frame.level is not None or find_operands(frame, tensors)[2]):
             return None
         results = self.backward_outputs.run([*saved, *arrays_of(dys), *arrays_of(reads)])
-        remaining = iter(results)
-        found = [wrap_array(next(remaining)) if flag else None for flag in self.connected]
-        for variable in self.backward_assigned:
-            variable._assign(next(remaining))
-        mark_expired(tensors, [one for one in found if one is not None])
-        return found
+        found = list(map(wrap_array, results[: len(self.positions)]))
+        for variable, array in zip(self.backward_assigned, results[len(found) :], strict=False):
+            variable._assign(array)
+        mark_expired(tensors, found)
+        by_position = dict(zip(self.positions, found, strict=True))
+        return [by_position.get(position) for position in range(len(inputs))]
 
 
-class _EndOfForward:
-    """The state of a trace when the function was over, and its sweep began."""
+def _trace_sweep(gradient: Gradient, trace: FunctionTrace) -> tuple:
+    """Return what the function had done when its sweep began, and the values of gradients.
 
-    outputs: list
-    assigned: dict
-    reads: int
-    draws: int
+    The former are the outputs, what Variables had become, how many were read and numbers drawn.
+    """
+    early: list[Any] = []
+
+    def upstream(outputs: list) -> list:
+        assigned = {variable._serial: value for variable, value in trace.assignments()}
+        early.extend(([trace.value(output) for output in outputs], assigned))
+        early.extend((len(trace.reads), len(trace.draws)))
+        avals = [output._data for output in outputs]
+        return [trace.argument(aval) for aval in avals if is_differentiable(aval.dtype)]
+
+    found = gradient.sweep(gradient.traced.arguments(trace), upstream)
+    return *early, [None if one is None else trace.value(one) for one in found]

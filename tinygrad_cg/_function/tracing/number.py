@@ -96,15 +96,8 @@ def _operator(name: str, swapped: bool = False) -> Callable[..., Any]:
     return operate
 
 
-_TWO = {
-    "add": "add",
-    "sub": "subtract",
-    "mul": "multiply",
-    "truediv": "divide",
-    "floordiv": "floor_divide",
-    "mod": "remainder",
-    "pow": "power",
-}
+_TWO = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide"}
+_TWO |= {"floordiv": "floor_divide", "mod": "remainder", "pow": "power"}
 _COMPARE = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
 _COMPARE |= {"eq": "equal", "ne": "not_equal"}
 _ONE = {"neg": "negative", "abs": "absolute"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from ..._core.conversion import as_dtype, convert, is_tensor
 from ..._core.tensor import Tensor, TensorShape
 from ..._reverse.variable import Variable
 from ...errors import ArgumentTypeError
-from ..graph.fingerprint import frozen
+from ..graph.values import frozen
 
 
 class TensorSpec:
@@ -86,9 +87,8 @@ class Statics:
 
     def without_first(self) -> Statics:
         """Return what holds for the function whose first argument, an instance, is given."""
-        found = Statics(len, None, None)
+        found = copy.copy(self)
         found.numbers = {number - 1 for number in self.numbers if number}
-        found.names = self.names
         return found
 
 
@@ -99,10 +99,7 @@ def _as_list(values: Any) -> list:
 
 
 class FunctionCall:
-    """One call of a function: `key` is its signature, `leaves` what the program is given.
-
-    These are tensors, and Python's floats.
-    """
+    """One call: `key` is its signature, `leaves` the tensors and floats a program is given."""
 
     __slots__ = ("args", "key", "kwargs", "leaves", "statics")
 
@@ -145,10 +142,8 @@ class FunctionCall:
 
     def without_leaves(self) -> FunctionCall:
         """Return the call without its tensors, which need not be kept."""
-        found: Any = object.__new__(FunctionCall)
-        found.statics, found.key, found.leaves = self.statics, self.key, []
-        empty = [_Leaf()] * len(self.leaves)
-        found.args, found.kwargs = self.fill_leaves(empty)
+        found, found.leaves = copy.copy(self), []
+        found.args, found.kwargs = self.fill_leaves([_Leaf()] * len(self.leaves))
         return found
 
     def fill_leaves(self, leaves: Sequence) -> tuple[tuple, dict]:
@@ -179,18 +174,12 @@ def as_leaf(value: Any) -> Any:
         return value if type(value) is Tensor else value._with_record(value._rec)
     if isinstance(value, (float, np.floating, _Leaf)):
         return value
-    if value is None or isinstance(value, (Variable, int, complex, str, bytes, type, np.generic)):
-        return None
-    if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
-        return convert(value)
-    return None
+    static = isinstance(value, (Variable, int, complex, str, bytes, type, np.generic))
+    return convert(value) if hasattr(value, "__array__") and not static else None
 
 
 def check_signature(signature: Sequence, args: tuple, kwargs: dict, statics: bool = False) -> tuple:
-    """Return `args` as tensors of the specified dtypes; ArgumentTypeError if they do not fit.
-
-    With `statics`, what is no `TensorSpec` stands for itself.
-    """
+    """Return `args` as tensors that fit, or with `statics` equal, what is specified; else raise."""
     if kwargs or len(args) != len(signature):
         given = len(args) + len(kwargs)
         raise ArgumentTypeError(
@@ -199,8 +188,24 @@ def check_signature(signature: Sequence, args: tuple, kwargs: dict, statics: boo
         )
 
     def check(spec: Any, leaf: Any) -> Any:
-        keep = statics and _is_static(spec, leaf)
-        return leaf if keep else _check_leaf(spec, leaf, args, signature)
+        if isinstance(spec, TensorSpec):
+            tensor = leaf if is_tensor(leaf) else convert(leaf, spec.dtype)
+            if spec.is_compatible_with(tensor):
+                return tensor if isinstance(tensor, Tensor) else convert(tensor)
+            raise ArgumentTypeError(
+                "Binding inputs to tf.function failed due to `Can not cast "
+                f"{TensorSpec(TensorShape(tensor.shape), tensor.dtype)!r} to {spec!r}`. Received "
+                f"args: {args} for signature: {tuple(signature)}. Python inputs incompatible with "
+                "input_signature."
+            )
+        if not statics:
+            raise TypeError(f"function: input_signature holds TensorSpecs, got {spec!r}")
+        if spec is leaf or (type(spec) is type(leaf) and spec == leaf):
+            return leaf
+        raise ArgumentTypeError(
+            "Binding inputs to tf.function failed: "
+            f"this function was made for {spec!r}, got {leaf!r}"
+        )
 
     checked = []
     for specs, arg in zip(signature, args, strict=True):
@@ -211,27 +216,3 @@ def check_signature(signature: Sequence, args: tuple, kwargs: dict, statics: boo
         else:
             checked.append(check(specs, arg))
     return tuple(checked)
-
-
-def _is_static(spec: Any, leaf: Any) -> bool:
-    if isinstance(spec, TensorSpec):
-        return False
-    if spec is leaf or (type(spec) is type(leaf) and spec == leaf):
-        return True
-    raise ArgumentTypeError(
-        f"Binding inputs to tf.function failed: this function was made for {spec!r}, got {leaf!r}"
-    )
-
-
-def _check_leaf(spec: Any, leaf: Any, args: tuple, signature: Sequence) -> Any:
-    if not isinstance(spec, TensorSpec):
-        raise TypeError(f"function: input_signature holds TensorSpecs, got {spec!r}")
-    tensor = leaf if is_tensor(leaf) else convert(leaf, spec.dtype)
-    if spec.is_compatible_with(tensor):
-        return tensor if isinstance(tensor, Tensor) else convert(tensor)
-    raise ArgumentTypeError(
-        "Binding inputs to tf.function failed due to `Can not cast "
-        f"{TensorSpec(TensorShape(tensor.shape), tensor.dtype)!r} to {spec!r}`. Received args: "
-        f"{args} for signature: {tuple(signature)}. Python inputs incompatible with "
-        "input_signature."
-    )

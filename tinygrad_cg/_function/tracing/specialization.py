@@ -12,11 +12,10 @@ from ..._core.record import find, find_operands, forget_dead, mark_expired
 from ..._core.tensor import Tensor
 from ..._reverse.variable import assigning
 from ..._rules.calls import rebind_outputs
-from .entry import entry, recorded_entry, takes
+from .compiled import OutputMark, Traced
+from .entry import EntryWriter, takes
 from .gradient import Gradient
-from .recorded import Recorded
 from .signature import FunctionCall
-from .traced import OutputMark, Traced
 
 
 class Specialization(Traced):
@@ -32,19 +31,19 @@ class Specialization(Traced):
     def enter(self, call: FunctionCall) -> Callable[[tuple], Any] | None:
         """Return the entry for calls of this form, if the program returns something."""
         if self._enter is None and self.program.count and takes(call):
-            self._enter = entry(call, self.program, self._pack())
+            self._enter = EntryWriter(call, self.program, self._pack()).unrecorded()
         return self._enter
 
     def enter_recorded(self, call: FunctionCall) -> Callable[[Any, tuple], Any] | None:
         """Return the entry for calls that tapes record as they did the latest."""
-        key = self.latest
-        if key is None or not takes(call):
+        if self.latest is None or not takes(call):
             return None
-        if key not in self._recorded_entries:
-            pack = self._pack()
-            made = recorded_entry(call, Recorded(*key), pack) if Recorded.serves(*key) else None
-            self._recorded_entries[key] = made
-        return self._recorded_entries[key]
+        if self.latest not in self._recorded_entries:
+            (gradient, single), made = self.latest, None
+            if gradient.has_entries(single):
+                made = EntryWriter(call, self.program, self._pack(), gradient).recorded(single)
+            self._recorded_entries[gradient, single] = made
+        return self._recorded_entries[self.latest]
 
     def call(self, call: FunctionCall) -> Any:
         """Run the program, for all tapes of this thread."""

@@ -104,8 +104,6 @@ class FunctionTrace(Level, Listener):
             for name, value in zip(names, before, strict=True):
                 setattr(here, name, value)
 
-    # What comes in ---------------------------------------------------------------------------
-
     def argument(self, aval: Aval) -> TraceTensor:
         """Return a new input of the program."""
         value = Value(Aval(tuple(aval.shape), aval.dtype))
@@ -131,8 +129,6 @@ class FunctionTrace(Level, Listener):
             known = self.met[id(tensor)] = (tensor, Value(Aval(data.shape, data.dtype)))
         return known[1]
 
-    # Operations ------------------------------------------------------------------------------
-
     def process(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
         made = operation(primitive, [self.value(one) for one in inputs], params)
         if isinstance(made.aval, list):
@@ -156,8 +152,6 @@ class FunctionTrace(Level, Listener):
         known |= {one: tensor._data for tensor, one in self.met.values()}
         known |= {one: variable._data for variable, one in self.reads.values()}
         return interpreter(FuncGraph(list(known), [value]))(list(known.values()))[0]
-
-    # Variables -------------------------------------------------------------------------------
 
     def variable_read(self, variable: Variable) -> None:
         """Make the Variable an input, with the value that it has when the program is called."""
@@ -191,8 +185,6 @@ class FunctionTrace(Level, Listener):
                 data = state.overrides[key] = TraceTensor(self.value(Tensor(data)), self)
             found.append((variable, self.value(data)))
         return found
-
-    # The end ---------------------------------------------------------------------------------
 
     def captured(self) -> tuple[list[tuple[Tensor, Value]], dict[Value, Value]]:
         """Return the tensors from outside, and constants instead of those of this run alone.
