@@ -61,8 +61,7 @@ class Level(_OnStack):
         raise TypeError(f"{type(self).__name__} does not define process()")
 
     def custom_call(self, call: Any, inputs: Any, outputs: Any) -> list:
-        """Return the outputs of a custom gradient anew, for this level and those below it (see
-        calls).
+        """Return the outputs of a custom gradient anew, for this level and those below it.
 
         As in `process`, this level and all inner ones are switched off.
         """
@@ -89,11 +88,6 @@ class Frame:
     an operation finds there which of these record.
     """
 
-    __slots__ = (
-        *("alone", "everything", "group", "level", "lower"),
-        *("natural", "outer", "selected", "shortcuts", "top"),
-    )
-
     top: Token | Level | None
     outer: Frame | None
     group: frozenset[Token]
@@ -104,6 +98,7 @@ class Frame:
     alone: frozenset[Token] | None
     selected: dict[frozenset[Token], frozenset[Token]]
     shortcuts: dict[frozenset[Token], frozenset[Token]]
+    __slots__ = tuple(__annotations__)
 
     def active(self, group: frozenset[Token]) -> frozenset[Token]:
         """Return those of `group` that record here; equal sets are one object: `is` is enough."""

@@ -7,6 +7,7 @@ watch an operand. The public functions of primitives are this door at the speed 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from functools import cache
@@ -18,7 +19,7 @@ from ..errors import InvalidArgumentError
 from .conversion import convert, convert_operands
 from .kinds import EVERY, is_complex
 from .levels import Frame, state
-from .record import CompiledRules, Expired, Rule, SameRule, new_mark, new_tensor, record
+from .record import CompiledRules, Expired, Rule, new_mark, new_tensor, record
 from .tensor import Tensor, refuse_leaks
 
 OPS: dict[str, Primitive] = {}  # every primitive by name, in order of definition
@@ -27,74 +28,45 @@ USER_OPS: dict[str, Primitive] = {}  # those that a program defined by `primitiv
 
 @dataclass(eq=False, repr=False)
 class Primitive:
-    """One operation: everything the library knows of it.
-
-    Parameters
-    ----------
-    name, inputs:
-        Its name, and the names of its tensor operands.
-    run:
-        ``run(*arrays, **params)`` computes the array of the result (a list for several).
-    abstract:
-        ``abstract(*avals, **params)`` gives the Aval of the result without any data.
-    vjp:
-        For each operand a function to its gradient, or None where there is none. The names of
-        the function's parameters say what it needs, and so what a tape keeps: ``dy`` (the
-        upstream gradient), ``out`` (the result), an operand's name, ``shape`` (that of the
-        operand), or the name of a parameter. Written in operations, hence differentiable.
-    save, rule:
-        Instead of `vjp`, for operations with any number of operands:
-        ``saved = save(inputs, params, out)`` and ``rule(node, dy)``.
-    kind, kernel:
-        The kind of the operation, and the kernel object behind `run`.
-    linear:
-        True if it is linear in all its operands together.
-    batch:
-        ``batch(params, size)`` gives the parameters for operands with one more axis in front.
-    core:
-        The number of last axes of each operand that the operation works on, where its other axes
-        broadcast: (2, 1) for a matrix times a vector, zeros by default.
-    ufunc:
-        The universal function of NumPy that it stands for: on tensors NumPy calls it instead.
-    decomposition:
-        ``decomposition(ops, *operands, **params)`` computes the same by other operations:
-        ``ops.exp(x)`` is the operation of that name, on whatever the operands are. None for
-        parameters or dtypes without one. See `decompose`.
-    dtypes, ulps:
-        The classes of dtypes it takes (predicates of `kinds`), and how far, in units of the last
-        place, a result may be off in float64 and float32; None where nobody counts them.
-    spellings:
-        Other names of the public function: "math.acos".
-    samples, errors:
-        Arguments to test it on, and calls that it must refuse.
-    """
+    """One operation: everything the library knows of it."""
 
     name: str
-    run: Callable[..., Any]
-    inputs: Sequence[str]
-    abstract: Callable[..., Any]
+    run: Callable[..., Any]  # run(*arrays, **params) computes the array, or a list for several
+    inputs: Sequence[str]  # the names of its tensor operands
+    abstract: Callable[..., Any]  # abstract(*avals, **params) gives the Aval, without any data
+    # For each operand a function to its gradient, or None where there is none. The names of the
+    # function's parameters say what it needs, and so what a tape keeps: `dy` (the upstream
+    # gradient), `out` (the result), an operand's name, `shape` (that of the operand), or the
+    # name of a parameter. Written in operations, hence differentiable.
     vjp: Sequence[Callable[..., Any] | None] | None = None
     _: KW_ONLY
+    # Instead of `vjp`, for any number of operands: saved = save(inputs, params, out), and
+    # rule(node, dy)
     save: InitVar[Callable[..., Any] | None] = None
     rule: InitVar[Callable[..., Any] | None] = None
     kind: str = "move"
-    kernel: Any = None
-    linear: bool = False
+    kernel: Any = None  # the object behind `run`
+    linear: bool = False  # in all its operands together
     analytic: bool = True  # conj(f'(x)) = f'(conj(x)), so rules see conjugates
     aliases: bool = False  # the result may be a view of an operand
+    # batch(params, size) gives the parameters for operands with one more axis in front
     batch: Callable[[dict, int], dict] | None = None
+    # The number of last axes of each operand that the operation works on, where its other axes
+    # broadcast: (2, 1) for a matrix times a vector, zeros by default.
     core: tuple[int, ...] = ()
     doc: str | None = None
-    ufunc: Any = None
+    ufunc: Any = None  # NumPy's universal function that it is: on tensors NumPy calls this instead
+    # decomposition(ops, *operands, **params) computes the same by other operations: `ops.exp(x)`
+    # is the operation of that name, on whatever the operands are. None for parameters or dtypes
+    # without one. See `decompose`.
     decomposition: Callable[..., Any] | None = None
-    dtypes: tuple[Callable[[Any], bool], ...] = EVERY
-    ulps: tuple[float, float] | None = None
-    spellings: tuple[str, ...] = ()
-    samples: Any = None
-    errors: tuple = ()
+    dtypes: tuple[Callable[[Any], bool], ...] = EVERY  # that it takes: predicates of `kinds`
+    ulps: tuple[float, float] | None = None  # the error allowed in float64 and float32, if counted
+    spellings: tuple[str, ...] = ()  # other names of the public function: "math.acos"
+    samples: Any = None  # arguments to test it on
+    errors: tuple = ()  # calls that it must refuse
     rules: Any = field(default=None, init=False)
-    function: Any = field(default=None, init=False)
-    """The public function; None for an operation that no user calls by itself."""
+    function: Any = field(default=None, init=False)  # None if no user calls it by itself
 
     def __post_init__(self, save: Any, rule: Any) -> None:
         self.inputs = tuple(self.inputs)
@@ -103,7 +75,8 @@ class Primitive:
             self.vjp = tuple(self.vjp)
             self.rules = CompiledRules(self, _conjugate)
         elif save is not None and rule is not None:
-            self.rules = SameRule(Rule(save, rule))
+            same = Rule(save, rule)  # whichever operands are watched
+            self.rules = defaultdict(lambda: same)
 
     def __call__(self, *inputs: Tensor, **params: Any) -> Any:
         return apply(self, inputs, params)

@@ -193,21 +193,17 @@ def _with_leaf(record: Any, token: Token) -> Node:
     `saved` has the serial number from which on they do.
     """
     last = record
-    while True:
-        if last.rule is None:
-            alive = [other for other in last.group if other.alive]
-            since = (
-                {other: last.saved.get(other, last.serial) for other in alive} if last.saved else {}
-            )
-            last.saved = since | {token: next_serial()}
-            group = frozenset((*alive, token))
-            frame = state.frame
-            last.group = frame.group if frame is not None and frame.group == group else group
-            return record
-        if last.next is None or type(last.next) is Expired:
-            break
+    while last.rule is not None and type(last.next) is Node:
         last = last.next
-    last.next = make_node(frozenset((token,)), (), None, None, last.shape, last.dtype, last.next)
+    if last.rule is not None:
+        group = frozenset((token,))
+        last.next = make_node(group, (), None, None, last.shape, last.dtype, last.next)
+        return record
+    alive = [other for other in last.group if other.alive]
+    last.saved = {other: watched_since(last, other) for other in alive} | {token: next_serial()}
+    group = frozenset((*alive, token))
+    frame = state.frame
+    last.group = frame.group if frame is not None and frame.group == group else group
     return record
 
 
@@ -378,17 +374,6 @@ class Rule(NamedTuple):
     attach: Callable[..., None] | None = None
 
 
-class SameRule(dict):
-    """The same rule, whichever operands are watched."""
-
-    def __init__(self, rule: Rule):
-        self.rule = rule
-
-    def __missing__(self, mask: int) -> Rule:
-        self[mask] = self.rule
-        return self.rule
-
-
 class CompiledRules(dict):
     """Rules by the bit mask of watched operands, compiled at first use.
 
@@ -529,7 +514,7 @@ def compile_rule(primitive: Any, mask: int, conjugate: Callable) -> Rule:
         operands=", ".join(operands.values()),
         saved=f"({saved})" if residuals else "None",
         output=_OUTPUT.format(load("out")) if "out" in used else "",
-        convert="; ".join(convert) if len(convert) < 2 else "\n    ".join(convert),
+        convert="\n    ".join(convert),
         results=", ".join(
             f"f{i}({', '.join(give(name, i) for name in wanted[i])})" if i in wanted else "None"
             for i in range(len(names))

@@ -105,8 +105,6 @@ def fill_zeros(sources: Sequence, results: Sequence) -> list:
 
 
 def wants_zeros(choice: Any) -> bool:
-    if choice is UnconnectedGradients.NONE:
-        return False
     try:
         return UnconnectedGradients(choice) is UnconnectedGradients.ZERO
     except ValueError:

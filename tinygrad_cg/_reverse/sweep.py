@@ -7,7 +7,7 @@ by every tape that is active while it runs: that is all there is to higher order
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heappushpop
 from math import inf
 from typing import Any
 
@@ -219,7 +219,9 @@ def sweep(
         if node.rule is part:
             joint: Any = node.inputs[0]
             if _is_first_part(node, joint, dy, totals):
-                latest = _latest(latest, joint, heap) if latest is not None else joint
+                if latest is not None:
+                    heappush(heap, (-latest.serial, latest))
+                latest = heappushpop(heap, (-joint.serial, joint))[1]
             pending = ()
         else:
             if type(dy) is list:
@@ -235,14 +237,6 @@ def sweep(
                 pending = ((inputs[0], found[0]), (inputs[1], found[1]))
             else:
                 pending = zip(inputs, found, strict=True)
-
-
-def _latest(one: Node, other: Node, heap: list[tuple[int, Any]]) -> Node:
-    """Return the later of two nodes; the other goes to the heap."""
-    if one.serial < other.serial:
-        one, other = other, one
-    heappush(heap, (-other.serial, other))
-    return one
 
 
 def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node]) -> Tensor:

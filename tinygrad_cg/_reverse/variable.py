@@ -223,9 +223,6 @@ class Variable(ArrayLike):
             "'Variable' object does not support item assignment: use variable[index].assign(value)"
         )
 
-    def __deepcopy__(self, memo: Any) -> Variable:
-        return _restore(np.array(self._data), self._trainable, self._name, self.resource)
-
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (np.array(self._data), self._trainable, self._name, self.resource)
 

@@ -53,22 +53,16 @@ class Call(NamedTuple):
         return gradients_of_inputs(self, returned, targets[: self.count]) + others
 
 
-class TransformedCall:
+class TransformedCall(NamedTuple):
     """A call as the levels below a transformation see it: `pull` works on their tensors.
 
     A target that nobody asks for is None for it. Where the output is the input, ``jvp`` maps
     the input's tangent, of an accumulator with some token, to that of the output.
     """
 
-    def __init__(
-        self,
-        definition: Definition,
-        pull: Callable[[Sequence, Sequence], list],
-        jvp: Callable[[Any, Token], Any] | None = None,
-    ):
-        self.definition = definition
-        self.pull = pull
-        self.jvp = jvp
+    definition: Definition
+    pull: Callable[[Sequence, Sequence], list]
+    jvp: Callable[[Any, Token], Any] | None = None
 
 
 def one_output(frame: Frame, call: Call, inputs: Sequence[Tensor], y: Tensor) -> Tensor:

@@ -102,10 +102,8 @@ def custom_gradient(f: Any = None, *, max_order: int | None = None) -> Any:
     if not callable(f):
         raise TypeError(f"custom_gradient decorates a function, got {type(f).__name__} {f!r}")
     around = running_functions()
-    definition = Definition(f, outer=around[-1] if around else None)
-    if max_order is None:
-        return Bind(f, _Decorated(definition).call)
-    return Bind(f, _Limited(definition, max_order).call)
+    decorated = _Decorated(Definition(f, outer=around[-1] if around else None), max_order)
+    return Bind(f, decorated.call if max_order is None else decorated.call_limited)
 
 
 class _Accessed(dict, Listener):
@@ -128,8 +126,9 @@ def running_functions() -> list[Definition]:
 class _Decorated:
     """One decorated function, and what its calls do."""
 
-    def __init__(self, definition: Definition):
+    def __init__(self, definition: Definition, most: Any):
         self.definition = definition
+        self.most = most  # the order up to which its rule is right
 
     def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
         definition = self.definition
@@ -176,16 +175,8 @@ class _Decorated:
         results = rebind_outputs(frame, call, inputs, outputs)
         return results[0] if single else _pack(y, results)
 
-
-class _Limited(_Decorated):
-    """A decorated function whose rule is right up to some order only."""
-
-    def __init__(self, definition: Definition, most: int):
-        super().__init__(definition)
-        self.most = most
-
-    def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
-        return super().call(limit(function, self.definition, self.most), args, kwargs)
+    def call_limited(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        return self.call(limit(function, self.definition, self.most), args, kwargs)
 
 
 _new_call: Any = tuple.__new__

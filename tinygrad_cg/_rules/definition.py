@@ -25,16 +25,6 @@ def source_line(function: Any) -> tuple[str, int]:
     return (code.co_filename, code.co_firstlineno) if code is not None else ("<unknown>", 0)
 
 
-def _takes_positional(grad_fn: Any) -> bool:
-    """Return whether the code of `grad_fn` alone determines its signature."""
-    return (
-        type(grad_fn) is FunctionType
-        and grad_fn.__defaults__ is None
-        and grad_fn.__kwdefaults__ is None
-        and not hasattr(grad_fn, "__wrapped__")
-    )
-
-
 class RuleSignature:
     """The signature of a `grad_fn`, kept, for reading it costs more than an operation."""
 
@@ -51,29 +41,24 @@ class RuleSignature:
             any_number = bool(code.co_flags & inspect.CO_VARARGS)
             any_keyword = bool(code.co_flags & inspect.CO_VARKEYWORDS)
         else:
-            positional, optional, required, any_number, any_keyword = [], 0, [], False, False
-            keyword_only = []
-            for name, parameter in inspect.signature(grad_fn).parameters.items():
-                if parameter.kind is parameter.KEYWORD_ONLY:
-                    keyword_only.append(name)
-                    if parameter.default is parameter.empty:
-                        required.append(name)
-                elif parameter.kind is parameter.VAR_POSITIONAL:
-                    any_number = True
-                elif parameter.kind is parameter.VAR_KEYWORD:
-                    any_keyword = True
-                else:
-                    positional.append(name)
-                    optional += parameter.default is not parameter.empty
+            parameters = inspect.signature(grad_fn).parameters.values()
+            by_keyword = [one for one in parameters if one.kind is one.KEYWORD_ONLY]
+            keyword_only = [one.name for one in by_keyword]
+            required = [one.name for one in by_keyword if one.default is one.empty]
+            any_number = any(one.kind is one.VAR_POSITIONAL for one in parameters)
+            any_keyword = any(one.kind is one.VAR_KEYWORD for one in parameters)
+            kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+            by_position = [one for one in parameters if one.kind in kinds]
+            positional = [one.name for one in by_position]
+            optional = sum(one.default is not one.empty for one in by_position)
         self.takes_variables = (
             any_keyword or "variables" in positional or "variables" in keyword_only
         )
         self.most = float("inf") if any_number else len(positional)
         self.fewest = len(positional) - optional
         if "variables" in positional:
-            is_optional = positional.index("variables") >= len(positional) - optional
             self.most -= 1
-            self.fewest -= not is_optional
+            self.fewest -= positional.index("variables") < self.fewest
         self.missing = [name for name in required if name not in ("upstream", "variables")]
         self.keras = "upstream" in required  # grad_fn(*inputs, upstream=dys), Keras on PyTorch
 
@@ -133,7 +118,12 @@ class Definition:
             self._refuse_arity(grad_fn, outputs, known)
         if variables:
             self._check_variables(variables, known)
-        elif _takes_positional(grad_fn):
+        elif (
+            type(grad_fn) is FunctionType
+            and grad_fn.__defaults__ is None
+            and grad_fn.__kwdefaults__ is None
+            and not hasattr(grad_fn, "__wrapped__")
+        ):  # the code alone determines the signature
             self._known = (grad_fn.__code__, outputs, known)
         return known
 

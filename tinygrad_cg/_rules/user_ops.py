@@ -260,7 +260,13 @@ def _check_results(name: str, kernel: Any, abstract: Any) -> Callable[..., Any]:
         outs = [_own_result(name, one, arrays) for one in (result if multi_output else [result])]
         if abstract is not None:
             expected = abstract(*[Aval(one.shape, one.dtype) for one in arrays], **attrs)
-            _check_avals(name, outs, expected if isinstance(expected, list) else [expected])
+            avals = expected if isinstance(expected, list) else [expected]
+            found, wanted = [data.shape for data in outs], [aval.shape for aval in avals]
+            if found != wanted:
+                raise ValueError(
+                    f"{name}: the shape rule says {wanted}, the kernel returned arrays of shapes "
+                    f"{found}"
+                )
         return outs if multi_output else outs[0]
 
     return run
@@ -277,14 +283,6 @@ def _own_result(name: str, result: Any, arrays: tuple[np.ndarray, ...]) -> np.nd
         return np.array(result, dtype if is_inexact(dtype) else np.float64)
     data = np.asarray(result)
     return np.array(data, check_dtype(data.dtype, f"{name}: what the kernel returned"))
-
-
-def _check_avals(name: str, outs: list[np.ndarray], expected: list[Aval]) -> None:
-    found, wanted = [data.shape for data in outs], [aval.shape for aval in expected]
-    if found != wanted:
-        raise ValueError(
-            f"{name}: the shape rule says {wanted}, the kernel returned arrays of shapes {found}"
-        )
 
 
 # Gradients -----------------------------------------------------------------------------------
