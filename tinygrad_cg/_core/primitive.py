@@ -18,7 +18,7 @@ from numpy import ndarray
 from ..errors import InvalidArgumentError
 from .conversion import convert, convert_operands
 from .kinds import EVERY, is_complex
-from .levels import Frame, state
+from .levels import run_on, state
 from .record import CompiledRules, Expired, Rule, new_mark, new_tensor, record
 from .tensor import Tensor, refuse_leaks
 
@@ -139,7 +139,7 @@ def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, An
         else:
             out = [Tensor(part) for part in data]
     else:
-        out = _process(frame, primitive, inputs, params)
+        out = run_on(frame.lower, frame.level.process, primitive, inputs, params)
     for tensor in inputs:
         if tensor._rec is not None:
             record(frame, primitive, inputs, params, out)
@@ -147,20 +147,6 @@ def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, An
     if frame is not None and frame.everything:
         record(frame, primitive, inputs, params, out)
     return out
-
-
-def _process(frame: Frame, primitive: Primitive, inputs: tuple, params: dict) -> Any:
-    """Let the transformation below this run of tapes carry the call out.
-
-    The transformation itself and all inner levels are switched off meanwhile.
-    """
-    top = state.frame
-    level: Any = frame.level
-    state.frame = frame.lower
-    try:
-        return level.process(primitive, inputs, params)
-    finally:
-        state.frame = top
 
 
 def _of_input(primitive: Primitive, error: ValueError) -> ValueError:
@@ -345,12 +331,11 @@ def unrecorded_function(
     return make(None, kernel, None, otherwise, None)
 
 
-def bind(function: Any, primitive: Primitive, reflected: Any = None) -> Any:
+def bind(function: Any, primitive: Primitive) -> Any:
     """Return `function` as the public face of `primitive`: its name, docstring and attributes."""
     function.__name__ = function.__qualname__ = primitive.name
     function.__doc__ = primitive.doc
     function.primitive = primitive
-    function.reflected = reflected
     return function
 
 

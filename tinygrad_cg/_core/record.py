@@ -24,24 +24,19 @@ new_tensor = partial(object.__new__, Tensor)
 
 
 class Node:
-    """The record of how one tensor was computed, for the tapes in `group`.
-
-    `inputs` are the nodes of the operands (None for an operand that nobody watches), `rule`
-    maps this node and the upstream gradient to the gradients of the operands, `saved` holds
-    its residuals. A leaf, that is a watched tensor, has no rule. `next` leads to the nodes of
-    the same tensor for other tapes. The node of an operation with several outputs has a list
-    of their Avals for its `shape`, and stands behind a `part` for each of them.
-    """
+    """The record of how one tensor was computed, for the tapes in `group`."""
 
     __slots__ = ("dtype", "group", "inputs", "next", "rule", "saved", "serial", "shape")
 
     group: frozenset[Token]
-    inputs: tuple[Node | None, ...]
+    inputs: tuple[Node | None, ...]  # the nodes of the operands, None where nobody watches
+    # From this node and the upstream gradient to those of the operands. A leaf, that is a watched
+    # tensor, has none.
     rule: Callable[[Node, Any], Iterable] | None
-    saved: Any
-    shape: Any
+    saved: Any  # the residuals
+    shape: Any  # a list of Avals for several outputs, which have a `part` each in front of the node
     dtype: np.dtype
-    next: Node | Expired | None
+    next: Node | Expired | None  # the nodes of the same tensor for other tapes
     serial: int
 
 
@@ -362,15 +357,12 @@ def _expired_operands(inputs: Sequence[Tensor], nodes: tuple) -> Expired | None:
 
 
 class Rule(NamedTuple):
-    """The compiled functions that record an operation, for one set of watched operands.
+    """The compiled functions that record an operation, for one set of watched operands."""
 
-    ``save(inputs, params, out)`` picks the residuals, ``rule(node, dy)`` calls the gradient
-    functions with them. ``attach(group, *nodes, *operands, params, out)`` saves, and records the
-    node on the tensor `out`, which has no record yet: in one call, for the commonest operations.
-    """
-
-    save: Callable[[tuple, Any, Any], Any]
-    rule: Callable[[Node, Any], tuple]
+    save: Callable[[tuple, Any, Any], Any]  # save(inputs, params, out) picks the residuals
+    rule: Callable[[Node, Any], tuple]  # rule(node, dy) calls the gradient functions with them
+    # attach(group, *nodes, *operands, params, out) saves, and records the node on the tensor `out`,
+    # which has no record yet: in one call, for the commonest operations
     attach: Callable[..., None] | None = None
 
 

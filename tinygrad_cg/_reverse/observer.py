@@ -152,10 +152,7 @@ class Observer:
         return call(node, dy)
 
     def begin_tangents(self, definition: Any) -> None:
-        """Learn that tangents of one operation or call are computed now.
-
-        `definition` is that of a call, whose rule is transposed, or None.
-        """
+        """Learn that tangents are computed: of a call of `definition`, or None, an operation."""
 
     def end_tangents(self, began: int) -> None:
         """Learn that tangents have been computed, from the serial number `began` on."""

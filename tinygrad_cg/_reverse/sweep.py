@@ -229,11 +229,9 @@ def sweep(
             found = node.rule(node, dy) if run is None else run(node, dy)
             inputs = node.inputs
             count = len(inputs)
-            if type(found) is not tuple or len(found) != count:
-                pending = zip(inputs, found, strict=True)
-            elif count == 1:  # quicker than zip, and the commonest
+            if count == 1 and type(found) is tuple and len(found) == 1:  # quicker than zip
                 pending = ((inputs[0], found[0]),)
-            elif count == 2:
+            elif count == 2 and type(found) is tuple and len(found) == 2:
                 pending = ((inputs[0], found[0]), (inputs[1], found[1]))
             else:
                 pending = zip(inputs, found, strict=True)

@@ -92,18 +92,12 @@ class Variable(ArrayLike):
     # Reading ---------------------------------------------------------------------------------
 
     def _read(self) -> Tensor:
-        """Return the value as a tensor.
-
-        Whoever listens is told first: tapes start watching here.
-        """
+        """Return the value; whoever listens is told first: tapes start watching here."""
         data = self._current()
         return Tensor(data, self._rec) if type(data) is ndarray else data._with_record(self._rec)
 
     def _current(self) -> Any:
-        """Return the value in this thread; everything that reads the Variable comes here.
-
-        An array; a tensor without values where a function is being traced.
-        """
+        """Return the value in this thread, for all that reads it: an array; a tensor in a trace."""
         here = state
         for listener in here.listeners:
             listener.variable_read(self)

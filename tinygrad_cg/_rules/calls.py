@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .._core.kinds import is_differentiable, is_inexact
-from .._core.levels import NOTHING, Frame, Token, state
+from .._core.levels import NOTHING, Frame, Token, run_on, state
 from .._core.record import (
     Node,
     attach,
@@ -96,11 +96,7 @@ def rebind_outputs(
     if frame.level is None:
         results = [output._with_record(None) for output in outputs]
     else:
-        top, state.frame = state.frame, frame.lower
-        try:
-            results = frame.level.custom_call(call, inputs, outputs)
-        finally:
-            state.frame = top
+        results = run_on(frame.lower, frame.level.custom_call, call, inputs, outputs)
     group, found, mask = _custom_operands(
         frame, [tensor for tensor in inputs if tensor is not None]
     )

@@ -147,7 +147,7 @@ class _Decorated:
             result = check_result(definition, result)
         y, grad_fn = result
         single = type(y) is Tensor
-        outputs = (y,) if single else _outputs(y)
+        outputs = (y,) if single else [convert(one) for one in nest.flatten(y) if one is not None]
         variables = (_own_variables(accessed, args, kwargs) or None) if accessed else None
         rule = definition.rule(grad_fn, 1 if single else len(outputs), variables)
         frame = state.frame
@@ -182,11 +182,6 @@ class _Decorated:
 _new_call: Any = tuple.__new__
 
 
-def _outputs(structure: Any) -> list[Tensor]:
-    """Return the flat outputs as tensors; None is allowed among them, and left out."""
-    return [convert(leaf) for leaf in nest.flatten(structure) if leaf is not None]
-
-
 def _pack(structure: Any, results: list[Tensor]) -> Any:
     remaining = iter(results)
     leaves = [None if leaf is None else next(remaining) for leaf in nest.flatten(structure)]
@@ -201,19 +196,15 @@ def _own_variables(accessed: _Accessed, args: tuple, kwargs: dict) -> list[Varia
 
 def flat_inputs(definition: Definition, args: tuple, kwargs: dict) -> tuple[list, list[tuple]]:
     """Return the inputs of a call, one for each gradient its rule must return, and their paths."""
-    values: list[Any] = []
-    paths: list[tuple] = []
-    for i, argument in enumerate(args):
-        for path, leaf in nest.flatten_paths(argument):
-            if is_tensor(leaf) or is_weak(leaf) or isinstance(leaf, np.ndarray):
-                values.append(leaf)
-                paths.append((i, path))
-    for name in definition.keyword_order(kwargs) if kwargs else ():
-        for path, leaf in nest.flatten_paths(kwargs[name]):
-            if is_tensor(leaf):
-                values.append(leaf)
-                paths.append((name, path))
-    return values, paths
+    names = definition.keyword_order(kwargs) if kwargs else ()
+    found = [
+        (leaf, (root, path))
+        for root, argument in (*enumerate(args), *[(name, kwargs[name]) for name in names])
+        for path, leaf in nest.flatten_paths(argument)
+        if is_tensor(leaf)
+        or (type(root) is int and (is_weak(leaf) or isinstance(leaf, np.ndarray)))
+    ]
+    return [leaf for leaf, _ in found], [path for _, path in found]
 
 
 def grad_pass_through(f: Callable[P, Y]) -> Callable[P, Y]:

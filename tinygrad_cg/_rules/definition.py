@@ -187,10 +187,7 @@ class Definition:
         return f'File "{file}", line {line}'
 
     def warn(self, kind: str, message: str, number: str = "") -> None:
-        """Warn at the line of the definition, once for each kind and number of a gradient.
-
-        `kind` is that of the `CustomGradientWarning`.
-        """
+        """Warn at the definition's line, once for each kind of warning and number of a gradient."""
         if any(observer.notice(self, kind, message) for observer in state.observers):
             return
         file, line = source_line(self.function)
@@ -242,10 +239,16 @@ def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[...
     """Return the pair (y, grad_fn) that a decorated function must return."""
     name = definition.name
     if not isinstance(result, (tuple, list)):
-        kind = "a scalar Tensor" if isinstance(result, ArrayLike) else type(result).__name__
+        kind, words = type(result).__name__, ""  # the original's words
+        if result is None:
+            words = "cannot unpack non-iterable NoneType object; "
+        elif isinstance(result, ArrayLike):
+            kind = "a scalar Tensor"
+            scalar = "Cannot iterate over a scalar tensor. "
+            words = "unsupported callable; " if result.ndim else scalar
         raise TypeError(
             f"{name} must return (output, grad_fn), got {type(result).__name__}: "
-            f"{_habit(result)}add the rule: `return y, grad_fn` ({kind} at "
+            f"{words}add the rule: `return y, grad_fn` ({kind} at "
             f"{definition.where()})"
         )
     if len(result) != 2:
@@ -262,12 +265,3 @@ def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[...
             f"callable, got {type(result[1]).__name__} ({definition.where()})"
         )
     return result[0], result[1]
-
-
-def _habit(result: Any) -> str:
-    """Return the original's words for this mistake."""
-    if result is None:
-        return "cannot unpack non-iterable NoneType object; "
-    if isinstance(result, ArrayLike):
-        return "unsupported callable; " if result.ndim else "Cannot iterate over a scalar tensor. "
-    return ""

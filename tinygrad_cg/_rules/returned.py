@@ -123,15 +123,10 @@ def _fit_shape(
 def _undo_broadcasting(shape: tuple, wanted: tuple) -> tuple[list[int], str]:
     """Return the axes to sum over and a call that does it; nothing if that does not help."""
     extra = len(shape) - len(wanted)
-    if extra < 0:
+    if extra < 0 or any(size not in (1, shape[i]) for i, size in enumerate(wanted, extra)):
         return [], ""
-    axes = list(range(extra))
-    for i, size in enumerate(wanted):
-        if shape[i + extra] != size:
-            if size != 1:
-                return [], ""
-            axes.append(i + extra)
-    keep = [axis for axis in axes if axis >= extra]
+    keep = [i for i, size in enumerate(wanted, extra) if shape[i] != size]
+    axes = [*range(extra), *keep]
     if not extra:
         return axes, f"reduce_sum(gradient, axis={axes}, keepdims=True)"
     if not keep:

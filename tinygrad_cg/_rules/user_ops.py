@@ -93,8 +93,7 @@ class Operation:
     """One use of a primitive, as its gradient function sees it."""
 
     def __init__(self, name: str, inputs: tuple, outputs: tuple, attrs: dict[str, Any]):
-        self.type = name
-        self.name = name
+        self.type = self.name = name
         self.inputs = inputs
         self.outputs = outputs
         self._attrs = attrs
@@ -248,11 +247,9 @@ def _aval(result: Any, avals: tuple[Aval, ...]) -> Aval:
 
 def _check_results(name: str, kernel: Any, abstract: Any) -> Callable[..., Any]:
     def run(*arrays: np.ndarray, **attrs: Any) -> Any:
-        views = []
-        for array in arrays:
-            view = array.view()
+        views = [array.view() for array in arrays]
+        for view in views:
             view.flags.writeable = False
-            views.append(view)
         result = kernel(*views, **attrs)
         multi_output = isinstance(result, (tuple, list))
         if multi_output and not result:
@@ -325,7 +322,7 @@ def _rule(node: Node, dy: Any) -> list:
 
 def _unbroadcast(returned: Any, inputs: tuple, shape: tuple[int, ...]) -> Any:
     """Undo the broadcasting of the operands of an elementwise kernel."""
-    flat = [returned] if isinstance(returned, Tensor) else nest.flatten(returned)
+    flat = nest.flatten(returned)
     if len(flat) != len(inputs):
         return returned
     return [

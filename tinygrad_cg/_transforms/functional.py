@@ -78,7 +78,7 @@ def elementwise_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0) ->
     def run(args: tuple, kwargs: dict) -> Any:
         token, sources, output, _ = transform.record(args, kwargs)
         flat = nest.flatten(sources)
-        targets = transform.real_tensors(output)
+        targets = transform.tensors(output, real=True)
         return transform.pack(sources, sweep_once(token, targets, None, flat))
 
     return wrap(transform, run)

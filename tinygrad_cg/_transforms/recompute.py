@@ -102,7 +102,7 @@ def _recomputed(f: Callable[..., Any]) -> Any:
             before = state.overrides
             state.overrides = before | {key: value for key, (_, value) in snapshot.values.items()}
             try:
-                return _run_again(f, definition, args, kwargs, dys, variables)
+                return _run_again(f, definition, (args, kwargs), dys, variables)
             finally:
                 state.overrides = before
 
@@ -114,19 +114,12 @@ def _recomputed(f: Callable[..., Any]) -> Any:
     return decorated
 
 
-def _run_again(
-    f: Callable[..., Any],
-    definition: Definition,
-    args: tuple,
-    kwargs: dict,
-    dys: tuple,
-    variables: Any,
-) -> Any:
+def _run_again(f: Any, definition: Definition, call: tuple, dys: tuple, variables: Any) -> Any:
     def fresh(leaf: Any) -> Any:
         is_tensor_leaf = is_tensor(leaf) and not isinstance(leaf, Variable)
         return identity(leaf) if is_tensor_leaf and is_differentiable(leaf.dtype) else leaf
 
-    args, kwargs = nest.map_structure(fresh, (args, kwargs))
+    args, kwargs = nest.map_structure(fresh, call)
     inputs, _ = flat_inputs(definition, args, kwargs)
     sources = [leaf for leaf in inputs if is_tensor(leaf) and is_differentiable(leaf.dtype)]
     with GradientTape() as tape:
