@@ -24,8 +24,7 @@ COMPLEX64, COMPLEX128 = np.dtype(np.complex64), np.dtype(np.complex128)
 
 _REMEDIES = {
     "O": "dtype=object; call .astype(float) on it first",
-    "U": "string dtype; tensors hold numbers",
-    "S": "string dtype; tensors hold numbers",
+    **dict.fromkeys("US", "string dtype; tensors hold numbers"),
     "M": "datetime64; subtract an epoch and convert to a number first",
     "m": "timedelta64; divide by a unit and convert to a number first",
 }
@@ -90,10 +89,7 @@ def check_dtype(dtype: np.dtype, where: str) -> np.dtype:
 
 
 def scalar_dtype(value: Any) -> np.dtype:
-    """Return the dtype of a Python number that meets no tensor.
-
-    After ``tf.constant``: float32 and int32, int64 for larger integers, complex128.
-    """
+    """Return the dtype of a Python number that meets no tensor, after ``tf.constant``."""
     if isinstance(value, bool):
         return BOOL
     if isinstance(value, int):
@@ -336,7 +332,11 @@ def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
         found = tensors[i].dtype
         strong = found if strong is None else promote(strong, found)
     for i in lists:
-        tensors[i] = convert(values[i]) if strong is None else _weak_list(values[i], strong)
+        if strong is None:
+            tensors[i] = convert(values[i])
+        else:
+            array = _read_nested(values[i])
+            tensors[i] = Tensor(cast_in_range(array, weak_dtype(array.flat[0].item(), strong)))
     if strong is None and lists:
         strong = promote(*[tensors[i].dtype for i in lists])
     for i, value in enumerate(values):
@@ -348,9 +348,3 @@ def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
 def _is_weak_list(value: Any) -> bool:
     is_list = isinstance(value, (list, tuple, range)) and _is_numeric(value)
     return is_list and (isinstance(value, range) or not any_tensor(value))
-
-
-def _weak_list(value: Any, strong: np.dtype) -> Tensor:
-    """Return a list of Python's numbers as a tensor that meets one of dtype `strong`."""
-    array = _read_nested(value)
-    return Tensor(cast_in_range(array, weak_dtype(array.flat[0].item(), strong)))

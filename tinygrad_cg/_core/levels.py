@@ -47,18 +47,15 @@ class Token(_OnStack):
 class Level(_OnStack):
     """A transformation: it carries operations out in a way of its own.
 
-    `process` runs with the level itself and all inner ones switched off, and returns the
-    output tensor, or the list of them for a primitive with several outputs.
+    `process` and `custom_call` run with the level itself and all inner ones switched off. `process`
+    returns the output tensor, or the list of them for a primitive with several outputs.
     """
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
         raise TypeError(f"{type(self).__name__} does not define process()")
 
     def custom_call(self, call: Any, inputs: Any, outputs: Any) -> list:
-        """Return the outputs of a custom gradient anew, for this level and those below it.
-
-        As in `process`, this level and all inner ones are switched off.
-        """
+        """Return the outputs of a custom gradient anew, for this level and those below it."""
         raise TypeError(f"{type(self).__name__} does not define custom_call()")
 
     def custom_called(self, call: Any, function: Any, args: tuple, kwargs: dict) -> None:
@@ -147,8 +144,8 @@ class State(threading.local):
             self.graphs.append(base)
 
 
+# Nothing records, on purpose: no marks are made.
 UNRECORDED = _make_frame(None, None, NOTHING, NOTHING, None, None, NOTHING)
-"""Nothing records, on purpose: no marks are made."""
 
 
 def add_level(frame: Frame | None, level: Any) -> Frame:

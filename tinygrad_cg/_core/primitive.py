@@ -241,7 +241,10 @@ def _template(
     records = [f"n{i} = {x}._rec if type({x}) is Tensor else None" for i, x in enumerate(operands)]
     if len(operands) == 1:
         records = [f"n0 = {operands[0]}._rec"]
-    body = body.format(
+    source = _TEMPLATE.replace("{body}", body).format(
+        signature=signature,
+        condition=condition,
+        arguments=", ".join(arguments),
         records="\n                ".join(records),
         none=" and ".join(f"{name} is None" for name in names),
         first=" or ".join(names),
@@ -249,13 +252,6 @@ def _template(
         nodes=", ".join(names),
         operands=", ".join(operands),
         params=params,
-    )
-    source = _TEMPLATE.format(
-        signature=signature,
-        condition=condition,
-        operands=", ".join(operands),
-        body=body,
-        arguments=", ".join(arguments),
     )
     scope = dict(globals())  # the template uses names of this module
     exec(compile(source, "<tinygrad_cg public function>", "exec"), scope)
@@ -275,26 +271,18 @@ no_kernel = [lambda *operands: None]  # where there is no kernel for small opera
 
 def public_function(
     primitive: Primitive,
-    signature: str | None = None,
+    signature: str | None = None,  # by default the operands, and an unused `name`
     *,
+    # for reductions: the condition on other arguments for the fast path, and the operation's
+    # parameters there, by the number of axes
     over_all_axes: tuple[str, Sequence[dict]] | None = None,
-    kernel: list[Callable] | None = None,
+    kernel: list[Callable] | None = None,  # in a list; by default that of the primitive's kernel
     otherwise: Callable[..., Any] | None = None,
 ) -> Any:
     """Return the public function of `primitive`, which bears its name and its docstring.
 
     Few elements go straight to a kernel that takes operands as they are, whatever records.
     The rest goes to ``otherwise(*arguments)``: by default converted, and through the door.
-
-    Parameters
-    ----------
-    signature:
-        Of the function: by default the operands, and an unused `name`.
-    over_all_axes:
-        For reductions: the condition on other arguments for the fast path, and the operation's
-        parameters there, by the number of axes.
-    kernel:
-        A list of the kernel for the straight way, by default that of the primitive's kernel.
     """
     names = arguments = primitive.inputs
     condition, parameters = "frame is None or frame.level is None", "None"
@@ -322,10 +310,7 @@ def public_function(
 def unrecorded_function(
     count: int, kernel: list[Callable], otherwise: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """Return a function of `count` tensors that runs a kernel where there is no level.
-
-    For all else, and where the kernel returns None, it is ``otherwise(*operands)``.
-    """
+    """Return a function of `count` tensors: the kernel where there is no level, or `otherwise`."""
     names = tuple([f"x{i}" for i in range(count)])
     make = _template(names, ", ".join(names), "frame is None", names, _MARK)
     return make(None, kernel, None, otherwise, None)

@@ -57,14 +57,11 @@ class Aval(NamedTuple):
 
 
 class ExampleAval(Aval):
-    """The Aval of one example of a batch, whose values only the batch can reach.
-
-    Only a kernel asks it for more than a shape and a dtype: the tensor is used elsewhere.
-    """
+    """The Aval of one example of a batch, whose values only the batch can reach."""
 
     __slots__ = ()
 
-    def __getattr__(self, name: str) -> NoReturn:
+    def __getattr__(self, name: str) -> NoReturn:  # a kernel asks: it was used elsewhere
         if name.startswith("__") and name != "__array_interface__":
             raise AttributeError(name)
         refuse_leak()
@@ -351,14 +348,9 @@ class Tensor(ArrayLike):
         return f"tg.Tensor({text}, shape={self.shape}, dtype={self.dtype})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (np.array(self._values()),)  # the value travels, the record stays
+        return Tensor, (np.array(self._values()),)  # the value travels, the record stays
 
-    def __copy__(self) -> Tensor:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Tensor:
+    def __copy__(self, memo: Any = None) -> Tensor:
         return self  # immutable: the copy is the tensor, and its gradient flows
 
-
-def _restore(data: np.ndarray) -> Tensor:
-    return Tensor(data)
+    __deepcopy__ = __copy__

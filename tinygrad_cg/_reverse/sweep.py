@@ -33,14 +33,10 @@ def differentiate(
     targets: list,
     upstream: Sequence | None,
     sources: list,
-    stopped: Sequence = (),
-    transposes: bool = False,
+    stopped: Sequence = (),  # tensors to take as constants
+    transposes: bool = False,  # this is no further derivative, but the transpose of a rule
 ) -> tuple:
-    """Return the gradient by each source (None where unconnected), and the nodes visited.
-
-    Nodes of `stopped` tensors are taken as constants. `transposes` says that this is no further
-    derivative, but the transpose of a rule.
-    """
+    """Return the gradient by each source (None where unconnected), and the nodes visited."""
     seeds, unrecorded, nodes = [], [], []
     for i, target in enumerate(targets):
         node = target._rec
@@ -113,13 +109,10 @@ def _is_expired(record: Any, token: Token) -> bool:
         one = pending.pop()
         while one is not None and one not in seen:
             seen.add(one)
-            if type(one) is Expired:
-                if token in one.tokens:
-                    return True
-            elif token in one.group:
+            is_mark = type(one) is Expired
+            if token in (one.tokens if is_mark else one.group):
                 return True
-            else:
-                pending += one.inputs
+            pending += () if is_mark else one.inputs
             one = one.next
     return False
 
@@ -224,8 +217,9 @@ def sweep(
                 latest = heappushpop(heap, (-joint.serial, joint))[1]
             pending = ()
         else:
-            if type(dy) is list:
-                dy = _without_gaps(node, dy)
+            if type(dy) is list:  # with zeros for the outputs that nothing depends on
+                pairs = zip(dy, node.shape, strict=True)
+                dy = [zeros(*aval) if one is None else one for one, aval in pairs]
             found = node.rule(node, dy) if run is None else run(node, dy)
             inputs = node.inputs
             count = len(inputs)
@@ -255,13 +249,6 @@ def _is_first_part(node: Node, joint: Any, dy: Tensor, totals: dict) -> bool:
     known = parts[node.saved]  # there may be several parts for one output: see user_ops
     parts[node.saved] = dy if known is None else add(known, dy)
     return first
-
-
-def _without_gaps(node: Node, parts: list) -> list:
-    """Return zeros for the outputs that nothing depends on."""
-    return [
-        zeros(*aval) if part is None else part for part, aval in zip(parts, node.shape, strict=True)
-    ]
 
 
 def fit_shape(gradient: Tensor, shape: tuple[int, ...]) -> Tensor:

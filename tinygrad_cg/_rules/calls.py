@@ -54,14 +54,12 @@ class Call(NamedTuple):
 
 
 class TransformedCall(NamedTuple):
-    """A call as the levels below a transformation see it: `pull` works on their tensors.
-
-    A target that nobody asks for is None for it. Where the output is the input, ``jvp`` maps
-    the input's tangent, of an accumulator with some token, to that of the output.
-    """
+    """A call as the levels below a transformation see it: `pull` works on their tensors."""
 
     definition: Definition
-    pull: Callable[[Sequence, Sequence], list]
+    pull: Callable[[Sequence, Sequence], list]  # of dys and targets, None if nobody asks for one
+    # Where the output is the input: from the input's tangent, of an accumulator with some token,
+    # to that of the output.
     jvp: Callable[[Any, Token], Any] | None = None
 
 

@@ -216,9 +216,7 @@ def grad_pass_through(f: Callable[P, Y]) -> Callable[P, Y]:
 
     def through(*args: Any, **kwargs: Any) -> Any:
         def grad(*dys: Any, variables: Any = None) -> Any:
-            if variables is not None:
-                return dys, [None] * len(variables)
-            return dys
+            return dys if variables is None else (dys, [None] * len(variables))
 
         return f(*args, **kwargs), grad
 

@@ -196,15 +196,10 @@ class Definition:
             return
         self._warned.add(key)
         scope = getattr(inspect.unwrap(self.function), "__globals__", {})
-        warnings.warn_explicit(
-            CustomGradientWarning(
-                f"{message} ({self.where()})", kind=kind, function=self.name, line=(file, line)
-            ),
-            CustomGradientWarning,
-            file,
-            line,
-            module=scope.get("__name__"),
-        )
+        fields = {"kind": kind, "function": self.name, "line": (file, line)}
+        warning = CustomGradientWarning(f"{message} ({self.where()})", **fields)
+        module = scope.get("__name__")
+        warnings.warn_explicit(warning, CustomGradientWarning, file, line, module)
 
     def warn_bypassed(self) -> None:
         self.warn(

@@ -23,9 +23,7 @@ def gradients_of_inputs(call: Any, returned: Any, targets: Sequence) -> list:
 
     `targets` have the inputs' shapes and dtypes: their nodes, or None where nobody watches.
     """
-    flat = nest.flatten(returned)
-    if returned is None and not call.count:
-        flat = []
+    flat = [] if returned is None and not call.count else nest.flatten(returned)
     if len(flat) != call.count:
         _refuse_count(call, len(flat))
     return [

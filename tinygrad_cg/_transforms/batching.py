@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypeGuard, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from .._ops.indexing import getitem
 from .._ops.reductions import reduce_sum
 from .._ops.shape import repeat, reshape, stack, transpose
 from .._rules.calls import Call, TransformedCall, rebind_outputs
-from .._rules.definition import Definition
 from ..errors import InvalidArgumentError
 
 Y = TypeVar("Y")
@@ -144,7 +143,13 @@ class Batch(Level):
                 wanted = [None if target is None else aval for target, aval in pairs]
                 gradients = call.pull(examples, wanted)
             if not for_each and any(map(self.has, gradients)):
-                _refuse_captured(call.definition)
+                name = call.definition.name
+                raise TypeError(
+                    f"vmap: the inputs and outputs of `{name}` are the same for all examples, but "
+                    "the gradient that its rule returns is not, since it captured a tensor that "
+                    f"differs: pass that tensor to `{name}` as an argument "
+                    f"({call.definition.where()})"
+                )
             return [
                 None if gradient is None else self._lower(gradient, one, for_each)
                 for gradient, one in zip(gradients, batched, strict=True)
@@ -170,14 +175,6 @@ class Batch(Level):
         if self.has(gradient):
             return reduce_sum(gradient.physical, 0)
         return multiply(gradient, self.size) if for_each else gradient
-
-
-def _refuse_captured(definition: Definition) -> NoReturn:
-    raise TypeError(
-        f"vmap: the inputs and outputs of `{definition.name}` are the same for all examples, but "
-        "the gradient that its rule returns is not, since it captured a tensor that differs: pass "
-        f"that tensor to `{definition.name}` as an argument ({definition.where()})"
-    )
 
 
 def unbatched_values(tensor: Tensor) -> np.ndarray:

@@ -140,9 +140,13 @@ class Differentiable:
         return found[0] if self.single else tuple(found)
 
 
-def sweep_once(token: Token, targets: list, upstream: Any, sources: list) -> list:
-    """Return the gradients of a tape's last sweep, with zeros in place of None."""
-    return fill_zeros(sources, differentiate_once(token, targets, upstream, sources))
+def sweep_once(
+    transform: Differentiable, token: Token, targets: list, upstream: Any, sources: list
+) -> Any:
+    """Return the packed gradients of a tape's last sweep, with zeros in place of None."""
+    flat = nest.flatten(sources)
+    found = differentiate_once(token, targets, upstream, flat)
+    return transform.pack(sources, fill_zeros(flat, found))
 
 
 def wrap(transform: Differentiable, run: Callable[[tuple, dict], Any]) -> Callable[..., Any]:

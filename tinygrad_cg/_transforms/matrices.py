@@ -52,9 +52,8 @@ def _jacobian(transform: Differentiable, args: tuple, kwargs: dict, mode: str | 
     if mode is None:
         height = sum(target.size for target in targets)
         width = sum(source.size for source in flat)
-        mode = "forward" if _COLUMN * width < height else "reverse"
-        if any(is_complex(source.dtype) for source in flat):
-            mode = "reverse"
+        real = not any(is_complex(source.dtype) for source in flat)
+        mode = "forward" if real and _COLUMN * width < height else "reverse"
     if mode == "reverse":
         blocks = [rows(token, target, flat) for target in targets]
         token.alive = False
@@ -133,9 +132,8 @@ def hvp(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[...
             raise TypeError("hvp: pass the function's arguments, and then the vector")
         args, vector = args[:-1], args[-1]
         token, sources, output, _ = outer.record(args, kwargs)
-        flat = nest.flatten(sources)
-        vectors = fit_tensors(transform, "vector", vector, output, flat)
-        return transform.pack(sources, sweep_once(token, nest.flatten(output), vectors, flat))
+        vectors = fit_tensors(transform, "vector", vector, output, nest.flatten(sources))
+        return sweep_once(transform, token, nest.flatten(output), vectors, sources)
 
     return wrap(transform, run)
 
@@ -161,7 +159,7 @@ def hessians(
     ]
 
 
-# The rows of a sweep -----------------------------------------------------------------------
+# The rows of a sweep -------------------------------------------------------------------------
 
 
 def basis(shape: tuple[int, ...], dtype: Any) -> Tensor:

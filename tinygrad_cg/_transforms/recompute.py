@@ -65,9 +65,8 @@ def recompute_grad(f: Any, segments: int | None = None) -> Any:
 
 def _chain(functions: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
     def chain(*args: Any, **kwargs: Any) -> Any:
-        first, *others = functions
-        y = first(*args, **kwargs)
-        for function in others:
+        y = functions[0](*args, **kwargs)
+        for function in functions[1:]:
             y = function(y)
         return y
 
@@ -121,19 +120,13 @@ def _run_again(f: Any, definition: Definition, call: tuple, dys: tuple, variable
 
     args, kwargs = nest.map_structure(fresh, call)
     inputs, _ = flat_inputs(definition, args, kwargs)
-    sources = [leaf for leaf in inputs if is_tensor(leaf) and is_differentiable(leaf.dtype)]
+    asked = [is_tensor(leaf) and is_differentiable(leaf.dtype) for leaf in inputs]
+    sources = list(itertools.compress(inputs, asked))
     with GradientTape() as tape:
         tape.watch(sources)
         targets = [leaf for leaf in nest.flatten(f(*args, **kwargs)) if leaf is not None]
-    found = tape.gradient(
-        targets,
-        (sources, list(variables or ())),
-        output_gradients=dys,
-        unconnected_gradients=UnconnectedGradients.ZERO,
-    )
-    remaining = iter(found[0])
-    flat = [
-        next(remaining) if is_tensor(leaf) and is_differentiable(leaf.dtype) else None
-        for leaf in inputs
-    ]
-    return flat if variables is None else (flat, found[1])
+    sought = sources, list(variables or ())
+    gradients, others = tape.gradient(targets, sought, dys, UnconnectedGradients.ZERO)
+    remaining = iter(gradients)
+    flat = [next(remaining) if one else None for one in asked]
+    return flat if variables is None else (flat, others)
