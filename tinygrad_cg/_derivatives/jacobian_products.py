@@ -181,10 +181,7 @@ class _Call:
         """Return Q_k, as declared, or as the transpose of P_k."""
         jvp = self.products.jvps[len(ways) - 1]
         if jvp is None:
-            last = [
-                way if target is not None and way is not None else None
-                for way, target in zip(ways[-1], self.targets, strict=True)
-            ]
+            last = _asked(ways[-1], self.targets)
             return transpose_pull(
                 lambda dys: self._gradient(dys, ways[:-1], args), self.avals, last, self.definition
             )

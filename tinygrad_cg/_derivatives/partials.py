@@ -174,9 +174,8 @@ class PartialDerivatives(Declared):
                     gradients[i] = _product(dys[0], partial, targets[i])
             return gradients
 
-        return rebind_outputs(
-            state.frame, TransformedCall(self.definition, pull), use.inputs, [value]
-        )[0]
+        call = TransformedCall(self.definition, pull)
+        return rebind_outputs(state.frame, call, use.inputs, [value])[0]
 
 
 def _is_declaration(function: Any) -> bool:

@@ -8,7 +8,7 @@ input of it (on any other tape the inner operations stand), a transformation in 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from .._core.kinds import is_differentiable, is_inexact
 from .._core.levels import NOTHING, Frame, Token, run_on, state
@@ -63,6 +63,9 @@ class TransformedCall(NamedTuple):
     jvp: Callable[[Any, Token], Any] | None = None
 
 
+AnyCall: TypeAlias = Call | TransformedCall
+
+
 def one_output(frame: Frame, call: Call, inputs: Sequence[Tensor], y: Tensor) -> Tensor:
     """Return the output of the commonest call: tensors only, one output, no transformation."""
     group: Any = frame.alone
@@ -83,7 +86,7 @@ def one_output(frame: Frame, call: Call, inputs: Sequence[Tensor], y: Tensor) ->
 
 
 def rebind_outputs(
-    frame: Frame | None, call: Call | TransformedCall, inputs: Sequence, outputs: Sequence[Tensor]
+    frame: Frame | None, call: AnyCall, inputs: Sequence, outputs: Sequence[Tensor]
 ) -> list[Tensor]:
     """Return the outputs as new tensors with the call's rule, for `frame` and the levels below it.
 
@@ -95,9 +98,8 @@ def rebind_outputs(
         results = [output._with_record(None) for output in outputs]
     else:
         results = run_on(frame.lower, frame.level.custom_call, call, inputs, outputs)
-    group, found, mask = _custom_operands(
-        frame, [tensor for tensor in inputs if tensor is not None]
-    )
+    present = [tensor for tensor in inputs if tensor is not None]
+    group, found, mask = _custom_operands(frame, present)
     for result, output in zip(results, outputs, strict=True):
         record = output._rec
         if record is not None and (record.group is not group or record.next is not None):

@@ -51,9 +51,7 @@ class RuleSignature:
             by_position = [one for one in parameters if one.kind in kinds]
             positional = [one.name for one in by_position]
             optional = sum(one.default is not one.empty for one in by_position)
-        self.takes_variables = (
-            any_keyword or "variables" in positional or "variables" in keyword_only
-        )
+        self.takes_variables = any_keyword or "variables" in (*positional, *keyword_only)
         self.most = float("inf") if any_number else len(positional)
         self.fewest = len(positional) - optional
         if "variables" in positional:
@@ -63,14 +61,11 @@ class RuleSignature:
         self.keras = "upstream" in required  # grad_fn(*inputs, upstream=dys), Keras on PyTorch
 
     def run(self, call: Any, dys: Sequence[Any]) -> Any:
-        if self.keras:
-            keywords: dict[str, Any] = {"upstream": dys[0] if len(dys) == 1 else tuple(dys)}
-            if call.variables:
-                keywords["variables"] = list(call.variables)
-            return call.grad_fn(*(call.values or ()), **keywords)
-        if call.variables:
-            return call.grad_fn(*dys, variables=list(call.variables))
-        return call.grad_fn(*dys)
+        keywords = {"variables": list(call.variables)} if call.variables else {}
+        if not self.keras:
+            return call.grad_fn(*dys, **keywords)
+        upstream = dys[0] if len(dys) == 1 else tuple(dys)
+        return call.grad_fn(*(call.values or ()), upstream=upstream, **keywords)
 
 
 class Definition:
@@ -104,26 +99,17 @@ class Definition:
     def rule(self, grad_fn: Any, outputs: int, variables: list[Variable] | None) -> RuleSignature:
         """Return the signature of `grad_fn`; TypeError if it cannot take its arguments."""
         code, count, known = self._known
-        if (
-            type(grad_fn) is FunctionType
-            and grad_fn.__code__ is code
-            and count == outputs
-            and variables is None
-            and grad_fn.__defaults__ is None
-            and grad_fn.__kwdefaults__ is None
-        ):
+        bare = type(grad_fn) is FunctionType and not (
+            grad_fn.__defaults__ or grad_fn.__kwdefaults__
+        )
+        if bare and grad_fn.__code__ is code and count == outputs and variables is None:
             return known
         known = RuleSignature(grad_fn)
         if known.missing or not (known.keras or known.fewest <= outputs <= known.most):
             self._refuse_arity(grad_fn, outputs, known)
         if variables:
             self._check_variables(variables, known)
-        elif (
-            type(grad_fn) is FunctionType
-            and grad_fn.__defaults__ is None
-            and grad_fn.__kwdefaults__ is None
-            and not hasattr(grad_fn, "__wrapped__")
-        ):  # the code alone determines the signature
+        elif bare and not hasattr(grad_fn, "__wrapped__"):  # the code determines the signature
             self._known = (grad_fn.__code__, outputs, known)
         return known
 

@@ -137,9 +137,8 @@ class Limit(Listener):
         """Return the first of `inputs` as a tensor that depends on all of them."""
         if state.frame is None:
             return inputs[0]
-        return rebind_outputs(
-            state.frame, TransformedCall(self.definition, pull, jvp), inputs, inputs[:1]
-        )[0]
+        call = TransformedCall(self.definition, pull, jvp)
+        return rebind_outputs(state.frame, call, inputs, inputs[:1])[0]
 
     def _check(self, order: int) -> None:
         """Raise if the order is too high; each active accumulator adds one."""

@@ -88,9 +88,7 @@ def _fit_gradient(call: Any, gradient: Any, target: Any, number: str, label: str
     return tensor
 
 
-def _fit_shape(
-    call: Any, tensor: Tensor, wanted: tuple[int, ...], number: str, label: str | None
-) -> Tensor:
+def _fit_shape(call: Any, tensor: Tensor, wanted: tuple, number: str, label: Any) -> Tensor:
     """Return a scalar broadcast, with a warning; raise for any other wrong shape."""
     shape, name = tuple(tensor.shape), call.definition.name
     label = label or f"input `{input_names(call)[int(number)]}`"

@@ -250,11 +250,10 @@ def _run(name: str, kernel: Any, abstract: Any, /, *arrays: np.ndarray, **attrs:
     if abstract is not None:
         expected = abstract(*[Aval(one.shape, one.dtype) for one in arrays], **attrs)
         avals = expected if isinstance(expected, list) else [expected]
-        found, wanted = [data.shape for data in outs], [aval.shape for aval in avals]
-        if found != wanted:
+        got, wanted = [data.shape for data in outs], [aval.shape for aval in avals]
+        if got != wanted:
             raise ValueError(
-                f"{name}: the shape rule says {wanted}, the kernel returned arrays of shapes "
-                f"{found}"
+                f"{name}: the shape rule says {wanted}, the kernel returned arrays of shapes {got}"
             )
     return outs if multi_output else outs[0]
 

@@ -24,7 +24,7 @@ from .._ops.elementwise import multiply
 from .._ops.indexing import getitem
 from .._ops.reductions import reduce_sum
 from .._ops.shape import repeat, reshape, stack, transpose
-from .._rules.calls import Call, TransformedCall, rebind_outputs
+from .._rules.calls import AnyCall, TransformedCall, rebind_outputs
 from ..errors import InvalidArgumentError
 
 Y = TypeVar("Y")
@@ -124,9 +124,7 @@ class Batch(Level):
 
     # Custom gradients ------------------------------------------------------------------------
 
-    def custom_call(
-        self, call: Call | TransformedCall, inputs: Sequence, outputs: Sequence
-    ) -> list:
+    def custom_call(self, call: AnyCall, inputs: Sequence, outputs: Sequence) -> list:
         """Pass the call on as one of unbatched tensors, whose rule runs on examples.
 
         If anything of it is batched, all of its outputs are, so that each example's upstream
@@ -291,10 +289,9 @@ def _move_to_front(index: int, tensor: Tensor, axis: int, args: tuple, kwargs: d
 
 def _leaf_name(index: int, args: tuple, kwargs: dict) -> str:
     """Return the name of a leaf of the arguments, for messages."""
-    named = [(f"argument {i}", argument) for i, argument in enumerate(args)]
-    named += [(f"argument {key!r}", kwargs[key]) for key in sorted(kwargs)]
-    paths = [path for name, argument in named for path in nest.flatten_paths(argument, name)]
-    return paths[index][0]
+    roots = (*enumerate(args), *sorted(kwargs.items()))
+    found = [nest.flatten_paths(one, f"argument {root!r}") for root, one in roots]
+    return [path for leaves in found for path, _ in leaves][index]
 
 
 def move_axis(tensor: Tensor, source: int, target: int) -> Tensor:

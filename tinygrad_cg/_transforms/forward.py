@@ -26,7 +26,7 @@ from .._ops.elementwise import add
 from .._ops.shape import cast, repeat
 from .._reverse.arguments import UnconnectedGradients, wants_zeros
 from .._reverse.observer import run_tangents
-from .._rules.calls import Call, TransformedCall, rebind_outputs
+from .._rules.calls import AnyCall, TransformedCall, rebind_outputs
 from ..errors import TapeWarning, warn
 from .transposition import transpose_pull
 
@@ -125,9 +125,7 @@ class ForwardAccumulator(Level):
             self._attach(out if isinstance(out, list) else [out], found)
         return out
 
-    def custom_call(
-        self, call: Call | TransformedCall, inputs: Sequence, outputs: Sequence
-    ) -> list:
+    def custom_call(self, call: AnyCall, inputs: Sequence, outputs: Sequence) -> list:
         """Return the tangents of the outputs, by the transpose of the rule."""
         results = rebind_outputs(state.frame, call, inputs, outputs)
         tangents = [None if one is None else self._tangent(one) for one in inputs]

@@ -73,15 +73,12 @@ def _chain(functions: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
     return chain
 
 
-class _Snapshot(Listener):
-    """Listens while the function runs: the values of the Variables it reads."""
-
-    def __init__(self) -> None:
-        self.values: dict[int, tuple[Variable, Any]] = {}
+class _Snapshot(dict, Listener):
+    """Listens while the function runs: the Variables it reads, by id, and their values."""
 
     def variable_read(self, variable: Variable) -> None:
         value = state.overrides.get(id(variable), variable._data)
-        self.values.setdefault(id(variable), (variable, value))
+        self.setdefault(id(variable), (variable, value))
 
     variable_assigned = variable_read
 
@@ -99,7 +96,7 @@ def _recomputed(f: Callable[..., Any]) -> Any:
 
         def grad(*dys: Any, variables: Any = None) -> Any:
             before = state.overrides
-            state.overrides = before | {key: value for key, (_, value) in snapshot.values.items()}
+            state.overrides = before | {key: value for key, (_, value) in snapshot.items()}
             try:
                 return _run_again(f, definition, (args, kwargs), dys, variables)
             finally:

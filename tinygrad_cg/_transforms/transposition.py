@@ -7,7 +7,7 @@ what forward mode needs of it. Rules of the user's are checked for being linear.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -25,12 +25,11 @@ from .._rules.definition import Definition, source_line
 from ..errors import NotLinearError
 from .batching import unbatched_values
 
+Pull: TypeAlias = Callable[[list], Sequence]
+
 
 def transpose_pull(
-    pull: Callable[[list], Sequence],
-    outputs: Sequence[Any],
-    tangents: Sequence[Tensor | None],
-    definition: Definition | None = None,
+    pull: Pull, outputs: Sequence, tangents: Sequence, definition: Definition | None = None
 ) -> list[Tensor | None]:
     """Return the tangent of each output of an operation with the gradients `pull`.
 
@@ -53,9 +52,7 @@ class Transposition:
     given is its transpose, whatever that is. Can be called any number of times.
     """
 
-    def __init__(
-        self, pull: Callable[[list], Sequence], outputs: Sequence[Any], natural: bool = False
-    ):
+    def __init__(self, pull: Pull, outputs: Sequence[Any], natural: bool = False):
         generator = np.random.default_rng(0)
         self.dys = [_random(generator, output) for output in outputs]
         self.token = Token()
@@ -109,10 +106,7 @@ def _transposes(node: Any, natural: bool) -> bool:
 
 
 def _is_transpose(
-    pull: Callable[[list], Sequence],
-    transposition: Transposition,
-    tangents: Sequence,
-    results: Sequence,
+    pull: Pull, transposition: Transposition, tangents: Sequence, results: Sequence
 ) -> bool:
     """Return whether <pull(dy), tangents> is <dy, results>, for another dy, too."""
     dys, gradients = transposition.dys, transposition.gradients
