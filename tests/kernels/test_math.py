@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from tests.support.references import reference
-from tinygrad_cg._core.kinds import is_one_of
+from tests.support.references import reference, takes
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg_kernels import elementary
 
@@ -40,7 +39,7 @@ class Row(NamedTuple):
 
 
 def row(record):
-    complex_too = COMPLEX if is_one_of(np.dtype(complex), record.dtypes) else ""
+    complex_too = COMPLEX if takes(record, complex) else ""
     whole = MORE.get(record.name, "") + ("" if record.kernel.kind == "float" else "l")
     codes = whole + FLOATS + complex_too
     return Row(record.kernel.kind, len(record.inputs), codes, reference(record))

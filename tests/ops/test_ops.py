@@ -22,8 +22,8 @@ from tests.support.op_cases import (
     numeric_gradients,
     second_gradients,
 )
-from tests.support.references import reference
-from tinygrad_cg._core.kinds import INEXACT, is_one_of
+from tests.support.references import reference, takes
+from tinygrad_cg._core.kinds import INEXACT
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg._ops.composition import ARRAYS
 from tinygrad_cg._transforms.batching import vmap
@@ -47,16 +47,14 @@ def assert_same(actual, expected, rtol):
 
 
 OF_COMPLEX = [
-    name
-    for name in DIFFERENTIABLE
-    if is_elementwise(OPS[name]) and is_one_of(np.dtype(complex), OPS[name].dtypes)
+    name for name in DIFFERENTIABLE if is_elementwise(OPS[name]) and takes(OPS[name], complex)
 ]
 FLOATS_ALONE = {name for name in ALL if OPS[name].dtypes == INEXACT}  # another takes the rest
 
 
 def refuses(example: Example, dtype) -> bool:
     """Return True if the record does not take this dtype; the operation must say so then."""
-    if is_one_of(np.dtype(dtype), example.primitive.dtypes):
+    if takes(example.primitive, dtype):
         return False
     if example.params.get("axis") == () and example.primitive.name in ("max", "min"):
         return False  # nothing is compared

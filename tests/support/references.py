@@ -23,6 +23,11 @@ def reference(primitive: Primitive) -> Callable[..., Any] | None:
     return REFERENCES.get(primitive.name, primitive.ufunc)
 
 
+def takes(primitive: Primitive, dtype: Any) -> bool:
+    """Return True if the record says that its operation takes this dtype."""
+    return any(holds(np.dtype(dtype)) for holds in primitive.dtypes)
+
+
 def exact_function(name: str) -> Callable[..., Any]:
     """Return the function of mpmath's numbers that an operation approximates."""
     return EXACT.get(name) or getattr(mpmath, name)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
-from tinygrad_cg_kernels.runtime.promotion import promote
+from tinygrad_cg_kernels.runtime.promotion import SUPPORTED, promote
 
 from ..errors import ArgumentTypeError
 from .kinds import is_bool, is_complex, is_exact, is_floating, is_inexact, is_integer
@@ -22,17 +22,9 @@ BOOL, INT32, INT64 = np.dtype(np.bool_), np.dtype(np.int32), np.dtype(np.int64)
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 COMPLEX64, COMPLEX128 = np.dtype(np.complex64), np.dtype(np.complex128)
 
-_SUPPORTED = frozenset(
-    np.dtype(name)
-    for name in (
-        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-        *("float16", "float32", "float64", "complex64", "complex128"),
-    )
-)
 _REMEDIES = {
     "O": "dtype=object; call .astype(float) on it first",
-    "U": "string dtype; tensors hold numbers",
-    "S": "string dtype; tensors hold numbers",
+    **dict.fromkeys("US", "string dtype; tensors hold numbers"),
     "M": "datetime64; subtract an epoch and convert to a number first",
     "m": "timedelta64; divide by a unit and convert to a number first",
 }
@@ -85,7 +77,7 @@ def check_dtype(dtype: np.dtype, where: str) -> np.dtype:
     """Return `dtype` in native byte order, as the one object that NumPy has for it."""
     if not dtype.isnative:
         dtype = dtype.newbyteorder("=")
-    if dtype in _SUPPORTED:
+    if dtype in SUPPORTED:
         return np.result_type(dtype)
     if dtype.names is not None:
         remedy = "structured dtype; pass its fields separately"
@@ -97,14 +89,11 @@ def check_dtype(dtype: np.dtype, where: str) -> np.dtype:
 
 
 def scalar_dtype(value: Any) -> np.dtype:
-    """Return the dtype of a Python number that meets no tensor.
-
-    After ``tf.constant``: float32 and int32, int64 for larger integers, complex128.
-    """
+    """Return the dtype of a Python number that meets no tensor, after ``tf.constant``."""
     if isinstance(value, bool):
         return BOOL
     if isinstance(value, int):
-        return INT32 if -(2**31) <= value < 2**31 else INT64
+        return INT32 if is_int32(value) else INT64
     return FLOAT32 if isinstance(value, (float, Weak)) else COMPLEX128
 
 
@@ -250,9 +239,16 @@ def _from_nested(value: Any, dtype: np.dtype | None) -> np.ndarray:
         if is_inexact(array.dtype) and is_exact(dtype):
             raise TypeError(f"Cannot convert {_first(value)} to EagerTensor of dtype {dtype}")
         return cast_in_range(array, dtype)
-    if _is_numeric(value):
-        return cast(array, _list_dtype(array))
+    if _is_numeric(value):  # float32, and int32 if all fit, as in the original
+        if array.dtype == FLOAT64:
+            return cast(array, FLOAT32)
+        if array.dtype == INT64 and array.size and is_int32(array.min()) and is_int32(array.max()):
+            return cast(array, INT32)
     return array
+
+
+def is_int32(value: Any) -> bool:
+    return -(2**31) <= value < 2**31
 
 
 def _read_nested(value: Any) -> np.ndarray:
@@ -288,16 +284,6 @@ def _first(value: Any) -> Any:
     while isinstance(value, (list, tuple, range)) and len(value):
         value = value[0]
     return value
-
-
-def _list_dtype(array: np.ndarray) -> np.dtype:
-    """Return float32 for floats and int32 for integers that fit, as the original does."""
-    if array.dtype == FLOAT64:
-        return FLOAT32
-    if array.dtype == INT64 and array.size:
-        low, high = array.min(), array.max()
-        return INT32 if low >= -(2**31) and high < 2**31 else INT64
-    return array.dtype
 
 
 class _Numbers(dict):
@@ -339,14 +325,18 @@ def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
     for i, value in enumerate(values):
         if is_weak(value):
             continue
-        if isinstance(value, (list, tuple, range)) and _is_weak_list(value):
+        if _is_weak_list(value):
             lists.append(i)
             continue
         tensors[i] = convert(value, copy=copy)
         found = tensors[i].dtype
         strong = found if strong is None else promote(strong, found)
     for i in lists:
-        tensors[i] = convert(values[i]) if strong is None else _weak_list(values[i], strong)
+        if strong is None:
+            tensors[i] = convert(values[i])
+        else:
+            array = _read_nested(values[i])
+            tensors[i] = Tensor(cast_in_range(array, weak_dtype(array.flat[0].item(), strong)))
     if strong is None and lists:
         strong = promote(*[tensors[i].dtype for i in lists])
     for i, value in enumerate(values):
@@ -356,10 +346,5 @@ def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
 
 
 def _is_weak_list(value: Any) -> bool:
-    return _is_numeric(value) and (isinstance(value, range) or not any_tensor(value))
-
-
-def _weak_list(value: Any, strong: np.dtype) -> Tensor:
-    """Return a list of Python's numbers as a tensor that meets one of dtype `strong`."""
-    array = _read_nested(value)
-    return Tensor(cast_in_range(array, weak_dtype(array.flat[0].item(), strong)))
+    is_list = isinstance(value, (list, tuple, range)) and _is_numeric(value)
+    return is_list and (isinstance(value, range) or not any_tensor(value))

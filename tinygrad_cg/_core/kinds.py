@@ -5,8 +5,6 @@ The kernels have the predicates, since they import nothing from here.
 
 from __future__ import annotations
 
-import numpy as np
-
 from tinygrad_cg_kernels.runtime.promotion import (  # noqa: F401 (the predicates are found here)
     is_bool,
     is_complex,
@@ -28,8 +26,3 @@ REAL = (is_bool, is_integer, is_floating)
 NUMBERS = (is_integer, is_floating, is_complex)
 REAL_NUMBERS = (is_integer, is_floating)
 INEXACT = (is_floating, is_complex)
-
-
-def is_one_of(dtype: np.dtype, classes: tuple) -> bool:
-    """Return True if `dtype` belongs to one of `classes`, which are predicates."""
-    return any(holds(dtype) for holds in classes)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,9 @@ next_serial = itertools.count(1).__next__
 class _OnStack:
     """Base of tokens and levels: ``with level:`` makes it the innermost of this thread."""
 
+    has_own_values = False  # whether only this level can compute with the tensors that it made
+    is_abstract = False  # whether the tensors that it made have no values yet
+
     def __enter__(self) -> Any:
         push(self)
         return self
@@ -29,43 +33,29 @@ class _OnStack:
 
 
 class Token(_OnStack):
-    """The identity of one recording of one tape, from its first operation to its reset.
+    """The identity of one recording of one tape, from its first operation to its reset."""
 
-    ``alive`` turns False when the tape is gone, ``paused`` is True while it does not record
-    on purpose, ``everything`` marks a graph: it records operations on unwatched tensors too.
-    For a ``natural`` one custom gradients are the operations inside, and their rules nothing.
-    ``asks`` says that rules which it recorded ask which sweep runs them, ``noted`` are the sweeps
-    that it recorded, if any, and ``name`` is what sweeps of it are noted under (see `observer`).
-    """
-
-    alive = True
-    asks = False
-    everything = False
-    name: object = None
-    natural = False
-    noted: Any = None
-    paused = False
+    alive = True  # False when the tape is gone
+    asks = False  # whether rules that it recorded ask which sweep runs them
+    everything = False  # True for a graph: it records operations on unwatched tensors too
+    name: object = None  # what sweeps of it are noted under (see `observer`)
+    natural = False  # for it custom gradients are the operations inside, and their rules nothing
+    noted: Any = None  # the sweeps that it recorded
+    paused = False  # it does not record, on purpose
 
 
 class Level(_OnStack):
     """A transformation: it carries operations out in a way of its own.
 
-    `process` runs with the level itself and all inner ones switched off, and returns the
-    output tensor, or the list of them for a primitive with several outputs.
+    `process` and `custom_call` run with the level itself and all inner ones switched off. `process`
+    returns the output tensor, or the list of them for a primitive with several outputs.
     """
-
-    has_own_values = False  # whether only this level can compute with the tensors that it made
-    is_abstract = False  # whether the tensors that it made have no values yet
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
         raise TypeError(f"{type(self).__name__} does not define process()")
 
     def custom_call(self, call: Any, inputs: Any, outputs: Any) -> list:
-        """Return the outputs of a custom gradient anew, for this level and those below it (see
-        calls).
-
-        As in `process`, this level and all inner ones are switched off.
-        """
+        """Return the outputs of a custom gradient anew, for this level and those below it."""
         raise TypeError(f"{type(self).__name__} does not define custom_call()")
 
     def custom_called(self, call: Any, function: Any, args: tuple, kwargs: dict) -> None:
@@ -77,33 +67,23 @@ MOST_GROUPS = 64  # that a frame remembers
 
 
 class Frame:
-    """One level of the stack, together with what operations need to know of those below.
+    """One level of the stack, together with what operations need to know of those below."""
 
-    `top` is the level itself and `outer` the frame below it. `group` are the tapes on top of
-    the stack, down to the transformation `level`, if there is one, whose frame is `lower`'s
-    neighbour above. `everything` are those of the tapes that record unwatched tensors too,
-    `alone` is the group if there are none of these: an operand whose record is for exactly
-    this group needs no further look. `natural` are those for which rules are nothing.
-    `selected` keeps the results of `active`. `shortcuts` is the same dictionary, or empty where
-    there is more to look at: for operands whose records are for tapes that it has together,
-    an operation finds there which of these record.
-    """
-
-    __slots__ = (
-        *("alone", "everything", "group", "level", "lower"),
-        *("natural", "outer", "selected", "shortcuts", "top"),
-    )
-
-    top: Token | Level | None
-    outer: Frame | None
-    group: frozenset[Token]
-    everything: frozenset[Token]
-    level: Level | None
-    lower: Frame | None
-    natural: frozenset[Token]
+    top: Token | Level | None  # the level itself
+    outer: Frame | None  # the frame below it
+    group: frozenset[Token]  # the tapes on top of the stack, down to the transformation `level`
+    everything: frozenset[Token]  # those of the group that record unwatched tensors too
+    level: Level | None  # the innermost transformation, if there is one
+    lower: Frame | None  # the frame below that of `level`
+    natural: frozenset[Token]  # those of the group for which rules are nothing
+    # The group, unless it has tapes that record everything: an operand whose record is for exactly
+    # this group needs no further look.
     alone: frozenset[Token] | None
-    selected: dict[frozenset[Token], frozenset[Token]]
+    selected: dict[frozenset[Token], frozenset[Token]]  # the results of `active`
+    # `selected`, or empty where there is more to look at: for operands whose records are for tapes
+    # that it has together, an operation finds there which of these record.
     shortcuts: dict[frozenset[Token], frozenset[Token]]
+    __slots__ = tuple(__annotations__)
 
     def active(self, group: frozenset[Token]) -> frozenset[Token]:
         """Return those of `group` that record here; equal sets are one object: `is` is enough."""
@@ -164,8 +144,8 @@ class State(threading.local):
             self.graphs.append(base)
 
 
+# Nothing records, on purpose: no marks are made.
 UNRECORDED = _make_frame(None, None, NOTHING, NOTHING, None, None, NOTHING)
-"""Nothing records, on purpose: no marks are made."""
 
 
 def add_level(frame: Frame | None, level: Any) -> Frame:
@@ -187,9 +167,18 @@ def unrecorded_frame() -> Frame:
     """Return a frame on which all can be computed that can be now, and nothing records."""
     frame = UNRECORDED
     for level in stack(state.frame):
-        if isinstance(level, Level) and level.has_own_values:
+        if level.has_own_values:
             frame = add_level(frame, level)
     return frame
+
+
+def run_on(frame: Frame | None, function: Callable[..., Any], *args: Any) -> Any:
+    """Return ``function(*args)``, called while `frame` is the innermost one."""
+    top, state.frame = state.frame, frame
+    try:
+        return function(*args)
+    finally:
+        state.frame = top
 
 
 def stack(frame: Frame | None) -> list[Token | Level]:

@@ -7,6 +7,7 @@ watch an operand. The public functions of primitives are this door at the speed 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from functools import cache
@@ -17,8 +18,8 @@ from numpy import ndarray
 from ..errors import InvalidArgumentError
 from .conversion import convert, convert_operands
 from .kinds import EVERY, is_complex
-from .levels import Frame, state
-from .record import CompiledRules, Expired, Rule, SameRule, new_mark, new_tensor, record
+from .levels import run_on, state
+from .record import CompiledRules, Expired, Rule, new_mark, new_tensor, record
 from .tensor import Tensor, refuse_leaks
 
 OPS: dict[str, Primitive] = {}  # every primitive by name, in order of definition
@@ -27,74 +28,45 @@ USER_OPS: dict[str, Primitive] = {}  # those that a program defined by `primitiv
 
 @dataclass(eq=False, repr=False)
 class Primitive:
-    """One operation: everything the library knows of it.
-
-    Parameters
-    ----------
-    name, inputs:
-        Its name, and the names of its tensor operands.
-    run:
-        ``run(*arrays, **params)`` computes the array of the result (a list for several).
-    abstract:
-        ``abstract(*avals, **params)`` gives the Aval of the result without any data.
-    vjp:
-        For each operand a function to its gradient, or None where there is none. The names of
-        the function's parameters say what it needs, and so what a tape keeps: ``dy`` (the
-        upstream gradient), ``out`` (the result), an operand's name, ``shape`` (that of the
-        operand), or the name of a parameter. Written in operations, hence differentiable.
-    save, rule:
-        Instead of `vjp`, for operations with any number of operands:
-        ``saved = save(inputs, params, out)`` and ``rule(node, dy)``.
-    kind, kernel:
-        The kind of the operation, and the kernel object behind `run`.
-    linear:
-        True if it is linear in all its operands together.
-    batch:
-        ``batch(params, size)`` gives the parameters for operands with one more axis in front.
-    core:
-        The number of last axes of each operand that the operation works on, where its other axes
-        broadcast: (2, 1) for a matrix times a vector, zeros by default.
-    ufunc:
-        The universal function of NumPy that it stands for: on tensors NumPy calls it instead.
-    decomposition:
-        ``decomposition(ops, *operands, **params)`` computes the same by other operations:
-        ``ops.exp(x)`` is the operation of that name, on whatever the operands are. None for
-        parameters or dtypes without one. See `decompose`.
-    dtypes, ulps:
-        The classes of dtypes it takes (predicates of `kinds`), and how far, in units of the last
-        place, a result may be off in float64 and float32; None where nobody counts them.
-    spellings:
-        Other names of the public function: "math.acos".
-    samples, errors:
-        Arguments to test it on, and calls that it must refuse.
-    """
+    """One operation: everything the library knows of it."""
 
     name: str
-    run: Callable[..., Any]
-    inputs: Sequence[str]
-    abstract: Callable[..., Any]
+    run: Callable[..., Any]  # run(*arrays, **params) computes the array, or a list for several
+    inputs: Sequence[str]  # the names of its tensor operands
+    abstract: Callable[..., Any]  # abstract(*avals, **params) gives the Aval, without any data
+    # For each operand a function to its gradient, or None where there is none. The names of the
+    # function's parameters say what it needs, and so what a tape keeps: `dy` (the upstream
+    # gradient), `out` (the result), an operand's name, `shape` (that of the operand), or the
+    # name of a parameter. Written in operations, hence differentiable.
     vjp: Sequence[Callable[..., Any] | None] | None = None
     _: KW_ONLY
+    # Instead of `vjp`, for any number of operands: saved = save(inputs, params, out), and
+    # rule(node, dy)
     save: InitVar[Callable[..., Any] | None] = None
     rule: InitVar[Callable[..., Any] | None] = None
     kind: str = "move"
-    kernel: Any = None
-    linear: bool = False
+    kernel: Any = None  # the object behind `run`
+    linear: bool = False  # in all its operands together
     analytic: bool = True  # conj(f'(x)) = f'(conj(x)), so rules see conjugates
     aliases: bool = False  # the result may be a view of an operand
+    # batch(params, size) gives the parameters for operands with one more axis in front
     batch: Callable[[dict, int], dict] | None = None
+    # The number of last axes of each operand that the operation works on, where its other axes
+    # broadcast: (2, 1) for a matrix times a vector, zeros by default.
     core: tuple[int, ...] = ()
     doc: str | None = None
-    ufunc: Any = None
+    ufunc: Any = None  # NumPy's universal function that it is: on tensors NumPy calls this instead
+    # decomposition(ops, *operands, **params) computes the same by other operations: `ops.exp(x)`
+    # is the operation of that name, on whatever the operands are. None for parameters or dtypes
+    # without one. See `decompose`.
     decomposition: Callable[..., Any] | None = None
-    dtypes: tuple[Callable[[Any], bool], ...] = EVERY
-    ulps: tuple[float, float] | None = None
-    spellings: tuple[str, ...] = ()
-    samples: Any = None
-    errors: tuple = ()
+    dtypes: tuple[Callable[[Any], bool], ...] = EVERY  # that it takes: predicates of `kinds`
+    ulps: tuple[float, float] | None = None  # the error allowed in float64 and float32, if counted
+    spellings: tuple[str, ...] = ()  # other names of the public function: "math.acos"
+    samples: Any = None  # arguments to test it on
+    errors: tuple = ()  # calls that it must refuse
     rules: Any = field(default=None, init=False)
-    function: Any = field(default=None, init=False)
-    """The public function; None for an operation that no user calls by itself."""
+    function: Any = field(default=None, init=False)  # None if no user calls it by itself
 
     def __post_init__(self, save: Any, rule: Any) -> None:
         self.inputs = tuple(self.inputs)
@@ -103,7 +75,8 @@ class Primitive:
             self.vjp = tuple(self.vjp)
             self.rules = CompiledRules(self, _conjugate)
         elif save is not None and rule is not None:
-            self.rules = SameRule(Rule(save, rule))
+            same = Rule(save, rule)  # whichever operands are watched
+            self.rules = defaultdict(lambda: same)
 
     def __call__(self, *inputs: Tensor, **params: Any) -> Any:
         return apply(self, inputs, params)
@@ -166,7 +139,7 @@ def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, An
         else:
             out = [Tensor(part) for part in data]
     else:
-        out = _process(frame, primitive, inputs, params)
+        out = run_on(frame.lower, frame.level.process, primitive, inputs, params)
     for tensor in inputs:
         if tensor._rec is not None:
             record(frame, primitive, inputs, params, out)
@@ -174,20 +147,6 @@ def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, An
     if frame is not None and frame.everything:
         record(frame, primitive, inputs, params, out)
     return out
-
-
-def _process(frame: Frame, primitive: Primitive, inputs: tuple, params: dict) -> Any:
-    """Let the transformation below this run of tapes carry the call out.
-
-    The transformation itself and all inner levels are switched off meanwhile.
-    """
-    top = state.frame
-    level: Any = frame.level
-    state.frame = frame.lower
-    try:
-        return level.process(primitive, inputs, params)
-    finally:
-        state.frame = top
 
 
 def _of_input(primitive: Primitive, error: ValueError) -> ValueError:
@@ -282,7 +241,10 @@ def _template(
     records = [f"n{i} = {x}._rec if type({x}) is Tensor else None" for i, x in enumerate(operands)]
     if len(operands) == 1:
         records = [f"n0 = {operands[0]}._rec"]
-    body = body.format(
+    source = _TEMPLATE.replace("{body}", body).format(
+        signature=signature,
+        condition=condition,
+        arguments=", ".join(arguments),
         records="\n                ".join(records),
         none=" and ".join(f"{name} is None" for name in names),
         first=" or ".join(names),
@@ -290,13 +252,6 @@ def _template(
         nodes=", ".join(names),
         operands=", ".join(operands),
         params=params,
-    )
-    source = _TEMPLATE.format(
-        signature=signature,
-        condition=condition,
-        operands=", ".join(operands),
-        body=body,
-        arguments=", ".join(arguments),
     )
     scope = dict(globals())  # the template uses names of this module
     exec(compile(source, "<tinygrad_cg public function>", "exec"), scope)
@@ -316,26 +271,18 @@ no_kernel = [lambda *operands: None]  # where there is no kernel for small opera
 
 def public_function(
     primitive: Primitive,
-    signature: str | None = None,
+    signature: str | None = None,  # by default the operands, and an unused `name`
     *,
+    # for reductions: the condition on other arguments for the fast path, and the operation's
+    # parameters there, by the number of axes
     over_all_axes: tuple[str, Sequence[dict]] | None = None,
-    kernel: list[Callable] | None = None,
+    kernel: list[Callable] | None = None,  # in a list; by default that of the primitive's kernel
     otherwise: Callable[..., Any] | None = None,
 ) -> Any:
     """Return the public function of `primitive`, which bears its name and its docstring.
 
     Few elements go straight to a kernel that takes operands as they are, whatever records.
     The rest goes to ``otherwise(*arguments)``: by default converted, and through the door.
-
-    Parameters
-    ----------
-    signature:
-        Of the function: by default the operands, and an unused `name`.
-    over_all_axes:
-        For reductions: the condition on other arguments for the fast path, and the operation's
-        parameters there, by the number of axes.
-    kernel:
-        A list of the kernel for the straight way, by default that of the primitive's kernel.
     """
     names = arguments = primitive.inputs
     condition, parameters = "frame is None or frame.level is None", "None"
@@ -363,21 +310,17 @@ def public_function(
 def unrecorded_function(
     count: int, kernel: list[Callable], otherwise: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """Return a function of `count` tensors that runs a kernel where there is no level.
-
-    For all else, and where the kernel returns None, it is ``otherwise(*operands)``.
-    """
+    """Return a function of `count` tensors: the kernel where there is no level, or `otherwise`."""
     names = tuple([f"x{i}" for i in range(count)])
     make = _template(names, ", ".join(names), "frame is None", names, _MARK)
     return make(None, kernel, None, otherwise, None)
 
 
-def bind(function: Any, primitive: Primitive, reflected: Any = None) -> Any:
+def bind(function: Any, primitive: Primitive) -> Any:
     """Return `function` as the public face of `primitive`: its name, docstring and attributes."""
     function.__name__ = function.__qualname__ = primitive.name
     function.__doc__ = primitive.doc
     function.primitive = primitive
-    function.reflected = reflected
     return function
 
 

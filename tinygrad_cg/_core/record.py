@@ -24,24 +24,19 @@ new_tensor = partial(object.__new__, Tensor)
 
 
 class Node:
-    """The record of how one tensor was computed, for the tapes in `group`.
-
-    `inputs` are the nodes of the operands (None for an operand that nobody watches), `rule`
-    maps this node and the upstream gradient to the gradients of the operands, `saved` holds
-    its residuals. A leaf, that is a watched tensor, has no rule. `next` leads to the nodes of
-    the same tensor for other tapes. The node of an operation with several outputs has a list
-    of their Avals for its `shape`, and stands behind a `part` for each of them.
-    """
+    """The record of how one tensor was computed, for the tapes in `group`."""
 
     __slots__ = ("dtype", "group", "inputs", "next", "rule", "saved", "serial", "shape")
 
     group: frozenset[Token]
-    inputs: tuple[Node | None, ...]
+    inputs: tuple[Node | None, ...]  # the nodes of the operands, None where nobody watches
+    # From this node and the upstream gradient to those of the operands. A leaf, that is a watched
+    # tensor, has none.
     rule: Callable[[Node, Any], Iterable] | None
-    saved: Any
-    shape: Any
+    saved: Any  # the residuals
+    shape: Any  # a list of Avals for several outputs, which have a `part` each in front of the node
     dtype: np.dtype
-    next: Node | Expired | None
+    next: Node | Expired | None  # the nodes of the same tensor for other tapes
     serial: int
 
 
@@ -193,21 +188,17 @@ def _with_leaf(record: Any, token: Token) -> Node:
     `saved` has the serial number from which on they do.
     """
     last = record
-    while True:
-        if last.rule is None:
-            alive = [other for other in last.group if other.alive]
-            since = (
-                {other: last.saved.get(other, last.serial) for other in alive} if last.saved else {}
-            )
-            last.saved = since | {token: next_serial()}
-            group = frozenset((*alive, token))
-            frame = state.frame
-            last.group = frame.group if frame is not None and frame.group == group else group
-            return record
-        if last.next is None or type(last.next) is Expired:
-            break
+    while last.rule is not None and type(last.next) is Node:
         last = last.next
-    last.next = make_node(frozenset((token,)), (), None, None, last.shape, last.dtype, last.next)
+    if last.rule is not None:
+        group = frozenset((token,))
+        last.next = make_node(group, (), None, None, last.shape, last.dtype, last.next)
+        return record
+    alive = [other for other in last.group if other.alive]
+    last.saved = {other: watched_since(last, other) for other in alive} | {token: next_serial()}
+    group = frozenset((*alive, token))
+    frame = state.frame
+    last.group = frame.group if frame is not None and frame.group == group else group
     return record
 
 
@@ -366,27 +357,13 @@ def _expired_operands(inputs: Sequence[Tensor], nodes: tuple) -> Expired | None:
 
 
 class Rule(NamedTuple):
-    """The compiled functions that record an operation, for one set of watched operands.
+    """The compiled functions that record an operation, for one set of watched operands."""
 
-    ``save(inputs, params, out)`` picks the residuals, ``rule(node, dy)`` calls the gradient
-    functions with them. ``attach(group, *nodes, *operands, params, out)`` saves, and records the
-    node on the tensor `out`, which has no record yet: in one call, for the commonest operations.
-    """
-
-    save: Callable[[tuple, Any, Any], Any]
-    rule: Callable[[Node, Any], tuple]
+    save: Callable[[tuple, Any, Any], Any]  # save(inputs, params, out) picks the residuals
+    rule: Callable[[Node, Any], tuple]  # rule(node, dy) calls the gradient functions with them
+    # attach(group, *nodes, *operands, params, out) saves, and records the node on the tensor `out`,
+    # which has no record yet: in one call, for the commonest operations
     attach: Callable[..., None] | None = None
-
-
-class SameRule(dict):
-    """The same rule, whichever operands are watched."""
-
-    def __init__(self, rule: Rule):
-        self.rule = rule
-
-    def __missing__(self, mask: int) -> Rule:
-        self[mask] = self.rule
-        return self.rule
 
 
 class CompiledRules(dict):
@@ -529,7 +506,7 @@ def compile_rule(primitive: Any, mask: int, conjugate: Callable) -> Rule:
         operands=", ".join(operands.values()),
         saved=f"({saved})" if residuals else "None",
         output=_OUTPUT.format(load("out")) if "out" in used else "",
-        convert="; ".join(convert) if len(convert) < 2 else "\n    ".join(convert),
+        convert="\n    ".join(convert),
         results=", ".join(
             f"f{i}({', '.join(give(name, i) for name in wanted[i])})" if i in wanted else "None"
             for i in range(len(names))

@@ -87,7 +87,7 @@ class Watcher(Level, Observer):
         found = stack(state.frame)
         if self in found:
             raise ValueError(f"{self._name()} is active already: make another one")
-        if any(getattr(level, "is_abstract", False) for level in found):
+        if any(level.is_abstract for level in found):
             raise ValueError(
                 f"{self._name()} inside a function that is being traced: there are no values "
                 "yet. Enter it around the call, where the function then runs operation by operation"

@@ -11,7 +11,6 @@ import numpy as np
 
 from .._core.conversion import convert, is_tensor, is_weak
 from .._core.levels import Token, stack, state
-from .._core.record import Expired
 from .._core.tensor import Tensor
 from .._rules.definition import Definition, source_line
 from ..errors import DerivativeOrderError
@@ -83,13 +82,11 @@ def refuse_captured(definition: Definition, value: Tensor) -> None:
     """Raise TypeError if `value`, computed from tensors without records, has one all the same."""
     record = value._rec
     while record is not None:
-        if type(record) is not Expired:
-            for level in stack(state.frame):
-                token: Any = level if type(level) is Token else getattr(level, "_token", None)
-                if token in record.group and not token.everything:
-                    raise TypeError(
-                        f"`{definition.name}` captures a tensor or Variable that is watched, and "
-                        "declares no derivative by it: pass it as an argument "
-                        f"({definition.where()})"
-                    )
+        for level in stack(state.frame):
+            token: Any = level if type(level) is Token else getattr(level, "_token", None)
+            if token in record.group and not token.everything:
+                raise TypeError(
+                    f"`{definition.name}` captures a tensor or Variable that is watched, and "
+                    f"declares no derivative by it: pass it as an argument ({definition.where()})"
+                )
         record = record.next

@@ -83,18 +83,13 @@ class _Call:
             refuse_captured(self.definition, output)
         if state.frame is None:
             return list(values)
-        present = [i for i, one in enumerate(values) if one is not None]
+        present = [None if one is None else True for one in values]
 
         def fill(dys: Sequence, targets: Sequence) -> list:
-            full: list[Any] = [None] * len(values)
-            for index, dy in zip(present, dys, strict=True):
-                full[index] = dy
-            return pull(full, targets)
+            return pull(_spread(dys, present), targets)
 
-        results = iter(
-            rebind_outputs(state.frame, TransformedCall(self.definition, fill), inputs, outputs)
-        )
-        return [None if one is None else next(results) for one in values]
+        call = TransformedCall(self.definition, fill)
+        return _spread(rebind_outputs(state.frame, call, inputs, outputs), values)
 
     # The two products ------------------------------------------------------------------------
 
@@ -161,8 +156,8 @@ class _Call:
         values = run_recorded(token, fresh, self._gradient, dys, ways[:-1], args)
         kept = [i for i, one in enumerate(values) if one is not None and ways[-1][i] is not None]
         upstream = [ways[-1][i] for i in kept]
-        remaining = iter(differentiate_once(token, [values[i] for i in kept], upstream, fresh))
-        return [None if target is None else next(remaining) for target in targets]
+        found = differentiate_once(token, [values[i] for i in kept], upstream, fresh)
+        return _spread(found, targets)
 
     # What was declared -----------------------------------------------------------------------
 
@@ -172,13 +167,11 @@ class _Call:
         if vjp is None:
 
             def push_on(last: list) -> list:
-                gradients = iter(last)
-                way = [None if target is None else next(gradients) for target in self.targets]
-                return self._tangent([*ways, way], args)
+                return self._tangent([*ways, _spread(last, self.targets)], args)
 
             inputs = [target for target in self.targets if target is not None]
-            found = iter(transpose_pull(push_on, inputs, dys, self.definition))
-            return [None if target is None else next(found) for target in self.targets]
+            found = transpose_pull(push_on, inputs, dys, self.definition)
+            return _spread(found, self.targets)
         upstream = nest.pack_sequence_as(self.structure, dys)
         returned = self._run(vjp, upstream, *map(self._fill_way, ways), *args)
         call = Call(RuleSignature(vjp), self.definition, vjp, len(self.targets), None, None, None)
@@ -188,10 +181,7 @@ class _Call:
         """Return Q_k, as declared, or as the transpose of P_k."""
         jvp = self.products.jvps[len(ways) - 1]
         if jvp is None:
-            last = [
-                way if target is not None and way is not None else None
-                for way, target in zip(ways[-1], self.targets, strict=True)
-            ]
+            last = _asked(ways[-1], self.targets)
             return transpose_pull(
                 lambda dys: self._gradient(dys, ways[:-1], args), self.avals, last, self.definition
             )
@@ -227,6 +217,12 @@ class _Call:
 
 def _any(targets: Sequence) -> bool:
     return any(one is not None for one in targets)
+
+
+def _spread(found: Sequence, like: Sequence) -> list:
+    """Return `found` at the places where `like` has something, and None at the others."""
+    remaining = iter(found)
+    return [None if one is None else next(remaining) for one in like]
 
 
 def _asked(found: Sequence, targets: Sequence) -> list:

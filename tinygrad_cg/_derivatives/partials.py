@@ -66,7 +66,10 @@ class PartialDerivatives(Declared):
             if function is None:
                 found.append(None)
                 continue
-            natural = order == self.last and self._goes_on(function)
+            own = isinstance(
+                function, (Bind, PartialDerivatives, Products)
+            )  # has derivatives itself
+            natural = 0 < order == self.last and (own or self.beyond == "differentiate")
             if id(function) not in values:
                 args = use.args if natural else list(map(detach, use.args))
                 values[id(function)] = self.definition.run(function, *args, **use.options)
@@ -80,11 +83,6 @@ class PartialDerivatives(Declared):
                     value = self._attach_rule(use, path, value)
             found.append(value)
         return found
-
-    def _goes_on(self, function: Any) -> bool:
-        """Return whether the last derivative has a derivative, of its own or as the user chose."""
-        own = isinstance(function, (Bind, PartialDerivatives, Products))
-        return self.last > 0 and (own or self.beyond == "differentiate")
 
     def _part(self, use: Use, order: int, parts: Any, position: int) -> Any:
         count = len(use.positions)
@@ -176,9 +174,8 @@ class PartialDerivatives(Declared):
                     gradients[i] = _product(dys[0], partial, targets[i])
             return gradients
 
-        return rebind_outputs(
-            state.frame, TransformedCall(self.definition, pull), use.inputs, [value]
-        )[0]
+        call = TransformedCall(self.definition, pull)
+        return rebind_outputs(state.frame, call, use.inputs, [value])[0]
 
 
 def _is_declaration(function: Any) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from .._core.conversion import is_tensor
 from .._core.levels import Token
 from .._core.primitive import OPS
-from .._core.record import Expired, Node, SameRule, find, part, watched_since
+from .._core.record import Expired, Node, find, part, watched_since
 from .._core.tensor import Tensor
 from .._function.tracing import gradient
 from .._reverse.observer import order_of, recording_sweeps
@@ -258,7 +258,7 @@ def _made_by(node: Node) -> tuple[str, str]:
     if file.startswith("<rule of "):
         return "operation", file[len("<rule of ") : -1].removeprefix("scalar_")
     for name, record in OPS.items():
-        if isinstance(record.rules, SameRule) and record.rules.rule.rule is rule:
+        if any(one.rule is rule for one in (record.rules or {}).values()):
             return "operation", name
     return "operation", getattr(rule, "__name__", type(rule).__name__).strip("_")
 

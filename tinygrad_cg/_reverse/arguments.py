@@ -61,8 +61,9 @@ def check_upstream(output_gradients: Any, targets: list, optional: bool = False)
     """Return one upstream gradient per target, checked; None for the default if `optional`."""
     flat = nest.flatten(output_gradients)
     if len(flat) != len(targets):
+        asked, given = len(targets), len(flat)
         raise ValueError(
-            f"{_count(len(targets), 'target')}, {_count(len(flat), 'output gradient')}: "
+            f"{asked} target{'s' * (asked != 1)}, {given} output gradient{'s' * (given != 1)}: "
             "output_gradients needs one entry for each target (wrap the values for one target "
             "in constant())"
         )
@@ -92,10 +93,6 @@ def check_upstream(output_gradients: Any, targets: list, optional: bool = False)
     return checked
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + "s" * (number != 1)
-
-
 def fill_zeros(sources: Sequence, results: Sequence) -> list:
     """Return `results` with zeros of the sources' shapes and dtypes in place of None."""
     return [
@@ -105,8 +102,6 @@ def fill_zeros(sources: Sequence, results: Sequence) -> list:
 
 
 def wants_zeros(choice: Any) -> bool:
-    if choice is UnconnectedGradients.NONE:
-        return False
     try:
         return UnconnectedGradients(choice) is UnconnectedGradients.ZERO
     except ValueError:

@@ -56,8 +56,7 @@ def run_sweep(
     """Run ``sweep(token, seeds, wanted, stopped, run)`` as ``state.sweep``, and note it."""
     here = state
     frame, outer, run = here.frame, here.sweep, None
-    if outer is not None:
-        transposes = transposes or outer.transposes
+    transposes = transposes or (outer is not None and outer.transposes)
     began = 0 if frame is None else next_serial()
     here.sweep = running = Sweep(token, outer, began, transposes)
     if here.observers:
@@ -130,10 +129,7 @@ def recording_sweeps(node: Node) -> list[Sweep]:
 
 
 def order_of(node: Node) -> int | None:
-    """Return the order of the sweep that recorded `node`.
-
-    0 if it was recorded outside of sweeps, None if so long ago that it is not known any more.
-    """
+    """Return the order of the sweep that recorded `node`: 0 for none, None if it is forgotten."""
     sweeps = recording_sweeps(node)
     return sweeps[-1].order if sweeps else 0
 
@@ -152,10 +148,7 @@ class Observer:
         return call(node, dy)
 
     def begin_tangents(self, definition: Any) -> None:
-        """Learn that tangents of one operation or call are computed now.
-
-        `definition` is that of a call, whose rule is transposed, or None.
-        """
+        """Learn that tangents are computed: of a call of `definition`, or None, an operation."""
 
     def end_tangents(self, began: int) -> None:
         """Learn that tangents have been computed, from the serial number `began` on."""

@@ -7,7 +7,7 @@ by every tape that is active while it runs: that is all there is to higher order
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heappushpop
 from math import inf
 from typing import Any
 
@@ -33,14 +33,10 @@ def differentiate(
     targets: list,
     upstream: Sequence | None,
     sources: list,
-    stopped: Sequence = (),
-    transposes: bool = False,
+    stopped: Sequence = (),  # tensors to take as constants
+    transposes: bool = False,  # this is no further derivative, but the transpose of a rule
 ) -> tuple:
-    """Return the gradient by each source (None where unconnected), and the nodes visited.
-
-    Nodes of `stopped` tensors are taken as constants. `transposes` says that this is no further
-    derivative, but the transpose of a rule.
-    """
+    """Return the gradient by each source (None where unconnected), and the nodes visited."""
     seeds, unrecorded, nodes = [], [], []
     for i, target in enumerate(targets):
         node = target._rec
@@ -113,13 +109,10 @@ def _is_expired(record: Any, token: Token) -> bool:
         one = pending.pop()
         while one is not None and one not in seen:
             seen.add(one)
-            if type(one) is Expired:
-                if token in one.tokens:
-                    return True
-            elif token in one.group:
+            is_mark = type(one) is Expired
+            if token in (one.tokens if is_mark else one.group):
                 return True
-            else:
-                pending += one.inputs
+            pending += () if is_mark else one.inputs
             one = one.next
     return False
 
@@ -219,30 +212,23 @@ def sweep(
         if node.rule is part:
             joint: Any = node.inputs[0]
             if _is_first_part(node, joint, dy, totals):
-                latest = _latest(latest, joint, heap) if latest is not None else joint
+                if latest is not None:
+                    heappush(heap, (-latest.serial, latest))
+                latest = heappushpop(heap, (-joint.serial, joint))[1]
             pending = ()
         else:
-            if type(dy) is list:
-                dy = _without_gaps(node, dy)
+            if type(dy) is list:  # with zeros for the outputs that nothing depends on
+                pairs = zip(dy, node.shape, strict=True)
+                dy = [zeros(*aval) if one is None else one for one, aval in pairs]
             found = node.rule(node, dy) if run is None else run(node, dy)
             inputs = node.inputs
             count = len(inputs)
-            if type(found) is not tuple or len(found) != count:
-                pending = zip(inputs, found, strict=True)
-            elif count == 1:  # quicker than zip, and the commonest
+            if count == 1 and type(found) is tuple and len(found) == 1:  # quicker than zip
                 pending = ((inputs[0], found[0]),)
-            elif count == 2:
+            elif count == 2 and type(found) is tuple and len(found) == 2:
                 pending = ((inputs[0], found[0]), (inputs[1], found[1]))
             else:
                 pending = zip(inputs, found, strict=True)
-
-
-def _latest(one: Node, other: Node, heap: list[tuple[int, Any]]) -> Node:
-    """Return the later of two nodes; the other goes to the heap."""
-    if one.serial < other.serial:
-        one, other = other, one
-    heappush(heap, (-other.serial, other))
-    return one
 
 
 def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node]) -> Tensor:
@@ -263,13 +249,6 @@ def _is_first_part(node: Node, joint: Any, dy: Tensor, totals: dict) -> bool:
     known = parts[node.saved]  # there may be several parts for one output: see user_ops
     parts[node.saved] = dy if known is None else add(known, dy)
     return first
-
-
-def _without_gaps(node: Node, parts: list) -> list:
-    """Return zeros for the outputs that nothing depends on."""
-    return [
-        zeros(*aval) if part is None else part for part, aval in zip(parts, node.shape, strict=True)
-    ]
 
 
 def fit_shape(gradient: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -92,18 +92,12 @@ class Variable(ArrayLike):
     # Reading ---------------------------------------------------------------------------------
 
     def _read(self) -> Tensor:
-        """Return the value as a tensor.
-
-        Whoever listens is told first: tapes start watching here.
-        """
+        """Return the value; whoever listens is told first: tapes start watching here."""
         data = self._current()
         return Tensor(data, self._rec) if type(data) is ndarray else data._with_record(self._rec)
 
     def _current(self) -> Any:
-        """Return the value in this thread; everything that reads the Variable comes here.
-
-        An array; a tensor without values where a function is being traced.
-        """
+        """Return the value in this thread, for all that reads it: an array; a tensor in a trace."""
         here = state
         for listener in here.listeners:
             listener.variable_read(self)
@@ -222,9 +216,6 @@ class Variable(ArrayLike):
         raise TypeError(
             "'Variable' object does not support item assignment: use variable[index].assign(value)"
         )
-
-    def __deepcopy__(self, memo: Any) -> Variable:
-        return _restore(np.array(self._data), self._trainable, self._name, self.resource)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (np.array(self._data), self._trainable, self._name, self.resource)

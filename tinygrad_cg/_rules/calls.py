@@ -8,10 +8,10 @@ input of it (on any other tape the inner operations stand), a transformation in 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from .._core.kinds import is_differentiable, is_inexact
-from .._core.levels import NOTHING, Frame, Token, state
+from .._core.levels import NOTHING, Frame, Token, run_on, state
 from .._core.record import (
     Node,
     attach,
@@ -53,22 +53,17 @@ class Call(NamedTuple):
         return gradients_of_inputs(self, returned, targets[: self.count]) + others
 
 
-class TransformedCall:
-    """A call as the levels below a transformation see it: `pull` works on their tensors.
+class TransformedCall(NamedTuple):
+    """A call as the levels below a transformation see it: `pull` works on their tensors."""
 
-    A target that nobody asks for is None for it. Where the output is the input, ``jvp`` maps
-    the input's tangent, of an accumulator with some token, to that of the output.
-    """
+    definition: Definition
+    pull: Callable[[Sequence, Sequence], list]  # of dys and targets, None if nobody asks for one
+    # Where the output is the input: from the input's tangent, of an accumulator with some token,
+    # to that of the output.
+    jvp: Callable[[Any, Token], Any] | None = None
 
-    def __init__(
-        self,
-        definition: Definition,
-        pull: Callable[[Sequence, Sequence], list],
-        jvp: Callable[[Any, Token], Any] | None = None,
-    ):
-        self.definition = definition
-        self.pull = pull
-        self.jvp = jvp
+
+AnyCall: TypeAlias = Call | TransformedCall
 
 
 def one_output(frame: Frame, call: Call, inputs: Sequence[Tensor], y: Tensor) -> Tensor:
@@ -91,7 +86,7 @@ def one_output(frame: Frame, call: Call, inputs: Sequence[Tensor], y: Tensor) ->
 
 
 def rebind_outputs(
-    frame: Frame | None, call: Call | TransformedCall, inputs: Sequence, outputs: Sequence[Tensor]
+    frame: Frame | None, call: AnyCall, inputs: Sequence, outputs: Sequence[Tensor]
 ) -> list[Tensor]:
     """Return the outputs as new tensors with the call's rule, for `frame` and the levels below it.
 
@@ -102,14 +97,9 @@ def rebind_outputs(
     if frame.level is None:
         results = [output._with_record(None) for output in outputs]
     else:
-        top, state.frame = state.frame, frame.lower
-        try:
-            results = frame.level.custom_call(call, inputs, outputs)
-        finally:
-            state.frame = top
-    group, found, mask = _custom_operands(
-        frame, [tensor for tensor in inputs if tensor is not None]
-    )
+        results = run_on(frame.lower, frame.level.custom_call, call, inputs, outputs)
+    present = [tensor for tensor in inputs if tensor is not None]
+    group, found, mask = _custom_operands(frame, present)
     for result, output in zip(results, outputs, strict=True):
         record = output._rec
         if record is not None and (record.group is not group or record.next is not None):

@@ -102,10 +102,8 @@ def custom_gradient(f: Any = None, *, max_order: int | None = None) -> Any:
     if not callable(f):
         raise TypeError(f"custom_gradient decorates a function, got {type(f).__name__} {f!r}")
     around = running_functions()
-    definition = Definition(f, outer=around[-1] if around else None)
-    if max_order is None:
-        return Bind(f, _Decorated(definition).call)
-    return Bind(f, _Limited(definition, max_order).call)
+    decorated = _Decorated(Definition(f, outer=around[-1] if around else None), max_order)
+    return Bind(f, decorated.call if max_order is None else decorated.call_limited)
 
 
 class _Accessed(dict, Listener):
@@ -128,8 +126,9 @@ def running_functions() -> list[Definition]:
 class _Decorated:
     """One decorated function, and what its calls do."""
 
-    def __init__(self, definition: Definition):
+    def __init__(self, definition: Definition, most: Any):
         self.definition = definition
+        self.most = most  # the order up to which its rule is right
 
     def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
         definition = self.definition
@@ -148,7 +147,7 @@ class _Decorated:
             result = check_result(definition, result)
         y, grad_fn = result
         single = type(y) is Tensor
-        outputs = (y,) if single else _outputs(y)
+        outputs = (y,) if single else [convert(one) for one in nest.flatten(y) if one is not None]
         variables = (_own_variables(accessed, args, kwargs) or None) if accessed else None
         rule = definition.rule(grad_fn, 1 if single else len(outputs), variables)
         frame = state.frame
@@ -176,24 +175,11 @@ class _Decorated:
         results = rebind_outputs(frame, call, inputs, outputs)
         return results[0] if single else _pack(y, results)
 
-
-class _Limited(_Decorated):
-    """A decorated function whose rule is right up to some order only."""
-
-    def __init__(self, definition: Definition, most: int):
-        super().__init__(definition)
-        self.most = most
-
-    def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
-        return super().call(limit(function, self.definition, self.most), args, kwargs)
+    def call_limited(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        return self.call(limit(function, self.definition, self.most), args, kwargs)
 
 
 _new_call: Any = tuple.__new__
-
-
-def _outputs(structure: Any) -> list[Tensor]:
-    """Return the flat outputs as tensors; None is allowed among them, and left out."""
-    return [convert(leaf) for leaf in nest.flatten(structure) if leaf is not None]
 
 
 def _pack(structure: Any, results: list[Tensor]) -> Any:
@@ -210,19 +196,15 @@ def _own_variables(accessed: _Accessed, args: tuple, kwargs: dict) -> list[Varia
 
 def flat_inputs(definition: Definition, args: tuple, kwargs: dict) -> tuple[list, list[tuple]]:
     """Return the inputs of a call, one for each gradient its rule must return, and their paths."""
-    values: list[Any] = []
-    paths: list[tuple] = []
-    for i, argument in enumerate(args):
-        for path, leaf in nest.flatten_paths(argument):
-            if is_tensor(leaf) or is_weak(leaf) or isinstance(leaf, np.ndarray):
-                values.append(leaf)
-                paths.append((i, path))
-    for name in definition.keyword_order(kwargs) if kwargs else ():
-        for path, leaf in nest.flatten_paths(kwargs[name]):
-            if is_tensor(leaf):
-                values.append(leaf)
-                paths.append((name, path))
-    return values, paths
+    names = definition.keyword_order(kwargs) if kwargs else ()
+    found = [
+        (leaf, (root, path))
+        for root, argument in (*enumerate(args), *[(name, kwargs[name]) for name in names])
+        for path, leaf in nest.flatten_paths(argument)
+        if is_tensor(leaf)
+        or (type(root) is int and (is_weak(leaf) or isinstance(leaf, np.ndarray)))
+    ]
+    return [leaf for leaf, _ in found], [path for _, path in found]
 
 
 def grad_pass_through(f: Callable[P, Y]) -> Callable[P, Y]:
@@ -234,9 +216,7 @@ def grad_pass_through(f: Callable[P, Y]) -> Callable[P, Y]:
 
     def through(*args: Any, **kwargs: Any) -> Any:
         def grad(*dys: Any, variables: Any = None) -> Any:
-            if variables is not None:
-                return dys, [None] * len(variables)
-            return dys
+            return dys if variables is None else (dys, [None] * len(variables))
 
         return f(*args, **kwargs), grad
 

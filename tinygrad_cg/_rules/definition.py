@@ -25,16 +25,6 @@ def source_line(function: Any) -> tuple[str, int]:
     return (code.co_filename, code.co_firstlineno) if code is not None else ("<unknown>", 0)
 
 
-def _takes_positional(grad_fn: Any) -> bool:
-    """Return whether the code of `grad_fn` alone determines its signature."""
-    return (
-        type(grad_fn) is FunctionType
-        and grad_fn.__defaults__ is None
-        and grad_fn.__kwdefaults__ is None
-        and not hasattr(grad_fn, "__wrapped__")
-    )
-
-
 class RuleSignature:
     """The signature of a `grad_fn`, kept, for reading it costs more than an operation."""
 
@@ -51,41 +41,31 @@ class RuleSignature:
             any_number = bool(code.co_flags & inspect.CO_VARARGS)
             any_keyword = bool(code.co_flags & inspect.CO_VARKEYWORDS)
         else:
-            positional, optional, required, any_number, any_keyword = [], 0, [], False, False
-            keyword_only = []
-            for name, parameter in inspect.signature(grad_fn).parameters.items():
-                if parameter.kind is parameter.KEYWORD_ONLY:
-                    keyword_only.append(name)
-                    if parameter.default is parameter.empty:
-                        required.append(name)
-                elif parameter.kind is parameter.VAR_POSITIONAL:
-                    any_number = True
-                elif parameter.kind is parameter.VAR_KEYWORD:
-                    any_keyword = True
-                else:
-                    positional.append(name)
-                    optional += parameter.default is not parameter.empty
-        self.takes_variables = (
-            any_keyword or "variables" in positional or "variables" in keyword_only
-        )
+            parameters = inspect.signature(grad_fn).parameters.values()
+            by_keyword = [one for one in parameters if one.kind is one.KEYWORD_ONLY]
+            keyword_only = [one.name for one in by_keyword]
+            required = [one.name for one in by_keyword if one.default is one.empty]
+            any_number = any(one.kind is one.VAR_POSITIONAL for one in parameters)
+            any_keyword = any(one.kind is one.VAR_KEYWORD for one in parameters)
+            kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+            by_position = [one for one in parameters if one.kind in kinds]
+            positional = [one.name for one in by_position]
+            optional = sum(one.default is not one.empty for one in by_position)
+        self.takes_variables = any_keyword or "variables" in (*positional, *keyword_only)
         self.most = float("inf") if any_number else len(positional)
         self.fewest = len(positional) - optional
         if "variables" in positional:
-            is_optional = positional.index("variables") >= len(positional) - optional
             self.most -= 1
-            self.fewest -= not is_optional
+            self.fewest -= positional.index("variables") < self.fewest
         self.missing = [name for name in required if name not in ("upstream", "variables")]
         self.keras = "upstream" in required  # grad_fn(*inputs, upstream=dys), Keras on PyTorch
 
     def run(self, call: Any, dys: Sequence[Any]) -> Any:
-        if self.keras:
-            keywords: dict[str, Any] = {"upstream": dys[0] if len(dys) == 1 else tuple(dys)}
-            if call.variables:
-                keywords["variables"] = list(call.variables)
-            return call.grad_fn(*(call.values or ()), **keywords)
-        if call.variables:
-            return call.grad_fn(*dys, variables=list(call.variables))
-        return call.grad_fn(*dys)
+        keywords = {"variables": list(call.variables)} if call.variables else {}
+        if not self.keras:
+            return call.grad_fn(*dys, **keywords)
+        upstream = dys[0] if len(dys) == 1 else tuple(dys)
+        return call.grad_fn(*(call.values or ()), upstream=upstream, **keywords)
 
 
 class Definition:
@@ -119,21 +99,17 @@ class Definition:
     def rule(self, grad_fn: Any, outputs: int, variables: list[Variable] | None) -> RuleSignature:
         """Return the signature of `grad_fn`; TypeError if it cannot take its arguments."""
         code, count, known = self._known
-        if (
-            type(grad_fn) is FunctionType
-            and grad_fn.__code__ is code
-            and count == outputs
-            and variables is None
-            and grad_fn.__defaults__ is None
-            and grad_fn.__kwdefaults__ is None
-        ):
+        bare = type(grad_fn) is FunctionType and not (
+            grad_fn.__defaults__ or grad_fn.__kwdefaults__
+        )
+        if bare and grad_fn.__code__ is code and count == outputs and variables is None:
             return known
         known = RuleSignature(grad_fn)
         if known.missing or not (known.keras or known.fewest <= outputs <= known.most):
             self._refuse_arity(grad_fn, outputs, known)
         if variables:
             self._check_variables(variables, known)
-        elif _takes_positional(grad_fn):
+        elif bare and not hasattr(grad_fn, "__wrapped__"):  # the code determines the signature
             self._known = (grad_fn.__code__, outputs, known)
         return known
 
@@ -197,10 +173,7 @@ class Definition:
         return f'File "{file}", line {line}'
 
     def warn(self, kind: str, message: str, number: str = "") -> None:
-        """Warn at the line of the definition, once for each kind and number of a gradient.
-
-        `kind` is that of the `CustomGradientWarning`.
-        """
+        """Warn at the definition's line, once for each kind of warning and number of a gradient."""
         if any(observer.notice(self, kind, message) for observer in state.observers):
             return
         file, line = source_line(self.function)
@@ -209,15 +182,10 @@ class Definition:
             return
         self._warned.add(key)
         scope = getattr(inspect.unwrap(self.function), "__globals__", {})
-        warnings.warn_explicit(
-            CustomGradientWarning(
-                f"{message} ({self.where()})", kind=kind, function=self.name, line=(file, line)
-            ),
-            CustomGradientWarning,
-            file,
-            line,
-            module=scope.get("__name__"),
-        )
+        fields = {"kind": kind, "function": self.name, "line": (file, line)}
+        warning = CustomGradientWarning(f"{message} ({self.where()})", **fields)
+        module = scope.get("__name__")
+        warnings.warn_explicit(warning, CustomGradientWarning, file, line, module)
 
     def warn_bypassed(self) -> None:
         self.warn(
@@ -252,10 +220,16 @@ def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[...
     """Return the pair (y, grad_fn) that a decorated function must return."""
     name = definition.name
     if not isinstance(result, (tuple, list)):
-        kind = "a scalar Tensor" if isinstance(result, ArrayLike) else type(result).__name__
+        kind, words = type(result).__name__, ""  # the original's words
+        if result is None:
+            words = "cannot unpack non-iterable NoneType object; "
+        elif isinstance(result, ArrayLike):
+            kind = "a scalar Tensor"
+            scalar = "Cannot iterate over a scalar tensor. "
+            words = "unsupported callable; " if result.ndim else scalar
         raise TypeError(
             f"{name} must return (output, grad_fn), got {type(result).__name__}: "
-            f"{_habit(result)}add the rule: `return y, grad_fn` ({kind} at "
+            f"{words}add the rule: `return y, grad_fn` ({kind} at "
             f"{definition.where()})"
         )
     if len(result) != 2:
@@ -272,12 +246,3 @@ def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[...
             f"callable, got {type(result[1]).__name__} ({definition.where()})"
         )
     return result[0], result[1]
-
-
-def _habit(result: Any) -> str:
-    """Return the original's words for this mistake."""
-    if result is None:
-        return "cannot unpack non-iterable NoneType object; "
-    if isinstance(result, ArrayLike):
-        return "unsupported callable; " if result.ndim else "Cannot iterate over a scalar tensor. "
-    return ""

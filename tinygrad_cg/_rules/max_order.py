@@ -78,7 +78,13 @@ class Limit(Listener):
             with self.variables():
                 returned = grad_fn(*dys, **keywords)
             dtype = nest.flatten(keywords.get("upstream", dys))[0].dtype
-            return nest.map_structure(lambda one: self.gradient(_tensor(one, dtype), 1), returned)
+
+            def guarded(one: Any) -> Any:
+                if isinstance(one, ndarray) or is_weak(one):
+                    one = convert(one, dtype if is_weak(one) else None)
+                return self.gradient(one, 1)
+
+            return nest.map_structure(guarded, returned)
 
         return ruled
 
@@ -131,9 +137,8 @@ class Limit(Listener):
         """Return the first of `inputs` as a tensor that depends on all of them."""
         if state.frame is None:
             return inputs[0]
-        return rebind_outputs(
-            state.frame, TransformedCall(self.definition, pull, jvp), inputs, inputs[:1]
-        )[0]
+        call = TransformedCall(self.definition, pull, jvp)
+        return rebind_outputs(state.frame, call, inputs, inputs[:1])[0]
 
     def _check(self, order: int) -> None:
         """Raise if the order is too high; each active accumulator adds one."""
@@ -174,13 +179,6 @@ class Limit(Listener):
         data = state.overrides.get(id(variable), variable._data)
         tensor = Tensor(data, record) if type(data) is ndarray else data._with_record(record)
         variable._rec = self.guard(tensor)._rec
-
-
-def _tensor(value: Any, dtype: Any) -> Any:
-    """Return a value of a rule as a tensor, if it is a gradient."""
-    if isinstance(value, ndarray) or is_weak(value):
-        return convert(value, dtype if is_weak(value) else None)
-    return value
 
 
 def _accumulators() -> list[Any]:

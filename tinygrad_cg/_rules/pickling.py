@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copyreg
 import sys
-from types import ModuleType
 from typing import Any
 
 from .. import _ops as ops
@@ -38,18 +37,14 @@ def _find_by_name(function: Any) -> Any:
     return found
 
 
-def _name_operations(module: ModuleType) -> None:
-    """Let the functions that builders made of a module's records say where they are found."""
-    for name, value in vars(module).items():
-        if getattr(value, "primitive", None) is not None and _find_by_name(value) is not value:
-            value.__module__, value.__qualname__ = module.__name__, name
-
-
 def travels(decorated: type) -> None:
     """Let the objects of a class, which decorated functions are, be pickled so."""
     copyreg.pickle(decorated, _reduce)  # type: ignore[arg-type]
 
 
+# Functions that builders made of a module's records say where they are found.
 for _module in ops.MODULES:
-    _name_operations(_module)
+    for _name, _value in vars(_module).items():
+        if getattr(_value, "primitive", None) is not None and _find_by_name(_value) is not _value:
+            _value.__module__, _value.__qualname__ = _module.__name__, _name
 travels(Bind)

@@ -23,9 +23,7 @@ def gradients_of_inputs(call: Any, returned: Any, targets: Sequence) -> list:
 
     `targets` have the inputs' shapes and dtypes: their nodes, or None where nobody watches.
     """
-    flat = nest.flatten(returned)
-    if returned is None and not call.count:
-        flat = []
+    flat = [] if returned is None and not call.count else nest.flatten(returned)
     if len(flat) != call.count:
         _refuse_count(call, len(flat))
     return [
@@ -90,9 +88,7 @@ def _fit_gradient(call: Any, gradient: Any, target: Any, number: str, label: str
     return tensor
 
 
-def _fit_shape(
-    call: Any, tensor: Tensor, wanted: tuple[int, ...], number: str, label: str | None
-) -> Tensor:
+def _fit_shape(call: Any, tensor: Tensor, wanted: tuple, number: str, label: Any) -> Tensor:
     """Return a scalar broadcast, with a warning; raise for any other wrong shape."""
     shape, name = tuple(tensor.shape), call.definition.name
     label = label or f"input `{input_names(call)[int(number)]}`"
@@ -123,15 +119,10 @@ def _fit_shape(
 def _undo_broadcasting(shape: tuple, wanted: tuple) -> tuple[list[int], str]:
     """Return the axes to sum over and a call that does it; nothing if that does not help."""
     extra = len(shape) - len(wanted)
-    if extra < 0:
+    if extra < 0 or any(size not in (1, shape[i]) for i, size in enumerate(wanted, extra)):
         return [], ""
-    axes = list(range(extra))
-    for i, size in enumerate(wanted):
-        if shape[i + extra] != size:
-            if size != 1:
-                return [], ""
-            axes.append(i + extra)
-    keep = [axis for axis in axes if axis >= extra]
+    keep = [i for i, size in enumerate(wanted, extra) if shape[i] != size]
+    axes = [*range(extra), *keep]
     if not extra:
         return axes, f"reduce_sum(gradient, axis={axes}, keepdims=True)"
     if not keep:

@@ -93,8 +93,7 @@ class Operation:
     """One use of a primitive, as its gradient function sees it."""
 
     def __init__(self, name: str, inputs: tuple, outputs: tuple, attrs: dict[str, Any]):
-        self.type = name
-        self.name = name
+        self.type = self.name = name
         self.inputs = inputs
         self.outputs = outputs
         self._attrs = attrs
@@ -161,16 +160,16 @@ def primitive(
         )
     compiled: Any = _elementwise(name, kernel) if elementwise else kernel
     if elementwise and shape is None:
-        abstract, run = _pointwise_aval(compiled), compiled
+        abstract, run = functools.partial(_pointwise_aval, compiled), compiled
     else:
-        abstract = _abstract(name, shape)
-        run = _check_results(name, compiled, abstract if shape is not None else None)
+        abstract = functools.partial(_abstract, name, shape)
+        run = functools.partial(_run, name, compiled, abstract if shape is not None else None)
     made = Primitive(
         name,
         run,
         ("inputs",),
         abstract,
-        save=_save(name, Definition(kernel, name)),
+        save=functools.partial(_save, name, Definition(kernel, name)),
         rule=_rule,
         kind="user",
         doc=kernel.__doc__,
@@ -212,30 +211,23 @@ def _elementwise(name: str, kernel: Callable[..., Any]) -> Any:
     return Pointwise(name, kernel, count)
 
 
-def _pointwise_aval(kernel: Pointwise) -> Callable[..., Any]:
-    def abstract(*avals: Aval) -> Any:
-        shape = broadcast_shapes(kernel.name, *[aval.shape for aval in avals])
-        dtypes = [aval.dtype for aval in avals]
-        results = kernel.result_dtypes(*dtypes)
-        if results is None:
-            return Aval(shape, kernel.one.result_dtype(*dtypes))
-        return [Aval(shape, dtype) for dtype in results]
-
-    return abstract
+def _pointwise_aval(kernel: Pointwise, *avals: Aval) -> Any:
+    shape = broadcast_shapes(kernel.name, *[aval.shape for aval in avals])
+    dtypes = [aval.dtype for aval in avals]
+    results = kernel.result_dtypes(*dtypes)
+    if results is None:
+        return Aval(shape, kernel.one.result_dtype(*dtypes))
+    return [Aval(shape, dtype) for dtype in results]
 
 
-def _abstract(name: str, shape: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Return the user's shape rule, made to give an Aval, or a list of them for several outputs."""
-
-    def abstract(*avals: Aval, **attrs: Any) -> Any:
-        if shape is None:
-            raise TypeError(f"primitive {name!r} was defined without a shape rule: pass shape=")
-        result = shape(*avals, **attrs)
-        if isinstance(result, list):
-            return [_aval(one, avals) for one in result]
-        return _aval(result, avals)
-
-    return abstract
+def _abstract(name: str, shape: Callable[..., Any] | None, /, *avals: Aval, **attrs: Any) -> Any:
+    """Return what the user's shape rule gives as an Aval, or a list of them for several outputs."""
+    if shape is None:
+        raise TypeError(f"primitive {name!r} was defined without a shape rule: pass shape=")
+    result = shape(*avals, **attrs)
+    if isinstance(result, list):
+        return [_aval(one, avals) for one in result]
+    return _aval(result, avals)
 
 
 def _aval(result: Any, avals: tuple[Aval, ...]) -> Aval:
@@ -246,24 +238,24 @@ def _aval(result: Any, avals: tuple[Aval, ...]) -> Aval:
     return Aval(sizes, promote(*[aval.dtype for aval in avals]))
 
 
-def _check_results(name: str, kernel: Any, abstract: Any) -> Callable[..., Any]:
-    def run(*arrays: np.ndarray, **attrs: Any) -> Any:
-        views = []
-        for array in arrays:
-            view = array.view()
-            view.flags.writeable = False
-            views.append(view)
-        result = kernel(*views, **attrs)
-        multi_output = isinstance(result, (tuple, list))
-        if multi_output and not result:
-            raise ValueError(f"{name}: the kernel returned no arrays")
-        outs = [_own_result(name, one, arrays) for one in (result if multi_output else [result])]
-        if abstract is not None:
-            expected = abstract(*[Aval(one.shape, one.dtype) for one in arrays], **attrs)
-            _check_avals(name, outs, expected if isinstance(expected, list) else [expected])
-        return outs if multi_output else outs[0]
-
-    return run
+def _run(name: str, kernel: Any, abstract: Any, /, *arrays: np.ndarray, **attrs: Any) -> Any:
+    views = [array.view() for array in arrays]
+    for view in views:
+        view.flags.writeable = False
+    result = kernel(*views, **attrs)
+    multi_output = isinstance(result, (tuple, list))
+    if multi_output and not result:
+        raise ValueError(f"{name}: the kernel returned no arrays")
+    outs = [_own_result(name, one, arrays) for one in (result if multi_output else [result])]
+    if abstract is not None:
+        expected = abstract(*[Aval(one.shape, one.dtype) for one in arrays], **attrs)
+        avals = expected if isinstance(expected, list) else [expected]
+        got, wanted = [data.shape for data in outs], [aval.shape for aval in avals]
+        if got != wanted:
+            raise ValueError(
+                f"{name}: the shape rule says {wanted}, the kernel returned arrays of shapes {got}"
+            )
+    return outs if multi_output else outs[0]
 
 
 def _own_result(name: str, result: Any, arrays: tuple[np.ndarray, ...]) -> np.ndarray:
@@ -279,14 +271,6 @@ def _own_result(name: str, result: Any, arrays: tuple[np.ndarray, ...]) -> np.nd
     return np.array(data, check_dtype(data.dtype, f"{name}: what the kernel returned"))
 
 
-def _check_avals(name: str, outs: list[np.ndarray], expected: list[Aval]) -> None:
-    found, wanted = [data.shape for data in outs], [aval.shape for aval in expected]
-    if found != wanted:
-        raise ValueError(
-            f"{name}: the shape rule says {wanted}, the kernel returned arrays of shapes {found}"
-        )
-
-
 # Gradients -----------------------------------------------------------------------------------
 
 
@@ -300,13 +284,10 @@ class _Use(NamedTuple):
     outs: list
 
 
-def _save(name: str, definition: Definition) -> Callable[..., Any]:
-    def save(inputs: tuple, attrs: dict | None, out: Any) -> _Use:
-        multi_output = out if isinstance(out, list) else [out]
-        outs = [one._with_record(one._rec) for one in multi_output]  # what others know of them
-        return _Use(name, definition, inputs, attrs or {}, outs)
-
-    return save
+def _save(name: str, definition: Definition, inputs: tuple, attrs: dict | None, out: Any) -> _Use:
+    outputs = out if isinstance(out, list) else [out]
+    outs = [one._with_record(one._rec) for one in outputs]  # what others know of them
+    return _Use(name, definition, inputs, attrs or {}, outs)
 
 
 def _rule(node: Node, dy: Any) -> list:
@@ -327,7 +308,7 @@ def _rule(node: Node, dy: Any) -> list:
 
 def _unbroadcast(returned: Any, inputs: tuple, shape: tuple[int, ...]) -> Any:
     """Undo the broadcasting of the operands of an elementwise kernel."""
-    flat = [returned] if isinstance(returned, Tensor) else nest.flatten(returned)
+    flat = nest.flatten(returned)
     if len(flat) != len(inputs):
         return returned
     return [

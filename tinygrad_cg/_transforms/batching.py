@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypeGuard, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -24,18 +24,14 @@ from .._ops.elementwise import multiply
 from .._ops.indexing import getitem
 from .._ops.reductions import reduce_sum
 from .._ops.shape import repeat, reshape, stack, transpose
-from .._rules.calls import Call, TransformedCall, rebind_outputs
-from .._rules.definition import Definition
+from .._rules.calls import AnyCall, TransformedCall, rebind_outputs
 from ..errors import InvalidArgumentError
 
 Y = TypeVar("Y")
 
 
 class BatchTensor(Tensor):
-    """A tensor for each example of a batch: `shape` is that of one of them.
-
-    `physical` holds them all, along its first axis.
-    """
+    """A tensor for each example of a batch, of `shape`; along a first axis `physical` holds all."""
 
     __slots__ = ("level", "physical")
 
@@ -128,11 +124,8 @@ class Batch(Level):
 
     # Custom gradients ------------------------------------------------------------------------
 
-    def custom_call(
-        self, call: Call | TransformedCall, inputs: Sequence, outputs: Sequence
-    ) -> list:
-        """Pass the call to the levels below as one of unbatched tensors, whose rule runs on
-        examples.
+    def custom_call(self, call: AnyCall, inputs: Sequence, outputs: Sequence) -> list:
+        """Pass the call on as one of unbatched tensors, whose rule runs on examples.
 
         If anything of it is batched, all of its outputs are, so that each example's upstream
         gradient stays separate from the others'.
@@ -148,7 +141,13 @@ class Batch(Level):
                 wanted = [None if target is None else aval for target, aval in pairs]
                 gradients = call.pull(examples, wanted)
             if not for_each and any(map(self.has, gradients)):
-                _refuse_captured(call.definition)
+                name = call.definition.name
+                raise TypeError(
+                    f"vmap: the inputs and outputs of `{name}` are the same for all examples, but "
+                    "the gradient that its rule returns is not, since it captured a tensor that "
+                    f"differs: pass that tensor to `{name}` as an argument "
+                    f"({call.definition.where()})"
+                )
             return [
                 None if gradient is None else self._lower(gradient, one, for_each)
                 for gradient, one in zip(gradients, batched, strict=True)
@@ -176,19 +175,8 @@ class Batch(Level):
         return multiply(gradient, self.size) if for_each else gradient
 
 
-def _refuse_captured(definition: Definition) -> NoReturn:
-    raise TypeError(
-        f"vmap: the inputs and outputs of `{definition.name}` are the same for all examples, but "
-        "the gradient that its rule returns is not, since it captured a tensor that differs: pass "
-        f"that tensor to `{definition.name}` as an argument ({definition.where()})"
-    )
-
-
 def unbatched_values(tensor: Tensor) -> np.ndarray:
-    """Return the values of a tensor, for all examples of all batches that it belongs to.
-
-    Those that it has for some arguments, where a function is being traced.
-    """
+    """Return the values for all examples of all batches; in a trace those for some arguments."""
     while isinstance(tensor, BatchTensor):
         tensor = tensor.physical
     return tensor._example()
@@ -223,20 +211,15 @@ def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[.
     def batched(*args: Any, **kwargs: Any) -> Any:
         axes = _broadcast_axes("in_axes", in_axes, list(args)) + [0] * len(nest.flatten(kwargs))
         leaves = nest.flatten((args, kwargs))
-        axes = [None if leaf is None else axis for leaf, axis in zip(leaves, axes, strict=True)]
-        tensors = [
-            leaf if axis is None else _move_to_front(i, convert(leaf), axis, args, kwargs)
+        tensors = {
+            i: _move_to_front(i, convert(leaf), axis, args, kwargs)
             for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
-        ]
-        sizes = {
-            i: tensor._data.shape[0]
-            for i, (tensor, axis) in enumerate(zip(tensors, axes, strict=True))
-            if axis is not None
+            if leaf is not None and axis is not None
         }
-        level = Batch(_size(sizes, args, kwargs))
+        level = Batch(_size({i: one._data.shape[0] for i, one in tensors.items()}, args, kwargs))
         examples = [
-            tensor if axis is None else BatchTensor(tensor, level)
-            for tensor, axis in zip(tensors, axes, strict=True)
+            BatchTensor(tensors[i], level) if i in tensors else leaf
+            for i, leaf in enumerate(leaves)
         ]
         inner_args, inner_kwargs = nest.pack_sequence_as((args, kwargs), examples)
         with level:
@@ -278,33 +261,23 @@ def _broadcast_axes(argument: str, axes: Any, structure: Any) -> list:
     if axes is None or not isinstance(axes, (list, tuple, dict)):
         axis = None if axes is None else as_int("vmap", argument, axes)
         return [axis] * len(nest.flatten(structure))
-    if isinstance(axes, dict) or isinstance(structure, dict):
-        if not (isinstance(axes, dict) and isinstance(structure, dict)) or set(axes) != set(
-            structure
-        ):
-            _refuse_axes(argument, axes, structure)
-        keys = sorted(structure)
-        pairs = [(axes[key], structure[key]) for key in keys]
-    else:
-        if not isinstance(structure, (list, tuple)) or len(axes) != len(structure):
-            _refuse_axes(argument, axes, structure)
-        pairs = list(zip(axes, structure, strict=True))
-    return [axis for part, below in pairs for axis in _broadcast_axes(argument, part, below)]
-
-
-def _refuse_axes(argument: str, axes: Any, structure: Any) -> None:
-    count = len(structure) if isinstance(structure, (list, tuple, dict)) else 1
-    raise ValueError(
-        f"vmap: {argument}={axes!r} does not have the structure of what it is for, which has "
-        f"{count} parts: give one number for all, or an entry for each"
-    )
+    named = isinstance(axes, dict)
+    fits = isinstance(structure, dict if named else (list, tuple)) and len(axes) == len(structure)
+    if not fits or (named and set(axes) != set(structure)):
+        count = len(structure) if isinstance(structure, (list, tuple, dict)) else 1
+        raise ValueError(
+            f"vmap: {argument}={axes!r} does not have the structure of what it is for, which has "
+            f"{count} parts: give one number for all, or an entry for each"
+        )
+    keys = sorted(structure) if named else range(len(structure))
+    return [axis for key in keys for axis in _broadcast_axes(argument, axes[key], structure[key])]
 
 
 def _move_to_front(index: int, tensor: Tensor, axis: int, args: tuple, kwargs: dict) -> Tensor:
     """Return `tensor`, leaf `index` of the arguments, with its examples' axis in front."""
     ndim = len(tensor._data.shape)
     if -ndim <= axis < ndim:
-        return _move_axis(tensor, axis % ndim, 0)
+        return move_axis(tensor, axis % ndim, 0)
     remedy = "pass in_axes=None for it"
     if index >= len(nest.flatten(args)):
         remedy = "give it to the function with functools.partial"
@@ -316,13 +289,12 @@ def _move_to_front(index: int, tensor: Tensor, axis: int, args: tuple, kwargs: d
 
 def _leaf_name(index: int, args: tuple, kwargs: dict) -> str:
     """Return the name of a leaf of the arguments, for messages."""
-    named = [(f"argument {i}", argument) for i, argument in enumerate(args)]
-    named += [(f"argument {key!r}", kwargs[key]) for key in sorted(kwargs)]
-    paths = [path for name, argument in named for path in nest.flatten_paths(argument, name)]
-    return paths[index][0]
+    roots = (*enumerate(args), *sorted(kwargs.items()))
+    found = [nest.flatten_paths(one, f"argument {root!r}") for root, one in roots]
+    return [path for leaves in found for path, _ in leaves][index]
 
 
-def _move_axis(tensor: Tensor, source: int, target: int) -> Tensor:
+def move_axis(tensor: Tensor, source: int, target: int) -> Tensor:
     if source == target:
         return tensor
     order = [i for i in range(len(tensor._data.shape)) if i != source]
@@ -352,4 +324,4 @@ def _outward(level: Batch, leaf: Any, axis: int | None) -> Tensor:
             raise ValueError("vmap: out_axes is None for a result that depends on the batch")
         return tensor
     physical = level.physical(tensor)
-    return _move_axis(physical, 0, normalize_axis("vmap", axis, len(physical._data.shape)))
+    return move_axis(physical, 0, normalize_axis("vmap", axis, len(physical._data.shape)))

@@ -49,9 +49,8 @@ class Differentiable:
             raise ValueError(f"{self.name}: argnums names an argument twice: {self.argnums}")
         inner = list(args)
         for number in chosen:
-            inner[number] = nest.map_structure(
-                functools.partial(self._source, number), args[number]
-            )
+            source = functools.partial(self._source, number)
+            inner[number] = nest.map_structure(source, args[number])
         return inner, [inner[number] for number in chosen]
 
     def _source(self, number: int, leaf: Any) -> Tensor:
@@ -88,9 +87,12 @@ class Differentiable:
         output, aux = run_recorded(token, nest.flatten(sources), self.run, inner, kwargs)
         return token, sources, output, aux
 
-    def tensors(self, output: Any) -> list[Tensor]:
-        """Return the flat output as tensors that have derivatives."""
-        return [self._output(leaf) for leaf in nest.flatten(output)]
+    def tensors(self, output: Any, real: bool = False) -> list[Tensor]:
+        """Return the flat output as tensors that have derivatives; TypeError if not `real`."""
+        tensors = [self._output(leaf) for leaf in nest.flatten(output)]
+        for tensor in tensors if real else ():
+            self._refuse_complex(tensor)
+        return tensors
 
     def _output(self, leaf: Any) -> Tensor:
         name = f"{self.name}: {self.definition.name}"
@@ -108,13 +110,6 @@ class Differentiable:
                 "return floats"
             )
         return tensor
-
-    def real_tensors(self, output: Any) -> list[Tensor]:
-        """Return `tensors`; TypeError if one is complex."""
-        tensors = self.tensors(output)
-        for tensor in tensors:
-            self._refuse_complex(tensor)
-        return tensors
 
     def _refuse_complex(self, tensor: Tensor) -> None:
         if is_complex(tensor.dtype):
@@ -145,9 +140,13 @@ class Differentiable:
         return found[0] if self.single else tuple(found)
 
 
-def sweep_once(token: Token, targets: list, upstream: Any, sources: list) -> list:
-    """Return the gradients of a tape's last sweep, with zeros in place of None."""
-    return fill_zeros(sources, differentiate_once(token, targets, upstream, sources))
+def sweep_once(
+    transform: Differentiable, token: Token, targets: list, upstream: Any, sources: list
+) -> Any:
+    """Return the packed gradients of a tape's last sweep, with zeros in place of None."""
+    flat = nest.flatten(sources)
+    found = differentiate_once(token, targets, upstream, flat)
+    return transform.pack(sources, fill_zeros(flat, found))
 
 
 def wrap(transform: Differentiable, run: Callable[[tuple, dict], Any]) -> Callable[..., Any]:

@@ -26,7 +26,7 @@ from .._ops.elementwise import add
 from .._ops.shape import cast, repeat
 from .._reverse.arguments import UnconnectedGradients, wants_zeros
 from .._reverse.observer import run_tangents
-from .._rules.calls import Call, TransformedCall, rebind_outputs
+from .._rules.calls import AnyCall, TransformedCall, rebind_outputs
 from ..errors import TapeWarning, warn
 from .transposition import transpose_pull
 
@@ -53,20 +53,17 @@ class ForwardAccumulator(Level):
         self._recording = False
         nest.assert_same_structure(primals, tangents)
         flat = nest.flatten(primals)
-        pairs = [
-            (primal, _tangent_for(primal, tangent))
-            for primal, tangent in zip(flat, nest.flatten(tangents), strict=True)
-        ]
+        vectors = list(map(_tangent_for, flat, nest.flatten(tangents)))
         if len({id(primal) for primal in flat}) < len(flat):
             raise ValueError(
                 "Tensor {} was specified as a primal multiple times. This may indicate an error: "
                 "add up the tangents, and pass it once"
             )
         with records.watch_lock:
-            for primal, tangent in pairs:
+            for primal, tangent in zip(flat, vectors, strict=True):
                 if tangent is not None:
                     primal._rec = _without_the_past(primal._rec)
-                    self._attach(primal, tangent)
+            self._attach(flat, vectors)
 
     def __enter__(self) -> ForwardAccumulator:
         if self._recording:
@@ -111,28 +108,24 @@ class ForwardAccumulator(Level):
         node = find(tensor._rec, self._token)
         return None if node is None else node.saved
 
-    def _attach(self, tensor: Any, tangent: Tensor) -> None:
-        attach(tensor, frozenset((self._token,)), (), _no_rule, tangent)
+    def _attach(self, tensors: Sequence, tangents: Sequence[Tensor | None]) -> None:
+        for tensor, tangent in zip(tensors, tangents, strict=True):
+            if tangent is not None:
+                attach(tensor, frozenset((self._token,)), (), _no_rule, tangent)
 
     def process(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
         """Carry out an operation, and compute the tangent of its result."""
         out = apply(primitive, inputs, params)
         tangents = [self._tangent(tensor) for tensor in inputs]
         if primitive.rules is not None and any(one is not None for one in tangents):
-            multi_output = isinstance(out, list)
-            outs = out if multi_output else [out]
             if state.observers:
                 found = run_tangents(None, push_forward, primitive, inputs, params, out, tangents)
             else:
                 found = push_forward(primitive, inputs, params, out, tangents)
-            for one, tangent in zip(outs, found, strict=True):
-                if tangent is not None:
-                    self._attach(one, tangent)
+            self._attach(out if isinstance(out, list) else [out], found)
         return out
 
-    def custom_call(
-        self, call: Call | TransformedCall, inputs: Sequence, outputs: Sequence
-    ) -> list:
+    def custom_call(self, call: AnyCall, inputs: Sequence, outputs: Sequence) -> list:
         """Return the tangents of the outputs, by the transpose of the rule."""
         results = rebind_outputs(state.frame, call, inputs, outputs)
         tangents = [None if one is None else self._tangent(one) for one in inputs]
@@ -151,9 +144,7 @@ class ForwardAccumulator(Level):
                 *(definition, transpose_pull, lambda dys: pull(dys, targets)),
                 *(outputs, tangents, definition),
             )
-        for result, tangent in zip(results, natural, strict=True):
-            if tangent is not None:
-                self._attach(result, tangent)
+        self._attach(results, natural)
         return results
 
 

@@ -77,9 +77,7 @@ def elementwise_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0) ->
 
     def run(args: tuple, kwargs: dict) -> Any:
         token, sources, output, _ = transform.record(args, kwargs)
-        flat = nest.flatten(sources)
-        targets = transform.real_tensors(output)
-        return transform.pack(sources, sweep_once(token, targets, None, flat))
+        return sweep_once(transform, token, transform.tensors(output, real=True), None, sources)
 
     return wrap(transform, run)
 
@@ -87,8 +85,7 @@ def elementwise_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0) ->
 def _value_and_grad(transform: Differentiable, args: tuple, kwargs: dict) -> tuple:
     token, sources, output, aux = transform.record(args, kwargs)
     value = transform.scalar(output)
-    flat = nest.flatten(sources)
-    gradient = transform.pack(sources, sweep_once(token, [value], None, flat))
+    gradient = sweep_once(transform, token, [value], None, sources)
     return ((value, aux) if transform.has_aux else value), gradient
 
 

@@ -1,22 +1,23 @@
-"""Differentiation of functions: jacobian, hessian and hvp, nested as those in transforms."""
+"""Jacobians and Hessians: of functions, nested as those in functional, and of a tape."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 from .. import nest
 from .._core.kinds import is_complex
 from .._core.levels import Token, state
 from .._core.tensor import Tensor
-from .._ops.creation import zeros
-from .._ops.shape import cast, reshape, transpose
+from .._ops.creation import eye, zeros
+from .._ops.indexing import getitem
+from .._ops.shape import cast, repeat, reshape, stack, transpose
 from .._reverse.graph_mode import gradients
-from .batching import Batch, BatchTensor
+from .._reverse.sweep import differentiate
+from .batching import Batch, BatchTensor, move_axis
 from .differentiable import Differentiable, fit_tensors, sweep_once, wrap
 from .functional import gradient_function, linearize_sweep
-from .jacobians import basis, rows
-from .transposition import Transposition
 
 
 def jacobian(
@@ -47,13 +48,12 @@ _COLUMN = 1.5
 
 def _jacobian(transform: Differentiable, args: tuple, kwargs: dict, mode: str | None) -> Any:
     token, sources, output, aux = transform.record(args, kwargs)
-    targets, flat = transform.real_tensors(output), nest.flatten(sources)
+    targets, flat = transform.tensors(output, real=True), nest.flatten(sources)
     if mode is None:
         height = sum(target.size for target in targets)
         width = sum(source.size for source in flat)
-        mode = "forward" if _COLUMN * width < height else "reverse"
-        if any(is_complex(source.dtype) for source in flat):
-            mode = "reverse"
+        real = not any(is_complex(source.dtype) for source in flat)
+        mode = "forward" if real and _COLUMN * width < height else "reverse"
     if mode == "reverse":
         blocks = [rows(token, target, flat) for target in targets]
         token.alive = False
@@ -83,26 +83,21 @@ def _columns(
             "mode 'forward' is not defined: use mode 'reverse', whose rows are gradients"
         )
     transposition = linearize_sweep(token, targets, sources)
-    columns = [_column(transposition, sources, index) for index in range(len(sources))]
+    columns = []
+    for index, source in enumerate(sources):
+        level = Batch(source.size)
+        vectors: list = [None] * len(sources)
+        with level:
+            vectors[index] = BatchTensor(basis(tuple(source.shape), source.dtype), level)
+            tangents = transposition(vectors)
+        columns.append([None if one is None else _last(level, one, source) for one in tangents])
     return [list(row) for row in zip(*columns, strict=True)]
-
-
-def _column(transposition: Transposition, sources: list[Tensor], index: int) -> list:
-    source = sources[index]
-    level = Batch(source.size)
-    vectors: list = [None] * len(sources)
-    with level:
-        vectors[index] = BatchTensor(basis(tuple(source.shape), source.dtype), level)
-        tangents = transposition(vectors)
-    return [None if one is None else _last(level, one, source) for one in tangents]
 
 
 def _last(level: Batch, tangent: Tensor, source: Tensor) -> Tensor:
     """Return a tensor with the batch axis, over the elements of `source`, moved to the end."""
-    physical = level.physical(tangent)
-    shape = physical._data.shape[1:]
-    moved = transpose(physical, (*range(1, len(shape) + 1), 0))
-    return reshape(moved, (*shape, *source.shape))
+    shape = tangent._data.shape
+    return reshape(move_axis(level.physical(tangent), 0, len(shape)), (*shape, *source.shape))
 
 
 def hessian(
@@ -137,9 +132,8 @@ def hvp(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[...
             raise TypeError("hvp: pass the function's arguments, and then the vector")
         args, vector = args[:-1], args[-1]
         token, sources, output, _ = outer.record(args, kwargs)
-        flat = nest.flatten(sources)
-        vectors = fit_tensors(transform, "vector", vector, output, flat)
-        return transform.pack(sources, sweep_once(token, nest.flatten(output), vectors, flat))
+        vectors = fit_tensors(transform, "vector", vector, output, nest.flatten(sources))
+        return sweep_once(transform, token, nest.flatten(output), vectors, sources)
 
     return wrap(transform, run)
 
@@ -163,3 +157,52 @@ def hessians(
         None if first is None else rows(token, first, [x])[0]
         for first, x in zip(firsts, nest.flatten(xs), strict=True)
     ]
+
+
+# The rows of a sweep -------------------------------------------------------------------------
+
+
+def basis(shape: tuple[int, ...], dtype: Any) -> Tensor:
+    """Return the unit vectors of a space of tensors, along a first axis."""
+    size = prod(shape)
+    return reshape(eye(size, dtype=dtype), (size, *shape))
+
+
+def rows(token: Token, target: Tensor, sources: list, batched: bool = True) -> list:
+    """Return the Jacobian of `target` by each source, of shape ``target.shape + source.shape``.
+
+    By one sweep, whose rules see one upstream gradient for each element of the target, or, if
+    not `batched`, by a sweep for each. None where the target does not depend on a source.
+    """
+    shape = tuple(target._data.shape)
+    found = _sweeps(token, target, basis(shape, target._data.dtype), sources, batched)
+    return [None if one is None else reshape(one, (*shape, *one._data.shape[1:])) for one in found]
+
+
+def example_rows(token: Token, target: Tensor, source: Any, batched: bool = True) -> Tensor | None:
+    """Return Jacobians of each slice of `target` along its first axis by that slice of `source`."""
+    count, *rest = target._data.shape
+    units = basis(tuple(rest), target._data.dtype)
+    size = units._data.shape[0]
+    upstream = repeat(reshape(units, (size, 1, *rest)), (size, count, *rest))
+    (found,) = _sweeps(token, target, upstream, [source], batched)
+    if found is None:
+        return None
+    inner = found._data.shape[2:]
+    swapped = transpose(found, (1, 0, *range(2, len(inner) + 2)))
+    return reshape(swapped, (count, *rest, *inner))
+
+
+def _sweeps(token: Token, target: Tensor, upstream: Tensor, sources: list, batched: bool) -> list:
+    """Return the gradients for each slice of `upstream` along its first axis, stacked."""
+    count = upstream._data.shape[0]
+    if count and not batched:
+        found = [
+            differentiate(token, [target], [getitem(upstream, i)], sources)[0] for i in range(count)
+        ]
+        columns = zip(*found, strict=True)
+        return [None if column[0] is None else stack(list(column)) for column in columns]
+    level = Batch(count)
+    with level:
+        results, _ = differentiate(token, [target], [BatchTensor(upstream, level)], sources)
+    return [None if one is None else level.physical(one) for one in results]

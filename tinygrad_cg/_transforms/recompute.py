@@ -65,24 +65,20 @@ def recompute_grad(f: Any, segments: int | None = None) -> Any:
 
 def _chain(functions: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
     def chain(*args: Any, **kwargs: Any) -> Any:
-        first, *others = functions
-        y = first(*args, **kwargs)
-        for function in others:
+        y = functions[0](*args, **kwargs)
+        for function in functions[1:]:
             y = function(y)
         return y
 
     return chain
 
 
-class _Snapshot(Listener):
-    """Listens while the function runs: the values of the Variables it reads."""
-
-    def __init__(self) -> None:
-        self.values: dict[int, tuple[Variable, Any]] = {}
+class _Snapshot(dict, Listener):
+    """Listens while the function runs: the Variables it reads, by id, and their values."""
 
     def variable_read(self, variable: Variable) -> None:
         value = state.overrides.get(id(variable), variable._data)
-        self.values.setdefault(id(variable), (variable, value))
+        self.setdefault(id(variable), (variable, value))
 
     variable_assigned = variable_read
 
@@ -100,9 +96,9 @@ def _recomputed(f: Callable[..., Any]) -> Any:
 
         def grad(*dys: Any, variables: Any = None) -> Any:
             before = state.overrides
-            state.overrides = before | {key: value for key, (_, value) in snapshot.values.items()}
+            state.overrides = before | {key: value for key, (_, value) in snapshot.items()}
             try:
-                return _run_again(f, definition, args, kwargs, dys, variables)
+                return _run_again(f, definition, (args, kwargs), dys, variables)
             finally:
                 state.overrides = before
 
@@ -114,33 +110,20 @@ def _recomputed(f: Callable[..., Any]) -> Any:
     return decorated
 
 
-def _run_again(
-    f: Callable[..., Any],
-    definition: Definition,
-    args: tuple,
-    kwargs: dict,
-    dys: tuple,
-    variables: Any,
-) -> Any:
+def _run_again(f: Any, definition: Definition, call: tuple, dys: tuple, variables: Any) -> Any:
     def fresh(leaf: Any) -> Any:
         is_tensor_leaf = is_tensor(leaf) and not isinstance(leaf, Variable)
         return identity(leaf) if is_tensor_leaf and is_differentiable(leaf.dtype) else leaf
 
-    args, kwargs = nest.map_structure(fresh, (args, kwargs))
+    args, kwargs = nest.map_structure(fresh, call)
     inputs, _ = flat_inputs(definition, args, kwargs)
-    sources = [leaf for leaf in inputs if is_tensor(leaf) and is_differentiable(leaf.dtype)]
+    asked = [is_tensor(leaf) and is_differentiable(leaf.dtype) for leaf in inputs]
+    sources = list(itertools.compress(inputs, asked))
     with GradientTape() as tape:
         tape.watch(sources)
         targets = [leaf for leaf in nest.flatten(f(*args, **kwargs)) if leaf is not None]
-    found = tape.gradient(
-        targets,
-        (sources, list(variables or ())),
-        output_gradients=dys,
-        unconnected_gradients=UnconnectedGradients.ZERO,
-    )
-    remaining = iter(found[0])
-    flat = [
-        next(remaining) if is_tensor(leaf) and is_differentiable(leaf.dtype) else None
-        for leaf in inputs
-    ]
-    return flat if variables is None else (flat, found[1])
+    sought = sources, list(variables or ())
+    gradients, others = tape.gradient(targets, sought, dys, UnconnectedGradients.ZERO)
+    remaining = iter(gradients)
+    flat = [next(remaining) if one else None for one in asked]
+    return flat if variables is None else (flat, others)

@@ -28,7 +28,7 @@ from .._reverse.arguments import (
 from .._reverse.sweep import differentiate, release
 from .._reverse.variable import Variable
 from ..errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
-from .jacobians import example_rows, rows
+from .matrices import example_rows, rows
 
 _NONE = UnconnectedGradients.NONE
 
@@ -278,11 +278,6 @@ class GradientTape(levels.Listener):
         else:
             self._stop(token)
 
-    def _consume(self, token: Token) -> None:
-        token.alive = False
-        self._token = None
-        self._consumed = token
-
     # Jacobians -------------------------------------------------------------------------------
 
     def jacobian(
@@ -303,14 +298,11 @@ class GradientTape(levels.Listener):
         """
         token = self._token or self._refuse()
         zero = wants_zeros(unconnected_gradients)
-        (one,) = self._one("jacobian", "target", target)
+        one = self._one("jacobian", "target", target)
         flat_sources = nest.flatten(sources)
         for source in flat_sources:
             check_source(source)
-        self._prepare_rows("jacobian", token, experimental_use_pfor)
-        results = rows(token, one, flat_sources, experimental_use_pfor)
-        if not self._persistent:
-            self._consume(token)
+        results = self._rows("jacobian", token, rows, one, flat_sources, experimental_use_pfor)
         if zero:
             results = [
                 zeros((*one._data.shape, *source._data.shape), source.dtype) if row is None else row
@@ -337,8 +329,8 @@ class GradientTape(levels.Listener):
         """
         token = self._token or self._refuse()
         wants_zeros(unconnected_gradients)
-        (one,) = self._one("batch_jacobian", "target", target)
-        (by,) = self._one("batch_jacobian", "source", source)
+        one = self._one("batch_jacobian", "target", target)
+        by = self._one("batch_jacobian", "source", source)
         check_source(by)
         for tensor in (one, by):
             if len(tensor._data.shape) < 2:
@@ -351,15 +343,12 @@ class GradientTape(levels.Listener):
                 "Need first dimension of target shape "
                 f"({tuple(one._data.shape)}) and source shape ({tuple(by._data.shape)}) to match."
             )
-        self._prepare_rows("batch_jacobian", token, experimental_use_pfor)
-        result = example_rows(token, one, by, experimental_use_pfor)
-        if not self._persistent:
-            self._consume(token)
-        if result is None:
-            result = zeros((*one._data.shape, *by._data.shape[1:]), by.dtype)
-        return result
+        found = self._rows("batch_jacobian", token, example_rows, one, by, experimental_use_pfor)
+        return zeros((*one._data.shape, *by._data.shape[1:]), by.dtype) if found is None else found
 
-    def _prepare_rows(self, name: str, token: Token, batched: bool) -> None:
+    def _rows(
+        self, name: str, token: Token, compute: Callable, target: Any, by: Any, batched: bool
+    ) -> Any:
         if not batched and not self._persistent:
             raise RuntimeError(
                 f"GradientTape must be created with persistent=True to compute the {name} with "
@@ -367,12 +356,18 @@ class GradientTape(levels.Listener):
             )
         if self._recording:
             self._stop_or_warn(token)
+        found = compute(token, target, by, batched)
+        if not self._persistent:
+            token.alive = False
+            self._token = None
+            self._consumed = token
+        return found
 
     @staticmethod
-    def _one(name: str, role: str, value: Any) -> tuple[Any]:
+    def _one(name: str, role: str, value: Any) -> Any:
         if not is_tensor(value):
             raise TypeError(
                 f"GradientTape.{name}: {role} must be one Tensor or Variable, got "
                 f"{type(value).__name__}"
             )
-        return (value,)
+        return value

@@ -7,12 +7,12 @@ what forward mode needs of it. Rules of the user's are checked for being linear.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from .._core.kinds import is_complex, is_differentiable
-from .._core.levels import Token, state, unrecorded_frame
+from .._core.levels import Token, run_on, unrecorded_frame
 from .._core.record import Node, run_recorded
 from .._core.tensor import Tensor
 from .._ops.comparison import greater
@@ -25,28 +25,24 @@ from .._rules.definition import Definition, source_line
 from ..errors import NotLinearError
 from .batching import unbatched_values
 
+Pull: TypeAlias = Callable[[list], Sequence]
+
 
 def transpose_pull(
-    pull: Callable[[list], Sequence],
-    outputs: Sequence[Any],
-    tangents: Sequence[Tensor | None],
-    definition: Definition | None = None,
+    pull: Pull, outputs: Sequence, tangents: Sequence, definition: Definition | None = None
 ) -> list[Tensor | None]:
-    """Return the tangent of each output, from `pull`: gradients of outputs to gradients of
-    operands.
+    """Return the tangent of each output of an operation with the gradients `pull`.
 
     A rule of the user's, which `definition` names, is checked for being linear, TypeError if not.
     If it has a rule of its own, which is not its transpose, the tangent is that of its operations.
     """
-    transposition = Transposition(pull, outputs)
-    results = transposition(tangents)
-    if definition is None or _is_transpose(pull, transposition, tangents, results):
-        return results
-    transposition = Transposition(pull, outputs, natural=True)
-    results = transposition(tangents)
-    if not _is_transpose(pull, transposition, tangents, results):
-        _refuse(definition)
-    return results
+    for natural in (False, True):
+        transposition = Transposition(pull, outputs, natural)
+        results = transposition(tangents)
+        found = pull, transposition, tangents, results
+        if definition is None or run_on(unrecorded_frame(), _is_transpose, *found):
+            return results
+    raise _not_linear(definition)
 
 
 class Transposition:
@@ -56,9 +52,7 @@ class Transposition:
     given is its transpose, whatever that is. Can be called any number of times.
     """
 
-    def __init__(
-        self, pull: Callable[[list], Sequence], outputs: Sequence[Any], natural: bool = False
-    ):
+    def __init__(self, pull: Pull, outputs: Sequence[Any], natural: bool = False):
         generator = np.random.default_rng(0)
         self.dys = [_random(generator, output) for output in outputs]
         self.token = Token()
@@ -82,19 +76,19 @@ def _random(generator: np.random.Generator, aval: Any) -> Tensor:
 
 
 def follow_rules(visited: Sequence[Node]) -> bool:
-    """Return whether the transpose of a sweep is to be found by the rules of the user's rules in
-    it.
+    """Return whether the rules of the user's rules in a sweep give its transpose.
 
     If these are not the rules' transposes, it is to be found without them. TypeError where that
     would not be right either: a rule is not linear.
     """
     pairs = [(node, getattr(node.saved, "definition", None)) for node in visited]
     found = [(node, definition) for node, definition in pairs if definition]
-    if all(_transposes(node, False) for node, _ in found):
+    here = unrecorded_frame()
+    if all(run_on(here, _transposes, node, False) for node, _ in found):
         return True
     for node, definition in found:
-        if not _transposes(node, True):
-            _refuse(definition)
+        if not run_on(here, _transposes, node, True):
+            raise _not_linear(definition)
     return False
 
 
@@ -107,39 +101,27 @@ def _transposes(node: Any, natural: bool) -> bool:
     def pull(dys: list) -> Sequence:
         return node.rule(node, dys if multi_output else dys[0])
 
-    before, state.frame = state.frame, unrecorded_frame()
-    try:
-        transposition = Transposition(pull, node.shape if multi_output else [node], natural)
-        return _is_transpose(pull, transposition, tangents, transposition(tangents))
-    finally:
-        state.frame = before
+    transposition = Transposition(pull, node.shape if multi_output else [node], natural)
+    return _is_transpose(pull, transposition, tangents, transposition(tangents))
 
 
 def _is_transpose(
-    pull: Callable[[list], Sequence],
-    transposition: Transposition,
-    tangents: Sequence,
-    results: Sequence,
+    pull: Pull, transposition: Transposition, tangents: Sequence, results: Sequence
 ) -> bool:
     """Return whether <pull(dy), tangents> is <dy, results>, for another dy, too."""
-    before, state.frame = state.frame, unrecorded_frame()
-    try:
-        dys, gradients = transposition.dys, transposition.gradients
-        others = list(map(_elsewhere, dys))
-        for upstream, found in ((dys, gradients), (others, pull(list(others)))):
-            left, size = _product(found, tangents)
-            right, more = _product(upstream, results)
-            if unbatched_values(
-                greater(absolute(left - right), _tolerance(dys) * (size + more))
-            ).any():
-                return False
-    finally:
-        state.frame = before
+    dys, gradients = transposition.dys, transposition.gradients
+    tolerance = 0.02 if any(dy._data.dtype.itemsize == 2 for dy in dys) else 1e-3
+    others = list(map(_elsewhere, dys))
+    for upstream, found in ((dys, gradients), (others, pull(list(others)))):
+        left, size = _product(found, tangents)
+        right, more = _product(upstream, results)
+        if unbatched_values(greater(absolute(left - right), tolerance * (size + more))).any():
+            return False
     return True
 
 
-def _refuse(definition: Definition) -> NoReturn:
-    raise NotLinearError(
+def _not_linear(definition: Any) -> NotLinearError:
+    return NotLinearError(
         f"forward mode: the rule of `{definition.name}` is not linear in its upstream gradient, so "
         "it has no transpose, and there is no tangent: use reverse mode, or a linear rule "
         f"({definition.where()})",
@@ -153,10 +135,6 @@ def _elsewhere(dy: Tensor) -> Tensor:
     data = dy._data
     factors = -1000.0 * np.random.default_rng(1).uniform(0.5, 1.5, data.shape)
     return Tensor(np.asarray(factors * data, data.dtype))
-
-
-def _tolerance(dys: list[Tensor]) -> float:
-    return 0.02 if any(dy._data.dtype.itemsize == 2 for dy in dys) else 1e-3
 
 
 def _product(ones: Sequence, others: Sequence) -> tuple[Tensor, Tensor]:
