@@ -7,7 +7,7 @@ gradient, and the tapes' nodes of what goes in and comes out.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from .._core.conversion import is_tensor
 from .._core.kinds import is_inexact
 from .._core.levels import Level, Token, state
 from .._core.primitive import apply
-from .._core.record import Expired, Node, find
+from .._core.record import Node, find, nodes_of
 from .._core.tensor import Tensor
 from .._reverse.observer import Observer
 from .._rules.calls import rebind_outputs
@@ -134,7 +134,7 @@ class Recorder(Level, Observer):
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
         out = apply(primitive, inputs, params)
         outs = out if isinstance(out, list) else [out]
-        if any(any(_records(one)) for one in inputs):
+        if any(any(nodes_of(one._rec)) for one in inputs):
             if primitive.name in CUTS:
                 self._cut(primitive.name)
             for one in outs:
@@ -163,7 +163,7 @@ class Recorder(Level, Observer):
         seen = self._by_definition.get(id(getattr(call, "definition", None)))
         if seen is not None:
             tensors = [*outputs, *(one for one in inputs if one is not None)]
-            groups = [record.group for one in tensors for record in _records(one)]
+            groups = [record.group for one in tensors for record in nodes_of(one._rec)]
             for token in {token for group in groups for token in group if token.alive}:
                 self._follow(seen, token, inputs, outputs)
         return results
@@ -280,14 +280,6 @@ def _example(array: np.ndarray, of_nan: bool) -> str:
     if not worst.size:
         worst = flat[np.argsort(np.abs(flat))[:1]]
     return f"{worst[0]:.4g}" if worst.size else "nothing"
-
-
-def _records(tensor: Any) -> Iterator[Node]:
-    record = tensor._rec
-    while record is not None:
-        if type(record) is not Expired:
-            yield record
-        record = record.next
 
 
 def _find_reached(

@@ -20,7 +20,7 @@ from .._core import levels
 from .._core.kinds import is_inexact
 from .._core.levels import Level, next_serial, stack, state
 from .._core.primitive import Primitive, apply
-from .._core.record import Node, find, part
+from .._core.record import Node, find, operation_of_rule, part
 from .._core.tensor import Tensor
 from .._reverse.observer import Observer, Sweep, order_of
 from .._rules.calls import Call, rebind_outputs
@@ -223,11 +223,7 @@ def _physical(tensor: Any) -> Tensor:
 
 def _rule_name(node: Node) -> str:
     """Return the name of the operation that a node's rule belongs to."""
-    code = getattr(node.rule, "__code__", None)
-    file = "" if code is None else code.co_filename
-    if file.startswith("<rule of "):
-        return file.removeprefix("<rule of ").removesuffix(">")
-    name = getattr(node.saved, "name", None)
+    name = operation_of_rule(node.rule) or getattr(node.saved, "name", None)
     return name if isinstance(name, str) else getattr(node.rule, "__name__", "?").strip("_")
 
 

@@ -19,7 +19,7 @@ from .._core.record import Node
 from .._transforms.tape import GradientTape
 from ..errors import ArgumentTypeError
 from . import collapse, text
-from .reading import RecordWalk, UserNames, live_nodes, nodes_of, token_of
+from .reading import RecordWalk, UserNames, known_nodes, live_nodes, token_of
 from .sketch import Sketch
 from .svg import Drawing
 
@@ -165,7 +165,7 @@ def _picture(what: tuple, names: UserNames, fold_items: bool | None) -> Picture:
 
 def _roots(tensors: Iterable[Any], wanted: frozenset[Token]) -> Iterator[Node]:
     for tensor in tensors:
-        for node in nodes_of(tensor._rec):
+        for node in known_nodes(tensor._rec):
             if not _is_freed(node) and (not wanted or node.group & wanted):
                 yield node
 
