@@ -55,9 +55,8 @@ class Drawing:
 
     def _lines(self, item: Item) -> list[tuple[str, float, bool]]:
         """Return the texts in an item's box, with their sizes, and whether they are bold."""
-        texts = (item.title, item.detail, self.sketch.note(item))
-        lines = zip(texts, (TITLE, DETAIL, DETAIL), (True, False, False), strict=True)
-        return [line for line in lines if line[0]]
+        others = (item.detail, self.sketch.note(item))
+        return [(item.title, TITLE, True), *((text, DETAIL, False) for text in others if text)]
 
     def _heading(self, frame: Region) -> tuple[float, float]:
         is_tape = frame.kind == "tape"
@@ -100,15 +99,15 @@ class Drawing:
             'stroke-opacity="0.6" stroke-width="3"'
         )
         if frame.kind == "repeat":
-            return (
-                f'<text x="{x + width - 10:.1f}" y="{y + 18:.1f}" {halo} font-weight="bold" '
-                f'text-anchor="end" fill="#333">{escape(frame.title)}</text>'
+            at = f'x="{x + width - 10:.1f}" y="{y + 18:.1f}"'
+            words = f' font-weight="bold" text-anchor="end" fill="#333">{escape(frame.title)}'
+        else:
+            at = f'x="{x + 13:.1f}" y="{y + 20:.1f}"'
+            words = (
+                f' fill="{self.colours[frame]}"><tspan font-weight="bold">{escape(frame.title)}'
+                f'</tspan><tspan dx="8" font-size="{DETAIL}">{escape(frame.detail)}</tspan>'
             )
-        return (
-            f'<text x="{x + 13:.1f}" y="{y + 20:.1f}" {halo} fill="{self.colours[frame]}">'
-            f'<tspan font-weight="bold">{escape(frame.title)}</tspan>'
-            f'<tspan dx="8" font-size="{DETAIL}">{escape(frame.detail)}</tspan></text>'
-        )
+        return f"<text {at} {halo}{words}</text>"
 
     def _item(self, item: Item) -> str:
         x, y, width, height = self.layout.boxes[item]

@@ -37,32 +37,28 @@ class Flowchart:
             if dashes:
                 style += f",stroke-dasharray:{dashes}"
             found.append(f"  classDef {kind} {style}")
-        tapes = [frame for frame in self.sketch.frames if frame.kind == "tape"]
-        styles = {
-            frame: f"fill:{colour}12,stroke:{colour},color:{colour}"
-            for frame, colour in zip(tapes, cycle(COLOURS), strict=False)
-        }
-        dashed = "fill:#ffffff80,stroke:#5b6770,stroke-dasharray:6 4,color:#1f2328"
-        repeats = [frame for frame in self.sketch.frames if frame.kind == "repeat"]
-        styles |= dict.fromkeys(repeats, dashed)
-        return found + [f"  style {self.frames[frame]} {words}" for frame, words in styles.items()]
+        colours = cycle(COLOURS)
+        for frame in sorted(self.frames, key=lambda frame: frame.kind == "repeat"):
+            style = "fill:#ffffff80,stroke:#5b6770,stroke-dasharray:6 4,color:#1f2328"
+            if frame.kind == "tape":
+                colour = next(colours)
+                style = f"fill:{colour}12,stroke:{colour},color:{colour}"
+            found.append(f"  style {self.frames[frame]} {style}")
+        return found
 
     def _inside(self, frame: Region | None, indent: str) -> list[str]:
-        inside = [item for item in self.sketch.items if self.sketch.home[item] is frame]
-        found = [indent + self._item(item) for item in inside]
+        edges, home = self.sketch.edges(), self.sketch.home
+        found = [indent + self._item(item) for item in self.sketch.items if home[item] is frame]
         for child in self.sketch.frames:
             if child.parent is frame:
                 words = f"{child.title}: {child.detail}" if child.detail else child.title
                 found.append(f'{indent}subgraph {self.frames[child]}["{mermaid_text(words)}"]')
-                if not self._is_crossed(child):  # Mermaid would cut lines at its border
+                ends = [(one in child.extent, two in child.extent) for one, two, _ in edges]
+                if all(one == two for one, two in ends):  # Mermaid would cut lines at its border
                     found.append(f"{indent}  direction TB")
                 found += self._inside(child, indent + "  ")
                 found.append(f"{indent}end")
         return found
-
-    def _is_crossed(self, frame: Region) -> bool:
-        inside = frame.extent
-        return any((one in inside) != (two in inside) for one, two, _ in self.sketch.edges())
 
     def _item(self, item: Item) -> str:
         also = ", ".join(frame.name for frame in self.sketch.badges(item))
@@ -88,8 +84,8 @@ def lines(sketch: Sketch) -> str:
             same = f" (the same as {operands})" if operands else ""
             made = f"{names[item]}: {item.detail}  {item.kind} by {words}{same}"
         else:
-            times = f" {TIMES}{item.count:,}" if item.count > 1 else ""
-            made = f"{names[item]} = {item.operation}({operands}){times}  {item.detail}  [{words}]"
+            call = f"{item.operation}({operands}){item.times}"
+            made = f"{names[item]} = {call}  {item.detail}  [{words}]"
         lines.append(made)
         if item.role:
             lines.append(f"    {item.kind if item.kind == 'custom' else ''} {item.role}".rstrip())
