@@ -67,6 +67,7 @@ class Watcher(Level, Observer):
     """
 
     remembered = 100_000
+    label = "debugging"  # what made it, for messages
 
     def __init__(self) -> None:
         self._serials: list[int] = []  # of what was seen, with its order and line
@@ -86,10 +87,10 @@ class Watcher(Level, Observer):
     def __enter__(self) -> Any:
         found = stack(state.frame)
         if self in found:
-            raise ValueError(f"{self._name()} is active already: make another one")
+            raise ValueError(f"{self.label} is active already: make another one")
         if any(getattr(level, "is_abstract", False) for level in found):
             raise ValueError(
-                f"{self._name()} inside a function that is being traced: there are no values "
+                f"{self.label} inside a function that is being traced: there are no values "
                 "yet. Enter it around the call, where the function then runs operation by operation"
             )
         levels.insert(self, len(found))
@@ -99,14 +100,11 @@ class Watcher(Level, Observer):
     def __exit__(self, *exception: Any) -> None:
         if self not in stack(state.frame):
             raise ValueError(
-                f"{self._name()} is not active in this thread: leave it in the thread, and inside "
+                f"{self.label} is not active in this thread: leave it in the thread, and inside "
                 "the contexts, where it was entered"
             )
         levels.remove(self)
         state.observers = tuple([one for one in state.observers if one is not self])
-
-    def _name(self) -> str:
-        return f"debugging.{type(self).__name__}"
 
     # The level -------------------------------------------------------------------------------
 
@@ -186,7 +184,7 @@ class Watcher(Level, Observer):
         way, order = "forward", state.tangents
         if self._running:
             outermost = self._running[0]
-            way, order = "backward", outermost.order + state.tangents - outermost.tangents
+            way, order = "backward", order + outermost.order - outermost.tangents
         elif asked is not None and self._latest is not None:  # between rules
             way, order, running = "backward", self._latest.order, None
         if state.tangents or (sweep is not None and sweep.transposes):
