@@ -105,7 +105,6 @@ def gradient_by_upstream(op, upstream: float):
 
 
 def show() -> None:
-    """Print both nesting examples."""
     heading("2. Rules inside rules")
     say(
         f"""op(x) = x**3 at x = {POINT:g}, with its true first derivative, and an inner rule
