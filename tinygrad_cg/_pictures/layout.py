@@ -277,7 +277,12 @@ def _order(layers: list[list[Vertex]]) -> None:
         down = iteration % 2 == 0
         for layer in layers if down else reversed(layers):
             where = _positions(layers)
-            layer.sort(key={one: _mean(one, down, where) for one in layer}.__getitem__)
+            means = {}
+            for one in layer:
+                ends = one.above if down else one.below
+                pull = [where[other] + theirs - own for other, own, theirs in ends]
+                means[one] = sum(pull) / len(pull) if pull else where[one]
+            layer.sort(key=means.__getitem__)
         crossings = _crossings(layers)
         if crossings < fewest:
             best, fewest = [list(layer) for layer in layers], crossings
@@ -294,13 +299,6 @@ def _positions(layers: list[list[Vertex]]) -> dict[Vertex, float]:
             where[vertex] = x + (vertex.width + GAP) / 2
             x += vertex.width + GAP
     return where
-
-
-def _mean(vertex: Vertex, down: bool, where: dict[Vertex, float]) -> float:
-    ends = vertex.above if down else vertex.below
-    if not ends:
-        return where[vertex]
-    return sum(where[other] + theirs - own for other, own, theirs in ends) / len(ends)
 
 
 def _crossings(layers: list[list[Vertex]]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dis
 from collections.abc import Iterable, Iterator, Mapping
 from gc import get_referrers
@@ -21,6 +20,7 @@ from .._function.tracing.recorded import Recorded
 from .._reverse.observer import order_of, recording_sweeps
 from .._reverse.variable import Variable
 from .._rules.calls import Call, TransformedCall, _identity_rule
+from .._rules.definition import closure
 from .._rules.user_ops import _Use
 from .._transforms.forward import _no_rule
 from .._transforms.tape import GradientTape
@@ -254,11 +254,7 @@ def _find_used(function: Any) -> Iterator[Any]:
         return
     reads = ("LOAD_DEREF", "LOAD_GLOBAL")
     used = {(one.opname, one.argval) for one in dis.get_instructions(code) if one.opname in reads}
-    values = []
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        if ("LOAD_DEREF", name) in used:
-            with contextlib.suppress(ValueError):  # a cell that nothing was assigned to yet
-                values.append(cell.cell_contents)
     read = sorted(name for operation, name in used if operation == "LOAD_GLOBAL")
+    values = [one for name, one in closure(function).items() if ("LOAD_DEREF", name) in used]
     values += [function.__globals__.get(name) for name in read]
     yield from filter(is_tensor, values)

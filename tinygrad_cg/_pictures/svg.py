@@ -11,21 +11,13 @@ from .sketch import Item, Region, Sketch
 FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 TITLE, DETAIL = 13.0, 11.0  # font sizes
 COLOURS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#7a5195", "#8c6d31")  # of tapes
-STYLES = {  # fill, line, width of the line, dashes
-    "watched": ("#e7f4ec", "#2e7d4f", 1.5, ""),
-    "operation": ("#ffffff", "#5b6770", 1.1, ""),
-    "custom": ("#fff1d0", "#d17b00", 2.0, ""),
-    "bypassed": ("#fdf6e6", "#d17b00", 1.4, "4 3"),
-    "finished": ("#f3f3f3", "#9aa0a6", 1.1, "2 3"),
-    "earlier": ("#f3f3f3", "#5b6770", 1.1, ""),
-}
-LEGEND = {
-    "watched": "watched tensor",
-    "operation": "operation",
-    "custom": "custom gradient",
-    "bypassed": "rule not used",
-    "finished": "of a finished tape",
-    "earlier": "left out",
+STYLES = {  # fill, line, width of the line, dashes, words of the legend
+    "watched": ("#e7f4ec", "#2e7d4f", 1.5, "", "watched tensor"),
+    "operation": ("#ffffff", "#5b6770", 1.1, "", "operation"),
+    "custom": ("#fff1d0", "#d17b00", 2.0, "", "custom gradient"),
+    "bypassed": ("#fdf6e6", "#d17b00", 1.4, "4 3", "rule not used"),
+    "finished": ("#f3f3f3", "#9aa0a6", 1.1, "2 3", "of a finished tape"),
+    "earlier": ("#f3f3f3", "#5b6770", 1.1, "", "left out"),
 }
 NARROW, WIDE = "ijlrtfI.,:;'|!()[]{} ", "mwMWOQG@%—…"
 CAPTURED = "#b3261e"
@@ -111,7 +103,7 @@ class Drawing:
 
     def _item(self, item: Item) -> str:
         x, y, width, height = self.layout.boxes[item]
-        fill, line, thick, dashes = STYLES[item.kind]
+        fill, line, thick, dashes, _ = STYLES[item.kind]
         radius = height / 2 if item.kind in ("watched", "finished") else 5
         badges = self.sketch.badges(item)
         parts = [f'<g class="{item.kind}"><title>{escape(self._hover(item))}</title>']
@@ -161,9 +153,8 @@ class Drawing:
     def _legend(self) -> tuple[str, float]:
         kinds = {item.kind for item in self.sketch.items}
         x, parts = 16.0, []
-        for kind, words in LEGEND.items():
+        for kind, (fill, line, thick, dashes, words) in STYLES.items():
             if kind in kinds:
-                fill, line, thick, dashes = STYLES[kind]
                 radius = 6 if kind in ("watched", "finished") else 3
                 parts.append(
                     f'<rect x="{x:.1f}" y="4" width="20" height="12" rx="{radius}" fill="{fill}" '

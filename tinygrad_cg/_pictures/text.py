@@ -32,7 +32,7 @@ class Flowchart:
             if kind == "captured":
                 found.append(f"  linkStyle {i} stroke:{CAPTURED}")
         for kind in dict.fromkeys(item.kind for item in self.sketch.items):
-            fill, line, width, dashes = STYLES[kind]
+            fill, line, width, dashes, _ = STYLES[kind]
             style = f"fill:{fill},stroke:{line},stroke-width:{width}px,color:#1f2328"
             if dashes:
                 style += f",stroke-dasharray:{dashes}"
@@ -74,7 +74,11 @@ def lines(sketch: Sketch) -> str:
     for item in sketch.items:
         name = item.name or f"%{len(names)}"
         names[item] = name if name not in names.values() else f"{name}%{len(names)}"
-    lines = [_tape(frame) for frame in sketch.frames if frame.kind == "tape"]
+    lines = []
+    for frame in sketch.frames:
+        if frame.kind == "tape":
+            around = f", inside {frame.parent.name}" if frame.parent and frame.parent.name else ""
+            lines.append(f"{frame.name}: {frame.detail or 'order unknown'}{around}")
     for item in sketch.items:
         words = ", ".join(frame.name for frame in sketch.tapes(item))
         operands = ", ".join(names[one] for one in item.operands)
@@ -97,8 +101,3 @@ def lines(sketch: Sketch) -> str:
             inside = ", ".join(name for item, name in names.items() if item in frame.items)
             lines.append(f"{frame.title}: {inside}")
     return "\n".join(lines)
-
-
-def _tape(frame: Region) -> str:
-    around = f", inside {frame.parent.name}" if frame.parent and frame.parent.name else ""
-    return f"{frame.name}: {frame.detail or 'order unknown'}{around}"
