@@ -6,6 +6,7 @@ read-only arrays need no second compilation.
 """
 
 import contextlib
+import gc
 import hashlib
 import os
 import re
@@ -13,6 +14,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -26,9 +28,12 @@ except ImportError:  # Windows
 import numba
 import numpy as np
 from numba import types
+from numba.core import event
 from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
+from numba.core.event import Event, Listener
+from numba.core.registry import cpu_target
 from numba.extending import overload, register_jitable
 
 from tinygrad_cg_kernels.runtime.locks import ForkLock
@@ -193,6 +198,18 @@ def _alone(function: Callable, *more: Any) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Suspend the garbage collector, whose passes over Numba's objects free next to nothing."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 def _decorate(decorator: Callable, function: Callable, cached: bool) -> Any:
     """Apply a Numba decorator, with the disk cache where a folder can be written."""
     folder = cache_folder() if cached else None
@@ -240,7 +257,7 @@ def block_address(
     """
     options: dict[str, Any] = dict(FLAGS)
     named = _set_name(function, name)
-    with _lock, _alone(named) if cached else contextlib.nullcontext():
+    with _lock, _no_collection(), _alone(named) if cached else contextlib.nullcontext():
         owner: Any = _decorate(
             lambda **more: numba.cfunc(signature, **options, **more), named, cached
         )
@@ -278,7 +295,7 @@ def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
     attribute serves through the dispatcher itself.
     """
     own = dispatcher.py_func if hasattr(dispatcher, "py_func") else entry
-    with _lock, _alone(own, argument_types):
+    with _lock, _no_collection(), _alone(own, argument_types):
         hits = sum(dispatcher.stats.cache_hits.values()) if hasattr(dispatcher, "stats") else 0
         with contextlib.suppress(OSError):  # compiled, but not cached: the disk is full
             _compile_or_mend(
@@ -293,9 +310,34 @@ def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
             return dispatcher
 
 
-jitable = register_jitable(**NO_WRAPPER)
-"""Marks a helper as callable from kernels. Kernels close over such functions and never over
-dispatchers, which would miss the disk cache in every process."""
+class _Registration(Listener):
+    """Tells Numba of helpers when it first compiles something: they take a fifth of an import."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[Callable[[], Any]] = deque()
+        event.register("numba:run_pass", self)
+
+    def on_start(self, event: Event) -> None:
+        if self.waiting:
+            while self.waiting:
+                self.waiting.popleft()()
+            cpu_target.typing_context.refresh()  # the compilation under way read it before
+
+    def on_end(self, event: Event) -> None:
+        pass
+
+
+_registration = _Registration()
+
+
+def jitable(function: Callable) -> Callable:
+    """Mark a helper as callable from kernels.
+
+    Kernels close over such functions and never over dispatchers, which would miss the disk cache in
+    every process.
+    """
+    _registration.waiting.append(lambda: register_jitable(**NO_WRAPPER)(function))
+    return function
 
 
 @cache
@@ -341,5 +383,5 @@ def by_type(stub: Callable, choices: dict[Any, Callable]) -> Callable:
         return pick(x)
 
     chooser = {1: unary, 2: binary, 3: ternary}[stub.__code__.co_argcount]
-    overload(stub, strict=False)(chooser)
+    _registration.waiting.append(lambda: overload(stub, strict=False)(chooser))
     return stub

@@ -1,6 +1,7 @@
 """Tables of what was compiled: for each choice of dtypes, compiled when it first comes."""
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -81,10 +82,15 @@ class ByDtype:
         self, function: Callable, name: str, arguments: Callable[[np.dtype], tuple[types.Type, ...]]
     ) -> None:
         self.name = name
-        self.dispatcher = build.kernel(function, name, nogil=True)
+        self._function = function
         self.entries = Entries(
             name, lambda dtype: (build.entry(self.dispatcher, *arguments(dtype)), self.dispatcher)
         )
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """What Numba makes of the function: at the first call, since it looks at the disk cache."""
+        return build.kernel(self._function, self.name, nogil=True)
 
     def __call__(self, dtype: np.dtype, *operands: Any) -> None:
         """Run on operands of exactly the types for `dtype`."""
