@@ -93,20 +93,24 @@ def returns(function: ast.FunctionDef) -> list[ast.Return]:
 def undecorate(source: SourceCode, inner: str) -> None:
     """Take away the rule of the gradient function `inner`."""
     target = _find_function(source.tree, inner)
-    pairs = [] if target is None else [(one, one.value) for one in returns(target)]
-    if target is None or not all(
-        type(pair) is ast.Tuple and len(pair.elts) == 2 for _, pair in pairs
-    ):
+    if target is None:
         return
+    pairs = []
+    for one in returns(target):
+        match one.value:
+            case ast.Tuple([value, rule]):
+                pairs.append((one, value, rule))
+            case _:
+                return
     decorators = target.decorator_list
     target.decorator_list = [one for one in decorators if "custom_gradient" not in ast.unparse(one)]
-    for one, pair in pairs:
-        one.value, rule = pair.elts
-        name = rule.id if isinstance(rule, ast.Name) else None
-        own = (ast.FunctionDef,)
-        target.body = [
-            one for one in target.body if not (isinstance(one, own) and one.name == name)
-        ]
+    gone = {rule.id for _, _, rule in pairs if isinstance(rule, ast.Name)}
+    for one, value, _ in pairs:
+        one.value = value
+    body = target.body
+    target.body = [
+        one for one in body if not (isinstance(one, ast.FunctionDef) and one.name in gone)
+    ]
 
 
 class Returned:
@@ -283,12 +287,13 @@ def _last_name(function: ast.expr) -> str:
 def _rule_of(source: SourceCode, name: str) -> ast.FunctionDef | ast.Lambda | None:
     """Return the gradient function that the function `name` returns."""
     target = _find_function(source.tree, name)
-    for one in returns(target) if target else ():
-        match one.value:
-            case ast.Tuple([_, ast.Lambda() as rule]):
-                return rule
-            case ast.Tuple([_, ast.Name(rule)]) if found := _find_function(target, rule):
-                return found
+    if target is not None:
+        for one in returns(target):
+            match one.value:
+                case ast.Tuple([_, ast.Lambda() as rule]):
+                    return rule
+                case ast.Tuple([_, ast.Name(rule)]) if found := _find_function(target, rule):
+                    return found
     return None
 
 

@@ -38,7 +38,7 @@ class Vertex:
     rank: int = 0
     x: float = 0.0  # of the middle
     y: float = 0.0  # of the top
-    layer: tuple[float, ...] = ()  # its top and bottom
+    layer: tuple[float, ...] = ()  # its top and bottom; of a port the border
     above: list[tuple[Vertex, float, float]] = field(default_factory=list)
     below: list[tuple[Vertex, float, float]] = field(default_factory=list)
 
@@ -165,7 +165,7 @@ class LayeredLayout:
             y += height + (LAYER if height else LAYER / 3)
         for ports, y in ((entries, 0.0), (exits, bottom + MARGIN)):
             for port in ports.values():
-                port.y = y
+                port.layer = (y,)
         return width, bottom + MARGIN
 
     # All together ------------------------------------------------------------------------------
@@ -186,24 +186,20 @@ class LayeredLayout:
         x, y, width, height = self.boxes[source]
         points = [(x + width / 2, y + height)]
         for frame in reversed(up[common:-1]):
-            points += self._inner(frame, source, None)
-            points.append(self._port(frame, self.areas[frame].exits[source]))
-        points += self._inner(up[common - 1], source, down[common])
+            area = self.areas[frame]
+            points += self._points(frame, [*area.bends[source, None], area.exits[source]])
+        outer, child = up[common - 1], down[common]
+        points += self._points(outer, self.areas[outer].bends[source, child])
         for frame, child in pairwise(down[common:]):
-            points.append(self._port(frame, self.areas[frame].entries[source]))
-            points += self._inner(frame, source, child)
+            area = self.areas[frame]
+            points += self._points(frame, [area.entries[source], *area.bends[source, child]])
         x, y, width, _ = self.boxes[target]
         return [*points, (x + width / 2, y)]
 
-    def _port(self, frame: Region, port: Vertex) -> Point:
+    def _points(self, frame: Region | None, passed: list[Vertex]) -> list[Point]:
+        """Return the points of a line inside one frame: straight past each layer."""
         left, top, *_ = self.boxes[frame]
-        return left + port.x, top + port.y
-
-    def _inner(self, frame: Region | None, source: Item, key: Any) -> list[Point]:
-        """Return the bends of a line inside one frame: straight past each layer."""
-        left, top, *_ = self.boxes[frame]
-        bends = self.areas[frame].bends.get((source, key), ())
-        return [(left + bend.x, top + y) for bend in bends for y in bend.layer]
+        return [(left + one.x, top + y) for one in passed for y in one.layer]
 
     def _distribute_arrows(self) -> None:
         """Let arrows that end at one item end side by side, in the order in which they come."""
@@ -270,54 +266,52 @@ def _join(upper: Vertex, out: float, lower: Vertex, into: float) -> None:
 
 def _order(layers: list[list[Vertex]]) -> None:
     """Reduce crossings: sort each layer by its neighbours' positions, down and up again."""
+    for layer in layers:
+        _pack(layer)
     best, fewest = [list(layer) for layer in layers], _crossings(layers)
     for iteration in range(ROUNDS):
         if not fewest:
             break
         down = iteration % 2 == 0
         for layer in layers if down else reversed(layers):
-            where = _positions(layers)
-            means = {}
-            for one in layer:
-                ends = one.above if down else one.below
-                pull = [where[other] + theirs - own for other, own, theirs in ends]
-                means[one] = sum(pull) / len(pull) if pull else where[one]
+            ends = {one: one.above if down else one.below for one in layer}
+            means = {one: _mean(one, others, [1.0] * len(others)) for one, others in ends.items()}
             layer.sort(key=means.__getitem__)
+            _pack(layer)
         crossings = _crossings(layers)
         if crossings < fewest:
             best, fewest = [list(layer) for layer in layers], crossings
     for layer, found in zip(layers, best, strict=True):
         layer[:] = found
+        _pack(layer)
 
 
-def _positions(layers: list[list[Vertex]]) -> dict[Vertex, float]:
-    """Return the middle of each vertex, packed and centred."""
-    where = {}
-    for layer in layers:
-        x = -sum(vertex.width + GAP for vertex in layer) / 2
-        for vertex in layer:
-            where[vertex] = x + (vertex.width + GAP) / 2
-            x += vertex.width + GAP
-    return where
+def _pack(layer: list[Vertex]) -> None:
+    """Place the vertices of a layer next to each other, centred."""
+    x = -sum(vertex.width + GAP for vertex in layer) / 2
+    for vertex in layer:
+        vertex.x = x + (vertex.width + GAP) / 2
+        x += vertex.width + GAP
+
+
+def _mean(vertex: Vertex, ends: list[tuple[Vertex, float, float]], pull: list[float]) -> float:
+    """Return where neighbours pull a vertex to; its own place if there are none."""
+    places = [other.x + theirs - own for other, own, theirs in ends]
+    together = sum(x * weight for x, weight in zip(places, pull, strict=True))
+    return together / sum(pull) if ends else vertex.x
 
 
 def _crossings(layers: list[list[Vertex]]) -> int:
-    where = _positions(layers)
     count = 0
     for layer in layers:
-        ends = [
-            (where[vertex] + own, where[other] + theirs)
-            for vertex in layer
-            for other, own, theirs in vertex.below
-        ]
+        pairs = [(vertex, *end) for vertex in layer for end in vertex.below]
+        ends = [(vertex.x + own, other.x + theirs) for vertex, other, own, theirs in pairs]
         count += sum((a - c) * (b - d) < 0 for (a, b), (c, d) in combinations(ends, 2))
     return count
 
 
 def _assign_positions(layers: list[list[Vertex]]) -> None:
     """Set the middles of all vertices near those of their neighbours, without overlaps."""
-    for vertex, x in _positions(layers).items():
-        vertex.x = x
     for iteration in range(RELAXATIONS):
         down, both = iteration % 2 == 0, iteration >= ROUNDS
         moved = 0.0
@@ -328,11 +322,8 @@ def _assign_positions(layers: list[list[Vertex]]) -> None:
                 if both:
                     ends = [*vertex.above, *vertex.below]
                 pull = [_stiffness(vertex, other) for other, _, _ in ends]
-                means = [other.x + theirs - own for other, own, theirs in ends]
-                total = sum(pull)
-                weights.append(total or 0.01)
-                together = sum(x * weight for x, weight in zip(means, pull, strict=True))
-                wanted.append(together / total if total else vertex.x)
+                weights.append(sum(pull) or 0.01)
+                wanted.append(_mean(vertex, ends, pull))
             for vertex, x in zip(layer, _separate(layer, wanted, weights), strict=True):
                 moved = max(moved, abs(vertex.x - x))
                 vertex.x = x
