@@ -51,7 +51,6 @@ class Orders:
         self._linear = True
 
     def run(self) -> None:
-        """Fill the rows and the properties."""
         if not self._values_repeat():
             return
         for order in range(1, self.order + 1):

@@ -260,12 +260,9 @@ class CheckedFunction:
             with GradientTape(persistent=True) as tape:
                 tape.watch(sources)
                 outputs = self.run(sources)
-            found = []
-            for upstream in upstreams:
-                dtypes = [output.dtype for output in outputs]
-                ways = list(map(Tensor, map(np.asarray, upstream, dtypes)))
-                found.append(_arrays(tape.gradient(outputs, sources, ways)))
-            return found
+            dtypes = [output.dtype for output in outputs]
+            ways = [list(map(Tensor, map(np.asarray, one, dtypes))) for one in upstreams]
+            return [_arrays(tape.gradient(outputs, sources, one)) for one in ways]
 
     # Derivatives -----------------------------------------------------------------------------
 

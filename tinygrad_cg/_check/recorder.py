@@ -91,7 +91,6 @@ class Seen:
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the inputs, as in the signature."""
         paths = self.call.paths
         paths = [(i, "") for i in range(self.call.count)] if paths is None else paths
         return self.definition.input_names(paths)
@@ -189,7 +188,6 @@ class Recorder(Level, Observer):
             self._rules.pop()
 
     def begin_tangents(self, definition: Any) -> None:
-        """Learn which rule is transposed."""
         self._rules.append(definition)
 
     def end_tangents(self, began: int) -> None:
@@ -241,7 +239,6 @@ class Rough(Level):
         self.generator = np.random.default_rng(seed)
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
-        """Carry out an operation, and change its result by a unit in the last place."""
         out = apply(primitive, inputs, params)
         exact = primitive.kind == "move" or primitive.name in EXACT
         for one in out if isinstance(out, list) else [out]:

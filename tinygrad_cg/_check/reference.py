@@ -50,7 +50,6 @@ class Ladder:
         self.extra = 0.0  # noise of the function beyond rounding its terms
 
     def refine(self) -> None:
-        """Add a level."""
         step = self.step * 0.5 ** len(self.rows)
         (right, one), (left, other) = self.line(step), self.line(-step)
         size = max(one, other, self.size)

@@ -130,7 +130,6 @@ def _wrap_text(text: str) -> str:
 
 
 def number(value: float | None) -> str:
-    """Return the text of a number in the report."""
     if value is None:
         return "None"
     return "NaN" if math.isnan(value) else f"{value + 0.0:.6g}"

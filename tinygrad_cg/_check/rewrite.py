@@ -22,7 +22,6 @@ class SourceCode:
         self.first = first  # the line of the file that is the tree's first
 
     def text(self) -> str:
-        """Return the tree as code."""
         text = ast.unparse(ast.fix_missing_locations(self.tree))
         text = re.sub(r":\n\n", ":\n", text).replace(" ** ", "**")
         return "\n".join(_space_lines([_without_parentheses(line) for line in text.splitlines()]))
@@ -303,7 +302,6 @@ def _find_function(tree: ast.AST, name: str) -> ast.FunctionDef | None:
 
 
 def _find_returned(rule: ast.FunctionDef | ast.Lambda | None) -> list[Returned]:
-    """Return the gradients in each return statement of a rule."""
     if rule is None:
         return []
     return [Returned(one) for one in ([rule] if isinstance(rule, ast.Lambda) else returns(rule))]

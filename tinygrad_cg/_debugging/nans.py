@@ -109,7 +109,6 @@ def _where(label: str, line: Line) -> str:
 
 
 def _range(array: Any) -> str:
-    """Return the range of an array's values, as text."""
     if not isinstance(array, np.ndarray) or not is_real_number(array.dtype):
         return "not real numbers"
     finite = array[np.isfinite(array)] if is_floating(array.dtype) else array
@@ -154,8 +153,6 @@ def disable_check_numerics() -> None:
 
 
 class _Enabled(NaNDetector):
-    """The detector of `enable_check_numerics`."""
-
     label = "debugging.enable_check_numerics"
 
 

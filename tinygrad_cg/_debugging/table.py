@@ -61,7 +61,6 @@ def where(line: Line) -> str:
 
 
 def source(line: Line) -> str:
-    """Return the text of a line of the user's."""
     return linecache.getline(*line).strip()
 
 
@@ -73,7 +72,6 @@ def _select_rows(rows: list[TableRow], limit: int) -> tuple[list[TableRow], int,
 
 
 def text(rows: list[TableRow], summary: str, limit: int) -> str:
-    """Return the table as text."""
     first, left_out, last = _select_rows(rows, limit)
     cells = [HEADERS, *[row.cells() for row in (*first, *last)]]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]

@@ -30,8 +30,6 @@ Line = tuple[str, int]
 
 
 class Running(NamedTuple):
-    """A rule that is running."""
-
     name: str
     order: int
     recorded: Line | None  # where the user wrote the operation that it is the rule of

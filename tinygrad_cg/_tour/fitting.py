@@ -65,7 +65,6 @@ def show_start(problem: LogisticProblem) -> None:
 
 
 def finiteness(values: np.ndarray) -> str:
-    """Return the number of finite entries, as text."""
     bad = int(np.sum(~np.isfinite(values)))
     return "finite" if bad == 0 else f"{bad} of {values.size} nan"
 
@@ -97,7 +96,6 @@ def show_fit(problem: LogisticProblem) -> None:
 
 
 def describe_step(number: int, step: NewtonStep, problem: LogisticProblem) -> tuple[str, ...]:
-    """Return one line of the table of progress."""
     return (
         str(number),
         f"{step.value:.6g}",

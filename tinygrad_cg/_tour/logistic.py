@@ -35,8 +35,6 @@ class LogisticProblem(NamedTuple):
 
 
 class Derivatives(NamedTuple):
-    """Value, gradient and Hessian of a loss at one point."""
-
     value: float
     gradient: np.ndarray
     hessian: np.ndarray

@@ -116,7 +116,6 @@ def show() -> None:
 
 
 def show_first() -> None:
-    """Print example 1: a decorated gradient function."""
     print("\nExample 1: the gradient function is decorated")
     code(
         """
@@ -161,7 +160,6 @@ def show_first() -> None:
 
 
 def show_second() -> None:
-    """Print example 2: the gradient function wraps a decorated one."""
     print("\nExample 2: the gradient function wraps a decorated one")
     code(
         """
