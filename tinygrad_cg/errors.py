@@ -32,10 +32,7 @@ __all__ = [
     "OperatorNotAllowedInGraphError",
     "TapeWarning",
 ]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy  # what dir() shows
 
 
 _OURS = (str(Path(__file__).parent) + os.sep, "<tinygrad_cg", "<rule of ")

@@ -13,7 +13,7 @@ def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
     """Return the conjugate transpose of each matrix in a stack of matrices."""
 
 def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
-    """Return the lower triangular matrix L of each symmetric positive definite ``input = L
+    """Return the lower triangular L of each symmetric positive definite ``input = L
     transpose(L)``."""
 
 def det(input: TensorLike, name: str | None = None) -> Tensor:
@@ -98,5 +98,5 @@ def solve(
     adjoints."""
 
 def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
-    """Return the sum of products over `axes`: the last so many of `a` and first of `b`, or two
+    """Return the sum of products over `axes`: so many last of `a` and first of `b`, or two
     lists."""

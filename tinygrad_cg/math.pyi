@@ -229,8 +229,8 @@ def reduce_euclidean_norm(
     keepdims: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Return the root of the sum of squared sizes of elements over axes; a complex
-    `input_tensor` gives complex."""
+    """Return the root of the sum of squared sizes over axes; a complex `input_tensor` gives
+    complex."""
 
 def reduce_logsumexp(
     input_tensor: TensorLike,

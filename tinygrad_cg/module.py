@@ -9,10 +9,7 @@ from typing import Any
 from ._reverse.variable import Variable
 
 __all__ = ["Module"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy  # what dir() shows
 
 
 class Module:

@@ -17,10 +17,7 @@ __all__ = [
     "map_structure",
     "pack_sequence_as",
 ]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy  # what dir() shows
 
 
 _SEQUENCE_LEAVES = (str, bytes, bytearray, memoryview)
@@ -42,8 +39,7 @@ def _sorted_keys(mapping: Mapping[Any, Any]) -> list[Any]:
     try:
         return sorted(mapping)
     except TypeError as error:
-        message = f"nest: the keys of a dictionary must be sortable: {error}"
-        raise TypeError(message) from None
+        raise TypeError(f"nest: the keys of a dictionary must be sortable: {error}") from None
 
 
 def _children(structure: Any) -> Iterable[Any]:

@@ -62,7 +62,7 @@ def conv1d_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Return the transpose of `conv` by its images, which have `output_shape`: all axes, or of
+    """Return the transpose of `conv` by its images, of `output_shape`: all axes, or those of
     space."""
 
 def conv2d(
@@ -87,7 +87,7 @@ def conv2d_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Return the transpose of `conv` by its images, which have `output_shape`: all axes, or of
+    """Return the transpose of `conv` by its images, of `output_shape`: all axes, or those of
     space."""
 
 def convolution(
@@ -164,7 +164,7 @@ def softmax_cross_entropy_with_logits(
     axis: Axes = -1,
     name: str | None = None,
 ) -> Tensor:
-    """Return ``-sum(labels * log_softmax(logits))`` along `axis`: the cross-entropy with
+    """Return ``-sum(labels * log_softmax(logits))`` along `axis`: cross-entropy of
     distributions."""
 
 def softplus(features: TensorLike, name: str | None = None) -> Tensor:

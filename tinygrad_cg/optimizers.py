@@ -19,10 +19,7 @@ from ._reverse.variable import Variable
 from .errors import InvalidArgumentError, TapeWarning, warn
 
 __all__ = ["SGD", "Adam", "Optimizer"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy  # what dir() shows
 
 
 class Optimizer:
@@ -104,9 +101,8 @@ class Optimizer:
         """Step each Variable against its gradient; returns the count of steps, `iterations`.
 
         `grads_and_vars` are pairs; a gradient has the shape of its Variable, and is cast to its
-        dtype. A Variable whose gradient is None stays as it is, with a warning. Raises
-        ValueError if all are None, InvalidArgumentError for another shape, TypeError for what
-        is no Variable.
+        dtype. A Variable whose gradient is None stays as it is, with a warning. ValueError if all
+        are None, InvalidArgumentError for another shape, TypeError for what is no Variable.
         """
         pairs = _check_pairs(list(grads_and_vars))
         gradients = self._clip([gradient for gradient, _ in pairs])
@@ -184,9 +180,8 @@ class SGD(Optimizer):
 
     With `momentum` it is ``velocity = momentum * velocity - learning_rate * g`` and
     ``w += velocity``; with `nesterov` ``w += momentum * velocity - learning_rate * g``.
-    The other parameters are those of `Optimizer`. Raises ValueError for a `momentum` outside
-    [0, 1]. After I. Sutskever et al., "On the importance of initialization and momentum in deep
-    learning" (2013).
+    The other parameters are those of `Optimizer`. ValueError for a `momentum` outside [0, 1]. After
+    I. Sutskever et al., "On the importance of initialization and momentum in deep learning" (2013).
     """
 
     def __init__(

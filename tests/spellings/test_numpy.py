@@ -1,12 +1,9 @@
 """Spellings in `tinygrad_cg.numpy`: each line gives in NumPy what it gives here, dtype and all."""
 
-import inspect
-
 import numpy
 import pytest
 
 import tinygrad_cg as tf
-from tests.support.spelling_cases import spelled_by_records
 
 CASES = """
 np.abs([-1, 2])
@@ -266,21 +263,6 @@ def test_as_in_numpy(case):
 def arrays(value):
     """A result as arrays; `unstack` and `where` give several."""
     return [numpy.asarray(part) for part in (value if isinstance(value, tuple) else [value])]
-
-
-def test_every_function_is_tried():
-    tried = {case.split("(")[0].removeprefix("np.") for case in CASES}
-    functions = {name for name in tf.numpy.__all__ if inspect.isfunction(getattr(tf.numpy, name))}
-    assert functions - composed() <= tried | spelled_by_records("numpy")
-
-
-def composed():
-    """The functions that are made of several operations: `test_numpy_functions` tries these."""
-    found = {name: getattr(tf.numpy, name) for name in tf.numpy.__all__}
-    home = "tinygrad_cg.numpy._"
-    return {
-        name for name, one in found.items() if str(getattr(one, "__module__", "")).startswith(home)
-    }
 
 
 def test_results_are_tensors_and_keep_gradients():

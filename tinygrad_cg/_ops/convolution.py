@@ -9,7 +9,7 @@ from tinygrad_cg_kernels.linear.conv import Geometry
 
 from .._core.conversion import convert_operands, promote
 from .._core.kinds import NUMBERS
-from .._core.primitive import apply
+from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .define import Case, as_shape, broadcast_shapes, operation
@@ -25,36 +25,52 @@ _GROUPS = Geometry((1, 2), ((1, 1), (0, 0)), (1, 1), 2)
 _ALONE = Geometry((1, 1), ((0, 1), (1, 0)), (2, 1), 2)
 
 
-def _conv_aval(x: Aval, filters: Aval, geometry: Geometry) -> Aval:
-    lead = broadcast_shapes("conv", x.shape[:-4], filters.shape[:-4])
-    size = geometry.output_size(_size(x.shape), (filters.shape[-4], filters.shape[-3]))
-    shape = (*lead, x.shape[-4], *size, filters.shape[-1])
-    return Aval(shape, promote(x.dtype, filters.dtype))
-
-
 def _size(shape: tuple[int, ...]) -> tuple[int, int]:
     return shape[-3], shape[-2]
 
 
-_conv = operation(
-    "conv",
-    lambda x, filters, geometry: kconv.conv(x, filters, geometry),
-    _conv_aval,
+def _of_images(
+    kernel: Any, inputs: tuple[str, str], shape: Any, vjp: tuple, samples: list
+) -> Primitive:
+    """Return an operation on two stacks; ``shape(x, y, **params)`` are the last four axes."""
+    name = kernel.__name__
+
+    def abstract(x: Aval, y: Aval, **params: Any) -> Aval:
+        lead = broadcast_shapes(name, x.shape[:-4], y.shape[:-4])
+        return Aval((*lead, *shape(x.shape, y.shape, **params)), promote(x.dtype, y.dtype))
+
+    return operation(
+        name,
+        kernel,
+        abstract,
+        vjp,
+        inputs,
+        kind="contraction",
+        kernel=kernel,
+        batch=lambda params, size: params,
+        core=(4, 4),
+        dtypes=NUMBERS,
+        samples=samples,
+    )
+
+
+def _to_images(y: Tensor, filters: Tensor, shape: tuple[int, ...], geometry: Geometry) -> Tensor:
+    return apply(_conv_input, (y, filters), {"geometry": geometry, "size": _size(shape)})
+
+
+def _to_filters(x: Tensor, y: Tensor, shape: tuple[int, ...], geometry: Geometry) -> Tensor:
+    return apply(_conv_filter, (x, y), {"geometry": geometry, "window": shape[-4:-2]})
+
+
+_conv = _of_images(
+    kconv.conv,
+    ("x", "filters"),
+    lambda x, y, geometry: (x[-4], *geometry.output_size(_size(x), y[-4:-2]), y[-1]),
     (
-        lambda dy, filters, shape, geometry: apply(
-            _conv_input, (dy, filters), {"geometry": geometry, "size": _size(shape)}
-        ),
-        lambda dy, x, shape, geometry: apply(
-            _conv_filter, (x, dy), {"geometry": geometry, "window": shape[-4:-2]}
-        ),
+        lambda dy, filters, shape, geometry: _to_images(dy, filters, shape, geometry),
+        lambda dy, x, shape, geometry: _to_filters(x, dy, shape, geometry),
     ),
-    inputs=("x", "filters"),
-    kind="contraction",
-    kernel=kconv.conv,
-    batch=lambda params, size: params,
-    core=(4, 4),
-    dtypes=NUMBERS,
-    samples=[
+    [
         Case(((2, 3, 4, 2), (2, 3, 2, 1)), {"geometry": _UNIT}),
         Case(((1, 4, 4, 1), (2, 2, 1, 2)), {"geometry": _STEPS}),
         Case(((1, 3, 5, 4), (3, 2, 2, 4)), {"geometry": _GROUPS}),
@@ -62,62 +78,30 @@ _conv = operation(
         Case(((2, 2, 2, 3), (1, 1, 3, 2)), {"geometry": _UNIT}),
     ],
 )
-
-
-def _conv_input_aval(x: Aval, filters: Aval, geometry: Geometry, size: Any) -> Aval:
-    lead = broadcast_shapes("conv_input", x.shape[:-4], filters.shape[:-4])
-    shape = (*lead, x.shape[-4], *size, filters.shape[-2] * geometry.groups)
-    return Aval(shape, promote(x.dtype, filters.dtype))
-
-
-_conv_input = operation(
-    "conv_input",
-    lambda x, filters, geometry, size: kconv.conv_input(x, filters, geometry, size),
-    _conv_input_aval,
+_conv_input = _of_images(
+    kconv.conv_input,
+    ("x", "filters"),
+    lambda x, y, geometry, size: (x[-4], *size, y[-2] * geometry.groups),
     (
         lambda dy, filters, geometry: apply(_conv, (dy, filters), {"geometry": geometry}),
-        lambda dy, x, shape, geometry: apply(
-            _conv_filter, (dy, x), {"geometry": geometry, "window": shape[-4:-2]}
-        ),
+        lambda dy, x, shape, geometry: _to_filters(dy, x, shape, geometry),
     ),
-    inputs=("x", "filters"),
-    kind="contraction",
-    kernel=kconv.conv_input,
-    batch=lambda params, size: params,
-    core=(4, 4),
-    dtypes=NUMBERS,
-    samples=[
+    [
         Case(((2, 2, 2, 1), (2, 3, 2, 1)), {"geometry": _UNIT, "size": (3, 4)}),
         Case(((1, 2, 5, 2), (2, 2, 1, 2)), {"geometry": _STEPS, "size": (4, 4)}),
         Case(((1, 3, 2, 4), (3, 2, 2, 4)), {"geometry": _GROUPS, "size": (3, 5)}),
         Case(((1, 3, 3, 4), (2, 2, 1, 4)), {"geometry": _ALONE, "size": (4, 3)}),
     ],
 )
-
-
-def _conv_filter_aval(x: Aval, y: Aval, geometry: Geometry, window: Any) -> Aval:
-    lead = broadcast_shapes("conv_filter", x.shape[:-4], y.shape[:-4])
-    shape = (*lead, *window, x.shape[-1] // geometry.groups, y.shape[-1])
-    return Aval(shape, promote(x.dtype, y.dtype))
-
-
-_conv_filter = operation(
-    "conv_filter",
-    lambda x, y, geometry, window: kconv.conv_filter(x, y, geometry, window),
-    _conv_filter_aval,
+_conv_filter = _of_images(
+    kconv.conv_filter,
+    ("x", "y"),
+    lambda x, y, geometry, window: (*window, x[-1] // geometry.groups, y[-1]),
     (
-        lambda dy, y, shape, geometry: apply(
-            _conv_input, (y, dy), {"geometry": geometry, "size": _size(shape)}
-        ),
+        lambda dy, y, shape, geometry: _to_images(y, dy, shape, geometry),
         lambda dy, x, geometry: apply(_conv, (x, dy), {"geometry": geometry}),
     ),
-    inputs=("x", "y"),
-    kind="contraction",
-    kernel=kconv.conv_filter,
-    batch=lambda params, size: params,
-    core=(4, 4),
-    dtypes=NUMBERS,
-    samples=[
+    [
         Case(((2, 3, 4, 2), (2, 2, 2, 1)), {"geometry": _UNIT, "window": (2, 3)}),
         Case(((1, 4, 4, 1), (1, 2, 5, 2)), {"geometry": _STEPS, "window": (2, 2)}),
         Case(((1, 3, 5, 4), (1, 3, 2, 4)), {"geometry": _GROUPS, "window": (3, 2)}),
@@ -145,10 +129,9 @@ def conv(
     x, filters = convert_operands((x, filters))
     layout = ImageLayout("conv", data_format, filters._data.ndim - 2)
     x, filters = layout.images(x), layout.filters(filters)
-    groups = _groups("conv", x._data.shape[-1], filters._data.shape)
-    window = filters._data.shape[0], filters._data.shape[1]
+    groups = _groups(x._data.shape[-1], filters._data.shape)
     size = _size(x._data.shape)
-    geometry = _geometry(layout, window, strides, padding, dilations, size, groups)
+    geometry = _geometry(layout, filters, strides, padding, dilations, size, groups)
     return layout.back(apply(_conv, (x, filters), {"geometry": geometry}))
 
 
@@ -161,21 +144,18 @@ def conv_transpose(
     data_format: Any = None,
     dilations: Any = 1,
 ) -> Tensor:
-    """Return the transpose of `conv` by its images, which have `output_shape`: all axes, or of
-    space.
+    """Return the transpose of `conv` by its images, of `output_shape`: all axes, or those of space.
 
     After ``tf.nn.conv2d_transpose``: `filters` are (height, width, outputs, channels), as a
-    `conv` takes them that maps the result to the shape of `x`. Raises InvalidArgumentError if
-    there is none.
+    `conv` takes them that maps the result to the shape of `x`: InvalidArgumentError if none does.
     """
     x, filters = convert_operands((x, filters))
     layout = ImageLayout("conv_transpose", data_format, filters._data.ndim - 2)
     x, filters = layout.images(x), layout.filters(filters)
     size = _output_size(layout, output_shape)
-    window = filters._data.shape[0], filters._data.shape[1]
-    geometry = _geometry(layout, window, strides, padding, dilations, size, 1)
+    geometry = _geometry(layout, filters, strides, padding, dilations, size, 1)
     shape = x._data.shape
-    expected = geometry.output_size(size, window)
+    expected = geometry.output_size(size, filters._data.shape[:2])
     if shape[-1] != filters._data.shape[-1] or _size(shape) != expected:
         raise InvalidArgumentError(
             f"conv_transpose: a convolution of images of {size} with filters of shape "
@@ -216,12 +196,12 @@ def depthwise_conv(
     return conv(x, filters, strides, padding, data_format, dilations)
 
 
-def _groups(name: str, channels: int, filters: tuple[int, ...]) -> int:
+def _groups(channels: int, filters: tuple[int, ...]) -> int:
     own, outputs = filters[2], filters[3]
     groups = channels // own if own else 0
     if not groups or channels % own or outputs % groups:
         raise InvalidArgumentError(
-            f"{name}: filters for {own} channels and {outputs} outputs do not fit on images "
+            f"conv: filters for {own} channels and {outputs} outputs do not fit on images "
             f"with {channels} channels: these must be a multiple of the former, and the outputs "
             "one of the number of groups"
         )
@@ -230,7 +210,7 @@ def _groups(name: str, channels: int, filters: tuple[int, ...]) -> int:
 
 def _geometry(
     layout: ImageLayout,
-    window: tuple[int, int],
+    filters: Tensor,
     strides: Any,
     padding: Any,
     dilations: Any,
@@ -238,6 +218,7 @@ def _geometry(
     groups: int,
 ) -> Geometry:
     """Return the geometry for the kernels; InvalidArgumentError if no window fits."""
+    window = filters._data.shape[:2]
     steps, spacing = layout.pair("strides", strides), layout.pair("dilations", dilations)
     reach = [gap * (count - 1) + 1 for gap, count in zip(spacing, window, strict=True)]
     if min(window) < 1:

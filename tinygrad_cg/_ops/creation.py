@@ -166,8 +166,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
 
 
 def linspace(start: Any, stop: Any, num: Any = 50, dtype: Any = None) -> Tensor:
-    """Return `num` evenly spaced numbers from `start` to `stop`, both included, along a new first
-    axis.
+    """Return `num` evenly spaced numbers from `start` to `stop` inclusive, along a new first axis.
 
     Their dtype is that in which the bounds meet, float32 for integers, unless `dtype` is given.
     After ``tf.linspace``: bounds that are tensors get gradients. Raises InvalidArgumentError if

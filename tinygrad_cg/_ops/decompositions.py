@@ -16,7 +16,7 @@ from tinygrad_cg_kernels.runtime.promotion import loop_dtype
 
 from .._core.conversion import convert, convert_operands, promote
 from .._core.kinds import is_complex, is_exact
-from .._core.primitive import apply
+from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError, MatrixError
 from .define import Case, Wrong, broadcast_shapes, operation, public
@@ -26,6 +26,7 @@ from .shape import expand_dims, squeeze, swap_last
 
 _MATRIX = np.array([[3.0, 1.0, 0.5], [-1.0, 2.5, 0.25], [0.5, -0.5, 2.0]])
 _STACK = np.stack([_MATRIX, np.eye(3) - 0.25 * _MATRIX])
+_STACKS = (_MATRIX, _STACK)
 _SINGULAR = Wrong(MatrixError, "[Ss]ingular", (np.ones((2, 2)),))
 _NOT_SQUARE = Wrong(InvalidArgumentError, "needs square matrices", (np.ones((2, 3)),))
 _POSITIVE = np.stack([_MATRIX @ _MATRIX.T, np.eye(3) + 0.1 * _MATRIX.T @ _MATRIX])
@@ -55,7 +56,9 @@ def _product(x: Tensor, y: Tensor) -> Tensor:
     return apply(_matmul, (x, y), {})
 
 
-def _of_matrices(name: str, function: Any, vjp: Any, to_scalar: bool, samples: list, **record: Any):
+def _of_matrices(
+    name: str, function: Any, vjp: Any, to_scalar: bool = False, samples: Any = _STACKS, **more: Any
+) -> Primitive:
     """Return an operation on each matrix of a stack, to a matrix, or to a number if `to_scalar`."""
     return operation(
         name,
@@ -66,7 +69,7 @@ def _of_matrices(name: str, function: Any, vjp: Any, to_scalar: bool, samples: l
         batch=lambda params, size: params,
         core=(2,),
         samples=[Case((one.shape,), {}, {0: one}) for one in samples],
-        **record,
+        **more,
     )
 
 
@@ -80,28 +83,24 @@ def _scaled_inverse(x: Tensor, scale: Tensor) -> Tensor:
     return multiply(swap_last(inv(x)), expand_dims(expand_dims(scale, -1), -1))
 
 
-_inverse = _of_matrices(
-    "inverse",
-    np.linalg.inv,
-    _inverse_rule,
-    False,
-    [_MATRIX, _STACK],
-    errors=(_SINGULAR, _NOT_SQUARE),
-)
+_inverse = _of_matrices("inverse", np.linalg.inv, _inverse_rule, errors=(_SINGULAR, _NOT_SQUARE))
 _det = _of_matrices(
     "determinant",
     np.linalg.det,
     lambda dy, x, out: _scaled_inverse(x, multiply(dy, out)),
-    True,
-    [_MATRIX, _STACK],
+    to_scalar=True,
     errors=(_NOT_SQUARE,),
 )
 _log_abs_det = _of_matrices(
     "log_abs_determinant",
     lambda x: np.linalg.slogdet(x)[1],
     lambda dy, x: _scaled_inverse(x, dy),
-    True,
-    [_MATRIX, _STACK],
+    to_scalar=True,
+)
+
+
+_det_sign = _of_matrices(
+    "determinant_sign", lambda x: np.linalg.slogdet(x)[0], None, to_scalar=True
 )
 
 
@@ -120,8 +119,7 @@ _cholesky = _of_matrices(
     "cholesky",
     lambda x: np.linalg.cholesky((x + np.swapaxes(x, -1, -2)) / 2),
     _cholesky_rule,
-    False,
-    [_POSITIVE[0], _POSITIVE],
+    samples=(_POSITIVE[0], _POSITIVE),
     errors=(
         _NOT_SQUARE,
         Wrong(MatrixError, "cholesky: .* not positive definite", (-np.eye(2),)),
@@ -130,15 +128,13 @@ _cholesky = _of_matrices(
 )
 
 
-def _solve_aval(x: Aval, y: Aval) -> Aval:
-    batch = broadcast_shapes("solve", x.shape[:-2], y.shape[:-2])
-    return Aval((*batch, *y.shape[-2:]), _result_dtype(x.dtype, y.dtype))
-
-
 _solve = operation(
     "solve",
     _by_lapack("solve", np.linalg.solve),
-    _solve_aval,
+    lambda x, y: Aval(
+        (*broadcast_shapes("solve", x.shape[:-2], y.shape[:-2]), *y.shape[-2:]),
+        _result_dtype(x.dtype, y.dtype),
+    ),
     (
         lambda dy, x, out: negative(_product(_apply_solve(swap_last(x), dy), swap_last(out))),
         lambda dy, x: _apply_solve(swap_last(x), dy),
@@ -208,15 +204,9 @@ def slogdet(x: Any) -> tuple[Tensor, Tensor]:
     return apply(_det_sign, (x,), {}), apply(_log_abs_det, (x,), {})
 
 
-_det_sign = _of_matrices(
-    "determinant_sign", lambda x: np.linalg.slogdet(x)[0], None, True, [_MATRIX, _STACK]
-)
-
-
 @public(_cholesky)
 def cholesky(x: Any) -> Tensor:
-    """Return the lower triangular matrix L of each symmetric positive definite ``x = L
-    transpose(L)``.
+    """Return the lower triangular L of each symmetric positive definite ``x = L transpose(L)``.
 
     The two triangles of `x` count alike, half each. Raises errors.MatrixError for a
     matrix that is not positive definite, TypeError for complex ones.
@@ -228,9 +218,8 @@ def cholesky(x: Any) -> Tensor:
 def solve(x: Any, y: Any) -> Tensor:
     """Return the solution z of ``matmul(x, z) = y`` for square matrices `x`; of the shape of `y`.
 
-    `x` (..., n, n) and `y` (..., n, k) broadcast over their leading axes; a 1-D `y` is one
-    column. Raises errors.MatrixError for a singular `x`, InvalidArgumentError for shapes
-    that do not fit.
+    `x` (..., n, n) and `y` (..., n, k) broadcast over their leading axes; a 1-D `y` is one column.
+    Raises errors.MatrixError for a singular `x`, InvalidArgumentError for shapes that do not fit.
     """
     x, y = convert_operands((x, y))
     x = _square("solve", x)

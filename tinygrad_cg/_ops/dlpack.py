@@ -52,8 +52,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
 
 
 def _export(x: Any) -> tuple[Any, bool]:
-    """Return a capsule of `x`, and whether its read-only flag says that nobody writes to the
-    memory.
+    """Return a capsule of `x`, and whether its read-only flag says that nobody writes to it.
 
     Before version 1.0 there was no such flag, and NumPy shows all such memory as read-only;
     but JAX, which speaks the older version, never writes to an array.

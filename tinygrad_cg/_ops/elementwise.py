@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,9 @@ from .shape import cast, identity
 POSITIVE = Real(0.3, 3.0)
 AWAY = Real(-2.0, 2.0, avoid=(0.0,))  # for functions with a kink or a pole at 0
 LN2, LN10 = np.log([2.0, 10.0]).tolist()
+
+of_real = partial(unary, dtypes=REAL)  # a function of one real number
+of_reals = partial(binary, kind="float", dtypes=REAL)  # of two
 
 add = binary("add", "Return x + y.", vjp=(lambda dy: dy, lambda dy: dy), linear=True)
 subtract = binary(
@@ -195,11 +199,10 @@ rsqrt = unary(
     spellings=("math.rsqrt", "keras.ops.rsqrt"),
     samples=(POSITIVE,),
 )
-cbrt = unary(
+cbrt = of_real(
     "cbrt",
     "Return the real cube root of x; its gradient at 0 is infinite.",
     vjp=lambda dy, out: divide(dy, multiply(3, square(out))),
-    dtypes=REAL,
     spellings=("keras.ops.cbrt", "numpy.cbrt"),
     samples=(Real(-3.0, 3.0, avoid=(0.0, 0.1, -0.1)),),
 )
@@ -209,12 +212,10 @@ def _over_length(dy: Tensor, part: Tensor, out: Tensor) -> Tensor:
     return multiply(dy, divide(part, where(equal(out, 0), 1, out)))
 
 
-hypot = binary(
+hypot = of_reals(
     "hypot",
     "Return sqrt(x**2 + y**2), without overflow; its gradient at (0, 0) is 0.",
-    kind="float",
     vjp=(lambda dy, x, out: _over_length(dy, x, out), lambda dy, y, out: _over_length(dy, y, out)),
-    dtypes=REAL,
     spellings=("keras.ops.hypot", "numpy.hypot"),
     samples=(AWAY, AWAY),
 )
@@ -272,27 +273,24 @@ tanh = unary(
     vjp=lambda dy, out: multiply(dy, subtract(1, square(out))),
     samples=(Real(-4.0, 4.0),),
 )
-sigmoid = unary(
+sigmoid = of_real(
     "sigmoid",
     "Return 1 / (1 + exp(-x)), without overflow.",
     vjp=lambda dy, out: multiply(dy, multiply(out, subtract(1, out))),
-    dtypes=REAL,
     spellings=("math.sigmoid", "keras.ops.sigmoid"),
     samples=(Real(-6.0, 6.0),),
 )
-softplus = unary(
+softplus = of_real(
     "softplus",
     "Return log(1 + exp(x)), without overflow.",
     vjp=lambda dy, x: multiply(dy, sigmoid(x)),
-    dtypes=REAL,
     spellings=("keras.ops.softplus",),
     samples=(Real(-6.0, 6.0),),
 )
-log_sigmoid = unary(
+log_sigmoid = of_real(
     "log_sigmoid",
     "Return the logarithm of sigmoid(x), without overflow.",
     vjp=lambda dy, x: multiply(dy, sigmoid(negative(x))),
-    dtypes=REAL,
     spellings=("math.log_sigmoid",),
     samples=(Real(-6.0, 6.0),),
 )
@@ -304,12 +302,10 @@ def _share(x: Tensor, y: Tensor) -> Tensor:
     return sigmoid(where(same, 0, subtract(x, y)))
 
 
-logaddexp = binary(
+logaddexp = of_reals(
     "logaddexp",
     "Return log(exp(x) + exp(y)), without overflow.",
-    kind="float",
     vjp=(lambda dy, x, y: multiply(dy, _share(x, y)), lambda dy, x, y: multiply(dy, _share(y, x))),
-    dtypes=REAL,
     spellings=("keras.ops.logaddexp", "numpy.logaddexp"),
 )
 
@@ -319,15 +315,13 @@ def _with_logarithm(x: Tensor, y: Tensor) -> Tensor:
     return where(logical_and(equal(x, 0), less_equal(y, 0)), 1, y)
 
 
-xlogy = binary(
+xlogy = of_reals(
     "xlogy",
     "Return x log(y), and 0 where x is 0; there its gradients are 0 if y is not positive.",
-    kind="float",
     vjp=(
         lambda dy, x, y: xlogy(dy, _with_logarithm(x, y)),
         lambda dy, x, y: divide(multiply(dy, x), _with_logarithm(x, y)),
     ),
-    dtypes=REAL,
     spellings=("math.xlogy",),
     samples=(ANY, POSITIVE),
 )
@@ -346,12 +340,11 @@ cos = unary(
 
 # Piecewise linear, and the like --------------------------------------------------------------
 
-relu = unary(
+relu = of_real(
     "relu",
     "Return the larger of x and 0; its gradient at 0 is 0.",
     kind="same",
     vjp=lambda dy, out: where(greater(out, 0), multiply(dy, sign(out)), 0),
-    dtypes=REAL,
     spellings=("keras.ops.relu",),
     samples=(AWAY,),
 )
@@ -394,11 +387,10 @@ sign = unary(
     dtypes=NUMBERS,
     samples=(AWAY,),
 )
-round_half_even = unary(
+round_half_even = of_real(
     "round",
     "Return x rounded to integers, half to even. It has no gradient.",
     kind="same",
-    dtypes=REAL,
     spellings=("math.round", "math.rint"),
     samples=(Real(-2.9, 2.9),),
 )
@@ -417,19 +409,17 @@ def round_decimals(x: Any, decimals: int) -> Tensor:
     return divide(round_half_even(multiply(x, scale)), scale)
 
 
-floor = unary(
+floor = of_real(
     "floor",
     "Return the largest integer not above x. It has no gradient.",
     kind="same",
-    dtypes=REAL,
     spellings=("math.floor", "numpy.floor"),
     samples=(Real(-2.9, 2.9),),
 )
-ceil = unary(
+ceil = of_real(
     "ceil",
     "Return the smallest integer not below x. It has no gradient.",
     kind="same",
-    dtypes=REAL,
     spellings=("math.ceil", "numpy.ceil"),
     samples=(Real(-2.9, 2.9),),
 )
@@ -453,12 +443,11 @@ minimum = binary(
     ),
     dtypes=REAL,
 )
-nearest_finite = unary(
+nearest_finite = of_real(
     "nearest_finite",
     "Return x, or the largest number of its dtype for an infinite x, with its sign. No gradient.",
     kernel=ksoftmax.finite,
     ulps=None,
-    dtypes=REAL,
     spellings=(),
 )
 _where = elementwise(

@@ -35,7 +35,7 @@ def _batched_key(key: tuple, size: int) -> tuple:
 
 _getitem = operation(
     "getitem",
-    lambda x, key: x[(*key, ...)] if Ellipsis not in _as_list(key) else x[key],
+    lambda x, key: x[key] if any(part is Ellipsis for part in key) else x[(*key, ...)],
     lambda x, key: Aval(np.broadcast_to(np.zeros((), x.dtype), x.shape)[key].shape, x.dtype),
     (lambda dy, shape, key: apply(_getitem_adjoint, (dy,), {"shape": shape, "key": key}),),
     linear=True,
@@ -54,11 +54,6 @@ _getitem = operation(
         Case(((3, 2),), {"key": (np.array(True), Ellipsis, np.array([1]))}),
     ],
 )
-
-
-def _as_list(key: tuple) -> list:
-    """Return the parts of a key that `in` can compare."""
-    return [part for part in key if not isinstance(part, np.ndarray)]
 
 
 _getitem_adjoint = operation(
@@ -140,7 +135,10 @@ def _index_part(part: Any) -> Any:
     if part is None or part is Ellipsis or type(part) is int:
         return part
     if isinstance(part, slice):
-        return slice(*[_bound(bound) for bound in (part.start, part.stop, part.step)])
+        bounds = (part.start, part.stop, part.step)
+        return slice(
+            *[None if one is None else as_int("getitem", "a slice's bound", one) for one in bounds]
+        )
     if isinstance(part, (bool, np.bool_)):
         return np.array(part)
     if is_tensor(part) or isinstance(part, (np.ndarray, np.generic, list, range)):
@@ -163,29 +161,21 @@ def _index_part(part: Any) -> Any:
     )
 
 
-def _bound(bound: Any) -> int | None:
-    return None if bound is None else as_int("getitem", "a slice's bound", bound)
-
-
 # Gather --------------------------------------------------------------------------------------
-
-
-def _gather_aval(x: Aval, indices: Aval, axis: int, batch_dims: int) -> Aval:
-    shape = (*x.shape[:axis], *indices.shape[batch_dims:], *x.shape[axis + 1 :])
-    return Aval(shape, x.dtype)
 
 
 def _gather_batch(params: dict, size: int) -> dict:
     """Return the parameters for operands that share one more axis, that of the batch."""
-    more = {"axis": params["axis"] + 1, "batch_dims": params["batch_dims"] + 1}
     shape = {"shape": (size, *params["shape"])} if "shape" in params else {}
-    return more | shape
+    return {"axis": params["axis"] + 1, "batch_dims": params["batch_dims"] + 1} | shape
 
 
 _gather = operation(
     "gather",
     lambda x, indices, axis, batch_dims: kmove.gather(x, indices, axis, batch_dims),
-    _gather_aval,
+    lambda x, indices, axis, batch_dims: Aval(
+        (*x.shape[:axis], *indices.shape[batch_dims:], *x.shape[axis + 1 :]), x.dtype
+    ),
     (
         lambda dy, indices, shape, axis, batch_dims: apply(
             _gather_adjoint, (dy, indices), {"shape": shape, "axis": axis, "batch_dims": batch_dims}

@@ -31,11 +31,6 @@ from .reductions import euclidean_norm, reduce_max, reduce_sum
 from .shape import cast, expand_dims, reshape, squeeze, stack, swap_last, transpose
 
 
-def _matmul_aval(x: Aval, y: Aval) -> Aval:
-    batch = broadcast_shapes("matmul", x.shape[:-2], y.shape[:-2])
-    return Aval((*batch, x.shape[-2], y.shape[-1]), promote(x.dtype, y.dtype))
-
-
 def _right_gradient(dy: Tensor, x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Return the gradient by the matrix on the right; if a stack shares it, by one product."""
     if len(shape) == 2 < x._data.ndim:
@@ -54,11 +49,11 @@ def _run_matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 _matmul = operation(
     "matmul",
     _run_matmul,
-    _matmul_aval,
-    (
-        lambda dy, y: apply(_matmul, (dy, swap_last(y)), {}),
-        lambda dy, x, shape: _right_gradient(dy, x, shape),
+    lambda x, y: Aval(
+        (*broadcast_shapes("matmul", x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1]),
+        promote(x.dtype, y.dtype),
     ),
+    (lambda dy, y: apply(_matmul, (dy, swap_last(y)), {}), _right_gradient),
     inputs=("x", "y"),
     kind="contraction",
     kernel=kmatmul.matmul,
@@ -73,11 +68,6 @@ _matmul = operation(
 )
 
 
-def _matvec_aval(x: Aval, y: Aval) -> Aval:
-    batch = broadcast_shapes("matvec", x.shape[:-2], y.shape[:-1])
-    return Aval((*batch, x.shape[-2]), promote(x.dtype, y.dtype))
-
-
 def _run_matvec(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if x.ndim == 2 <= y.ndim:  # one matrix, many vectors: one product
         return kmatmul.matmul(y, x.T)
@@ -87,7 +77,10 @@ def _run_matvec(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 _matvec = operation(
     "matvec",
     _run_matvec,
-    _matvec_aval,
+    lambda x, y: Aval(
+        (*broadcast_shapes("matvec", x.shape[:-2], y.shape[:-1]), x.shape[-2]),
+        promote(x.dtype, y.dtype),
+    ),
     (
         lambda dy, y: multiply(expand_dims(dy, -1), expand_dims(y, -2)),
         lambda dy, x: apply(_matvec, (swap_last(x), dy), {}),
@@ -141,8 +134,7 @@ def matvec(x: Any, y: Any, transpose_x: bool = False, adjoint_x: bool = False) -
 
 
 def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
-    """Return the sum of products over `axes`: the last so many of `x` and first of `y`, or two
-    lists.
+    """Return the sum of products over `axes`: so many last of `x` and first of `y`, or two lists.
 
     After ``np.tensordot``. The result has the other axes of `x`, then those of `y`. Raises
     InvalidArgumentError for axes that an operand does not have or that differ in size.
@@ -198,8 +190,7 @@ def _euclidean(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
 
 
 def reduce_euclidean_norm(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the root of the sum of squared sizes of elements over axes; a complex `x` gives
-    complex.
+    """Return the root of the sum of squared sizes over axes; a complex `x` gives complex.
 
     `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Integers
     become float64. Raises InvalidArgumentError for an axis that `x` does not have.

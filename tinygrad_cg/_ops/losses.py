@@ -43,8 +43,7 @@ def sparse_cross_entropy(labels: Any, logits: Any) -> Tensor:
 
     `logits` are scores, of shape (..., classes) and a float dtype, `labels` integers from 0 to
     classes - 1, of the shape before the last axis; the result has the labels' shape and the
-    scores' dtype. Raises InvalidArgumentError for labels that are no such integers, or of another
-    shape.
+    scores' dtype. Raises InvalidArgumentError for labels of other values or another shape.
     """
     labels, logits = convert(labels), convert(logits)
     if not is_integer(labels.dtype):
@@ -63,12 +62,10 @@ def sparse_cross_entropy(labels: Any, logits: Any) -> Tensor:
 
 
 def softmax_cross_entropy(labels: Any, logits: Any, axis: Any = -1) -> Tensor:
-    """Return ``-sum(labels * log_softmax(logits))`` along `axis`: the cross-entropy with
-    distributions.
+    """Return ``-sum(labels * log_softmax(logits))`` along `axis`: cross-entropy of distributions.
 
     `labels` hold the weights of the classes, one_hot vectors for instance, and broadcast with
-    `logits`; the result has the logits' dtype. Raises InvalidArgumentError for shapes that do
-    not.
+    `logits` (else InvalidArgumentError); the result has the logits' dtype.
     """
     labels, logits = convert(labels), convert(logits)
     rank = logits._data.ndim

@@ -41,17 +41,13 @@ def _centre(shape: tuple[int, ...], widths: Widths) -> tuple[slice, ...]:
 
 def _border(dy: Tensor, shape: tuple[int, ...], widths: Widths) -> Tensor:
     """Return the sum over all that is not the centre, slab by slab: nothing cancels."""
-    index = list(_centre(_inner(dy.shape, widths), widths))
+    index = [slice(a, size - b) for size, (a, b) in zip(dy.shape, widths, strict=True)]
     total = reduce_sum(getitem(dy, (slice(0, 0),)))
     for axis, (low, _) in enumerate(widths):
         rest = (slice(None),) * (len(widths) - axis - 1)
         for slab in (slice(0, low), slice(index[axis].stop, None)):
             total = add(total, reduce_sum(getitem(dy, (*index[:axis], slab, *rest))))
     return total
-
-
-def _inner(shape: tuple[int, ...], widths: Widths) -> tuple[int, ...]:
-    return tuple(size - low - high for size, (low, high) in zip(shape, widths, strict=True))
 
 
 _pad = operation(

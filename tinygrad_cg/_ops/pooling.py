@@ -11,7 +11,7 @@ from tinygrad_cg_kernels.linear.pool import Window
 
 from .._core.conversion import convert
 from .._core.kinds import REAL
-from .._core.primitive import apply
+from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .define import Case, operation
@@ -39,53 +39,45 @@ def _max_rule(dy: Tensor, x: Tensor, window: Window) -> Tensor:
     return reshape(scattered, x.shape)
 
 
-_max_pool = operation(
-    "max_pool",
-    lambda x, window: kpool.max_pool(x, window),
-    lambda x, window: Aval(_pooled_shape(x.shape, window), x.dtype),
-    (_max_rule,),
-    kernel=kpool.max_pool,
-    batch=lambda params, size: params,
-    dtypes=REAL,
-    samples=_CASES,
-)
+def _of_images(
+    kernel: Any, shape: Any, dtype: Any, vjp: Any = None, samples: Any = _CASES, **record: Any
+) -> Primitive:
+    """Return an operation on images; of the shapes and dtypes, that of the result follows."""
+    return operation(
+        kernel.__name__,
+        kernel,
+        lambda x, **params: Aval(shape(x.shape, **params), dtype(x.dtype)),
+        None if vjp is None else (vjp,),
+        kernel=kernel,
+        batch=lambda params, size: params,
+        samples=samples,
+        **record,
+    )
 
 
-_max_indices = operation(
-    "max_pool_indices",
-    lambda x, window: kpool.max_pool_indices(x, window),
-    lambda x, window: Aval(_pooled_shape(x.shape, window), np.dtype(np.int64)),
-    kernel=kpool.max_pool_indices,
-    batch=lambda params, size: params,
-    dtypes=REAL,
-    samples=_CASES,
+_max_pool = _of_images(kpool.max_pool, _pooled_shape, np.dtype, _max_rule, dtypes=REAL)
+_max_indices = _of_images(
+    kpool.max_pool_indices, _pooled_shape, lambda dtype: np.dtype(np.int64), dtypes=REAL
 )
-_mean_pool = operation(
-    "mean_pool",
-    lambda x, window: kpool.mean_pool(x, window),
-    lambda x, window: Aval(_pooled_shape(x.shape, window), kpool.mean_dtype(x.dtype)),
-    (
-        lambda dy, shape, window: apply(
-            _mean_pool_adjoint, (dy,), {"window": window, "size": (shape[-3], shape[-2])}
-        ),
+_mean_pool = _of_images(
+    kpool.mean_pool,
+    _pooled_shape,
+    kpool.mean_dtype,
+    lambda dy, shape, window: apply(
+        _mean_pool_adjoint, (dy,), {"window": window, "size": (shape[-3], shape[-2])}
     ),
-    kernel=kpool.mean_pool,
     linear=True,
-    batch=lambda params, size: params,
-    samples=_CASES,
 )
-_mean_pool_adjoint = operation(
-    "mean_pool_adjoint",
-    lambda x, window, size: kpool.mean_pool_adjoint(x, window, size),
-    lambda x, window, size: Aval((*x.shape[:-3], *size, x.shape[-1]), kpool.mean_dtype(x.dtype)),
-    (lambda dy, window: apply(_mean_pool, (dy,), {"window": window}),),
-    kernel=kpool.mean_pool_adjoint,
-    linear=True,
-    batch=lambda params, size: params,
-    samples=[
+_mean_pool_adjoint = _of_images(
+    kpool.mean_pool_adjoint,
+    lambda shape, window, size: (*shape[:-3], *size, shape[-1]),
+    kpool.mean_dtype,
+    lambda dy, window: apply(_mean_pool, (dy,), {"window": window}),
+    [
         Case(((2, 3, 3, 2),), {"window": _OVERLAPPING, "size": (3, 5)}),
         Case(((2, 2, 3),), {"window": _APART, "size": (4, 5)}),
     ],
+    linear=True,
 )
 
 
@@ -108,8 +100,7 @@ def average_pool(
 ) -> Tensor:
     """Return the mean of the elements under each window of `size`, channel by channel.
 
-    After ``tf.nn.avg_pool``: padding does not count. Integers become float64. Parameters and
-    errors as for `max_pool`.
+    After ``tf.nn.avg_pool``: padding does not count. Integers become float64; else as `max_pool`.
     """
     return _pool("average_pool", _mean_pool, x, size, strides, padding, data_format)
 

@@ -47,18 +47,14 @@ from .indexing import getitem
 from .shape import cast, concatenate, repeat, reshape, stack, transpose
 
 
-def restore_axes(
-    dy: Tensor, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool
-) -> Tensor:
+def restore_axes(dy: Tensor, shape: tuple, axis: tuple, keepdims: bool) -> Tensor:
     """Return `dy` with the reduced axes restored, of size 1, so that it broadcasts to `shape`."""
     if keepdims or not dy._data.ndim:
         return dy
     return reshape(dy, reduced_shape(shape, axis, True))
 
 
-def _broadcast_back(
-    dy: Tensor, shape: tuple[int, ...], axis: tuple[int, ...], keepdims: bool
-) -> Tensor:
+def _broadcast_back(dy: Tensor, shape: tuple, axis: tuple, keepdims: bool) -> Tensor:
     data = dy._data
     if data.ndim:
         return repeat(restore_axes(dy, shape, axis, keepdims), shape)
@@ -151,19 +147,12 @@ def _extremum_rule(
     return multiply(ties, divide(restore_axes(dy, shape, axis, keepdims), count))
 
 
+_EXTREMUM = "Return the {} element over axes; elements that tie share the gradient. NaN if one is."
 reduce_max = reduction(
-    "max",
-    kreduce.max,
-    "Return the largest element over axes; elements that tie share the gradient. NaN if one is.",
-    vjp=_extremum_rule,
-    dtypes=REAL,
+    "max", kreduce.max, _EXTREMUM.format("largest"), vjp=_extremum_rule, dtypes=REAL
 )
 reduce_min = reduction(
-    "min",
-    kreduce.min,
-    "Return the smallest element over axes; elements that tie share the gradient. NaN if one is.",
-    vjp=_extremum_rule,
-    dtypes=REAL,
+    "min", kreduce.min, _EXTREMUM.format("smallest"), vjp=_extremum_rule, dtypes=REAL
 )
 reduce_any = reduction("any", kreduce.any, "Return whether any element over axes is true (not 0).")
 reduce_all = reduction(
@@ -176,18 +165,11 @@ def _by_parts(ops: Operations, x: Any, axis: Any) -> tuple[Any, Any, Any, Any]:
 
     The largest is kept finite, so that infinities come out as limits. It has no gradient.
     """
-    shift = ops.nearest_finite(ops.max(x, axis=_axes(axis), keepdims=True))
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    shift = ops.nearest_finite(ops.max(x, axis=axes, keepdims=True))
     shifted = ops.subtract(x, shift)
     powers = ops.exp(shifted)
-    return shift, shifted, powers, _total(ops, powers, axis)
-
-
-def _axes(axis: Any) -> tuple[int, ...]:
-    return axis if isinstance(axis, tuple) else (axis,)
-
-
-def _total(ops: Operations, x: Any, axis: Any) -> Any:
-    return ops.sum(x, axis=_axes(axis), keepdims=True)
+    return shift, shifted, powers, ops.sum(powers, axis=axes, keepdims=True)
 
 
 def _logsumexp_by_parts(ops: Operations, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
@@ -283,19 +265,19 @@ euclidean_norm = reduction(
 # Along one axis ------------------------------------------------------------------------------
 
 
-def _arg_aval(x: Aval, axis: int) -> Aval:
-    return Aval(reduced_shape(x.shape, (axis,), False), np.dtype(np.int64))
+_ALONG = [Case(((2, 3),), {"axis": 1}), Case(((3, 2, 2),), {"axis": 0})]
 
 
-def _axis_operation(name: str, kernel: Any, abstract: Any, kind: str, **record: Any) -> Primitive:
+def _axis_operation(name: str, kernel: Any, abstract: Any, **record: Any) -> Primitive:
     return operation(
         name,
         lambda x, axis: kernel(x, axis),
         abstract,
-        kind=kind,
+        kind="reduction",
         kernel=kernel,
         batch=lambda params, size: {"axis": params["axis"] + 1},
-        samples=[Case(((2, 3),), {"axis": 1}), Case(((3, 2, 2),), {"axis": 0})],
+        dtypes=REAL,
+        samples=_ALONG,
         errors=(
             Wrong(InvalidArgumentError, "axis 2 is out of range", (np.ones((2, 3)), 2)),
             Wrong(TypeError, "no kernel for dtype complex", (np.ones(2, complex), 0)),
@@ -304,17 +286,24 @@ def _axis_operation(name: str, kernel: Any, abstract: Any, kind: str, **record: 
     )
 
 
-_argmax = _axis_operation("argmax", search.argmax, _arg_aval, "reduction", dtypes=REAL)
-_argmin = _axis_operation("argmin", search.argmin, _arg_aval, "reduction", dtypes=REAL)
-_NORMALISED = [Case(((2, 3),), {"axis": 1}), Case(((3, 2, 2),), {"axis": 0})]
-_NORMALISED_TWICE = [Case(case.shapes * 2, case.params) for case in _NORMALISED]
+def _arg_aval(x: Aval, axis: int) -> Aval:
+    return Aval(reduced_shape(x.shape, (axis,), False), np.dtype(np.int64))
+
+
+_argmax = _axis_operation("argmax", search.argmax, _arg_aval)
+_argmin = _axis_operation("argmin", search.argmin, _arg_aval)
 
 
 def _pull(name: str, kernel: Any, decomposition: Any, vjp: Any) -> Primitive:
     """Return the gradient of a normalisation: a function of the upstream one, and of the result."""
+
+    def run(g: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
+        dtype = promote(g.dtype, y.dtype)
+        return kernel(errstate.cast(g, dtype), errstate.cast(y, dtype), axis)
+
     return operation(
         name,
-        lambda g, y, axis: kernel(*_alike(g, y), axis),
+        run,
         lambda g, y, axis: Aval(y.shape, kernel.result_dtype(promote(g.dtype, y.dtype))),
         vjp,
         inputs=("g", "y"),
@@ -323,13 +312,12 @@ def _pull(name: str, kernel: Any, decomposition: Any, vjp: Any) -> Primitive:
         batch=lambda params, size: {"axis": params["axis"] + 1},
         decomposition=decomposition,
         dtypes=REAL,
-        samples=_NORMALISED_TWICE,
+        samples=[Case(case.shapes * 2, case.params) for case in _ALONG],
     )
 
 
-def _alike(g: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    dtype = promote(g.dtype, y.dtype)
-    return errstate.cast(g, dtype), errstate.cast(y, dtype)
+def _total(ops: Operations, x: Any, axis: int) -> Any:
+    return ops.sum(x, axis=(axis,), keepdims=True)
 
 
 def _sum_axis(x: Tensor, axis: int) -> Tensor:
@@ -363,10 +351,8 @@ def _normalisation(name: str, kernel: Any, pull: Primitive, decomposition: Any) 
         name,
         kernel,
         lambda x, axis: Aval(x.shape, kernel.result_dtype(x.dtype)),
-        "reduction",
         vjp=(lambda dy, out, axis: apply(pull, (dy, out), {"axis": axis}),),
         decomposition=decomposition,
-        dtypes=REAL,
     )
 
 
@@ -406,8 +392,7 @@ def _arg(primitive: Primitive, x: Any, axis: Any) -> Tensor:
 def log_softmax(x: Any, axis: Any = -1) -> Tensor:
     """Return ``x - logsumexp(x)`` over one axis, several, or all (None), without overflow.
 
-    The shape is that of `x`. Integers become float64. Raises InvalidArgumentError for an axis that
-    `x` does not have.
+    The shape is that of `x`; integers become float64. InvalidArgumentError for axes not there.
     """
     return _apply_axis(_log_softmax, x, axis)
 

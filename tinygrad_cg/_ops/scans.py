@@ -107,9 +107,8 @@ _cumprod = _scan("cumprod", kscan.cumprod, vjp=(_cumprod_rule,))
 def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
     """Return the sums of all elements up to each along `axis`; None means the flattened tensor.
 
-    `exclusive` leaves out the element itself; `reverse` sums from the end. Bool counts as
-    int64; float32 is summed in float64. Raises InvalidArgumentError for an axis that `x` does
-    not have.
+    `exclusive` leaves out the element itself; `reverse` sums from the end. Bool counts as int64;
+    float32 is summed in float64. Raises InvalidArgumentError for an axis that `x` does not have.
     """
     return _run_scan(_cumsum, x, axis, exclusive, reverse)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import prod
 from typing import Any
 
@@ -178,15 +178,11 @@ def squeeze(x: Any, axis: Any = None) -> Tensor:
     return apply(_squeeze, (x,), {"axis": axes})
 
 
-def _inverse(perm: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(perm.index(i) for i in range(len(perm)))
-
-
 _transpose = operation(
     "transpose",
     lambda x, perm: x.transpose(perm),
     lambda x, perm: Aval(tuple(x.shape[i] for i in perm), x.dtype),
-    (lambda dy, perm: transpose(dy, _inverse(perm)),),
+    (lambda dy, perm: transpose(dy, [perm.index(i) for i in range(len(perm))]),),
     linear=True,
     aliases=True,
     batch=lambda params, size: {"perm": (0, *[i + 1 for i in params["perm"]])},
@@ -393,8 +389,7 @@ def unstack(x: Any, axis: Any = 0) -> list[Tensor]:
 
 
 def split(x: Any, parts: Any, axis: Any = 0) -> list[Tensor]:
-    """Return consecutive parts of `x` along `axis`: a number of equal ones, or parts of these
-    sizes.
+    """Return consecutive parts of `x` along `axis`: so many equal ones, or parts of these sizes.
 
     After ``tf.split``: one size may be -1. Raises InvalidArgumentError for sizes that are not
     those of the axis, and for an axis that `x` does not have.
@@ -410,16 +405,12 @@ def split(x: Any, parts: Any, axis: Any = 0) -> list[Tensor]:
                 f"{tuple(x.shape)}"
             )
         sizes = (size // sizes[0],) * sizes[0]
-    sizes = _fill_unknown(sizes, size)
-    return _cut(x, [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)], dim)
-
-
-def _fill_unknown(sizes: tuple[int, ...], size: int) -> tuple[int, ...]:
-    known = sum(one for one in sizes if one != -1)
-    sizes = tuple(size - known if one == -1 and sizes.count(-1) == 1 else one for one in sizes)
+    if sizes.count(-1) == 1:
+        known = sum(sizes) + 1
+        sizes = tuple(size - known if one == -1 else one for one in sizes)
     if sum(sizes) != size or min(sizes, default=0) < 0:
         raise InvalidArgumentError(f"split: sizes {sizes} do not add up to {size}")
-    return sizes
+    return _cut(x, list(accumulate(sizes[:-1])), dim)
 
 
 def split_at(x: Any, boundaries: Any, axis: Any = 0, uneven: bool = False) -> list[Tensor]:

@@ -123,9 +123,8 @@ def _sorted_indices(x: Tensor, axis: int, descending: bool, stable: bool = True)
 def sort(x: Any, axis: Any = -1, descending: bool = False) -> Tensor:
     """Return `x` sorted along `axis`, by default the last; NaN counts as larger than all else.
 
-    Complex numbers go by their real and then their imaginary parts. The gradient goes back to the
-    positions that the elements came from. Raises InvalidArgumentError for an axis that `x` does not
-    have.
+    Complex numbers go by their real and then their imaginary parts. The gradient goes back to where
+    the elements came from. Raises InvalidArgumentError for an axis that `x` does not have.
     """
     x = convert(x)
     dim = normalize_axis("sort", axis, x._data.ndim)

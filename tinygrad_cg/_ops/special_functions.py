@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-from .._core.kinds import REAL
 from .._core.tensor import Tensor
-from .define import ANY, Real, binary, unary
-from .elementwise import POSITIVE, add, exp, multiply, negative, square
+from .define import ANY, Real
+from .elementwise import POSITIVE, add, exp, multiply, negative, of_real, of_reals, square
 
 SLOPE = 2 / math.sqrt(math.pi)  # of erf at 0
 
@@ -17,74 +16,64 @@ def _bell(x: Tensor) -> Tensor:
     return multiply(exp(negative(square(x))), SLOPE)
 
 
-erf = unary(
+erf = of_real(
     "erf",
     "Return the error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x.",
     vjp=lambda dy, x: multiply(dy, _bell(x)),
-    dtypes=REAL,
     spellings=("math.erf", "keras.ops.erf"),
 )
-erfc = unary(
+erfc = of_real(
     "erfc",
     "Return 1 - erf(x), accurate where that is small.",
     vjp=lambda dy, x: negative(multiply(dy, _bell(x))),
-    dtypes=REAL,
     spellings=("math.erfc",),
 )
-erfinv = unary(
+erfinv = of_real(
     "erfinv",
     "Return the number whose erf is x: infinite at -1 and 1, NaN beyond.",
     vjp=lambda dy, out: multiply(dy, multiply(exp(square(out)), 1 / SLOPE)),
-    dtypes=REAL,
     ulps=(4.0, 1.0),
     spellings=("math.erfinv", "keras.ops.erfinv"),
     samples=(Real(-0.9, 0.9),),
 )
-lgamma = unary(
+lgamma = of_real(
     "lgamma",
     "Return the logarithm of the absolute value of gamma(x); infinite at 0, -1, -2, ...",
     vjp=lambda dy, x: multiply(dy, digamma(x)),
-    dtypes=REAL,
     ulps=(6.0, 1.0),
     spellings=("math.lgamma",),
     samples=(POSITIVE,),
 )
-digamma = unary(
+digamma = of_real(
     "digamma",
     "Return the derivative of lgamma(x); NaN at -1, -2, ..., and infinite at 0.",
     vjp=lambda dy, x: multiply(dy, polygamma(1, x)),
-    dtypes=REAL,
     ulps=(4.0, 1.0),
     spellings=("math.digamma",),
     samples=(POSITIVE,),
 )
-polygamma = binary(
+polygamma = of_reals(
     "polygamma",
     "Return the derivative of order `x` of digamma at `y`, for whole orders from 0 to 170; "
     "NaN for others. Integers give float64. No gradient flows to the order.",
-    kind="float",
     vjp=(None, lambda dy, x, y: multiply(dy, polygamma(add(x, 1), y))),
-    dtypes=REAL,
     ulps=None,
     samples=(Real(0.0, 1.0), Real(0.5, 3.0)),
     spellings=(),
 )
-sinc_derivative = binary(
+sinc_derivative = of_reals(
     "sinc_derivative",
     "Return the derivative of order `x` of sinc at `y`, for whole orders from 0 to 170; NaN "
     "for others. Integers give float64. No gradient flows to the order.",
-    kind="float",
     vjp=(None, lambda dy, x, y: multiply(dy, sinc_derivative(add(x, 1), y))),
-    dtypes=REAL,
     ulps=None,
     samples=(Real(0.0, 1.0), ANY),
     spellings=(),
 )
-sinc = unary(
+sinc = of_real(
     "sinc",
     "Return sin(pi x) / (pi x), and 1 at 0; NaN for infinities.",
     vjp=lambda dy, x: multiply(dy, sinc_derivative(1, x)),
-    dtypes=REAL,
     ulps=(3.0, 1.0),
     spellings=("keras.ops.sinc", "numpy.sinc"),
 )

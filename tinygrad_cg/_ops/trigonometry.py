@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from .._core.kinds import REAL
 from .._core.tensor import Tensor
-from .define import Real, binary, unary
-from .elementwise import AWAY, add, divide, multiply, negative, sqrt, square, subtract
+from .define import Real, unary
+from .elementwise import AWAY, add, divide, multiply, negative, of_reals, sqrt, square, subtract
 
 INSIDE = Real(-0.9, 0.9)  # for functions of numbers from -1 to 1
 WIDE = Real(-4.0, 4.0)
@@ -43,16 +42,14 @@ arctan = unary(
     spellings=("math.atan", "keras.ops.arctan", "numpy.arctan", "numpy.atan"),
     samples=(WIDE,),
 )
-arctan2 = binary(
+arctan2 = of_reals(
     "arctan2",
     "Return the angle, from -pi to pi, of the point with ordinate `x` and abscissa `y`. "
     "Integers give float64; signed zeros and infinities count as in C.",
-    kind="float",
     vjp=(
         lambda dy, x, y: multiply(dy, divide(y, add(square(x), square(y)))),
         lambda dy, x, y: negative(multiply(dy, divide(x, add(square(x), square(y))))),
     ),
-    dtypes=REAL,
     spellings=("numpy.arctan2", "numpy.atan2"),
     samples=(AWAY, AWAY),
 )

@@ -58,11 +58,7 @@ class ImageLayout:
         return transpose(x, (0, rank - 1, *range(1, rank - 1))) if self.first else x
 
     def pair(self, argument: str, value: Any) -> tuple[int, int]:
-        """Return a number for height and width, from one for all axes, one each, or with 1 for
-        others.
-
-        None is 1.
-        """
+        """Return numbers for height and width: from one for both, one each, or all; None is 1."""
         if value is None:
             return 1, 1
         sizes = as_shape(self.name, value)

@@ -11,11 +11,10 @@ from .._core.conversion import convert
 from .._core.kinds import is_integer
 from .._core.tensor import Tensor
 from .._ops.creation import linspace
-from .._ops.elementwise import floor, multiply, sqrt
-from .._ops.indexing import gather, getitem
+from .._ops.elementwise import floor, multiply
+from .._ops.indexing import getitem
 from .._ops.reductions import reduce_variance
 from .._ops.shape import cast, expand_dims, reshape
-from .._ops.sorting import argsort, sort, take_along_axis
 from ..errors import InvalidArgumentError
 
 
@@ -42,28 +41,15 @@ def arg_extremum(find: Callable, x: Any, axis: Any, keepdims: bool) -> Tensor:
     return reshape(found, (1,) * x.ndim) if axis is None else expand_dims(found, axis)
 
 
-def take_axis(x: Any, indices: Any, axis: Any) -> Tensor:
-    """Return `gather` along an axis, from the flattened tensor by default."""
-    return gather(reshape(x, (-1,)), indices, 0) if axis is None else gather(x, indices, axis)
+def flattened(x: Any, axis: Any) -> tuple[Any, Any]:
+    """Return `x` and the axis; the flattened tensor and its only axis if that is None."""
+    return (reshape(x, (-1,)), 0) if axis is None else (x, axis)
 
 
-def take_along(x: Any, indices: Any, axis: Any) -> Tensor:
-    """Return `take_along_axis`, from the flattened tensor if the axis is None."""
-    if axis is None:
-        return take_along_axis(reshape(x, (-1,)), indices, 0)
-    return take_along_axis(x, indices, axis)
-
-
-def sort_along(x: Any, axis: Any) -> Tensor:
-    """Return `sort`, of the flattened tensor if the axis is None."""
-    return sort(reshape(x, (-1,)), 0) if axis is None else sort(x, axis)
-
-
-def argsort_along(x: Any, axis: Any, stable: bool) -> Tensor:
-    """Return `argsort`, of the flattened tensor if the axis is None."""
-    if axis is None:
-        return argsort(reshape(x, (-1,)), 0, stable=stable)
-    return argsort(x, axis, stable=stable)
+def taken(take: Callable, x: Any, indices: Any, axis: Any) -> Tensor:
+    """Return `gather` or `take_along_axis`, from the flattened tensor if the axis is None."""
+    x, axis = flattened(x, axis)
+    return take(x, indices, axis)
 
 
 def transposed_conv_sizes(
@@ -80,17 +66,15 @@ def transposed_conv_sizes(
     sizes = shape[2:] if data_format == "channels_first" else shape[1:-1]
     given = (strides, dilation_rate, output_padding)
     each = [one if isinstance(one, (list, tuple)) else [one] * len(window) for one in given]
-    transposed_conv_sizes = []
+    found = []
     for size, count, step, gap, more in zip(sizes, window, *each, strict=True):
         reach = (count - 1) * gap + 1
         if padding.lower() == "valid":
-            rest = max(step - reach, 0) if more is None else more
-            transposed_conv_sizes.append((size - 1) * step + reach + rest)
+            last = reach + (max(step - reach, 0) if more is None else more)
         else:
-            transposed_conv_sizes.append(
-                size * step if more is None else (size - 1) * step + reach % 2 + more
-            )
-    return transposed_conv_sizes
+            last = step if more is None else reach % 2 + more
+        found.append((size - 1) * step + last)
+    return found
 
 
 def variance(x: Tensor, axis: Any, ddof: float, keepdims: bool) -> Tensor:
@@ -101,11 +85,6 @@ def variance(x: Tensor, axis: Any, ddof: float, keepdims: bool) -> Tensor:
     count = x.size // found.size if found.size else 0
     with np.errstate(all="ignore"):
         return multiply(found, float(np.float64(count) / max(count - ddof, 0)))
-
-
-def deviation(x: Tensor, axis: Any, ddof: float, keepdims: bool) -> Tensor:
-    """Return the root of `variance`."""
-    return sqrt(variance(x, axis, ddof, keepdims))
 
 
 def space_evenly(start: Any, stop: Any, num: Any, endpoint: bool, dtype: Any) -> Tensor:

@@ -6,34 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from .._core.conversion import FLOAT32, FLOAT64, convert, is_tensor
-from .._core.kinds import is_integer
+from .._core.conversion import FLOAT32, convert
 from .._core.tensor import Tensor
-from .._ops.creation import constant
 from .._ops.elementwise import where as _where
 from .._ops.shape import cast
 from .._ops.sorting import one_hot as _one_hot
 from ..errors import InvalidArgumentError
 from .spell import spell
-
-
-def _as_list(values: Any) -> Any:
-    """Return a list; a single tensor becomes a list of itself."""
-    return [values] if is_tensor(values) else values
-
-
-def _true_coordinates(condition: Any) -> Tensor:
-    """Return the coordinates of the true elements, one row each."""
-    return constant(np.argwhere(convert(condition)._values()))
-
-
-def _sizes(x: Any) -> Tensor:
-    return constant(np.array(convert(x).shape, np.int32))
-
-
-def _spacing(start: Any, stop: Any) -> np.dtype | None:
-    """Return float64 if both bounds are integers, else None."""
-    return FLOAT64 if all(is_integer(convert(end).dtype) for end in (start, stop)) else None
 
 
 def _descending(direction: str) -> bool:
@@ -76,7 +55,7 @@ _TABLE = """
     broadcast_to(input, shape, name=None) = broadcast_to(input, shape)
     clip_by_value(t, clip_value_min, clip_value_max, name=None)
         = clip(t, clip_value_min, clip_value_max)
-    concat(values, axis, name=None) = concatenate(_as_list(values), axis)
+    concat(values, axis, name=None) = concatenate([values] if is_tensor(values) else values, axis)
         # Return the tensors `values` joined along an axis that they have; one tensor is a list of
         itself.
     expand_dims(input, axis, name=None) = expand_dims(input, axis)
@@ -86,7 +65,8 @@ _TABLE = """
         = gather(params, indices, batch_dims if axis is None else axis, batch_dims)
         # Return slices of `params` along `axis`, by default the first not shared, at integer
         `indices`; the first `batch_dims` axes of both are gone through together.
-    linspace(start, stop, num, name=None) = linspace(start, stop, num, _spacing(start, stop))
+    linspace(start, stop, num, name=None) = linspace(start, stop, num,
+        float64 if all(is_integer(convert(end).dtype) for end in (start, stop)) else None)
         # Return `num` evenly spaced numbers from `start` to `stop`, both included; float64 between
         integers.
     one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None)
@@ -106,7 +86,8 @@ _TABLE = """
     rank(input, name=None) = constant(convert(input).ndim)
         # Return the number of dimensions of `input`, as a scalar tensor.
     reshape(tensor, shape, name=None) = reshape(tensor, shape)
-    shape(input, out_type=None, name=None) = cast(_sizes(input), out_type or int32)
+    shape(input, out_type=None, name=None)
+        = cast(constant(np.array(convert(input).shape, np.int32)), out_type or int32)
         # Return the shape of `input`, as a tensor of integers (int32 by default).
     size(input, out_type=None, name=None) = constant(convert(input).size, out_type or int32)
         # Return the number of elements of `input`, as a scalar tensor (int32 by default).
@@ -127,7 +108,8 @@ _TABLE = """
         # Return the slices of `value` along `axis`, as a list, which must have `num` parts if that
         is given.
     where(condition, x=None, y=None, name=None)
-        = _true_coordinates(condition) if neither(x, y) else where(condition, x, y)
+        = constant(np.argwhere(convert(condition)._values())) if neither(x, y)
+        else where(condition, x, y)
         # Return `x` where `condition` holds and `y` elsewhere; without both, the coordinates of
         what is true, one row each.
 """

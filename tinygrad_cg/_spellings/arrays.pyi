@@ -139,8 +139,8 @@ def split(
     num: int | None = None,
     name: str | None = None,
 ) -> list[Tensor]:
-    """Return consecutive parts of `value` along `axis`: a number of equal ones, or parts of
-    these sizes."""
+    """Return consecutive parts of `value` along `axis`: so many equal ones, or parts of these
+    sizes."""
 
 def squeeze(input: TensorLike, axis: Axes = None, name: str | None = None) -> Tensor:
     """Return `input` without its axes of size 1, or without those that `axis` names."""

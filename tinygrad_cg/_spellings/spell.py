@@ -4,8 +4,7 @@ A row of a table is ``name(parameters) = expression``, or ``name = operation`` w
 name differs. Several names are aliases, unless the expression has ``{}``: then the row is one for
 each name, which stands there. A row goes on in lines that are indented more. An expression sees all
 operations, the converters of `adapt`, dtypes, and what the module that holds the table has defined
-before it. A function that differs by its name alone stands in no table, but in the operation's
-record, "math.acos".
+before it. A function that differs by its name alone stands in the operation's record, "math.acos".
 
 A function whose expression is one operation on its own parameters takes the operation's text,
 in its own parameters' names. Any other row ends with a text of its own: ``... # What it gives.``
@@ -17,12 +16,12 @@ import ast
 import inspect
 import re
 from collections.abc import Container, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from .. import _ops as ops
-from .._core.primitive import OPS, Primitive
+from .._core.primitive import OPS
 from .._ops import operators, protocol
 from . import adapt
 
@@ -42,40 +41,16 @@ _NEXT_ROW = re.compile(r"\n {4}(?=\S)")
 _MENTION = re.compile(r"\b(?:x|y|low|high)\b|(?<=`)\w+(?=`)")  # of a parameter in a text
 
 
-class NamespaceReading(NamedTuple):
-    """The rows by which a namespace reads the operands of operations spelled by their records
-    alone.
-
-    ``"(x, /) = {}(_array(x))"`` is the row of one with one operand, less its names; `one_real` and
-    `two_real` are for functions of reals, where integers are read in another way. Without any, the
-    function is the operation itself.
-    """
-
-    one: str = ""
-    two: str = ""
-    one_real: str = ""
-    two_real: str = ""
-
-    def row(self, names: str, primitive: Primitive) -> str:
-        """Return the row that spells an operation by `names`."""
-        function = _NAMES[id(primitive.function)]
-        rows = {1: (self.one, self.one_real), 2: (self.two, self.two_real)}
-        read, read_reals = rows.get(len(primitive.inputs), ("", ""))
-        if getattr(primitive.kernel, "kind", "") == "float" and read_reals:
-            read = read_reals
-        return names + read.format(function) if read else f"{names} = {function}"
-
-
-AS_IT_IS = NamespaceReading()
-
-
-def _spelled(namespace: str, reading: NamespaceReading) -> Iterator[str]:
+def _spelled(namespace: str, readings: dict[int, str]) -> Iterator[str]:
     """Yield a row for each operation whose record names this namespace."""
     for primitive in OPS.values():
-        operands_text = [one.rpartition(".") for one in primitive.spellings]
-        names = [name for module, _, name in operands_text if module == namespace]
+        spellings = [one.rpartition(".") for one in primitive.spellings]
+        names = " ".join([name for module, _, name in spellings if module == namespace])
         if names:
-            yield reading.row(" ".join(names), primitive)
+            count, function = len(primitive.inputs), _NAMES[id(primitive.function)]
+            is_of_reals = getattr(primitive.kernel, "kind", "") == "float"
+            reading = readings.get(-count if is_of_reals else count) or readings.get(count)
+            yield names + (reading.format(function) if reading else f" = {function}")
 
 
 def _rows(table: str) -> Iterator[str]:
@@ -94,31 +69,33 @@ def spell(
     table: str,
     readers: Container[str] = (),
     records: str = "",
-    reading: NamespaceReading = AS_IT_IS,
+    readings: dict[int, str] | None = None,
 ) -> None:
     """Define the functions of a table in a module's `namespace`, and add them to `__all__`.
 
     `readers` are functions that only turn parameters into tensors: for the text of a function
     a parameter that is read so is the parameter. `records` is what operations' records call this
-    namespace: those that name it are defined too, as `reading` says.
+    namespace: those that name it are defined too. `readings` says how it reads their operands, by
+    their number: ``{1: "(x, /) = {}(_array(x))"}`` is a row less its names; -1 is for functions of
+    reals, if theirs differs. Without any, the function is the operation itself.
     """
     scope = _SCOPE | namespace
     targets: dict[str, str] = {}
     texts: dict[str, str | None] = {}
-    source = []
-    for row in (*_spelled(records, reading), *_rows(table)):
+    source = ""
+    for row in (*_spelled(records, readings or {}), *_rows(table)):
         left, _, right = row.partition(" = ")
         expression, _, text = right.partition(" # ")
         names, bracket, parameters = left.partition("(")
         name, *others = names.split()
         if bracket:
-            source.append(f"def {name}({parameters}: return {expression}\n")
+            source += f"def {name}({parameters}: return {expression}\n"
             texts[name] = text or _inherited(expression, scope, readers) or None
             targets.update(dict.fromkeys(others, name))
         else:
             targets.update(dict.fromkeys([name, *others], expression))
     made: dict[str, Any] = {}
-    exec(compile("".join(source), f"<{namespace['__name__']}>", "exec"), scope, made)
+    exec(compile(source, f"<{namespace['__name__']}>", "exec"), scope, made)
     for name, text in texts.items():
         made[name].__doc__ = text
     made |= {name: made.get(target) or scope[target] for name, target in targets.items()}
@@ -134,14 +111,12 @@ def _inherited(expression: str, scope: dict[str, Any], readers: Container[str]) 
         return ""
     operation = scope[name]
     positional = [name for one in call.args for name in _parameters(one, readers)]
-    keywords = {str(one.arg): _parameters(one.value, readers)[0] for one in call.keywords}
-    given = dict(zip(inspect.signature(operation).parameters, positional, strict=False))
-    given |= keywords
+    given = dict(zip(operation.__code__.co_varnames, positional, strict=False))
+    given |= {str(one.arg): _parameters(one.value, readers)[0] for one in call.keywords}
     if not all(given.values()):
         return ""
-    return _MENTION.sub(
-        lambda found: given.get(found[0], found[0]), inspect.getdoc(operation) or ""
-    )
+    text = inspect.getdoc(operation) or ""
+    return _MENTION.sub(lambda found: given.get(found[0], found[0]), text)
 
 
 def _called(call: ast.expr) -> str:

@@ -1,16 +1,11 @@
-"""The number of threads that kernels use on large arrays; results have the same bits on any
-number.
-"""
+"""The number of threads that kernels use on large arrays; results have the same bits on any."""
 
 from tinygrad_cg_kernels.runtime import threads
 
 from .._ops.define import as_int
 
 __all__ = ["get_intra_op_parallelism_threads", "set_intra_op_parallelism_threads"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy  # what dir() shows
 
 
 def get_num_threads() -> int:
@@ -22,8 +17,7 @@ def set_num_threads(num_threads: int) -> None:
     """Have large kernels use so many threads, in all threads of the process.
 
     The default is the environment's TINYGRAD_CG_NUM_THREADS, or all that Numba may start
-    (NUMBA_NUM_THREADS, by default the number of cores); ValueError for more than that, or
-    for less than 1.
+    (NUMBA_NUM_THREADS, by default the number of cores); ValueError for more, or less than 1.
     """
     threads.set_num_threads(as_int("set_num_threads", "num_threads", num_threads))
 

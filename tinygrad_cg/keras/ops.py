@@ -12,44 +12,15 @@ from .._core.tensor import Tensor
 from .._ops.creation import constant
 from .._ops.shape import cast
 from .._rules.custom_gradient import custom_gradient
-from .._spellings.spell import NamespaceReading, spell
+from .._spellings.spell import spell
 from ..dtypes import float32, int32, uint32
 
-__all__ = [
-    "convert_to_numpy",
-    "convert_to_tensor",
-    "custom_gradient",
-    "dtype",
-    "is_tensor",
-    "ndim",
-    "shape",
-]
-
-
-def convert_to_tensor(x: Any, dtype: Any = None) -> Tensor:
-    """Return `x` as a Tensor, cast to `dtype` where it has another."""
-    tensor = convert(x)
-    return tensor if dtype is None else cast(tensor, dtype)
+__all__ = ["convert_to_numpy", "custom_gradient", "is_tensor"]
 
 
 def convert_to_numpy(x: Any) -> np.ndarray:
     """Return `x` as a NumPy array of its own."""
     return np.array(convert(x) if isinstance(x, (list, tuple)) and any_tensor(x) else x)
-
-
-def shape(x: Any) -> tuple[int, ...]:
-    """Return the shape of `x`, as a tuple of integers."""
-    return tuple(convert(x).shape)
-
-
-def ndim(x: Any) -> int:
-    """Return the number of dimensions of `x`."""
-    return convert(x).ndim
-
-
-def dtype(x: Any) -> str:
-    """Return the name of the dtype of `x`."""
-    return convert(x).dtype.name
 
 
 def _real(x: Any) -> Tensor:
@@ -106,10 +77,12 @@ _TABLE = """
     argmin(x, axis=None, keepdims=False) = cast(arg_extremum(argmin, x, axis, keepdims), int32)
         # Return positions (int32) of the smallest elements along `axis`, by default in the
         flattened tensor; the first where several tie.
-    argsort(x, axis=-1) = cast(argsort_along(x, axis, True), int32)
+    argsort(x, axis=-1) = cast(argsort(*flattened(x, axis)), int32)
         # Return the indices (int32) that sort `x` along `axis`, or the flattened tensor if it is
         None; equal ones stay in the order in which they stand.
-    array(x, dtype=None) = convert_to_tensor(x, dtype)
+    array convert_to_tensor(x, dtype=None)
+        = convert(x) if dtype is None else cast(convert(x), dtype)
+        # Return `x` as a Tensor, cast to `dtype` where it has another.
     array_split(x, indices_or_sections, axis=0) -> list[Tensor]
         = split_at(x, indices_or_sections, axis, True)
         # Return the parts of `x` along `axis` between indices, or a number of parts, of which the
@@ -139,6 +112,7 @@ _TABLE = """
         tensor.
     divide true_divide(x1, x2) = divide(*_reals(x1, x2))
         # Return x1 / x2; float32 where neither is of a floating dtype.
+    dtype(x) -> str = convert(x).dtype.name  # Return the name of the dtype of `x`.
     einsum(subscripts, *operands) = einsum(subscripts, *operands)
     expand_dims(x, axis) = expand_dims(x, axis)
     eye(N, M=None, k=0, dtype=None) = _eye(N, M, k, dtype)
@@ -164,6 +138,7 @@ _TABLE = """
     mean(x, axis=None, keepdims=False) = reduce_mean(_real(x), axis, keepdims)
         # Return the mean of elements over axes; booleans and integers are float32 first.
     min amin(x, axis=None, keepdims=False) = reduce_min(x, axis, keepdims)
+    ndim(x) -> int = convert(x).ndim  # Return the number of dimensions of `x`.
     one_hot(x, num_classes, axis=-1, dtype=None)
         = one_hot(x, num_classes, axis, dtype or float32)
         # Return ones at integers `x` along a new `axis` of size `num_classes`, and zeros elsewhere:
@@ -184,9 +159,11 @@ _TABLE = """
     reshape(x, newshape) = reshape(x, newshape)
     round(x, decimals=0) = round_decimals(x, decimals)
         # Return `x` to so many decimals, half to even. It has no gradient.
+    shape(x) -> tuple[int, ...] = tuple(convert(x).shape)
+        # Return the shape of `x`, as a tuple of integers.
     size(x) = constant(convert(x).size)  # Return the number of elements of `x`, as a scalar tensor.
     softmax(x, axis=-1) = softmax(_real(x), axis)
-    sort(x, axis=-1) = sort_along(x, axis)
+    sort(x, axis=-1) = sort(*flattened(x, axis))
         # Return `x` sorted along `axis`, or flattened first if it is None; NaN counts as larger
         than all else.
     split(x, indices_or_sections, axis=0) -> list[Tensor]
@@ -202,10 +179,10 @@ _TABLE = """
     sum(x, axis=None, keepdims=False) = reduce_sum(_widen(x), axis, keepdims)
         # Return the sum of elements over axes; booleans and integers of fewer bits give integers of
         32.
-    take(x, indices, axis=None) = take_axis(x, indices, axis)
+    take(x, indices, axis=None) = taken(gather, x, indices, axis)
         # Return slices of `x` along `axis`, by default of the flattened tensor, at integer
         `indices`.
-    take_along_axis(x, indices, axis=None) = take_along(x, indices, axis)
+    take_along_axis(x, indices, axis=None) = taken(take_along_axis, x, indices, axis)
         # Return the elements of `x` at integer `indices` along `axis`, line by line; by default of
         the flattened tensor.
     tensordot(x1, x2, axes=2) = tensordot(x1, x2, axes)
@@ -226,10 +203,10 @@ _TABLE = """
     zeros(shape, dtype=None) = zeros(shape, dtype or float32)
         # Return a tensor of zeros, float32 by default.
 """
-_READING = NamespaceReading(
-    one="(x) = {}(x)",
-    two="(x1, x2) = {}(x1, x2)",
-    one_real="(x) = {}(_real(x))",
-    two_real="(x1, x2) = {}(*_reals(x1, x2))",
-)
-spell(globals(), _TABLE, readers=("_real", "_reals"), records="keras.ops", reading=_READING)
+_READINGS = {
+    1: "(x) = {}(x)",
+    2: "(x1, x2) = {}(x1, x2)",
+    -1: "(x) = {}(_real(x))",
+    -2: "(x1, x2) = {}(*_reals(x1, x2))",
+}
+spell(globals(), _TABLE, readers=("_real", "_reals"), records="keras.ops", readings=_READINGS)

@@ -492,8 +492,8 @@ def tanh(x: TensorLike) -> Tensor:
     """Return the hyperbolic tangent of x."""
 
 def tensordot(x1: TensorLike, x2: TensorLike, axes: Any = 2) -> Tensor:
-    """Return the sum of products over `axes`: the last so many of `x1` and first of `x2`, or
-    two lists."""
+    """Return the sum of products over `axes`: so many last of `x1` and first of `x2`, or two
+    lists."""
 
 def top_k(x: TensorLike, k: int, sorted: bool = True) -> TopK:
     """Return the `k` largest elements along the last axis, largest first, and their indices

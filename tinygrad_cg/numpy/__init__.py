@@ -10,30 +10,14 @@ from numpy import __array_namespace_info__  # noqa: F401 (for the array API)
 
 from .._ops.dlpack import from_dlpack
 from .._ops.protocol import register
-from .._spellings.spell import NamespaceReading, spell
-from . import _joining as joining
+from .._spellings.spell import spell
 from . import _manipulation as moving
-from . import _ordering as ordering
 from . import _pointwise as pointwise
 from . import _products as products
+from . import _readers as readers
 from . import _reductions as reductions
 from . import linalg, random
-from ._readers import (  # noqa: F401 (the table calls them)
-    _arange,
-    _array,
-    _as,
-    _clip_operands,
-    _flat,
-    _is_stable,
-    _kind,
-    _pair,
-    _ranks,
-    _real,
-    _spacing,
-    _terms,
-    _true_coordinates,
-    _widen,
-)
+from ._manipulation import UniqueAllResult, UniqueCountsResult, UniqueInverseResult  # noqa: F401
 
 _OF_NUMPY = (  # public here as they are
     "bool bool_ can_cast complex64 complex128 e finfo float16 float32 float64 iinfo inf int8 int16 "
@@ -47,6 +31,8 @@ _TABLE = """
     all any(a, axis=None, *, keepdims=False) = reduce_{}(_array(a), axis, keepdims)
     amax max(a, axis=None, *, keepdims=False) = reduce_max(_array(a), axis, keepdims)
     amin min(a, axis=None, *, keepdims=False) = reduce_min(_array(a), axis, keepdims)
+    append(arr, values, axis=None) = concatenate(*_flat((arr, values), axis))
+        # Return `values` joined to the end of `arr` along `axis`; both flattened if it is None.
     arange(start, stop=None, step=1, *, dtype=None) = _arange(start, stop, step, dtype)
         # Return numbers from `start` (0 if only one bound is given) to below `stop`, in steps.
     argmax(a, axis=None, *, keepdims=False) = arg_extremum(argmax, _array(a), axis, keepdims)
@@ -56,7 +42,7 @@ _TABLE = """
         # Return positions of the smallest elements along `axis`, by default in the flattened
         tensor; the first where several tie.
     argsort(a, axis=-1, kind=None, *, stable=None)
-        = argsort_along(_array(a), axis, _is_stable(kind, stable))
+        = argsort(*flattened(_array(a), axis), stable=_is_stable(kind, stable))
         # Return the indices that sort `a` along `axis`, or flattened if it is None; `stable` keeps
         the order of equal elements.
     around round(a, decimals=0) = round_decimals(_array(a), decimals)
@@ -68,14 +54,25 @@ _TABLE = """
         = split_at(_array(ary), indices_or_sections, axis, True)
         # Return the parts of `ary` along `axis` between indices, or a number of parts, of which the
         first may be longer by one; as a list.
-    asarray(a, dtype=None) = _as(_array(a), dtype)
+    asarray asanyarray(a, dtype=None) = _as(_array(a), dtype)
         # Return a tensor of `a`: a number, a nested list, an array or a tensor; cast to `dtype` if
         given.
+    ascontiguousarray asfortranarray(a, dtype=None) = _raise_rank(_as(_array(a), dtype), 1)
+        # Return a tensor of `a` with at least one axis; how its elements lie in memory is not said.
     astype(x, dtype, /) = _as(_array(x), dtype)  # Return `x` as `dtype`. To integers truncates.
+    atleast_1d(*arys) -> Tensor | Any = _all_raised(arys, 1)
+        # Return each argument with at least one axis; a tuple for several.
+    atleast_2d(*arys) -> Tensor | Any = _all_raised(arys, 2)
+        # Return each argument with at least two axes, new ones in front; a tuple for several.
+    atleast_3d(*arys) -> Tensor | Any = _all_raised(arys, 3)
+        # Return each argument with at least three axes, where NumPy puts them; a tuple for several.
     broadcast_to(array, shape) = broadcast_to(_array(array), shape)
     clip(a, a_min=None, a_max=None, *, min=None, max=None)
         = clip(*_clip_operands(a, min if a_min is None else a_min, max if a_max is None else a_max))
         # Return `a` limited to [a_min, a_max]; None is no limit. At a limit the gradient passes.
+    compress(condition, a, axis=None)
+        = _rearrange(lambda indices: np.compress(np.asarray(condition, bool), indices, axis), a)
+        # Return the rows of `axis` (or of `a` flattened) for which the 1-D `condition` holds.
     concat concatenate(arrays, /, axis=0) = concatenate(*_flat(arrays, axis))
         # Return the arrays joined along an axis that they have; flattened first if it is None.
     copy(a) = identity(_array(a))
@@ -88,23 +85,66 @@ _TABLE = """
     cumsum(a, axis=None, dtype=None) = cumsum(_as(_widen(a), dtype), axis)
         # Return the sums of all elements up to each along `axis`, by default of the flattened
         tensor; booleans and integers of fewer bits give integers of 64.
+    cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False)
+        = _cumulative(cumprod, 1, x, axis, dtype, include_initial)
+        # Return the products of all elements up to each along `axis`, with a 1 in front if asked.
+        `axis` must be given for more than one dimension, as the array API has it.
+    cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False)
+        = _cumulative(cumsum, 0, x, axis, dtype, include_initial)
+        # Return the sums of all elements up to each along `axis`, with a 0 in front if asked.
+        `axis` must be given for more than one dimension, as the array API has it.
+    degrees rad2deg(x, /) = multiply(_real(x), 180 / pi)
+        # Convert angles from radians to degrees; the shape of `x`, integers as float64.
+    delete(arr, obj, axis=None)
+        = _rearrange(lambda indices: np.delete(indices, _as_array(obj), axis), arr)
+        # Return `arr` without the rows `obj` (integers, a slice or a mask) of `axis`, or flattened.
+    diagflat(v, k=0) = diag(reshape(_array(v), (-1,)), k)
+        # Return the matrix that has the elements of `v`, flattened, on its diagonal `k`.
+    dsplit(ary, indices_or_sections) -> list[Tensor]
+        = _split("dsplit", ary, indices_or_sections, 2, 3)
+        # Return the parts of `ary` along its third axis; see `split`.
+    dstack(tup) = _join(tup, 2, 3, None)
+        # Return the arrays one behind the other: joined along the third axis.
     einsum(*operands, optimize=False) = einsum(*_terms(operands))
         # Return the sum over products of elements with equal indices: "ij,jk->ik", then the
         operands; or each operand with a list of numbers for its axes. Operands are multiplied two
         at a time, in the order that takes the fewest steps, whatever `optimize` says.
+    empty(shape, dtype=None) = constant(np.zeros(as_shape("empty", shape), _kind(dtype, float64)))
+        # Return a tensor of `shape` (float64 by default) with any values: here they are zeros.
+    empty_like(prototype, dtype=None) = zeros_like(_array(prototype), _kind(dtype))
+        # Return a tensor of the shape (and dtype) of `prototype` with any values: here zeros.
     expand_dims(a, axis) = expand_dims(_array(a), axis)
+    extract(condition, arr)
+        = _rearrange(lambda indices: np.extract(np.asarray(condition, bool), indices), arr)
+        # Return the elements of `arr` for which `condition` holds, in row-major order.
     eye(N, M=None, k=0, dtype=float64) = constant(np.eye(N, M, k, dtype))
         # Return `N` by `M` zeros (square by default) with ones on diagonal `k`, float64 by default.
+    fliplr(m) = flip(m, 1)  # Return `m` in reversed order along its second axis.
+    flipud(m) = flip(m, 0)  # Return `m` in reversed order along its first axis.
+    fmax(x1, x2, /) = _without_nan_of_two(maximum, x1, x2)
+        # Return the larger of both, the other where one is NaN; in a tie `x1` has the gradient.
+    fmin(x1, x2, /) = _without_nan_of_two(minimum, x1, x2)
+        # Return the smaller of both, the other where one is NaN; in a tie `x1` has the gradient.
     full(shape, fill_value, dtype=None) = _as(broadcast_to(_array(fill_value), shape), dtype)
         # Return a tensor of `shape` filled with `fill_value`.
     full_like(a, fill_value, dtype=None) = full_like(_array(a), fill_value, _kind(dtype))
         # Return `fill_value` everywhere, with the shape and, unless `dtype` is given, the dtype of
         `a`.
+    hsplit(ary, indices_or_sections) -> list[Tensor]
+        = _split("hsplit", ary, indices_or_sections, 1, 1)
+        # Return the parts of `ary` along its second axis, or its only one; see `split`.
     identity(n, dtype=None) = constant(np.identity(n, dtype))
         # Return the identity matrix of `n` by `n`, float64 by default.
     imag real(val) = {}(_array(val))
+    iscomplex(x) = not_equal(imag(_array(x)), 0)
+        # Return whether the imaginary part of `x` is not 0.
     isdtype(dtype, kind) -> bool = np.isdtype(np.dtype(dtype), kind)
         # Return whether `dtype` is of a kind: "bool", "integral", "real floating", "numeric" ...
+    isneginf(x) = logical_and(isinf(_array(x)), less(x, 0))
+        # Return whether `x` is negative and infinite.
+    isposinf(x) = logical_and(isinf(_array(x)), greater(x, 0))
+        # Return whether `x` is positive and infinite.
+    isreal(x) = equal(imag(_array(x)), 0)  # Return whether the imaginary part of `x` is 0.
     linspace(start, stop, num=50, endpoint=True, *, dtype=None)
         = space_evenly(start, stop, num, endpoint, _spacing(start, stop, dtype))
         # Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes;
@@ -116,6 +156,24 @@ _TABLE = """
     mean(a, axis=None, dtype=None, *, keepdims=False)
         = reduce_mean(_as(_real(a), dtype), axis, keepdims)
         # Return the mean of elements over axes; booleans and integers are float64 first.
+    median(a, axis=None, *, keepdims=False) = quantile(a, 0.5, axis, keepdims=keepdims)
+        # Return the middle element over axes, or the mean of the two; see ``quantile``.
+    nancumprod(a, axis=None, dtype=None) = cumprod(_without_nan(a, dtype, 1), axis)
+        # Return the products of all up to each along `axis`, or of flattened `a`; NaN left out.
+    nancumsum(a, axis=None, dtype=None) = cumsum(_without_nan(a, dtype, 0), axis)
+        # Return the sums of elements up to each along `axis`, or of flattened `a`; NaN left out.
+    nanmax(a, axis=None, *, keepdims=False)
+        = _nan_extremum(reduce_max, -inf, _array(a), axis, keepdims)
+        # Return the largest element over axes, NaN left out; NaN where nothing is left.
+    nanmin(a, axis=None, *, keepdims=False)
+        = _nan_extremum(reduce_min, inf, _array(a), axis, keepdims)
+        # Return the smallest element over axes, NaN left out; NaN where nothing is left.
+    nanprod(a, axis=None, dtype=None, *, keepdims=False)
+        = reduce_prod(_without_nan(a, dtype, 1), axis, keepdims)
+        # Return the product of elements over axes, NaN left out.
+    nansum(a, axis=None, dtype=None, *, keepdims=False)
+        = reduce_sum(_without_nan(a, dtype, 0), axis, keepdims)
+        # Return the sum of elements over axes, NaN left out.
     ndim(a) -> int = convert(a).ndim  # Return the number of dimensions of `a`.
     nonzero(a) -> tuple[Tensor, ...] = _true_coordinates(_array(a))
         # Return the coordinates of what is not 0, one tensor for each axis.
@@ -128,24 +186,46 @@ _TABLE = """
         # Return `array` with more elements before and after along each axis: `pad_width` is a pair
         for each, one pair for all, or one number. `mode` is "constant" (they are the single number
         `constant_values`), "reflect", "symmetric", "edge" or "wrap".
+    partition(a, kth, axis=-1) = sort(*flattened(_array(a), axis))
+        # Return `a` sorted along `axis`, or flattened first: one of the orders that a partition may
+        have. Whatever `kth` is, the smaller elements stand before it and the larger behind.
+    percentile(a, q, axis=None, *, method="linear", keepdims=False)
+        = quantile(a, divide(_array(q), 100), axis, method=method, keepdims=keepdims)
+        # Return the `q`-th percentiles, with `q` between 0 and 100; see ``quantile``.
     permute_dims transpose(a, axes=None) = transpose(_array(a), axes)
+    polyadd(a1, a2) = add(*_of_one_length(a1, a2))
+        # Return the coefficients of the sum of two polynomials.
+    polymul(a1, a2) = convolve(_trim(a1), _trim(a2))
+        # Return the coefficients of the product of two polynomials.
+    polysub(a1, a2) = subtract(*_of_one_length(a1, a2))
+        # Return the coefficients of the difference of two polynomials.
     prod(a, axis=None, dtype=None, *, keepdims=False)
         = reduce_prod(_as(_widen(a), dtype), axis, keepdims)
         # Return the product of elements over axes; booleans and integers of fewer bits give
         integers of 64.
+    radians deg2rad(x, /) = multiply(_real(x), pi / 180)
+        # Convert angles from degrees to radians; the shape of `x`, integers as float64.
     ravel(a) = reshape(_array(a), (-1,))
         # Return the elements of `a` in row-major order, in one dimension.
     reciprocal(x, /) = divide(1, _array(x))  # Return 1 / x.
+    repeat(a, repeats, axis=None)
+        = _rearrange(lambda indices: np.repeat(indices, _as_array(repeats), axis), a)
+        # Return each element of `a` along `axis`, or of it flattened, `repeats` times.
     reshape(a, /, shape) = reshape(_array(a), shape)
+    resize(a, new_shape) = _rearrange(lambda indices: np.resize(indices, new_shape), a)
+        # Return `a` with another shape: its elements in row-major order, repeated if too few.
     rint(x, /) = round_half_even(_real(x))
         # Return `x` rounded to integers, half to even, as floating point. It has no gradient.
-    searchsorted(a, v, side="left", sorter=None) = _ranks(a, v, side, sorter)
+    rot90(m, k=1, axes=(0, 1)) = _rearrange(lambda indices: np.rot90(indices, k, axes), m)
+        # Return `m` rotated `k` times by 90 degrees, from the first to the second of `axes`.
+    searchsorted(a, v, side="left", sorter=None)
+        = constant(np.searchsorted(*map(_as_array, (_array(a), _array(v), side, sorter))))
         # Return where each of `v` stands in the sorted `a`: before those equal to it, or with
         side="right" behind them.
     shape(a) -> tuple[int, ...] = tuple(convert(a).shape)
         # Return the shape of `a`, as a tuple of integers.
     size(a) -> int = convert(a).size  # Return the number of elements of `a`.
-    sort(a, axis=-1, kind=None, *, stable=None) = sort_along(_array(a), axis)
+    sort(a, axis=-1, kind=None, *, stable=None) = sort(*flattened(_array(a), axis))
         # Return `a` sorted along `axis`, or flattened first if it is None; NaN counts as larger
         than all else. `kind` and `stable` make no difference to the result.
     split(ary, indices_or_sections, axis=0) -> list[Tensor]
@@ -156,25 +236,46 @@ _TABLE = """
     stack(arrays, axis=0) = stack(_flat(arrays, axis)[0], axis)
         # Return arrays of one shape joined along a new axis.
     std(a, axis=None, dtype=None, *, ddof=0, keepdims=False)
-        = deviation(_as(_real(a), dtype), axis, ddof, keepdims)
+        = sqrt(variance(_as(_real(a), dtype), axis, ddof, keepdims))
         # Return the standard deviation over axes, the root of the variance.
     sum(a, axis=None, dtype=None, *, keepdims=False)
         = reduce_sum(_as(_widen(a), dtype), axis, keepdims)
         # Return the sum of elements over axes; booleans and integers of fewer bits give integers of
         64.
-    take(a, indices, axis=None) = take_axis(_array(a), indices, axis)
+    take(a, indices, axis=None) = taken(gather, _array(a), indices, axis)
         # Return slices of `a` along `axis`, by default of the flattened tensor, at integer
         `indices`.
-    take_along_axis(arr, indices, axis=-1) = take_along(_array(arr), indices, axis)
+    take_along_axis(arr, indices, axis=-1) = taken(take_along_axis, _array(arr), indices, axis)
         # Return the elements of `arr` at integer `indices` along `axis`, line by line; of the
         flattened tensor if it is None.
     tensordot(a, b, axes=2) = tensordot(*_pair(a, b), axes)
+    tile(A, reps) = _rearrange(lambda indices: np.tile(indices, _as_array(reps)), A)
+        # Return `A` side by side, `reps` times along each axis.
+    trace(a, offset=0, axis1=0, axis2=1, dtype=None)
+        = reduce_sum(_as(_widen(diagonal(a, offset, axis1, axis2)), dtype), -1)
+        # Return the sums of the diagonals of the matrices along two axes.
+    tri(N, M=None, k=0, dtype=float) = constant(np.tri(N, M, k, np.dtype(dtype)))
+        # Return `N` by `M` ones on and below the diagonal `k`, and zeros above it.
+    union1d(ar1, ar2) = unique(concatenate(*_flat((ar1, ar2), None)))
+        # Return the different elements of both, in ascending order; gradients as for ``unique``.
+    unique_all(x) -> UniqueAllResult = UniqueAllResult(*unique(x, True, True, True))
+        # Return the different elements of `x`, and all there is to say of them; see ``unique``.
+    unique_counts(x) -> UniqueCountsResult = UniqueCountsResult(*unique(x, return_counts=True))
+        # Return the different elements of `x`, and how many there are of each; see ``unique``.
+    unique_inverse(x) -> UniqueInverseResult = UniqueInverseResult(*unique(x, return_inverse=True))
+        # Return the different elements of `x`, and which of them each element is; see ``unique``.
+    unique_values(x) = unique(x)  # Return the different elements of `x` in ascending order.
     unstack(x, /, *, axis=0) -> tuple[Tensor, ...] = tuple(unstack(_array(x), axis))
         # Return the slices of `x` along `axis`, as a tuple.
     var(a, axis=None, dtype=None, *, ddof=0, keepdims=False)
         = variance(_as(_real(a), dtype), axis, ddof, keepdims)
         # Return the mean of squared distances from the mean over axes, the sum divided by `ddof`
         less than there are elements.
+    vsplit(ary, indices_or_sections) -> list[Tensor]
+        = _split("vsplit", ary, indices_or_sections, 0, 2)
+        # Return the parts of `ary` along its first axis; see `split`.
+    vstack(tup, *, dtype=None) = _join(tup, 0, 2, dtype)
+        # Return the arrays one above the other: joined along the first axis, 1-D ones as rows.
     where(condition, x=None, y=None, /) -> Tensor | Any
         = _true_coordinates(condition) if neither(x, y) else where(condition, *_pair(x, y))
         # Return `x` where `condition` holds and `y` elsewhere; without both, the coordinates of
@@ -184,18 +285,16 @@ _TABLE = """
     zeros_like(a, dtype=None) = zeros_like(_array(a), _kind(dtype))
         # Return zeros with the shape and, unless `dtype` is given, the dtype of `a`.
 """
-_READING = NamespaceReading(one="(x, /) = {}(_array(x))", two="(x1, x2, /) = {}(*_pair(x1, x2))")
-spell(globals(), _TABLE, readers=("_array", "_pair"), records="numpy", reading=_READING)
-
-for _module in (reductions, joining, moving, ordering, pointwise, products):
-    _functions = {
-        name: value
-        for name, value in vars(_module).items()
-        if isinstance(value, types.FunctionType)
-        and value.__module__ == _module.__name__
-        and not name.startswith("_")
-    }
-    globals().update(_functions)
-    globals()["__all__"] += _functions
+_ROOMS = (readers, reductions, moving, pointwise, products)
+_functions = {
+    name: value
+    for room in _ROOMS
+    for name, value in vars(room).items()
+    if isinstance(value, types.FunctionType) and value.__module__ == room.__name__
+}
+globals().update(_functions)  # the table calls them
+__all__ += [name for name in _functions if not name.startswith("_")]
+_READINGS = {1: "(x, /) = {}(_array(x))", 2: "(x1, x2, /) = {}(*_pair(x1, x2))"}
+spell(globals(), _TABLE, readers=("_array", "_pair"), records="numpy", readings=_READINGS)
 register(sys.modules[__name__], np, __all__)
 register(linalg, np.linalg, linalg.__all__)

@@ -33,92 +33,49 @@ from tinygrad_cg.numpy import (
     linalg as linalg,
     random as random,
 )
-from tinygrad_cg.numpy._joining import (
-    append as append,
-    atleast_1d as atleast_1d,
-    atleast_2d as atleast_2d,
-    atleast_3d as atleast_3d,
+from tinygrad_cg.numpy._manipulation import (
+    UniqueAllResult,
+    UniqueCountsResult,
+    UniqueInverseResult,
     block as block,
     broadcast_arrays as broadcast_arrays,
     column_stack as column_stack,
-    compress as compress,
-    delete as delete,
-    dstack as dstack,
-    extract as extract,
-    hstack as hstack,
-    insert as insert,
-    meshgrid as meshgrid,
-    resize as resize,
-    vstack as vstack,
-)
-from tinygrad_cg.numpy._manipulation import (
-    asanyarray as asanyarray,
-    ascontiguousarray as ascontiguousarray,
     diag as diag,
-    diagflat as diagflat,
     diagonal as diagonal,
     ediff1d as ediff1d,
-    empty as empty,
-    empty_like as empty_like,
     flip as flip,
-    fliplr as fliplr,
-    flipud as flipud,
+    hstack as hstack,
+    insert as insert,
     intersect1d as intersect1d,
     logspace as logspace,
     matrix_transpose as matrix_transpose,
+    meshgrid as meshgrid,
     moveaxis as moveaxis,
-    repeat as repeat,
     roll as roll,
     rollaxis as rollaxis,
-    rot90 as rot90,
     setdiff1d as setdiff1d,
     swapaxes as swapaxes,
-    tile as tile,
-    trace as trace,
-    tri as tri,
     tril as tril,
     trim_zeros as trim_zeros,
     triu as triu,
-    union1d as union1d,
     unique as unique,
-    unique_values as unique_values,
     vander as vander,
-)
-from tinygrad_cg.numpy._ordering import (
-    dsplit as dsplit,
-    hsplit as hsplit,
-    median as median,
-    partition as partition,
-    percentile as percentile,
-    quantile as quantile,
-    unique_all as unique_all,
-    unique_counts as unique_counts,
-    unique_inverse as unique_inverse,
-    vsplit as vsplit,
 )
 from tinygrad_cg.numpy._pointwise import (
     angle as angle,
     choose as choose,
     copysign as copysign,
-    degrees as degrees,
     divmod as divmod,
     fabs as fabs,
     float_power as float_power,
-    fmax as fmax,
-    fmin as fmin,
     fmod as fmod,
     heaviside as heaviside,
     isclose as isclose,
-    iscomplex as iscomplex,
-    isneginf as isneginf,
-    isposinf as isposinf,
-    isreal as isreal,
     ldexp as ldexp,
     logaddexp2 as logaddexp2,
     modf as modf,
     nan_to_num as nan_to_num,
     piecewise as piecewise,
-    radians as radians,
     select as select,
     signbit as signbit,
     trunc as trunc,
@@ -132,11 +89,8 @@ from tinygrad_cg.numpy._products import (
     inner as inner,
     kron as kron,
     outer as outer,
-    polyadd as polyadd,
     polyder as polyder,
     polyint as polyint,
-    polymul as polymul,
-    polysub as polysub,
     polyval as polyval,
     vdot as vdot,
     vecdot as vecdot,
@@ -149,23 +103,16 @@ from tinygrad_cg.numpy._reductions import (
     bincount as bincount,
     corrcoef as corrcoef,
     cov as cov,
-    cumulative_prod as cumulative_prod,
-    cumulative_sum as cumulative_sum,
     diff as diff,
     gradient as gradient,
     histogram as histogram,
     histogram_bin_edges as histogram_bin_edges,
     interp as interp,
-    nancumprod as nancumprod,
-    nancumsum as nancumsum,
-    nanmax as nanmax,
     nanmean as nanmean,
-    nanmin as nanmin,
-    nanprod as nanprod,
     nanstd as nanstd,
-    nansum as nansum,
     nanvar as nanvar,
     ptp as ptp,
+    quantile as quantile,
     trapezoid as trapezoid,
 )
 
@@ -205,6 +152,9 @@ def amin(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -
 
 def any(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
     """Return whether any element over axes is true (not 0)."""
+
+def append(arr: TensorLike, values: Any, axis: Axes = None) -> Tensor:
+    """Return `values` joined to the end of `arr` along `axis`; both flattened if it is None."""
 
 def arange(
     start: TensorLike,
@@ -261,9 +211,17 @@ def array_split(ary: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> li
     """Return the parts of `ary` along `axis` between indices, or a number of parts, of which
     the first may be longer by one; as a list."""
 
+def asanyarray(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
+    """Return a tensor of `a`: a number, a nested list, an array or a tensor; cast to `dtype` if
+    given."""
+
 def asarray(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return a tensor of `a`: a number, a nested list, an array or a tensor; cast to `dtype` if
     given."""
+
+def ascontiguousarray(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
+    """Return a tensor of `a` with at least one axis; how its elements lie in memory is not
+    said."""
 
 def asfortranarray(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return a tensor of `a` with at least one axis; how its elements lie in memory is not
@@ -289,6 +247,16 @@ def atanh(x: TensorLike, /) -> Tensor:
     """Return the number whose hyperbolic tangent is x: infinite at -1 and 1, NaN for real x
     beyond."""
 
+def atleast_1d(*arys: Any) -> Tensor | Any:
+    """Return each argument with at least one axis; a tuple for several."""
+
+def atleast_2d(*arys: Any) -> Tensor | Any:
+    """Return each argument with at least two axes, new ones in front; a tuple for several."""
+
+def atleast_3d(*arys: Any) -> Tensor | Any:
+    """Return each argument with at least three axes, where NumPy puts them; a tuple for
+    several."""
+
 def broadcast_to(array: TensorLike, shape: Shape) -> Tensor:
     """Return `array` repeated to `shape`, by NumPy's rules of broadcasting."""
 
@@ -308,6 +276,9 @@ def clip(
 ) -> Tensor:
     """Return `a` limited to [a_min, a_max]; None is no limit. At a limit the gradient
     passes."""
+
+def compress(condition: TensorLike, a: TensorLike, axis: Axes = None) -> Tensor:
+    """Return the rows of `axis` (or of `a` flattened) for which the 1-D `condition` holds."""
 
 def concat(arrays: Any, /, axis: Axes = 0) -> Tensor:
     """Return the arrays joined along an axis that they have; flattened first if it is None."""
@@ -341,16 +312,60 @@ def cumsum(a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> 
     """Return the sums of all elements up to each along `axis`, by default of the flattened
     tensor; booleans and integers of fewer bits give integers of 64."""
 
+def cumulative_prod(
+    x: TensorLike,
+    /,
+    *,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    include_initial: builtins.bool = False,
+) -> Tensor:
+    """Return the products of all elements up to each along `axis`, with a 1 in front if asked.
+    `axis` must be given for more than one dimension, as the array API has it."""
+
+def cumulative_sum(
+    x: TensorLike,
+    /,
+    *,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    include_initial: builtins.bool = False,
+) -> Tensor:
+    """Return the sums of all elements up to each along `axis`, with a 0 in front if asked.
+    `axis` must be given for more than one dimension, as the array API has it."""
+
 def deg2rad(x: TensorLike, /) -> Tensor:
     """Convert angles from degrees to radians; the shape of `x`, integers as float64."""
 
+def degrees(x: TensorLike, /) -> Tensor:
+    """Convert angles from radians to degrees; the shape of `x`, integers as float64."""
+
+def delete(arr: TensorLike, obj: Any, axis: Axes = None) -> Tensor:
+    """Return `arr` without the rows `obj` (integers, a slice or a mask) of `axis`, or
+    flattened."""
+
+def diagflat(v: TensorLike, k: int = 0) -> Tensor:
+    """Return the matrix that has the elements of `v`, flattened, on its diagonal `k`."""
+
 def divide(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return x1 / x2, in floating point: integers give float64."""
+
+def dsplit(ary: TensorLike, indices_or_sections: Any) -> list[Tensor]:
+    """Return the parts of `ary` along its third axis; see `split`."""
+
+def dstack(tup: Any) -> Tensor:
+    """Return the arrays one behind the other: joined along the third axis."""
 
 def einsum(*operands: Any, optimize: builtins.bool = False) -> Tensor:
     """Return the sum over products of elements with equal indices: "ij,jk->ik", then the
     operands; or each operand with a list of numbers for its axes. Operands are multiplied two
     at a time, in the order that takes the fewest steps, whatever `optimize` says."""
+
+def empty(shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
+    """Return a tensor of `shape` (float64 by default) with any values: here they are zeros."""
+
+def empty_like(prototype: Any, dtype: DTypeLike | None = None) -> Tensor:
+    """Return a tensor of the shape (and dtype) of `prototype` with any values: here zeros."""
 
 def equal(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Whether x1 == x2."""
@@ -367,6 +382,9 @@ def expand_dims(a: TensorLike, axis: Axes) -> Tensor:
 def expm1(x: TensorLike, /) -> Tensor:
     """Return exp(x) - 1, accurate near 0."""
 
+def extract(condition: TensorLike, arr: TensorLike) -> Tensor:
+    """Return the elements of `arr` for which `condition` holds, in row-major order."""
+
 def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = ...) -> Tensor:
     """Return `N` by `M` zeros (square by default) with ones on diagonal `k`, float64 by
     default."""
@@ -374,12 +392,25 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = ...) -> Ten
 def fix(x: TensorLike, /) -> Tensor:
     """Return `x` rounded towards zero. It has no gradient."""
 
+def fliplr(m: Any) -> Tensor:
+    """Return `m` in reversed order along its second axis."""
+
+def flipud(m: Any) -> Tensor:
+    """Return `m` in reversed order along its first axis."""
+
 def floor(x: TensorLike, /) -> Tensor:
     """Return the largest integer not above x. It has no gradient."""
 
 def floor_divide(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return the largest integer not above x1 / x2. An integer by zero gives 0, with a
     warning."""
+
+def fmax(x1: TensorLike, x2: TensorLike, /) -> Tensor:
+    """Return the larger of both, the other where one is NaN; in a tie `x1` has the gradient."""
+
+def fmin(x1: TensorLike, x2: TensorLike, /) -> Tensor:
+    """Return the smaller of both, the other where one is NaN; in a tie `x1` has the
+    gradient."""
 
 def full(shape: Shape, fill_value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return a tensor of `shape` filled with `fill_value`."""
@@ -394,6 +425,9 @@ def greater(x1: TensorLike, x2: TensorLike, /) -> Tensor:
 def greater_equal(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Whether x1 >= x2."""
 
+def hsplit(ary: TensorLike, indices_or_sections: Any) -> list[Tensor]:
+    """Return the parts of `ary` along its second axis, or its only one; see `split`."""
+
 def hypot(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return sqrt(x1**2 + x2**2), without overflow; its gradient at (0, 0) is 0."""
 
@@ -402,6 +436,9 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Tensor:
 
 def imag(val: TensorLike) -> Tensor:
     """Return the imaginary part of val; 0 for real val."""
+
+def iscomplex(x: TensorLike) -> Tensor:
+    """Return whether the imaginary part of `x` is not 0."""
 
 def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     """Return whether `dtype` is of a kind: "bool", "integral", "real floating", "numeric"
@@ -415,6 +452,15 @@ def isinf(x: TensorLike, /) -> Tensor:
 
 def isnan(x: TensorLike, /) -> Tensor:
     """Whether x is NaN."""
+
+def isneginf(x: TensorLike) -> Tensor:
+    """Return whether `x` is negative and infinite."""
+
+def isposinf(x: TensorLike) -> Tensor:
+    """Return whether `x` is positive and infinite."""
+
+def isreal(x: TensorLike) -> Tensor:
+    """Return whether the imaginary part of `x` is 0."""
 
 def less(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Whether x1 < x2."""
@@ -484,6 +530,9 @@ def mean(
 ) -> Tensor:
     """Return the mean of elements over axes; booleans and integers are float64 first."""
 
+def median(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
+    """Return the middle element over axes, or the mean of the two; see ``quantile``."""
+
 def min(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
     """Return the smallest element over axes; elements that tie share the gradient. NaN if one
     is."""
@@ -497,6 +546,37 @@ def mod(x1: TensorLike, x2: TensorLike, /) -> Tensor:
 
 def multiply(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return x1 * x2."""
+
+def nancumprod(a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
+    """Return the products of all up to each along `axis`, or of flattened `a`; NaN left out."""
+
+def nancumsum(a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
+    """Return the sums of elements up to each along `axis`, or of flattened `a`; NaN left
+    out."""
+
+def nanmax(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
+    """Return the largest element over axes, NaN left out; NaN where nothing is left."""
+
+def nanmin(a: TensorLike, axis: Axes = None, *, keepdims: builtins.bool = False) -> Tensor:
+    """Return the smallest element over axes, NaN left out; NaN where nothing is left."""
+
+def nanprod(
+    a: TensorLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    *,
+    keepdims: builtins.bool = False,
+) -> Tensor:
+    """Return the product of elements over axes, NaN left out."""
+
+def nansum(
+    a: TensorLike,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    *,
+    keepdims: builtins.bool = False,
+) -> Tensor:
+    """Return the sum of elements over axes, NaN left out."""
 
 def ndim(a: TensorLike) -> int:
     """Return the number of dimensions of `a`."""
@@ -527,8 +607,31 @@ def pad(
     for each, one pair for all, or one number. `mode` is "constant" (they are the single number
     `constant_values`), "reflect", "symmetric", "edge" or "wrap"."""
 
+def partition(a: TensorLike, kth: Any, axis: Axes = -1) -> Tensor:
+    """Return `a` sorted along `axis`, or flattened first: one of the orders that a partition
+    may have. Whatever `kth` is, the smaller elements stand before it and the larger behind."""
+
+def percentile(
+    a: TensorLike,
+    q: Any,
+    axis: Axes = None,
+    *,
+    method: str = "linear",
+    keepdims: builtins.bool = False,
+) -> Tensor:
+    """Return the `q`-th percentiles, with `q` between 0 and 100; see ``quantile``."""
+
 def permute_dims(a: TensorLike, axes: Any = None) -> Tensor:
     """Return `a` with its axes in the order `axes`; reversed by default."""
+
+def polyadd(a1: Any, a2: Any) -> Tensor:
+    """Return the coefficients of the sum of two polynomials."""
+
+def polymul(a1: Any, a2: Any) -> Tensor:
+    """Return the coefficients of the product of two polynomials."""
+
+def polysub(a1: Any, a2: Any) -> Tensor:
+    """Return the coefficients of the difference of two polynomials."""
 
 def positive(x: TensorLike, /) -> Tensor:
     """Return the same value as a new tensor."""
@@ -554,6 +657,9 @@ def prod(
 def rad2deg(x: TensorLike, /) -> Tensor:
     """Convert angles from radians to degrees; the shape of `x`, integers as float64."""
 
+def radians(x: TensorLike, /) -> Tensor:
+    """Convert angles from degrees to radians; the shape of `x`, integers as float64."""
+
 def ravel(a: TensorLike) -> Tensor:
     """Return the elements of `a` in row-major order, in one dimension."""
 
@@ -566,12 +672,21 @@ def reciprocal(x: TensorLike, /) -> Tensor:
 def remainder(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return x1 - x2 floor(x1 / x2), with the sign of x2, as Python's %."""
 
+def repeat(a: TensorLike, repeats: Any, axis: Axes = None) -> Tensor:
+    """Return each element of `a` along `axis`, or of it flattened, `repeats` times."""
+
 def reshape(a: TensorLike, /, shape: Shape) -> Tensor:
     """Return the elements of `a`, in row-major order, with another shape. One size may be
     -1."""
 
+def resize(a: TensorLike, new_shape: Any) -> Tensor:
+    """Return `a` with another shape: its elements in row-major order, repeated if too few."""
+
 def rint(x: TensorLike, /) -> Tensor:
     """Return `x` rounded to integers, half to even, as floating point. It has no gradient."""
+
+def rot90(m: Any, k: int = 1, axes: Any = ...) -> Tensor:
+    """Return `m` rotated `k` times by 90 degrees, from the first to the second of `axes`."""
 
 def round(a: TensorLike, decimals: int = 0) -> Tensor:
     """Return `a` rounded to `decimals` decimals, half to even. It has no gradient."""
@@ -661,14 +776,46 @@ def tanh(x: TensorLike, /) -> Tensor:
     """Return the hyperbolic tangent of x."""
 
 def tensordot(a: TensorLike, b: TensorLike, axes: Any = 2) -> Tensor:
-    """Return the sum of products over `axes`: the last so many of `a` and first of `b`, or two
+    """Return the sum of products over `axes`: so many last of `a` and first of `b`, or two
     lists."""
+
+def tile(A: Any, reps: Any) -> Tensor:
+    """Return `A` side by side, `reps` times along each axis."""
+
+def trace(
+    a: TensorLike,
+    offset: Any = 0,
+    axis1: Any = 0,
+    axis2: Any = 1,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
+    """Return the sums of the diagonals of the matrices along two axes."""
 
 def transpose(a: TensorLike, axes: Any = None) -> Tensor:
     """Return `a` with its axes in the order `axes`; reversed by default."""
 
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = ...) -> Tensor:
+    """Return `N` by `M` ones on and below the diagonal `k`, and zeros above it."""
+
 def true_divide(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return x1 / x2, in floating point: integers give float64."""
+
+def union1d(ar1: Any, ar2: Any) -> Tensor:
+    """Return the different elements of both, in ascending order; gradients as for
+    ``unique``."""
+
+def unique_all(x: TensorLike) -> UniqueAllResult:
+    """Return the different elements of `x`, and all there is to say of them; see ``unique``."""
+
+def unique_counts(x: TensorLike) -> UniqueCountsResult:
+    """Return the different elements of `x`, and how many there are of each; see ``unique``."""
+
+def unique_inverse(x: TensorLike) -> UniqueInverseResult:
+    """Return the different elements of `x`, and which of them each element is; see
+    ``unique``."""
+
+def unique_values(x: TensorLike) -> Tensor:
+    """Return the different elements of `x` in ascending order."""
 
 def unstack(x: TensorLike, /, *, axis: Axes = 0) -> tuple[Tensor, ...]:
     """Return the slices of `x` along `axis`, as a tuple."""
@@ -683,6 +830,12 @@ def var(
 ) -> Tensor:
     """Return the mean of squared distances from the mean over axes, the sum divided by `ddof`
     less than there are elements."""
+
+def vsplit(ary: TensorLike, indices_or_sections: Any) -> list[Tensor]:
+    """Return the parts of `ary` along its first axis; see `split`."""
+
+def vstack(tup: Any, *, dtype: DTypeLike | None = None) -> Tensor:
+    """Return the arrays one above the other: joined along the first axis, 1-D ones as rows."""
 
 def where(
     condition: TensorLike,

@@ -1,22 +1,20 @@
-"""NumPy's functions that give the elements of a tensor another order, or pick some of them."""
+"""NumPy's functions that join tensors, give their elements another order, or pick some of them."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._core.tensor import Tensor
-from .._ops.creation import constant, zeros_like
-from .._ops.define import as_int, as_shape, normalize_axes, normalize_axis
+from .._ops.creation import constant
+from .._ops.define import as_int, as_shape, broadcast_shapes, normalize_axes, normalize_axis
 from .._ops.elementwise import power, subtract, where
 from .._ops.indexing import getitem
-from .._ops.reductions import reduce_sum
-from .._ops.shape import cast, concatenate, reshape, stack, transpose
+from .._ops.shape import broadcast_to, cast, concatenate, reshape, split_at, stack, transpose
 from .._spellings.adapt import space_evenly
 from ..errors import InvalidArgumentError
-from ._joining import atleast_1d
-from ._readers import _array, _as, _as_array, _kind, _pair, _rearrange, _spacing, _widen
+from ._readers import _array, _as, _as_array, _pair, _rearrange, _spacing
 
 # Axes ----------------------------------------------------------------------------------------
 
@@ -73,21 +71,6 @@ def flip(m: Any, axis: Any = None) -> Tensor:
     return getitem(x, tuple([slice(None, None, -1 if i in axes else 1) for i in range(x.ndim)]))
 
 
-def flipud(m: Any) -> Tensor:
-    """Return `m` in reversed order along its first axis."""
-    return flip(m, 0)
-
-
-def fliplr(m: Any) -> Tensor:
-    """Return `m` in reversed order along its second axis."""
-    return flip(m, 1)
-
-
-def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
-    """Return `m` rotated `k` times by 90 degrees, from the first to the second of `axes`."""
-    return _rearrange(lambda indices: np.rot90(indices, k, axes), _array(m))
-
-
 def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
     """Return `a` with elements moved on by `shift` along `axis` and round; flattened if None."""
     x = _array(a)
@@ -109,21 +92,6 @@ def _roll(x: Tensor, axis: int, by: int) -> Tensor:
     return concatenate(parts, axis)
 
 
-# Repeating -----------------------------------------------------------------------------------
-
-
-def repeat(a: Any, repeats: Any, axis: Any = None) -> Tensor:
-    """Return each element of `a` along `axis`, or of it flattened, `repeats` times."""
-    times = _as_array(repeats)
-    return _rearrange(lambda indices: np.repeat(indices, times, axis), _array(a))
-
-
-def tile(A: Any, reps: Any) -> Tensor:
-    """Return `A` side by side, `reps` times along each axis."""
-    times = _as_array(reps)
-    return _rearrange(lambda indices: np.tile(indices, times), _array(A))
-
-
 # Diagonals and triangles ---------------------------------------------------------------------
 
 
@@ -143,11 +111,6 @@ def _diagonal_indices(height: int, width: int, offset: int) -> tuple[np.ndarray,
     return steps - min(offset, 0), steps + max(offset, 0)
 
 
-def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
-    """Return the sums of the diagonals of the matrices along two axes."""
-    return reduce_sum(_as(_widen(diagonal(a, offset, axis1, axis2)), dtype), -1)
-
-
 def diag(v: Any, k: int = 0) -> Tensor:
     """Return the diagonal `k` of a matrix; or the matrix that has `v`, of one dimension, there."""
     x = _array(v)
@@ -160,16 +123,6 @@ def diag(v: Any, k: int = 0) -> Tensor:
     if not x.shape[0]:
         return constant(np.zeros((size, size), x.dtype))
     return where(np.eye(size, k=k, dtype=bool), getitem(x, (indices,)), x.dtype.type(0))
-
-
-def diagflat(v: Any, k: int = 0) -> Tensor:
-    """Return the matrix that has the elements of `v`, flattened, on its diagonal `k`."""
-    return diag(reshape(_array(v), (-1,)), k)
-
-
-def tri(N: int, M: Any = None, k: int = 0, dtype: Any = float) -> Tensor:
-    """Return `N` by `M` ones on and below the diagonal `k`, and zeros above it."""
-    return constant(np.tri(N, M, k, np.dtype(dtype)))
 
 
 def tril(m: Any, k: int = 0) -> Tensor:
@@ -222,6 +175,29 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
     return getitem(x, tuple(key))
 
 
+class UniqueAllResult(NamedTuple):
+    """The different elements, where each stands first, which each element is, how many."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCountsResult(NamedTuple):
+    """The different elements, and how many there are of each."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverseResult(NamedTuple):
+    """The different elements, and which of them each element is."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
 def unique(
     ar: Any,
     return_index: bool = False,
@@ -242,16 +218,6 @@ def unique(
     wanted = ((return_index, first), (return_inverse, inverse), (return_counts, counts))
     others = [constant(one) for is_asked, one in wanted if is_asked]
     return (found, *others) if others else found
-
-
-def unique_values(x: Any) -> Tensor:
-    """Return the different elements of `x` in ascending order."""
-    return unique(x)
-
-
-def union1d(ar1: Any, ar2: Any) -> Tensor:
-    """Return the different elements of both, in ascending order; gradients as for `unique`."""
-    return unique(concatenate([reshape(_array(one), (-1,)) for one in (ar1, ar2)]))
 
 
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
@@ -275,32 +241,6 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
     return cast(concatenate(ends), x.dtype) if len(ends) > 1 else steps
 
 
-# Making tensors ------------------------------------------------------------------------------
-
-
-def asanyarray(a: Any, dtype: Any = None) -> Tensor:
-    """Return a tensor of `a`, as ``asarray``."""
-    return _as(_array(a), dtype)
-
-
-def ascontiguousarray(a: Any, dtype: Any = None) -> Tensor:
-    """Return a tensor of `a` with at least one axis; how its elements lie in memory is not said."""
-    return atleast_1d(asanyarray(a, dtype))
-
-
-asfortranarray = ascontiguousarray
-
-
-def empty_like(prototype: Any, dtype: Any = None) -> Tensor:
-    """Return a tensor of the shape (and dtype) of `prototype` with any values: here zeros."""
-    return zeros_like(_array(prototype), _kind(dtype))
-
-
-def empty(shape: Any, dtype: Any = None) -> Tensor:
-    """Return a tensor of `shape` (float64 by default) with any values: here they are zeros."""
-    return constant(np.zeros(as_shape("empty", shape), _kind(dtype, np.dtype(float))))
-
-
 def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None
 ) -> Tensor:
@@ -308,3 +248,118 @@ def logspace(
     wanted = _spacing(start, stop, None)
     powers = power(*_pair(base, space_evenly(start, stop, num, endpoint, wanted)))
     return cast(powers, wanted if dtype is None else np.dtype(dtype))
+
+
+# Joining and cutting -------------------------------------------------------------------------
+
+_HIGHER = {1: lambda n: (n,), 2: lambda n: (1, n), 3: lambda n: (1, n, 1)}
+
+
+def _raise_rank(x: Any, rank: int) -> Tensor:
+    """Return `x` with axes of size 1 where NumPy adds them, to have at least `rank` axes."""
+    x = _array(x)
+    if x.ndim >= rank:
+        return x
+    if x.ndim == 2:
+        return reshape(x, (*x.shape, 1))
+    return reshape(x, _HIGHER[rank](x.size))
+
+
+def _all_raised(arrays: tuple, rank: int) -> Any:
+    if len(arrays) == 1:
+        return _raise_rank(arrays[0], rank)
+    return tuple([_raise_rank(one, rank) for one in arrays])
+
+
+def _join(arrays: Any, axis: int, rank: int, dtype: Any) -> Tensor:
+    tensors = [_raise_rank(one, rank) for one in arrays]
+    return _as(concatenate(tensors, axis), dtype)
+
+
+def hstack(tup: Any, *, dtype: Any = None) -> Tensor:
+    """Return the arrays side by side: joined along the second axis, 1-D ones along their only."""
+    tensors = [_raise_rank(one, 1) for one in tup]
+    flat = bool(tensors) and tensors[0].ndim == 1
+    return _join(tensors, 0 if flat else 1, 1, dtype)
+
+
+def column_stack(tup: Any) -> Tensor:
+    """Return the arrays side by side, 1-D ones as columns."""
+    tensors = [_array(one) for one in tup]
+    columns = [reshape(one, (one.size, 1)) if one.ndim < 2 else one for one in tensors]
+    return _join(columns, 1, 2, None)
+
+
+def block(arrays: Any) -> Tensor:
+    """Return nested lists of blocks put together: the innermost along the last axis, and so on."""
+    depth = _depth(arrays)
+    rank = max([depth, *[_array(one).ndim for one in _leaves(arrays)]])
+    return _assemble(arrays, depth, rank)
+
+
+def _depth(arrays: Any) -> int:
+    return 1 + max(map(_depth, arrays), default=0) if isinstance(arrays, list) else 0
+
+
+def _leaves(arrays: Any) -> list:
+    if not isinstance(arrays, list):
+        return [arrays]
+    return [leaf for part in arrays for leaf in _leaves(part)]
+
+
+def _assemble(arrays: Any, depth: int, rank: int) -> Tensor:
+    if not isinstance(arrays, list):
+        if depth:
+            raise InvalidArgumentError("block: the lists must nest equally deep everywhere")
+        x = _array(arrays)
+        return reshape(x, (*[1] * (rank - x.ndim), *x.shape))
+    if not arrays:
+        raise InvalidArgumentError("block: lists must not be empty")
+    return concatenate([_assemble(part, depth - 1, rank) for part in arrays], -depth)
+
+
+# Shapes in common ----------------------------------------------------------------------------
+
+
+def broadcast_arrays(*args: Any) -> tuple[Tensor, ...]:
+    """Return the arguments, each broadcast to the shape of all of them."""
+    tensors = [_array(one) for one in args]
+    shape = broadcast_shapes("broadcast_arrays", *[tuple(one.shape) for one in tensors])
+    return tuple([broadcast_to(one, shape) for one in tensors])
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+    """Return coordinates of a grid from those of its axes, of shape (len(x2), len(x1), ...).
+
+    With ``indexing="ij"`` of shape (len(x1), len(x2), ...); `sparse` leaves them of size 1
+    along all axes but their own. Raises InvalidArgumentError for another `indexing`.
+    """
+    if indexing not in ("xy", "ij"):
+        raise InvalidArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
+    count = len(xi)
+    order = list(range(count))
+    if indexing == "xy" and count > 1:
+        order[:2] = [1, 0]
+    grids = []
+    for dim, x in zip(order, xi, strict=True):
+        sizes = [1] * count
+        sizes[dim] = -1
+        grids.append(reshape(_array(x), sizes))
+    return tuple(grids) if sparse else broadcast_arrays(*grids)
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tensor:
+    """Return `arr` with `values` before the rows `obj` of `axis`, or of it flattened.
+
+    `values` are cast to the dtype of `arr`, and broadcast to the rows, as ``np.insert`` does.
+    """
+    x, at = _array(arr), _as_array(obj)
+    new = cast(_array(values), x.dtype)
+    return _rearrange(lambda indices, others: np.insert(indices, at, others, axis), x, new)
+
+
+def _split(name: str, ary: Any, parts: Any, axis: int, rank: int) -> list[Tensor]:
+    x = _array(ary)
+    if x.ndim < rank:
+        raise InvalidArgumentError(f"{name}: needs at least {rank} dimension{'s' * (rank > 1)}")
+    return split_at(x, parts, min(axis, x.ndim - 1))

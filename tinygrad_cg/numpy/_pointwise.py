@@ -17,7 +17,6 @@ from .._core.kinds import is_complex, is_exact, is_floating, is_inexact
 from .._core.tensor import Tensor
 from .._ops.comparison import (
     equal,
-    greater,
     isfinite,
     isinf,
     isnan,
@@ -59,27 +58,11 @@ def _reals(x1: Any, x2: Any) -> tuple[Tensor, ...]:
     return tuple([cast(one, np.float64 if is_exact(dtype) else dtype) for one in tensors])
 
 
-# Angles --------------------------------------------------------------------------------------
-
-
-def degrees(x: Any, /) -> Tensor:
-    """Convert angles from radians to degrees; the shape of `x`, integers as float64."""
-    return multiply(_real(x), 180 / pi)
-
-
-def radians(x: Any, /) -> Tensor:
-    """Convert angles from degrees to radians; the shape of `x`, integers as float64."""
-    return multiply(_real(x), pi / 180)
-
-
-rad2deg, deg2rad = degrees, radians
-
-
 def angle(z: Any, deg: bool = False) -> Tensor:
     """Return the angle of complex numbers in the plane, in radians, or in degrees if asked."""
     z = _real(z)
     found = arctan2(imag(z), real(z))
-    return degrees(found) if deg else found
+    return multiply(found, 180 / pi) if deg else found
 
 
 def unwrap(
@@ -92,9 +75,6 @@ def unwrap(
     x = _real(p)
     values = np.asarray(x)
     return add(x, np.unwrap(values, discont, axis, period=period) - values)
-
-
-# Logarithms of sums --------------------------------------------------------------------------
 
 
 def logaddexp2(x1: Any, x2: Any, /) -> Tensor:
@@ -150,10 +130,7 @@ fix = trunc
 
 
 def modf(x: Any, /) -> tuple[Tensor, Tensor]:
-    """Return the fractions of `x`, with its sign, and its integers.
-
-    The integers have no gradient.
-    """
+    """Return the fractions of `x`, with its sign, and its integers, which have no gradient."""
     x = _real(x)
     integral = trunc(x)
     infinite = isinf(x)
@@ -199,16 +176,9 @@ def ldexp(x1: Any, x2: Any, /) -> Tensor:
 # Larger and smaller, NaN left out ------------------------------------------------------------
 
 
-def fmax(x1: Any, x2: Any, /) -> Tensor:
-    """Return the larger of both, the other where one is NaN; in a tie `x1` has the gradient."""
+def _without_nan_of_two(choose: Callable, x1: Any, x2: Any) -> Tensor:
     x, y = convert_operands(_pair(x1, x2))
-    return where(isnan(x), y, where(isnan(y), x, maximum(x, y)))
-
-
-def fmin(x1: Any, x2: Any, /) -> Tensor:
-    """Return the smaller of both, the other where one is NaN; in a tie `x1` has the gradient."""
-    x, y = convert_operands(_pair(x1, x2))
-    return where(isnan(x), y, where(isnan(y), x, minimum(x, y)))
+    return where(isnan(x), y, where(isnan(y), x, choose(x, y)))
 
 
 def nan_to_num(
@@ -233,29 +203,6 @@ def nan_to_num(
     return where(equal(x, -np.inf), limits.min if low is None else low, x)
 
 
-# Questions -----------------------------------------------------------------------------------
-
-
-def isposinf(x: Any) -> Tensor:
-    """Return whether `x` is positive and infinite."""
-    return logical_and(isinf(_array(x)), greater(x, 0))
-
-
-def isneginf(x: Any) -> Tensor:
-    """Return whether `x` is negative and infinite."""
-    return logical_and(isinf(_array(x)), less(x, 0))
-
-
-def iscomplex(x: Any) -> Tensor:
-    """Return whether the imaginary part of `x` is not 0."""
-    return not_equal(imag(_array(x)), 0)
-
-
-def isreal(x: Any) -> Tensor:
-    """Return whether the imaginary part of `x` is 0."""
-    return equal(imag(_array(x)), 0)
-
-
 def isclose(
     a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:
@@ -274,10 +221,9 @@ def isclose(
 
 
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
-    """Return elements of the first of `choicelist` whose condition holds, else `default`; all
-    broadcast.
+    """Return elements of the first of `choicelist` whose condition holds, else `default`.
 
-    Gradients as for `where`. Raises InvalidArgumentError unless both lists have one length.
+    All broadcast. Gradients as for `where`. InvalidArgumentError unless both lists have one length.
     """
     conditions, choices = list(condlist), list(choicelist)
     if len(conditions) != len(choices) or not conditions:
@@ -311,17 +257,15 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Tenso
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Tensor:
     """Return each function of `funclist` (or number) where its condition holds.
 
-    Elsewhere it is the one more that `funclist` may have, or 0.
-
-    A function gets the elements of `x` for which its condition holds, in one dimension, and
-    `args` and `kw`. Where several hold the last counts. The shape and dtype are those of `x`.
+    Elsewhere it is the one more that `funclist` may have, or 0. A function gets the elements of `x`
+    for which its condition holds, in one dimension, and `args` and `kw`. Where several hold the
+    last counts. The shape and dtype are those of `x`.
     """
     x = _array(x)
     conditions = _conditions(condlist, x)
     functions = list(funclist)
     if len(functions) == len(conditions) + 1:
-        covered = np.any(conditions, axis=0)
-        conditions = [*conditions, ~covered]
+        conditions = [*conditions, ~np.any(conditions, axis=0)]
     elif len(functions) != len(conditions):
         raise InvalidArgumentError(
             f"piecewise: {len(conditions)} conditions need as many functions, or one more, got "
@@ -329,7 +273,8 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Te
         )
     result = zeros_like(x)
     for condition, function in zip(conditions, functions, strict=True):
-        result = _put(result, condition, _piece(x, condition, function, args, kw))
+        values = function(getitem(x, condition), *args, **kw) if callable(function) else function
+        result = _put(result, condition, values)
     return result
 
 
@@ -339,12 +284,6 @@ def _conditions(condlist: Any, x: Tensor) -> list[np.ndarray]:
     )
     listed = [condlist] if single else condlist
     return [np.broadcast_to(np.asarray(one, bool), tuple(x.shape)) for one in listed]
-
-
-def _piece(x: Tensor, condition: np.ndarray, function: Any, args: tuple, kw: dict) -> Any:
-    if not isinstance(function, Callable):
-        return function
-    return function(getitem(x, condition), *args, **kw)
 
 
 def _put(x: Tensor, mask: np.ndarray, values: Any) -> Tensor:

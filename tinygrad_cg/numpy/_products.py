@@ -17,8 +17,7 @@ from .._ops.linear_algebra import matvec, tensordot
 from .._ops.reductions import reduce_any, reduce_sum
 from .._ops.shape import broadcast_to, cast, concatenate, expand_dims, reshape, stack
 from ..errors import InvalidArgumentError
-from ._joining import atleast_1d
-from ._manipulation import flip, moveaxis
+from ._manipulation import _raise_rank, flip, moveaxis
 from ._readers import _array, _pair
 
 
@@ -124,7 +123,7 @@ def _sequences(name: str, a: Any, v: Any) -> tuple[Tensor, Tensor]:
     x, y = _tensors(a, v)
     if x.ndim > 1 or y.ndim > 1:
         raise InvalidArgumentError(f"{name}: needs 1-D operands")
-    x, y = atleast_1d(x), atleast_1d(y)
+    x, y = _raise_rank(x, 1), _raise_rank(y, 1)
     if not x.shape[0] or not y.shape[0]:
         raise InvalidArgumentError(f"{name}: operands must not be empty")
     return x, y
@@ -154,30 +153,15 @@ def polyval(p: Any, x: Any) -> Tensor:
     return value
 
 
-def polymul(a1: Any, a2: Any) -> Tensor:
-    """Return the coefficients of the product of two polynomials."""
-    return convolve(_trim(a1), _trim(a2))
-
-
 def _trim(p: Any) -> Tensor:
     """Return coefficients without zeros in front."""
-    x = atleast_1d(_array(p))
+    x = _raise_rank(p, 1)
     used = np.flatnonzero(np.asarray(x))
     return getitem(x, slice(int(used[0]) if used.size else -1, None))
 
 
-def polyadd(a1: Any, a2: Any) -> Tensor:
-    """Return the coefficients of the sum of two polynomials."""
-    return add(*_of_one_length(a1, a2))
-
-
-def polysub(a1: Any, a2: Any) -> Tensor:
-    """Return the coefficients of the difference of two polynomials."""
-    return subtract(*_of_one_length(a1, a2))
-
-
 def _of_one_length(a1: Any, a2: Any) -> list[Tensor]:
-    tensors = [atleast_1d(one) for one in _tensors(a1, a2)]
+    tensors = [_raise_rank(one, 1) for one in _tensors(a1, a2)]
     size = max(one.shape[0] for one in tensors)
     return [concatenate([zeros(size - one.shape[0], one.dtype), one]) for one in tensors]
 

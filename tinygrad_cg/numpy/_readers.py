@@ -84,12 +84,6 @@ def _true_coordinates(condition: Any) -> tuple[Tensor, ...]:
     return tuple([constant(one) for one in np.nonzero(convert(condition)._values())])
 
 
-def _ranks(a: Any, v: Any, side: Any, sorter: Any) -> Tensor:
-    return constant(
-        np.searchsorted(_as_array(_array(a)), _as_array(_array(v)), side, _as_array(sorter))
-    )
-
-
 def _as_array(x: Any) -> Any:
     return np.asarray(x) if is_tensor(x) else x
 
@@ -121,12 +115,12 @@ def _spacing(start: Any, stop: Any, dtype: Any) -> Any:
     return _kind(dtype, np.result_type(_as_array(start), _as_array(stop), 1.0))
 
 
-def _rearrange(move: Callable[..., np.ndarray], *tensors: Tensor) -> Tensor:
+def _rearrange(move: Callable[..., np.ndarray], *tensors: Any) -> Tensor:
     """Apply `move`, a function of NumPy that only moves elements, to tensors of one dtype.
 
     It is asked for the indices of the elements, which are then gathered in one operation.
     """
-    indices, first = [], 0
+    indices, first, tensors = [], 0, tuple(map(_array, tensors))
     for tensor in tensors:
         count = tensor.shape.num_elements()
         indices.append(np.arange(first, first + count).reshape(tensor.shape))

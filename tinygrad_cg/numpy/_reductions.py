@@ -10,15 +10,14 @@ import numpy as np
 from .._core.conversion import IndexedSlices, convert
 from .._core.kinds import is_bool, is_floating
 from .._core.tensor import Tensor
-from .._ops.comparison import equal, isnan, logical_not, not_equal
+from .._ops.comparison import equal, isfinite, isnan, logical_not, not_equal
 from .._ops.complex import conj, real
 from .._ops.creation import constant, linspace
 from .._ops.define import normalize_axes, normalize_axis
 from .._ops.elementwise import add, divide, multiply, sqrt, subtract, where
 from .._ops.indexing import getitem
 from .._ops.linear_algebra import matmul
-from .._ops.reductions import reduce_max, reduce_mean, reduce_min, reduce_prod, reduce_sum
-from .._ops.scans import cumprod, cumsum
+from .._ops.reductions import reduce_max, reduce_mean, reduce_min, reduce_sum
 from .._ops.shape import (
     broadcast_to,
     cast,
@@ -29,16 +28,14 @@ from .._ops.shape import (
     stack,
     transpose,
 )
+from .._ops.sorting import sort
 from ..errors import InvalidArgumentError
 from ._manipulation import diagonal, moveaxis
 from ._readers import _array, _as, _real, _widen
 
 
 def ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Return the difference of the largest and smallest element over axes.
-
-    Ties share the gradient.
-    """
+    """Return the difference of the largest and smallest element over axes; ties share gradients."""
     x = _array(a)
     return subtract(reduce_max(x, axis, keepdims), reduce_min(x, axis, keepdims))
 
@@ -83,16 +80,10 @@ def _weights(x: Tensor, axis: Any, weights: Tensor) -> Tensor:
 # Without NaN ---------------------------------------------------------------------------------
 
 
-def nansum(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Return the sum of elements over axes, NaN left out."""
+def _without_nan(a: Any, dtype: Any, filler: int) -> Tensor:
+    """Return elements of a dtype that is wide enough for their sum, and `filler` for NaN."""
     x = _as(_widen(a), dtype)
-    return reduce_sum(where(isnan(x), 0, x), axis, keepdims)
-
-
-def nanprod(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Return the product of elements over axes, NaN left out."""
-    x = _as(_widen(a), dtype)
-    return reduce_prod(where(isnan(x), 1, x), axis, keepdims)
+    return where(isnan(x), filler, x)
 
 
 def nanmean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
@@ -100,7 +91,8 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = Fal
     x = _as(_real(a), dtype)
     if x.dtype == np.float16:  # it may hold neither the sum nor the count
         return cast(nanmean(x, axis, np.float32, keepdims=keepdims), x.dtype)
-    return divide(nansum(x, axis, keepdims=keepdims), _count(x, axis, keepdims))
+    total = reduce_sum(_without_nan(x, None, 0), axis, keepdims)
+    return divide(total, _count(x, axis, keepdims))
 
 
 def _count(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
@@ -132,16 +124,6 @@ def nanstd(
     return sqrt(nanvar(x, axis, ddof=ddof, keepdims=keepdims))
 
 
-def nanmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Return the largest element over axes, NaN left out; NaN where nothing is left."""
-    return _nan_extremum(reduce_max, -np.inf, _array(a), axis, keepdims)
-
-
-def nanmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Return the smallest element over axes, NaN left out; NaN where nothing is left."""
-    return _nan_extremum(reduce_min, np.inf, _array(a), axis, keepdims)
-
-
 def _nan_extremum(reduce: Callable, end: float, x: Tensor, axis: Any, keepdims: bool) -> Tensor:
     if not is_floating(x.dtype):
         return reduce(x, axis, keepdims)
@@ -149,29 +131,6 @@ def _nan_extremum(reduce: Callable, end: float, x: Tensor, axis: Any, keepdims: 
     found = reduce(where(missing, end, x), axis, keepdims)
     nothing = equal(_count(x, axis, keepdims), 0)
     return where(nothing, np.nan, found)
-
-
-# Running sums --------------------------------------------------------------------------------
-
-
-def cumulative_sum(
-    x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
-) -> Tensor:
-    """Return the sums of all elements up to each along `axis`, with a 0 in front if asked.
-
-    `axis` must be given for more than one dimension, as the array API has it.
-    """
-    return _cumulative(cumsum, 0, x, axis, dtype, include_initial)
-
-
-def cumulative_prod(
-    x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
-) -> Tensor:
-    """Return the products of all elements up to each along `axis`, with a 1 in front if asked.
-
-    `axis` must be given for more than one dimension, as the array API has it.
-    """
-    return _cumulative(cumprod, 1, x, axis, dtype, include_initial)
 
 
 def _cumulative(
@@ -188,16 +147,59 @@ def _cumulative(
     return concatenate([first, found], dim)
 
 
-def nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
-    """Return the sums of elements up to each along `axis`, or of flattened `a`; NaN left out."""
-    x = _as(_widen(a), dtype)
-    return cumsum(where(isnan(x), 0, x), axis)
+# Quantiles -----------------------------------------------------------------------------------
 
 
-def nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
-    """Return the products of all up to each along `axis`, or of flattened `a`; NaN left out."""
-    x = _as(_widen(a), dtype)
-    return cumprod(where(isnan(x), 1, x), axis)
+def quantile(
+    a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+) -> Tensor:
+    """Return the `q`-th quantiles of the elements over axes, straight lines between neighbours.
+
+    `q`, of any shape, is between 0 and 1; its axes come first in the result. NaN where an
+    element is. It has gradients by `a` and by `q`; elements that tie are distinguished by their
+    places. Raises ValueError for a `q` outside, and for other methods than "linear".
+    """
+    if method != "linear":
+        raise ValueError(f"quantile: method must be 'linear' on tensors, got {method!r}")
+    x, shares = _real(a), cast(_array(q), np.float64)
+    limits = np.asarray(shares)
+    if not ((limits >= 0) & (limits <= 1)).all():
+        raise ValueError("quantile: q must be between 0 and 1 (percentile: between 0 and 100)")
+    axes = normalize_axes("quantile", axis, x.ndim)
+    rows = _rows(x, axes)
+    found = cast(_interpolate(sort(rows), multiply(shares, rows.shape[-1] - 1)), x.dtype)
+    found = moveaxis(found, list(range(-shares.ndim, 0)), list(range(shares.ndim)))
+    if not keepdims:
+        return found
+    kept = [1 if i in axes else size for i, size in enumerate(x.shape)]
+    return reshape(found, (*shares.shape, *kept))
+
+
+def _rows(x: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """Return `x` with the reduced axes as one, the last."""
+    rest = [size for i, size in enumerate(x.shape) if i not in axes]
+    count = int(np.prod([x.shape[i] for i in axes], dtype=np.int64))
+    if not count:
+        raise InvalidArgumentError("quantile: of no elements there is none")
+    last = list(range(x.ndim - len(axes), x.ndim))
+    return reshape(moveaxis(x, axes, last), (*rest, count))
+
+
+def _interpolate(rows: Tensor, positions: Tensor) -> Tensor:
+    """Return the numbers at `positions`, which may lie between two, of sorted rows."""
+    last = rows.shape[-1] - 1
+    index = np.floor(np.asarray(positions)).astype(np.int64)
+    low = getitem(rows, (Ellipsis, index))
+    high = getitem(rows, (Ellipsis, np.minimum(index + 1, last)))
+    share = subtract(positions, index.astype(positions.dtype))
+    gap = subtract(high, low)
+    near = isfinite(gap)
+    inside = add(low, multiply(share, where(near, gap, 0)))
+    both = add(multiply(subtract(1, share), low), multiply(share, high))
+    found = where(near, inside, where(equal(share, 0), low, both))
+    largest = getitem(rows, (Ellipsis, -1))
+    spoiled = reshape(isnan(largest), (*largest.shape, *[1] * positions.ndim))
+    return where(spoiled, np.nan, found)
 
 
 # Neighbours ----------------------------------------------------------------------------------
@@ -208,8 +210,7 @@ def _part(x: Tensor, axis: int, start: Any, stop: Any) -> Tensor:
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    """Return the `n`-th differences of neighbours along `axis`, after what is prepended and
-    appended.
+    """Return the `n`-th differences of neighbours along `axis`, with what is put at the ends first.
 
     Raises ValueError for a negative `n`, InvalidArgumentError for a scalar `a`.
     """
@@ -253,9 +254,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
 
 
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    """Return central differences of samples `f` along each axis, or those of `axis`.
-
-    The result is a tuple for several axes.
+    """Return central differences of samples `f` along each axis, or `axis`; for several a tuple.
 
     `varargs` are the spacing: one number, or for each axis a number or the coordinates of the
     samples. At the ends the differences are one-sided, of first or second order
@@ -306,8 +305,7 @@ def _slope(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
 def interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Tensor:
-    """Interpolate linearly between the points (`xp`, `fp`), at `x`; the result has the shape of
-    `x`.
+    """Interpolate linearly between the points (`xp`, `fp`), at `x`; of the shape of `x`.
 
     `xp` must increase; beyond its ends `fp` goes on as `left` and `right`, by default as its
     own ends. It has gradients by `x`, `xp` and `fp`; at a point that of the line to the right.
@@ -362,8 +360,7 @@ def apply_over_axes(func: Callable, a: Any, axes: Any) -> Tensor:
 
 
 def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None) -> Tensor:
-    """Return the covariance matrix of variables in the rows of `m` (and `y`), observed in the
-    columns.
+    """Return the covariance matrix of variables in the rows of `m` (and `y`), observed in columns.
 
     The sums are divided by the number of observations less `ddof`: by default 1, with `bias` 0.
     """
@@ -412,8 +409,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Tensor:
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Tensor:
-    """Return the edges of `bins` bins: evenly spaced from the smallest to the largest element of
-    `a`.
+    """Return the edges of `bins` bins: evenly spaced from the smallest element to the largest.
 
     `range` gives the first and last edge instead, and a sequence as `bins` all of them. Raises
     TypeError for the names of NumPy's estimators.

@@ -50,13 +50,10 @@ def rows() -> list[CoverageRow]:
 
 def _row(function: Any, is_ufunc: bool) -> CoverageRow:
     if is_ufunc:
-        return CoverageRow(
-            function.__name__, True, _status(function.__name__, function in ufuncs, False)
-        )
-    found = public(function)
-    return CoverageRow(
-        name_of(function), False, _status(name_of(function), found in functions, found)
-    )
+        name = function.__name__
+        return CoverageRow(name, True, _status(name, function in ufuncs, None))
+    name, found = name_of(function), public(function)
+    return CoverageRow(name, False, _status(name, found in functions, found))
 
 
 def _status(name: str, is_recorded: bool, function: Any) -> str:

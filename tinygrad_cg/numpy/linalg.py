@@ -20,7 +20,7 @@ from .._spellings.spell import spell
 from ..errors import InvalidArgumentError
 from . import _manipulation as moving
 from . import _products as vectors
-from ._readers import _array, _pair, _real  # noqa: F401 (the table calls _pair)
+from ._readers import _array, _as, _pair, _real, _widen  # noqa: F401 (the table calls them)
 
 
 class SlogdetResult(NamedTuple):
@@ -32,9 +32,7 @@ class SlogdetResult(NamedTuple):
 
 def _norm(x: Any, order: Any, axis: Any, keepdims: bool) -> Tensor:
     """Return the norm of vectors along one axis, of matrices along two, or of all elements."""
-    x = _real(x)
-    if isinstance(axis, list):
-        axis = tuple(axis)
+    x, axis = _real(x), tuple(axis) if isinstance(axis, list) else axis
     if axis is None and (order is None or (order in ("fro", 2) and x.ndim == 1)):
         return products.norm(x, "euclidean", None, keepdims)
     if axis is None:
@@ -148,7 +146,8 @@ _TABLE = """
         # Return the solution x of ``a x = b`` for square matrices `a` (..., n, n) and `b` (..., n,
         k) or (n,). Raises LinAlgError for a singular `a`.
     tensordot(x1, x2, /, *, axes=2) = tensordot(*_pair(x1, x2), axes)
-    trace(x, /, *, offset=0, dtype=None) = _trace(x, offset, -2, -1, dtype)
+    trace(x, /, *, offset=0, dtype=None)
+        = reduce_sum(_as(_widen(_two_axes(x, offset)), dtype), -1)
         # Return the sum of the diagonal of each matrix in a stack of matrices.
     vecdot(x1, x2, /, *, axis=-1) = _vecdot(x1, x2, axis=axis)
         # Return the sums of products along `axis`, a complex `x1` conjugated; the other axes
@@ -156,7 +155,7 @@ _TABLE = """
     vector_norm(x, /, *, axis=None, keepdims=False, ord=2) = _vector(x, axis, keepdims, ord)
         # Return the norm of order `ord` over axes, by default of all elements.
 """
-_transposes, _trace = moving.matrix_transpose, moving.trace
+_transposes = moving.matrix_transpose
 _cross, _outer, _vecdot = vectors.cross, vectors.outer, vectors.vecdot
 __all__: list[str] = []
 spell(globals(), _TABLE, readers=("_array", "_pair"))

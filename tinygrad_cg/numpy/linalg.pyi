@@ -14,7 +14,7 @@ class SlogdetResult(NamedTuple):
 __all__: list[str]
 
 def cholesky(a: TensorLike, /) -> Tensor:
-    """Return the lower triangular matrix L of each symmetric positive definite ``a = L
+    """Return the lower triangular L of each symmetric positive definite ``a = L
     transpose(L)``."""
 
 def cross(x1: TensorLike, x2: TensorLike, /, *, axis: Axes = -1) -> Tensor:
@@ -64,8 +64,8 @@ def solve(a: TensorLike, b: TensorLike) -> Tensor:
     k) or (n,). Raises LinAlgError for a singular `a`."""
 
 def tensordot(x1: TensorLike, x2: TensorLike, /, *, axes: Any = 2) -> Tensor:
-    """Return the sum of products over `axes`: the last so many of `x1` and first of `x2`, or
-    two lists."""
+    """Return the sum of products over `axes`: so many last of `x1` and first of `x2`, or two
+    lists."""
 
 def trace(x: TensorLike, /, *, offset: Any = 0, dtype: DTypeLike | None = None) -> Tensor:
     """Return the sum of the diagonal of each matrix in a stack of matrices."""
