@@ -74,15 +74,11 @@ class Drawing:
         )
 
     def _frame(self, frame: Region) -> str:
-        x, y, width, height = self.layout.boxes[frame]
         style = 'fill="#ffffff" fill-opacity="0.5" stroke="#5b6770" stroke-dasharray="6 4"'
         if frame.kind == "tape":
             colour = self.colours[frame]
             style = f'fill="{colour}" fill-opacity="0.07" stroke="{colour}" stroke-width="1.6"'
-        return (
-            f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="9" '
-            f"{style}/>"
-        )
+        return _rectangle(*self.layout.boxes[frame], f'rx="9" {style}')
 
     def _title(self, frame: Region) -> str:
         x, y, width, _ = self.layout.boxes[frame]
@@ -108,10 +104,9 @@ class Drawing:
         badges = self.sketch.badges(item)
         parts = [f'<g class="{item.kind}"><title>{escape(self._hover(item))}</title>']
         outline = f'rx="{radius:.1f}" fill="{fill}" stroke="{line}" stroke-width="{thick}"'
-        size = f'width="{width:.1f}" height="{height:.1f}"'
         if item.count > 1:
-            parts.append(f'<rect x="{x + 5:.1f}" y="{y + 5:.1f}" {size} {outline}/>')
-        parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" {size} {outline}{_dashed(dashes)}/>')
+            parts.append(_rectangle(x + 5, y + 5, width, height, outline))
+        parts.append(_rectangle(x, y, width, height, outline + _dashed(dashes)))
         middle = x + (width - 14 * len(badges)) / 2
         base = y + 4.5
         for text, points, bold in self._lines(item):
@@ -168,6 +163,10 @@ class Drawing:
             )
             x = _words(parts, x + 28, "used, but not differentiated")
         return "\n".join(parts), x
+
+
+def _rectangle(x: float, y: float, width: float, height: float, style: str) -> str:
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" {style}/>'
 
 
 def _dashed(dashes: str) -> str:
