@@ -74,7 +74,7 @@ _numpy_dispatch.loaders.append(partial(import_module, f"{__name__}.numpy"))
 
 
 def _draw(tape: GradientTape) -> dict[str, str]:
-    """Return what a notebook shows for a tape."""
+    """Return the pictures that a notebook shows for a tape, by MIME type."""
     from ._pictures.picture import tape_bundle
 
     return tape_bundle(tape)

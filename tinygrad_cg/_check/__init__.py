@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from .._ops.define import as_int
 from .._rules.custom_gradient import custom_gradient
 from .._rules.definition import source_line
 from ..errors import GradientError
-from .diagnosis import Evidence, diagnose
+from .diagnosis import Evidence, diagnose, where
 from .orders import Orders, Property
 from .problem import CheckedFunction
 from .recorder import Seen
@@ -81,7 +80,6 @@ def check_gradients(
     orders = Orders(problem, order, modes, full)
     orders.run()
     evidence = Evidence(orders)
-    evidence.attribute()
     rules = [
         rule
         for seen in evidence.calls
@@ -101,7 +99,6 @@ def _check_alone(seen: Seen, order: int, modes: Sequence[str], seed: int) -> Rul
     if not seen.standalone:
         return None
     own = max(1, order - seen.order + 1)
-    file, line = source_line(seen.function)
     try:
         problem = CheckedFunction(custom_gradient(seen.function), seen.args, seen.kwargs, seed, own)
         orders = Orders(problem, own, modes, False)
@@ -111,8 +108,7 @@ def _check_alone(seen: Seen, order: int, modes: Sequence[str], seed: int) -> Rul
     evidence = Evidence(orders)
     if any(one.key == seen.key and not one.through >= seen.through for one in evidence.calls):
         return None  # it captures what its arguments were made of
-    evidence.attribute()
-    site = f"{Path(file).name}:{line}"
+    site = where(source_line(seen.function))
     return RuleReport(seen.name, site, seen.order, orders.rows, orders.properties)
 
 

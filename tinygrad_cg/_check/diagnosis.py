@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -13,22 +13,12 @@ from .. import nest
 from .._core.conversion import is_tensor
 from .._rules.definition import source_line
 from ..errors import GradientCountError, GradientShapeError, NotLinearError, is_ours
-from . import rewrite
+from . import rewrite, verdicts
 from .orders import Orders
 from .problem import product
 from .recorder import Bad, Cut, Recorder, Seen, SourceLine, find_captures
 from .report import Finding, RuleReport, number
-from .verdicts import (
-    BYPASSED,
-    DETACHED,
-    FAILED,
-    INCONCLUSIVE,
-    KINK,
-    NOT_FINITE,
-    TRUE,
-    WRONG,
-    DerivativeRow,
-)
+from .verdicts import DerivativeRow
 
 
 class Evidence:
@@ -37,44 +27,35 @@ class Evidence:
     def __init__(self, orders: Orders):
         self.orders = orders
         self.rows = orders.rows
-        self.calls = _merge_recorders(orders.recorders.values())
-        self.cuts: list[Cut] = []
-        for recorder in orders.recorders.values():
-            self.cuts += [cut for cut in recorder.cuts if cut not in self.cuts]
+        recorders = orders.recorders.values()
+        self.calls = _merge_calls(recorders)
+        self.cuts = list(dict.fromkeys(cut for one in recorders for cut in one.cuts))
+        self._attribute()
 
-    def attribute(self) -> None:
+    def _attribute(self) -> None:
         """Set the verdicts of rows where a derivative is lost, or a rule was not used."""
         for row in self.rows:
-            if row.verdict == WRONG and (row.value is None or self._is_cut(row)):
-                row.verdict = DETACHED
-        lost = {row.order for row in self.rows if row.verdict == DETACHED}
+            captured = [seen for seen in self.calls if row.argument in seen.captured and seen.used]
+            ends = any(one.order <= row.order for one in (*self.cuts, *captured))
+            is_cut = row.value is None or (ends and row.path != "upstream")
+            if row.verdict == verdicts.WRONG and is_cut:
+                row.verdict = verdicts.DETACHED
+        lost = {row.order for row in self.rows if row.verdict == verdicts.DETACHED}
         for row in self.rows:
-            if row.verdict == WRONG and row.path == "both" and row.order in lost:
-                row.verdict = DETACHED
-            if row.verdict == TRUE and row.path == "x":
+            if row.verdict == verdicts.WRONG and row.path == "both" and row.order in lost:
+                row.verdict = verdicts.DETACHED
+            if row.verdict == verdicts.TRUE and row.path == "x":
                 for seen in self.calls:
                     bypassed = seen.bypassed and not seen.used and seen.order <= row.order
                     if bypassed and row.argument in seen.captured:
-                        row.verdict = BYPASSED
+                        row.verdict = verdicts.BYPASSED
                         row.detail = f"the rule of `{seen.name}` was not used"
-
-    def _is_cut(self, row: DerivativeRow) -> bool:
-        """Return whether something was seen that ends the derivative of a row."""
-        captured = [seen for seen in self.calls if row.argument in seen.captured and seen.used]
-        ends = any(one.order <= row.order for one in (*self.cuts, *captured))
-        return ends and row.path != "upstream"
-
-    def root(self, seen: Seen) -> Seen:
-        """Return the outermost custom gradient around this one."""
-        while seen.parent is not None:
-            seen = seen.parent
-        return seen
 
     def find_by_name(self, name: str) -> Seen | None:
         return next((seen for seen in self.calls if seen.name == name), None)
 
 
-def _merge_recorders(recorders: Any) -> list[Seen]:
+def _merge_calls(recorders: Iterable[Recorder]) -> list[Seen]:
     """Return each custom gradient once, with what was seen of it in any pass."""
     found: dict[tuple, Seen] = {}
     for recorder in recorders:
@@ -92,31 +73,29 @@ def diagnose(evidence: Evidence, rules: Sequence[RuleReport]) -> list[Finding]:
     """Return the findings, each once; those that explain most come first."""
     parts = (_errors, _captures, _detachments, _upstreams, _not_finite, _not_linear)
     found = [finding for part in parts for finding in part(evidence)]
-    return list(dict.fromkeys([*found, *_wrong(evidence, rules), *_remarks(evidence)]))
+    remarks = [Finding(words, remark=True) for words in _remarks(evidence)]
+    return list(dict.fromkeys([*found, *_wrong(evidence, rules), *remarks]))
 
 
 # Errors --------------------------------------------------------------------------------------
 
 
 def _errors(evidence: Evidence) -> Iterator[Finding]:
-    seen_words = set()
+    errors: dict[str, tuple[int, Exception]] = {}
     for (order, _, mode), error in evidence.orders.errors.items():
-        words = str(error)
-        if words in seen_words or (mode == "forward" and isinstance(error, NotLinearError)):
-            continue
-        seen_words.add(words)
-        yield _of_error(evidence, order, error, words)
-
-
-def _of_error(evidence: Evidence, order: int, error: Exception, words: str) -> Finding:
-    if isinstance(error, GradientCountError):
-        return _of_count(evidence, order, error)
-    if isinstance(error, GradientShapeError) and error.index is not None:
-        return _of_shape(evidence, error)
-    frames = traceback.extract_tb(error.__traceback__)
-    users = [frame for frame in frames if not is_ours(frame.filename)]
-    where = f" ({_where((users[-1].filename, users[-1].lineno or 0))})" if users else ""
-    return Finding(f"Order {order} cannot be computed: {type(error).__name__}: {words}{where}")
+        if not (mode == "forward" and isinstance(error, NotLinearError)):
+            errors.setdefault(str(error), (order, error))
+    for words, (order, error) in errors.items():
+        if isinstance(error, GradientCountError):
+            yield _of_count(evidence, order, error)
+        elif isinstance(error, GradientShapeError) and error.index is not None:
+            yield _of_shape(evidence, error)
+        else:
+            frames = traceback.extract_tb(error.__traceback__)
+            users = [frame for frame in frames if not is_ours(frame.filename)]
+            place = f" ({where((users[-1].filename, users[-1].lineno or 0))})" if users else ""
+            name = type(error).__name__
+            yield Finding(f"Order {order} cannot be computed: {name}: {words}{place}")
 
 
 def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Finding:
@@ -135,8 +114,7 @@ def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Find
             f"of `{seen.parent.name}` multiplies it with is differentiated as it stands. A second "
             f"gradient would need a second argument of `{name}`."
         )
-        function = evidence.root(seen).function
-        return _written(text, rewrite.fewer_gradients(function, name, expected))
+        return _written(text, seen.root.function, rewrite.drop_gradients, name, expected)
     if any(is_tensor(leaf) for leaf in nest.flatten(seen.kwargs)):
         text += (
             " Tensors passed by keyword are inputs like any others, after those by position: "
@@ -160,8 +138,8 @@ def _of_shape(evidence: Evidence, error: GradientShapeError) -> Finding:
         f" The operation broadcasts {label}, so each of its elements is used several times: the "
         f"gradient is the sum over these uses, over axes {error.axes}."
     )
-    function, index = evidence.root(seen).function, error.index or 0
-    return _written(text, rewrite.wrapped_gradient(function, name, index, error.remedy))
+    change = (rewrite.wrap_gradient, name, error.index or 0, error.remedy)
+    return _written(text, seen.root.function, *change)
 
 
 # What is lost --------------------------------------------------------------------------------
@@ -169,40 +147,38 @@ def _of_shape(evidence: Evidence, error: GradientShapeError) -> Finding:
 
 def _captures(evidence: Evidence) -> Iterator[Finding]:
     for seen in evidence.calls:
-        names = sorted(seen.captured)
-        rows = [row for row in evidence.rows if row.false and row.argument in names]
+        rows = [row for row in evidence.rows if row.false and row.argument in seen.captured]
         false = [row for row in rows if row.order >= seen.order]
         if seen.is_gradient_function and false:
-            yield _of_gradient_function(evidence, seen, names, false)
+            yield _of_gradient_function(evidence, seen, false)
         elif false and seen.used:
-            yield _of_captured(evidence, seen, names, false)
-        elif names and seen.bypassed and not seen.used:
+            yield _of_captured(evidence, seen, false)
+        elif seen.captured and seen.bypassed and not seen.used:
+            names = _and(sorted(seen.captured))
             yield Finding(
                 f"The rule of `{seen.name}` is not used: no tape watches an argument of it, only "
-                f"{_and(names)}, which it captures. What you get is the derivative of its own "
-                f"operations. Pass {_and(names)} as an argument of `{seen.name}`.",
+                f"{names}, which it captures. What you get is the derivative of its own "
+                f"operations. Pass {names} as an argument of `{seen.name}`.",
                 remark=True,
             )
 
 
-def _of_gradient_function(
-    evidence: Evidence, seen: Seen, names: list[str], false: list[DerivativeRow]
-) -> Finding:
-    upstream = seen.names[0] if seen.names else "dy"
+def _of_gradient_function(evidence: Evidence, seen: Seen, false: list[DerivativeRow]) -> Finding:
+    names, upstream = _and(sorted(seen.captured)), seen.names[0] if seen.names else "dy"
     text = (
         f"The inner rule, that of `{seen.name}`, differentiates `{seen.name}` with respect to "
-        f"{upstream} only; the direct dependence on {_and(names)} is lost. "
+        f"{upstream} only; the direct dependence on {names} is lost. "
         f"{_describe(evidence, false)} Where no tape watches {upstream}, the inner rule is not "
         f"used at all. Let the gradient be differentiated as it is written, or decorate a "
-        f"function of {_and(names)} inside `{seen.name}`, and multiply its result by {upstream}."
+        f"function of {names} inside `{seen.name}`, and multiply its result by {upstream}."
     )
-    return _written(text, rewrite.undecorated_rule(evidence.root(seen).function, seen.name))
+    return _written(text, seen.root.function, rewrite.undecorate, seen.name)
 
 
-def _of_captured(
-    evidence: Evidence, seen: Seen, names: list[str], false: list[DerivativeRow]
-) -> Finding:
-    name = _own_name(seen, names[0])
+def _of_captured(evidence: Evidence, seen: Seen, false: list[DerivativeRow]) -> Finding:
+    names = sorted(seen.captured)
+    own = list(find_captures(seen.function))  # the function's own names for what it captures
+    name = names[0] if names[0] in own or not own else own[0]
     text = (
         f"`{seen.name}` depends on {_and(names)} not only through its arguments "
         f"({', '.join(seen.names)}): it captures {name}. A rule gives gradients of the arguments "
@@ -210,18 +186,11 @@ def _of_captured(
         f"as an argument, and return a gradient for it: the derivative by {name}, times the "
         "upstream."
     )
-    code = rewrite.with_argument(evidence.root(seen).function, seen.name, name)
-    return _written(text, code)
-
-
-def _own_name(seen: Seen, source: str) -> str:
-    """Return the name that the function itself has for the tensor that it captures."""
-    names = list(find_captures(seen.function))
-    return source if source in names or not names else names[0]
+    return _written(text, seen.root.function, rewrite.add_argument, seen.name, name)
 
 
 def _detachments(evidence: Evidence) -> Iterator[Finding]:
-    false = [r for r in evidence.rows if r.verdict == DETACHED and r.path != "upstream"]
+    false = [r for r in evidence.rows if r.verdict == verdicts.DETACHED and r.path != "upstream"]
     if not false:
         return
     first = min(row.order for row in false)
@@ -250,24 +219,24 @@ def _of_cut(evidence: Evidence, cut: Cut, rows: list[DerivativeRow]) -> Finding:
     of_rule = any(seen.definition is cut.definition for seen in evidence.calls)
     whose = f"The rule of `{name}`" if of_rule else f"`{name}`"
     line = rewrite.line_of(*cut.site)
-    where = f"{_where(cut.site)}{f': {line}' if line else ''}"
+    place = f"{where(cut.site)}{f': {line}' if line else ''}"
     how = f"uses `{cut.what}`, where derivatives end"
     if cut.what == "NumPy":
         how = "takes NumPy or Python values from a tensor"
     text = (
-        f"{whose} {how} ({where}): derivatives of order {cut.order} and higher take this for a "
+        f"{whose} {how} ({place}): derivatives of order {cut.order} and higher take this for a "
         f"constant. {_describe(evidence, rows)}"
     )
     seen = evidence.find_by_name(name) if of_rule else None
-    function = evidence.root(seen).function if seen else evidence.orders.problem.f
-    return _written(f"{text} Use tensor operations.", rewrite.attached(function, cut.site[1]))
+    function = seen.root.function if seen else evidence.orders.problem.f
+    return _written(f"{text} Use tensor operations.", function, rewrite.attach, cut.site[1])
 
 
 def _upstreams(evidence: Evidence) -> Iterator[Finding]:
     """Find rules of gradient functions that are not the derivative by the upstream."""
     for row in evidence.rows:
         inner = [seen for seen in evidence.calls if seen.order == row.order > 1]
-        if row.path == "upstream" and row.verdict in (WRONG, DETACHED) and inner:
+        if row.path == "upstream" and row.verdict in (verdicts.WRONG, verdicts.DETACHED) and inner:
             upstream = inner[-1].names[-1] if inner[-1].names else "dy"
             yield Finding(
                 f"Along the upstream gradient the rule of `{inner[-1].name}` is not the "
@@ -282,7 +251,7 @@ def _upstreams(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _not_finite(evidence: Evidence) -> Iterator[Finding]:
-    false = [row for row in evidence.rows if row.verdict == NOT_FINITE]
+    false = [row for row in evidence.rows if row.verdict == verdicts.NOT_FINITE]
     if not false:
         return
     row = min(false, key=lambda row: row.order)
@@ -300,22 +269,22 @@ def _not_finite(evidence: Evidence) -> Iterator[Finding]:
     for what in ("infinite", "NaN"):
         if what in first:
             text += _of_bad(first[what])
-    functions = [*(evidence.root(seen).function for seen in evidence.calls), problem.f]
-    codes = filter(None, map(rewrite.stable, functions))
     text += (
         "A rule that is finite itself may be made of parts that are not, and its derivative is "
         "made of these. Write it with operations that stay finite."
     )
-    yield _written(text, next(codes, None))
+    functions = [*(seen.root.function for seen in evidence.calls), problem.f]
+    findings = [_written(text, function, rewrite.stabilise) for function in functions]
+    yield next((one for one in findings if one.code), findings[0])
 
 
 def _of_bad(bad: Bad) -> str:
     operands = " and ".join(bad.operands)
     line = rewrite.line_of(*bad.site)
     inside = not line or "check_gradients" in line or "assert_gradients" in line
-    where = "" if inside else f" ({_where(bad.site)}: {line})"
+    place = "" if inside else f" ({where(bad.site)}: {line})"
     does = "overflows" if bad.what == "infinite" else "gives NaN"
-    return f"`{bad.operation}` of {operands} {does}{where}. "
+    return f"`{bad.operation}` of {operands} {does}{place}. "
 
 
 def _not_linear(evidence: Evidence) -> Iterator[Finding]:
@@ -337,7 +306,9 @@ def _not_linear(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _wrong(evidence: Evidence, rules: Sequence[RuleReport]) -> Iterator[Finding]:
-    false = [row for row in evidence.rows if row.verdict == WRONG and row.path != "upstream"]
+    false = [
+        row for row in evidence.rows if row.verdict == verdicts.WRONG and row.path != "upstream"
+    ]
     if not false:
         return
     order = min(row.order for row in false)
@@ -353,9 +324,9 @@ def _wrong(evidence: Evidence, rules: Sequence[RuleReport]) -> Iterator[Finding]
         one = min(blamed, key=lambda rule: (rule.first_false_order, -rule.order))
         text += f" The rule of `{one.name}` ({one.site}) is false by itself."
     elif inner := [seen for seen in evidence.calls if seen.order == order > 1]:
-        name, where = inner[-1].name, source_line(inner[-1].function)
+        name, place = inner[-1].name, where(source_line(inner[-1].function))
         text += (
-            f" The rule of `{name}` ({_where(where)}) serves this order: it must be the "
+            f" The rule of `{name}` ({place}) serves this order: it must be the "
             f"derivative of what `{name}` returns."
         )
     yield Finding(f"{text} {hint}".strip())
@@ -378,26 +349,20 @@ def _factor(rows: list[DerivativeRow]) -> str:
 
 def _describe_swap(evidence: Evidence, order: int) -> str:
     """Return a sentence if two arguments have each other's gradients."""
-    problem = evidence.orders.problem
+    problem, found = evidence.orders.problem, evidence.orders.first
     rows = {
         row.argument: row
         for row in evidence.rows
         if row.order == order == 1 and row.path == "x" and row.mode == "reverse"
     }
     names = [source.name for source in problem.sources]
-    try:
-        found = problem.arrays(evidence.orders._base, order)
-    except Exception:
-        return ""
     for (i, one), (j, other) in combinations(enumerate(names), 2):
         both_false = {one, other} <= set(rows) and rows[one].false and rows[other].false
         if both_false and problem.point[i].shape == problem.point[j].shape:
             crossed = (product(problem.last[i], found[j]), product(problem.last[j], found[i]))
             wanted = (rows[one].reference, rows[other].reference)
-            if all(
-                math.isclose(a.number, b, rel_tol=1e-6, abs_tol=1e-9)
-                for a, b in zip(crossed, wanted, strict=True)
-            ):
+            pairs = zip(crossed, wanted, strict=True)
+            if all(math.isclose(a.number, b, rel_tol=1e-6, abs_tol=1e-9) for a, b in pairs):
                 return f"The gradients of {one} and {other} stand in each other's place."
     return ""
 
@@ -405,11 +370,7 @@ def _describe_swap(evidence: Evidence, order: int) -> str:
 # Remarks -------------------------------------------------------------------------------------
 
 
-def _remarks(evidence: Evidence) -> Iterator[Finding]:
-    return (Finding(words, remark=True) for words in _remarked(evidence))
-
-
-def _remarked(evidence: Evidence) -> Iterator[str]:
+def _remarks(evidence: Evidence) -> Iterator[str]:
     rows = evidence.rows
     for seen in evidence.calls:
         by_position, by_keyword = (
@@ -422,28 +383,29 @@ def _remarked(evidence: Evidence) -> Iterator[str]:
                 "by position in programs that must run there, too."
             )
     for recorder in evidence.orders.recorders.values():
-        for notice in recorder.notices:
-            if notice.kind in ("scalar", "dtype"):
-                yield f"{notice.message[0].upper()}{notice.message[1:]}."
+        for message in recorder.adapted:
+            yield f"{message[0].upper()}{message[1:]}."
     for row in evidence.orders.inaccurate:
         yield (
             f"Order {row.order} by {row.argument} is right in float64, but in the arguments' "
             "precision it loses more than two digits out of three."
         )
-    kinks = sorted({row.argument for row in rows if row.verdict == KINK})
+    kinks = sorted({row.argument for row in rows if row.verdict == verdicts.KINK})
     if kinks:
         yield (
             f"There is a kink by {_and(kinks)}: the slopes to both sides differ, so no number is "
             "the derivative. Check at a point beside it."
         )
-    if any(row.verdict == INCONCLUSIVE for row in rows):
+    if any(row.verdict == verdicts.INCONCLUSIVE for row in rows):
         yield (
             "Where the verdict is 'inconclusive' the difference is smaller than the reference's "
             "own error, or there is no reference: nothing can be said."
         )
 
 
-def _written(text: str, code: str | None) -> Finding:
+def _written(text: str, function: Any, change: Callable[..., None], *facts: Any) -> Finding:
+    """Return a finding with the corrected form of a function, where there is one."""
+    code = rewrite.corrected(function, change, *facts)
     return Finding(f"{text} Write it like this:" if code else text, code)
 
 
@@ -452,7 +414,7 @@ def _written(text: str, code: str | None) -> Finding:
 
 def _describe(evidence: Evidence, rows: Sequence[DerivativeRow]) -> str:
     """Describe a false row of the lowest order; of both paths together if one is missing."""
-    rows = [row for row in rows if row.verdict != FAILED and not math.isnan(row.reference)]
+    rows = [row for row in rows if row.verdict != verdicts.FAILED and not math.isnan(row.reference)]
     if not rows:
         return ""
     order = min(row.order for row in rows)
@@ -479,5 +441,5 @@ def _count_text(count: int, noun: str) -> str:
     return f"{count} {noun}" + "s" * (count != 1)
 
 
-def _where(site: SourceLine) -> str:
+def where(site: SourceLine) -> str:
     return f"{Path(site[0]).name}:{site[1]}"

@@ -10,25 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from .._core.kinds import is_floating
+from .._core.kinds import is_complex, is_floating
 from ..errors import NotLinearError
-from .problem import CheckedFunction, Product, complex_product, move_point, product, total
+from . import verdicts
+from .problem import CheckedFunction, Product, move_point, product, total
 from .recorder import Recorder
 from .reference import LINEARITY, ReferenceValue
-from .verdicts import (
-    FAILED,
-    INCONCLUSIVE,
-    KINK,
-    NOT_FINITE,
-    NOT_LINEAR,
-    TRUE,
-    WRONG,
-    Accuracy,
-    DerivativeRow,
-    Judge,
-    decide,
-    noise_of,
-)
+from .verdicts import DerivativeRow, Judge, decide, noise_of, tolerance
 
 Label = tuple[int, int, str, str]  # of a row: order, index of the source, path, mode
 
@@ -58,10 +46,11 @@ class Orders:
         self.errors: dict[tuple[int, str, str], Exception] = {}
         self.properties: list[Property] = []
         self.inaccurate: list[DerivativeRow] = []
+        self._indices = range(len(problem.sources))
+        self.first: list = []  # the gradients of order 1, at the point of the comparison
         self._linear = True
 
     def run(self) -> None:
-        """Fill the rows and the properties."""
         if not self._values_repeat():
             return
         for order in range(1, self.order + 1):
@@ -78,8 +67,9 @@ class Orders:
         if found is None:
             return False
         if order == 1:
+            self.first = found[1]
             self._check_linearity()
-        judges = [self._judge(order, j) for j in self._source_indices]
+        judges = [self._judge(order, j) for j in self._indices]
         if "reverse" in self.modes:
             self._x_rows(order, judges, *found)
             if order > 1:
@@ -92,18 +82,15 @@ class Orders:
         return True
 
     @property
-    def _source_indices(self) -> range:
-        return range(len(self.problem.sources))
-
-    @property
     def _base(self) -> list[np.ndarray]:
         """Return the point to compute at: in float64 where the function takes it."""
         return self.problem.wide_point if self.problem.wide else self.problem.point
 
     @property
-    def _accuracy(self) -> Accuracy:
+    def _precision(self) -> float:
+        """Return the precision that the function computes in."""
         precisions = [recorder.coarsest for recorder in self.recorders.values()]
-        return Accuracy(max([*(float(np.finfo(one.dtype).eps) for one in self._base), *precisions]))
+        return max([*(float(np.finfo(one.dtype).eps) for one in self._base), *precisions])
 
     def _passes(self, order: int, joint: bool = False) -> tuple[list, list] | None:
         """Return the gradients in the arguments' precision and in that of the comparison."""
@@ -120,11 +107,11 @@ class Orders:
             return None
 
     def _add_failure(
-        self, order: int, path: str, mode: str, error: Exception, verdict: str = FAILED
+        self, order: int, path: str, mode: str, error: Exception, verdict: str = verdicts.FAILED
     ) -> None:
         self.errors[order, path, mode] = error
         known = [row for row in self.rows if (row.order, row.mode) == (order, mode)]
-        if any(row.verdict == FAILED for row in known):
+        if any(row.verdict == verdicts.FAILED for row in known):
             return
         found = (None, math.nan, math.nan, "", verdict, f"{type(error).__name__}: {error}")
         for source in self.problem.sources:
@@ -142,14 +129,16 @@ class Orders:
                 return math.nan, math.nan
             return found.number, found.size
 
-        def complex_line(step: complex) -> tuple[Any, float]:
+        def complex_line(step: complex) -> Any:
             outputs = problem.outputs(move_point(self._base, ways, step))
-            return complex_product(problem.weights, outputs), 0.0
+            if all(is_complex(one.dtype) for one in outputs):
+                return complex(sum(map(np.sum, map(np.multiply, problem.weights, outputs))))
+            return None
 
-        accuracy = self._accuracy
+        precision = self._precision
         of_reals = all(is_floating(one.dtype) for one in (*self._base, *problem.values))
-        exact = complex_line if order == 1 and of_reals and accuracy.precision < 1e-12 else None
-        return Judge(line, problem.scales[j], accuracy, problem.rough, exact)
+        exact = complex_line if order == 1 and of_reals and precision < 1e-12 else None
+        return Judge(line, problem.scales[j], precision, problem.rough, exact)
 
     def _x_rows(self, order: int, judges: list[Judge], native: list, wide: list) -> None:
         self._joint = joint = self._passes(order, joint=True) if order > 1 else None
@@ -186,25 +175,26 @@ class Orders:
             reference = judge.refine_reference()
             size = max(abs(reference.value), reference.size)
             known = math.isfinite(reference.value) and reference.error <= 1e-3 * size
-            verdict = self._overflow(reference) if known else INCONCLUSIVE
+            verdict = self._overflow(reference) if known else verdicts.INCONCLUSIVE
         else:
             verdict, reference = judge.verdict(value, again)
-            if verdict == WRONG and any(row.verdict == KINK for row in self.rows):
-                verdict = KINK  # of the order before
-            if not math.isfinite(own.number) and verdict == TRUE:
+            if verdict == verdicts.WRONG and any(row.verdict == verdicts.KINK for row in self.rows):
+                verdict = verdicts.KINK  # of the order before
+            if not math.isfinite(own.number) and verdict == verdicts.TRUE:
                 verdict, shown = self._overflow(reference), own.value
                 detail = f"in {self.problem.point[j].dtype}; finite in float64"
         compared = (shown, reference.value, reference.error, reference.kind, verdict, detail)
         row = DerivativeRow(order, self.problem.sources[j].name, path, mode, *compared)
         lost = abs(own.number - value.number) > 0.01 * value.size
-        if verdict == TRUE and lost and mode == "reverse":
+        if verdict == verdicts.TRUE and lost and mode == "reverse":
             self.inaccurate.append(row)
         return row
 
     def _overflow(self, reference: ReferenceValue) -> str:
         """Return a verdict for a non-finite value: whether the sources' dtypes could hold it."""
         largest = min(float(np.finfo(one.dtype).max) for one in self.problem.point)
-        return INCONCLUSIVE if abs(reference.value) > 0.1 * largest else NOT_FINITE
+        too_large = abs(reference.value) > 0.1 * largest
+        return verdicts.INCONCLUSIVE if too_large else verdicts.NOT_FINITE
 
     # Other paths -----------------------------------------------------------------------------
 
@@ -217,15 +207,21 @@ class Orders:
         reference = ReferenceValue(exact.number, 1e-12 * exact.size, LINEARITY, size=exact.size)
         shown = value.value
         if not math.isfinite(value.number):
-            verdict = NOT_FINITE if math.isfinite(reference.value) else INCONCLUSIVE
+            known = math.isfinite(reference.value)
+            verdict = verdicts.NOT_FINITE if known else verdicts.INCONCLUSIVE
         else:
-            floor = 100 * self._accuracy.precision * max(value.size, exact.size)
-            verdict = decide(value.number, reference, self._accuracy, floor)
+            floor = 100 * self._precision * max(value.size, exact.size)
+            verdict = decide(value.number, reference, self._precision, floor)
             if verdict is None:
-                noise = self._noise(lambda: self._upstream_difference(order))
+
+                def difference() -> float:
+                    joint = self.problem.arrays(self._base, order, joint=True)
+                    return self._by_upstream(joint).number - self._with_upstream(order).number
+
+                noise = self._noise(difference)
                 reference = reference._replace(error=reference.error + noise)
-                verdict = decide(value.number, reference, self._accuracy, floor) or WRONG
-        if verdict == TRUE and not math.isfinite(own.number):
+                verdict = decide(value.number, reference, self._precision, floor) or verdicts.WRONG
+        if verdict == verdicts.TRUE and not math.isfinite(own.number):
             verdict, shown = self._overflow(reference), own.value
         found = (shown, reference.value, reference.error, LINEARITY, verdict)
         self.rows.append(DerivativeRow(order, "dy", "upstream", "reverse", *found))
@@ -240,10 +236,6 @@ class Orders:
         with problem.using(weights=problem.second_weights):
             return problem.measure(self._base, order - 1)
 
-    def _upstream_difference(self, order: int) -> float:
-        joint = self.problem.arrays(self._base, order, joint=True)
-        return self._by_upstream(joint).number - self._with_upstream(order).number
-
     def _noise(self, difference: Callable[[], float]) -> float:
         """Return how far a difference that should be 0 may be off by rounding."""
         return 3 * noise_of(difference(), difference, self.problem.rough)
@@ -256,7 +248,7 @@ class Orders:
         except Exception as error:
             self._add_failure(order, "both", "reverse", error)
             return
-        for j in self._source_indices:
+        for j in self._indices:
             judge, again = self._judge(order, j, squares), self._again(order, j, squares)
             found = self._along(j, wide, wide)
             self.rows.append(self._row((order, j, "both", "reverse"), judge, found, again))
@@ -268,9 +260,9 @@ class Orders:
                 value = problem.tangent(self._base, order, j)
                 own = problem.tangent(problem.point, order, j)
             except Exception as error:
-                verdict = FAILED
+                verdict = verdicts.FAILED
                 if isinstance(error, NotLinearError):  # or so much rounded that it looks so
-                    verdict = INCONCLUSIVE if self._linear else NOT_LINEAR
+                    verdict = verdicts.INCONCLUSIVE if self._linear else verdicts.NOT_LINEAR
                 self._add_failure(order, "x", "forward", error, verdict)
                 return
 
@@ -293,7 +285,7 @@ class Orders:
                         along = self._along(j, found, found)
                         row = self._row((order, j, "x", "reverse"), judge, along, again)
                     row.index = index
-                    if row.verdict != TRUE:
+                    if row.verdict != verdicts.TRUE:
                         self.rows.append(row)
 
     # Properties ------------------------------------------------------------------------------
@@ -337,13 +329,13 @@ class Orders:
             except Exception:
                 return
             expected, got = one.number + other.number, both.number
-            allowed = self._accuracy.relative * max(one.size, other.size, both.size)
+            allowed = tolerance(self._precision) * max(one.size, other.size, both.size)
             allowed += 16 * max(one.rounding, other.rounding, both.rounding)
             if abs(expected - got) > allowed:
                 allowed += self._noise(functools.partial(difference, j))
             if abs(expected - got) > allowed:
                 self._linear = False
-                found = (got, expected, 0.0, LINEARITY, NOT_LINEAR)
+                found = (got, expected, 0.0, LINEARITY, verdicts.NOT_LINEAR)
                 self.rows.append(DerivativeRow(1, source.name, "upstream", "reverse", *found))
         words = "" if self._linear else "two upstreams' gradients do not add up to that of the sum"
         self.properties.append(Property("linear in the upstream", self._linear, words))
@@ -352,6 +344,11 @@ class Orders:
         """Compare second derivatives along two directions, taken in both orders."""
         if sum(one.size for one in self.problem.point) == 1:
             return
+
+        def asymmetry() -> float:
+            one, other = self._mixed()
+            return one.number - other.number
+
         try:
             one, other = self._mixed()
         except Exception:
@@ -359,8 +356,8 @@ class Orders:
         difference = abs(one.number - other.number)
         if not math.isfinite(difference):
             return
-        holds = difference <= self._accuracy.relative * max(one.size, other.size)
-        holds = holds or difference <= self._noise(self._asymmetry)
+        holds = difference <= tolerance(self._precision) * max(one.size, other.size)
+        holds = holds or difference <= self._noise(asymmetry)
         words = f"{one.number:.6g} in one order, {other.number:.6g} in the other"
         name = "second derivatives are symmetric"
         self.properties.append(Property(name, holds, "" if holds else words))
@@ -372,46 +369,33 @@ class Orders:
                 found.append(self.problem.measure(self._base, 2))
         return found
 
-    def _asymmetry(self) -> float:
-        one, other = self._mixed()
-        return one.number - other.number
-
     def _look_at_shapes(self) -> None:
         """Add the property that gradients did not have to be adapted to their inputs."""
         if any("reverse" in key for key in self.errors):
             return
-        notices = [notice for one in self.recorders.values() for notice in one.notices]
-        adapted = [one.message for one in notices if one.kind in ("scalar", "dtype")]
+        adapted = [words for one in self.recorders.values() for words in one.adapted]
         detail = adapted[0] if adapted else ""
         self.properties.append(Property("shapes and dtypes fit", None if adapted else True, detail))
 
     def _compare_modes(self) -> None:
         """Compare forward mode with reverse mode, from the rows."""
         for order, name in ((1, "forward mode is the adjoint"), (2, "forward over reverse agrees")):
-            rows = [row for row in self.rows if row.order == order and row.path == "x"]
+            sure = [row for row in self.rows if row.verdict in (verdicts.TRUE, verdicts.WRONG)]
+            rows = [row for row in sure if (row.order, row.path, row.index) == (order, "x", None)]
             pairs = [
                 (row, other)
                 for row in rows
                 for other in rows
-                if row.argument == other.argument
-                and (row.mode, other.mode) == ("reverse", "forward")
-                and row.index is None
-                and {row.verdict, other.verdict} <= {TRUE, WRONG}
+                if (row.mode, other.mode, row.argument) == ("reverse", "forward", other.argument)
             ]
-            words = [
-                f"by {row.argument} {row.value or 0.0:.6g} in reverse, {other.value or 0.0:.6g} "
-                "forward"
-                for row, other in pairs
-                if self._differ(row, other)
-            ]
+            words = []
+            for row, other in pairs:
+                one, two = row.value or 0.0, other.value or 0.0
+                differ = abs(one - two) > tolerance(self._precision) * max(abs(one), abs(two))
+                if differ and verdicts.WRONG in (row.verdict, other.verdict):
+                    words.append(f"by {row.argument} {one:.6g} in reverse, {two:.6g} forward")
             if pairs:
                 self.properties.append(Property(name, not words, "; ".join(words)))
-
-    def _differ(self, row: DerivativeRow, other: DerivativeRow) -> bool:
-        if row.verdict == other.verdict == TRUE:
-            return False
-        one, two = row.value or 0.0, other.value or 0.0
-        return abs(one - two) > self._accuracy.relative * max(abs(one), abs(two))
 
 
 def _units(like: Sequence[np.ndarray]) -> Iterator[tuple[list[np.ndarray], int, tuple]]:

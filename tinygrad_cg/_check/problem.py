@@ -84,6 +84,7 @@ class CheckedFunction:
         self.level: Level | None = None
         self.definition = Definition(getattr(f, "_function", f))
         self.definition.role = "the checked function"
+        self.name = self.definition.name
         self.structure = (list(args), dict(kwargs))
         self.leaves = nest.flatten(self.structure)
         self.leaf_indices: list[int] = []
@@ -97,21 +98,18 @@ class CheckedFunction:
         self.point = [source.value for source in self.sources]
         outputs = self.outputs(self.point)
         self.wide_point = [value.astype(_wide(value.dtype)) for value in self.point]
-        self.wide = self._accepts_wide()
+        self.wide = False  # whether it computes in float64 when it is given float64
+        with contextlib.suppress(Exception):
+            wide = self.outputs(self.wide_point)
+            self.wide = all(_precision(one.dtype) < 1e-15 for one in wide)
         self._choose(outputs, np.random.default_rng(seed), order)
-
-    @property
-    def name(self) -> str:
-        return self.definition.name
 
     # The sources -----------------------------------------------------------------------------
 
     def _argument_sources(self, args: Sequence, kwargs: dict) -> list[Primal]:
-        roots = [(i, value) for i, value in enumerate(args)]
-        paths = [(root, path) for root, value in roots for path, _ in nest.flatten_paths(value)]
-        names = [*self.definition.input_names(paths)]
-        for key in sorted(kwargs):
-            names += [f"{key}{path}" for path, _ in nest.flatten_paths(kwargs[key])]
+        paths = [(i, path) for i, one in enumerate(args) for path, _ in nest.flatten_paths(one)]
+        named = [path for key in sorted(kwargs) for path, _ in nest.flatten_paths(kwargs[key], key)]
+        names = [*self.definition.input_names(paths), *named]
         sources = []
         for index, (name, leaf) in enumerate(zip(names, self.leaves, strict=True)):
             variable = leaf if isinstance(leaf, Variable) else None
@@ -140,20 +138,6 @@ class CheckedFunction:
         variables = sorted(used.values(), key=lambda variable: variable._serial)
         return [Primal(one.name, np.array(one._data), one, True) for one in variables]
 
-    def _nest(self, tensors: Sequence) -> tuple[list, dict]:
-        leaves = list(self.leaves)
-        for index, tensor in zip(self.leaf_indices, tensors, strict=False):
-            leaves[index] = tensor
-        return nest.pack_sequence_as(self.structure, leaves)
-
-    def _accepts_wide(self) -> bool:
-        """Return whether the function computes in float64 when it is given float64."""
-        try:
-            outputs = self.outputs(self.wide_point)
-        except Exception:
-            return False
-        return all(_precision(one.dtype) < 1e-15 for one in outputs)
-
     # Weights and directions ------------------------------------------------------------------
 
     def _choose(self, outputs: list[np.ndarray], generator: Any, order: int) -> None:
@@ -161,9 +145,8 @@ class CheckedFunction:
         is_single = sum(one.size for one in outputs) == 1
 
         def chosen() -> list[np.ndarray]:
-            return [
-                np.ones(one.shape) if is_single else _draw_signed(generator, one) for one in outputs
-            ]
+            drawn = partial(_draw_signed, generator)
+            return [np.ones(one.shape) if is_single else drawn(one) for one in outputs]
 
         def ways(ones: Callable[[np.ndarray], bool]) -> list[np.ndarray]:
             return [
@@ -174,7 +157,7 @@ class CheckedFunction:
         self.weights, self.second_weights = chosen(), chosen()
         self.others = [-1000.0 * generator.uniform(0.5, 1.5, w.shape) * w for w in self.weights]
         alone = sum(value.size for value in self.point) == 1
-        self.scales = [_scale(value) for value in self.wide_point]
+        self.scales = [_typical(_sizes(value)) for value in self.wide_point]
         self.ways = [ways(lambda value: alone) for _ in range(order + 1)]
         self.last = ways(lambda value: value.size == 1)
         self.values = outputs
@@ -226,12 +209,11 @@ class CheckedFunction:
 
     def run(self, sources: list) -> list[Tensor]:
         """Return the flat outputs that have derivatives."""
-        args, kwargs = self._nest(sources[: len(self.leaf_indices)])
-        state.rules.append(self.definition)
-        try:
-            result = self.f(*args, **kwargs)
-        finally:
-            state.rules.pop()
+        leaves = list(self.leaves)
+        for index, source in zip(self.leaf_indices, sources, strict=False):
+            leaves[index] = source
+        args, kwargs = nest.pack_sequence_as(self.structure, leaves)
+        result = self.definition.run(lambda: self.f(*args, **kwargs))
         outputs = []
         for leaf in nest.flatten(result):
             if leaf is None:
@@ -248,7 +230,6 @@ class CheckedFunction:
         return outputs
 
     def outputs(self, point: Point) -> list[np.ndarray]:
-        """Return the values at a point; no tape records."""
         with self.at(point) as sources:
             return [one._values() for one in self.run(sources)]
 
@@ -265,16 +246,13 @@ class CheckedFunction:
         with self.at(point, recorder, recorder) as sources:
             weights: list[Tensor] = []
             if joint:
-                pairs = zip(self.weights, self._output_dtypes(point), strict=True)
-                weights = [Tensor(np.asarray(weight, dtype)) for weight, dtype in pairs]
+                narrow = [one.dtype for one in point] == [one.dtype for one in self.point]
+                dtypes = [one.dtype if narrow else _wide(one.dtype) for one in self.values]
+                weights = list(map(Tensor, map(np.asarray, self.weights, dtypes)))
                 start = partial(self.weigh, weights=weights)
             if recorder is not None:
                 recorder.sources = sources
             return _arrays(self.gradients(sources, order, start or self.weigh, weights))
-
-    def _output_dtypes(self, point: Point) -> list[np.dtype]:
-        narrow = all(one.dtype == other.dtype for one, other in zip(point, self.point, strict=True))
-        return [one.dtype if narrow else _wide(one.dtype) for one in self.values]
 
     def pull_back(self, point: Point, upstreams: Sequence) -> list[list]:
         """Return the gradients of the outputs for each of several upstream gradients."""
@@ -282,12 +260,9 @@ class CheckedFunction:
             with GradientTape(persistent=True) as tape:
                 tape.watch(sources)
                 outputs = self.run(sources)
-            found = []
-            for upstream in upstreams:
-                pairs = zip(upstream, outputs, strict=True)
-                ways = [Tensor(np.asarray(way, output.dtype)) for way, output in pairs]
-                found.append(_arrays(tape.gradient(outputs, sources, ways)))
-            return found
+            dtypes = [output.dtype for output in outputs]
+            ways = [list(map(Tensor, map(np.asarray, one, dtypes))) for one in upstreams]
+            return [_arrays(tape.gradient(outputs, sources, one)) for one in ways]
 
     # Derivatives -----------------------------------------------------------------------------
 
@@ -363,14 +338,6 @@ def product(way: np.ndarray, gradient: Any) -> Product:
         return Product(float(terms.sum()), size, _precision(array.dtype) * size)
 
 
-def complex_product(weights: Sequence, outputs: Sequence) -> complex | None:
-    """Return the product of real weights and complex outputs; None if not all are complex."""
-    if any(not is_complex(one.dtype) for one in outputs):
-        return None
-    pairs = zip(weights, outputs, strict=True)
-    return complex(sum(np.sum(weight * one) for weight, one in pairs))
-
-
 def move_point(point: Point, ways: Sequence, step: complex) -> Point:
     """Return the point `step` along `ways`, of the same dtypes unless the step is complex."""
     return [
@@ -405,10 +372,6 @@ def _sizes(value: np.ndarray) -> np.ndarray:
     return np.where(sizes > 1e-3 * typical, sizes, typical)
 
 
-def _scale(value: np.ndarray) -> float:
-    return _typical(_sizes(value))
-
-
 def _typical(sizes: np.ndarray) -> float:
     """Return the root mean square; 1 for empty arrays and for zeros."""
     largest = float(sizes.max(initial=0.0))
@@ -417,6 +380,7 @@ def _typical(sizes: np.ndarray) -> float:
 
 def _way(generator: Any, value: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return a direction whose numbers are exact in `dtype`, that of the source."""
-    way = _draw_signed(generator, value) * _sizes(value) / _scale(value)
+    sizes = _sizes(value)
+    way = _draw_signed(generator, value) * sizes / _typical(sizes)
     with np.errstate(all="ignore"):
         return way.astype(dtype).astype(value.dtype)

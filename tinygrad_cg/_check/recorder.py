@@ -6,8 +6,7 @@ gradient, and the tapes' nodes of what goes in and comes out.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -18,12 +17,12 @@ from .._core.conversion import is_tensor
 from .._core.kinds import is_inexact
 from .._core.levels import Level, Token, state
 from .._core.primitive import apply
-from .._core.record import Expired, Node, find
+from .._core.record import Node, find, nodes_of
 from .._core.tensor import Tensor
 from .._reverse.observer import Observer
 from .._rules.calls import rebind_outputs
 from .._rules.custom_gradient import running_functions
-from .._rules.definition import Definition, source_line
+from .._rules.definition import Definition, closure, source_line
 from ..errors import users_line
 
 EXACT = (  # what computes nothing that must be rounded; rules compare with results of these
@@ -46,14 +45,6 @@ class Cut(NamedTuple):
     definition: Definition | None
     site: SourceLine
     order: int
-
-
-class Notice(NamedTuple):
-    """A warning of a rule, of some kind."""
-
-    definition: Definition
-    kind: str
-    message: str
 
 
 class Bad(NamedTuple):
@@ -100,10 +91,14 @@ class Seen:
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the inputs, as in the signature."""
         paths = self.call.paths
         paths = [(i, "") for i in range(self.call.count)] if paths is None else paths
         return self.definition.input_names(paths)
+
+    @property
+    def root(self) -> Seen:
+        """Return the outermost custom gradient around this one."""
+        return self if self.parent is None else self.parent.root
 
     @property
     def is_gradient_function(self) -> bool:
@@ -123,7 +118,7 @@ class Recorder(Level, Observer):
         self.hunting = hunting
         self.calls: list[Seen] = []
         self.cuts: list[Cut] = []
-        self.notices: list[Notice] = []
+        self.adapted: list[str] = []  # warnings: what gradients were changed to fit
         self.bad: list[Bad] = []
         self.coarsest = 0.0  # the precision of the least precise result that depends on sources
         self._by_definition: dict[int, Seen] = {}
@@ -134,7 +129,7 @@ class Recorder(Level, Observer):
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
         out = apply(primitive, inputs, params)
         outs = out if isinstance(out, list) else [out]
-        if any(any(_records(one)) for one in inputs):
+        if any(any(nodes_of(one._rec)) for one in inputs):
             if primitive.name in CUTS:
                 self._cut(primitive.name)
             for one in outs:
@@ -163,7 +158,7 @@ class Recorder(Level, Observer):
         seen = self._by_definition.get(id(getattr(call, "definition", None)))
         if seen is not None:
             tensors = [*outputs, *(one for one in inputs if one is not None)]
-            groups = [record.group for one in tensors for record in _records(one)]
+            groups = [record.group for one in tensors for record in nodes_of(one._rec)]
             for token in {token for group in groups for token in group if token.alive}:
                 self._follow(seen, token, inputs, outputs)
         return results
@@ -175,7 +170,6 @@ class Recorder(Level, Observer):
         given = nodes(inputs)
         goes_in = {*given} - {None}
         leaves = dict(zip(nodes(self.sources), self.names, strict=True))
-        leaves.pop(None, None)
         captured, through = _find_reached(nodes(outputs), goes_in, leaves, token)
         closed = nodes(find_captures(seen.function).values())
         seen.standalone &= not _find_reached(closed, goes_in, {}, token)[1]
@@ -194,14 +188,14 @@ class Recorder(Level, Observer):
             self._rules.pop()
 
     def begin_tangents(self, definition: Any) -> None:
-        """Learn which rule is transposed."""
         self._rules.append(definition)
 
     def end_tangents(self, began: int) -> None:
         self._rules.pop()
 
     def notice(self, definition: Definition, kind: str, message: str) -> bool:
-        self.notices.append(Notice(definition, kind, message))
+        if kind in ("scalar", "dtype"):
+            self.adapted.append(message)
         return True
 
     def detach(self, definition: Definition, file: str, line: int) -> bool:
@@ -226,18 +220,16 @@ class Recorder(Level, Observer):
         return next(filter(None, running), None)
 
     def _hunt(self, primitive: Any, inputs: tuple, outs: list) -> None:
-        arrays = [one._data for one in outs if is_inexact(one.dtype)]
-        if all(bool(np.isfinite(array).all()) for array in arrays):
-            return
-        operands = [one._data for one in inputs if is_inexact(one.dtype)]
+        arrays, operands = (
+            [one._data for one in tensors if is_inexact(one.dtype)] for tensors in (outs, inputs)
+        )
         is_nan = any(bool(np.isnan(array).any()) for array in arrays)
-        if is_nan and any(bool(np.isnan(array).any()) for array in operands):
-            return
-        if not is_nan and not all(bool(np.isfinite(array).all()) for array in operands):
-            return
-        examples = tuple(_example(array, is_nan) for array in operands)
-        what = "NaN" if is_nan else "infinite"
-        self.bad.append(Bad(what, primitive.name, examples, users_line()[:2]))
+        fine = (lambda array: ~np.isnan(array)) if is_nan else np.isfinite
+        made = all(fine(array).all() for array in operands)
+        if made and not all(fine(array).all() for array in arrays):
+            examples = tuple(_example(array, is_nan) for array in operands)
+            what = "NaN" if is_nan else "infinite"
+            self.bad.append(Bad(what, primitive.name, examples, users_line()[:2]))
 
 
 class Rough(Level):
@@ -247,7 +239,6 @@ class Rough(Level):
         self.generator = np.random.default_rng(seed)
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
-        """Carry out an operation, and change its result by a unit in the last place."""
         out = apply(primitive, inputs, params)
         exact = primitive.kind == "move" or primitive.name in EXACT
         for one in out if isinstance(out, list) else [out]:
@@ -264,13 +255,7 @@ class Rough(Level):
 
 def find_captures(function: Any) -> dict[str, Any]:
     """Return the tensors that a function captures, by the names that it has for them."""
-    function = getattr(function, "__func__", function)
-    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
-    found = {}
-    for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=False):
-        with contextlib.suppress(ValueError):  # a cell that is still empty
-            found[name] = cell.cell_contents
-    return {name: value for name, value in found.items() if type(value) is Tensor}
+    return {name: one for name, one in closure(function).items() if type(one) is Tensor}
 
 
 def _example(array: np.ndarray, of_nan: bool) -> str:
@@ -282,22 +267,13 @@ def _example(array: np.ndarray, of_nan: bool) -> str:
     return f"{worst[0]:.4g}" if worst.size else "nothing"
 
 
-def _records(tensor: Any) -> Iterator[Node]:
-    record = tensor._rec
-    while record is not None:
-        if type(record) is not Expired:
-            yield record
-        record = record.next
-
-
 def _find_reached(
     start: Sequence, stop: set, leaves: dict, token: Token
 ) -> tuple[set[str], set[Node]]:
     """Return the leaves that `start` depends on other than through `stop`, and what of that."""
     found: set[str] = set()
     through: set[Node] = set()
-    pending: list[Node] = [one for one in start if one is not None]
-    known: set[Node] = set()
+    pending, known = list(start), {None}
     while pending:
         node = pending.pop()
         if node in stop:
@@ -306,6 +282,5 @@ def _find_reached(
             known.add(node)
             if node in leaves:
                 found.add(leaves[node])
-            operands = [find(operand, token) for operand in node.inputs]
-            pending += [one for one in operands if one is not None]
+            pending += [find(operand, token) for operand in node.inputs]
     return found, through

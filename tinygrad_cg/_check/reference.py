@@ -7,8 +7,9 @@ Engineering Software 4, 1982), with the disagreement of the extrapolations as er
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,7 +50,6 @@ class Ladder:
         self.extra = 0.0  # noise of the function beyond rounding its terms
 
     def refine(self) -> None:
-        """Add a level."""
         step = self.step * 0.5 ** len(self.rows)
         (right, one), (left, other) = self.line(step), self.line(-step)
         size = max(one, other, self.size)
@@ -127,18 +127,15 @@ class Ladder:
         return float(np.max(np.abs(differences))) / 70**0.5
 
 
-def by_complex_step(
-    line: Callable[[complex], tuple[complex, float]], ladder: Ladder
-) -> ReferenceValue | None:
+def by_complex_step(line: Callable[[complex], Any], ladder: Ladder) -> ReferenceValue | None:
     """Return the derivative by a complex step; None where differences disagree.
 
-    `line` takes a complex step, and may raise anything: the function is not for complex numbers.
+    `line` may give other than a complex number, or raise anything: the function is not for these.
     """
     step = 1e-30 * ladder.scale
-    try:
-        value, _ = line(1j * step)
-    except Exception:
-        return None
+    value = None
+    with contextlib.suppress(Exception):
+        value = line(1j * step)
     if not isinstance(value, complex):
         return None
     derivative = value.imag / step

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import math
 import textwrap
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -96,7 +95,10 @@ class GradientReport:
     def __str__(self) -> str:
         parts = [self.summary()]
         if self.rows:
-            parts.append(_table([HEADINGS, *map(_cells, self.rows)]))
+            cells = [HEADINGS, *map(_cells, self.rows)]
+            widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+            texts = (map("{:{}{}}".format, line, "><<<>>>><", widths) for line in cells)
+            parts.append("\n".join("  ".join(text).rstrip() for text in texts))
         parts.append("\n".join(map(_wrap_text, _lines(self).splitlines())))
         for number, finding in enumerate(self.findings, 1):
             parts.append(_wrap_text(f"{number}. {finding.text}"))
@@ -128,7 +130,6 @@ def _wrap_text(text: str) -> str:
 
 
 def number(value: float | None) -> str:
-    """Return the text of a number in the report."""
     if value is None:
         return "None"
     return "NaN" if math.isnan(value) else f"{value + 0.0:.6g}"
@@ -154,26 +155,14 @@ def _errors(row: DerivativeRow) -> tuple[str, str]:
     return f"{row.error:.3g}", f"{row.relative_error:.2g}"
 
 
-def _table(cells: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    signs = "><<<>>>><"
-    return "\n".join(
-        "  ".join(map("{:{}{}}".format, line, signs, widths)).rstrip() for line in cells
-    )
-
-
 def _lines(report: GradientReport) -> str:
     """Return a line each for references, properties and rules."""
-    lines = []
     kinds = dict.fromkeys(row.kind for row in report.rows if row.kind)
-    if kinds:
-        lines.append(f"References: {', '.join(kinds)}.")
+    lines = [f"References: {', '.join(kinds)}."] if kinds else []
     fulfilled = [one.name for one in report.properties if one.holds]
-    if fulfilled:
-        lines.append(f"Holds: {'; '.join(fulfilled)}.")
-    for one in report.properties:
-        if one.holds is False:
-            lines.append(f"Fails: {one.name}: {one.detail}.")
+    lines += [f"Holds: {'; '.join(fulfilled)}."] if fulfilled else []
+    failed = [one for one in report.properties if one.holds is False]
+    lines += [f"Fails: {one.name}: {one.detail}." for one in failed]
     for rule in report.rules:
         false = rule.first_false_order
         verdict = "right by itself" if false is None else f"false by itself at order {false}"

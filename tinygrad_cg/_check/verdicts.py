@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from math import isfinite
-from typing import NamedTuple
+from typing import Any
 
 from .problem import Product
 from .reference import LEVELS, Ladder, Line, ReferenceValue, by_complex_step
@@ -62,33 +62,28 @@ class DerivativeRow:
         return self.verdict in FALSE
 
 
-class Accuracy(NamedTuple):
-    """The precision that the function computes in, and the error allowed for it."""
-
-    precision: float
-
-    @property
-    def relative(self) -> float:
-        return max(1e-6, 300 * self.precision)
+def tolerance(precision: float) -> float:
+    """Return the relative error allowed to a function that computes in this precision."""
+    return max(1e-6, 300 * precision)
 
 
-def agrees(value: float, reference: ReferenceValue, accuracy: Accuracy, floor: float) -> bool:
+def agrees(value: float, reference: ReferenceValue, precision: float, floor: float) -> bool:
     """Return whether a value equals a sharp reference up to rounding."""
     found, error = reference.value, reference.error
     size = max(abs(value), abs(found))
-    close = abs(value - found) <= accuracy.relative * size + floor
+    close = abs(value - found) <= tolerance(precision) * size + floor
     return close and error <= 1e-3 * max(size, 0.01 * reference.size)
 
 
-def decide(value: float, reference: ReferenceValue, accuracy: Accuracy, floor: float) -> str | None:
+def decide(value: float, reference: ReferenceValue, precision: float, floor: float) -> str | None:
     """Return a verdict, or None for a difference that needs a closer look."""
     found, error = reference.value, reference.error
     if not (isfinite(found) and isfinite(error)):
         return INCONCLUSIVE
-    if agrees(value, reference, accuracy, floor):
+    if agrees(value, reference, precision, floor):
         return TRUE
     gap, size = abs(value - found), max(abs(value), abs(found))
-    relative = accuracy.relative
+    relative = tolerance(precision)
     if gap <= 3 * error + floor:
         sharp = error <= max(1e-4, relative) * size or error <= 0.1 * relative * reference.size
         return TRUE if sharp else INCONCLUSIVE
@@ -105,15 +100,15 @@ class Judge:
         self,
         line: Line,
         scale: float,
-        accuracy: Accuracy,
+        precision: float,
         rough: Callable[[int], AbstractContextManager],
-        complex_line: Callable[[complex], tuple[complex, float]] | None = None,
+        complex_line: Callable[[complex], Any] | None = None,
     ):
         self.line = line
         self.scale = scale
-        self.accuracy = accuracy
+        self.precision = precision
         self.rough = rough
-        self.ladder = Ladder(line, scale, accuracy.precision)
+        self.ladder = Ladder(line, scale, precision)
         self.exact: ReferenceValue | None = None
         if isfinite(self.ladder.middle):
             self.ladder.refine()
@@ -123,11 +118,11 @@ class Judge:
     def verdict(self, value: Product, again: Callable[[], float]) -> tuple[str, ReferenceValue]:
         """Return the verdict on a value, which `again` computes once more."""
         number = value.number
-        floor = 16 * max(self.accuracy.precision * value.size, value.rounding)
-        if self.exact is not None and agrees(number, self.exact, self.accuracy, floor):
+        floor = 16 * max(self.precision * value.size, value.rounding)
+        if self.exact is not None and agrees(number, self.exact, self.precision, floor):
             return TRUE, self.exact
         reference = self.refine_reference(number, floor)
-        found = KINK if reference.kink else decide(number, reference, self.accuracy, floor)
+        found = KINK if reference.kink else decide(number, reference, self.precision, floor)
         if found is not None:
             return found, reference
         return self._accuse(number, floor, again)
@@ -140,7 +135,7 @@ class Judge:
         while len(ladder.rows) < LEVELS:
             if len(ladder.rows) > 1 and not ladder.may_have_kink():
                 reference = ladder.best()
-                if agrees(number, reference, self.accuracy, floor):
+                if agrees(number, reference, self.precision, floor):
                     return reference
                 size = max(abs(reference.value), reference.size)
                 if len(ladder.rows) > 4 and reference.error < 1e-8 * size:
@@ -158,7 +153,7 @@ class Judge:
         ladder = self.ladder
         rounding = noise_of(ladder.middle, lambda: self.line(0.0)[0], self.rough)
         ladder.extra = max(rounding, ladder.jumps())
-        second = Ladder(self.line, self.scale, self.accuracy.precision, factor=0.37)
+        second = Ladder(self.line, self.scale, self.precision, factor=0.37)
         second.extra = ladder.extra
         while len(second.rows) < LEVELS - 4:
             second.refine()
@@ -171,7 +166,7 @@ class Judge:
         reference = one._replace(error=max(one.error, variation) + noise)
         if not (isfinite(reference.error) and ladder.has_converged(rounding)):
             return INCONCLUSIVE, reference
-        found = decide(number, reference, self.accuracy, floor)
+        found = decide(number, reference, self.precision, floor)
         return found or WRONG, reference if found else self.exact or reference
 
 

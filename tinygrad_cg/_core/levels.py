@@ -86,7 +86,9 @@ class Frame:
     __slots__ = tuple(__annotations__)
 
     def active(self, group: frozenset[Token]) -> frozenset[Token]:
-        """Return those of `group` that record here; equal sets are one object: `is` is enough."""
+        """Return the tapes of `group` that record here; equal sets are one object, so `is` compares
+        them.
+        """
         known = self.selected
         if not 0 < len(known) <= MOST_GROUPS:
             known = self.selected = {self.group: self.group}

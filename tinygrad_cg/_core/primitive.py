@@ -150,7 +150,9 @@ def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, An
 
 
 def _of_input(primitive: Primitive, error: ValueError) -> ValueError:
-    """Return what to raise: a kernel refuses the caller's input; a user's own speaks for itself."""
+    """Return the error to raise: a kernel refuses the caller's input; a user's kernel speaks for
+    itself.
+    """
     if primitive.kind == "user" or isinstance(error, InvalidArgumentError):
         return error
     return InvalidArgumentError(str(error))
@@ -236,7 +238,7 @@ def _template(
     body: str,
     params: str = "",
 ) -> Callable[..., Any]:
-    """Return what makes functions of one form: the fast path in them stands here only."""
+    """Return the maker of functions of one form: the only place of the fast path."""
     names = [f"n{i}" for i in range(len(operands))]
     records = [f"n{i} = {x}._rec if type({x}) is Tensor else None" for i, x in enumerate(operands)]
     if len(operands) == 1:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -95,6 +95,14 @@ def find(record: Any, token: Token) -> Node | None:
             return record
         record = record.next
     return None
+
+
+def nodes_of(record: Any) -> Iterator[Node]:
+    """Yield the nodes of one tensor, one for each group of tapes."""
+    while record is not None:
+        if type(record) is not Expired:
+            yield record
+        record = record.next
 
 
 def narrow(record: Any, group: frozenset[Token]) -> Node | None:
@@ -522,3 +530,9 @@ def compile_rule(primitive: Any, mask: int, conjugate: Callable) -> Rule:
     functions["other"] = other
     exec(compile(source, f"<rule of {primitive.name}>", "exec"), functions)
     return Rule(functions["save"], functions["rule"], functions["attach"])
+
+
+def operation_of_rule(rule: Any) -> str:
+    """Return the name of the operation that a generated rule is of, "" for any other function."""
+    file = getattr(getattr(rule, "__code__", None), "co_filename", "")
+    return file[len("<rule of ") : -1] if file.startswith("<rule of ") else ""

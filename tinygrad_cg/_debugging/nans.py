@@ -18,30 +18,28 @@ from .watcher import Line, Site, Watcher, values
 class NaNDetector(Watcher):
     """An observer that raises at the first NaN or infinity. Made by `debug_nans`."""
 
+    label = "debug_nans"
+
     def __init__(self, nans: bool = True, infs: bool = True):
         super().__init__()
         self.nans = nans
         self.infs = infs
         self._handed_on = False  # whether an infinity from outside was let pass
 
-    def _name(self) -> str:
-        return "debug_nans"
-
     def sees(self, site: Callable[[], Site], inputs: Sequence, outputs: Sequence, seconds: Any):
         if all(map(_finite, outputs)):
             return
-        nan, inf = _any(np.isnan, outputs), _any(np.isinf, outputs)
         nan_in, inf_in = _any(np.isnan, inputs), _any(np.isinf, inputs)
-        if nan and self.nans:
+        made, what, question = "made", "a NaN", np.isnan
+        if self.nans and _any(np.isnan, outputs):
             made = "received" if nan_in else "made"
-        elif inf and self.infs and not (nan_in or inf_in):
-            made = "made"
+        elif self.infs and _any(np.isinf, outputs) and not (nan_in or inf_in):
+            what, question = "an infinity", np.isinf
             if site().kind == "call" and self._handed_on:  # it may be a mask
                 return
         else:
             self._handed_on = self._handed_on or inf_in
             return
-        what, question = ("a NaN", np.isnan) if nan and self.nans else ("an infinity", np.isinf)
         _refuse(site(), f"{made} {what}", question, inputs, outputs)
 
 
@@ -63,9 +61,13 @@ def _refuse(site: Site, what: str, question: Any, inputs: Sequence, outputs: Seq
     out, operands = outputs[number]._data, [one._data for one in inputs if one is not None]
     bad = question(out)
     index = tuple(int(i) for i in np.argwhere(bad)[0])
+    of = {"operation": "{}", "call": "`{}`", "rule": "the rule of `{}`"}
+    subject = of[site.kind].format(site.name)
     rule = f", in the rule of {site.rule}" if site.rule and site.kind == "operation" else ""
+    many = f"{int(bad.sum())} of {bad.size} elements, the first at {list(index)}"
+    count = many if bad.ndim else "the result"
     lines = [
-        f"{_subject(site)} {what}: {_count(bad, index)}{_example(site, index, operands, out)}",
+        f"{subject} {what}: {count}{_example(site, index, operands, out)}",
         f"  {site.way}, order {site.order}{rule}",
         _where("at", site.line),
     ]
@@ -92,16 +94,6 @@ def _refuse(site: Site, what: str, question: Any, inputs: Sequence, outputs: Seq
     raise NonFiniteError("\n".join(lines), function=site.name, line=site.line, order=site.order)
 
 
-def _subject(site: Site) -> str:
-    names = {"operation": site.name, "call": f"`{site.name}`"}
-    return names.get(site.kind, f"the rule of `{site.name}`")
-
-
-def _count(bad: np.ndarray, index: tuple[int, ...]) -> str:
-    many = f"{int(bad.sum())} of {bad.size} elements, the first at {list(index)}"
-    return many if bad.ndim else "the result"
-
-
 def _example(site: Site, index: tuple[int, ...], operands: list, out: np.ndarray) -> str:
     """Return the operands of an elementwise operation at an index, as text."""
     record = OPS.get(site.name)
@@ -117,7 +109,6 @@ def _where(label: str, line: Line) -> str:
 
 
 def _range(array: Any) -> str:
-    """Return the range of an array's values, as text."""
     if not isinstance(array, np.ndarray) or not is_real_number(array.dtype):
         return "not real numbers"
     finite = array[np.isfinite(array)] if is_floating(array.dtype) else array
@@ -162,10 +153,7 @@ def disable_check_numerics() -> None:
 
 
 class _Enabled(NaNDetector):
-    """The detector of `enable_check_numerics`."""
-
-    def _name(self) -> str:
-        return "debugging.enable_check_numerics"
+    label = "debugging.enable_check_numerics"
 
 
 def _enabled() -> _Enabled | None:

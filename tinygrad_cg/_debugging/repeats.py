@@ -40,7 +40,6 @@ def _once(items: list) -> list:
 
 
 def _next_indices(items: list) -> list[int]:
-    """Return the index at which each item comes next."""
     latest: dict[Hashable, int] = {}
     following = [len(items)] * len(items)
     for i in range(len(items) - 1, -1, -1):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import linecache
 import os
-from collections.abc import Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -62,7 +61,6 @@ def where(line: Line) -> str:
 
 
 def source(line: Line) -> str:
-    """Return the text of a line of the user's."""
     return linecache.getline(*line).strip()
 
 
@@ -74,19 +72,14 @@ def _select_rows(rows: list[TableRow], limit: int) -> tuple[list[TableRow], int,
 
 
 def text(rows: list[TableRow], summary: str, limit: int) -> str:
-    """Return the table as text."""
     first, left_out, last = _select_rows(rows, limit)
     cells = [HEADERS, *[row.cells() for row in (*first, *last)]]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = [_line(one, widths) for one in cells]
+    signs = [">" if header in _NUMBERS else "<" for header in HEADERS]
+    lines = ["  ".join(map("{:{}{}}".format, one, signs, widths)).rstrip() for one in cells]
     if left_out:
         lines.insert(1 + len(first), f"... {left_out} more rows ...")
     return "\n".join([*lines, summary])
-
-
-def _line(cells: Sequence[str], widths: list[int]) -> str:
-    signs = (">" if header in _NUMBERS else "<" for header in HEADERS)
-    return "  ".join(map("{:{}{}}".format, cells, signs, widths)).rstrip()
 
 
 def html(rows: list[TableRow], summary: str, limit: int) -> str:

@@ -28,16 +28,9 @@ class Event(NamedTuple):
     infs: int
     seconds: float | None
 
-    kind = property(attrgetter("site.kind"))
-    name = property(attrgetter("site.name"))
-    way = property(attrgetter("site.way"))
-    order = property(attrgetter("site.order"))
-    rule = property(attrgetter("site.rule"))
-    inputs = property(attrgetter("site.inputs"))
-    outputs = property(attrgetter("site.outputs"))
-    line = property(attrgetter("site.line"))
-    recorded = property(attrgetter("site.recorded"))
-    asked = property(attrgetter("site.asked"))
+    kind, name, way, order, rule, inputs, outputs, line, recorded, asked = (
+        property(attrgetter(f"site.{field}")) for field in Site._fields
+    )
 
     @property
     def finite(self) -> bool:
@@ -47,15 +40,13 @@ class Event(NamedTuple):
 class PassTrace(Watcher):
     """Everything that was computed while it was active. Made by `trace`."""
 
+    label = "debugging.trace"
     limit = 100  # rows that are shown; in longer tables the middle is left out
 
     def __init__(self) -> None:
         super().__init__()
         self.events: list[Event] = []
         self._sites: dict[Site, Site] = {}
-
-    def _name(self) -> str:
-        return "debugging.trace"
 
     def sees(self, site: Callable[[], Site], inputs: Sequence, outputs: Sequence, seconds: Any):
         found = site()
@@ -100,11 +91,10 @@ class PassTrace(Watcher):
         return f"<trace of {self._summary()}>"
 
     def _summary(self) -> str:
-        operations = sum(event.kind == "operation" for event in self.events)
+        count = sum(event.kind == "operation" for event in self.events)
         first = self.first_nonfinite
         state = "all finite" if first is None else f"the first that is not finite: {first.name}"
-        noun = "operation" if operations == 1 else "operations"
-        return f"{operations} {noun} in {self.seconds * 1e6:.0f} us, {state}"
+        return f"{count} operation{'s' * (count != 1)} in {self.seconds * 1e6:.0f} us, {state}"
 
 
 def measure(outputs: Sequence) -> tuple[float | None, int, int]:

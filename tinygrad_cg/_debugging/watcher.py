@@ -20,7 +20,7 @@ from .._core import levels
 from .._core.kinds import is_inexact
 from .._core.levels import Level, next_serial, stack, state
 from .._core.primitive import Primitive, apply
-from .._core.record import Node, find, part
+from .._core.record import Node, find, operation_of_rule, part
 from .._core.tensor import Tensor
 from .._reverse.observer import Observer, Sweep, order_of
 from .._rules.calls import Call, rebind_outputs
@@ -30,8 +30,6 @@ Line = tuple[str, int]
 
 
 class Running(NamedTuple):
-    """A rule that is running."""
-
     name: str
     order: int
     recorded: Line | None  # where the user wrote the operation that it is the rule of
@@ -67,6 +65,7 @@ class Watcher(Level, Observer):
     """
 
     remembered = 100_000
+    label = "debugging"  # what made it, for messages
 
     def __init__(self) -> None:
         self._serials: list[int] = []  # of what was seen, with its order and line
@@ -86,10 +85,10 @@ class Watcher(Level, Observer):
     def __enter__(self) -> Any:
         found = stack(state.frame)
         if self in found:
-            raise ValueError(f"{self._name()} is active already: make another one")
+            raise ValueError(f"{self.label} is active already: make another one")
         if any(level.is_abstract for level in found):
             raise ValueError(
-                f"{self._name()} inside a function that is being traced: there are no values "
+                f"{self.label} inside a function that is being traced: there are no values "
                 "yet. Enter it around the call, where the function then runs operation by operation"
             )
         levels.insert(self, len(found))
@@ -99,14 +98,11 @@ class Watcher(Level, Observer):
     def __exit__(self, *exception: Any) -> None:
         if self not in stack(state.frame):
             raise ValueError(
-                f"{self._name()} is not active in this thread: leave it in the thread, and inside "
+                f"{self.label} is not active in this thread: leave it in the thread, and inside "
                 "the contexts, where it was entered"
             )
         levels.remove(self)
         state.observers = tuple([one for one in state.observers if one is not self])
-
-    def _name(self) -> str:
-        return f"debugging.{type(self).__name__}"
 
     # The level -------------------------------------------------------------------------------
 
@@ -186,7 +182,7 @@ class Watcher(Level, Observer):
         way, order = "forward", state.tangents
         if self._running:
             outermost = self._running[0]
-            way, order = "backward", outermost.order + state.tangents - outermost.tangents
+            way, order = "backward", order + outermost.order - outermost.tangents
         elif asked is not None and self._latest is not None:  # between rules
             way, order, running = "backward", self._latest.order, None
         if state.tangents or (sweep is not None and sweep.transposes):
@@ -223,11 +219,7 @@ def _physical(tensor: Any) -> Tensor:
 
 def _rule_name(node: Node) -> str:
     """Return the name of the operation that a node's rule belongs to."""
-    code = getattr(node.rule, "__code__", None)
-    file = "" if code is None else code.co_filename
-    if file.startswith("<rule of "):
-        return file.removeprefix("<rule of ").removesuffix(">")
-    name = getattr(node.saved, "name", None)
+    name = operation_of_rule(node.rule) or getattr(node.saved, "name", None)
     return name if isinstance(name, str) else getattr(node.rule, "__name__", "?").strip("_")
 
 

@@ -29,22 +29,19 @@ def collapse_repeats(items: list[Item]) -> tuple[list[Item], list[Region]]:
         if not runs:
             break
         groups = _merge(groups, runs, frames)
-    kept = [item for group in groups for item in group]
-    kept.sort(key=lambda item: item.serial)
+    kept = sorted((item for group in groups for item in group), key=lambda item: item.serial)
     return kept, [frame for frame in frames if frame.items <= set(kept)]
 
 
 def _in_sequence(items: list[Item]) -> list[Item]:
     """Return the items by serial number, those that are watched before their first use."""
-    ordered: dict[Item, None] = {}
-    for item in items:
-        if item.kind != "watched" or item.operands:
-            for operand in item.operands:
-                ordered.setdefault(operand)
-            ordered.setdefault(item)
-    for item in items:
-        ordered.setdefault(item)
-    return list(ordered)
+    used = [
+        one
+        for item in items
+        if item.kind != "watched" or item.operands
+        for one in (*item.operands, item)
+    ]
+    return list(dict.fromkeys([*used, *items]))
 
 
 def _label(item: Item) -> Any:
@@ -82,17 +79,11 @@ def _runs(groups: list[list[Item]]) -> list[tuple[int, int, int]]:
 
 
 def _begins(labels: np.ndarray, operands: np.ndarray, used: np.ndarray, i: int, body: int) -> bool:
-    """Return whether the item at i begins a run: it has other operands only where the next
-    ones take each other's.
-    """
+    """Return whether i begins a run: operands differ only where the next take each other's."""
     if used[i] or labels[i] != labels[i + body] or i + 2 * body >= len(labels):
         return False
-    here = operands[i]
-    for second, third in zip(operands[i + body], operands[i + 2 * body], strict=True):
-        carried = third - second == body and second >= i
-        if not carried and second not in here:
-            return False
-    return True
+    carried = (operands[i + 2 * body] - operands[i + body] == body) & (operands[i + body] >= i)
+    return bool((carried | np.isin(operands[i + body], operands[i])).all())
 
 
 def _stretches(

@@ -49,7 +49,11 @@ def plot_derivatives(
     empty interval, a negative order, or too many references.
     """
     _check(f, low, high, order, references, points)
-    pyplot = _pyplot()
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        words = "plot_derivatives needs matplotlib: pip install 'tinygrad_cg[plot]'"
+        raise ImportError(words) from None
     if axes is None:
         _, axes = pyplot.subplots(figsize=(7.0, 4.2), layout="constrained")
     x = np.linspace(low, high, points).astype(dtype)
@@ -66,7 +70,11 @@ def plot_derivatives(
             label += f", off by at most {worst:.1e}"
             axes.plot(x, expected, label=f"reference of {_label(n)}", zorder=3, **REFERENCE)
         axes.plot(x, y, color=colour, linewidth=2.0, label=label)
-        _mark(axes, x[~np.isfinite(y)], colour, n)
+        missing = x[~np.isfinite(y)]
+        if missing.size:
+            height = np.full(missing.shape, 0.02 + 0.03 * n)
+            style = {"color": colour, "transform": axes.get_xaxis_transform()}
+            axes.plot(missing, height, "|", label=f"{_label(n)} is not finite", **style)
         derivative = elementwise_grad(derivative)
     axes.set_xlabel("x")
     name = getattr(f, "__name__", "")
@@ -92,15 +100,6 @@ def _check(f: Any, low: Any, high: Any, order: Any, references: Any, points: Any
         )
 
 
-def _pyplot() -> Any:
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        words = "plot_derivatives needs matplotlib: pip install 'tinygrad_cg[plot]'"
-        raise ImportError(words) from None
-    return pyplot
-
-
 def _values(f: Any, derivative: Any, x: np.ndarray, order: int) -> np.ndarray:
     y = derivative(constant(x))
     if not is_tensor(y) or tuple(y.shape) != x.shape:
@@ -115,11 +114,3 @@ def _values(f: Any, derivative: Any, x: np.ndarray, order: int) -> np.ndarray:
 
 def _label(order: int) -> str:
     return "f" + "'" * order if order <= 3 else f"f^({order})"
-
-
-def _mark(axes: Any, points: np.ndarray, colour: str, order: int) -> None:
-    """Mark the points where a curve is not finite on the lower edge."""
-    if points.size:
-        height = np.full(points.shape, 0.02 + 0.03 * order)
-        style = {"color": colour, "transform": axes.get_xaxis_transform()}
-        axes.plot(points, height, "|", label=f"{_label(order)} is not finite", **style)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import inf
 from typing import Any
 
@@ -33,12 +33,12 @@ Point = tuple[float, float]
 class Vertex:
     """A box of one frame's layout: an item, a frame, a bend of a line, or a port."""
 
-    thing: Any
     width: float = LANE
     height: float = 0.0
     rank: int = 0
     x: float = 0.0  # of the middle
     y: float = 0.0  # of the top
+    layer: tuple[float, ...] = ()  # its top and bottom; of a port the border
     above: list[tuple[Vertex, float, float]] = field(default_factory=list)
     below: list[tuple[Vertex, float, float]] = field(default_factory=list)
 
@@ -53,8 +53,10 @@ class Area:
     entries: dict[Item, Vertex]
     exits: dict[Item, Vertex]
     bends: dict[tuple[Item, Any], list[Vertex]]
-    tops: list[float]
-    bottoms: list[float]
+
+
+Lines = dict[Item, tuple[Vertex, float, dict[Any, tuple[Vertex, float]]]]
+"""An item's lines in a frame: their start and its offset, and by what they lead to their ends."""
 
 
 class LayeredLayout:
@@ -75,11 +77,10 @@ class LayeredLayout:
         self.heading = heading
         self.edges = sketch.edges()
         self.areas: dict[Region | None, Area] = {}
-        self.chains = {item: self._chain(item) for item in sketch.items}
-        self.inside: dict[Region | None, set[Item]] = defaultdict(set)
-        for item, chain in self.chains.items():
-            for frame in chain:
-                self.inside[frame].add(item)
+        # an item with what is around it, from the outermost, which is None, to the innermost
+        self.chains: dict[Item, list[Any]] = {
+            item: [None, *reversed(list(sketch.around(item))), item] for item in sketch.items
+        }
         for frame in (*reversed(sketch.frames), None):
             self.areas[frame] = self._area(frame)
         self.boxes: dict[Any, tuple[float, float, float, float]] = {}
@@ -89,64 +90,50 @@ class LayeredLayout:
         self.paths = [(*edge, self._path(edge[0], edge[1])) for edge in self.edges]
         self._distribute_arrows()
 
-    def _chain(self, item: Item) -> list[Region | None]:
-        """Return the frames around an item, from the outermost, which is None, to the innermost."""
-        return [None, *reversed(list(self.sketch.around(item)))]
-
     def _child(self, frame: Region | None, item: Item) -> Any:
-        """Return the child of `frame` that is an item inside it, or contains it."""
-        chain = self.chains[item]
-        index = chain.index(frame) + 1
-        return chain[index] if index < len(chain) else item
+        """Return the child of `frame` that is an item, or contains it; None for one outside."""
+        inward = iter(self.chains[item])
+        return next(inward) if frame in inward else None
 
     # One frame ---------------------------------------------------------------------------------
 
     def _area(self, frame: Region | None) -> Area:
-        inside = self.inside[frame]
-        children = [self._child(frame, item) for item in self.sketch.items if item in inside]
-        boxes = {child: self._box(child) for child in dict.fromkeys(children)}
-        lines, entries, exits = self._lines(frame, inside, boxes)
-        last = _ranks(list(boxes.values()), lines) + 1
+        children = dict.fromkeys(self._child(frame, item) for item in self.sketch.items)
+        children.pop(None, None)
+        boxes = {child: self._box(child) for child in children}
+        lines, entries, exits = self._lines(frame, boxes)
+        last = _rank(list(boxes.values()), lines) + 1
         for port in exits.values():
             port.rank = last
-        vertices = [*entries.values(), *boxes.values(), *exits.values()]
         layers: list[list[Vertex]] = [[] for _ in range(last + 1)]
-        for vertex in vertices:
+        for vertex in (*entries.values(), *boxes.values(), *exits.values()):
             layers[vertex.rank].append(vertex)
         bends = _bend(lines, layers)
-        if not entries:
-            layers[0] = []
         layers = [layer for layer in layers if layer]
         _order(layers)
         _assign_positions(layers)
-        return self._measure(frame, layers, boxes, entries, exits, bends)
+        width, height = self._measure(frame, layers, entries, exits)
+        return Area(width, height, boxes, entries, exits, bends)
 
     def _box(self, child: Any) -> Vertex:
         if isinstance(child, Region):
-            return Vertex(child, self.areas[child].width, self.areas[child].height)
-        return Vertex(child, *self.size(child))
+            return Vertex(self.areas[child].width, self.areas[child].height)
+        return Vertex(*self.size(child))
 
     def _lines(
-        self, frame: Region | None, inside: set[Item], boxes: dict[Any, Vertex]
-    ) -> tuple[dict[Item, list], dict[Item, Vertex], dict[Item, Vertex]]:
-        """Return the ends of each item's lines here: (vertex, key, start, offset)."""
+        self, frame: Region | None, boxes: dict[Any, Vertex]
+    ) -> tuple[Lines, dict[Item, Vertex], dict[Item, Vertex]]:
+        """Return the lines of a frame, and the ports at which they enter and leave it."""
         entries: dict[Item, Vertex] = {}
         exits: dict[Item, Vertex] = {}
-        lines: dict[Item, list] = defaultdict(list)
+        lines: Lines = {}
         for source, target, _ in self.edges:
-            child = self._child(frame, source) if source in inside else "entry"
-            key = self._child(frame, target) if target in inside else "exit"
-            if child is key or (child == "entry" and key == "exit"):
-                continue
-            start, end = boxes.get(child), boxes.get(key)
-            out = self._offset(child, source, True)
-            into = self._offset(key, source, False)
-            if start is None:
-                start = entries.setdefault(source, Vertex(source))
-            if end is None:
-                end = exits.setdefault(source, Vertex(source))
-            if all(known[1] is not key for known in lines[source]):
-                lines[source].append((end, key, start, out, into))
+            child, key = self._child(frame, source), self._child(frame, target)
+            if child is not key:
+                start = boxes.get(child) or entries.setdefault(source, Vertex())
+                end = boxes.get(key) or exits.setdefault(source, Vertex())
+                line = lines.setdefault(source, (start, self._offset(child, source, True), {}))
+                line[2].setdefault(key, (end, self._offset(key, source, False)))
         return lines, entries, exits
 
     def _offset(self, child: Any, source: Item, leaving: bool) -> float:
@@ -157,29 +144,29 @@ class LayeredLayout:
         port = (area.exits if leaving else area.entries)[source]
         return port.x - area.width / 2
 
-    def _measure(self, frame: Region | None, layers, boxes, entries, exits, bends) -> Area:
+    def _measure(
+        self, frame: Region | None, layers: list[list[Vertex]], entries: dict, exits: dict
+    ) -> tuple[float, float]:
+        """Set where all of a frame stands; return its width and height."""
         title, head = self.heading(frame) if frame is not None else (0.0, 0.0)
         vertices = [vertex for layer in layers for vertex in layer]
         left = min(vertex.x - vertex.width / 2 for vertex in vertices)
         right = max(vertex.x + vertex.width / 2 for vertex in vertices)
         width = max(right - left, title) + 2 * MARGIN
         shift = (width - (right - left)) / 2 - left
-        tops, bottoms = [], []
-        y = head + MARGIN
+        y = bottom = head + MARGIN
         for layer in layers:
             height = max(vertex.height for vertex in layer)
+            bottom = y + height
             for vertex in layer:
                 vertex.x += shift
                 vertex.y = y + (height - vertex.height) / 2
-                vertex.rank = len(tops)
-            tops.append(y)
-            bottoms.append(y + height)
+                vertex.layer = (y, bottom)
             y += height + (LAYER if height else LAYER / 3)
-        height = bottoms[-1] + MARGIN
-        for ports, y in ((entries, 0.0), (exits, height)):
+        for ports, y in ((entries, 0.0), (exits, bottom + MARGIN)):
             for port in ports.values():
-                port.y = y
-        return Area(width, height, boxes, entries, exits, bends, tops, bottoms)
+                port.layer = (y,)
+        return width, bottom + MARGIN
 
     # All together ------------------------------------------------------------------------------
 
@@ -195,33 +182,24 @@ class LayeredLayout:
     def _path(self, source: Item, target: Item) -> list[Point]:
         """Return the points from the bottom of one item to the top of the other."""
         up, down = self.chains[source], self.chains[target]
-        common = sum(1 for one, other in zip(up, down, strict=False) if one is other)
+        common = sum(one is other for one, other in zip(up, down, strict=False))
         x, y, width, height = self.boxes[source]
         points = [(x + width / 2, y + height)]
-        for frame in reversed(up[common:]):
-            points += self._inner(frame, source, "exit")
-            points.append(self._port(frame, self.areas[frame].exits[source]))
-        points += self._inner(up[common - 1], source, self._child(up[common - 1], target))
-        for frame in down[common:]:
-            points.append(self._port(frame, self.areas[frame].entries[source]))
-            points += self._inner(frame, source, self._child(frame, target))
+        for frame in reversed(up[common:-1]):
+            area = self.areas[frame]
+            points += self._points(frame, [*area.bends[source, None], area.exits[source]])
+        outer, child = up[common - 1], down[common]
+        points += self._points(outer, self.areas[outer].bends[source, child])
+        for frame, child in pairwise(down[common:]):
+            area = self.areas[frame]
+            points += self._points(frame, [area.entries[source], *area.bends[source, child]])
         x, y, width, _ = self.boxes[target]
-        points.append((x + width / 2, y))
-        return points
+        return [*points, (x + width / 2, y)]
 
-    def _port(self, frame: Region | None, port: Vertex) -> Point:
+    def _points(self, frame: Region | None, passed: list[Vertex]) -> list[Point]:
+        """Return the points of a line inside one frame: straight past each layer."""
         left, top, *_ = self.boxes[frame]
-        return left + port.x, top + port.y
-
-    def _inner(self, frame: Region | None, source: Item, key: Any) -> list[Point]:
-        """Return the bends of a line inside one frame: straight past each layer."""
-        area = self.areas[frame]
-        left, top, *_ = self.boxes[frame]
-        return [
-            (left + bend.x, top + y)
-            for bend in area.bends.get((source, key), ())
-            for y in (area.tops[bend.rank], area.bottoms[bend.rank])
-        ]
+        return [(left + one.x, top + y) for one in passed for y in one.layer]
 
     def _distribute_arrows(self) -> None:
         """Let arrows that end at one item end side by side, in the order in which they come."""
@@ -239,123 +217,101 @@ class LayeredLayout:
 # Layers ----------------------------------------------------------------------------------------
 
 
-def _ranks(boxes: list[Vertex], lines: dict[Item, list]) -> int:
+def _rank(boxes: list[Vertex], lines: Lines) -> int:
     """Give each box a rank from 1, below all its operands; return the last rank."""
     before: dict[Vertex, set[Vertex]] = {box: set() for box in boxes}
     after: dict[Vertex, set[Vertex]] = {box: set() for box in boxes}
-    for end, _, start, *_ in (one for ends in lines.values() for one in ends):
-        if end in before and start in before:
-            before[end].add(start)
-            after[start].add(end)
-    for box in _in_order(boxes, before, after):
-        box.rank = max((one.rank for one in before[box] if one.rank), default=0) + 1
+    for start, _, ends in lines.values():
+        for end, _ in ends.values():
+            if end in before and start in before:
+                before[end].add(start)
+                after[start].add(end)
+    done: set[Vertex] = set()
+    waiting = list(boxes)
+    while waiting:
+        box = next((one for one in waiting if before[one] <= done), waiting[0])
+        for other in before[box] - done:  # of frames in a cycle the first goes first: a line up
+            after[other].discard(box)
+        before[box] &= done
+        box.rank = max((one.rank for one in before[box]), default=0) + 1
+        waiting.remove(box)
+        done.add(box)
     for box in boxes:  # what has no operands stands right above what uses it
         if not before[box] and after[box]:
             box.rank = max(box.rank, min(one.rank for one in after[box]) - 1)
     return max(box.rank for box in boxes)
 
 
-def _in_order(boxes: list[Vertex], before: dict, after: dict) -> list[Vertex]:
-    """Return the boxes in topological order; of frames in a cycle the first goes first."""
-    missing = {box: len(before[box]) for box in boxes}
-    waiting = list(boxes)
-    done: list[Vertex] = []
-    ready = [box for box in boxes if not missing[box]]
-    known = set(ready)
-    while len(done) < len(boxes):
-        if not ready:
-            box = next(box for box in waiting if box not in known)
-            for other in before[box] - set(done):  # these lines go up
-                after[other].discard(box)
-            before[box] &= set(done)
-            ready.append(box)
-            known.add(box)
-        box = ready.pop(0)
-        done.append(box)
-        for other in after[box]:
-            missing[other] -= 1
-            if not missing[other] and other not in known:
-                known.add(other)
-                ready.append(other)
-    return done
-
-
-def _bend(lines: dict[Item, list], layers: list[list[Vertex]]) -> dict:
+def _bend(lines: Lines, layers: list[list[Vertex]]) -> dict[tuple[Item, Any], list[Vertex]]:
     """Add vertices where lines pass a layer; the lines of one item share them."""
     bends: dict[tuple[Item, Any], list[Vertex]] = {}
-    for source, ends in lines.items():
-        trunks: dict[Vertex, list[Vertex]] = defaultdict(list)
-        for end, key, start, out, into in sorted(ends, key=lambda one: one[0].rank):
-            trunk = trunks[start]
-            while len(trunk) < end.rank - start.rank - 1:
-                bend = Vertex(source, rank=start.rank + len(trunk) + 1)
-                _join(trunk[-1] if trunk else start, bend, 0.0 if trunk else out, 0.0)
-                layers[bend.rank].append(bend)
-                trunk.append(bend)
-            passed = trunk[: max(end.rank - start.rank - 1, 0)]
-            bends[source, key] = passed
-            _join(passed[-1] if passed else start, end, 0.0 if passed else out, into)
+    for source, (start, out, ends) in lines.items():
+        trunk = [(start, out)]
+        for key, (end, into) in sorted(ends.items(), key=lambda one: one[1][0].rank):
+            for rank in range(start.rank + len(trunk), end.rank):
+                bend = Vertex(rank=rank)
+                _join(*trunk[-1], bend, 0.0)
+                layers[rank].append(bend)
+                trunk.append((bend, 0.0))
+            passed = trunk[: max(end.rank - start.rank, 1)]
+            bends[source, key] = [bend for bend, _ in passed[1:]]
+            _join(*passed[-1], end, into)
     return bends
 
 
-def _join(upper: Vertex, lower: Vertex, out: float, into: float) -> None:
+def _join(upper: Vertex, out: float, lower: Vertex, into: float) -> None:
     upper.below.append((lower, out, into))
     lower.above.append((upper, into, out))
 
 
 def _order(layers: list[list[Vertex]]) -> None:
     """Reduce crossings: sort each layer by its neighbours' positions, down and up again."""
+    for layer in layers:
+        _pack(layer)
     best, fewest = [list(layer) for layer in layers], _crossings(layers)
     for iteration in range(ROUNDS):
         if not fewest:
             break
         down = iteration % 2 == 0
         for layer in layers if down else reversed(layers):
-            where = _positions(layers)
-            layer.sort(key={one: _mean(one, down, where) for one in layer}.__getitem__)
+            ends = {one: one.above if down else one.below for one in layer}
+            means = {one: _mean(one, others, [1.0] * len(others)) for one, others in ends.items()}
+            layer.sort(key=means.__getitem__)
+            _pack(layer)
         crossings = _crossings(layers)
         if crossings < fewest:
             best, fewest = [list(layer) for layer in layers], crossings
     for layer, found in zip(layers, best, strict=True):
         layer[:] = found
+        _pack(layer)
 
 
-def _positions(layers: list[list[Vertex]]) -> dict[Vertex, float]:
-    """Return the middle of each vertex, packed and centred."""
-    where = {}
-    for layer in layers:
-        x = -sum(vertex.width + GAP for vertex in layer) / 2
-        for vertex in layer:
-            where[vertex] = x + (vertex.width + GAP) / 2
-            x += vertex.width + GAP
-    return where
+def _pack(layer: list[Vertex]) -> None:
+    """Place the vertices of a layer next to each other, centred."""
+    x = -sum(vertex.width + GAP for vertex in layer) / 2
+    for vertex in layer:
+        vertex.x = x + (vertex.width + GAP) / 2
+        x += vertex.width + GAP
 
 
-def _mean(vertex: Vertex, down: bool, where: dict[Vertex, float]) -> float:
-    ends = vertex.above if down else vertex.below
-    if not ends:
-        return where[vertex]
-    return sum(where[other] + theirs - own for other, own, theirs in ends) / len(ends)
+def _mean(vertex: Vertex, ends: list[tuple[Vertex, float, float]], pull: list[float]) -> float:
+    """Return where neighbours pull a vertex to; its own place if there are none."""
+    places = [other.x + theirs - own for other, own, theirs in ends]
+    together = sum(x * weight for x, weight in zip(places, pull, strict=True))
+    return together / sum(pull) if ends else vertex.x
 
 
 def _crossings(layers: list[list[Vertex]]) -> int:
-    where = _positions(layers)
     count = 0
     for layer in layers:
-        ends = [
-            (where[vertex] + own, where[other] + theirs)
-            for vertex in layer
-            for other, own, theirs in vertex.below
-        ]
-        for i, (a, b) in enumerate(ends):
-            count += sum(1 for c, d in ends[:i] if (a - c) * (b - d) < 0)
+        pairs = [(vertex, *end) for vertex in layer for end in vertex.below]
+        ends = [(vertex.x + own, other.x + theirs) for vertex, other, own, theirs in pairs]
+        count += sum((a - c) * (b - d) < 0 for (a, b), (c, d) in combinations(ends, 2))
     return count
 
 
 def _assign_positions(layers: list[list[Vertex]]) -> None:
     """Set the middles of all vertices near those of their neighbours, without overlaps."""
-    for vertex, x in _positions(layers).items():
-        vertex.x = x
     for iteration in range(RELAXATIONS):
         down, both = iteration % 2 == 0, iteration >= ROUNDS
         moved = 0.0
@@ -366,11 +322,8 @@ def _assign_positions(layers: list[list[Vertex]]) -> None:
                 if both:
                     ends = [*vertex.above, *vertex.below]
                 pull = [_stiffness(vertex, other) for other, _, _ in ends]
-                means = [other.x + theirs - own for other, own, theirs in ends]
-                total = sum(pull)
-                weights.append(total or 0.01)
-                together = sum(x * weight for x, weight in zip(means, pull, strict=True))
-                wanted.append(together / total if total else vertex.x)
+                weights.append(sum(pull) or 0.01)
+                wanted.append(_mean(vertex, ends, pull))
             for vertex, x in zip(layer, _separate(layer, wanted, weights), strict=True):
                 moved = max(moved, abs(vertex.x - x))
                 vertex.x = x

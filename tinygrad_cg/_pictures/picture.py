@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from html import escape
 from inspect import CO_OPTIMIZED
@@ -19,7 +19,7 @@ from .._core.record import Node
 from .._transforms.tape import GradientTape
 from ..errors import ArgumentTypeError
 from . import collapse, text
-from .reading import RecordWalk, UserNames, live_nodes, nodes_of, token_of
+from .reading import RecordWalk, UserNames, known_nodes, live_nodes, token_of
 from .sketch import Sketch
 from .svg import Drawing
 
@@ -122,7 +122,7 @@ def show(*what: Any, names: Mapping[str, Any] | None = None, fold: bool | None =
 
 
 def tape_bundle(tape: GradientTape) -> dict[str, str]:
-    """Return what a notebook shows for a tape: its picture, or a text if there is none."""
+    """Return the picture of a tape by MIME type; a text if there is none."""
     main = sys.modules.get("__main__")
     try:
         return _picture((tape,), UserNames([vars(main) if main else {}]), None)._repr_mimebundle_()
@@ -147,7 +147,10 @@ def _picture(what: tuple, names: UserNames, fold_items: bool | None) -> Picture:
     wanted = frozenset(token for tape in tapes if (token := token_of(tape)) is not None)
     if tapes and not wanted:
         raise ValueError("show: the tape has recorded nothing: enter it, and compute under it")
-    roots = list(_roots(tensors, wanted)) if tensors else _all(names, wanted)
+    found = [node for tensor in tensors for node in known_nodes(tensor._rec)]
+    roots = [n for n in found if not _is_freed(n) and (not wanted or n.group & wanted)]
+    if not tensors:
+        roots = _all(names, wanted)
     if not roots:
         raise ValueError(
             "show: nothing is recorded here. Tensors carry a record while a tape watches what they "
@@ -161,13 +164,6 @@ def _picture(what: tuple, names: UserNames, fold_items: bool | None) -> Picture:
         frames = [*frames, *repeats]
     title = ", ".join(item.name for item in items[-1:] if item.name) or "a record"
     return Picture(Sketch(collapse.shorten(items, frames, MOST), frames), title)
-
-
-def _roots(tensors: Iterable[Any], wanted: frozenset[Token]) -> Iterator[Node]:
-    for tensor in tensors:
-        for node in nodes_of(tensor._rec):
-            if not _is_freed(node) and (not wanted or node.group & wanted):
-                yield node
 
 
 def _is_freed(node: Node) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dis
 from collections.abc import Iterable, Iterator, Mapping
 from gc import get_referrers
@@ -14,12 +13,13 @@ import numpy as np
 from .._core.conversion import is_tensor
 from .._core.levels import Token
 from .._core.primitive import OPS
-from .._core.record import Expired, Node, find, part, watched_since
+from .._core.record import Node, find, nodes_of, operation_of_rule, part, watched_since
 from .._core.tensor import Tensor
 from .._function.tracing import gradient
 from .._reverse.observer import order_of, recording_sweeps
 from .._reverse.variable import Variable
 from .._rules.calls import Call, TransformedCall, _identity_rule
+from .._rules.definition import closure
 from .._rules.user_ops import _Use
 from .._transforms.forward import _no_rule
 from .._transforms.tape import GradientTape
@@ -34,12 +34,9 @@ def token_of(tape: GradientTape) -> Token | None:
     return tape._token or tape._consumed
 
 
-def nodes_of(record: Any) -> Iterator[Node]:
-    """Yield all nodes of one tensor, one for each group of tapes."""
-    while record is not None:
-        if type(record) is not Expired and record.rule is not _no_rule:
-            yield record
-        record = record.next
+def known_nodes(record: Any) -> Iterator[Node]:
+    """Yield the nodes of one tensor, without those of forward mode."""
+    return (node for node in nodes_of(record) if node.rule is not _no_rule)
 
 
 def live_nodes(tokens: Iterable[Token]) -> list[Node]:
@@ -71,7 +68,7 @@ class UserNames:
             for variable in value.watched_variables():
                 self._add(variable._name, variable)
         elif isinstance(value, (Tensor, Variable)):
-            for node in nodes_of(value._rec):
+            for node in known_nodes(value._rec):
                 self.of_node.setdefault(node, (name, value))
         elif isinstance(value, Module):
             for path, variable in value.named_variables.items():
@@ -94,8 +91,7 @@ class RecordWalk:
         self.origins: dict[Node, list[Node]] = {}  # of what is watched: how it was computed
         self._walk(roots)
         self.nodes = sorted(self.operands, key=lambda node: node.serial)
-        self.began = self._began()
-        self.tokens = sorted(self.began, key=lambda token: self.began[token])
+        self.tokens = self._tokens()
         self.numbers = {token: number for number, token in enumerate(self.tokens)}
         self.items = {node: self._item(node) for node in self.nodes}
         for node, item in self.items.items():
@@ -116,7 +112,7 @@ class RecordWalk:
         while pending:
             node = pending.pop()
             if node not in self.operands:
-                self.operands[node] = found = list(self._sources(node))
+                self.operands[node] = found = self._sources(node)
                 pending += found
             if not pending:  # what was met as a leaf first, and later as something computed
                 for leaf, found in self.origins.items():
@@ -124,16 +120,14 @@ class RecordWalk:
                         self.operands[leaf] = found
                         pending += found
 
-    def _sources(self, node: Node) -> Iterator[Node]:
-        """Yield the nodes of the operands, as the sweeps of the node's tapes find them."""
+    def _sources(self, node: Node) -> list[Node]:
+        """Return the nodes of the operands, as the sweeps of the node's tapes find them."""
         if node.rule is None:  # what is watched was computed, too, on tapes around
-            yield from self.origins.get(node, ())
-            return
-        group = node.group & self.wanted if self.wanted else node.group
-        seen = set()
+            return self.origins.get(node, [])
+        sources: dict[Node, None] = {}
         for operand in node.inputs:
             found: dict[Node, None] = {}
-            for token in sorted(group, key=id):
+            for token in sorted(self._group(node), key=id):
                 source = find(operand, token)
                 if source is None or source.rule is _no_rule:
                     continue
@@ -146,17 +140,17 @@ class RecordWalk:
             if leaves and len(found) > len(leaves):
                 self.origins[leaves[0]] = [one for one in found if one.rule is not None]
                 found = dict.fromkeys(leaves[:1])
-            yield from (source for source in found if source not in seen)
-            seen.update(found)
+            sources |= found
+        return list(sources)
 
-    def _began(self) -> dict[Token, int]:
-        """Return the tapes of the picture, and the serial numbers from which on they watch."""
+    def _tokens(self) -> list[Token]:
+        """Return the tapes of the picture, in the order in which they began to watch."""
         began: dict[Token, int] = {}
         for node in self.nodes:
             for token in self._group(node):
                 since = watched_since(node, token) if node.rule is None else node.serial
                 began[token] = min(since, began.get(token, since))
-        return began
+        return sorted(began, key=lambda token: began[token])
 
     def _group(self, node: Node) -> frozenset[Token]:
         """Return the tapes of a node; of a leaf those that recorded something from it."""
@@ -178,17 +172,12 @@ class RecordWalk:
             text = f"{value._data[()]:.6g}"
         item = Item(kind, operation, tuple(shape), str(dtype), node.serial, name=name, value=text)
         if multi_output:
-            item.name = ", ".join(self._part_names(node))
+            names = self.names.of_node.items()
+            parts = [name for one, (name, _) in names if one.rule is part and one.inputs[0] is node]
+            item.name = ", ".join(parts)
         group = self._group(node).union(*map(self._group, self.origins.get(node, ())))
         item.tapes = frozenset([self.numbers[token] for token in group])
         return item
-
-    def _part_names(self, operation: Node) -> list[str]:
-        return [
-            name
-            for node, (name, _) in self.names.of_node.items()
-            if node.rule is part and node.inputs[0] is operation
-        ]
 
     def _find_captured(self, node: Node, item: Item) -> Iterator[Item]:
         """Yield what a decorated function itself captures and a tape recorded."""
@@ -206,18 +195,15 @@ class RecordWalk:
     def _orders(self) -> None:
         """Set the orders of items and of tapes' gradients, if all are known, and of rules."""
         orders = {node: order_of(node) for node in self.nodes}
+        known = None not in orders.values()
         swept = {token.name: self.frames[number] for token, number in self.numbers.items()}
-        swept.pop(None, None)
         for node, item in self.items.items():
+            item.order = orders[node] if known else None
             for sweep in recording_sweeps(node):
-                if sweep.tape in swept:
-                    inner = swept[sweep.tape]
-                    for frame in [self.frames[number] for number in item.tapes]:
-                        if frame is not inner and frame not in inner.recorders:
-                            inner.recorders.append(frame)
-            if None not in orders.values():
-                item.order = orders[node]
-        for frame in self.frames if None not in orders.values() else ():
+                inner = swept.get(sweep.tape) if sweep.tape is not None else None
+                if inner is not None:
+                    inner.recorders |= {self.frames[number] for number in item.tapes} - {inner}
+        for frame in self.frames if known else ():
             frame.order = 1 + max(item.order or 0 for item in frame.items)
         for item in self.items.values():
             if item.kind == "custom":
@@ -233,10 +219,8 @@ class RecordWalk:
 
 def _operation_of(node: Node) -> Node:
     """Return the node of the operation behind one of several outputs."""
-    if node.rule is part and node.inputs:
-        operation: Any = node.inputs[0]
-        return operation
-    return node
+    operation: Any = node.inputs[0] if node.rule is part and node.inputs else node
+    return operation
 
 
 def _made_by(node: Node) -> tuple[str, str]:
@@ -254,9 +238,8 @@ def _made_by(node: Node) -> tuple[str, str]:
         return "operation", saved.name
     if type(saved) is tuple and saved and isinstance(saved[0], gradient.Gradient):
         return "operation", saved[0].definition.name
-    file = getattr(getattr(rule, "__code__", None), "co_filename", "")
-    if file.startswith("<rule of "):
-        return "operation", file[len("<rule of ") : -1].removeprefix("scalar_")
+    if name := operation_of_rule(rule):
+        return "operation", name.removeprefix("scalar_")
     for name, record in OPS.items():
         if any(one.rule is rule for one in (record.rules or {}).values()):
             return "operation", name
@@ -270,11 +253,7 @@ def _find_used(function: Any) -> Iterator[Any]:
         return
     reads = ("LOAD_DEREF", "LOAD_GLOBAL")
     used = {(one.opname, one.argval) for one in dis.get_instructions(code) if one.opname in reads}
-    values = []
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        if ("LOAD_DEREF", name) in used:
-            with contextlib.suppress(ValueError):  # a cell that nothing was assigned to yet
-                values.append(cell.cell_contents)
     read = sorted(name for operation, name in used if operation == "LOAD_GLOBAL")
+    values = [one for name, one in closure(function).items() if ("LOAD_DEREF", name) in used]
     values += [function.__globals__.get(name) for name in read]
     yield from filter(is_tensor, values)

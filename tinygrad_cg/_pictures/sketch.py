@@ -39,9 +39,11 @@ class Item:
     @property
     def title(self) -> str:
         """Return name and operation: ``y = multiply``."""
-        parts = [part for part in (self.name, self.operation) if part]
-        times = f" {TIMES}{self.count:,}" if self.count > 1 else ""
-        return (" = ".join(parts) or self.kind) + times
+        return (" = ".join(filter(None, (self.name, self.operation))) or self.kind) + self.times
+
+    @property
+    def times(self) -> str:
+        return f" {TIMES}{self.count:,}" if self.count > 1 else ""
 
     @property
     def detail(self) -> str:
@@ -81,7 +83,7 @@ class Region:
     items: frozenset[Item] = field(repr=False)
     order: int | None = None
     count: int = 1
-    recorders: list[Region] = field(default_factory=list, repr=False)
+    recorders: set[Region] = field(default_factory=set, repr=False)
     extent: frozenset[Item] = field(default=frozenset(), repr=False)
     parent: Region | None = field(default=None, repr=False)
 
@@ -129,12 +131,12 @@ class Sketch:
         tapes = [frame for frame in self.around(item) if frame.kind == "tape"]
         strange = any(item not in frame.items for frame in tapes)
         only = f"only {_list_words([frame.name for frame in self.tapes(item)])}" if strange else ""
-        return ", ".join(part for part in (item.role, only) if part)
+        return ", ".join(filter(None, (item.role, only)))
 
     def edges(self) -> list[tuple[Item, Item, str]]:
         """Return (from, to, "operand" or "captured"), each pair once."""
-        found = [(source, item, "operand") for item in self.items for source in item.operands]
-        found += [(source, item, "captured") for item in self.items for source in item.captured]
+        found = [(one, item, "operand") for item in self.items for one in item.operands]
+        found += [(one, item, "captured") for item in self.items for one in item.captured]
         return list(dict.fromkeys(found))
 
 
@@ -148,14 +150,10 @@ def nested(present: frozenset[Item], frames: list[Region]) -> list[Region]:
         inner = [other.extent for other in frames if frame in other.recorders]
         frame.extent = frame.items.union(*inner)
     found = [frame for frame in frames if frame.extent]
-    around = {
-        frame: [
-            other
-            for i, other in enumerate(found)
-            if frame.extent < other.extent or (frame.extent == other.extent and i < number)
-        ]
-        for number, frame in enumerate(found)
-    }
+    around: dict[Region, list[Region]] = {}
+    for i, frame in enumerate(found):
+        equal = [other for other in found[:i] if other.extent == frame.extent]
+        around[frame] = [other for other in found if frame.extent < other.extent] + equal
     for frame in found:
         frame.parent = max(around[frame], key=lambda other: len(around[other]), default=None)
     return sorted(found, key=lambda frame: len(around[frame]))

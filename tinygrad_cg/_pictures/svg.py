@@ -11,21 +11,13 @@ from .sketch import Item, Region, Sketch
 FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 TITLE, DETAIL = 13.0, 11.0  # font sizes
 COLOURS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#7a5195", "#8c6d31")  # of tapes
-STYLES = {  # fill, line, width of the line, dashes
-    "watched": ("#e7f4ec", "#2e7d4f", 1.5, ""),
-    "operation": ("#ffffff", "#5b6770", 1.1, ""),
-    "custom": ("#fff1d0", "#d17b00", 2.0, ""),
-    "bypassed": ("#fdf6e6", "#d17b00", 1.4, "4 3"),
-    "finished": ("#f3f3f3", "#9aa0a6", 1.1, "2 3"),
-    "earlier": ("#f3f3f3", "#5b6770", 1.1, ""),
-}
-LEGEND = {
-    "watched": "watched tensor",
-    "operation": "operation",
-    "custom": "custom gradient",
-    "bypassed": "rule not used",
-    "finished": "of a finished tape",
-    "earlier": "left out",
+STYLES = {  # fill, line, width of the line, dashes, words of the legend
+    "watched": ("#e7f4ec", "#2e7d4f", 1.5, "", "watched tensor"),
+    "operation": ("#ffffff", "#5b6770", 1.1, "", "operation"),
+    "custom": ("#fff1d0", "#d17b00", 2.0, "", "custom gradient"),
+    "bypassed": ("#fdf6e6", "#d17b00", 1.4, "4 3", "rule not used"),
+    "finished": ("#f3f3f3", "#9aa0a6", 1.1, "2 3", "of a finished tape"),
+    "earlier": ("#f3f3f3", "#5b6770", 1.1, "", "left out"),
 }
 NARROW, WIDE = "ijlrtfI.,:;'|!()[]{} ", "mwMWOQG@%—…"
 CAPTURED = "#b3261e"
@@ -55,9 +47,8 @@ class Drawing:
 
     def _lines(self, item: Item) -> list[tuple[str, float, bool]]:
         """Return the texts in an item's box, with their sizes, and whether they are bold."""
-        texts = (item.title, item.detail, self.sketch.note(item))
-        lines = zip(texts, (TITLE, DETAIL, DETAIL), (True, False, False), strict=True)
-        return [line for line in lines if line[0]]
+        others = (item.detail, self.sketch.note(item))
+        return [(item.title, TITLE, True), *((text, DETAIL, False) for text in others if text)]
 
     def _heading(self, frame: Region) -> tuple[float, float]:
         is_tape = frame.kind == "tape"
@@ -83,15 +74,11 @@ class Drawing:
         )
 
     def _frame(self, frame: Region) -> str:
-        x, y, width, height = self.layout.boxes[frame]
         style = 'fill="#ffffff" fill-opacity="0.5" stroke="#5b6770" stroke-dasharray="6 4"'
         if frame.kind == "tape":
             colour = self.colours[frame]
             style = f'fill="{colour}" fill-opacity="0.07" stroke="{colour}" stroke-width="1.6"'
-        return (
-            f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="9" '
-            f"{style}/>"
-        )
+        return _rectangle(*self.layout.boxes[frame], f'rx="9" {style}')
 
     def _title(self, frame: Region) -> str:
         x, y, width, _ = self.layout.boxes[frame]
@@ -100,27 +87,26 @@ class Drawing:
             'stroke-opacity="0.6" stroke-width="3"'
         )
         if frame.kind == "repeat":
-            return (
-                f'<text x="{x + width - 10:.1f}" y="{y + 18:.1f}" {halo} font-weight="bold" '
-                f'text-anchor="end" fill="#333">{escape(frame.title)}</text>'
+            at = f'x="{x + width - 10:.1f}" y="{y + 18:.1f}"'
+            words = f' font-weight="bold" text-anchor="end" fill="#333">{escape(frame.title)}'
+        else:
+            at = f'x="{x + 13:.1f}" y="{y + 20:.1f}"'
+            words = (
+                f' fill="{self.colours[frame]}"><tspan font-weight="bold">{escape(frame.title)}'
+                f'</tspan><tspan dx="8" font-size="{DETAIL}">{escape(frame.detail)}</tspan>'
             )
-        return (
-            f'<text x="{x + 13:.1f}" y="{y + 20:.1f}" {halo} fill="{self.colours[frame]}">'
-            f'<tspan font-weight="bold">{escape(frame.title)}</tspan>'
-            f'<tspan dx="8" font-size="{DETAIL}">{escape(frame.detail)}</tspan></text>'
-        )
+        return f"<text {at} {halo}{words}</text>"
 
     def _item(self, item: Item) -> str:
         x, y, width, height = self.layout.boxes[item]
-        fill, line, thick, dashes = STYLES[item.kind]
+        fill, line, thick, dashes, _ = STYLES[item.kind]
         radius = height / 2 if item.kind in ("watched", "finished") else 5
         badges = self.sketch.badges(item)
         parts = [f'<g class="{item.kind}"><title>{escape(self._hover(item))}</title>']
         outline = f'rx="{radius:.1f}" fill="{fill}" stroke="{line}" stroke-width="{thick}"'
-        size = f'width="{width:.1f}" height="{height:.1f}"'
         if item.count > 1:
-            parts.append(f'<rect x="{x + 5:.1f}" y="{y + 5:.1f}" {size} {outline}/>')
-        parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" {size} {outline}{_dashed(dashes)}/>')
+            parts.append(_rectangle(x + 5, y + 5, width, height, outline))
+        parts.append(_rectangle(x, y, width, height, outline + _dashed(dashes)))
         middle = x + (width - 14 * len(badges)) / 2
         base = y + 4.5
         for text, points, bold in self._lines(item):
@@ -162,9 +148,8 @@ class Drawing:
     def _legend(self) -> tuple[str, float]:
         kinds = {item.kind for item in self.sketch.items}
         x, parts = 16.0, []
-        for kind, words in LEGEND.items():
+        for kind, (fill, line, thick, dashes, words) in STYLES.items():
             if kind in kinds:
-                fill, line, thick, dashes = STYLES[kind]
                 radius = 6 if kind in ("watched", "finished") else 3
                 parts.append(
                     f'<rect x="{x:.1f}" y="4" width="20" height="12" rx="{radius}" fill="{fill}" '
@@ -178,6 +163,10 @@ class Drawing:
             )
             x = _words(parts, x + 28, "used, but not differentiated")
         return "\n".join(parts), x
+
+
+def _rectangle(x: float, y: float, width: float, height: float, style: str) -> str:
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" {style}/>'
 
 
 def _dashed(dashes: str) -> str:

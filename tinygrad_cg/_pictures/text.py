@@ -32,37 +32,33 @@ class Flowchart:
             if kind == "captured":
                 found.append(f"  linkStyle {i} stroke:{CAPTURED}")
         for kind in dict.fromkeys(item.kind for item in self.sketch.items):
-            fill, line, width, dashes = STYLES[kind]
+            fill, line, width, dashes, _ = STYLES[kind]
             style = f"fill:{fill},stroke:{line},stroke-width:{width}px,color:#1f2328"
             if dashes:
                 style += f",stroke-dasharray:{dashes}"
             found.append(f"  classDef {kind} {style}")
-        tapes = [frame for frame in self.sketch.frames if frame.kind == "tape"]
-        styles = {
-            frame: f"fill:{colour}12,stroke:{colour},color:{colour}"
-            for frame, colour in zip(tapes, cycle(COLOURS), strict=False)
-        }
-        dashed = "fill:#ffffff80,stroke:#5b6770,stroke-dasharray:6 4,color:#1f2328"
-        repeats = [frame for frame in self.sketch.frames if frame.kind == "repeat"]
-        styles |= dict.fromkeys(repeats, dashed)
-        return found + [f"  style {self.frames[frame]} {words}" for frame, words in styles.items()]
+        colours = cycle(COLOURS)
+        for frame in sorted(self.frames, key=lambda frame: frame.kind == "repeat"):
+            style = "fill:#ffffff80,stroke:#5b6770,stroke-dasharray:6 4,color:#1f2328"
+            if frame.kind == "tape":
+                colour = next(colours)
+                style = f"fill:{colour}12,stroke:{colour},color:{colour}"
+            found.append(f"  style {self.frames[frame]} {style}")
+        return found
 
     def _inside(self, frame: Region | None, indent: str) -> list[str]:
-        inside = [item for item in self.sketch.items if self.sketch.home[item] is frame]
-        found = [indent + self._item(item) for item in inside]
+        edges, home = self.sketch.edges(), self.sketch.home
+        found = [indent + self._item(item) for item in self.sketch.items if home[item] is frame]
         for child in self.sketch.frames:
             if child.parent is frame:
                 words = f"{child.title}: {child.detail}" if child.detail else child.title
                 found.append(f'{indent}subgraph {self.frames[child]}["{mermaid_text(words)}"]')
-                if not self._is_crossed(child):  # Mermaid would cut lines at its border
+                ends = [(one in child.extent, two in child.extent) for one, two, _ in edges]
+                if all(one == two for one, two in ends):  # Mermaid would cut lines at its border
                     found.append(f"{indent}  direction TB")
                 found += self._inside(child, indent + "  ")
                 found.append(f"{indent}end")
         return found
-
-    def _is_crossed(self, frame: Region) -> bool:
-        inside = frame.extent
-        return any((one in inside) != (two in inside) for one, two, _ in self.sketch.edges())
 
     def _item(self, item: Item) -> str:
         also = ", ".join(frame.name for frame in self.sketch.badges(item))
@@ -78,7 +74,11 @@ def lines(sketch: Sketch) -> str:
     for item in sketch.items:
         name = item.name or f"%{len(names)}"
         names[item] = name if name not in names.values() else f"{name}%{len(names)}"
-    lines = [_tape(frame) for frame in sketch.frames if frame.kind == "tape"]
+    lines = []
+    for frame in sketch.frames:
+        if frame.kind == "tape":
+            around = f", inside {frame.parent.name}" if frame.parent and frame.parent.name else ""
+            lines.append(f"{frame.name}: {frame.detail or 'order unknown'}{around}")
     for item in sketch.items:
         words = ", ".join(frame.name for frame in sketch.tapes(item))
         operands = ", ".join(names[one] for one in item.operands)
@@ -88,8 +88,8 @@ def lines(sketch: Sketch) -> str:
             same = f" (the same as {operands})" if operands else ""
             made = f"{names[item]}: {item.detail}  {item.kind} by {words}{same}"
         else:
-            times = f" {TIMES}{item.count:,}" if item.count > 1 else ""
-            made = f"{names[item]} = {item.operation}({operands}){times}  {item.detail}  [{words}]"
+            call = f"{item.operation}({operands}){item.times}"
+            made = f"{names[item]} = {call}  {item.detail}  [{words}]"
         lines.append(made)
         if item.role:
             lines.append(f"    {item.kind if item.kind == 'custom' else ''} {item.role}".rstrip())
@@ -101,8 +101,3 @@ def lines(sketch: Sketch) -> str:
             inside = ", ".join(name for item, name in names.items() if item in frame.items)
             lines.append(f"{frame.title}: {inside}")
     return "\n".join(lines)
-
-
-def _tape(frame: Region) -> str:
-    around = f", inside {frame.parent.name}" if frame.parent and frame.parent.name else ""
-    return f"{frame.name}: {frame.detail or 'order unknown'}{around}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
@@ -23,6 +24,17 @@ def source_line(function: Any) -> tuple[str, int]:
     if code is None:
         code = getattr(getattr(function, "func", type(function).__call__), "__code__", None)
     return (code.co_filename, code.co_firstlineno) if code is not None else ("<unknown>", 0)
+
+
+def closure(function: Any) -> dict[str, Any]:
+    """Return what a function captures, by the names that it has for it."""
+    function = getattr(function, "__func__", function)
+    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+    found = {}
+    for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=False):
+        with contextlib.suppress(ValueError):  # a cell that nothing was assigned to yet
+            found[name] = cell.cell_contents
+    return found
 
 
 class RuleSignature:
@@ -168,7 +180,7 @@ class Definition:
     # Words -----------------------------------------------------------------------------------
 
     def where(self, grad_fn: Any = None) -> str:
-        """Return where the rule (or else the function) was written, for messages."""
+        """Return the source line of the rule (or else of the function), for messages."""
         file, line = source_line(grad_fn if grad_fn is not None else self.function)
         return f'File "{file}", line {line}'
 

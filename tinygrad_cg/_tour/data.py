@@ -3,9 +3,9 @@
 import csv
 import io
 from collections import Counter
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +17,7 @@ class DataError(Exception):
     """The error for an unusable file; its text is one line for the user."""
 
 
-@dataclass(frozen=True)
-class Dataset:
+class Dataset(NamedTuple):
     """Measurements in their own units, and which of two classes each row belongs to."""
 
     title: str
@@ -69,12 +68,8 @@ def parse(text: str, target: str, title: str, note: str) -> Dataset:
     varies = np.ptp(values, axis=0) > 0
     if not varies.any():
         raise DataError(f"no column beside {target!r} has more than one value")
-    features, constant = (
-        tuple(
-            header[column] for column, found in zip(columns, varies, strict=True) if found == kept
-        )
-        for kept in (True, False)
-    )
+    names = np.array(header, object)[columns]
+    features, constant = tuple(names[varies]), tuple(names[~varies])
     measurements = np.ascontiguousarray(values[:, varies])
     return Dataset(title, note, features, constant, measurements, labels, classes)
 

@@ -30,7 +30,6 @@ def orders(function, value: float) -> list[str]:
 
 
 def show() -> None:
-    """Print the documents' examples."""
     heading("1. A gradient that was NaN")
     naive, ruled = (gradient_in_graph(f, 100.0) for f in (naive_log1pexp, log1pexp))
     say(
@@ -42,14 +41,12 @@ def show() -> None:
         rule finds it, inf / inf, is {number(naive)}. With the documents' custom rule,
         dy * (1 - 1 / (1 + e)), it is {number(ruled)}."""
     )
+    functions = (naive_log1pexp, log1pexp, softplus)
+    names = ("as written", "the documents' rule", "a rule for every order")
     rows = [
         (f"{name}, x = {point:g}", *orders(function, point))
         for point in (1.0, 100.0)
-        for name, function in (
-            ("as written", naive_log1pexp),
-            ("the documents' rule", log1pexp),
-            ("a rule for every order", softplus),
-        )
+        for name, function in zip(names, functions, strict=True)
     ]
     table(("log(1 + exp(x))", *("value" if n == 0 else f"order {n}" for n in ORDERS)), rows)
     say(

@@ -29,7 +29,6 @@ def show(data: Dataset) -> LogisticProblem:
 
 
 def describe(data: Dataset, problem: LogisticProblem) -> None:
-    """Print what the data are."""
     print(f"\n{data.title}")
     if data.note:
         print(data.note)
@@ -55,12 +54,10 @@ def show_start(problem: LogisticProblem) -> None:
         is mean(log(1 + exp(x @ w)) - y * (x @ w)) + ridge; with each way to write
         log(1 + exp(z)), at the start:"""
     )
+    functions = (naive_log1pexp, log1pexp, softplus)
+    names = ("as written", "the documents' rule", "softplus with its rule")
     rows = []
-    for name, function in (
-        ("as written", naive_log1pexp),
-        ("the documents' rule", log1pexp),
-        ("softplus with its rule", softplus),
-    ):
+    for name, function in zip(names, functions, strict=True):
         here = differentiate(make_loss(problem, function), problem.start)
         entries = (finiteness(here.gradient), finiteness(here.hessian))
         rows.append((name, f"{here.value:.6g}", *entries))
@@ -68,7 +65,6 @@ def show_start(problem: LogisticProblem) -> None:
 
 
 def finiteness(values: np.ndarray) -> str:
-    """Return the number of finite entries, as text."""
     bad = int(np.sum(~np.isfinite(values)))
     return "finite" if bad == 0 else f"{bad} of {values.size} nan"
 
@@ -100,7 +96,6 @@ def show_fit(problem: LogisticProblem) -> None:
 
 
 def describe_step(number: int, step: NewtonStep, problem: LogisticProblem) -> tuple[str, ...]:
-    """Return one line of the table of progress."""
     return (
         str(number),
         f"{step.value:.6g}",

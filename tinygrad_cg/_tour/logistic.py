@@ -1,7 +1,7 @@
 """Logistic regression by Newton's method, with derivatives from tapes inside tapes."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,7 @@ SHORTEST_STEP = 1e-8
 MOST_STEPS = 60
 
 
-@dataclass(frozen=True)
-class Examples:
+class Examples(NamedTuple):
     """Rows to fit or to judge by, each with a last entry of 1 for the intercept."""
 
     inputs: np.ndarray
@@ -26,8 +25,7 @@ class Examples:
         return float(np.mean((self.inputs @ weights > 0) == self.labels))
 
 
-@dataclass(frozen=True)
-class LogisticProblem:
+class LogisticProblem(NamedTuple):
     """The fit to make: unscaled data in two parts, where to begin, how to penalise."""
 
     fitted: Examples
@@ -36,17 +34,13 @@ class LogisticProblem:
     start: np.ndarray
 
 
-@dataclass(frozen=True)
-class Derivatives:
-    """Value, gradient and Hessian of a loss at one point."""
-
+class Derivatives(NamedTuple):
     value: float
     gradient: np.ndarray
     hessian: np.ndarray
 
 
-@dataclass(frozen=True)
-class NewtonStep:
+class NewtonStep(NamedTuple):
     """The state of Newton's method, and the part of the full step that it takes from here."""
 
     weights: np.ndarray
@@ -72,9 +66,8 @@ def make_problem(data: Dataset) -> LogisticProblem:
         rows = random.permutation(np.flatnonzero(data.labels == label))
         held_out[rows[: rows.size // 4]] = True
     inputs = np.column_stack([data.measurements, np.ones(data.labels.size)])
-    fitted = Examples(inputs[~held_out], data.labels[~held_out])
+    fitted, others = (Examples(inputs[rows], data.labels[rows]) for rows in (~held_out, held_out))
     variances = np.append(np.var(fitted.inputs[:, :-1], axis=0), 1.0)
-    others = Examples(inputs[held_out], data.labels[held_out])
     ridge = RIDGE * np.where(variances > 0, variances, 1.0)
     return LogisticProblem(fitted, others, ridge, nearest_mean(fitted))
 
@@ -92,9 +85,7 @@ def make_loss(problem: LogisticProblem, softplus: Callable) -> Callable:
 
     With `softplus(x)` = log(1 + e^x); which one, is what the tour is about.
     """
-    inputs = tf.constant(problem.fitted.inputs)
-    labels = tf.constant(problem.fitted.labels)
-    ridge = tf.constant(problem.ridge)
+    inputs, labels, ridge = map(tf.constant, (*problem.fitted, problem.ridge))
 
     def loss(weights):
         margins = tf.linalg.matvec(inputs, weights)
@@ -128,7 +119,10 @@ def newton(loss: Callable, weights: np.ndarray) -> Iterator[NewtonStep]:
     """
     for _ in range(MOST_STEPS):
         here = differentiate(loss, weights)
-        check_finite(here)
+        parts = {"loss": here.value, "gradient": here.gradient, "Hessian": here.hessian}
+        bad = [name for name, values in parts.items() if not np.all(np.isfinite(values))]
+        if bad:
+            raise FloatingPointError(f"not finite: {', '.join(bad)}")
         direction = newton_direction(here)
         slope = float(here.gradient @ direction)
         converged = -slope / 2 < TOLERANCE
@@ -146,8 +140,7 @@ def step_size(
     slope = float(here.gradient @ direction)
     rate = 1.0
     while rate > SHORTEST_STEP:
-        value = float(loss(tf.constant(weights + rate * direction)))
-        if value <= here.value + rate * slope / 4:
+        if float(loss(tf.constant(weights + rate * direction))) <= here.value + rate * slope / 4:
             return rate
         rate /= 2
     return 0.0
@@ -163,11 +156,3 @@ def newton_direction(here: Derivatives) -> np.ndarray:
     if here.gradient @ (units * scaled) < 0:
         raise FloatingPointError("the Hessian is not positive in floating point")
     return -units * scaled
-
-
-def check_finite(here: Derivatives) -> None:
-    """Raise an error that names what is not finite, since Newton's method cannot continue."""
-    parts = {"loss": here.value, "gradient": here.gradient, "Hessian": here.hessian}
-    bad = [name for name, values in parts.items() if not np.all(np.isfinite(values))]
-    if bad:
-        raise FloatingPointError(f"not finite: {', '.join(bad)}")

@@ -105,7 +105,6 @@ def gradient_by_upstream(op, upstream: float):
 
 
 def show() -> None:
-    """Print both nesting examples."""
     heading("2. Rules inside rules")
     say(
         f"""op(x) = x**3 at x = {POINT:g}, with its true first derivative, and an inner rule
@@ -117,7 +116,6 @@ def show() -> None:
 
 
 def show_first() -> None:
-    """Print example 1: a decorated gradient function."""
     print("\nExample 1: the gradient function is decorated")
     code(
         """
@@ -162,7 +160,6 @@ def show_first() -> None:
 
 
 def show_second() -> None:
-    """Print example 2: the gradient function wraps a decorated one."""
     print("\nExample 2: the gradient function wraps a decorated one")
     code(
         """

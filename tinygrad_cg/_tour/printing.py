@@ -8,7 +8,6 @@ WIDTH = 88
 
 
 def heading(title: str) -> None:
-    """Print a title with a line under it."""
     print(f"\n{title}\n{'=' * len(title)}")
 
 

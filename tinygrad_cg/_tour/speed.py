@@ -1,7 +1,6 @@
 """Part four: timings against the same mathematics written by hand in NumPy."""
 
 from collections.abc import Callable
-from dataclasses import astuple
 
 import numpy as np
 
@@ -44,7 +43,7 @@ def newton_by_hand(problem: LogisticProblem) -> tuple:
 
 def newton_by_tape(problem: LogisticProblem) -> tuple:
     """Return the same from tapes."""
-    return astuple(differentiate(make_loss(problem, softplus), problem.start))
+    return differentiate(make_loss(problem, softplus), problem.start)
 
 
 def row(name: str, ours: Callable[[], tuple], theirs: Callable[[], tuple]) -> tuple[str, ...]:
@@ -57,7 +56,6 @@ def row(name: str, ours: Callable[[], tuple], theirs: Callable[[], tuple]) -> tu
 
 
 def show(problem: LogisticProblem) -> None:
-    """Print the timings."""
     heading("4. How long it takes")
     random = np.random.default_rng(0)
     rows = []

@@ -229,7 +229,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 def _edge(values: Any, x: Tensor, axis: int) -> Tensor:
-    """Return what is joined to `x`: nothing, a number for each row, or rows."""
+    """Return the part that is joined to `x`: nothing, a number for each row, or rows."""
     if values is None:
         return _part(x, axis, 0, 0)
     edge = _array(values)

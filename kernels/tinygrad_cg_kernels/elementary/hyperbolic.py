@@ -221,7 +221,7 @@ def _sigmoid64(x):
 
 @jitable
 def _sigmoid32(x):
-    """Return the same with 2**-60, and what the sum and the quotient lost added to the latter."""
+    """Return `_sigmoid64` with 2**-60; the rounding errors of sum and quotient are added."""
     inlined()
     unit = F(2.0**-60)
     s, w = _logistic_parts(x, F(-104.0), F(20.0), -60)

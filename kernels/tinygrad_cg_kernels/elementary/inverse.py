@@ -327,7 +327,7 @@ def _arcsinh64(x):
 
 @jitable
 def _arcsinh32(x):
-    """Return the same: the root is the larger of the two."""
+    """Return `_arcsinh64` of a float32: the root is the larger of the two terms."""
     inlined()
     size = float_absolute(x)
     under = float_fma(size, size, F(1))

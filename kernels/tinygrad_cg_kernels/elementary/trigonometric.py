@@ -92,7 +92,7 @@ def _reduce_near64(x):
 
 @jitable
 def _reduce_near32(x):
-    """Return the same; the second part of pi / 2 is short enough for n times it to be exact."""
+    """Return `_reduce_near64` of a float32; n times the second part of pi / 2 is exact."""
     inlined()
     shift = F(SHIFT_32)
     shifted = x * TWO_OVER_PI_32 + shift
@@ -274,7 +274,7 @@ def _tan_tail64(x, y):
 
 @jitable
 def _tan_tail32(x, y):
-    """Return the same; the derivative, of which few digits matter, is about 1 + 3/2 x**2."""
+    """Return `_tan_tail64` of a float32, by a short series of the derivative."""
     inlined()
     z = x * x
     r = polynomial(z, TAN_32)

@@ -64,7 +64,7 @@ def _may_overlap(x: np.ndarray, y: np.ndarray) -> bool:
 
 
 def flat_kernel(loop: Callable, f: Any, test: Any, fast: Any, ins: tuple, outs: tuple) -> Callable:
-    """Return units are elements. The table's sizes are steps from element to element."""
+    """Return a block kernel whose units are elements; the table's sizes are steps between elements."""
     inputs, arrays = len(ins), len(ins) + len(outs)
 
     def block(table, first, count):
@@ -79,7 +79,7 @@ def flat_kernel(loop: Callable, f: Any, test: Any, fast: Any, ins: tuple, outs: 
 def in_place_kernel(
     loop: Callable, f: Any, test: Any, fast: Any, ins: tuple, position: int
 ) -> Callable:
-    """Return the loop in which the operand at some position is the output."""
+    """Return a block kernel that writes the operand at `position`."""
     arrays = len(ins)
 
     def block(table, first, count):
@@ -91,7 +91,7 @@ def in_place_kernel(
 
 
 def tile_kernel(loop: Callable, f: Any, test: Any, fast: Any, ins: tuple, outs: tuple) -> Callable:
-    """Return units are tiles, see `tiles.find_rows`."""
+    """Return a block kernel whose units are tiles, see `tiles.find_rows`."""
     inputs, outputs = len(ins), len(outs)
     arrays, space = inputs + outputs, inputs * tiles.BUFFER * tiles.WIDEST // 8
 
@@ -171,9 +171,7 @@ class Elementwise:
 
     @property
     def dispatchers(self) -> dict[Any, Any]:
-        """Return what Numba compiled so far: direct kernels by dtypes, block kernels by layouts
-        too.
-        """
+        """Return the compiled kernels: small ones by dtypes, block kernels by layouts too."""
         return {
             **{("direct", *key): owner for key, owner in self._small.entries.owners.items()},
             **{("in_place", *key): owner for key, owner in self._in_place.entries.owners.items()},
@@ -285,9 +283,7 @@ class Elementwise:
     def _compile_or_explain(
         self, dtypes: Sequence[np.dtype], compile: Callable, *arguments: Any
     ) -> Any:
-        """Return what `compile` gives; TypeError, with the reason, for what Numba cannot
-        compile.
-        """
+        """Return the result of `compile`; TypeError with the reason if Numba refuses."""
         try:
             return compile(*arguments)
         except (NumbaError, AttributeError, TypeError) as error:  # an attribute of a module, say
@@ -307,9 +303,7 @@ class Elementwise:
     def _check_operands(
         self, arrays: tuple[np.ndarray, ...]
     ) -> tuple[Signature, tuple[np.ndarray, ...]]:
-        """Return what is done with operands, which are looked at if need be, and the operands,
-        aligned.
-        """
+        """Check the operands; return their signature, and the operands, aligned."""
         signature = self._signature(tuple([array.dtype for array in arrays]))
         if signature.checked and self._check is not None:
             self._check(self.name, *arrays)
@@ -344,9 +338,7 @@ class Elementwise:
         return run(*arrays)
 
     def _make_converter(self, signature: Signature, converted: tuple[np.ndarray, ...]) -> Callable:
-        """Return what casts operands of the layouts of those that were `converted`, and the
-        result.
-        """
+        """Return a function that casts operands like those that were `converted`, and the result."""
         run = self._bound(converted, (signature.target,))
         loop, result = signature.loop, signature.result
 
@@ -369,8 +361,8 @@ class Elementwise:
             raise ValueError(f"{self.name}: shapes {shapes} do not broadcast") from None
 
     def _bound(self, arrays: tuple[np.ndarray, ...], targets: tuple[np.dtype, ...]) -> Callable:
-        """Return what computes the result, or a list of several, from operands with these
-        layouts.
+        """Return a function of operands with these layouts; it gives the result, or a list of
+        several.
         """
         plan = self._plan(arrays)
         shape, dtypes = plan.shape, tuple([array.dtype for array in arrays])
@@ -399,7 +391,7 @@ class Elementwise:
         targets: tuple[np.dtype, ...],
         position: int | None = None,
     ) -> Callable[..., None]:
-        """Return what carries out a plan on operands and outputs of these dtypes."""
+        """Return a function that carries out a plan on operands and outputs of these dtypes."""
         if not plan.units:
             return lambda *arrays: None
         sizes = (*plan.sizes, *[target.itemsize for target in targets])
@@ -508,7 +500,7 @@ class Pointwise:
 
     @property
     def dispatchers(self) -> dict[Any, Any]:
-        """Return what Numba compiled so far."""
+        """Return the compiled kernels: small ones by dtypes, block kernels by layouts too."""
         return self.one.dispatchers
 
     def result_dtypes(self, *dtypes: np.dtype) -> tuple[np.dtype, ...] | None:

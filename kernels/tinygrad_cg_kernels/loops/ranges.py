@@ -59,7 +59,7 @@ class Ranged:
     def bound(
         self, dtypes: tuple[np.dtype, ...], sizes: tuple[int, ...], units: int, work: int
     ) -> Callable[..., None]:
-        """Return what does the same on arrays of these dtypes."""
+        """Return the same function for arrays of these dtypes."""
         return threads.bind(self.blocks[dtypes], len(dtypes), sizes, units, work, self.block)
 
 
@@ -90,7 +90,7 @@ class Compound:
 
     @property
     def dispatchers(self) -> dict[Any, Any]:
-        """Return what Numba compiled so far, by kernel and dtypes."""
+        """Return the compiled kernels, by kernel and dtypes."""
         return {
             (form, *variant): owner
             for form, kernel in self.kernels.items()

@@ -178,8 +178,7 @@ def _compile_or_mend(compile: Callable[[], Any], forget: Callable[[], None]) -> 
 
 @contextlib.contextmanager
 def _alone(function: Callable, *more: Any) -> Iterator[None]:
-    """Return hold what keeps other processes from compiling the same kernel: they find it in the
-    cache.
+    """Keep other processes from compiling the same kernel meanwhile: they find it in the cache.
 
     Processes that start together, as a test run's do, would compile each kernel several times.
     """

@@ -89,7 +89,7 @@ class ByDtype:
 
     @cached_property
     def dispatcher(self) -> Any:
-        """What Numba makes of the function: at the first call, since it looks at the disk cache."""
+        """The dispatcher; made at the first call, since Numba looks at the disk cache then."""
         return build.kernel(self._function, self.name, nogil=True)
 
     def __call__(self, dtype: np.dtype, *operands: Any) -> None:

@@ -37,7 +37,7 @@ def is_native_float(dtype: np.dtype) -> bool:
 
 
 def rank(dtype: np.dtype) -> int:
-    """Return where its class stands in the order bool, signed, unsigned, floating, complex."""
+    """Return the position of its class in the order bool, signed, unsigned, floating, complex."""
     return "biufc".index(dtype.kind)
 
 

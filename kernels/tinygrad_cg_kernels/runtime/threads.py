@@ -56,7 +56,7 @@ UNKNOWN = (float("inf"), 0)
 
 
 class Task(NamedTuple):
-    """What a block kernel is to do."""
+    """The work of a block kernel."""
 
     address: int
     """The kernel's; it is called with a table's address, the first unit and how many units."""
@@ -208,7 +208,7 @@ def carry_out(task: Task, arrays: tuple[np.ndarray, ...] = ()) -> None:
 def bind(
     address: int, count: int, sizes: tuple[int, ...], units: int, work: int, block: int = BLOCK
 ) -> Callable[..., None]:
-    """Return what has a block kernel do all units on `count` arrays, which are given later.
+    """Return a function that runs all units of a block kernel on `count` arrays.
 
     A table tells the kernel where the arrays are and, after that, the sizes. `work` is how many
     elements are looked at in all: much work is cut into blocks of about so many elements, which

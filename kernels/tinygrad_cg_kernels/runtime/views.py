@@ -138,8 +138,7 @@ def into(typingctx, position):
 
 @intrinsic
 def layout(typingctx, table, start, arrays, kinds):
-    """Return where operands lie as a table tells: their addresses, then their steps from row to
-    row.
+    """Return the layout of operands from a table: their addresses, then their steps between rows.
 
     The table holds the addresses of so many `arrays`, then their steps in bytes; the operands are
     those from `start` on, as many as there are `kinds`.

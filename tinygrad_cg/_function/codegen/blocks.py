@@ -44,13 +44,13 @@ class Block(BlockScope):
         return "\n\n\n".join([*self.helpers, "\n".join(lines)])
 
     def _element_roots(self, number: int) -> list[FusionNode]:
-        """Return what a pass is for: reductions over elements, and elements that are stored."""
+        """Return the roots of a pass: reductions over elements, and elements that are stored."""
         found = [one for one in self.kernel.roots if not isinstance(one, RowGatherNode)]
         found = [one for one in found if self.fusion.homes[one].access == ELEMENT]
         return [one for one in found if self.pass_of(*self._find_computed(one)) == number]
 
     def _find_computed(self, node: FusionNode) -> tuple[FusionNode, Access]:
-        """Return what a root needs: itself, or what it reduces."""
+        """Return the value that a root needs: the root, or the operand that it reduces."""
         access = self.fusion.homes[node].access
         return self.operands(node, access)[0] if isinstance(node, ReduceNode) else (node, access)
 

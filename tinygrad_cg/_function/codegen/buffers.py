@@ -77,7 +77,7 @@ def clear() -> None:
 
 
 def offsets(spans: Sequence[Span]) -> tuple[list[int], int]:
-    """Return where arrays begin in a common piece of memory, in bytes, and the size of that.
+    """Return the byte offsets of arrays in one piece of memory, and the size of that.
 
     Those that are used at the same time do not overlap. In the order of their first use each
     takes the smallest piece that is free and large enough, or the largest, which then grows.

@@ -45,7 +45,7 @@ class Emitter:
         raise TypeError(f"{node!r} has no value per row, or in a column")
 
     def scalar_operands(self, node: FusionNode) -> tuple[FusionNode, ...]:
-        """Return those of a node's operands that have to be computed before it as a scalar."""
+        """Return the operands that have to be computed before the node as scalars."""
         return ()
 
     def as_scalar(self, scalars: Any, node: FusionNode) -> Any:

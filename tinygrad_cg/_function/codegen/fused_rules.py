@@ -126,7 +126,7 @@ class FusedRule:
 
 @cache
 def fuse(name: str, rule: Callable, names: tuple[str, ...]) -> Callable:
-    """Return what runs `rule` as one kernel, or the rule itself where that is no gain or no way."""
+    """Return a function that runs `rule` as one kernel; the rule itself if it does not fuse."""
     fits = len(names) <= MOST_OPERANDS and "dy" in names
     if not fits or _source(rule, names, np.dtype(np.float64)) is None:
         return rule

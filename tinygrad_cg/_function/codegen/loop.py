@@ -206,7 +206,7 @@ class LoopCode:
         return Expression("{}[j]", self.sections[text][0])
 
     def _index(self, access: Access) -> Expression:
-        """Return where the chunk begins in an array of values with this access."""
+        """Return the index at which the chunk begins in an array of values with this access."""
         names = [LEFT] if self.block.flat or access.per != "element" else [START, LEFT]
         if access.shift:
             names.append(self.block.offset(access.shift))

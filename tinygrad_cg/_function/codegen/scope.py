@@ -84,7 +84,7 @@ class BlockScope:
         return Name(f"columns_of_{self.names[node]}")
 
     def storage_of(self, node: FusionNode, access: Access) -> tuple[Name, bool]:
-        """Return where a row is saved: in the array it is stored in, or in one for the purpose."""
+        """Return the array in which a row is saved: the one it is stored in, or one of its own."""
         if node in self.fusion.stored and self.is_local(node, access):
             return self.array(node), True
         known = self.scratch.setdefault((node, access), Name(f"scratch{len(self.scratch)}"))
@@ -115,7 +115,7 @@ class BlockScope:
         return passes[node, access]
 
     def below(self, node: FusionNode, access: Access) -> list[tuple[FusionNode, Access]]:
-        """Return what the kernel computes or reads for a value; nothing for what it reads."""
+        """Return the values that the kernel computes for a value; none for one that it reads."""
         if access.per == "scalar" or isinstance(node, LiteralNode) or self.is_read(node, access):
             return []
         if isinstance(node, ReduceNode):

@@ -126,7 +126,7 @@ class Lookups:
         return nodes.ScatterNode((test, rows, zero), shape, axis)
 
     def _is_column(self, indices: FusionNode, shape: tuple[int, ...], axis: int) -> FusionNode:
-        """Return where the position on an axis is the row's index."""
+        """Return a mask: True where the position on an axis is the row's index."""
         sizes = shape[axis:]
         if sizes not in self._columns:
             numbers = np.arange(shape[axis], dtype=INT32).reshape(sizes)

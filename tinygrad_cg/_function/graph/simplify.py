@@ -76,7 +76,7 @@ class _Builder:
 
 
 def _constant_of(value: Value) -> Value | None:
-    """Return what an operation on constants gives, unless it is large or the user's own."""
+    """Return the value of an operation on constants; None if it is large or the user's own."""
     primitive, arrays = value.primitive, [operand.array for operand in value.inputs]
     if primitive is None or isinstance(value.aval, list) or primitive.name == "broadcast_to":
         return None

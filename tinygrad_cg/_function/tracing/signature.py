@@ -86,7 +86,7 @@ class Statics:
         self.numbers |= {parameters.index(name) for name in self.names if name in parameters}
 
     def without_first(self) -> Statics:
-        """Return what holds for the function whose first argument, an instance, is given."""
+        """Return the signature of the function whose first argument, an instance, is given."""
         found = copy.copy(self)
         found.numbers = {number - 1 for number in self.numbers if number}
         return found
@@ -158,7 +158,7 @@ class FunctionCall:
 
 
 class _Leaf:
-    """Stands where a leaf was."""
+    """A mark in a structure at the position of a leaf."""
 
 
 def _fill(structure: Any, supply: Iterator) -> Any:
@@ -167,7 +167,7 @@ def _fill(structure: Any, supply: Iterator) -> Any:
 
 
 def as_leaf(value: Any) -> Any:
-    """Return what a program is given for an argument, a tensor or a float; None if static."""
+    """Return the argument as a program takes it: a tensor or a float; None if it is static."""
     if isinstance(value, Tensor):
         if type(value._data) is not np.ndarray:
             value._values()  # an error: it has none

@@ -146,7 +146,7 @@ class FunctionTrace(Level, Listener):
         return TraceTensor(made, self)
 
     def example(self, value: Value) -> np.ndarray:
-        """Return what `value` is for some arguments, to tell what holds for nearly all."""
+        """Return the value for some sample arguments: what holds for it holds for nearly all."""
         generator = np.random.default_rng(0)
         known = {one: _sample(generator, one) for one in (*self.arguments, *self.draws)}
         known |= {one: tensor._data for tensor, one in self.met.values()}

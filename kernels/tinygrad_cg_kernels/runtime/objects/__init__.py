@@ -75,7 +75,7 @@ class Boxes(NamedTuple):
 
 
 class _NoBox:
-    """Stands for the class of boxes while there is none."""
+    """The class of boxes while none is registered."""
 
 
 def _announce() -> bool:
