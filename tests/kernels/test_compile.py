@@ -208,10 +208,10 @@ def test_kernels_carry_their_name():
     add(np.ones(3), np.ones(3))
     add(np.ones(3), np.ones(3)[::-1])
     made = {key[0]: owner for key, owner in add.dispatchers.items()}
-    assert set(made) == {"direct", "tiles"}
-    assert isinstance(made["direct"], numba.core.registry.CPUDispatcher)
-    assert made["direct"].py_func.__name__ == "my_add_direct"
-    assert made["direct"].py_func.__qualname__ == "my_add_direct"
+    assert set(made) == {"small", "tiles"}
+    assert isinstance(made["small"], numba.core.registry.CPUDispatcher)
+    assert made["small"].py_func.__name__ == "my_add_small"
+    assert made["small"].py_func.__qualname__ == "my_add_small"
     assert isinstance(made["tiles"], CFunc)
     assert made["tiles"].__name__ == made["tiles"].__qualname__ == "my_add_tiles"
 

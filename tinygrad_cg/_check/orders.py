@@ -146,10 +146,10 @@ class Orders:
             return
         for j, judge in enumerate(judges):
             label = (order, j, "x", "reverse")
-            row = self._row(label, judge, self._along(j, native, wide), self._again(order, j))
+            row = self._row(label, judge, self._directional(j, native, wide), self._again(order, j))
             if joint is not None and not row.false:
                 again = self._again(order, j, joint=True)
-                other = self._row(label, judge, self._along(j, *joint), again)
+                other = self._row(label, judge, self._directional(j, *joint), again)
                 if other.false:
                     row = other
                     row.detail = row.detail or "where a tape watches the upstream gradient"
@@ -157,14 +157,14 @@ class Orders:
         if self.full:
             self._full_rows(order)
 
-    def _along(self, j: int, *gradients: list) -> list[Product]:
+    def _directional(self, j: int, *gradients: list) -> list[Product]:
         """Return the products of a source's direction with several gradients."""
         return [product(self.problem.last[j], one[j]) for one in gradients]
 
     def _again(self, order: int, j: int, start: Any = None, joint: bool = False) -> Callable:
         """Return a function that computes the derivative by source j once more."""
         arrays = functools.partial(self.problem.arrays, self._base, order, start, joint=joint)
-        return lambda: self._along(j, arrays())[0].number
+        return lambda: self._directional(j, arrays())[0].number
 
     def _row(self, label: Label, judge: Judge, found: Sequence, again: Callable) -> DerivativeRow:
         """Return the row for a value in the arguments' precision and in the comparison's."""
@@ -250,7 +250,7 @@ class Orders:
             return
         for j in self._indices:
             judge, again = self._judge(order, j, squares), self._again(order, j, squares)
-            found = self._along(j, wide, wide)
+            found = self._directional(j, wide, wide)
             self.rows.append(self._row((order, j, "both", "reverse"), judge, found, again))
 
     def _forward_rows(self, order: int, judges: list[Judge]) -> None:
@@ -282,7 +282,7 @@ class Orders:
                 for last, j, index in _units(problem.last):
                     with problem.using(last=last):
                         judge, again = self._judge(order, j), self._again(order, j)
-                        along = self._along(j, found, found)
+                        along = self._directional(j, found, found)
                         row = self._row((order, j, "x", "reverse"), judge, along, again)
                     row.index = index
                     if row.verdict != verdicts.TRUE:
@@ -317,7 +317,7 @@ class Orders:
         upstreams = [problem.weights, sums, problem.others]
 
         def parts(j: int) -> list[Product]:
-            return self._along(j, *problem.pull_back(self._base, upstreams))
+            return self._directional(j, *problem.pull_back(self._base, upstreams))
 
         def difference(j: int) -> float:
             one, other, both = [part.number for part in parts(j)]

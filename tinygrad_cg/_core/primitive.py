@@ -301,7 +301,7 @@ def public_function(
     rules = primitive.rules
     body = "return out" if rules is None else _MARK + _RECORD
     make = _template(names, signature, condition, arguments, body, parameters)
-    kernel = kernel or getattr(primitive.kernel, "direct", no_kernel)
+    kernel = kernel or getattr(primitive.kernel, "small_kernel", no_kernel)
     attach = getattr(rules, "attach", None)
     function = make(
         primitive, kernel, attach, otherwise or by_door, over_all_axes and over_all_axes[1]

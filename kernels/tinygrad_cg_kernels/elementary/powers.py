@@ -147,7 +147,7 @@ def _exp_pair64(p, lost):
 
 @jitable
 def _exp_pair32(p, lost):
-    """Return `_exp_pair64` with fewer roundings: float32 bears few besides those of the logarithm."""
+    """Return `_exp_pair64` with fewer roundings, since the logarithm brings some already."""
     inlined()
     n, count = nearest(p * F(LOG2E))
     most = float_fma(-count, F(LOG_LN2_HI_32), p)

@@ -64,7 +64,7 @@ def _may_overlap(x: np.ndarray, y: np.ndarray) -> bool:
 
 
 def flat_kernel(loop: Callable, f: Any, test: Any, fast: Any, ins: tuple, outs: tuple) -> Callable:
-    """Return a block kernel whose units are elements; the table's sizes are steps between elements."""
+    """Return a block kernel of elements; the table's sizes are steps between them."""
     inputs, arrays = len(ins), len(ins) + len(outs)
 
     def block(table, first, count):
@@ -101,11 +101,11 @@ def tile_kernel(loop: Callable, f: Any, test: Any, fast: Any, ins: tuple, outs: 
         rows_table = address_of(memory)
         buffers = rows_table + 8 * (2 * arrays + 1)
         for unit in range(first, first + count):
-            several = tiles.rows_of(table, inputs, outputs, unit, first, buffers, rows_table)
+            count_rows = tiles.rows_of(table, inputs, outputs, unit, first, buffers, rows_table)
             columns = memory[2 * arrays]  # which also keeps the memory alive
             sources = layout(rows_table, 0, arrays, ins)
             targets = layout(rows_table, inputs, arrays, outs)
-            for r in range(several):
+            for r in range(count_rows):
                 group = operands(sources, r, columns, ins)
                 loop(f, test, fast, group, operands(targets, r, columns, outs), columns)
 
@@ -140,15 +140,15 @@ class Elementwise:
         complex loop. "select": the first input is bool, the others promote.
 
     Calling it gives a fresh C-contiguous array, or fills `out`, which may be an input.
-    `dispatchers` holds what Numba compiled so far. The one element of `direct` is the direct kernel
-    that served last (see `small`): who calls it must be ready for None.
+    `dispatchers` holds what Numba compiled so far. The one element of `small_kernel` is the kernel
+    for few elements that served last (see `small`); it returns None for operands it cannot take.
     """
 
     name: str
     function: Callable
     inputs: int
     kind: str
-    direct: list[Callable]
+    small_kernel: list[Callable]
 
     def __init__(self, name: str, function: Callable, inputs: int, kind: str = "same") -> None:
         if inputs not in (1, 2, 3):
@@ -161,10 +161,10 @@ class Elementwise:
         cached = build.is_ours(function)
         self._signatures: dict[tuple[np.dtype, ...], Signature] = {}
         self._ready: dict[tuple, Callable] = {}
-        self._small = small.Directs(name, self._small_kernel, inputs, cached)
-        self._in_place = small.Directs(name, self._small_in_place, 2, cached, True)
+        self._small = small.SmallKernels(name, self._small_kernel, inputs, cached)
+        self._in_place = small.SmallKernels(name, self._small_in_place, 2, cached, True)
         self._blocks = Blocks(name, self._block_kernel, cached)
-        self.direct = self._small.latest
+        self.small_kernel = self._small.latest
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
@@ -173,7 +173,7 @@ class Elementwise:
     def dispatchers(self) -> dict[Any, Any]:
         """Return the compiled kernels: small ones by dtypes, block kernels by layouts too."""
         return {
-            **{("direct", *key): owner for key, owner in self._small.entries.owners.items()},
+            **{("small", *key): owner for key, owner in self._small.entries.owners.items()},
             **{("in_place", *key): owner for key, owner in self._in_place.entries.owners.items()},
             **self._blocks.owners,
         }
@@ -181,7 +181,7 @@ class Elementwise:
     def __call__(self, *arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Apply the function to arrays that broadcast together."""
         if out is None and len(arrays) == self.inputs:
-            got = self.direct[0](*arrays)
+            got = self.small_kernel[0](*arrays)
             if got is not None:
                 return got
         elif len(arrays) != self.inputs:
@@ -338,7 +338,7 @@ class Elementwise:
         return run(*arrays)
 
     def _make_converter(self, signature: Signature, converted: tuple[np.ndarray, ...]) -> Callable:
-        """Return a function that casts operands like those that were `converted`, and the result."""
+        """Return a function that casts such operands as were `converted`, and the result."""
         run = self._bound(converted, (signature.target,))
         loop, result = signature.loop, signature.result
 

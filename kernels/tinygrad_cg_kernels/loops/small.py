@@ -35,7 +35,7 @@ MOST = threads.THRESHOLD - 1
 
 
 def refuse(*operands: Any) -> None:
-    """Return None, as a direct kernel does that does not serve its operands."""
+    """Return None, as a small kernel does that does not serve its operands."""
 
 
 @jitable
@@ -52,7 +52,7 @@ def _one(f, ins, outs):
 def elementwise(
     loop: Callable, f: Callable, test: Callable, fast: Callable, dtypes: tuple[np.dtype, ...]
 ) -> Callable:
-    """Return the direct kernel of a function, by a loop of `rows`; the last dtype is the result's.
+    """Return the small kernel of a function, by a loop of `rows`; the last dtype is the result's.
 
     Numbers and arrays of one element stand beside one operand, not beside two. A single element is
     not worth a test.
@@ -114,11 +114,11 @@ def elementwise(
 def in_place(
     loop: Callable, f: Callable, test: Callable, fast: Callable, dtypes: tuple[np.dtype, ...]
 ) -> Callable:
-    """Return the direct kernel of a function of two values that writes its first operand."""
+    """Return the small kernel of a function of two values that writes its first operand."""
     first, second, _ = dtypes
     itemsize = first.itemsize
 
-    def direct(x, y):
+    def kernel(x, y):
         wide_vectors()
         kinds = dtype_address(first), dtype_address(second)
         known = call_prepare_in_place(address_of(x), address_of(y), kinds[0], kinds[1], itemsize)
@@ -132,14 +132,14 @@ def in_place(
             loop(f, test, fast, (u, v), into(0), size)
         return as_object(incref(address_of(x)))
 
-    return direct
+    return kernel
 
 
 def total(row: Callable, dtypes: tuple[np.dtype, ...]) -> Callable:
-    """Return the direct kernel of a reduction of all elements, by its total of a row."""
+    """Return the small kernel of a reduction of all elements, by its total of a row."""
     (dtype,) = dtypes
 
-    def direct(x):
+    def kernel(x):
         wide_vectors()
         index = dtype_address(dtype)
         known = call_prepare(address_of(x), 0, 0, index, 0, 0, index, 0, 1)
@@ -148,11 +148,11 @@ def total(row: Callable, dtypes: tuple[np.dtype, ...]) -> Callable:
         vector(known.line, 1, dtype)[0] = row(vector(known.x, known.size, dtype))
         return as_object(known.result)
 
-    return direct
+    return kernel
 
 
-class Directs:
-    """The direct kernels of one operation, by dtypes, each compiled at its first use.
+class SmallKernels:
+    """The small kernels of one operation, by dtypes, each compiled at its first use.
 
     The one element of `latest` is the one that served last, for whoever calls it with operands
     as they are, and is ready for None.
@@ -163,7 +163,7 @@ class Directs:
     ) -> None:
         def compiled(*dtypes: np.dtype) -> tuple[Callable, Any]:
             made = make(dtypes)
-            owner = build.kernel(made, f"{name}_in_place" if in_place else f"{name}_direct", cached)
+            owner = build.kernel(made, f"{name}_in_place" if in_place else f"{name}_small", cached)
             return build.entry(owner, *[OBJECT] * inputs), owner
 
         self.in_place = in_place
@@ -173,7 +173,7 @@ class Directs:
     def __call__(
         self, arrays: tuple[np.ndarray, ...], dtypes: tuple[np.dtype, ...]
     ) -> np.ndarray | None:
-        """Return the result, whose dtype comes last; None if no direct kernel serves."""
+        """Return the result, whose dtype comes last; None if no small kernel serves."""
         for array in arrays:
             if array.size > MOST or array.flags.num & CONTIGUOUS != CONTIGUOUS:
                 return None

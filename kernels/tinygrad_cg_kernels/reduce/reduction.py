@@ -31,7 +31,7 @@ class Reduction(Compound):
 
     Called with an array, the axes (distinct, not negative) and `keepdims`; the result is a
     fresh C-contiguous array. Integers keep their dtype; bool sums to int64; float16 is
-    accumulated in float32. The one element of `direct` is the direct kernel for all axes that
+    accumulated in float32. The one element of `small_kernel` is the small kernel for all axes that
     served last (see `small`): who calls it must be ready for None.
     """
 
@@ -51,13 +51,13 @@ class Reduction(Compound):
         }
         self._ready: dict[tuple, Callable[[np.ndarray], np.ndarray]] = {}
         self._copied: set[np.dtype] = set()  # dtypes without a kernel, whose scalars are results
-        self._direct = small.Directs(name, partial(small.total, row), 1)
-        self.direct = self._direct.latest
+        self._small = small.SmallKernels(name, partial(small.total, row), 1)
+        self.small_kernel = self._small.latest
 
     @property
     def dispatchers(self) -> dict[str, Any]:
         """Return the Numba dispatchers in use so far."""
-        return super().dispatchers | self._direct.entries.owners
+        return super().dispatchers | self._small.entries.owners
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:
         """Return the dtype of the result."""
@@ -71,7 +71,7 @@ class Reduction(Compound):
     def __call__(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool = False) -> np.ndarray:
         """Reduce `x` over `axes`."""
         if len(axes) == x.ndim and not keepdims:
-            got = self.direct[0](x)
+            got = self.small_kernel[0](x)
             if got is None and x.size <= small.MOST and self.result_dtype(x.dtype) is x.dtype:
                 got = self._reduce_all(x)
             if got is not None:
@@ -82,11 +82,11 @@ class Reduction(Compound):
         return self._slow(x, axes, keepdims)
 
     def _reduce_all(self, x: np.ndarray) -> np.ndarray | None:
-        """Reduce all elements by a direct kernel; None if it does not serve `x`."""
+        """Reduce all elements by a small kernel; None if it does not serve `x`."""
         if loop_dtype(x.dtype) is not x.dtype or x.dtype in self._copied:
             return None
         try:
-            return self._direct((x,), (x.dtype,))
+            return self._small((x,), (x.dtype,))
         except TypeError:
             if not x.ndim:  # there is nothing to reduce: any dtype will do
                 self._copied.add(x.dtype)

@@ -6,8 +6,8 @@ make the result through NumPy's C interface. Nothing outside this folder knows w
 
 They lie where a look at samples finds them. Where that fails, as on an interpreter without its lock
 or with another implementation of Python, `supported` is False: there are no kernels of objects,
-`small.Directs` serves nothing, and tables of addresses are filled by `data_address`, from NumPy's
-own attribute. All else runs as it does, with the same bits.
+`small.SmallKernels` serves nothing, and `data_address` fills tables of addresses from NumPy's own
+attribute. All else runs as it does, with the same bits.
 
 `fields` reads and writes objects in compiled code, `prepare` looks at operands for small kernels.
 """

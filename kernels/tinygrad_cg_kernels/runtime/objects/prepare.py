@@ -148,7 +148,7 @@ RESULT, LINE, X, Y, Z, SIZE, ONE, NUMBER = range(0, 8 * WORDS, 8)
 def _make_prepare(slot: int, empty: int, most: int) -> Callable:
     def prepare(x, y, z, dtype_x, dtype_y, dtype_z, target, width, total, info):
         """Look at up to three operands and make the result: 1; 0 where they are not for a
-        direct kernel, -1 where memory is short. The rest is written to `info`:
+        small kernel, -1 where memory is short. The rest is written to `info`:
         the result, the addresses of its elements and of the operands', how many there are, and
         which operand is one value (1, 2; 0 for none).
 
@@ -276,7 +276,7 @@ _prepared: dict[str, Any] = {}
 
 
 def ready(most: int, in_place: bool = False) -> bool:
-    """Compile what direct kernels call; False if there are none here. They do `most` elements."""
+    """Compile what small kernels call; False if there are none here. They do `most` elements."""
     name = "prepare_in_place" if in_place else "prepare"
     if objects.supported and name not in _prepared:
         made = _make_prepare_in_place(most) if in_place else _make_prepare(*objects.boxes, most)

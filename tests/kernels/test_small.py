@@ -26,9 +26,9 @@ DTYPES = (*FLOATS, "int8", "int64", "uint16", "complex64", "complex128")
 
 
 def enter(kernel, *arrays):
-    """The direct kernel for such arrays."""
+    """The small kernel for such arrays."""
     kernel(*arrays)
-    return kernel.direct[0]
+    return kernel.small_kernel[0]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -130,12 +130,12 @@ def test_totals(name, dtype):
     kernel = getattr(reduction, name)
     x = (np.arange(6, dtype=dtype) + 1).reshape(2, 3)
     kernel(x, (0, 1))
-    got = kernel.direct[0](x)
+    got = kernel.small_kernel[0](x)
     assert got.shape == ()
     assert got.dtype == dtype
     assert got == getattr(np, name)(x)
-    assert kernel.direct[0](x[:, ::2]) is None
-    assert kernel.direct[0](x[:0]) is None
+    assert kernel.small_kernel[0](x[:, ::2]) is None
+    assert kernel.small_kernel[0](x[:0]) is None
 
 
 def test_totals_of_many_elements_have_the_bits_of_the_core():
@@ -178,5 +178,5 @@ def test_without_a_look_at_objects(monkeypatch):
     x = np.array([1.0, 2.0])
     for left, right in ((x, x), (x, x[0:1]), (np.array(1.0), x), (x[:, None], x)):
         np.testing.assert_array_equal(alone(left, right), left + right)
-    assert alone.direct == [small.refuse]
+    assert alone.small_kernel == [small.refuse]
     assert Elementwise("exp", elementary.exp, 1, "float")(np.zeros(())) == 1
