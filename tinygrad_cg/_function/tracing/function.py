@@ -265,7 +265,20 @@ def function(
 ) -> Function[P, Y]: ...
 @overload
 def function(
-    func: None = None, *args: Any, **options: Any
+    func: None = None,
+    input_signature: Sequence[Any] | None = None,
+    autograph: bool = True,
+    jit_compile: bool | None = None,
+    reduce_retracing: bool = False,
+    experimental_implements: Any = None,
+    experimental_autograph_options: Any = None,
+    experimental_attributes: Any = None,
+    experimental_relax_shapes: Any = None,
+    experimental_compile: Any = None,
+    experimental_follow_type_hints: Any = None,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
 ) -> Callable[[Callable[P, Y]], Function[P, Y]]: ...
 def function(
     func: Any = None,
