@@ -320,7 +320,8 @@ class _Registration(Listener):
         if self.waiting:
             while self.waiting:
                 self.waiting.popleft()()
-            cpu_target.typing_context.refresh()  # the compilation under way read it before
+            context: Any = cpu_target.typing_context  # the compilation under way read it before
+            context.refresh()
 
     def on_end(self, event: Event) -> None:
         pass
