@@ -569,3 +569,70 @@ def test_rule_that_reads_a_variable_of_its_own():
         slope = inner.gradient(y, x)
     assert numbers(slope) == 2.0
     assert numbers(outer.gradient(slope, [x, v])) == [None, 1.0]
+
+
+def with_scratch(x):
+    """(2x + 1)**2, by a Variable that the function makes for itself."""
+    scratch = tf.Variable(tf.zeros_like(x))
+    scratch.assign(x * 2.0)
+    scratch.assign_add(tf.ones_like(x))
+    return scratch * scratch, lambda dy: dy * 4.0 * (2.0 * x + 1.0)
+
+
+def test_a_scratch_variable_needs_no_variables_parameter():
+    """1.7: what f makes for itself is no input of it."""
+    f = tf.custom_gradient(with_scratch)
+    assert float(f(tf.constant(3.0))) == 49.0
+    x = tf.constant(3.0)
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = f(x)
+        first = inner.gradient(y, x)
+    assert (float(y), float(first), float(outer.gradient(first, x))) == (49.0, 28.0, 8.0)
+
+
+def test_a_scratch_variable_inside_functions_around_it_and_with_max_order():
+    """1.7: it is no input of the functions around f either."""
+    inside = tf.custom_gradient(with_scratch, max_order=2)
+
+    @tf.custom_gradient
+    def outside(x):
+        y = inside(x)
+        return y * 1.0, lambda dy: dy * 4.0 * (2.0 * x + 1.0)
+
+    x = tf.constant(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = outside(x)
+    assert float(tape.gradient(y, x)) == 28.0
+
+
+def test_a_scratch_variable_does_not_hide_others():
+    """1.7: a Variable from elsewhere needs its gradient."""
+    w = tf.Variable(2.0, name="w")
+
+    @tf.custom_gradient
+    def f(x):
+        scratch = tf.Variable(1.0)
+        return x * scratch * w, lambda dy: dy
+
+    with pytest.raises(TypeError, match=r"keyword argument 'variables'.*'w:0'") as caught:
+        f(tf.constant(1.0))
+    assert "Variable:0" not in str(caught.value)
+
+
+def test_a_variable_that_is_kept_is_no_scratch_at_the_next_call():
+    """1.7: then its gradient would be missing."""
+    kept = []
+
+    @tf.custom_gradient
+    def f(x):
+        if not kept:
+            kept.append(tf.Variable(2.0))
+        return x * kept[0], lambda dy: dy
+
+    f(tf.constant(1.0))
+    with pytest.raises(TypeError, match="keyword argument 'variables'"):
+        f(tf.constant(1.0))

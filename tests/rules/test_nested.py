@@ -241,3 +241,78 @@ def test_example_two_is_silent():
         assert derivative(TWO_TRUE, 2.0, 3) == 6.0
         assert derivative(ONE_TRUE, 2.0, 2) == 12.0
     assert texts == []
+
+
+def issue_34503():
+    """The function of TensorFlow's issue 34503: y = 5 x, and a rule with a rule."""
+
+    @tf.custom_gradient
+    def op(x):
+        @tf.custom_gradient
+        def inner_rule(dy):
+            return dy * 5.0, lambda ddy: 5.0 * ddy
+
+        return x * 5.0, inner_rule
+
+    return op
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "compiled"])
+def test_a_rule_of_a_rule_that_captures_nothing_says_that_it_was_not_used(wrap):
+    """Decision 5: TensorFlow's issue 34503, where the second order is None without a word."""
+    with custom_gradient_warnings() as texts:
+        assert derivative(wrap(issue_34503()), 2.0, 2) is None
+    [text] = texts
+    assert "`inner_rule`, which is the rule of `op`, is not used" in text
+    assert "Pass the inputs of `op` as arguments" in text
+
+
+@pytest.mark.parametrize("in_batch", [tf.vmap, lambda f: tf.vmap(lambda x: f(x))])
+def test_it_says_so_in_a_batch_too(in_batch):
+    with custom_gradient_warnings() as texts:
+        found = in_batch(tf.grad(tf.grad(issue_34503())))(tf.constant([1.0, 2.0]))
+    assert found.numpy().tolist() == [0.0, 0.0]
+    assert len(texts) == 1
+
+
+def test_it_says_so_where_the_sweep_runs_in_a_batch():
+    x = tf.constant([1.0, 2.0])
+    with custom_gradient_warnings() as texts, tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = issue_34503()(x)
+        jacobian = inner.jacobian(y, x)
+    assert outer.gradient(jacobian, x) is None
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda op: derivative(op, 2.0, 1),
+        lambda op: derivative(lambda x: op(x) ** 2, 2.0, 2),  # dy depends on x: the rule serves
+        lambda op: derivative(lambda z: tf.grad(op)(tf.constant(1.0)) * z, 2.0, 1),
+    ],
+    ids=["order 1", "used", "another tape watches another tensor"],
+)
+def test_it_is_silent_where_nothing_was_bypassed(compute):
+    with custom_gradient_warnings() as texts:
+        compute(issue_34503())
+    assert texts == []
+
+
+def test_the_remedy_of_issue_34503_is_right():
+    """What the warning says to write: the inputs are arguments of the inner rule."""
+
+    @tf.custom_gradient
+    def op(x):
+        @tf.custom_gradient
+        def inner_rule(x, dy):
+            return dy * 5.0, lambda ddy: (ddy * 7.0, 5.0 * ddy)
+
+        return x * 5.0, lambda dy: inner_rule(x, dy)
+
+    with custom_gradient_warnings() as texts:
+        assert derivative(op, 2.0, 2) == 7.0
+    assert texts == []

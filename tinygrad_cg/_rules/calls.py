@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from .._core.kinds import is_differentiable
-from .._core.levels import NOTHING, Frame, Token, run_on, state
+from .._core.levels import NOTHING, Frame, Token, run_on, stack, state
 from .._core.record import (
     Node,
     attach,
@@ -46,7 +46,7 @@ class Call(NamedTuple):
 
         `targets` have the inputs' and the Variables' shapes and dtypes, which the gradients get.
         """
-        returned = self.definition.run(self.rule.run, self, dys)
+        returned = self.definition.run(self.rule.run, self, dys, targets)
         if self.variables is None:
             return gradients_of_inputs(self, returned, targets)
         returned, others = gradients_of_variables(self, returned)
@@ -158,8 +158,7 @@ def _transformed_rule(node: Node, dy: Any) -> Sequence:
     dys = dy if type(dy) is list else [dy]
     sweep = state.sweep
     if sweep is not None and sweep.token in node.group:
-        targets = [one if find(one, sweep.token) else None for one in node.inputs]
-        return node.saved.pull(dys, targets)
+        return node.saved.pull(dys, asked_inputs(node))
     state.sweep = None  # no sweep asks, all targets count
     try:
         return node.saved.pull(dys, node.inputs)
@@ -167,12 +166,47 @@ def _transformed_rule(node: Node, dy: Any) -> Sequence:
         state.sweep = sweep
 
 
+def asked_inputs(node: Node) -> list:
+    """Return the nodes of the inputs that the tape of the running sweep watches, else None.
+
+    Where that tape is not known those that any tape watches.
+    """
+    sweep = state.sweep
+    if sweep is None or sweep.token not in node.group:
+        return list(node.inputs)
+    return [one if find(one, sweep.token) else None for one in node.inputs]
+
+
+def _special_rule(node: Node, dys: Sequence) -> list:
+    """Run a rule that asks for more than upstream gradients, or has a rule itself."""
+    call: Call = node.saved
+    gradients = call.pull(dys, asked_inputs(node) if call.rule.takes_needs else node.inputs)
+    inner, sweep = call.rule.nested, state.sweep
+    if inner is not None and sweep is not None:
+        results = [*dys, *[one for one in gradients if one is not None]]
+        for token in stack(state.frame):
+            if type(token) is not Token or token is sweep.token:
+                continue
+            asked = any(find(one, token) for one in node.inputs)
+            if asked and not any(_is_known(one, token) for one in results):
+                inner.warn_unused(call.definition.name)
+    return gradients
+
+
+def _is_known(tensor: Any, token: Token) -> bool:
+    """Return whether a tape recorded a tensor, or the whole batch that it is an example of."""
+    while tensor is not None and find(tensor._rec, token) is None:
+        tensor = getattr(tensor, "physical", None)
+    return tensor is not None
+
+
 def _custom_rule(node: Node, dy: Any) -> Sequence:
     """Run the user's rule, and check and adapt what it returns."""
     call: Call = node.saved
     rule, definition, grad_fn, count, _, _, variables = call
-    if type(dy) is list or variables is not None or rule.keras:
-        return call.pull(dy if type(dy) is list else (dy,), node.inputs)
+    if type(dy) is list or variables is not None or rule.special:
+        dys = dy if type(dy) is list else (dy,)
+        return _special_rule(node, dys) if rule.special else call.pull(dys, node.inputs)
     rules = state.rules
     rules.append(definition)
     try:

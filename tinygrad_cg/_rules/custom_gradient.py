@@ -22,7 +22,7 @@ from .._core.tensor import Tensor
 from .._ops.define import as_int
 from .._reverse.variable import Variable
 from .calls import Call, copy, one_output, rebind_outputs
-from .definition import Definition, check_result
+from .definition import Definition, RuleSignature, check_result
 from .max_order import limit
 
 P = ParamSpec("P")
@@ -54,6 +54,11 @@ class Bind:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._decorated(self._function, args, kwargs)
+
+    @property
+    def own_definition(self) -> Definition | None:
+        """The definition of a custom gradient; None for what another decorator made."""
+        return getattr(getattr(self._decorated, "__self__", None), "definition", None)
 
     def __repr__(self) -> str:
         return f"<custom gradient {getattr(self, '__qualname__', self._function)!r}>"
@@ -109,7 +114,11 @@ def custom_gradient(f: Any = None, *, max_order: int | None = None) -> Any:
 class _Accessed(dict, Listener):
     """Listens while a decorated function runs: the trainable Variables that it uses, by id."""
 
-    __slots__ = ("definition",)
+    __slots__ = ("created", "definition")
+    created: set[int]  # the ids of those made while it listens, where there are any
+
+    def variable_created(self, variable: Variable) -> None:
+        self.created = getattr(self, "created", set()) | {id(variable)}
 
     def variable_read(self, variable: Variable) -> None:
         if variable.trainable and is_differentiable(variable._data.dtype):
@@ -148,7 +157,7 @@ class _Decorated:
         y, grad_fn = result
         single = type(y) is Tensor
         outputs = (y,) if single else [convert(one) for one in nest.flatten(y) if one is not None]
-        variables = (_own_variables(accessed, args, kwargs) or None) if accessed else None
+        variables = _own_variables(accessed, args, kwargs, grad_fn) if accessed else None
         rule = definition.rule(grad_fn, 1 if single else len(outputs), variables)
         frame = state.frame
         if frame is None:
@@ -188,10 +197,19 @@ def _pack(structure: Any, results: list[Tensor]) -> Any:
     return nest.pack_sequence_as(structure, leaves)
 
 
-def _own_variables(accessed: _Accessed, args: tuple, kwargs: dict) -> list[Variable]:
+def _own_variables(
+    accessed: _Accessed, args: tuple, kwargs: dict, grad_fn: Any
+) -> list[Variable] | None:
+    """Return the Variables that the rule has to give gradients of; None for none.
+
+    Those that the function made itself only if the rule takes Variables.
+    """
     for leaf in nest.flatten((args, kwargs)):
         accessed.pop(id(leaf), None)
-    return sorted(accessed.values(), key=lambda variable: variable._serial)
+    if accessed and hasattr(accessed, "created") and not RuleSignature(grad_fn).takes_variables:
+        for one in accessed.created:
+            accessed.pop(one, None)
+    return sorted(accessed.values(), key=lambda variable: variable._serial) or None
 
 
 def flat_inputs(definition: Definition, args: tuple, kwargs: dict) -> tuple[list, list[tuple]]:

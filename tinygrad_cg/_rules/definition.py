@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from types import FunctionType
@@ -13,6 +14,7 @@ from .._core.levels import is_alive, state
 from .._core.record import Expired
 from .._core.tensor import ArrayLike
 from ..errors import CustomGradientWarning, users_line
+from .user_code import only_decides
 
 if TYPE_CHECKING:
     from .._reverse.variable import Variable
@@ -37,10 +39,16 @@ def closure(function: Any) -> dict[str, Any]:
     return found
 
 
+_BY_KEYWORD = ("variables", "needs_input_grad")
+
+
 class RuleSignature:
     """The signature of a `grad_fn`, kept, for reading it costs more than an operation."""
 
-    __slots__ = ("fewest", "keras", "missing", "most", "takes_variables")
+    __slots__ = (
+        *("fewest", "keras", "missing", "most", "nested", "special", "takes_needs"),
+        "takes_variables",
+    )
 
     def __init__(self, grad_fn: Any):
         if type(grad_fn) is FunctionType and not hasattr(grad_fn, "__wrapped__"):
@@ -64,16 +72,23 @@ class RuleSignature:
             positional = [one.name for one in by_position]
             optional = sum(one.default is not one.empty for one in by_position)
         self.takes_variables = any_keyword or "variables" in (*positional, *keyword_only)
+        self.takes_needs = "needs_input_grad" in (*positional, *keyword_only)
         self.most = float("inf") if any_number else len(positional)
         self.fewest = len(positional) - optional
-        if "variables" in positional:
-            self.most -= 1
-            self.fewest -= positional.index("variables") < self.fewest
-        self.missing = [name for name in required if name not in ("upstream", "variables")]
+        needed = positional[: self.fewest]
+        for name in _BY_KEYWORD:
+            self.most -= name in positional
+            self.fewest -= name in needed
+        self.missing = [name for name in required if name not in ("upstream", *_BY_KEYWORD)]
         self.keras = "upstream" in required  # grad_fn(*inputs, upstream=dys), Keras on PyTorch
+        self.nested = getattr(grad_fn, "own_definition", None)  # where it is a custom gradient
+        self.special = self.keras or self.takes_needs or self.nested is not None
 
-    def run(self, call: Any, dys: Sequence[Any]) -> Any:
-        keywords = {"variables": list(call.variables)} if call.variables else {}
+    def run(self, call: Any, dys: Sequence[Any], targets: Sequence) -> Any:
+        keywords: dict[str, Any] = {"variables": list(call.variables)} if call.variables else {}
+        if self.takes_needs:
+            inputs = targets[: call.count]
+            keywords["needs_input_grad"] = tuple([one is not None for one in inputs])
         if not self.keras:
             return call.grad_fn(*dys, **keywords)
         upstream = dys[0] if len(dys) == 1 else tuple(dys)
@@ -208,12 +223,28 @@ class Definition:
             "an argument",
         )
 
+    def warn_unused(self, outer: str) -> None:
+        """Warn that this rule of the rule of `outer` serves no tape that records the sweep."""
+        self.warn(
+            "bypassed",
+            f"the custom gradient of `{self.name}`, which is the rule of `{outer}`, is not used on "
+            "a tape that watches none of its arguments: its upstream gradient does not depend on "
+            "what the tape watches, and it captured nothing that does, so its result has no "
+            f"derivative there. Pass the inputs of `{outer}` as arguments to a custom gradient "
+            "inside the rule",
+        )
+
     def warn_detached(self, record: Any) -> None:
-        """Warn, once for each line, that this rule takes values out of a tensor."""
+        """Warn, once for each line, that this rule takes values out of a tensor.
+
+        Not where they only decide what is computed: ``while float(x) > 1.``
+        """
         group = record.tokens if type(record) is Expired else record.group
         if not is_alive(group):
             return
         file, line, depth = users_line()
+        if only_decides(sys._getframe(depth - 1)):
+            return
         if any(observer.detach(self, file, line) for observer in state.observers):
             return
         key = f"detached {file}:{line}"

@@ -23,7 +23,7 @@ from .._core.record import Node, attach_part
 from .._core.tensor import Aval, Tensor
 from .._ops.define import broadcast_shapes
 from .._reverse.sweep import fit_shape
-from .calls import Call
+from .calls import Call, asked_inputs
 from .definition import Definition, RuleSignature, source_line
 from .returned import gradients_of_inputs
 
@@ -35,7 +35,8 @@ class RegisterGradient:
 
     The function takes ``(op, *grads)``, with one upstream gradient for each output, and returns
     the gradient of each of ``op.inputs`` (None: no gradient). ``op.inputs``, ``op.outputs``,
-    ``op.get_attr(name)``, ``op.name`` and ``op.type`` are there for it. Raises KeyError if the
+    ``op.get_attr(name)``, ``op.name``, ``op.type`` and ``op.needs_input_grad`` (a tuple of bools:
+    False where None will do) are there for it. Raises KeyError if the
     name has a gradient already, unless `replace` is set, as in a notebook's cell that runs
     again. It may come before the primitive is defined. After ``tf.RegisterGradient``.
     """
@@ -92,11 +93,17 @@ def get_gradient_function(op_type: str) -> Callable[..., Any] | None:
 class Operation:
     """One use of a primitive, as its gradient function sees it."""
 
-    def __init__(self, name: str, inputs: tuple, outputs: tuple, attrs: dict[str, Any]):
+    def __init__(self, name: str, inputs: tuple, outputs: tuple, attrs: dict[str, Any], node: Node):
         self.type = self.name = name
         self.inputs = inputs
         self.outputs = outputs
         self._attrs = attrs
+        self._node = node
+
+    @property
+    def needs_input_grad(self) -> tuple[bool, ...]:
+        """For each input whether its gradient is asked for; where False, None will do."""
+        return tuple([one is not None for one in asked_inputs(self._node)])
 
     def get_attr(self, name: str) -> Any:
         """Return the attribute of that name; ValueError if the call had none."""
@@ -298,7 +305,7 @@ def _rule(node: Node, dy: Any) -> list:
     dys, tensors = [dy], [outs[0]._with_record(node)]
     if isinstance(dy, list):
         dys, tensors = dy, [attach_part(one, node, i) for i, one in enumerate(outs)]
-    operation = Operation(name, inputs, tuple(tensors), attrs)
+    operation = Operation(name, inputs, tuple(tensors), attrs, node)
     returned = definition.run(function, operation, *dys)
     if isinstance(USER_OPS[name].kernel, Pointwise):
         returned = _unbroadcast(returned, inputs, outs[0].shape)

@@ -1,0 +1,90 @@
+"""The user's expression that a frame is evaluating: whether its value can have a derivative."""
+
+from __future__ import annotations
+
+import ast
+import dis
+import functools
+import linecache
+from types import CodeType, FrameType
+from typing import Any
+
+_TRUTHS = {"UNARY_NOT"} | {name for name in dis.opname if "JUMP" in name and "IF" in name}
+_DECISIONS = (ast.While, ast.If, ast.IfExp, ast.Assert)
+
+
+def only_decides(frame: FrameType) -> bool:
+    """Return whether what `frame` evaluates now ends as a truth, a loop count or a text.
+
+    True for ``while float(x) > 1.``, which has no derivative that could be lost. False where that
+    is not known, as without the source.
+    """
+    return _only_decides(frame.f_code, frame.f_lasti)
+
+
+@functools.lru_cache(256)
+def _only_decides(code: CodeType, instruction: int) -> bool:
+    if dis.opname[code.co_code[instruction]] in _TRUTHS:
+        return True
+    positions = list(code.co_positions())[instruction // 2]
+    tree = parse_file(code.co_filename)
+    if tree is None or None in positions:
+        return False
+    first, last, column, end = positions
+    path = _path_to(tree, ((first, column), (last, end)))
+    if isinstance(path[-1], ast.FormattedValue):
+        return True
+    for parent, child in zip(reversed(path[:-1]), reversed(path), strict=False):
+        if isinstance(parent, (ast.Compare, ast.FormattedValue)):
+            return True
+        if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
+            return True
+        if isinstance(parent, _DECISIONS) and parent.test is child:
+            return True
+        if any(child in loop.ifs for loop in getattr(parent, "generators", ())):
+            return True
+        if isinstance(parent, ast.Call) and _name_of(parent.func) in ("range", "bool"):
+            return child in parent.args
+        if isinstance(parent, (ast.stmt, ast.Lambda, ast.NamedExpr)):
+            return False
+    return False
+
+
+def _name_of(function: Any) -> str:
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def parse_file(file: str) -> ast.Module | None:
+    """Return the syntax tree of a file or of a notebook's cell; None without its source."""
+    lines = linecache.getlines(file)
+    return _parse("".join(lines)) if lines else None
+
+
+@functools.lru_cache(4)
+def _parse(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except SyntaxError:  # a notebook's magic
+        return None
+
+
+def _path_to(tree: ast.AST, span: tuple) -> list[Any]:
+    """Return the nodes from `tree` down to the innermost one that covers `span`."""
+    path: list[Any] = [tree]
+    while True:
+        for child in _covering_children(path[-1]):
+            begin = (child.lineno, child.col_offset)
+            end = (child.end_lineno, child.end_col_offset)
+            if begin <= span[0] and span[1] <= end:
+                path.append(child)
+                break
+        else:
+            return path
+
+
+def _covering_children(node: ast.AST) -> list[Any]:
+    """Return the children that have positions, and those of children without."""
+    found = []
+    for child in ast.iter_child_nodes(node):
+        found += [child] if hasattr(child, "lineno") else _covering_children(child)
+    return found
