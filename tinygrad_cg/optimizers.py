@@ -149,7 +149,11 @@ def _check_pairs(pairs: list) -> list[tuple[Tensor, Variable]]:
     if names and len(names) == len(pairs):
         raise ValueError(f"No gradients provided for any variable: {', '.join(names)}")
     if names:
-        warn(f"Gradients do not exist for variables {', '.join(names)}", TapeWarning)
+        warn(
+            f"Gradients do not exist for variables {', '.join(names)}: ask "
+            "tape.explain(loss, variable) why",
+            TapeWarning,
+        )
     return [(_fit_gradient(gradient, one), one) for gradient, one in pairs if gradient is not None]
 
 

@@ -91,7 +91,7 @@ def test_no_false_alarm_inside_a_rule():
 
 def multiplied(x):
     while float(x) > 1.0:
-        x = x * float(x) ** -2.0  # noqa: E701
+        x = x * float(x) ** -2.0
     return x
 
 

@@ -5,6 +5,7 @@ All nodes are made here, and all tensors that were computed too late are marked 
 
 from __future__ import annotations
 
+import gc
 import inspect
 import os
 import threading
@@ -103,6 +104,21 @@ def nodes_of(record: Any) -> Iterator[Node]:
         if type(record) is not Expired:
             yield record
         record = record.next
+
+
+def is_leaf(node: Node) -> bool:
+    """Return whether a node is that of a watched tensor, not of something computed."""
+    return node.rule is None
+
+
+def held_nodes(tokens: Iterable[Token]) -> list[Node]:
+    """Return everything that tapes have recorded and somebody still holds.
+
+    Nobody keeps a list of that, so that it is freed at once: the tapes' tokens are asked for who
+    refers to them.
+    """
+    groups = [one for one in gc.get_referrers(*tokens) if type(one) is frozenset]
+    return [one for one in gc.get_referrers(*groups) if type(one) is Node] if groups else []
 
 
 def narrow(record: Any, group: frozenset[Token]) -> Node | None:

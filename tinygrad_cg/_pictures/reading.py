@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Iterable, Iterator, Mapping
-from gc import get_referrers
 from types import CodeType
 from typing import Any
 
@@ -13,7 +12,15 @@ import numpy as np
 from .._core.conversion import is_tensor
 from .._core.levels import Token
 from .._core.primitive import OPS
-from .._core.record import Node, find, nodes_of, operation_of_rule, part, watched_since
+from .._core.record import (
+    Node,
+    find,
+    held_nodes,
+    nodes_of,
+    operation_of_rule,
+    part,
+    watched_since,
+)
 from .._core.tensor import Tensor
 from .._function.tracing import gradient
 from .._reverse.observer import order_of, recording_sweeps
@@ -40,13 +47,8 @@ def known_nodes(record: Any) -> Iterator[Node]:
 
 
 def live_nodes(tokens: Iterable[Token]) -> list[Node]:
-    """Return everything that tapes have recorded and somebody still holds.
-
-    Nobody keeps a list of that, so that it is freed at once: the tape's token is asked for who
-    refers to it.
-    """
-    groups = [one for one in get_referrers(*tokens) if type(one) is frozenset]
-    return [one for one in get_referrers(*groups) if type(one) is Node and one.rule is not _no_rule]
+    """Return everything that tapes have recorded and somebody still holds."""
+    return [one for one in held_nodes(tokens) if one.rule is not _no_rule]
 
 
 class UserNames:

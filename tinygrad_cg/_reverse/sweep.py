@@ -83,11 +83,23 @@ def _add_unrecorded(token: Token, target: Any, gradient: Any, sources: list, res
         results[i] = seed if known is None else add(known, seed)
     _refuse_example(target, token)
     if not positions and _is_expired(target._rec, token):
+        reason = explain(token, target, sources)
         warn(
             "target was computed after the tape closed (or in a thread where it does not "
-            "record), so it has no gradient: compute it inside the tape's context",
+            "record), so it has no gradient: compute it inside the tape's context"
+            + (f". {reason}" if reason else ""),
             TapeWarning,
         )
+
+
+Explainer = Callable[[Token, Any, list], str]
+explain: Explainer = lambda token, target, sources: ""  # noqa: E731
+
+
+def set_explainer(function: Explainer) -> None:
+    """Have `function` say in warnings why there is no gradient: it knows the tapes."""
+    global explain
+    explain = function
 
 
 def _refuse_example(target: Any, token: Token) -> None:

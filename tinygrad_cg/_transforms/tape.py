@@ -6,6 +6,8 @@ Follows ``tf.GradientTape`` of TensorFlow 2.21.
 from __future__ import annotations
 
 import contextlib
+import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NoReturn
 
@@ -14,7 +16,7 @@ from .._core import levels
 from .._core.conversion import is_tensor
 from .._core.kinds import is_differentiable
 from .._core.levels import Token, add_level, state
-from .._core.record import watch_tensor
+from .._core.record import Node, find, held_nodes, is_leaf, watch_tensor
 from .._core.tensor import Aval, Tensor
 from .._ops.creation import zeros
 from .._reverse.arguments import (
@@ -28,8 +30,10 @@ from .._reverse.arguments import (
 from .._reverse.sweep import differentiate, release
 from .._reverse.variable import Variable
 from ..errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
+from .explanation import explain, operation_name
 from .matrices import example_rows, rows
 
+_KINDS = 6  # of operations that `repr` names
 _NONE = UnconnectedGradients.NONE
 
 
@@ -204,6 +208,37 @@ class GradientTape(levels.Listener):
         self._token = None
         levels.insert(self._ready(), index)
 
+    def __repr__(self) -> str:
+        """Return what this tape watches and has recorded, as far as somebody still holds it."""
+        state = "recording" if self._recording else "closed"
+        words = [state, "persistent"] if self._persistent else [state]
+        parts = [", ".join(words)]
+        nodes = [] if self._token is None else held_nodes([self._token])
+        watched = self._watched_texts([node for node in nodes if is_leaf(node)])
+        if watched:
+            parts.append(f"watches {', '.join(watched)}")
+        names = [operation_name(node) for node in sorted(nodes, key=lambda node: node.serial)]
+        counts = Counter(filter(None, names))
+        if counts:
+            total = counts.total()
+            kinds = [f"{count} {name}" for name, count in counts.most_common(_KINDS)]
+            kinds += ["..."] if len(counts) > _KINDS else []
+            operations = "operation" if total == 1 else "operations"
+            parts.append(f"recorded {total} {operations} ({', '.join(kinds)})")
+        elif self._token is None and self._consumed is not None:
+            parts.append("gradient() has freed its record")
+        else:
+            parts.append("recorded nothing")
+        return f"<tg.GradientTape: {'; '.join(parts)}>"
+
+    def _watched_texts(self, leaves: list[Node]) -> list[str]:
+        variables = self.watched_variables()
+        known = [find(one._rec, self._token) for one in variables] if self._token else []
+        tensors = sorted((one for one in leaves if one not in known), key=lambda one: one.serial)
+        texts = [f"{one.dtype} of shape {tuple(one.shape)}" for one in tensors]
+        texts = [f"{text}" if n == 1 else f"{n} x {text}" for text, n in Counter(texts).items()]
+        return texts + [f"Variable {one.name!r}" for one in variables]
+
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """Return the picture of what this tape has recorded, for a notebook; see `show`."""
         return GradientTape._draw(self)
@@ -282,6 +317,35 @@ class GradientTape(levels.Listener):
             )
         else:
             self._stop(token)
+
+    def explain(self, target: Any, source: Any) -> str:
+        """Return in words why the gradient of `target` by `source` is None, or that it is not.
+
+        `target` and `source` are Tensors or Variables, or nested: then there is a line for each
+        pair. Causes that are found: what was never watched, or too late; what was computed before
+        or after the tape recorded; integers on the way; values that left the record
+        (`stop_gradient`, ``numpy()``, ``float()``, NumPy arrays that were written into, assignment
+        to a Variable), with the line; rules that return None, and tensors that they capture.
+
+        Nothing is recorded for this: it reads what the tape recorded, and the text of the function
+        that calls it and of functions called there. May be asked before or after `gradient`; which
+        frees the record of a tape that is not persistent. Raises TypeError for what is no tensor,
+        RuntimeError for a tape that never recorded.
+
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = 2.0 * tf.stop_gradient(x)
+        >>> print(tape.explain(y, x))
+        The gradient of `y` by `x` is None: `tf.stop_gradient(x)` detaches its result (File
+        "program.py", line 5).
+        """
+        token = self._token or self._consumed or self._refuse()
+        targets, sources = flat_targets(target), nest.flatten(source)
+        for one in sources:
+            if not is_tensor(one):
+                check_source(one)
+        frame = sys._getframe(1)
+        return "\n".join([explain(self, token, a, b, frame) for a in targets for b in sources])
 
     # Jacobians -------------------------------------------------------------------------------
 

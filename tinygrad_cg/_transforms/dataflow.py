@@ -1,0 +1,476 @@
+"""The reading of a program's source: where its text leads from one name to another.
+
+Nobody records where a tensor left what is recorded, for that would cost every program. Who asks
+why there is no gradient has the program at hand: the functions between source and target are read,
+statement by statement, until one takes a value out of a tensor.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._core.kinds import is_differentiable
+from .._core.primitive import OPS
+from .._rules.definition import closure
+from .._rules.user_code import parse_file
+from ..errors import is_ours
+
+DEPTH = 4  # calls inside calls that are read
+_OUT = {"numpy", "item", "tolist"}  # methods that give values
+_CONSTRUCTORS = {"array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "copy"}
+_ASSIGNMENTS = {"assign", "assign_add", "assign_sub"}
+_ADDERS = {"append", "extend", "add", "insert", "update", "setdefault"}
+_WITHOUT_RULES = {name for name, record in OPS.items() if record.rules is None}
+
+
+class Cut(NamedTuple):
+    """The expression that ends the way: what it does, its file, line and text."""
+
+    words: str
+    file: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f'`{self.text}` {self.words} (File "{self.file}", line {self.line})'
+
+
+FLOWS = "flows"  # said of an expression that depends on the source, differentiably
+GRADIENT = "gradient"  # and is itself what a tape returned
+Status = Any  # None: does not depend on the source; FLOWS; or a Cut
+
+
+def join(statuses: Iterable[Status]) -> Status:
+    """Return the status of what is computed from operands of these."""
+    found = None
+    for status in statuses:
+        if status == FLOWS:
+            return FLOWS
+        found = found or status
+    return found
+
+
+def find_cut(
+    frame: FrameType, tape: Any, target: Any, source: Any
+) -> tuple[Status, Mapping[str, Any]]:
+    """Return what the code of `frame`, up to its present line, makes of `source` in `target`.
+
+    None where the text does not lead from one to the other, FLOWS where it leads there without a
+    cut, as far as it can be read. And the variables of the frame.
+    """
+    space = {**vars(builtins), **frame.f_globals, **frame.f_locals}
+    body = _body_of(frame.f_code)
+    goals = _names_of(frame, target)
+    starts = _names_of(frame, source)
+    if body is None or not goals or not starts:
+        return None, space
+    tapes = set(_names_of(frame, tape))
+    reader = _Reader(frame.f_code.co_filename, space, 0, tapes, set(starts), frame.f_lineno)
+    reader.find_blocks(body)
+    reader.source = source
+    reader.states = {name: FLOWS for name in starts if name not in reader.bound}
+    reader.read(body)
+    status = join(reader.states.get(name) for name in goals)
+    if status == FLOWS and reader.gradients.issuperset(goals):
+        status = GRADIENT
+    return status, space
+
+
+def _names_of(frame: FrameType, value: Any) -> list[str]:
+    """Return the names of a value in a frame; of a container or an object that holds it, too."""
+    spaces = [frame.f_locals] if frame.f_locals is frame.f_globals else []
+    spaces = spaces or [frame.f_locals, frame.f_globals]
+    for space in spaces:
+        own = [name for name, one in space.items() if one is value]
+        held = [name for name, one in space.items() if _holds(one, value)]
+        held += [
+            f"{name}.{attribute}"
+            for name, one in space.items()
+            if not isinstance(one, (ModuleType, type, FunctionType))
+            for attribute, part in getattr(one, "__dict__", {}).items()
+            if part is value
+        ]
+        if own or held:
+            return own or held
+    return []
+
+
+def _holds(container: Any, value: Any) -> bool:
+    if isinstance(container, (list, tuple)):
+        return any(one is value for one in container[:100])
+    if isinstance(container, dict):
+        return any(one is value for one in list(container.values())[:100])
+    return False
+
+
+def _body_of(code: CodeType) -> list[ast.stmt] | None:
+    """Return the statements of a function, or of a module; None without the source."""
+    tree = parse_file(code.co_filename)
+    if tree is None:
+        return None
+    if code.co_name == "<module>":
+        return tree.body
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == code.co_name:
+            first = min([node.lineno, *[one.lineno for one in node.decorator_list]])
+            if first <= code.co_firstlineno <= node.lineno:
+                return node.body
+    return None
+
+
+def _lambda_of(code: CodeType) -> ast.Lambda | None:
+    tree = parse_file(code.co_filename)
+    lambdas = [one for one in ast.walk(tree) if isinstance(one, ast.Lambda)] if tree else []
+    found = [one for one in lambdas if one.lineno == code.co_firstlineno]
+    return found[0] if len(found) == 1 else None
+
+
+class _Reader:
+    """Reads statements in their order, and keeps the status of each name."""
+
+    def __init__(
+        self,
+        file: str,
+        space: Mapping[str, Any],
+        depth: int,
+        tapes: set[str],
+        sources: set[str],
+        last: float = math.inf,
+    ):
+        self.file = file
+        self.space = space
+        self.depth = depth
+        self.tapes = tapes  # the names of the tape
+        self.sources = sources
+        self.last = last  # the line at which the question is asked
+        self.states: dict[str, Status] = {}
+        self.bound: dict[str, int] = {}  # the last lines that bind names of the source
+        self.gradients: set[str] = set()  # names of what tapes returned
+        self.statement: Any = None
+        self.blocks: list[range] = []  # the lines in which the tape records
+        self.watched: int | None = None  # the line at which it watches the source
+        self.paused = False
+        self.source: Any = None
+        self.results: list[Status] = []  # of what is returned
+
+    # Statements ------------------------------------------------------------------------------
+
+    def find_blocks(self, body: list[ast.stmt]) -> None:
+        """Find where the tape records and watches, and where the source gets its names."""
+        for statement in body:
+            node: Any
+            for node in ast.walk(statement):
+                if isinstance(getattr(node, "ctx", None), ast.Store) and node.lineno <= self.last:
+                    name = ast.unparse(node)
+                    if name in self.sources:
+                        self.bound[name] = max(node.lineno, self.bound.get(name, 0))
+                if isinstance(node, ast.With):
+                    names = {
+                        name
+                        for item in node.items
+                        for part in (item.optional_vars, item.context_expr)
+                        if isinstance(part, ast.Name)
+                        for name in [part.id]
+                    }
+                    if names & self.tapes:
+                        self.blocks.append(range(node.lineno, (node.end_lineno or 0) + 1))
+                elif self._is_watch(node):
+                    line = node.lineno
+                    self.watched = line if self.watched is None else min(self.watched, line)
+
+    def _is_watch(self, node: ast.AST) -> bool:
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            return False
+        owner = node.func.value
+        if node.func.attr != "watch" or not isinstance(owner, ast.Name):
+            return False
+        return owner.id in self.tapes and bool(self.sources & set(_loaded(node.args)))
+
+    def read(self, body: list[ast.stmt]) -> None:
+        for statement in body:
+            if statement.lineno <= self.last:
+                self.statement = statement
+                self._read_one(statement)
+
+    def _read_one(self, statement: Any) -> None:
+        if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+            self._read_assignment(statement)
+        elif isinstance(statement, ast.Expr):
+            self._read_effect(statement.value)
+        elif isinstance(statement, ast.Return):
+            if statement.value is not None:
+                self.results.append(self.status(statement.value))
+        elif isinstance(statement, (ast.For, ast.AsyncFor)):
+            for _ in range(2):  # what one pass computes the next one uses
+                self._bind(statement.target, self.status(statement.iter))
+                self.read([*statement.body, *statement.orelse])
+        elif isinstance(statement, ast.While):
+            for _ in range(2):
+                self.status(statement.test)
+                self.read([*statement.body, *statement.orelse])
+        elif isinstance(statement, ast.If):
+            self.status(statement.test)
+            self.read([*statement.body, *statement.orelse])
+        elif isinstance(statement, (ast.With, ast.AsyncWith)):
+            paused = self.paused
+            self.paused = paused or any(map(self._pauses, statement.items))
+            self.read(statement.body)
+            self.paused = paused
+        elif isinstance(statement, ast.Try):
+            handlers = [one for handler in statement.handlers for one in handler.body]
+            self.read([*statement.body, *handlers, *statement.orelse, *statement.finalbody])
+
+    def _pauses(self, item: ast.withitem) -> bool:
+        call = item.context_expr
+        function = call.func if isinstance(call, ast.Call) else None
+        if not isinstance(function, ast.Attribute) or function.attr != "stop_recording":
+            return False
+        return isinstance(function.value, ast.Name) and function.value.id in self.tapes
+
+    def _read_assignment(self, statement: Any) -> None:
+        if statement.value is None:
+            return
+        status = self.status(statement.value)
+        augmented = isinstance(statement, ast.AugAssign)
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        if augmented:
+            status = join([status, self.status(statement.target)])
+        if augmented or not isinstance(statement.value, (ast.Name, ast.Constant)):
+            status = self._in_its_place(statement, status)
+        values = getattr(statement.value, "elts", None)
+        method = getattr(getattr(statement.value, "func", None), "attr", "")
+        if method in ("gradient", "jacobian", "batch_jacobian"):
+            self.gradients.update(_loaded(targets))
+        for target in targets:
+            parts = getattr(target, "elts", None)
+            if parts and values and len(parts) == len(values):
+                for part, value in zip(parts, values, strict=True):
+                    self._bind(part, self._in_its_place(value, self.status(value)))
+            else:
+                self._bind(target, status)
+
+    def _in_its_place(self, node: Any, status: Status) -> Status:
+        """Return the status, of what was computed where the tape did not record."""
+        if status != FLOWS:
+            return status
+        if self.paused:
+            return self._cut("is computed inside tape.stop_recording()", node)
+        if not self.blocks:
+            return status
+        if node.lineno < min(block.start for block in self.blocks):
+            return self._cut("is computed before the tape records", node)
+        if not any(node.lineno in block for block in self.blocks):
+            return self._cut("is computed after the tape closed", node)
+        if self.watched is not None and node.lineno < self.watched:
+            words = f"is computed before tape.watch is called, at line {self.watched}"
+            return self._cut(words, node)
+        return status
+
+    def _bind(self, target: Any, status: Status) -> None:
+        if isinstance(target, (ast.Name, ast.Attribute)):
+            name = ast.unparse(target)
+            if name in self.bound:  # from its last binding on the name is the source's
+                status = FLOWS if target.lineno == self.bound[name] else None
+            self.states[name] = status
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            for one in target.elts:
+                self._bind(one, status)
+        elif isinstance(target, ast.Starred):
+            self._bind(target.value, status)
+        elif isinstance(target, ast.Subscript):
+            name = _root(target)
+            if status == FLOWS and isinstance(self.space.get(name), np.ndarray):
+                words = f"writes values into the NumPy array `{name}`"
+                status = self._cut(words, self.statement)
+            self._add(name, status)
+
+    def _add(self, name: str, status: Status) -> None:
+        if status is not None:
+            self.states[name] = join([self.states.get(name), status])
+
+    def _read_effect(self, node: ast.expr) -> None:
+        status = self.status(node)
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            return
+        owner, method = node.func.value, node.func.attr
+        given = join(map(self.status, node.args))
+        if method in _ASSIGNMENTS and given is not None:
+            name = ast.unparse(owner)
+            words = f"assigns to the Variable `{name}`, which is not differentiated"
+            status = self._cut(words, node) if given == FLOWS else given
+            self.states[_root(owner) if isinstance(owner, ast.Subscript) else name] = status
+        elif method in _ADDERS:
+            self._add(_root(owner), given)
+
+    # Expressions -----------------------------------------------------------------------------
+
+    def status(self, node: Any) -> Status:
+        if isinstance(node, ast.Name):
+            return self.states.get(node.id)
+        if isinstance(node, ast.Attribute):
+            known = self.states.get(ast.unparse(node))
+            if known is not None or node.attr in ("shape", "dtype", "ndim", "size"):
+                return known
+            return self.status(node.value)
+        if isinstance(node, ast.Call):
+            return self._call(node)
+        if isinstance(node, ast.Compare):
+            status = join(map(self.status, [node.left, *node.comparators]))
+            return self._lost("is a comparison, which has no derivative", node, status)
+        if isinstance(node, ast.BinOp):
+            status = join([self.status(node.left), self.status(node.right)])
+            if isinstance(node.op, ast.FloorDiv):
+                return self._lost("has no derivative", node, status)
+            return status
+        if isinstance(node, ast.IfExp):
+            return join([self.status(node.body), self.status(node.orelse)])
+        if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)):
+            for loop in node.generators:
+                self._bind(loop.target, self.status(loop.iter))
+            parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+            return join(map(self.status, parts))
+        if isinstance(node, ast.NamedExpr):
+            status = self.status(node.value)
+            self._bind(node.target, status)
+            return status
+        if isinstance(node, (ast.Lambda, ast.Constant, ast.JoinedStr)):
+            return None
+        return join(map(self.status, ast.iter_child_nodes(node)))
+
+    def _call(self, node: ast.Call) -> Status:
+        arguments = [*node.args, *[one.value for one in node.keywords]]
+        statuses = [self.status(one) for one in arguments]
+        function = self._resolve(node.func)
+        owner = self.status(node.func.value) if isinstance(node.func, ast.Attribute) else None
+        status = join([*statuses, owner])
+        name = ast.unparse(node.func).rpartition(".")[2]
+        if status is None and self._captures(function):
+            return self._read_function(function, node)
+        if status != FLOWS:
+            return status
+        words = self._words(function, name, node, owner == FLOWS)
+        if words:
+            return self._cut(words, node)
+        return self._read_function(function, node) if owner != FLOWS else FLOWS
+
+    def _words(self, function: Any, name: str, node: ast.Call, of_tensor: bool) -> str:
+        """Return why the result of a call of this function has no derivative; "" if it has."""
+        if of_tensor and name in _OUT:
+            return "takes the value out of what is recorded"
+        if any(function is one for one in (float, int, bool, complex)):
+            return "takes the value out of what is recorded"
+        module = getattr(function, "__module__", None) or ""
+        if isinstance(function, BuiltinFunctionType) and module == "math":
+            return "takes the value as a number"
+        makes_array = function is np.ndarray or name in _CONSTRUCTORS
+        if (module.partition(".")[0] == "numpy" and makes_array) or _is_numpy_scalar(function):
+            return "takes the value as a NumPy array"
+        if name == "stop_gradient":
+            return "detaches its result"
+        if name in ("cast", "astype", "saturate_cast"):
+            dtype = self._dtype([*node.args[not of_tensor :], *[k.value for k in node.keywords]])
+            if dtype is not None and not is_differentiable(dtype):
+                return f"has the dtype {dtype}, which has no gradient"
+            return ""
+        own = getattr(getattr(function, "primitive", None), "rules", True) is None
+        if own or (name in _WITHOUT_RULES and (of_tensor or module.startswith("tinygrad_cg"))):
+            return "has no derivative"
+        return ""
+
+    def _dtype(self, nodes: Iterable[ast.expr]) -> Any:
+        for node in nodes:
+            value = self._resolve(node)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                value = node.value
+            if value is None:
+                continue
+            try:
+                return np.dtype(value)
+            except TypeError:
+                continue
+        return None
+
+    def _resolve(self, node: Any) -> Any:
+        """Return what a dotted name stands for: a name, or one in modules; else None."""
+        if isinstance(node, ast.Name):
+            return None if node.id in self.states else self.space.get(node.id)
+        if isinstance(node, ast.Attribute):
+            owner = self._resolve(node.value)
+            if isinstance(owner, ModuleType):
+                return getattr(owner, node.attr, None)
+        return None
+
+    def _read_function(self, function: Any, node: ast.Call) -> Status:
+        """Return the status of a call's result, by the function's own text."""
+        if not isinstance(function, FunctionType):
+            wrapped = getattr(function, "__wrapped__", None)
+            known = type(function).__name__ == "Function" and isinstance(wrapped, FunctionType)
+            function = wrapped if known else None  # of `function`; a custom rule does not look in
+        if function is None or is_ours(function.__code__.co_filename) or self.depth >= DEPTH:
+            return FLOWS
+        if any(isinstance(one, ast.Starred) for one in node.args):
+            return FLOWS
+        code = function.__code__
+        space = {**vars(builtins), **function.__globals__, **closure(function)}
+        reader = _Reader(code.co_filename, space, self.depth + 1, set(), set())
+        try:
+            keywords = {one.arg: one.value for one in node.keywords if one.arg}
+            bound = inspect.signature(function).bind(*node.args, **keywords)
+        except (TypeError, ValueError):
+            return FLOWS
+        reader.source = self.source
+        names = {*code.co_names, *code.co_freevars}
+        reader.states = {name: FLOWS for name in names if space.get(name) is self.source}
+        for name, argument in bound.arguments.items():
+            parts = argument.values() if isinstance(argument, dict) else argument
+            several = parts if isinstance(argument, (tuple, dict)) else [argument]
+            reader.states[name] = join(map(self.status, several))
+        if code.co_name == "<lambda>":
+            found = _lambda_of(code)
+            return FLOWS if found is None else reader.status(found.body)
+        body = _body_of(code)
+        if body is None:
+            return FLOWS
+        reader.read(body)
+        return join(reader.results)
+
+    def _captures(self, function: Any) -> bool:
+        """Return whether a function of the user's reads the source without being given it."""
+        function = getattr(function, "__wrapped__", function)
+        if not isinstance(function, FunctionType) or is_ours(function.__code__.co_filename):
+            return False
+        values = [function.__globals__.get(name) for name in function.__code__.co_names]
+        return any(one is self.source for one in (*values, *closure(function).values()))
+
+    def _lost(self, words: str, node: Any, status: Status) -> Status:
+        return self._cut(words, node) if status == FLOWS else status
+
+    def _cut(self, words: str, node: Any) -> Cut:
+        text = ast.unparse(node)
+        text = text if len(text) <= 60 else f"{text[:57]}..."
+        return Cut(words, self.file, node.lineno, text)
+
+
+def _is_numpy_scalar(function: Any) -> bool:
+    return isinstance(function, type) and issubclass(function, np.generic)
+
+
+def _root(node: Any) -> str:
+    while isinstance(node, (ast.Subscript, ast.Attribute, ast.Starred)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _loaded(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        for one in ast.walk(node):
+            if isinstance(one, ast.Name):
+                yield one.id

@@ -1,0 +1,280 @@
+"""Why a gradient is None: found when it is asked for, from the records and the program's text."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+from .._core.conversion import is_tensor
+from .._core.kinds import is_differentiable
+from .._core.levels import Token, run_on, unrecorded_frame
+from .._core.record import (
+    Expired,
+    Node,
+    find,
+    is_leaf,
+    nodes_of,
+    operation_of_rule,
+    watched_since,
+)
+from .._ops.creation import ones_like
+from .._reverse.sweep import set_explainer, sweep
+from .._reverse.variable import Variable
+from .._rules.definition import closure
+from ..errors import users_line
+from .dataflow import GRADIENT, Cut, find_cut
+
+
+def explain(tape: Any, token: Token, target: Any, source: Any, frame: FrameType) -> str:
+    """Return in words whether `target` has a gradient by `source` on this tape, and why not."""
+    reader = _Explanation(tape, token, target, source, frame)
+    return reader.explain()
+
+
+_WHEN = " (after it closed, inside stop_recording(), or in another thread)"
+
+
+class _Explanation:
+    def __init__(self, tape: Any, token: Token, target: Any, source: Any, frame: FrameType):
+        self.tape = tape
+        self.token = token
+        self.target = target
+        self.source = source
+        self.goal = find(target._rec, token)
+        self.leaf = find(source._rec, token)
+        self.status, self.space = find_cut(frame, tape, target, source)
+        self.target_name = self._name(target, "the target")
+        self.source_name = self._name(source, "the source")
+
+    def explain(self) -> str:
+        target, source = self.target_name, self.source_name
+        if self.target is self.source:
+            return f"{target} is the source itself: its gradient is 1."
+        reason = self._dtype_reason() or self._watch_reason()
+        if not reason and self.goal is not None:
+            if not self.token.alive and self.goal.rule is None and not self.goal.inputs:
+                reason = self._cut_reason() or (
+                    "this tape's record was freed by gradient(): ask before that, or use "
+                    "GradientTape(persistent=True)"
+                )
+            else:
+                reason = self._path_reason()
+                if reason is None:
+                    return f"There is a gradient of {target} by {source}: it is not None."
+        reason = reason or self._cut_reason() or self._unrecorded_reason()
+        return f"The gradient of {target} by {source} is None: {reason}."
+
+    def _name(self, tensor: Any, otherwise: str) -> str:
+        if isinstance(tensor, Variable):
+            return f"the Variable {tensor.name!r}"
+        found = [name for name, one in self.space.items() if one is tensor and name[:1] != "_"]
+        return f"`{found[0]}`" if found else otherwise
+
+    # Reasons ---------------------------------------------------------------------------------
+
+    def _dtype_reason(self) -> str:
+        for name, one in ((self.target_name, self.target), (self.source_name, self.source)):
+            if not is_differentiable(one._data.dtype):
+                return f"{name} has the dtype {one.dtype}, and integers and bools have no gradient"
+        return ""
+
+    def _watch_reason(self) -> str:
+        """Return why the tape does not know the source, or not early enough; "" if it does."""
+        name, source = self.source_name, self.source
+        if self.leaf is None:
+            if self._is_expired(source):
+                return f"{name} was computed when this tape did not record" + _WHEN
+            if not isinstance(source, Variable):
+                others = any(True for _ in nodes_of(source._rec))
+                remedy = "call tape.watch() on it before it is used"
+                if others:
+                    return f"{name} was never watched by this tape, only by another one: {remedy}"
+                return f"{name} was never watched: {remedy}"
+            if not source.trainable:
+                return f"{name} is not trainable, and was never watched: call tape.watch() on it"
+            if not self.tape._watch_accessed:
+                return (
+                    f"{name} was never watched: this tape was made with "
+                    "watch_accessed_variables=False, so call tape.watch() on it"
+                )
+            return f"{name} was never read while this tape recorded"
+        if self.leaf.rule is None and self.goal is not None and not self.leaf.inputs:
+            since = watched_since(self.leaf, self.token)
+            if since > self.goal.serial:
+                return (
+                    f"{self.target_name} was computed before {name} was watched: call tape.watch() "
+                    "before it is used"
+                )
+        return ""
+
+    def _is_expired(self, tensor: Any) -> bool:
+        record = tensor._rec
+        while record is not None:
+            if type(record) is Expired and self.token in record.tokens:
+                return True
+            record = record.next
+        return False
+
+    def _cut_reason(self) -> str:
+        status = self.status
+        if isinstance(status, Cut):
+            return str(status)
+        if self.goal is None and self._is_expired(self.target):
+            return f"{self.target_name} was computed when this tape did not record" + _WHEN
+        return ""
+
+    def _unrecorded_reason(self) -> str:
+        target, source = self.target_name, self.source_name
+        if self.status == GRADIENT:
+            return (
+                f"{target} is itself a gradient, and does not depend on {source}: what was "
+                "differentiated is linear in it, or a rule returns what does not depend on it"
+            )
+        if self.goal is None:
+            return (
+                f"this tape recorded nothing that leads to {target}: it was computed before the "
+                "tape recorded, or from values that left the record (stop_gradient, numpy(), "
+                "float(), integers, the value of a Variable that was assigned)"
+            )
+        words = ""
+        leaves = [self._describe(node) for node in self._nodes() if is_leaf(node)]
+        if leaves:
+            words = f", which depends on {', '.join(dict.fromkeys(leaves))}"
+        return f"no operation that this tape recorded leads from {source} to {target}{words}"
+
+    def _describe(self, leaf: Node) -> str:
+        own = [(name, one) for name, one in self.space.items() if name[:1] != "_"]
+        own += [("", one) for one in self.tape.watched_variables()]
+        for name, one in own:
+            if is_tensor(one) and find(one._rec, self.token) is leaf:
+                return f"the Variable {one.name!r}" if isinstance(one, Variable) else f"`{name}`"
+        return f"a watched tensor of shape {tuple(leaf.shape)}"
+
+    # The record ------------------------------------------------------------------------------
+
+    def _operands(self, node: Node) -> Iterator[tuple[int, Node]]:
+        for i, operand in enumerate(node.inputs):
+            found = find(operand, self.token)
+            if found is None:
+                continue
+            if is_leaf(found) and watched_since(found, self.token) > node.serial:
+                continue
+            yield i, found
+
+    def _nodes(self) -> list[Node]:
+        """Return the nodes that the target was computed from, its own first."""
+        found: dict[Node, None] = {}
+        pending: list[Node] = [] if self.goal is None else [self.goal]
+        while pending:
+            node = pending.pop()
+            if node not in found:
+                found[node] = None
+                pending += [one for _, one in self._operands(node)]
+        return list(found)
+
+    def _path_reason(self) -> str | None:
+        """Return which rule ends the paths to the source, "" if there are none; None if it has
+        a gradient.
+        """
+        nodes = self._nodes()
+        captured = self._captured_by(nodes)
+        if self.leaf not in nodes:
+            return captured
+        blocked: list[tuple[Node, int]] = []
+
+        def run(node: Any, dy: Any) -> Any:
+            found = list(node.rule(node, dy))
+            blocked.extend((node, i) for i, one in enumerate(found) if one is None)
+            return found
+
+        try:
+            seeds = [(self.goal, ones_like(self.target))]
+            totals, _ = run_on(unrecorded_frame(), sweep, self.token, seeds, {self.leaf}, (), run)
+        except Exception as error:  # a rule of the user's
+            return f"a rule raises {type(error).__name__}: {error}"
+        if totals.get(self.leaf) is not None:
+            return None
+        for node, i in blocked:
+            operand = dict(self._operands(node)).get(i)
+            if operand is not None and self._leads(operand):
+                return self._cut_reason() or self._blocked(node, i)
+        return captured
+
+    def _leads(self, start: Node) -> bool:
+        seen: set[Node] = set()
+        pending = [start]
+        while pending:
+            node = pending.pop()
+            if node is self.leaf:
+                return True
+            if node not in seen:
+                seen.add(node)
+                pending += [one for _, one in self._operands(node)]
+        return False
+
+    def _blocked(self, node: Node, index: int) -> str:
+        definition = getattr(node.saved, "definition", None)
+        if definition is None:
+            name = operation_name(node) or "an operation"
+            return f"`{name}` has no derivative by its operand {index}"
+        paths = getattr(node.saved, "paths", None)
+        if paths is None:
+            paths = [(i, "") for i in range(len(node.inputs))]
+        names = definition.input_names(paths)
+        label = f"input `{names[index]}`" if index < len(names) else "a Variable"
+        return (
+            f"the rule of `{definition.name}` returns None for its {label} ({definition.where()})"
+        )
+
+    def _captured_by(self, nodes: list[Node]) -> str:
+        """Return that a custom gradient captured the source, "" if none did."""
+        for node in nodes:
+            definition: Any = getattr(node.saved, "definition", None)
+            function = getattr(definition, "function", None)
+            for name, value in _captures_of(function).items():
+                if value is self.source:
+                    return (
+                        f"`{definition.name}` captures it, as `{name}`, and has a rule, which "
+                        "gives gradients of its arguments only: pass it as an argument "
+                        f"({definition.where()})"
+                    )
+        return ""
+
+
+def _captures_of(function: Any) -> dict[str, Any]:
+    """Return the values that a function finds outside of it, by their names there."""
+    function = inspect.unwrap(function) if callable(function) else None
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return {}
+    found = getattr(function, "__globals__", {})
+    return {name: found[name] for name in code.co_names if name in found} | closure(function)
+
+
+def operation_name(node: Node) -> str:
+    """Return the name of the operation or rule of a node; "" for what is none."""
+    definition: Any = getattr(node.saved, "definition", None)
+    return definition.name if definition is not None else operation_of_rule(node.rule)
+
+
+def reason_by_text(token: Token, target: Any, sources: list) -> str:
+    """Return where, in the text of the innermost function of the user's, the way to `target` ends;
+    "" if that is not found. For a warning.
+    """
+    frame = sys._getframe(users_line()[2] - 1)
+    try:
+        space = {**frame.f_globals, **frame.f_locals}
+        tapes = [one for one in space.values() if getattr(one, "_token", None) is token]
+        for source in sources if tapes else ():
+            status, _ = find_cut(frame, tapes[0], target, source)
+            if isinstance(status, Cut):
+                return str(status)
+    except Exception:  # of the user's objects: the words of a warning must not end the program
+        return ""
+    return ""
+
+
+set_explainer(reason_by_text)
