@@ -33,6 +33,7 @@ _EAGER = {
         "stop_gradient transpose unstack where zeros zeros_like"
     ),
     "._transforms.batching": "vectorized_map vmap",
+    "._transforms.custom_batching": "custom_vmap",
     "._transforms.functional": "elementwise_grad grad jvp linearize value_and_grad vjp",
     "._transforms.matrices": "hessian hessians hvp jacobian",
     "._transforms.recompute": "recompute_grad",

@@ -89,6 +89,7 @@ from tinygrad_cg._transforms.batching import (
     vectorized_map as vectorized_map,
     vmap as vmap,
 )
+from tinygrad_cg._transforms.custom_batching import custom_vmap as custom_vmap
 from tinygrad_cg._transforms.functional import (
     elementwise_grad as elementwise_grad,
     grad as grad,

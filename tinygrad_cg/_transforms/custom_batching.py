@@ -1,0 +1,300 @@
+"""custom_vmap: functions with a rule of their own for batches.
+
+Inside `vmap` the rule computes the result of all examples at once. To tapes, accumulators and
+traces the call is one operation, whose gradient is that of the rule's operations, example by
+example: it is such a call again, so that it can be differentiated to any order.
+After ``jax.custom_batching.custom_vmap``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from types import MethodType
+from typing import Any, Generic, NoReturn, ParamSpec, TypeVar
+
+from .. import nest
+from .._core.conversion import convert, is_tensor
+from .._core.kinds import is_differentiable
+from .._core.levels import Token, run_on, stack, state
+from .._core.record import find, run_recorded
+from .._core.tensor import Tensor
+from .._ops.creation import zeros_like
+from .._ops.shape import identity
+from .._reverse.sweep import differentiate_once
+from .._rules.calls import TransformedCall, rebind_outputs
+from .._rules.definition import Definition
+from ..errors import InvalidArgumentError
+from .batching import Batch, BatchTensor, vmap
+
+P = ParamSpec("P")
+Y = TypeVar("Y")
+
+
+class custom_vmap(Generic[P, Y]):
+    """Decorate a function that has a rule of its own for batches, declared by ``def_vmap``.
+
+    Parameters
+    ----------
+    f:
+        A function of tensors, nested as you like, to tensors, nested as you like. It is called as
+        it is wherever no argument belongs to a batch.
+
+    ``f.def_vmap(rule)``, also a decorator, declares what `vmap` does instead of carrying out the
+    operations of `f`: ``rule(axis_size, in_batched, *args)`` returns ``(out, out_batched)``.
+    `args` are those of `f`; a tensor that differs between examples has one more axis in front, of
+    size `axis_size`, and True in `in_batched`, which is nested as `args`. `out` is nested as the
+    result of `f`, and `out_batched` is True for a result with that axis: one bool for all of them,
+    or nested as `out`. Under several `vmap` the rule is asked once for each.
+
+    Gradients inside and outside of a `vmap`, forward mode included, are those of the rule, which
+    is run again for them; with `custom_gradient` it has a gradient of its own. The rule must give
+    what `f` gives of each example. It may not capture what is watched: pass that as an argument.
+
+    Raises TypeError for what is no function, for a call inside `vmap` without a rule, and for a
+    rule that returns no pair or captures what is watched; ValueError for results without the axis.
+
+    >>> @tf.custom_vmap
+    ... def solve(a, b):
+    ...     return one_solution(a, b)
+    >>> @solve.def_vmap
+    ... def solve_all(axis_size, in_batched, a, b):
+    ...     return many_solutions(a, b), True
+
+    After ``jax.custom_batching.custom_vmap``.
+    """
+
+    def __init__(self, f: Callable[P, Y]):
+        if not callable(f):
+            raise TypeError(f"custom_vmap decorates a function, got {type(f).__name__} {f!r}")
+        functools.update_wrapper(self, f, updated=())
+        self._function = f
+        self._rule: Callable[..., Any] | None = None
+        self._definition = Definition(f)
+
+    def def_vmap(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Declare the rule for batches, and return it. TypeError for what is no function."""
+        if not callable(rule):
+            raise TypeError(
+                f"custom_vmap: the rule of `{self._definition.name}` for batches must be a "
+                f"function, got {type(rule).__name__}"
+            )
+        self._rule = rule
+        return rule
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<{self._definition.name} with {'a' if self._rule else 'no'} rule for batches>"
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Y:
+        frame = state.frame
+        if frame is None or frame.level is None:
+            return self._function(*args, **kwargs)
+        level = _batch_of(frame, nest.flatten((args, kwargs)))
+        if level is None:
+            return self._function(*args, **kwargs)
+        if self._rule is None:
+            self._refuse("has no rule for batches: declare it by `@{name}.def_vmap`", TypeError)
+        return self._call_batched(level, self._positional(args, kwargs))
+
+    def _refuse(self, words: str, kind: type[Exception]) -> NoReturn:
+        name = self._definition.name
+        rule = self._definition.where(self._rule) if self._rule else self._definition.where()
+        raise kind(f"custom_vmap: `{name}` {words.replace('{name}', name)} ({rule})")
+
+    def _positional(self, args: tuple, kwargs: dict) -> list:
+        """Return the arguments by position, as the rule gets them."""
+        if not kwargs:
+            return list(args)
+        bound = inspect.signature(self._function).bind(*args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            names = ", ".join(bound.kwargs)
+            self._refuse(f"takes {names} by keyword only, which a rule cannot have", TypeError)
+        return list(bound.args)
+
+    def _call_batched(self, level: Batch, args: list) -> Any:
+        leaves = nest.flatten(args)
+        places = [i for i, leaf in enumerate(leaves) if is_tensor(leaf)]
+        structure: list[Any] = []
+
+        def run(values: Sequence[Tensor], batched: Sequence[bool]) -> list[Tensor]:
+            """Run the rule on physical tensors; all results get the batch's axis."""
+            filled, flags = list(leaves), [False] * len(leaves)
+            for place, value, flag in zip(places, values, batched, strict=True):
+                filled[place], flags[place] = value, flag
+            inner = nest.pack_sequence_as(args, filled)
+            in_batched = nest.pack_sequence_as(args, flags)
+            out, outputs = self._run_rule(level.size, in_batched, inner)
+            structure[:] = [out]
+            return outputs
+
+        call = _Call(self._definition, level, run)
+        found = call.apply([convert(leaves[i]) for i in places])
+        return nest.pack_sequence_as(structure[0], found)
+
+    def _run_rule(self, size: int, in_batched: Any, args: Any) -> tuple[Any, list[Tensor]]:
+        rule: Any = self._rule
+        returned = rule(size, list(in_batched), *args)
+        if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+            got = type(returned).__name__
+            self._refuse(
+                f"has a rule for batches that must return (out, out_batched), got {got}", TypeError
+            )
+        out, out_batched = returned
+        leaves = nest.flatten(out)
+        flags = nest.flatten(out_batched)
+        if not nest.is_nested(out_batched):
+            flags *= len(leaves)
+        if len(flags) != len(leaves):
+            self._refuse(
+                f"has a rule for batches that returns {len(leaves)} results, and out_batched for "
+                f"{len(flags)}: give one bool, or one for each",
+                ValueError,
+            )
+        outputs = []
+        for i, (leaf, flag) in enumerate(zip(leaves, flags, strict=True)):
+            output = convert(leaf)
+            shape = tuple(output._data.shape)
+            if flag and shape[:1] != (size,):
+                self._refuse(
+                    f"has a rule for batches whose result {i} has shape {shape}, without a first "
+                    f"axis of size {size}: return it so, or False in out_batched",
+                    InvalidArgumentError,
+                )
+            outputs.append(output if flag else Batch(size).physical(output))
+        return out, outputs
+
+
+def _batch_of(frame: Any, leaves: Sequence) -> Batch | None:
+    """Return the innermost batch that one of the arguments belongs to."""
+    while frame is not None and frame.level is not None:
+        level = frame.level
+        if level.is_abstract:  # what is traced is batched as a program
+            return None
+        if isinstance(level, Batch) and any(level.has(leaf) for leaf in leaves):
+            return level
+        frame = frame.lower
+    return None
+
+
+def _bare(tensor: Any) -> Tensor:
+    """Return a tensor without what any level knows of it."""
+    if isinstance(tensor, BatchTensor):
+        return BatchTensor(_bare(tensor.physical), tensor.level)
+    return tensor._with_record(None)
+
+
+class _Call:
+    """A function of the tensors of all examples, as one operation on each example.
+
+    ``run(values, batched)`` takes the physical tensors, with the batch's axis where `batched`, and
+    returns a list of tensors that all have it.
+    """
+
+    def __init__(self, definition: Definition, level: Batch, run: Callable[..., list[Tensor]]):
+        self.definition = definition
+        self.level = level
+        self.run = run
+
+    def apply(self, inputs: Sequence[Tensor]) -> list:
+        """Return the results for one example, with a rule for everyone who records."""
+        frame = state.frame
+        values = list(map(_bare, inputs))
+        outputs = self._compute(frame, values, self.run)
+
+        def pull(dys: Sequence, targets: Sequence) -> list:
+            asked = [
+                i
+                for i, target in enumerate(targets)
+                if target is not None and is_differentiable(inputs[i]._data.dtype)
+            ]
+            if not asked:
+                return [None] * len(inputs)
+            gradient = functools.partial(self._gradient, len(dys), asked)
+            call = _Call(self.definition, self.level, gradient)
+            found = dict(zip(asked, call.apply([*dys, *inputs]), strict=True))
+            return [found.get(i) for i in range(len(inputs))]
+
+        call = TransformedCall(self.definition, pull)
+        return rebind_outputs(frame, call, inputs, outputs)
+
+    def _gradient(
+        self, count: int, asked: Sequence[int], values: Sequence[Tensor], batched: Sequence[bool]
+    ) -> list[Tensor]:
+        """Return the gradients of `run` by the inputs `asked`: of each example its own."""
+        flags = list(batched)
+        repeated = [*range(count), *[count + i for i in asked]]
+        full = list(values)
+        for i in repeated:
+            if not flags[i]:
+                full[i], flags[i] = self.level.physical(full[i]), True
+        dys, inputs = full[:count], full[count:]
+        for i in asked:
+            inputs[i] = identity(inputs[i])
+        sources = [inputs[i] for i in asked]
+        token = Token()
+        outputs = run_recorded(token, sources, self.run, inputs, flags[count:])
+        pairs = zip(outputs, dys, strict=True)
+        kept = [(one, dy) for one, dy in pairs if is_differentiable(one._data.dtype)]
+        targets, upstream = [one for one, _ in kept], [dy for _, dy in kept]
+        found = differentiate_once(token, targets, upstream, sources)
+        return [
+            zeros_like(source) if one is None else one
+            for source, one in zip(sources, found, strict=True)
+        ]
+
+    def _compute(self, frame: Any, values: Sequence[Any], run: Callable[..., list]) -> list:
+        """Return the results, as tensors of the batches from `frame` down to that of the call."""
+        if frame is None or frame.level is None:
+            raise TypeError(
+                f"custom_vmap: a gradient of `{self.definition.name}`, inside vmap, was asked for "
+                "outside of it: return it from the function"
+            )
+        level = frame.level
+        if level is self.level:
+            batched = [level.has(one) for one in values]
+            physical = [one.physical if level.has(one) else one for one in values]
+            found = run_on(frame.lower, run, physical, batched)
+            for one in found:
+                self._refuse_captured(one)
+            return [BatchTensor(one, level) for one in found]
+        if not isinstance(level, Batch) or not any(map(level.has, values)):
+            return self._compute(frame.lower, values, run)
+        around = [level.has(one) for one in values]
+        below = [one.physical if level.has(one) else one for one in values]
+        found = self._compute(
+            frame.lower, below, functools.partial(self._run_for_each, run, around)
+        )
+        return [BatchTensor(one, level) for one in found]
+
+    def _run_for_each(
+        self,
+        run: Callable[..., list],
+        around: Sequence[bool],
+        values: Sequence[Tensor],
+        batched: Sequence[bool],
+    ) -> list:
+        """Run for each example of a batch inside the call's: its axis follows the call's own."""
+        pairs = zip(values, around, batched, strict=True)
+        values = [self.level.physical(v) if inner and not b else v for v, inner, b in pairs]
+        flags = [inner or b for inner, b in zip(around, batched, strict=True)]
+        axes = [1 if inner else None for inner in around]
+        return vmap(lambda *given: run(given, flags), tuple(axes), 1)(*values)
+
+    def _refuse_captured(self, output: Any) -> None:
+        """Raise TypeError if a result depends on something watched, though no input was."""
+        for level in stack(state.frame):
+            token: Any = level if type(level) is Token else getattr(level, "_token", None)
+            one = output
+            while token is not None and not token.everything and one is not None:
+                if find(one._rec, token) is not None:
+                    raise TypeError(
+                        f"custom_vmap: the rule for batches of `{self.definition.name}` captures a "
+                        "tensor or Variable that is watched: pass it as an argument "
+                        f"({self.definition.where()})"
+                    )
+                one = getattr(one, "physical", None)
