@@ -259,6 +259,61 @@ def element_of_a_list():
     return tape.explain(y, xs[0])
 
 
+class Layer:
+    """A layer whose call loses the gradient of its weight, and keeps that of its bias."""
+
+    def __init__(self):
+        self.w, self.b = tf.Variable(2.0, name="w"), tf.Variable(1.0, name="b")
+
+    def __call__(self, x):
+        return tf.stop_gradient(x * self.w) + self.b
+
+
+class Model:
+    """A model with one layer."""
+
+    def __init__(self):
+        self.layer = Layer()
+
+    def apply(self, x):
+        return self.layer(x) * 2.0
+
+    def explain(self, x):
+        with tf.GradientTape(persistent=True) as tape:
+            loss = tf.reduce_sum(self.apply(x) ** 2)
+        assert tape.gradient(loss, self.layer.w) is None
+        assert tape.gradient(loss, self.layer.b) is not None
+        kept = tape.explain(loss, self.layer.b)
+        assert "There is a gradient of `loss` by the Variable 'b:0'" in kept
+        return tape.explain(loss, self.layer.w)
+
+
+@case("by the Variable 'w:0' is None: `tf.stop_gradient(x * self.w)` detaches its result")
+def in_a_method_of_an_object():
+    return Model().explain(tf.constant([1.0, 2.0]))
+
+
+@case("`np.floor(x)` has no derivative")
+def by_a_function_of_numpy():
+    x = made()
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = np.floor(x) * 2.0
+    assert tape.gradient(y, x) is None
+    return tape.explain(y, x)
+
+
+@case("`x` was never watched: call")
+def reset():
+    x = made()
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = x * x
+        tape.reset()
+    assert tape.gradient(y, x) is None
+    return tape.explain(y, x)
+
+
 def helper(a, scale=2.0):
     b = a * scale
     values = b.numpy()
@@ -429,7 +484,7 @@ def itself():
     return tape.explain(x, x)
 
 
-@case("this tape's record was freed by gradient()")
+@case("Whether `y` has a gradient by `x` is not known any more: gradient() has freed")
 def asked_after_the_record_was_freed():
     x = made()
     with tf.GradientTape() as tape:

@@ -24,6 +24,7 @@ from .._rules.user_code import parse_file
 from ..errors import is_ours
 
 DEPTH = 4  # calls inside calls that are read
+OBJECTS = 500  # in one of the program's, that are searched for a name of the source
 _OUT = {"numpy", "item", "tolist"}  # methods that give values
 _CONSTRUCTORS = {"array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "copy"}
 _ASSIGNMENTS = {"assign", "assign_add", "assign_sub"}
@@ -91,16 +92,25 @@ def _names_of(frame: FrameType, value: Any) -> list[str]:
     for space in spaces:
         own = [name for name, one in space.items() if one is value]
         held = [name for name, one in space.items() if _holds(one, value)]
-        held += [
-            f"{name}.{attribute}"
-            for name, one in space.items()
-            if not isinstance(one, (ModuleType, type, FunctionType))
-            for attribute, part in getattr(one, "__dict__", {}).items()
-            if part is value
-        ]
+        held += [path for name, one in list(space.items()) for path in _paths(name, one, value)]
         if own or held:
             return own or held
     return []
+
+
+def _paths(
+    name: str, owner: Any, value: Any, depth: int = 3, seen: set[int] | None = None
+) -> Iterator[str]:
+    """Yield the dotted names of `value` as an attribute of an object, or of objects in it."""
+    seen = set() if seen is None else seen
+    if isinstance(owner, (ModuleType, type, FunctionType)) or depth == 0 or len(seen) > OBJECTS:
+        return
+    seen.add(id(owner))
+    for attribute, part in list(getattr(owner, "__dict__", {}).items())[:100]:
+        if part is value or _holds(part, value):
+            yield f"{name}.{attribute}"
+        elif type(part).__module__ != "builtins" and id(part) not in seen:
+            yield from _paths(f"{name}.{attribute}", part, value, depth - 1, seen)
 
 
 def _holds(container: Any, value: Any) -> bool:
@@ -352,6 +362,10 @@ class _Reader:
         owner = self.status(node.func.value) if isinstance(node.func, ast.Attribute) else None
         status = join([*statuses, owner])
         name = ast.unparse(node.func).rpartition(".")[2]
+        bound = self._method(node.func) if self.source is not None else None
+        if bound is not None and (status is None or status == FLOWS):
+            read = self._read_function(*bound[:1], node, *bound[1:])
+            return read if owner != FLOWS or read is not None else FLOWS
         if status is None and self._captures(function):
             return self._read_function(function, node)
         if status != FLOWS:
@@ -381,7 +395,9 @@ class _Reader:
                 return f"has the dtype {dtype}, which has no gradient"
             return ""
         own = getattr(getattr(function, "primitive", None), "rules", True) is None
-        if own or (name in _WITHOUT_RULES and (of_tensor or module.startswith("tinygrad_cg"))):
+        known = of_tensor or isinstance(function, np.ufunc)
+        known = known or module.partition(".")[0] in ("tinygrad_cg", "numpy")
+        if own or (known and name in _WITHOUT_RULES):
             return "has no derivative"
         return ""
 
@@ -408,7 +424,30 @@ class _Reader:
                 return getattr(owner, node.attr, None)
         return None
 
-    def _read_function(self, function: Any, node: ast.Call) -> Status:
+    def _method(self, node: ast.expr) -> tuple[FunctionType, Any] | None:
+        """Return the function of the user's that a call of an object, or of its method, runs."""
+        owner, name = self._object(node), "__call__"
+        if owner is None and isinstance(node, ast.Attribute):
+            owner, name = self._object(node.value), node.attr
+        if owner is None or isinstance(owner, (type, ModuleType, FunctionType)):
+            return None
+        function = inspect.getattr_static(type(owner), name, None)
+        if not isinstance(function, FunctionType) or is_ours(function.__code__.co_filename):
+            return None
+        return function, owner
+
+    def _object(self, node: ast.expr) -> Any:
+        """Return the object that a dotted name stands for, without running any code."""
+        if isinstance(node, ast.Name):
+            return self.space.get(node.id)
+        if isinstance(node, ast.Attribute):
+            owner = self._object(node.value)
+            if isinstance(owner, ModuleType):
+                return None
+            return getattr(owner, "__dict__", {}).get(node.attr)
+        return None
+
+    def _read_function(self, function: Any, node: ast.Call, owner: Any = None) -> Status:
         """Return the status of a call's result, by the function's own text."""
         if not isinstance(function, FunctionType):
             wrapped = getattr(function, "__wrapped__", None)
@@ -423,13 +462,21 @@ class _Reader:
         reader = _Reader(code.co_filename, space, self.depth + 1, set(), set())
         try:
             keywords = {one.arg: one.value for one in node.keywords if one.arg}
-            bound = inspect.signature(function).bind(*node.args, **keywords)
+            given = node.args if owner is None else [ast.Constant(None), *node.args]
+            bound = inspect.signature(function).bind(*given, **keywords)
         except (TypeError, ValueError):
             return FLOWS
         reader.source = self.source
         names = {*code.co_names, *code.co_freevars}
         reader.states = {name: FLOWS for name in names if space.get(name) is self.source}
+        if owner is not None:
+            first = code.co_varnames[0]
+            space[first] = owner
+            for path in _paths(first, owner, self.source):
+                reader.states[path] = FLOWS
         for name, argument in bound.arguments.items():
+            if owner is not None and name == first:
+                continue
             parts = argument.values() if isinstance(argument, dict) else argument
             several = parts if isinstance(argument, (tuple, dict)) else [argument]
             reader.states[name] = join(map(self.status, several))

@@ -10,7 +10,7 @@ from typing import Any
 
 from .._core.conversion import is_tensor
 from .._core.kinds import is_differentiable
-from .._core.levels import Token, run_on, unrecorded_frame
+from .._core.levels import Token, is_alive, run_on, unrecorded_frame
 from .._core.record import (
     Expired,
     Node,
@@ -56,10 +56,13 @@ class _Explanation:
         reason = self._dtype_reason() or self._watch_reason()
         if not reason and self.goal is not None:
             if not self.token.alive and self.goal.rule is None and not self.goal.inputs:
-                reason = self._cut_reason() or (
-                    "this tape's record was freed by gradient(): ask before that, or use "
-                    "GradientTape(persistent=True)"
-                )
+                reason = self._cut_reason()
+                if not reason:
+                    return (
+                        f"Whether {target} has a gradient by {source} is not known any more: "
+                        "gradient() has freed this tape's record. Ask before that, or use "
+                        "GradientTape(persistent=True)."
+                    )
             else:
                 reason = self._path_reason()
                 if reason is None:
@@ -88,7 +91,7 @@ class _Explanation:
             if self._is_expired(source):
                 return f"{name} was computed when this tape did not record" + _WHEN
             if not isinstance(source, Variable):
-                others = any(True for _ in nodes_of(source._rec))
+                others = any(is_alive(node.group) for node in nodes_of(source._rec))
                 remedy = "call tape.watch() on it before it is used"
                 if others:
                     return f"{name} was never watched by this tape, only by another one: {remedy}"
