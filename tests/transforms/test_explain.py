@@ -577,6 +577,32 @@ said = tape.explain(y, x)
     assert "this tape recorded nothing that leads to `y`" in space["said"]
 
 
+def run_cells(*cells):
+    """Run the cells as a notebook does, and return what the last one says."""
+    space = {"tf": tf, "get_ipython": None, "In": [""]}
+    for cell in cells:
+        space["In"].append(cell)
+        python = "\n".join("" if line.startswith("%") else line for line in cell.split("\n"))
+        exec(compile(python, f"<ipython-input-{len(space['In'])}>", "exec"), space)
+    return space["said"]
+
+
+def test_the_cells_of_a_notebook_are_read_in_their_order():
+    said = run_cells(
+        "x = tf.constant(3.0)",
+        "%matplotlib inline\nwith tf.GradientTape() as tape:\n    tape.watch(x)\n"
+        "    y = tf.stop_gradient(x)\n    z = y * 2.0",
+        "\nsaid = tape.explain(z, x)\nz = None",
+    )
+    assert '`tf.stop_gradient(x)` detaches its result (File "In [2]", line 4)' in said
+    said = run_cells(
+        "x = tf.constant(3.0)\ny = x * x",
+        "with tf.GradientTape() as tape:\n    tape.watch(x)",
+        "said = tape.explain(y, x)",
+    )
+    assert '`y = x * x` is computed before the tape records (File "In [1]", line 2)' in said
+
+
 def test_asking_changes_nothing():
     """Neither the record nor what outer tapes have of it."""
     x = made()

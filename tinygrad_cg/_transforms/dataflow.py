@@ -68,13 +68,18 @@ def find_cut(
     cut, as far as it can be read. And the variables of the frame.
     """
     space = {**vars(builtins), **frame.f_globals, **frame.f_locals}
-    body = _body_of(frame.f_code)
+    body, cells = _body_of(frame.f_code), []
+    last = frame.f_lineno
+    if frame.f_code.co_name == "<module>" and "get_ipython" in space:
+        body, cells = _read_cells(space.get("In") or [])
+        last += cells[-1][0] if cells else 0
     goals = _names_of(frame, target)
     starts = _names_of(frame, source)
     if body is None or not goals or not starts:
         return None, space
     tapes = set(_names_of(frame, tape))
-    reader = _Reader(frame.f_code.co_filename, space, 0, tapes, set(starts), frame.f_lineno)
+    reader = _Reader(frame.f_code.co_filename, space, 0, tapes, set(starts), last)
+    reader.cells = cells
     reader.find_blocks(body)
     reader.source = source
     reader.states = {name: FLOWS for name in starts if name not in reader.bound}
@@ -136,6 +141,25 @@ def _body_of(code: CodeType) -> list[ast.stmt] | None:
     return None
 
 
+def _read_cells(texts: list[str]) -> tuple[list[ast.stmt], list[tuple[int, str]]]:
+    """Return the statements of a notebook's cells in the order in which they ran, the present one
+    last, and for each cell the number of lines before it and its name.
+    """
+    body: list[ast.stmt] = []
+    cells: list[tuple[int, str]] = []
+    lines = 0
+    for i, text in enumerate(texts):
+        cells.append((lines, f"In [{i}]"))
+        rows = ["pass" if row[:1] in ("%", "!") else row for row in text.split("\n")]
+        try:
+            tree = ast.parse("\n".join(rows))
+        except SyntaxError:
+            tree = ast.Module([], [])
+        body += ast.increment_lineno(tree, lines).body
+        lines += len(rows)
+    return body, cells
+
+
 def _lambda_of(code: CodeType) -> ast.Lambda | None:
     tree = parse_file(code.co_filename)
     lambdas = [one for one in ast.walk(tree) if isinstance(one, ast.Lambda)] if tree else []
@@ -165,6 +189,7 @@ class _Reader:
         self.bound: dict[str, int] = {}  # the last lines that bind names of the source
         self.gradients: set[str] = set()  # names of what tapes returned
         self.statement: Any = None
+        self.cells: list[tuple[int, str]] = []  # of a notebook
         self.blocks: list[range] = []  # the lines in which the tape records
         self.watched: int | None = None  # the line at which it watches the source
         self.paused = False
@@ -280,8 +305,9 @@ class _Reader:
         if not any(node.lineno in block for block in self.blocks):
             return self._cut("is computed after the tape closed", node)
         if self.watched is not None and node.lineno < self.watched:
-            words = f"is computed before tape.watch is called, at line {self.watched}"
-            return self._cut(words, node)
+            file, line = self._place(self.watched)
+            where = f"at line {line}" + (f" of {file}" if self.cells else "")
+            return self._cut(f"is computed before tape.watch is called, {where}", node)
         return status
 
     def _bind(self, target: Any, status: Status) -> None:
@@ -503,7 +529,14 @@ class _Reader:
     def _cut(self, words: str, node: Any) -> Cut:
         text = ast.unparse(node)
         text = text if len(text) <= 60 else f"{text[:57]}..."
-        return Cut(words, self.file, node.lineno, text)
+        return Cut(words, *self._place(node.lineno), text)
+
+    def _place(self, line: int) -> tuple[str, int]:
+        """Return the file, or the notebook's cell, and the line there."""
+        for before, name in reversed(self.cells):
+            if line > before:
+                return name, line - before
+        return self.file, line
 
 
 def _is_numpy_scalar(function: Any) -> bool:
