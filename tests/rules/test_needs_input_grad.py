@@ -18,24 +18,20 @@ def product(seen, form="positional"):
 
     @tf.custom_gradient
     def multiply(a, b):
-        if form == "positional":
+        def positional(dy, needs_input_grad):
+            return rule(a, b, dy, needs_input_grad)
 
-            def grad(dy, needs_input_grad):
-                return rule(a, b, dy, needs_input_grad)
-        elif form == "keyword":
+        def keyword(dy, *, needs_input_grad):
+            return rule(a, b, dy, needs_input_grad)
 
-            def grad(dy, *, needs_input_grad):
-                return rule(a, b, dy, needs_input_grad)
-        elif form == "Keras":
+        def default(dy, needs_input_grad=None):
+            return rule(a, b, dy, needs_input_grad)
 
-            def grad(*args, upstream, needs_input_grad):
-                return rule(*args, upstream, needs_input_grad)
-        else:
+        def keras(*args, upstream, needs_input_grad):
+            return rule(*args, upstream, needs_input_grad)
 
-            def grad(dy, needs_input_grad=None):
-                return rule(a, b, dy, needs_input_grad)
-
-        return a * b, grad
+        forms = {"positional": positional, "keyword": keyword, "default": default, "Keras": keras}
+        return a * b, forms[form]
 
     return multiply
 
