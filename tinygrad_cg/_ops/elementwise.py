@@ -26,10 +26,12 @@ from .comparison import (
     equal,
     greater,
     greater_equal,
+    isfinite,
     isinf,
     less,
     less_equal,
     logical_and,
+    logical_not,
     logical_or,
     not_equal,
 )
@@ -57,16 +59,77 @@ subtract = binary(
     dtypes=NUMBERS,
 )
 multiply = binary(
-    "multiply", "Return x * y.", vjp=(lambda dy, y: multiply(dy, y), lambda dy, x: multiply(dy, x))
+    "multiply",
+    "Return x * y.",
+    vjp=(lambda dy, y: multiply_upstream(dy, y), lambda dy, x: multiply_upstream(dy, x)),
 )
 divide = binary(
     "divide",
     "Return x / y, in floating point: integers give float64.",
     kind="float",
-    vjp=(lambda dy, y: divide(dy, y), lambda dy, y, out: negative(divide(multiply(dy, out), y))),
+    vjp=(
+        lambda dy, y: divide_upstream(dy, y),
+        lambda dy, y, out: negative(divide_upstream(multiply_upstream(dy, out), y)),
+    ),
     ulps=None,  # rounded once, by the processor
     spellings=("math.divide", "math.truediv", "numpy.divide", "numpy.true_divide"),
     samples=(ANY, AWAY),
+)
+# Gradient rules multiply or divide the upstream gradient by these. Where that is 0 the result is 0,
+# and so are its derivatives, although the slope is infinite or NaN: what a mask keeps out of the
+# result does not spoil the gradient (decision 21).
+
+
+def _is_shut(x: Tensor, y: Tensor) -> Tensor:
+    return logical_and(equal(x, 0), logical_not(isfinite(y)))
+
+
+multiply_upstream = binary(
+    "multiply_upstream",
+    "Return x * y, and 0 where x is 0 although y is infinite or NaN.",
+    vjp=(
+        lambda dy, x, y: apply(_multiply_gated, (dy, y, x), {}),
+        lambda dy, x: multiply_upstream(dy, x),
+    ),
+    spellings=(),
+)
+divide_upstream = binary(
+    "divide_upstream",
+    "Return x / y, and 0 where x is 0 although y is 0 or NaN.",
+    kind="float",
+    vjp=(
+        lambda dy, x, y: apply(_divide_gated, (dy, y, x), {}),
+        lambda dy, y, out: negative(divide_upstream(multiply_upstream(dy, out), y)),
+    ),
+    ulps=None,
+    spellings=(),
+    samples=(ANY, AWAY),
+)
+_multiply_gated = elementwise(
+    "multiply_gated",
+    ("x", "y", "gate"),
+    "same",
+    (
+        lambda dy, y, gate: apply(_multiply_gated, (dy, y, gate), {}),
+        lambda dy, x, y, gate: where(_is_shut(gate, y), 0, multiply_upstream(dy, x)),
+        None,
+    ),
+)
+_divide_gated = elementwise(
+    "divide_gated",
+    ("x", "y", "gate"),
+    "float",
+    (
+        lambda dy, y, gate: apply(_divide_gated, (dy, y, gate), {}),
+        lambda dy, x, y, gate: where(
+            _is_shut(gate, divide(1, y)),
+            0,
+            negative(divide_upstream(multiply_upstream(dy, x), square(y))),
+        ),
+        None,
+    ),
+    ulps=None,
+    samples=(ANY, AWAY, ANY),
 )
 negative = unary(
     "negative",
@@ -88,7 +151,7 @@ floor_divide = binary(
 remainder = binary(
     "remainder",
     "Return x - y floor(x / y), with the sign of y, as Python's %.",
-    vjp=(lambda dy: dy, lambda dy, x, y: negative(multiply(dy, floor_divide(x, y)))),
+    vjp=(lambda dy: dy, lambda dy, x, y: negative(multiply_upstream(dy, floor_divide(x, y)))),
     dtypes=REAL_NUMBERS,
     spellings=("math.floormod", "math.mod", "keras.ops.mod", "numpy.remainder", "numpy.mod"),
     samples=(Real(0.1, 0.9), Real(1.0, 2.0)),
@@ -101,13 +164,13 @@ def _power_by_base(dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """Return y x**(y-1), but 0 where x and y are 0: no 0 * inf there, at this order or the next."""
     both_zero = logical_and(equal(x, 0), equal(y, 0))
     exponent = where(both_zero, 1, subtract(y, 1))
-    return multiply(dy, multiply(y, _general_power(x, exponent)))
+    return multiply_upstream(dy, multiply(y, _general_power(x, exponent)))
 
 
 def _power_by_exponent(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
     """Return out log(x), and 0 where x has no real logarithm (0**y is flat for y > 0)."""
     has_log = not_equal(x, 0) if is_complex(x.dtype) else greater(x, 0)
-    return multiply(dy, multiply(out, where(has_log, log(where(has_log, x, 1)), 0)))
+    return multiply_upstream(dy, multiply(out, where(has_log, log(where(has_log, x, 1)), 0)))
 
 
 _general_power = binary(
@@ -153,7 +216,7 @@ def _run_scalar_power(x: np.ndarray, exponent: float) -> np.ndarray:
 def _scalar_power_rule(dy: Tensor, x: Tensor, exponent: float) -> Tensor:
     """Return the gradient by powers of `x` only: derivatives beyond the last are 0, never None."""
     slope = power(x, exponent - 1) if exponent else power(x, 0)
-    return multiply(dy, multiply(slope, exponent))
+    return multiply_upstream(dy, multiply(slope, exponent))
 
 
 _scalar_power = operation(
@@ -183,33 +246,33 @@ square = unary(
     "square",
     "Return x * x.",
     kind="same",
-    vjp=lambda dy, x: multiply(dy, multiply(x, 2)),
+    vjp=lambda dy, x: multiply_upstream(dy, multiply(x, 2)),
     spellings=("math.square", "numpy.square"),
 )
 sqrt = unary(
     "sqrt",
     "Return the square root of x; its gradient at 0 is infinite.",
-    vjp=lambda dy, out: divide(multiply(dy, 0.5), out),
+    vjp=lambda dy, out: divide_upstream(multiply(dy, 0.5), out),
     samples=(POSITIVE,),
 )
 rsqrt = unary(
     "rsqrt",
     "Return 1 / sqrt(x): infinite at 0, NaN below.",
-    vjp=lambda dy, out: multiply(dy, multiply(-0.5, multiply(out, square(out)))),
+    vjp=lambda dy, out: multiply_upstream(dy, multiply(-0.5, multiply(out, square(out)))),
     spellings=("math.rsqrt", "keras.ops.rsqrt"),
     samples=(POSITIVE,),
 )
 cbrt = of_real(
     "cbrt",
     "Return the real cube root of x; its gradient at 0 is infinite.",
-    vjp=lambda dy, out: divide(dy, multiply(3, square(out))),
+    vjp=lambda dy, out: divide_upstream(dy, multiply(3, square(out))),
     spellings=("keras.ops.cbrt", "numpy.cbrt"),
     samples=(Real(-3.0, 3.0, avoid=(0.0, 0.1, -0.1)),),
 )
 
 
 def _over_length(dy: Tensor, part: Tensor, out: Tensor) -> Tensor:
-    return multiply(dy, divide(part, where(equal(out, 0), 1, out)))
+    return multiply_upstream(dy, divide(part, where(equal(out, 0), 1, out)))
 
 
 hypot = of_reals(
@@ -225,72 +288,72 @@ hypot = of_reals(
 exp = unary(
     "exp",
     "Return e to the power x.",
-    vjp=lambda dy, out: multiply(dy, out),
+    vjp=lambda dy, out: multiply_upstream(dy, out),
     samples=(Real(-4.0, 4.0),),
 )
 exp2 = unary(
     "exp2",
     "Return 2 to the power x.",
-    vjp=lambda dy, out: multiply(dy, multiply(out, LN2)),
+    vjp=lambda dy, out: multiply_upstream(dy, multiply(out, LN2)),
     spellings=("keras.ops.exp2", "numpy.exp2"),
     samples=(Real(-4.0, 4.0),),
 )
 log = unary(
     "log",
     "Return the natural logarithm of x: -inf at 0, NaN below.",
-    vjp=lambda dy, x: divide(dy, x),
+    vjp=lambda dy, x: divide_upstream(dy, x),
     samples=(POSITIVE,),
 )
 log2 = unary(
     "log2",
     "Return the logarithm of x to base 2: -inf at 0, NaN below.",
-    vjp=lambda dy, x: divide(dy, multiply(x, LN2)),
+    vjp=lambda dy, x: divide_upstream(dy, multiply(x, LN2)),
     spellings=("keras.ops.log2", "numpy.log2"),
     samples=(POSITIVE,),
 )
 log10 = unary(
     "log10",
     "Return the logarithm of x to base 10: -inf at 0, NaN below.",
-    vjp=lambda dy, x: divide(dy, multiply(x, LN10)),
+    vjp=lambda dy, x: divide_upstream(dy, multiply(x, LN10)),
     spellings=("keras.ops.log10", "numpy.log10"),
     samples=(POSITIVE,),
 )
 log1p = unary(
     "log1p",
     "Return log(1 + x), accurate near 0.",
-    vjp=lambda dy, x: divide(dy, add(x, 1)),
+    vjp=lambda dy, x: divide_upstream(dy, add(x, 1)),
     samples=(Real(-0.7, 3.0),),
 )
 expm1 = unary(
     "expm1",
     "Return exp(x) - 1, accurate near 0.",
-    vjp=lambda dy, out: multiply(dy, add(out, 1)),
+    vjp=lambda dy, out: multiply_upstream(dy, add(out, 1)),
     samples=(Real(-3.0, 3.0),),
 )
 tanh = unary(
     "tanh",
     "Return the hyperbolic tangent of x.",
-    vjp=lambda dy, out: multiply(dy, subtract(1, square(out))),
+    vjp=lambda dy, out: multiply_upstream(dy, subtract(1, square(out))),
     samples=(Real(-4.0, 4.0),),
 )
 sigmoid = of_real(
     "sigmoid",
     "Return 1 / (1 + exp(-x)), without overflow.",
-    vjp=lambda dy, out: multiply(dy, multiply(out, subtract(1, out))),
+    vjp=lambda dy, out: multiply_upstream(dy, multiply(out, subtract(1, out))),
     spellings=("math.sigmoid", "keras.ops.sigmoid"),
     samples=(Real(-6.0, 6.0),),
 )
 softplus = of_real(
     "softplus",
     "Return log(1 + exp(x)), without overflow.",
-    vjp=lambda dy, x: multiply(dy, sigmoid(x)),
+    vjp=lambda dy, x: multiply_upstream(dy, sigmoid(x)),
     spellings=("keras.ops.softplus",),
     samples=(Real(-6.0, 6.0),),
 )
 log_sigmoid = of_real(
     "log_sigmoid",
     "Return the logarithm of sigmoid(x), without overflow.",
-    vjp=lambda dy, x: multiply(dy, sigmoid(negative(x))),
+    vjp=lambda dy, x: multiply_upstream(dy, sigmoid(negative(x))),
     spellings=("math.log_sigmoid",),
     samples=(Real(-6.0, 6.0),),
 )
@@ -305,7 +368,10 @@ def _share(x: Tensor, y: Tensor) -> Tensor:
 logaddexp = of_reals(
     "logaddexp",
     "Return log(exp(x) + exp(y)), without overflow.",
-    vjp=(lambda dy, x, y: multiply(dy, _share(x, y)), lambda dy, x, y: multiply(dy, _share(y, x))),
+    vjp=(
+        lambda dy, x, y: multiply_upstream(dy, _share(x, y)),
+        lambda dy, x, y: multiply_upstream(dy, _share(y, x)),
+    ),
     spellings=("keras.ops.logaddexp", "numpy.logaddexp"),
 )
 
@@ -320,7 +386,7 @@ xlogy = of_reals(
     "Return x log(y), and 0 where x is 0; there its gradients are 0 if y is not positive.",
     vjp=(
         lambda dy, x, y: xlogy(dy, _with_logarithm(x, y)),
-        lambda dy, x, y: divide(multiply(dy, x), _with_logarithm(x, y)),
+        lambda dy, x, y: divide_upstream(multiply_upstream(dy, x), _with_logarithm(x, y)),
     ),
     spellings=("math.xlogy",),
     samples=(ANY, POSITIVE),
@@ -328,13 +394,13 @@ xlogy = of_reals(
 sin = unary(
     "sin",
     "Return the sine of x, in radians.",
-    vjp=lambda dy, x: multiply(dy, cos(x)),
+    vjp=lambda dy, x: multiply_upstream(dy, cos(x)),
     samples=(Real(-4.0, 4.0),),
 )
 cos = unary(
     "cos",
     "Return the cosine of x, in radians.",
-    vjp=lambda dy, x: negative(multiply(dy, sin(x))),
+    vjp=lambda dy, x: negative(multiply_upstream(dy, sin(x))),
     samples=(Real(-4.0, 4.0),),
 )
 
@@ -344,7 +410,7 @@ relu = of_real(
     "relu",
     "Return the larger of x and 0; its gradient at 0 is 0.",
     kind="same",
-    vjp=lambda dy, out: where(greater(out, 0), multiply(dy, sign(out)), 0),
+    vjp=lambda dy, out: where(greater(out, 0), multiply_upstream(dy, sign(out)), 0),
     spellings=("keras.ops.relu",),
     samples=(AWAY,),
 )
@@ -352,9 +418,9 @@ relu = of_real(
 
 def _absolute_rule(dy: Tensor, x: Tensor) -> Tensor:
     if not is_complex(x.dtype):
-        return multiply(dy, sign(x))
+        return multiply_upstream(dy, sign(x))
     size = absolute(x)
-    return multiply(dy, divide(x, where(equal(size, 0), 1, size)))
+    return multiply_upstream(dy, divide(x, where(equal(size, 0), 1, size)))
 
 
 absolute = unary(
@@ -375,7 +441,7 @@ def _sign_rule(dy: Tensor, x: Tensor) -> Tensor:
     size = absolute(x)
     size = where(equal(size, 0), 1, size)
     parallel = divide(real(multiply(conj(x), dy)), multiply(size, square(size)))
-    return subtract(divide(dy, size), multiply(x, parallel))
+    return subtract(divide_upstream(dy, size), multiply(x, parallel))
 
 
 sign = unary(

@@ -6,7 +6,17 @@ import math
 
 from .._core.tensor import Tensor
 from .define import ANY, Real
-from .elementwise import POSITIVE, add, exp, multiply, negative, of_real, of_reals, square
+from .elementwise import (
+    POSITIVE,
+    add,
+    exp,
+    multiply,
+    multiply_upstream,
+    negative,
+    of_real,
+    of_reals,
+    square,
+)
 
 SLOPE = 2 / math.sqrt(math.pi)  # of erf at 0
 
@@ -19,19 +29,19 @@ def _bell(x: Tensor) -> Tensor:
 erf = of_real(
     "erf",
     "Return the error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x.",
-    vjp=lambda dy, x: multiply(dy, _bell(x)),
+    vjp=lambda dy, x: multiply_upstream(dy, _bell(x)),
     spellings=("math.erf", "keras.ops.erf"),
 )
 erfc = of_real(
     "erfc",
     "Return 1 - erf(x), accurate where that is small.",
-    vjp=lambda dy, x: negative(multiply(dy, _bell(x))),
+    vjp=lambda dy, x: negative(multiply_upstream(dy, _bell(x))),
     spellings=("math.erfc",),
 )
 erfinv = of_real(
     "erfinv",
     "Return the number whose erf is x: infinite at -1 and 1, NaN beyond.",
-    vjp=lambda dy, out: multiply(dy, multiply(exp(square(out)), 1 / SLOPE)),
+    vjp=lambda dy, out: multiply_upstream(dy, multiply(exp(square(out)), 1 / SLOPE)),
     ulps=(4.0, 1.0),
     spellings=("math.erfinv", "keras.ops.erfinv"),
     samples=(Real(-0.9, 0.9),),
@@ -39,7 +49,7 @@ erfinv = of_real(
 lgamma = of_real(
     "lgamma",
     "Return the logarithm of the absolute value of gamma(x); infinite at 0, -1, -2, ...",
-    vjp=lambda dy, x: multiply(dy, digamma(x)),
+    vjp=lambda dy, x: multiply_upstream(dy, digamma(x)),
     ulps=(6.0, 1.0),
     spellings=("math.lgamma",),
     samples=(POSITIVE,),
@@ -47,7 +57,7 @@ lgamma = of_real(
 digamma = of_real(
     "digamma",
     "Return the derivative of lgamma(x); NaN at -1, -2, ..., and infinite at 0.",
-    vjp=lambda dy, x: multiply(dy, polygamma(1, x)),
+    vjp=lambda dy, x: multiply_upstream(dy, polygamma(1, x)),
     ulps=(4.0, 1.0),
     spellings=("math.digamma",),
     samples=(POSITIVE,),
@@ -56,7 +66,7 @@ polygamma = of_reals(
     "polygamma",
     "Return the derivative of order `x` of digamma at `y`, for whole orders from 0 to 170; "
     "NaN for others. Integers give float64. No gradient flows to the order.",
-    vjp=(None, lambda dy, x, y: multiply(dy, polygamma(add(x, 1), y))),
+    vjp=(None, lambda dy, x, y: multiply_upstream(dy, polygamma(add(x, 1), y))),
     ulps=None,
     samples=(Real(0.0, 1.0), Real(0.5, 3.0)),
     spellings=(),
@@ -65,7 +75,7 @@ sinc_derivative = of_reals(
     "sinc_derivative",
     "Return the derivative of order `x` of sinc at `y`, for whole orders from 0 to 170; NaN "
     "for others. Integers give float64. No gradient flows to the order.",
-    vjp=(None, lambda dy, x, y: multiply(dy, sinc_derivative(add(x, 1), y))),
+    vjp=(None, lambda dy, x, y: multiply_upstream(dy, sinc_derivative(add(x, 1), y))),
     ulps=None,
     samples=(Real(0.0, 1.0), ANY),
     spellings=(),
@@ -73,7 +83,7 @@ sinc_derivative = of_reals(
 sinc = of_real(
     "sinc",
     "Return sin(pi x) / (pi x), and 1 at 0; NaN for infinities.",
-    vjp=lambda dy, x: multiply(dy, sinc_derivative(1, x)),
+    vjp=lambda dy, x: multiply_upstream(dy, sinc_derivative(1, x)),
     ulps=(3.0, 1.0),
     spellings=("keras.ops.sinc", "numpy.sinc"),
 )

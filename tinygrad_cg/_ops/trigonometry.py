@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from .._core.tensor import Tensor
 from .define import Real, unary
-from .elementwise import AWAY, add, divide, multiply, negative, of_reals, sqrt, square, subtract
+from .elementwise import (
+    AWAY,
+    add,
+    divide,
+    divide_upstream,
+    multiply,
+    multiply_upstream,
+    negative,
+    of_reals,
+    sqrt,
+    square,
+    subtract,
+)
 
 INSIDE = Real(-0.9, 0.9)  # for functions of numbers from -1 to 1
 WIDE = Real(-4.0, 4.0)
@@ -18,27 +30,27 @@ def _cosine_of_arcsine(x: Tensor) -> Tensor:
 tan = unary(
     "tan",
     "Return the tangent of x, in radians.",
-    vjp=lambda dy, out: multiply(dy, add(square(out), 1)),
+    vjp=lambda dy, out: multiply_upstream(dy, add(square(out), 1)),
     samples=(Real(-1.3, 1.3),),
 )
 arcsin = unary(
     "arcsin",
     "Return the angle, from -pi/2 to pi/2, whose sine is x; NaN for real x beyond -1 and 1.",
-    vjp=lambda dy, x: divide(dy, _cosine_of_arcsine(x)),
+    vjp=lambda dy, x: divide_upstream(dy, _cosine_of_arcsine(x)),
     spellings=("math.asin", "keras.ops.arcsin", "numpy.arcsin", "numpy.asin"),
     samples=(INSIDE,),
 )
 arccos = unary(
     "arccos",
     "Return the angle, from 0 to pi, whose cosine is x; NaN for real x beyond -1 and 1.",
-    vjp=lambda dy, x: negative(divide(dy, _cosine_of_arcsine(x))),
+    vjp=lambda dy, x: negative(divide_upstream(dy, _cosine_of_arcsine(x))),
     spellings=("math.acos", "keras.ops.arccos", "numpy.arccos", "numpy.acos"),
     samples=(INSIDE,),
 )
 arctan = unary(
     "arctan",
     "Return the angle, from -pi/2 to pi/2, whose tangent is x.",
-    vjp=lambda dy, x: divide(dy, add(square(x), 1)),
+    vjp=lambda dy, x: divide_upstream(dy, add(square(x), 1)),
     spellings=("math.atan", "keras.ops.arctan", "numpy.arctan", "numpy.atan"),
     samples=(WIDE,),
 )
@@ -47,8 +59,8 @@ arctan2 = of_reals(
     "Return the angle, from -pi to pi, of the point with ordinate `x` and abscissa `y`. "
     "Integers give float64; signed zeros and infinities count as in C.",
     vjp=(
-        lambda dy, x, y: multiply(dy, divide(y, add(square(x), square(y)))),
-        lambda dy, x, y: negative(multiply(dy, divide(x, add(square(x), square(y))))),
+        lambda dy, x, y: multiply_upstream(dy, divide(y, add(square(x), square(y)))),
+        lambda dy, x, y: negative(multiply_upstream(dy, divide(x, add(square(x), square(y))))),
     ),
     spellings=("numpy.arctan2", "numpy.atan2"),
     samples=(AWAY, AWAY),
@@ -56,33 +68,33 @@ arctan2 = of_reals(
 sinh = unary(
     "sinh",
     "Return the hyperbolic sine of x.",
-    vjp=lambda dy, x: multiply(dy, cosh(x)),
+    vjp=lambda dy, x: multiply_upstream(dy, cosh(x)),
     samples=(Real(-3.0, 3.0),),
 )
 cosh = unary(
     "cosh",
     "Return the hyperbolic cosine of x.",
-    vjp=lambda dy, x: multiply(dy, sinh(x)),
+    vjp=lambda dy, x: multiply_upstream(dy, sinh(x)),
     samples=(Real(-3.0, 3.0),),
 )
 arcsinh = unary(
     "arcsinh",
     "Return the number whose hyperbolic sine is x.",
-    vjp=lambda dy, x: divide(dy, sqrt(add(square(x), 1))),
+    vjp=lambda dy, x: divide_upstream(dy, sqrt(add(square(x), 1))),
     spellings=("math.asinh", "keras.ops.arcsinh", "numpy.arcsinh", "numpy.asinh"),
     samples=(WIDE,),
 )
 arccosh = unary(
     "arccosh",
     "Return the number, from 0 on, whose hyperbolic cosine is x; NaN for real x below 1.",
-    vjp=lambda dy, x: divide(dy, multiply(sqrt(subtract(x, 1)), sqrt(add(x, 1)))),
+    vjp=lambda dy, x: divide_upstream(dy, multiply(sqrt(subtract(x, 1)), sqrt(add(x, 1)))),
     spellings=("math.acosh", "keras.ops.arccosh", "numpy.arccosh", "numpy.acosh"),
     samples=(Real(1.2, 4.0),),
 )
 arctanh = unary(
     "arctanh",
     "Return the number whose hyperbolic tangent is x: infinite at -1 and 1, NaN for real x beyond.",
-    vjp=lambda dy, x: divide(dy, multiply(subtract(1, x), add(x, 1))),
+    vjp=lambda dy, x: divide_upstream(dy, multiply(subtract(1, x), add(x, 1))),
     spellings=("math.atanh", "keras.ops.arctanh", "numpy.arctanh", "numpy.atanh"),
     samples=(INSIDE,),
 )

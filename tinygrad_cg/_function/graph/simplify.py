@@ -217,11 +217,22 @@ def _scalar_power(value: Value) -> Value | None:
     return None
 
 
+def _multiply_upstream(value: Value) -> Value | None:
+    """Return a product where the slope is a finite number."""
+    y = value.inputs[1]
+    number = y.inputs[0] if y.primitive and y.primitive.name == "broadcast_to" else y
+    if number.array is not None and np.isfinite(number.array).all():
+        return operation(OPS["multiply"], value.inputs, {})
+    return _neutral(1.0, (0,))(value)
+
+
 _RULES: dict[str, Callable[[Value], Value | None]] = {
     "add": _add,
     "subtract": _neutral(0.0, (1,)),
     "multiply": _neutral(1.0, (0, 1)),
     "divide": _neutral(1.0, (1,)),
+    "multiply_upstream": _multiply_upstream,
+    "divide_upstream": _neutral(1.0, (1,)),
     "negative": _negative,
     "cast": _cast,
     **dict.fromkeys(("identity", "stop_gradient"), lambda value: value.inputs[0]),
