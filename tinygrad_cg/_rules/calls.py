@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from .._core.kinds import is_differentiable, is_inexact
+from .._core.kinds import is_differentiable
 from .._core.levels import NOTHING, Frame, Token, run_on, state
 from .._core.record import (
     Node,
@@ -80,7 +80,7 @@ def one_output(frame: Frame, call: Call, inputs: Sequence[Tensor], y: Tensor) ->
     result._rec = None
     if record is not None and (record.group is not group or record.next is not None):
         _keep_producer(frame, call, group, record, result)
-    if mask and is_inexact(y._data.dtype):
+    if mask and y._data.dtype.kind in "fc":  # by the letter: a call costs more
         attach(result, group, nodes, _custom_rule, call)
     return result
 

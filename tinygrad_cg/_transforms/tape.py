@@ -68,8 +68,13 @@ class GradientTape(levels.Listener):
                 "Tape is still recording, This can happen if you try to re-enter an "
                 "already-active tape."
             )
+        token = self._token
+        if token is None:  # as `_ready`, without a call
+            token = self._token = Token()
+            if self._watched:
+                self._watched = {}
         here = state.__dict__  # of this thread, looked for once
-        here["frame"] = add_level(here["frame"], self._token or self._ready())
+        here["frame"] = add_level(here["frame"], token)
         if self._watch_accessed:
             here["listeners"].append(self)
         self._recording = True
