@@ -7,6 +7,7 @@ import tinygrad_cg as tf
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg._ops.define import Real
 
+STEEP = {"exp", "exp2", "expm1", "sinh", "cosh"}  # where their slopes are infinite they overflowed
 BAD = [0.0, -0.0, 1.0, -1.0, -3.0, 800.0, -800.0, np.inf, -np.inf, np.nan]
 UNARY = sorted(
     name
@@ -65,7 +66,8 @@ def check(f, x, by_all_of=None):
 def test_masked_functions_of_one_operand(name):
     record = OPS[name]
     start = good(record.samples[0])
-    check(record.function, [start, start + 1e-3, *BAD])
+    bad = [x for x in BAD if name not in STEEP or not abs(x) > 700]
+    check(record.function, [start, start + 1e-3, *bad])
 
 
 @pytest.mark.parametrize("name", BINARY)
@@ -78,15 +80,17 @@ def test_masked_functions_of_two_operands(name, side):
     def f(x):
         return record.function(x, other) if side == 0 else record.function(other, x)
 
-    check(f, [points[side], points[side] + 1e-3, *BAD])
+    bad = [x for x in BAD if name != "power" or not abs(x) > 700]
+    check(f, [points[side], points[side] + 1e-3, *bad])
 
 
 @pytest.mark.parametrize("name", UNARY)
 def test_tangents_of_what_is_not_moved(name):
     record = OPS[name]
     start = good(record.samples[0])
-    x = tf.constant([start, *BAD], tf.float64)
-    direction = tf.constant([1.0] + [0.0] * len(BAD), tf.float64)
+    bad = [x for x in BAD if name not in STEEP or not abs(x) > 700]
+    x = tf.constant([start, *bad], tf.float64)
+    direction = tf.constant([1.0] + [0.0] * len(bad), tf.float64)
     _, tangent = tf.jvp(record.function, (x,), (direction,))
     assert np.isfinite(tangent.numpy()[0])
     assert not tangent.numpy()[1:].any()
@@ -132,6 +136,24 @@ def test_what_an_upstream_makes_is_not_hidden():
         tape.watch(x)
         y = tf.sqrt(tf.square(x) * 0.0)
     assert np.isnan(tape.gradient(y, x).numpy()).all()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: tf.math.log(1 + tf.exp(x)),
+        lambda x: tf.math.log(1 + 2.0 ** (x / np.log(2.0))),
+        lambda x: tf.math.log(2 + tf.math.expm1(x)),
+        lambda x: tf.math.log(tf.cosh(x)),
+        lambda x: tf.math.log(tf.sinh(x)),
+        lambda x: (x**200) ** (1 / 200),
+    ],
+)
+def test_a_slope_that_overflowed_is_not_hidden(f):
+    """The upstream gradient is 0 by the same overflow: 0 would be a wrong number."""
+    x = tf.constant(1000.0, tf.float64)
+    for gradient in (tf.grad(f), tf.function(tf.grad(f))):
+        assert np.isnan(gradient(x))
 
 
 @pytest.mark.parametrize("upstream", [0.0, 1.0])

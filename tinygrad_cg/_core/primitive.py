@@ -63,6 +63,7 @@ class Primitive:
     dtypes: tuple[Callable[[Any], bool], ...] = EVERY  # that it takes: predicates of `kinds`
     ulps: tuple[float, float] | None = None  # the error allowed in float64 and float32, if counted
     spellings: tuple[str, ...] = ()  # other names of the public function: "math.acos"
+    label: str = ""  # what pictures, traces and errors call it: by default the name
     samples: Any = None  # arguments to test it on
     errors: tuple = ()  # calls that it must refuse
     rules: Any = field(default=None, init=False)
@@ -70,6 +71,7 @@ class Primitive:
 
     def __post_init__(self, save: Any, rule: Any) -> None:
         self.inputs = tuple(self.inputs)
+        self.label = self.label or self.name
         self.core = self.core or (0,) * len(self.inputs)
         if self.vjp is not None:
             self.vjp = tuple(self.vjp)

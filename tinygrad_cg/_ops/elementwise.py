@@ -20,7 +20,7 @@ from .._core.kinds import (
     is_inexact,
     is_native_float,
 )
-from .._core.primitive import apply
+from .._core.primitive import apply, public_function
 from .._core.tensor import Aval, Tensor
 from .comparison import (
     equal,
@@ -77,7 +77,8 @@ divide = binary(
 )
 # Gradient rules multiply or divide the upstream gradient by these. Where that is 0 the result is 0,
 # and so are its derivatives, although the slope is infinite or NaN: what a mask keeps out of the
-# result does not spoil the gradient (decision 21).
+# result does not spoil the gradient (decision 21). A slope that overflowed is another matter: the
+# upstream gradient may then be 0 for the same reason, as in log(1 + exp(x)), and the result is NaN.
 
 
 def _is_shut(x: Tensor, y: Tensor) -> Tensor:
@@ -88,9 +89,18 @@ multiply_upstream = binary(
     "multiply_upstream",
     "Return x * y, and 0 where x is 0 although y is infinite or NaN.",
     vjp=(
-        lambda dy, x, y: apply(_multiply_gated, (dy, y, x), {}),
+        lambda dy, x, y: _multiply_gated(dy, y, x),
         lambda dy, x: multiply_upstream(dy, x),
     ),
+    label="multiply",
+    spellings=(),
+)
+multiply_steep = binary(
+    "multiply_steep",
+    "Return x * y, and 0 where x is 0 and y is NaN; 0 times infinity is NaN. For slopes that are "
+    "infinite only where they overflow: there a 0 may be due to the same overflow.",
+    vjp=(lambda dy, y: multiply_steep(dy, y), lambda dy, x: multiply_upstream(dy, x)),
+    label="multiply",
     spellings=(),
 )
 divide_upstream = binary(
@@ -98,38 +108,45 @@ divide_upstream = binary(
     "Return x / y, and 0 where x is 0 although y is 0 or NaN.",
     kind="float",
     vjp=(
-        lambda dy, x, y: apply(_divide_gated, (dy, y, x), {}),
+        lambda dy, x, y: _divide_gated(dy, y, x),
         lambda dy, y, out: negative(divide_upstream(multiply_upstream(dy, out), y)),
     ),
     ulps=None,
+    label="divide",
     spellings=(),
     samples=(ANY, AWAY),
 )
-_multiply_gated = elementwise(
-    "multiply_gated",
-    ("x", "y", "gate"),
-    "same",
-    (
-        lambda dy, y, gate: apply(_multiply_gated, (dy, y, gate), {}),
-        lambda dy, x, y, gate: where(_is_shut(gate, y), 0, multiply_upstream(dy, x)),
-        None,
-    ),
-)
-_divide_gated = elementwise(
-    "divide_gated",
-    ("x", "y", "gate"),
-    "float",
-    (
-        lambda dy, y, gate: apply(_divide_gated, (dy, y, gate), {}),
-        lambda dy, x, y, gate: where(
-            _is_shut(gate, divide(1, y)),
-            0,
-            negative(divide_upstream(multiply_upstream(dy, x), square(y))),
+_multiply_gated = public_function(
+    elementwise(
+        "multiply_gated",
+        ("x", "y", "gate"),
+        "same",
+        (
+            lambda dy, y, gate: _multiply_gated(dy, y, gate),
+            lambda dy, x, y, gate: where(_is_shut(gate, y), 0, multiply_upstream(dy, x)),
+            None,
         ),
-        None,
-    ),
-    ulps=None,
-    samples=(ANY, AWAY, ANY),
+        label="multiply",
+    )
+)
+_divide_gated = public_function(
+    elementwise(
+        "divide_gated",
+        ("x", "y", "gate"),
+        "float",
+        (
+            lambda dy, y, gate: _divide_gated(dy, y, gate),
+            lambda dy, x, y, gate: where(
+                _is_shut(gate, divide(1, y)),
+                0,
+                negative(divide_upstream(multiply_upstream(dy, x), square(y))),
+            ),
+            None,
+        ),
+        ulps=None,
+        samples=(ANY, AWAY, ANY),
+        label="divide",
+    )
 )
 negative = unary(
     "negative",
@@ -164,13 +181,15 @@ def _power_by_base(dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """Return y x**(y-1), but 0 where x and y are 0: no 0 * inf there, at this order or the next."""
     both_zero = logical_and(equal(x, 0), equal(y, 0))
     exponent = where(both_zero, 1, subtract(y, 1))
-    return multiply_upstream(dy, multiply(y, _general_power(x, exponent)))
+    slope = multiply(y, _general_power(x, exponent))
+    # a pole at 0; anywhere else an infinite slope has overflowed
+    return where(equal(x, 0), multiply_upstream(dy, slope), multiply_steep(dy, slope))
 
 
 def _power_by_exponent(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
     """Return out log(x), and 0 where x has no real logarithm (0**y is flat for y > 0)."""
     has_log = not_equal(x, 0) if is_complex(x.dtype) else greater(x, 0)
-    return multiply_upstream(dy, multiply(out, where(has_log, log(where(has_log, x, 1)), 0)))
+    return multiply_steep(dy, multiply(out, where(has_log, log(where(has_log, x, 1)), 0)))
 
 
 _general_power = binary(
@@ -216,7 +235,8 @@ def _run_scalar_power(x: np.ndarray, exponent: float) -> np.ndarray:
 def _scalar_power_rule(dy: Tensor, x: Tensor, exponent: float) -> Tensor:
     """Return the gradient by powers of `x` only: derivatives beyond the last are 0, never None."""
     slope = power(x, exponent - 1) if exponent else power(x, 0)
-    return multiply_upstream(dy, multiply(slope, exponent))
+    has_pole = exponent < 1
+    return (multiply_upstream if has_pole else multiply_steep)(dy, multiply(slope, exponent))
 
 
 _scalar_power = operation(
@@ -227,6 +247,7 @@ _scalar_power = operation(
     kind="elementwise",
     kernel=_general_power.primitive.kernel,
     decomposition=_power_by_products,
+    label="power",
     dtypes=INEXACT,
     samples=(POSITIVE, *({"exponent": n} for n in (-1.5, -1, 4, 3, 2, 1, 0))),
 )
@@ -288,13 +309,13 @@ hypot = of_reals(
 exp = unary(
     "exp",
     "Return e to the power x.",
-    vjp=lambda dy, out: multiply_upstream(dy, out),
+    vjp=lambda dy, out: multiply_steep(dy, out),
     samples=(Real(-4.0, 4.0),),
 )
 exp2 = unary(
     "exp2",
     "Return 2 to the power x.",
-    vjp=lambda dy, out: multiply_upstream(dy, multiply(out, LN2)),
+    vjp=lambda dy, out: multiply_steep(dy, multiply(out, LN2)),
     spellings=("keras.ops.exp2", "numpy.exp2"),
     samples=(Real(-4.0, 4.0),),
 )
@@ -327,7 +348,7 @@ log1p = unary(
 expm1 = unary(
     "expm1",
     "Return exp(x) - 1, accurate near 0.",
-    vjp=lambda dy, out: multiply_upstream(dy, add(out, 1)),
+    vjp=lambda dy, out: multiply_steep(dy, add(out, 1)),
     samples=(Real(-3.0, 3.0),),
 )
 tanh = unary(

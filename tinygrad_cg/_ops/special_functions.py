@@ -9,6 +9,7 @@ from .define import ANY, Real
 from .elementwise import (
     POSITIVE,
     add,
+    divide_upstream,
     exp,
     multiply,
     multiply_upstream,
@@ -41,7 +42,7 @@ erfc = of_real(
 erfinv = of_real(
     "erfinv",
     "Return the number whose erf is x: infinite at -1 and 1, NaN beyond.",
-    vjp=lambda dy, out: multiply_upstream(dy, multiply(exp(square(out)), 1 / SLOPE)),
+    vjp=lambda dy, out: divide_upstream(dy, _bell(out)),
     ulps=(4.0, 1.0),
     spellings=("math.erfinv", "keras.ops.erfinv"),
     samples=(Real(-0.9, 0.9),),

@@ -10,6 +10,7 @@ from .elementwise import (
     divide,
     divide_upstream,
     multiply,
+    multiply_steep,
     multiply_upstream,
     negative,
     of_reals,
@@ -68,13 +69,13 @@ arctan2 = of_reals(
 sinh = unary(
     "sinh",
     "Return the hyperbolic sine of x.",
-    vjp=lambda dy, x: multiply_upstream(dy, cosh(x)),
+    vjp=lambda dy, x: multiply_steep(dy, cosh(x)),
     samples=(Real(-3.0, 3.0),),
 )
 cosh = unary(
     "cosh",
     "Return the hyperbolic cosine of x.",
-    vjp=lambda dy, x: multiply_upstream(dy, sinh(x)),
+    vjp=lambda dy, x: multiply_steep(dy, sinh(x)),
     samples=(Real(-3.0, 3.0),),
 )
 arcsinh = unary(

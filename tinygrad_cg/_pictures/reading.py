@@ -239,7 +239,7 @@ def _made_by(node: Node) -> tuple[str, str]:
     if type(saved) is tuple and saved and isinstance(saved[0], gradient.Gradient):
         return "operation", saved[0].definition.name
     if name := operation_of_rule(rule):
-        return "operation", name.removeprefix("scalar_")
+        return "operation", name
     for name, record in OPS.items():
         if any(one.rule is rule for one in (record.rules or {}).values()):
             return "operation", name

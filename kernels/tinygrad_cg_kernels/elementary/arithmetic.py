@@ -80,6 +80,13 @@ def multiply_upstream(x, y):
 
 
 @jitable
+def multiply_steep(x, y):
+    """Return x * y; zero where x is zero and y nan. Zero times infinity is nan: y overflowed."""
+    product = x * y
+    return product if (y == y) | (x != 0) else like(0, product)
+
+
+@jitable
 def divide_upstream(x, y):
     """Return x / y; zero where x is zero and y zero or nan."""
     quotient = divide(x, y)

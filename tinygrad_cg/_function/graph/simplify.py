@@ -231,7 +231,7 @@ _RULES: dict[str, Callable[[Value], Value | None]] = {
     "subtract": _neutral(0.0, (1,)),
     "multiply": _neutral(1.0, (0, 1)),
     "divide": _neutral(1.0, (1,)),
-    "multiply_upstream": _multiply_upstream,
+    **dict.fromkeys(("multiply_upstream", "multiply_steep"), _multiply_upstream),
     "divide_upstream": _neutral(1.0, (1,)),
     "negative": _negative,
     "cast": _cast,
