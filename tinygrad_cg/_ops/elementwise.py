@@ -565,8 +565,9 @@ _clip = elementwise(
 def where(condition: Any, x: Any, y: Any) -> Tensor:
     """Return `x` where `condition` holds and `y` elsewhere; the three broadcast.
 
-    Both branches are differentiated: a branch that is infinite or NaN where it is not chosen
-    gives NaN gradients. Guard its argument too: ``where(x > 0, log(where(x > 0, x, 1.)), 0.)``.
+    The gradient of the branch that is not chosen is 0, also where its slope is infinite or NaN:
+    ``where(x > 0, sqrt(x), x)`` needs no guard. An `exp` that overflows in that branch does,
+    since 0 times its slope is NaN: ``where(x < 80, exp(where(x < 80, x, 0.)), x)``.
     The dtypes of `x` and `y` promote. Raises InvalidArgumentError if shapes do not broadcast.
     """
     x, y = convert_operands((x, y))
