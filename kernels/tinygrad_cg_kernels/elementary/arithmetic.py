@@ -69,42 +69,40 @@ by_type(divide, {types.Complex: _divide_complex, types.Float: lambda x, y: x / y
 
 
 # Gradient rules multiply an upstream gradient, x here, by a slope, or divide it. Where it is zero
-# the result does not depend on the operand: zero although the slope is infinite or nan.
+# the result does not depend on the operand: zero although the slope is infinite or nan. Operands
+# are compared, not results: a processor does that while it multiplies.
 
 
 @jitable
 def multiply_upstream(x, y):
-    """Return x * y; zero where x is zero and y infinite or nan."""
-    product = x * y
-    return product if (product == product) | (x != 0) else like(0, product)
+    """Return x * y; zero where x is zero, although y is infinite or nan."""
+    return like(0, x * y) if x == 0 else x * y
 
 
 @jitable
 def multiply_steep(x, y):
     """Return x * y; zero where x is zero and y nan. Zero times infinity is nan: y overflowed."""
-    product = x * y
-    return product if (y == y) | (x != 0) else like(0, product)
+    return like(0, x * y) if (x == 0) & (y != y) else x * y
 
 
 @jitable
 def divide_upstream(x, y):
-    """Return x / y; zero where x is zero and y zero or nan."""
+    """Return x / y; zero where x is zero, although y is zero or nan."""
     quotient = divide(x, y)
-    return quotient if (quotient == quotient) | (x != 0) else like(0, quotient)
+    return like(0, quotient) if x == 0 else quotient
 
 
 @jitable
 def multiply_gated(x, y, gate):
     """Return x * y, the derivative of `multiply_upstream(gate, y)` along x: zero where that is."""
-    product = multiply_upstream(x, y)
-    return product if (gate != 0) | (y - y == 0) else like(0, product)
+    return like(0, x * y) if (x == 0) | ((gate == 0) & (y - y != 0)) else x * y
 
 
 @jitable
 def divide_gated(x, y, gate):
     """Return x / y, the derivative of `divide_upstream(gate, y)` along x: zero where that is."""
-    quotient = divide_upstream(x, y)
-    return quotient if (gate != 0) | ((y == y) & (y != 0)) else like(0, quotient)
+    quotient = divide(x, y)
+    return like(0, quotient) if (x == 0) | ((gate == 0) & ((y == 0) | (y != y))) else quotient
 
 
 @jitable
