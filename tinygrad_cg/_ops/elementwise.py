@@ -61,7 +61,7 @@ subtract = binary(
 multiply = binary(
     "multiply",
     "Return x * y.",
-    vjp=(lambda dy, y: multiply_upstream(dy, y), lambda dy, x: multiply_upstream(dy, x)),
+    vjp=(lambda dy, y: multiply(dy, y), lambda dy, x: multiply(dy, x)),
 )
 divide = binary(
     "divide",
@@ -75,10 +75,10 @@ divide = binary(
     spellings=("math.divide", "math.truediv", "numpy.divide", "numpy.true_divide"),
     samples=(ANY, AWAY),
 )
-# Gradient rules multiply or divide the upstream gradient by these. Where that is 0 the result is 0,
-# and so are its derivatives, although the slope is infinite or NaN: what a mask keeps out of the
-# result does not spoil the gradient (decision 21). A slope that overflowed is another matter: the
-# upstream gradient may then be 0 for the same reason, as in log(1 + exp(x)), and the result is NaN.
+# Rules of functions with poles multiply or divide the upstream gradient by these. Where it is 0 the
+# result is 0, and so are its derivatives, although the slope is infinite or NaN: what a mask keeps
+# out of the result does not spoil the gradient (decision 21). A slope that overflowed is another
+# matter: the upstream gradient may be 0 for the same reason, as in log(1 + exp(x)), and 0 is wrong.
 
 
 def _is_shut(x: Tensor, y: Tensor) -> Tensor:
@@ -92,14 +92,6 @@ multiply_upstream = binary(
         lambda dy, x, y: _multiply_gated(dy, y, x),
         lambda dy, x: multiply_upstream(dy, x),
     ),
-    label="multiply",
-    spellings=(),
-)
-multiply_steep = binary(
-    "multiply_steep",
-    "Return x * y, and 0 where x is 0 and y is NaN; 0 times infinity is NaN. For slopes that are "
-    "infinite only where they overflow: there a 0 may be due to the same overflow.",
-    vjp=(lambda dy, y: multiply_steep(dy, y), lambda dy, x: multiply_upstream(dy, x)),
     label="multiply",
     spellings=(),
 )
@@ -168,7 +160,7 @@ floor_divide = binary(
 remainder = binary(
     "remainder",
     "Return x - y floor(x / y), with the sign of y, as Python's %.",
-    vjp=(lambda dy: dy, lambda dy, x, y: negative(multiply_upstream(dy, floor_divide(x, y)))),
+    vjp=(lambda dy: dy, lambda dy, x, y: negative(multiply(dy, floor_divide(x, y)))),
     dtypes=REAL_NUMBERS,
     spellings=("math.floormod", "math.mod", "keras.ops.mod", "numpy.remainder", "numpy.mod"),
     samples=(Real(0.1, 0.9), Real(1.0, 2.0)),
@@ -181,15 +173,15 @@ def _power_by_base(dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """Return y x**(y-1), but 0 where x and y are 0: no 0 * inf there, at this order or the next."""
     both_zero = logical_and(equal(x, 0), equal(y, 0))
     exponent = where(both_zero, 1, subtract(y, 1))
-    slope = multiply(y, _general_power(x, exponent))
+    slope = multiply_upstream(y, _general_power(x, exponent))
     # a pole at 0; anywhere else an infinite slope has overflowed
-    return where(equal(x, 0), multiply_upstream(dy, slope), multiply_steep(dy, slope))
+    return where(equal(x, 0), multiply_upstream(dy, slope), multiply(dy, slope))
 
 
 def _power_by_exponent(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
     """Return out log(x), and 0 where x has no real logarithm (0**y is flat for y > 0)."""
     has_log = not_equal(x, 0) if is_complex(x.dtype) else greater(x, 0)
-    return multiply_steep(dy, multiply(out, where(has_log, log(where(has_log, x, 1)), 0)))
+    return multiply(dy, multiply(out, where(has_log, log(where(has_log, x, 1)), 0)))
 
 
 _general_power = binary(
@@ -236,7 +228,7 @@ def _scalar_power_rule(dy: Tensor, x: Tensor, exponent: float) -> Tensor:
     """Return the gradient by powers of `x` only: derivatives beyond the last are 0, never None."""
     slope = power(x, exponent - 1) if exponent else power(x, 0)
     has_pole = exponent < 1
-    return (multiply_upstream if has_pole else multiply_steep)(dy, multiply(slope, exponent))
+    return (multiply_upstream if has_pole else multiply)(dy, multiply(slope, exponent))
 
 
 _scalar_power = operation(
@@ -267,7 +259,7 @@ square = unary(
     "square",
     "Return x * x.",
     kind="same",
-    vjp=lambda dy, x: multiply_upstream(dy, multiply(x, 2)),
+    vjp=lambda dy, x: multiply(dy, multiply(x, 2)),
     spellings=("math.square", "numpy.square"),
 )
 sqrt = unary(
@@ -276,10 +268,16 @@ sqrt = unary(
     vjp=lambda dy, out: divide_upstream(multiply(dy, 0.5), out),
     samples=(POSITIVE,),
 )
+
+
+def _cube(x: Tensor) -> Tensor:
+    return multiply_upstream(x, multiply_upstream(x, x))  # of infinities, too
+
+
 rsqrt = unary(
     "rsqrt",
     "Return 1 / sqrt(x): infinite at 0, NaN below.",
-    vjp=lambda dy, out: multiply_upstream(dy, multiply(-0.5, multiply(out, square(out)))),
+    vjp=lambda dy, out: multiply_upstream(dy, multiply(-0.5, _cube(out))),
     spellings=("math.rsqrt", "keras.ops.rsqrt"),
     samples=(POSITIVE,),
 )
@@ -309,13 +307,13 @@ hypot = of_reals(
 exp = unary(
     "exp",
     "Return e to the power x.",
-    vjp=lambda dy, out: multiply_steep(dy, out),
+    vjp=lambda dy, out: multiply(dy, out),
     samples=(Real(-4.0, 4.0),),
 )
 exp2 = unary(
     "exp2",
     "Return 2 to the power x.",
-    vjp=lambda dy, out: multiply_steep(dy, multiply(out, LN2)),
+    vjp=lambda dy, out: multiply(dy, multiply(out, LN2)),
     spellings=("keras.ops.exp2", "numpy.exp2"),
     samples=(Real(-4.0, 4.0),),
 )
@@ -348,33 +346,33 @@ log1p = unary(
 expm1 = unary(
     "expm1",
     "Return exp(x) - 1, accurate near 0.",
-    vjp=lambda dy, out: multiply_steep(dy, add(out, 1)),
+    vjp=lambda dy, out: multiply(dy, add(out, 1)),
     samples=(Real(-3.0, 3.0),),
 )
 tanh = unary(
     "tanh",
     "Return the hyperbolic tangent of x.",
-    vjp=lambda dy, out: multiply_upstream(dy, subtract(1, square(out))),
+    vjp=lambda dy, out: multiply(dy, subtract(1, square(out))),
     samples=(Real(-4.0, 4.0),),
 )
 sigmoid = of_real(
     "sigmoid",
     "Return 1 / (1 + exp(-x)), without overflow.",
-    vjp=lambda dy, out: multiply_upstream(dy, multiply(out, subtract(1, out))),
+    vjp=lambda dy, out: multiply(dy, multiply(out, subtract(1, out))),
     spellings=("math.sigmoid", "keras.ops.sigmoid"),
     samples=(Real(-6.0, 6.0),),
 )
 softplus = of_real(
     "softplus",
     "Return log(1 + exp(x)), without overflow.",
-    vjp=lambda dy, x: multiply_upstream(dy, sigmoid(x)),
+    vjp=lambda dy, x: multiply(dy, sigmoid(x)),
     spellings=("keras.ops.softplus",),
     samples=(Real(-6.0, 6.0),),
 )
 log_sigmoid = of_real(
     "log_sigmoid",
     "Return the logarithm of sigmoid(x), without overflow.",
-    vjp=lambda dy, x: multiply_upstream(dy, sigmoid(negative(x))),
+    vjp=lambda dy, x: multiply(dy, sigmoid(negative(x))),
     spellings=("math.log_sigmoid",),
     samples=(Real(-6.0, 6.0),),
 )
@@ -390,8 +388,8 @@ logaddexp = of_reals(
     "logaddexp",
     "Return log(exp(x) + exp(y)), without overflow.",
     vjp=(
-        lambda dy, x, y: multiply_upstream(dy, _share(x, y)),
-        lambda dy, x, y: multiply_upstream(dy, _share(y, x)),
+        lambda dy, x, y: multiply(dy, _share(x, y)),
+        lambda dy, x, y: multiply(dy, _share(y, x)),
     ),
     spellings=("keras.ops.logaddexp", "numpy.logaddexp"),
 )
@@ -415,13 +413,13 @@ xlogy = of_reals(
 sin = unary(
     "sin",
     "Return the sine of x, in radians.",
-    vjp=lambda dy, x: multiply_upstream(dy, cos(x)),
+    vjp=lambda dy, x: multiply(dy, cos(x)),
     samples=(Real(-4.0, 4.0),),
 )
 cos = unary(
     "cos",
     "Return the cosine of x, in radians.",
-    vjp=lambda dy, x: negative(multiply_upstream(dy, sin(x))),
+    vjp=lambda dy, x: negative(multiply(dy, sin(x))),
     samples=(Real(-4.0, 4.0),),
 )
 
@@ -431,7 +429,7 @@ relu = of_real(
     "relu",
     "Return the larger of x and 0; its gradient at 0 is 0.",
     kind="same",
-    vjp=lambda dy, out: where(greater(out, 0), multiply_upstream(dy, sign(out)), 0),
+    vjp=lambda dy, out: where(greater(out, 0), multiply(dy, sign(out)), 0),
     spellings=("keras.ops.relu",),
     samples=(AWAY,),
 )
@@ -439,9 +437,9 @@ relu = of_real(
 
 def _absolute_rule(dy: Tensor, x: Tensor) -> Tensor:
     if not is_complex(x.dtype):
-        return multiply_upstream(dy, sign(x))
+        return multiply(dy, sign(x))
     size = absolute(x)
-    return multiply_upstream(dy, divide(x, where(equal(size, 0), 1, size)))
+    return multiply(dy, divide(x, where(equal(size, 0), 1, size)))
 
 
 absolute = unary(
@@ -462,7 +460,7 @@ def _sign_rule(dy: Tensor, x: Tensor) -> Tensor:
     size = absolute(x)
     size = where(equal(size, 0), 1, size)
     parallel = divide(real(multiply(conj(x), dy)), multiply(size, square(size)))
-    return subtract(divide_upstream(dy, size), multiply(x, parallel))
+    return subtract(divide(dy, size), multiply(x, parallel))
 
 
 sign = unary(

@@ -23,7 +23,6 @@ from tinygrad_cg_kernels.elementary.arithmetic import (
     minimum,
     multiply,
     multiply_gated,
-    multiply_steep,
     multiply_upstream,
     negative,
     power,
@@ -98,7 +97,7 @@ __all__ += ["absolute", "add", "ceil", "clip", "conj", "divide", "floor", "floor
 __all__ += ["maximum", "minimum", "multiply", "negative", "power", "real", "relu", "remainder"]
 __all__ += ["round", "sign", "sqrt", "square", "subtract", "where"]
 __all__ += ["divide_gated", "divide_upstream"]
-__all__ += ["multiply_gated", "multiply_steep", "multiply_upstream"]
+__all__ += ["multiply_gated", "multiply_upstream"]
 __all__ += ["exp", "exp2", "expm1"]
 __all__ += ["cosh", "log_sigmoid", "logaddexp", "sigmoid", "sinh", "softplus", "tanh"]
 __all__ += ["arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh"]

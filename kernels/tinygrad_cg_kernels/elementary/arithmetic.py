@@ -80,12 +80,6 @@ def multiply_upstream(x, y):
 
 
 @jitable
-def multiply_steep(x, y):
-    """Return x * y; zero where x is zero and y nan. Zero times infinity is nan: y overflowed."""
-    return like(0, x * y) if (x == 0) & (y != y) else x * y
-
-
-@jitable
 def divide_upstream(x, y):
     """Return x / y; zero where x is zero, although y is zero or nan."""
     quotient = divide(x, y)

@@ -24,7 +24,7 @@ COPY, CAST = "copy", "cast"  # the two functions of an `ApplyNode` that need no 
 _CHEAP_NAMES = """
     absolute add clip divide divide_gated divide_upstream equal greater greater_equal isfinite isinf
     isnan less less_equal logical_and logical_not logical_or logical_xor maximum minimum multiply
-    multiply_gated multiply_steep multiply_upstream negative not_equal relu sign square subtract
+    multiply_gated multiply_upstream negative not_equal relu sign square subtract
     where
 """
 CHEAP: set[Any] = {COPY, CAST, *[getattr(kmath, name) for name in _CHEAP_NAMES.split()]}

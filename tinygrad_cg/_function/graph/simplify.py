@@ -239,7 +239,7 @@ _RULES: dict[str, Callable[[Value], Value | None]] = {
     "subtract": _neutral(0.0, (1,)),
     "multiply": _neutral(1.0, (0, 1)),
     "divide": _neutral(1.0, (1,)),
-    **dict.fromkeys(("multiply_upstream", "multiply_steep"), _ordinary("multiply", (0,))),
+    "multiply_upstream": _ordinary("multiply", (0,)),
     "divide_upstream": _ordinary("divide", ()),
     "negative": _negative,
     "cast": _cast,
