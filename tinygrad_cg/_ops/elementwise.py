@@ -160,7 +160,7 @@ floor_divide = binary(
 remainder = binary(
     "remainder",
     "Return x - y floor(x / y), with the sign of y, as Python's %.",
-    vjp=(lambda dy: dy, lambda dy, x, y: negative(multiply(dy, floor_divide(x, y)))),
+    vjp=(lambda dy: dy, lambda dy, x, y: negative(multiply_upstream(dy, floor_divide(x, y)))),
     dtypes=REAL_NUMBERS,
     spellings=("math.floormod", "math.mod", "keras.ops.mod", "numpy.remainder", "numpy.mod"),
     samples=(Real(0.1, 0.9), Real(1.0, 2.0)),

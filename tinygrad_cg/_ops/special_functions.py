@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from .._core.tensor import Tensor
+from .comparison import isnan
 from .define import ANY, Real
 from .elementwise import (
     POSITIVE,
@@ -17,6 +18,7 @@ from .elementwise import (
     of_real,
     of_reals,
     square,
+    where,
 )
 
 SLOPE = 2 / math.sqrt(math.pi)  # of erf at 0
@@ -25,6 +27,14 @@ SLOPE = 2 / math.sqrt(math.pi)  # of erf at 0
 def _bell(x: Tensor) -> Tensor:
     """Return the derivative of erf."""
     return multiply(exp(negative(square(x))), SLOPE)
+
+
+def _bell_of_any(x: Tensor) -> Tensor:
+    """Return the derivative of erf; a zero upstream is zero at infinities and NaN, too."""
+    outside = isnan(x)
+    safe = where(outside, 0, x)
+    bell = multiply(exp(negative(multiply_upstream(safe, safe))), SLOPE)
+    return where(outside, x, bell)
 
 
 erf = of_real(
@@ -42,9 +52,7 @@ erfc = of_real(
 erfinv = of_real(
     "erfinv",
     "Return the number whose erf is x: infinite at -1 and 1, NaN beyond.",
-    vjp=lambda dy, out: divide_upstream(
-        dy, multiply(exp(negative(multiply_upstream(out, out))), SLOPE)
-    ),
+    vjp=lambda dy, out: divide_upstream(dy, _bell_of_any(out)),
     ulps=(4.0, 1.0),
     spellings=("math.erfinv", "keras.ops.erfinv"),
     samples=(Real(-0.9, 0.9),),
