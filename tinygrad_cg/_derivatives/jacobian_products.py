@@ -23,6 +23,7 @@ from .._ops.shape import cast, identity
 from .._reverse.sweep import differentiate_once
 from .._rules.calls import Call, TransformedCall, rebind_outputs
 from .._rules.definition import RuleSignature
+from .._rules.outside import run_code
 from .._rules.returned import gradients_of_inputs
 from .._transforms.transposition import transpose_pull
 from ..errors import InvalidArgumentError
@@ -47,7 +48,7 @@ class Products(Declared):
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         use = use_of(self.definition, args, options)
-        y = self.function(*map(detach, use.args), **options)
+        y = run_code(self.definition, self.function, list(map(detach, use.args)), options)
         outputs = [convert(one) for one in nest.flatten(y)]
         one = _Call(self, use, y, [_aval(output) for output in outputs])
         results = one.rebind(outputs, use.inputs, one.pull)
@@ -194,7 +195,7 @@ class _Call:
         return [self._fit_tangent(jvp, *pair) for pair in zip(returned, self.avals, strict=True)]
 
     def _run(self, function: Callable[..., Any], *args: Any) -> Any:
-        return self.definition.run(function, *args, **self.use.options)
+        return run_code(self.definition, function, args, self.use.options)
 
     def _fill_way(self, way: list) -> Any:
         """Return a direction as declared functions take it: zeros for inputs at rest."""

@@ -17,6 +17,7 @@ from .._ops.shape import cast, repeat
 from .._reverse.sweep import fit_shape
 from .._rules.calls import TransformedCall, rebind_outputs
 from .._rules.custom_gradient import Bind
+from .._rules.outside import run_code
 from ..errors import InvalidArgumentError
 from .declared import Declared, Use, detach, refuse_captured, use_of
 from .jacobian_products import Products
@@ -72,7 +73,7 @@ class PartialDerivatives(Declared):
             natural = 0 < order == self.last and (own or self.beyond == "differentiate")
             if id(function) not in values:
                 args = use.args if natural else list(map(detach, use.args))
-                values[id(function)] = self.definition.run(function, *args, **use.options)
+                values[id(function)] = run_code(self.definition, function, args, use.options)
             value = values[id(function)]
             for position in rest:
                 if len(use.positions) > 1 or isinstance(value, (tuple, list)):

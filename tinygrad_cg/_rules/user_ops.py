@@ -132,7 +132,8 @@ def primitive(
     shape:
         ``shape(*avals, **attrs)`` gives the shape of the result, or a pair (shape, dtype), from
         the inputs' `.shape` and `.dtype`, or a list of these for several outputs; the shapes of
-        what the kernel returns are checked against it.
+        what the kernel returns are checked against it. If left out, a `function` calls the kernel
+        once while it is traced, to learn them.
     elementwise:
         The kernel is a function of numbers, which is compiled into a loop over broadcast arrays.
         There may be one to three operands; integers are computed as float64. It returns a
@@ -221,9 +222,12 @@ def _pointwise_aval(kernel: Pointwise, *avals: Aval) -> Any:
 
 
 def _abstract(name: str, shape: Callable[..., Any] | None, /, *avals: Aval, **attrs: Any) -> Any:
-    """Return what the user's shape rule gives as an Aval, or a list of them for several outputs."""
+    """Return what the user's shape rule gives: an Aval, or a list of them for several outputs.
+
+    None without a rule.
+    """
     if shape is None:
-        raise TypeError(f"primitive {name!r} was defined without a shape rule: pass shape=")
+        return None
     result = shape(*avals, **attrs)
     if isinstance(result, list):
         return [_aval(one, avals) for one in result]

@@ -105,6 +105,8 @@ class Batch(Level):
         """Apply a user's operation without a batching rule to one example after the other."""
         if not self.size:
             avals = primitive.abstract(*[tensor._data for tensor in inputs], **params)
+            if avals is None:
+                avals = _avals_of_call(primitive, inputs, params)
             multi_output = isinstance(avals, list)
             avals = avals if multi_output else [avals]
             found = [zeros((0, *aval.shape), aval.dtype) for aval in avals]
@@ -173,6 +175,14 @@ class Batch(Level):
         if self.has(gradient):
             return reduce_sum(gradient.physical, 0)
         return multiply(gradient, self.size) if for_each else gradient
+
+
+def _avals_of_call(primitive: Primitive, inputs: tuple, params: dict) -> Any:
+    """Return shapes and dtypes of results that only a call tells: of a call with ones."""
+    results = primitive.run(*[np.ones(tensor._data.shape, tensor._data.dtype) for tensor in inputs], **params)
+    if isinstance(results, list):
+        return [Aval(one.shape, one.dtype) for one in results]
+    return Aval(results.shape, results.dtype)
 
 
 def unbatched_values(tensor: Tensor) -> np.ndarray:

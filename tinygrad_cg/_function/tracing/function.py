@@ -120,9 +120,9 @@ class Function(Generic[P, Y]):
 
     def _trace(self, call: FunctionCall) -> Specialization:
         traced = Specialization(self.python_function, self._name, self._derive, call, self._build)
-        if not traced.trace(may_create=not self._has_created):
+        if not traced.trace(not self._has_created, call.leaves):
             self._has_created = True
-            traced.trace(may_create=False)
+            traced.trace(False, call.leaves)
         return traced
 
     def _derive(self, python: Callable[..., Any]) -> Function:
