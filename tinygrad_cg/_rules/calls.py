@@ -61,6 +61,9 @@ class TransformedCall(NamedTuple):
     # Where the output is the input: from the input's tangent, of an accumulator with some token,
     # to that of the output.
     jvp: Callable[[Any, Token], Any] | None = None
+    # The tangents of the outputs, from those of the inputs (None for inputs at rest), where they
+    # are known without a transpose.
+    push: Callable[[Sequence], list] | None = None
 
 
 AnyCall: TypeAlias = Call | TransformedCall

@@ -161,8 +161,20 @@ class Batch(Level):
                 moved = getattr(call, "jvp")(example, token)  # noqa: B009
             return self.physical(moved) if for_each else moved
 
+        def push(tangents: Sequence) -> list:
+            with self:
+                examples = [
+                    BatchTensor(one, self) if one is not None and flag else one
+                    for one, flag in zip(tangents, batched, strict=True)
+                ]
+                moved = getattr(call, "push")(examples)  # noqa: B009
+            return [self.physical(one) if one is not None and for_each else one for one in moved]
+
         passes = type(call) is TransformedCall and call.jvp is not None
-        transformed = TransformedCall(call.definition, pull, jvp if passes else None)
+        pushes = type(call) is TransformedCall and call.push is not None
+        transformed = TransformedCall(
+            call.definition, pull, jvp if passes else None, push if pushes else None
+        )
         lower = [one.physical if self.has(one) else one for one in inputs]
         outer = list(map(self.physical, outputs)) if for_each else outputs
         results = rebind_outputs(state.frame, transformed, lower, outer)
