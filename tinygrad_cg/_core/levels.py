@@ -42,7 +42,7 @@ class Token(_OnStack):
     natural = False  # for it custom gradients are the operations inside, and their rules nothing
     noted: Any = None  # the sweeps that it recorded
     paused = False  # it does not record, on purpose
-    transposes = False  # its sweep is the transpose of a rule, and checked
+    silent = False  # no warning where values are taken from what it recorded
 
 
 class Level(_OnStack):

@@ -147,7 +147,7 @@ def _keep_producer(frame: Frame, call: Any, group: frozenset, record: Any, resul
     if others:
         node = narrow(record, others)
         attach(result, others, (node,), _identity_rule, call.definition.name)
-        if not others <= frame.natural:
+        if any(not (one.everything and one.silent) for one in others - frame.natural):
             call.definition.warn_bypassed()
     elif not group and result._rec is None:
         result._rec = expired(find_tokens(record))

@@ -211,7 +211,7 @@ class Definition:
     def warn_detached(self, record: Any) -> None:
         """Warn, once for each line, that this rule takes values out of a tensor."""
         group = record.tokens if type(record) is Expired else record.group
-        if not any(token.alive and not token.transposes for token in group):
+        if not any(token.alive and not token.silent for token in group):
             return
         file, line, depth = users_line()
         if any(observer.detach(self, file, line) for observer in state.observers):

@@ -191,7 +191,9 @@ class Batch(Level):
 
 def _avals_of_call(primitive: Primitive, inputs: tuple, params: dict) -> Any:
     """Return shapes and dtypes of results that only a call tells: of a call with ones."""
-    results = primitive.run(*[np.ones(tensor._data.shape, tensor._data.dtype) for tensor in inputs], **params)
+    results = primitive.run(
+        *[np.ones(tensor._data.shape, tensor._data.dtype) for tensor in inputs], **params
+    )
     if isinstance(results, list):
         return [Aval(one.shape, one.dtype) for one in results]
     return Aval(results.shape, results.dtype)

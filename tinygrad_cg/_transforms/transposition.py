@@ -24,6 +24,7 @@ from .._ops.reductions import reduce_sum
 from .._ops.shape import cast, reshape, stack
 from .._reverse.sweep import differentiate
 from .._rules.definition import Definition, source_line
+from .._rules.user_ops import NoGradientError
 from ..errors import NotLinearError
 from .batching import unbatched_values
 
@@ -41,7 +42,12 @@ def transpose_pull(
     """
     for natural in (False, True):
         transposition = Transposition(pull, outputs, natural)
-        results = transposition(tangents)
+        try:
+            results = transposition(tangents)
+        except NoGradientError:  # of an operation that is linear, perhaps
+            if definition is None:
+                raise
+            continue
         found = pull, transposition, tangents, results
         if definition is None or run_on(unrecorded_frame(), _is_transpose, *found):
             return results
@@ -120,7 +126,7 @@ class Transposition:
         self.dys = [_random(generator, output) for output in outputs]
         self.token = Token()
         self.token.natural = natural
-        self.token.transposes = True
+        self.token.silent = True  # the result is checked
         self.gradients = run_recorded(self.token, self.dys, pull, list(self.dys))
 
     def __del__(self) -> None:
@@ -176,7 +182,10 @@ def _transposes(node: Any, natural: bool) -> bool:
     tangents = [None if one is None else _random(generator, one) for one in node.inputs]
     pull, outputs = _pull_of(node)
     transposition = Transposition(pull, outputs, natural)
-    return _is_transpose(pull, transposition, tangents, transposition(tangents))
+    try:
+        return _is_transpose(pull, transposition, tangents, transposition(tangents))
+    except NoGradientError:
+        return False
 
 
 def _is_transpose(

@@ -14,7 +14,7 @@ from ..._reverse.variable import Variable
 from ..graph.simplify import simplify
 from ..graph.values import FuncGraph, Value
 from .number import TraceNumber
-from .outside import OutsideCalls
+from .outside_calls import OutsideCalls
 from .signature import FunctionCall
 from .trace import FunctionTrace
 

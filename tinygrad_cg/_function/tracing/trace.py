@@ -26,7 +26,7 @@ from ..._reverse.variable import Variable, VariableSlice
 from ...errors import InaccessibleTensorError, OperatorNotAllowedInGraphError, users_line
 from ..graph.interpret import interpreter
 from ..graph.values import FuncGraph, OutputItem, Value, constant, operation
-from .outside import OutsideCalls, outside_operation
+from .outside_calls import OutsideCalls, outside_operation
 
 
 class TraceTensor(Tensor):
@@ -66,8 +66,8 @@ def refuse_value(what: str, level: FunctionTrace) -> NoReturn:
         f"Using a symbolic `tf.Tensor` as a Python value is not allowed: {what} has no value while "
         f'`{level.name}` is traced (File "{file}", line {line}: `{text}`). Choose by element with '
         "where(); declare an argument that decides on Python's way static, "
-        "function(static_argnums=...); call code that needs values by numpy_function or py_function; "
-        "or keep loops, conditions and NumPy calls that need values outside of the function"
+        "function(static_argnums=...); call code that needs values by numpy_function or "
+        "py_function; or keep loops, conditions and NumPy calls that need values outside of the function"
     )
 
 
@@ -103,7 +103,9 @@ class FunctionTrace(Level, Listener):
         here.listeners, here.graphs, here.rules = [self], [], []
         here.overrides, here.draws = {}, self.draw
         try:
-            DefaultGraph()._enter()
+            graph = DefaultGraph()
+            graph._token.silent = True  # what has values here is a constant
+            graph._enter()
             yield
         finally:
             for name, value in zip(names, before, strict=True):
@@ -152,8 +154,8 @@ class FunctionTrace(Level, Listener):
         self.outside += 1
         run = runner(primitive, params)
         avals = self.calls.find_avals(place, code, run, lambda: self._examples(operands))
-        called = outside_operation(self.calls, place, primitive, params, avals)
-        ordered = called.kind == "impure"
+        ordered = getattr(code, "stateful", False)
+        called = outside_operation(self.calls, place, primitive, params, avals, ordered)
         if ordered:
             before = self.effects[-1:] or [constant(np.zeros((), BOOL))]
             operands = [*operands, *before]

@@ -47,19 +47,22 @@ class Code:
     """A Python function from tensors with values to tensors, and how it is called.
 
     ``call(*tensors)`` gives a list of tensors, as many each time. `key` is the same for calls
-    from the same place in a program. `structure` is that of the results, for who packs them.
+    from the same place in a program. `structure` is that of the results, for who packs them. Of
+    `stateful` code a program makes all calls, in order.
     """
 
     structure: Any = None
 
-    def __init__(self, name: str, key: Any, call: Callable[..., list[Tensor]]):
-        self.name, self.key, self.call = name, key, call
+    def __init__(
+        self, name: str, key: Any, call: Callable[..., list[Tensor]], stateful: bool = False
+    ):
+        self.name, self.key, self.call, self.stateful = name, key, call, stateful
 
-    def pullback(self, wanted: Sequence[int], count: int) -> Code:
+    def pullback(self, wanted: Sequence[int], count: int, silent: bool) -> Code:
         """Return the code of the gradients by the `wanted` ones of `count` operands.
 
         It takes the operands, and then an upstream gradient for each output. The code runs once
-        more, on a tape.
+        more, on a tape, where it may take values without a warning if that is `silent`.
         """
 
         def call(*tensors: Tensor) -> list[Tensor]:
@@ -67,6 +70,7 @@ class Code:
             for i in wanted:
                 inputs[i] = identity(inputs[i])
             sources, token = [inputs[i] for i in wanted], Token()
+            token.silent = silent
             outputs = run_recorded(token, sources, self.call, *inputs)
             pairs = [
                 pair
@@ -103,24 +107,30 @@ def _run(*arrays: np.ndarray, code: Code) -> list[np.ndarray]:
         return [one._data for one in code.call(*[Tensor(array) for array in arrays])]
 
 
-class _Use(NamedTuple):
+class OutsideUse(NamedTuple):
     """The residuals of a node of outside code."""
 
+    name: str
     inputs: tuple
     code: Code
-    stateful: bool
+
+
+def _save(inputs: tuple, params: dict, out: Any) -> OutsideUse:
+    code = params["code"]
+    return OutsideUse(code.name, inputs, code)
 
 
 def _rule(node: Node, dy: Any) -> list:
-    inputs, code, stateful = node.saved
+    _, inputs, code = node.saved
     dys = dy if isinstance(dy, list) else [dy]
     wanted = [
         i
         for i, one in enumerate(node.inputs)
         if one is not None and is_differentiable(inputs[i]._data.dtype)
     ]
-    gradient = code.pullback(wanted, len(inputs))
-    found = iter(apply(CODE[stateful], (*inputs, *dys), {"code": gradient}))
+    asking = [token.silent for token in node.group if token.alive]
+    gradient = code.pullback(wanted, len(inputs), bool(asking) and all(asking))
+    found = iter(apply(_CODE, (*inputs, *dys), {"code": gradient}))
     return [next(found) if i in wanted else None for i in range(len(inputs))]
 
 
@@ -128,23 +138,7 @@ def _unknown(*avals: Any, **params: Any) -> None:
     """Stand for the shapes of results that only a call tells."""
 
 
-def _primitive(name: str, run: Callable[..., Any], stateful: bool, **rules: Any) -> Primitive:
-    kind = "impure" if stateful else "user"
-    return Primitive(name, run, ("inputs",), _unknown, kind=kind, **rules)
-
-
-CODE = {
-    stateful: _primitive(
-        "py_function",
-        _run,
-        stateful,
-        save=functools.partial(
-            lambda stateful, inputs, params, out: _Use(inputs, params["code"], stateful), stateful
-        ),
-        rule=_rule,
-    )
-    for stateful in (False, True)
-}
+_CODE = Primitive("py_function", _run, ("inputs",), _unknown, save=_save, rule=_rule, kind="user")
 
 
 # Declared functions --------------------------------------------------------------------------
@@ -192,7 +186,7 @@ def run_code(
         return [convert(one) for one in flat if one is not None]
 
     code = Code(definition.name, getattr(function, "__code__", function), call)
-    found = iter(apply(CODE[False], tuple(operands), {"code": code}))
+    found = iter(apply(_CODE, tuple(operands), {"code": code}))
     flat = [next(found) if there else None for there in nest.flatten(code.structure)]
     return nest.pack_sequence_as(code.structure, flat)
 
@@ -247,9 +241,10 @@ def numpy_function(
     array([1., 3.], dtype=float32)
     """
     call = _PythonCall("numpy_function", func, inp, Tout, name)
+    call.stateful = bool(stateful)
     operands = call.operands
     _warn_detached(operands)
-    found = apply(_NUMPY[bool(stateful)], tuple(operands), {"code": call})
+    found = apply(_NUMPY, tuple(operands), {"code": call})
     return call.pack(found)
 
 
@@ -283,14 +278,15 @@ def py_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, name: A
         return call.pack(call.tensors(*call.operands))
     definition = Definition(func, name)
     definition.role = "the function called by py_function,"
-    code = Code(call.name, call.key, functools.partial(definition.run, call.tensors))
-    return call.pack(apply(CODE[True], tuple(call.operands), {"code": code}))
+    code = Code(call.name, call.key, functools.partial(definition.run, call.tensors), True)
+    return call.pack(apply(_CODE, tuple(call.operands), {"code": code}))
 
 
 class _PythonCall:
     """One call of the two functions: what is checked of its arguments and results."""
 
     structure: Any = None  # a flat list
+    stateful = True
 
     def __init__(self, role: str, func: Any, inp: Any, outputs: Any, name: Any):
         if not callable(func):
@@ -368,7 +364,7 @@ def _run_numpy(*arrays: np.ndarray, code: _PythonCall) -> list[np.ndarray]:
     return code.arrays(*arrays)
 
 
-_NUMPY = {flag: _primitive("numpy_function", _run_numpy, flag) for flag in (False, True)}
+_NUMPY = Primitive("numpy_function", _run_numpy, ("inputs",), _unknown, kind="user")
 
 
 def _warn_detached(operands: Sequence[Tensor]) -> None:

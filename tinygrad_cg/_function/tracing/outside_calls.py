@@ -61,14 +61,14 @@ class OutsideCalls:
 
 
 def outside_operation(
-    calls: OutsideCalls, place: Any, primitive: Primitive, params: dict, avals: Any
+    calls: OutsideCalls, place: Any, primitive: Primitive, params: dict, avals: Any, ordered: bool
 ) -> Primitive:
     """Return the operation of one call: it checks what the code returns.
 
-    If it does more than compute, its last operand is a mark of the call before, and its last
-    result one of itself: so calls are made in order.
+    If it is `ordered`, its last operand is a mark of the call before, and its last result one of
+    itself.
     """
-    run, ordered = runner(primitive, params), primitive.kind == "impure"
+    run = runner(primitive, params)
 
     def call(*arrays: np.ndarray, **params: Any) -> Any:
         operands = arrays[:-1] if ordered else arrays
@@ -89,15 +89,17 @@ def _avals_of(results: Any) -> Any:
 
 
 def _equal(one: np.ndarray, other: np.ndarray) -> bool:
-    return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+    return (
+        one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+    )
 
 
 def _check(name: str, results: Any, avals: Any) -> None:
     found = _avals_of(results)
     if found != avals:
         raise InvalidArgumentError(
-            f"{name}: the code returned {_text(found)}, and {_text(avals)} when the function around "
-            "it was traced: results must have the same shapes and dtypes at each call of a "
+            f"{name}: the code returned {_text(found)}, and {_text(avals)} when the function "
+            "around it was traced: results must have the same shapes and dtypes at each call of a "
             "compiled program. Keep code whose shapes depend on values outside of the function"
         )
 
