@@ -387,8 +387,9 @@ def test_wrong_arguments_and_results(call):
     def fails(x):
         raise KeyError("own")
 
-    with pytest.raises(KeyError, match="own"):
+    with pytest.raises(KeyError, match="own") as caught:
         tf.function(lambda x: call(fails, [x], tf.float64))(POINT)
+    assert "to learn the shapes" in caught.value.__notes__[0]
 
 
 def test_shapes_that_change_between_calls_of_a_program():
@@ -398,6 +399,14 @@ def test_shapes_that_change_between_calls_of_a_program():
     with pytest.raises(ValueError, match=r"returned float64\(1,\), and float64\(2,\) when"):
         program(-POINT)
     assert_allclose(program(POINT), [1.4, 3.8])
+
+
+def test_a_program_made_before_its_arguments_are_known():
+    program = tf.function(lambda x: tf.numpy_function(np.linalg.inv, [x], tf.float64))
+    concrete = program.get_concrete_function(tf.TensorSpec((1, 1), tf.float64))
+    assert_allclose(concrete(tf.constant([[4.0]], tf.float64)), [[0.25]])
+    with pytest.raises(np.linalg.LinAlgError):
+        concrete(tf.zeros((1, 1), tf.float64))
 
 
 @pytest.mark.quick

@@ -49,7 +49,7 @@ class Products(Declared):
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         use = use_of(self.definition, args, options)
-        y = run_code(self.definition, self.function, list(map(detach, use.args)), options)
+        y = run_code(self.definition, self.function, list(map(detach, use.args)), options, False)
         outputs = [convert(one) for one in nest.flatten(y)]
         one = _Call(self, use, y, [_aval(output) for output in outputs])
         push = None if self.jvps[:1] in ([], [None]) else one.push

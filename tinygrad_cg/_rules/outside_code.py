@@ -58,6 +58,9 @@ class Code:
     ):
         self.name, self.key, self.call, self.stateful = name, key, call, stateful
 
+    def __repr__(self) -> str:
+        return self.name
+
     def pullback(self, wanted: Sequence[int], count: int, silent: bool) -> Code:
         """Return the code of the gradients by the `wanted` ones of `count` operands.
 
@@ -145,15 +148,21 @@ _CODE = Primitive("py_function", _run, ("inputs",), _unknown, save=_save, rule=_
 
 
 def run_code(
-    definition: Definition, function: Callable[..., Any], args: Sequence, options: dict[str, Any]
+    definition: Definition,
+    function: Callable[..., Any],
+    args: Sequence,
+    options: dict[str, Any],
+    is_rule: bool = True,
 ) -> Any:
     """Return ``function(*args, **options)``, as outside code if it asks for values there are not.
 
-    `args` hold tensors, nested as you like, and so does the result.
+    `args` hold tensors, nested as you like, and so does the result. It runs as a rule of
+    `definition`, or else as the function itself.
     """
+    run: Callable[..., Any] = definition.run if is_rule else _call
     leaves: list[Any] = []
     try:
-        return definition.run(function, *args, **options)
+        return run(function, *args, **options)
     except NO_VALUES:
         leaves = nest.flatten(list(args))
         if all(_has_values(one) for one in leaves):
@@ -174,7 +183,7 @@ def run_code(
                 filled[i] = next(remaining)
         inner = nest.pack_sequence_as(list(args), filled)
         try:
-            result = definition.run(function, *inner, **options)
+            result = run(function, *inner, **options)
         except NO_VALUES as error:
             raise NoValueError(
                 f"`{definition.name}` takes NumPy or Python values from a tensor that it captures, "
@@ -185,10 +194,19 @@ def run_code(
         code.structure = nest.pack_sequence_as(result, [one is not None for one in flat])
         return [convert(one) for one in flat if one is not None]
 
-    code = Code(definition.name, getattr(function, "__code__", function), call)
+    code = Code(definition.name, _key(function), call)
     found = iter(apply(_CODE, tuple(operands), {"code": code}))
     flat = [next(found) if there else None for there in nest.flatten(code.structure)]
     return nest.pack_sequence_as(code.structure, flat)
+
+
+def _call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    return function(*args, **options)
+
+
+def _key(function: Any) -> Any:
+    """Return what stands for a function in each trace: its code, for it may be made anew."""
+    return getattr(function, "__code__", None) or type(function)
 
 
 def _has_values(leaf: Any) -> bool:
@@ -296,11 +314,14 @@ class _PythonCall:
                 f"{role}: inp must be a list with a tensor for each argument of func, got "
                 f"{type(inp).__name__}: write [x]"
             )
-        self.func, self.key = func, getattr(func, "__code__", func)
+        self.func, self.key = func, _key(func)
         self.name = f"{role} {name or getattr(func, '__name__', type(func).__name__)}"
         self.operands = [convert(one) for one in inp]
         self.single = not isinstance(outputs, (list, tuple))
         self.dtypes = [as_dtype(one) for one in ([outputs] if self.single else outputs)]
+
+    def __repr__(self) -> str:
+        return self.name
 
     def arrays(self, *arrays: np.ndarray) -> list[np.ndarray]:
         """Return what the function of arrays gives."""

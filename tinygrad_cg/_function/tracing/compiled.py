@@ -165,7 +165,7 @@ class Traced:
     def trace(self, may_create: bool, leaves: Sequence) -> bool:
         """Make the program, and return whether it can be used: it made no Variables.
 
-        `leaves` are those of the call that it is made for.
+        `leaves` are those of the call that it is made for, if they have values.
         """
         trace = FunctionTrace(self.name, may_create, self.calls)
         trace.given = arrays_of(leaves)

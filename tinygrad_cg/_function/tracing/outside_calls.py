@@ -44,7 +44,15 @@ class OutsideCalls:
         """
         if place not in self.avals:
             arrays = samples()
-            results = run_on(None, run, *arrays)
+            try:
+                results = run_on(None, run, *arrays)
+            except Exception as error:
+                error.add_note(
+                    "The code was called while a function is traced, to learn the shapes of its "
+                    "results: with the arguments of the first call, or with positive samples "
+                    "where these are not known."
+                )
+                raise
             self.results[place] = ([one.copy() for one in arrays], results)
             self.avals[place] = _avals_of(results), getattr(code, "structure", None)
         avals, structure = self.avals[place]
