@@ -512,3 +512,18 @@ def test_a_captured_tensor_is_named():
 
     with pytest.raises(TypeError, match=r"`f` takes NumPy or Python values.*it captures"):
         tf.vmap(lambda w: scaled(w)(w))(POINT)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("way", WAYS)
+def test_an_elementwise_kernel_takes_a_batch_at_once(way, mode):
+    square = tf.primitive("OutsideSquare", lambda x, y: x * x * y, elementwise=True, replace=True)
+
+    @tf.RegisterGradient("OutsideSquare", replace=True)
+    def rule(op, dy):
+        x, y = op.inputs
+        return 2.0 * x * y * dy, x * x * dy
+
+    found = MODES[mode](way, lambda x: square(x, 2.0) + square(x[0], x))
+    expected = MODES[mode](way, lambda x: 2.0 * x**2 + x[0] ** 2 * x)
+    assert_allclose(found, expected, rtol=1e-9, atol=1e-9)

@@ -13,6 +13,8 @@ from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
+from tinygrad_cg_kernels.loops.engine import Pointwise
+
 from .. import nest
 from .._core.conversion import convert, is_tensor, is_weak
 from .._core.levels import Level, state
@@ -68,7 +70,7 @@ class Batch(Level):
         """Carry out an operation for all examples."""
         if not any(map(self.has, inputs)):
             return apply(primitive, inputs, params)
-        elementwise = primitive.kind == "elementwise"
+        elementwise = primitive.kind == "elementwise" or isinstance(primitive.kernel, Pointwise)
         if not elementwise:
             if primitive.batch is None:
                 return self._one_by_one(primitive, inputs, params)
