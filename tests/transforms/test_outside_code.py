@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -527,3 +528,66 @@ def test_an_elementwise_kernel_takes_a_batch_at_once(way, mode):
     found = MODES[mode](way, lambda x: square(x, 2.0) + square(x[0], x))
     expected = MODES[mode](way, lambda x: 2.0 * x**2 + x[0] ** 2 * x)
     assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.quick
+def test_several_outputs_and_integers_of_py_function():
+    def f(x, k):
+        return tf.py_function(lambda x, k: (x * tf.cast(k, tf.float32), k + 1), [x, k], DTYPES)
+
+    three, x = tf.constant(3), tf.constant(2.0)
+    for call in (f, tf.function(f)):
+        product, following = call(x, three)
+        assert (product.numpy(), following.numpy(), following.dtype) == (6.0, 4, np.int32)
+        assert tf.grad(lambda x, call=call: call(x, three)[0])(x).numpy() == 3.0
+        assert tf.jvp(lambda x, call=call: call(x, three)[0], (x,), (1.0,))[1].numpy() == 3.0
+    products, followings = tf.vmap(f, (0, None))(tf.constant([1.0, 2.0]), three)
+    assert (products.numpy().tolist(), followings.numpy().tolist()) == ([3.0, 6.0], [4, 4])
+
+
+DTYPES = [tf.float32, tf.int32]
+
+
+def test_a_result_that_the_code_keeps_stays_as_it_is():
+    kept = tf.constant([1.0, 2.0, 3.0])
+    x = tf.ones(3)
+    program = tf.function(lambda x: tf.py_function(lambda x: kept, [x], tf.float32))
+    summed = tf.function(lambda x: tf.py_function(lambda x: kept, [x], tf.float32) + x)
+    for _ in range(3):
+        assert program(x).numpy().tolist() == [1.0, 2.0, 3.0]
+        assert summed(x).numpy().tolist() == [2.0, 3.0, 4.0]
+    assert kept.numpy().tolist() == [1.0, 2.0, 3.0]
+
+
+def test_threads_call_the_code_once_for_each_call():
+    calls: list = []
+    program = tf.function(
+        lambda x: tf.numpy_function(lambda x: calls.append(1) or x + 1, [x], tf.float64)
+    )
+    threads = [threading.Thread(target=lambda: [program(POINT) for _ in range(20)]) for _ in "123"]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert 60 <= len(calls) <= 62  # those that trace at the same time learn the shape each
+
+
+def test_numpy_function_reads_variables_at_each_call():
+    weight = tf.Variable(3.0)
+    program = tf.function(lambda: tf.numpy_function(np.square, [weight], tf.float32))
+    assert program().numpy() == 9.0
+    weight.assign(5.0)
+    assert program().numpy() == 25.0
+
+
+def test_a_second_derivative_that_numpy_loses_warns():
+    """The rule is right at the first order only, and says so at the second."""
+
+    @tf.custom_gradient
+    def sine(x):
+        y = tf.numpy_function(np.sin, [x], tf.float64)
+        return y, lambda dy: dy * tf.numpy_function(np.cos, [x], tf.float64)
+
+    assert_allclose(tf.grad(lambda x: tf.reduce_sum(sine(x)))(POINT), np.cos(POINT))
+    with pytest.warns(tf.errors.CustomGradientWarning, match=r"`sine`.*numpy_function"):
+        tf.hessian(lambda x: tf.reduce_sum(sine(x)))(POINT)

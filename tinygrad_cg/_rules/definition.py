@@ -221,8 +221,8 @@ class Definition:
             self._warned.add(key)
             message = (
                 f"{self.role} `{self.name}` takes NumPy or Python values (numpy(), float(), "
-                "np.asarray(), numpy_function) from a tensor that is being recorded: derivatives do "
-                "not see them. Use tensor operations"
+                "np.asarray(), numpy_function) from a tensor that is being recorded: derivatives "
+                "do not see them. Use tensor operations"
             )
             fields = {"kind": "detached", "function": self.name, "line": (file, line)}
             warnings.warn(CustomGradientWarning(message, **fields), stacklevel=depth)

@@ -107,7 +107,8 @@ def only_values() -> Iterator[None]:
 
 def _run(*arrays: np.ndarray, code: Code) -> list[np.ndarray]:
     with only_values():
-        return [one._data for one in code.call(*[Tensor(array) for array in arrays])]
+        results = code.call(*[Tensor(array) for array in arrays])
+    return [np.array(one._data, order="C") for one in results]  # it may keep its own
 
 
 class OutsideUse(NamedTuple):

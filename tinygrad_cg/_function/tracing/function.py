@@ -329,8 +329,9 @@ def function(
 
     Raises OperatorNotAllowedInGraphError (a TypeError) where Python asks for a value: `if x > 0`,
     `float(x)`, `x.numpy()`. Code that has to is called from the program by `numpy_function`,
-    `py_function` and `primitive`, or declared by `custom_derivatives`. ValueError if Variables are made at other calls than the first. A
-    `FunctionWarning` says so when each call needs a new program. After ``tf.function``.
+    `py_function` and `primitive`, or declared by `custom_derivatives`. ValueError
+    if Variables are made at other calls than the first. A `FunctionWarning` says so when each call
+    needs a new program. After ``tf.function``.
     """
 
     def decorate(python: Any) -> Function:

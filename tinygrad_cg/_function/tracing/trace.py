@@ -67,7 +67,8 @@ def refuse_value(what: str, level: FunctionTrace) -> NoReturn:
         f'`{level.name}` is traced (File "{file}", line {line}: `{text}`). Choose by element with '
         "where(); declare an argument that decides on Python's way static, "
         "function(static_argnums=...); call code that needs values by numpy_function or "
-        "py_function; or keep loops, conditions and NumPy calls that need values outside of the function"
+        "py_function; or keep loops, conditions and NumPy calls that need values outside of the "
+        "function"
     )
 
 
