@@ -33,7 +33,8 @@ class Primitive:
     name: str
     run: Callable[..., Any]  # run(*arrays, **params) computes the array, or a list for several
     inputs: Sequence[str]  # the names of its tensor operands
-    abstract: Callable[..., Any]  # abstract(*avals, **params) gives the Aval, without any data
+    # abstract(*avals, **params) gives the Aval, without any data; None where only a call tells it
+    abstract: Callable[..., Any]
     # For each operand a function to its gradient, or None where there is none. The names of the
     # function's parameters say what it needs, and so what a tape keeps: `dy` (the upstream
     # gradient), `out` (the result), an operand's name, `shape` (that of the operand), or the

@@ -20,6 +20,7 @@ from .._reverse.observer import order_of, recording_sweeps
 from .._reverse.variable import Variable
 from .._rules.calls import Call, TransformedCall, _identity_rule
 from .._rules.definition import closure
+from .._rules.outside_code import OutsideUse
 from .._rules.user_ops import _Use
 from .._transforms.forward import _no_rule
 from .._transforms.tape import GradientTape
@@ -234,7 +235,7 @@ def _made_by(node: Node) -> tuple[str, str]:
     if isinstance(saved, (Call, TransformedCall)):
         compiled = type(saved) is TransformedCall and saved.pull.__module__ == gradient.__name__
         return "operation" if compiled else "custom", saved.definition.name
-    if isinstance(saved, _Use):
+    if isinstance(saved, (_Use, OutsideUse)):
         return "operation", saved.name
     if type(saved) is tuple and saved and isinstance(saved[0], gradient.Gradient):
         return "operation", saved[0].definition.name
