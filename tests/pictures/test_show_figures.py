@@ -3,13 +3,22 @@
 import re
 import zlib
 from itertools import pairwise
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tests.support.pictures import decorated, find, frame, nested, wrapped
+from tests.support.pictures import (
+    decorated,
+    find,
+    frame,
+    nested,
+    network,
+    third_order,
+    wrapped,
+)
 from tinygrad_cg._pictures import fonts
 from tinygrad_cg._pictures.drawing import Drawing
 
@@ -317,6 +326,19 @@ def test_bad_direction():
     y, _ = record()
     with pytest.raises(ValueError, match=r"show: direction must be 'TB'.*'LR'.*got 'up'"):
         tf.show(y, direction="up")
+
+
+# The pictures of the README -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "draw"), [("third_order", third_order), ("network", network)])
+def test_pictures_of_the_readme_are_up_to_date(name, draw):
+    def content(svg):
+        root = ElementTree.fromstring(svg)
+        return [one.text for one in root.iter(f"{SVG}text")], len(list(root.iter()))
+
+    kept = Path(__file__).resolve().parents[2] / "examples" / f"{name}.svg"
+    assert content(draw().svg) == content(kept.read_text(encoding="utf-8"))
 
 
 # PDF ------------------------------------------------------------------------------------------

@@ -88,12 +88,14 @@ class Flowchart:
 def lines(sketch: Sketch) -> str:
     """Return a line for each item, operands first: what it is, and who recorded it."""
     names: dict[Item, str] = {}
+    number = 0
     for item in sketch.items:
         if item.kind in ("constant", "update"):
             names[item] = item.title
             continue
-        name = item.name or f"%{len(names)}"
-        names[item] = name if name not in names.values() else f"{name}%{len(names)}"
+        name = item.name or f"%{number}"
+        names[item] = name if name not in names.values() else f"{name}%{number}"
+        number += 1
     lines = []
     for frame in sketch.frames:
         if frame.kind == "tape":
