@@ -401,3 +401,27 @@ def test_widths_are_those_of_the_fonts():
             known = {code: fonts.WIDTHS[name][code] for code in (*range(32, 39), *range(40, 96))}
             known |= {code: fonts.WIDTHS[name][code] for code in range(97, 127)}
         assert known == {code: metrics[code].width for code in known}
+
+
+def test_pictures_of_many_sweeps_in_both_directions():
+    start, w = tf.constant(0.5), tf.constant([1.0, 2.0])
+    with tf.GradientTape() as outer:
+        outer.watch(start)
+        v = start
+        for _ in range(4):
+            with tf.GradientTape() as inner:
+                inner.watch(v)
+                loss = tf.reduce_sum((wrapped(v) * w - 1.0) ** 2)
+            v = v - 0.1 * inner.gradient(loss, v)
+    for fold in (False, True):
+        for direction in ("TB", "LR"):
+            picture = tf.show(v, fold=fold, direction=direction)
+            assert 1 <= len(groups(picture, "backward")) <= (2 if fold else 4)
+            boxes = Drawing(picture._sketch, direction == "LR").layout.boxes
+            for item, around in picture._sketch.home.items():
+                x, y, width, height = boxes[item]
+                left, top, wide, high = boxes[around]
+                assert left <= x <= x + width <= left + wide
+                assert top <= y <= y + height <= top + high
+            assert ElementTree.fromstring(picture.svg) is not None
+            assert picture.pdf.endswith(b"%%EOF\n")
