@@ -187,6 +187,7 @@ MAY_IMPORT = {  # docs/architecture.md explains it
         "_transforms",
         "_function",
         "module",
+        "optimizers",
         *GROUND,
     },
     "_spellings": {"_core", "_ops", *GROUND},

@@ -14,6 +14,7 @@ from .verdicts import FAILED, INCONCLUSIVE, KINK, DerivativeRow
 
 HEADINGS = ("order", "by", "path", "mode", "value", "reference", "error", "relative", "verdict")
 PATHS = {"both": "f(x)**2"}
+FALSE_ROW = '<tr style="background:#fbdedb;color:#7a1410">'  # readable on dark pages, too
 
 
 class Finding(NamedTuple):
@@ -110,7 +111,9 @@ class GradientReport:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(row)) + "</tr>"
+            (FALSE_ROW if row.false else "<tr>")
+            + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(row))
+            + "</tr>"
             for row in self.rows
         )
         head = "".join(f"<th>{name}</th>" for name in HEADINGS)
