@@ -6,7 +6,6 @@ import math
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 from .. import nest
@@ -17,7 +16,7 @@ from . import rewrite, verdicts
 from .orders import Orders
 from .problem import product
 from .recorder import Bad, Cut, Recorder, Seen, SourceLine, find_captures
-from .report import Finding, RuleReport, number
+from .report import Finding, RuleReport, number, where
 from .verdicts import DerivativeRow
 
 
@@ -317,6 +316,8 @@ def _wrong(evidence: Evidence, rules: Sequence[RuleReport]) -> Iterator[Finding]
     rows = [row for row in false if row.order == order]
     rows = [row for row in rows if row.path == "x"] or rows
     before = f" of order {order - 1}" if order > 1 else ""
+    if order == 1 and evidence.orders.problem.against is not None:
+        before = " of the surrogate"
     text = f"Order {order} is not the derivative{before}. {_describe(evidence, rows)}"
     hint = _describe_swap(evidence, order) or _factor(rows)
     blamed = [rule for rule in rules if rule.first_false_order is not None]
@@ -439,7 +440,3 @@ def _and(names: Sequence[str]) -> str:
 
 def _count_text(count: int, noun: str) -> str:
     return f"{count} {noun}" + "s" * (count != 1)
-
-
-def where(site: SourceLine) -> str:
-    return f"{Path(site[0]).name}:{site[1]}"
