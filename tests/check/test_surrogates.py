@@ -136,3 +136,59 @@ def test_clipped_upstreams_have_no_surrogate():
 def test_bad_surrogates(surrogate, error, match):
     with pytest.raises(error, match=match):
         tf.check_gradients(quantise, np.array([0.3, -1.2]), against=surrogate)
+
+
+# Recognised without being declared -----------------------------------------------------------
+
+IDENTITY = "against=lambda x: x)"
+RECOGNISED = {
+    "straight-through": (quantise, "`quantise` is piecewise constant here", IDENTITY),
+    "stop_gradient": (idiom, "`idiom` is piecewise constant here", IDENTITY),
+    "spike": (spike, "is piecewise constant here", "against=tf.sigmoid)"),
+    "gradient reversal": (reverse, "or a gradient reversal?", "against=lambda x: -0.5 * x)"),
+    "clipping": (clip, "returns elements of its argument as they are", IDENTITY),
+    "hard tanh": (sign, "straight-through estimator", "lambda x: tf.clip_by_value(x, -1.0, 1.0))"),
+    "inside": (lambda x: quantise(3.0 * x), "piecewise constant", "against=lambda x: 3 * x)"),
+    "no surrogate": (
+        tf.custom_gradient(lambda x: (tf.floor(x), lambda dy: dy * x**2)),
+        "piecewise constant here",
+        "declare the function whose derivative the rule gives",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RECOGNISED)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_deliberate_rule_is_recognised(name, dtype):
+    function, *sentences = RECOGNISED[name]
+    point = np.array([0.3, -1.2, 2.2], dtype)
+    report = tf.check_gradients(function, point)
+    assert report.first_false_order == 1
+    for sentence in sentences:
+        assert sentence in words(report), report
+    assert "Use tensor operations" not in words(report)  # nothing is to be mended
+    suggested = [text for text in words(report).split("`") if "against=lambda" in text]
+    for call in suggested:
+        call = call.split(", against=")[1][:-1]
+        surrogate = eval(call, {"tf": tf})
+        assert tf.check_gradients(function, point, against=surrogate).ok
+
+
+def test_the_suggestion_for_one_number():
+    assert "against=tf.sigmoid)" in words(tf.check_gradients(spike, 1.0))
+    assert "against=lambda x: x)" in words(tf.check_gradients(quantise, 1.3))
+    assert "against=lambda x: -0.5 * x)" in words(tf.check_gradients(reverse, 1.3))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        tf.custom_gradient(lambda x: (x**3, lambda dy: 6 * x**2 * dy)),
+        tf.custom_gradient(lambda x: (x**2, lambda dy: dy)),
+        tf.custom_gradient(lambda x: (x * 0.0 + 2.0, lambda dy: dy)),
+        tf.custom_gradient(lambda x: (tf.sin(x), lambda dy: -dy)),
+    ],
+)
+@pytest.mark.parametrize("point", [1.0, 0.0, np.array([1.0, 2.0, -0.5])])
+def test_faults_are_not_called_deliberate(function, point):
+    assert "against=" not in words(tf.check_gradients(function, point))

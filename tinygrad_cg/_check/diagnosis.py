@@ -17,6 +17,7 @@ from .orders import Orders
 from .problem import product
 from .recorder import Bad, Cut, Recorder, Seen, SourceLine, find_captures
 from .report import Finding, RuleReport, number, where
+from .surrogates import recognise_surrogate
 from .verdicts import DerivativeRow
 
 
@@ -71,9 +72,12 @@ def _merge_calls(recorders: Iterable[Recorder]) -> list[Seen]:
 def diagnose(evidence: Evidence, rules: Sequence[RuleReport]) -> list[Finding]:
     """Return the findings, each once; those that explain most come first."""
     parts = (_errors, _captures, _detachments, _upstreams, _not_finite, _not_linear)
+    deliberate = recognise_surrogate(evidence.orders)
+    if deliberate is not None:
+        parts = (_upstreams, _not_linear)
     found = [finding for part in parts for finding in part(evidence)]
     remarks = [Finding(words, remark=True) for words in _remarks(evidence)]
-    return list(dict.fromkeys([*found, *_wrong(evidence, rules), *remarks]))
+    return list(dict.fromkeys([*found, *_wrong(evidence, rules, deliberate), *remarks]))
 
 
 # Errors --------------------------------------------------------------------------------------
@@ -304,10 +308,11 @@ def _not_linear(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-def _wrong(evidence: Evidence, rules: Sequence[RuleReport]) -> Iterator[Finding]:
-    false = [
-        row for row in evidence.rows if row.verdict == verdicts.WRONG and row.path != "upstream"
-    ]
+def _wrong(
+    evidence: Evidence, rules: Sequence[RuleReport], deliberate: str | None
+) -> Iterator[Finding]:
+    kinds = (verdicts.WRONG, verdicts.DETACHED) if deliberate else (verdicts.WRONG,)
+    false = [row for row in evidence.rows if row.verdict in kinds and row.path != "upstream"]
     if not false:
         return
     order = min(row.order for row in false)
@@ -319,7 +324,7 @@ def _wrong(evidence: Evidence, rules: Sequence[RuleReport]) -> Iterator[Finding]
     if order == 1 and evidence.orders.problem.against is not None:
         before = " of the surrogate"
     text = f"Order {order} is not the derivative{before}. {_describe(evidence, rows)}"
-    hint = _describe_swap(evidence, order) or _factor(rows)
+    hint = deliberate or _describe_swap(evidence, order) or _factor(rows)
     blamed = [rule for rule in rules if rule.first_false_order is not None]
     if blamed:
         one = min(blamed, key=lambda rule: (rule.first_false_order, -rule.order))
