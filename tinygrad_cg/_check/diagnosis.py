@@ -14,6 +14,7 @@ from .._rules.definition import source_line
 from ..errors import GradientCountError, GradientShapeError, NotLinearError, is_ours
 from . import rewrite, verdicts
 from .orders import Orders
+from .patterns import describe_patterns, describe_upstreams
 from .problem import product
 from .recorder import Bad, Cut, Recorder, Seen, SourceLine, find_captures
 from .report import Finding, RuleReport, number, where
@@ -294,13 +295,10 @@ def _not_linear(evidence: Evidence) -> Iterator[Finding]:
     for one in evidence.orders.properties:
         if one.name == "linear in the upstream" and one.holds is False:
             row = next(row for row in evidence.rows if row.path == "upstream" and row.order == 1)
-            if abs((row.value or 0.0) * 2 - row.reference) <= 1e-6 * abs(row.reference):
-                why = "It is the same for every upstream: was the product with it forgotten?"
-            else:
-                why = (
-                    "Clipping, a mask made of the upstream, or its norm do that: what follows is "
-                    "no derivative of anything, and forward mode is not defined."
-                )
+            why = describe_upstreams(evidence.orders, row.argument) or (
+                "Clipping, a mask made of the upstream, or its norm do that: what follows is "
+                "no derivative of anything, and forward mode is not defined."
+            )
             yield Finding(
                 f"The gradient by {row.argument} is not linear in the upstream gradient: for the "
                 f"sum of two it is {number(row.value)}, the sum of the two gradients is "
@@ -324,7 +322,10 @@ def _wrong(
     if order == 1 and evidence.orders.problem.against is not None:
         before = " of the surrogate"
     text = f"Order {order} is not the derivative{before}. {_describe(evidence, rows)}"
-    hint = deliberate or _describe_swap(evidence, order) or _factor(rows)
+    hint = _describe_swap(evidence, order)
+    if all(one.holds is not False for one in evidence.orders.properties if "linear" in one.name):
+        hint = hint or describe_patterns(evidence.orders, rows) or _factor(rows)
+    hint = " ".join(filter(None, (hint, deliberate)))
     blamed = [rule for rule in rules if rule.first_false_order is not None]
     if blamed:
         one = min(blamed, key=lambda rule: (rule.first_false_order, -rule.order))

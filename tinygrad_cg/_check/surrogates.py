@@ -58,6 +58,8 @@ def recognise_surrogate(orders: Orders) -> str | None:
     places = [(i, "") for i in range(len(problem.structure[0]))]
     arguments = ", ".join([name, *problem.definition.input_names(places)])
     found = _find_surrogate(orders, point)
+    if found is None and not constant:
+        return None
     if found is None:
         return (
             f"{text} If so, declare the function whose derivative the rule gives, of the same "
