@@ -383,5 +383,6 @@ def by_type(stub: Callable, choices: dict[Any, Callable]) -> Callable:
         return pick(x)
 
     chooser = {1: unary, 2: binary, 3: ternary}[stub.__code__.co_argcount]
-    _registration.waiting.append(lambda: overload(stub, dict(NO_WRAPPER), strict=False)(chooser))
+    options: Any = NO_WRAPPER
+    _registration.waiting.append(lambda: overload(stub, options, strict=False)(chooser))
     return stub
