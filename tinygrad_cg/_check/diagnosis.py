@@ -19,7 +19,10 @@ from .problem import product
 from .recorder import Bad, Cut, Recorder, Seen, SourceLine, find_captures
 from .report import Finding, RuleReport, number, where
 from .surrogates import recognise_surrogate
+from .trials import Trial, try_change
 from .verdicts import DerivativeRow
+
+CONSTANT = ("round", "floor", "ceil", "sign")  # the derivative is 0: nothing is cut off by them
 
 
 class Evidence:
@@ -30,7 +33,9 @@ class Evidence:
         self.rows = orders.rows
         recorders = orders.recorders.values()
         self.calls = _merge_calls(recorders)
-        self.cuts = list(dict.fromkeys(cut for one in recorders for cut in one.cuts))
+        cuts = [cut for one in recorders for cut in one.cuts if cut.what not in CONSTANT]
+        self.cuts = list(dict.fromkeys(cuts))
+        self.without_cuts: str | None = None
         self._attribute()
 
     def _attribute(self) -> None:
@@ -52,6 +57,45 @@ class Evidence:
                         row.verdict = verdicts.BYPASSED
                         row.detail = f"the rule of `{seen.name}` was not used"
 
+    def acquit_cuts(self) -> None:
+        """Drop the cuts without which the derivatives are as false as with them.
+
+        Those are blamed whose removal makes every order right, if there are such, with the code
+        `without_cuts`.
+        """
+        false = [row for row in self.rows if row.verdict == verdicts.DETACHED]
+        roots = {id(seen): seen for seen in map(self._root_of, self.cuts)}
+        for seen in roots.values() if false else ():
+            cuts = [cut for cut in self.cuts if self._root_of(cut) is seen]
+            trial = self._without(seen, cuts)
+            if trial is None or trial.orders is None:
+                continue
+            if not trial.right:
+                if _same_faults(self.rows, trial.orders.rows):
+                    self._drop(cuts)
+                continue
+            for cut in list(cuts):
+                others = [one for one in cuts if one.site != cut.site]
+                less = self._without(seen, others) if others else None
+                if less is not None and less.right:
+                    self._drop([one for one in cuts if one.site == cut.site])
+                    cuts, trial = others, less
+            self.without_cuts = trial.code
+
+    def _root_of(self, cut: Cut) -> Seen | None:
+        return next((one.root for one in self.calls if one.definition is cut.definition), None)
+
+    def _without(self, seen: Seen | None, cuts: list[Cut]) -> Trial | None:
+        lines = dict.fromkeys(cut.site[1] for cut in cuts)
+        return try_change(self.orders, seen, rewrite.attach, *lines)
+
+    def _drop(self, cuts: list[Cut]) -> None:
+        self.cuts = [one for one in self.cuts if one not in cuts]
+        for row in self.rows:
+            if row.verdict == verdicts.DETACHED:
+                row.verdict = verdicts.WRONG
+        self._attribute()
+
     def find_by_name(self, name: str) -> Seen | None:
         return next((seen for seen in self.calls if seen.name == name), None)
 
@@ -70,10 +114,32 @@ def _merge_calls(recorders: Iterable[Recorder]) -> list[Seen]:
     return list(found.values())
 
 
+def _same_faults(rows: Sequence[DerivativeRow], others: Sequence[DerivativeRow]) -> bool:
+    """Return whether the false rows of the first false order are the same, with the same values."""
+
+    def faults(all_rows: Sequence[DerivativeRow]) -> dict:
+        false = [row for row in all_rows if row.false]
+        first = min((row.order for row in false), default=0)
+        return {
+            (row.order, row.argument, row.path, row.mode): row.value
+            for row in false
+            if row.order == first
+        }
+
+    one, two = faults(rows), faults(others)
+    return one.keys() == two.keys() and all(
+        (one[key] is None) == (two[key] is None)
+        and math.isclose(one[key] or 0.0, two[key] or 0.0, rel_tol=1e-6)
+        for key in one
+    )
+
+
 def diagnose(evidence: Evidence, rules: Sequence[RuleReport]) -> list[Finding]:
     """Return the findings, each once; those that explain most come first."""
     parts = (_errors, _captures, _detachments, _upstreams, _not_finite, _not_linear)
     deliberate = recognise_surrogate(evidence.orders)
+    if deliberate is None:
+        evidence.acquit_cuts()
     if deliberate is not None:
         parts = (_upstreams, _not_linear)
     found = [finding for part in parts for finding in part(evidence)]
@@ -118,7 +184,7 @@ def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Find
             f"of `{seen.parent.name}` multiplies it with is differentiated as it stands. A second "
             f"gradient would need a second argument of `{name}`."
         )
-        return _written(text, seen.root.function, rewrite.drop_gradients, name, expected)
+        return _written(evidence, text, seen, rewrite.drop_gradients, name, expected)
     if any(is_tensor(leaf) for leaf in nest.flatten(seen.kwargs)):
         text += (
             " Tensors passed by keyword are inputs like any others, after those by position: "
@@ -143,7 +209,7 @@ def _of_shape(evidence: Evidence, error: GradientShapeError) -> Finding:
         f"gradient is the sum over these uses, over axes {error.axes}."
     )
     change = (rewrite.wrap_gradient, name, error.index or 0, error.remedy)
-    return _written(text, seen.root.function, *change)
+    return _written(evidence, text, seen, *change)
 
 
 # What is lost --------------------------------------------------------------------------------
@@ -176,7 +242,7 @@ def _of_gradient_function(evidence: Evidence, seen: Seen, false: list[Derivative
         f"used at all. Let the gradient be differentiated as it is written, or decorate a "
         f"function of {names} inside `{seen.name}`, and multiply its result by {upstream}."
     )
-    return _written(text, seen.root.function, rewrite.undecorate, seen.name)
+    return _written(evidence, text, seen, rewrite.undecorate, seen.name)
 
 
 def _of_captured(evidence: Evidence, seen: Seen, false: list[DerivativeRow]) -> Finding:
@@ -190,7 +256,8 @@ def _of_captured(evidence: Evidence, seen: Seen, false: list[DerivativeRow]) -> 
         f"as an argument, and return a gradient for it: the derivative by {name}, times the "
         "upstream."
     )
-    return _written(text, seen.root.function, rewrite.add_argument, seen.name, name)
+    more = [one for key, one in find_captures(seen.function).items() if key == name]
+    return _written(evidence, text, seen, rewrite.add_argument, seen.name, name, more=more)
 
 
 def _detachments(evidence: Evidence) -> Iterator[Finding]:
@@ -202,7 +269,8 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
     for cut in evidence.cuts:
         rows = [row for row in false if row.order >= cut.order]
         if rows and cut.site not in explained:
-            explained[cut.site] = _of_cut(evidence, cut, rows)
+            code = None if explained else evidence.without_cuts
+            explained[cut.site] = _of_cut(evidence, cut, rows, code)
     yield from explained.values()
     if explained or any(seen.captured for seen in evidence.calls):
         return
@@ -218,7 +286,7 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
     yield Finding(f"{text} {_describe(evidence, false)}")
 
 
-def _of_cut(evidence: Evidence, cut: Cut, rows: list[DerivativeRow]) -> Finding:
+def _of_cut(evidence: Evidence, cut: Cut, rows: list[DerivativeRow], code: str | None) -> Finding:
     name = cut.definition.name if cut.definition else evidence.orders.problem.name
     of_rule = any(seen.definition is cut.definition for seen in evidence.calls)
     whose = f"The rule of `{name}`" if of_rule else f"`{name}`"
@@ -231,9 +299,8 @@ def _of_cut(evidence: Evidence, cut: Cut, rows: list[DerivativeRow]) -> Finding:
         f"{whose} {how} ({place}): derivatives of order {cut.order} and higher take this for a "
         f"constant. {_describe(evidence, rows)}"
     )
-    seen = evidence.find_by_name(name) if of_rule else None
-    function = seen.root.function if seen else evidence.orders.problem.f
-    return _written(f"{text} Use tensor operations.", function, rewrite.attach, cut.site[1])
+    text += " Use tensor operations."
+    return Finding(f"{text} Write it like this:" if code else text, code)
 
 
 def _upstreams(evidence: Evidence) -> Iterator[Finding]:
@@ -277,8 +344,8 @@ def _not_finite(evidence: Evidence) -> Iterator[Finding]:
         "A rule that is finite itself may be made of parts that are not, and its derivative is "
         "made of these. Write it with operations that stay finite."
     )
-    functions = [*(seen.root.function for seen in evidence.calls), problem.f]
-    findings = [_written(text, function, rewrite.stabilise) for function in functions]
+    functions = [*evidence.calls, None]
+    findings = [_written(evidence, text, seen, rewrite.stabilise) for seen in functions]
     yield next((one for one in findings if one.code), findings[0])
 
 
@@ -410,10 +477,20 @@ def _remarks(evidence: Evidence) -> Iterator[str]:
         )
 
 
-def _written(text: str, function: Any, change: Callable[..., None], *facts: Any) -> Finding:
-    """Return a finding with the corrected form of a function, where there is one."""
-    code = rewrite.corrected(function, change, *facts)
-    return Finding(f"{text} Write it like this:" if code else text, code)
+def _written(
+    evidence: Evidence,
+    text: str,
+    seen: Seen | None,
+    change: Callable[..., None],
+    *facts: Any,
+    more: Sequence[Any] = (),
+) -> Finding:
+    """Return a finding with the corrected form of a function, where one was found to be right."""
+    root = seen and (seen if more else seen.root)
+    trial = try_change(evidence.orders, root, change, *facts, more=more)
+    if trial is None or not trial.right:
+        return Finding(text)
+    return Finding(f"{text} Write it like this:", trial.code)
 
 
 # Words ---------------------------------------------------------------------------------------
