@@ -1,5 +1,7 @@
 """Corrected code in reports: it is executed and checked first; cuts are blamed if they matter."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -117,16 +119,18 @@ def test_a_captured_tensor_gets_a_gradient(dtype):
     assert tf.check_gradients(inside, x, w, order=3).ok
 
 
-CODE = {
-    name: case
-    for name, case in check_rules.WRONG.items()
-    if any(finding.code for finding in tf.check_gradients(case.f, *case.args, order=3).findings)
-}
+CODE = ("example 1", "example 1, false", "example 2", "NumPy", "stop_gradient", "captured")
+CODE += ("not summed", "not finite")
 
 
-def test_the_examples_get_code():
-    assert {"example 1", "example 2", "NumPy", "stop_gradient", "captured"} <= set(CODE)
-    assert {"not summed", "not finite"} <= set(CODE)
+@pytest.mark.parametrize("name", CODE)
+def test_code_that_is_offered_is_right(name):
+    """Of each case of the table, in the dtype of its arguments."""
+    case = check_rules.WRONG[name]
+    code = code_of(tf.check_gradients(case.f, *case.args))
+    corrected = defined(code, re.findall(r"def (\w+)", code)[0], factor=1.0)
+    report = tf.check_gradients(corrected, *case.args)
+    assert {row.verdict for row in report.rows} == {"true"}, report
 
 
 def test_nothing_but_definitions_is_executed():
@@ -145,3 +149,39 @@ def test_nothing_but_definitions_is_executed():
     assert report.first_false_order == 2
     assert len(calls) == 1
     assert all(finding.code is None for finding in report.findings)
+
+
+# NaN in words, and lines ---------------------------------------------------------------------
+
+
+def test_nan_is_named_in_words():
+    def direction(x):
+        return x / tf.abs(x)
+
+    report = tf.check_gradients(direction, np.array([1.0, 0.0]))
+    text = words(report)
+    assert "The value of `direction` is NaN itself" in text
+    assert "0 / 0 is NaN (test_corrections.py:" in text
+    assert ": return x / tf.abs(x)), at x[1] = 0." in text
+    assert not report.conclusive
+    with pytest.raises(AssertionError, match=r"0 / 0 is\s+NaN"):
+        tf.assert_gradients(direction, 0.0)
+
+    @tf.custom_gradient
+    def bump(x):
+        return x**2, lambda dy: dy * 2 * x * x / x
+
+    text = words(tf.check_gradients(bump, 0.0))
+    assert "0 / 0 is NaN (test_corrections.py:" in text
+    assert ", at x = 0." in text
+
+
+def test_the_line_of_the_check_is_not_named():
+    report = tf.check_gradients(
+        tf.divide,
+        0.0,
+        0.0,
+    )
+    assert "0 / 0 is NaN, at x = 0." in words(report)
+    report = tf.check_gradients(tf.stop_gradient, 2.0)
+    assert "uses `stop_gradient`, where derivatives end: derivatives" in words(report)

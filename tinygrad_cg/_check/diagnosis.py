@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from .. import nest
 from .._core.conversion import is_tensor
 from .._rules.definition import source_line
-from ..errors import GradientCountError, GradientShapeError, NotLinearError, is_ours
+from ..errors import GradientCountError, GradientShapeError, NotLinearError, is_ours, users_line
 from . import rewrite, verdicts
 from .orders import Orders
 from .patterns import describe_patterns, describe_upstreams
@@ -96,6 +98,13 @@ class Evidence:
                 row.verdict = verdicts.WRONG
         self._attribute()
 
+    def place(self, site: SourceLine) -> str:
+        """Return a line of the user's in parentheses; nothing for the line of the check itself."""
+        if site == users_line()[:2]:
+            return ""
+        line = rewrite.line_of(*site)
+        return f" ({where(site)}: {line})" if line else f" ({where(site)})"
+
     def find_by_name(self, name: str) -> Seen | None:
         return next((seen for seen in self.calls if seen.name == name), None)
 
@@ -144,6 +153,7 @@ def diagnose(evidence: Evidence, rules: Sequence[RuleReport]) -> list[Finding]:
         parts = (_upstreams, _not_linear)
     found = [finding for part in parts for finding in part(evidence)]
     remarks = [Finding(words, remark=True) for words in _remarks(evidence)]
+    remarks = [*_values_not_finite(evidence), *remarks]
     return list(dict.fromkeys([*found, *_wrong(evidence, rules, deliberate), *remarks]))
 
 
@@ -290,14 +300,12 @@ def _of_cut(evidence: Evidence, cut: Cut, rows: list[DerivativeRow], code: str |
     name = cut.definition.name if cut.definition else evidence.orders.problem.name
     of_rule = any(seen.definition is cut.definition for seen in evidence.calls)
     whose = f"The rule of `{name}`" if of_rule else f"`{name}`"
-    line = rewrite.line_of(*cut.site)
-    place = f"{where(cut.site)}{f': {line}' if line else ''}"
     how = f"uses `{cut.what}`, where derivatives end"
     if cut.what == "NumPy":
         how = "takes NumPy or Python values from a tensor"
     text = (
-        f"{whose} {how} ({place}): derivatives of order {cut.order} and higher take this for a "
-        f"constant. {_describe(evidence, rows)}"
+        f"{whose} {how}{evidence.place(cut.site)}: derivatives of order {cut.order} and higher "
+        f"take this for a constant. {_describe(evidence, rows)}"
     )
     text += " Use tensor operations."
     return Finding(f"{text} Write it like this:" if code else text, code)
@@ -326,21 +334,11 @@ def _not_finite(evidence: Evidence) -> Iterator[Finding]:
     if not false:
         return
     row = min(false, key=lambda row: row.order)
-    problem = evidence.orders.problem
-    recorder = Recorder([source.name for source in problem.sources], hunting=True)
-    try:
-        problem.arrays(problem.point, row.order, recorder=recorder)
-    except Exception:
-        recorder.bad.clear()
     text = (
         f"The derivative of order {row.order} by {row.argument} is {number(row.value)}"
         f"{f' ({row.detail})' if row.detail else ''}, where {number(row.reference)} is right. "
     )
-    first = {bad.what: bad for bad in reversed(recorder.bad)}
-    for what in ("infinite", "NaN"):
-        if what in first:
-            text += _of_bad(first[what])
-    text += (
+    text += _hunt(evidence, row.order, row.argument) + (
         "A rule that is finite itself may be made of parts that are not, and its derivative is "
         "made of these. Write it with operations that stay finite."
     )
@@ -349,13 +347,60 @@ def _not_finite(evidence: Evidence) -> Iterator[Finding]:
     yield next((one for one in findings if one.code), findings[0])
 
 
-def _of_bad(bad: Bad) -> str:
+def _values_not_finite(evidence: Evidence) -> Iterator[Finding]:
+    """Say which operation makes values that are infinite or NaN: they have no derivative."""
+    problem = evidence.orders.problem
+    kinds = {
+        "NaN" if np.isnan(one).any() else "infinite"
+        for one in problem.values
+        if not np.isfinite(one).all()
+    }
+    for kind in sorted(kinds):
+        made = _hunt(evidence, 1, problem.sources[0].name, kind)
+        text = f"The value of `{problem.name}` is {kind} itself, so no derivative is defined there."
+        yield Finding(f"{text} {made}".strip(), remark=True)
+
+
+def _hunt(evidence: Evidence, order: int, argument: str, of_values: str = "") -> str:
+    """Return words for the first operations that make something infinite, and NaN.
+
+    Of a gradient, or of values that are infinite or NaN themselves: `of_values` says which.
+    """
+    problem = evidence.orders.problem
+    recorder = Recorder([source.name for source in problem.sources], hunting=True)
+    gradients: list = []
+    try:
+        gradients = problem.arrays(problem.point, order, recorder=recorder)
+    except Exception:
+        recorder.bad.clear()
+    first = {bad.what: bad for bad in reversed(recorder.bad)}
+    kinds = (of_values,) if of_values else ("infinite", "NaN")
+    made = [_of_bad(evidence, first[what]) for what in kinds if what in first]
+    found = problem.values if of_values else gradients
+    place = _place_of(evidence, argument, found) if made else ""
+    return f"{'; '.join(made)}{place}. " if made else ""
+
+
+def _place_of(evidence: Evidence, argument: str, arrays: Sequence) -> str:
+    """Return words for the first element of an argument where gradients are not finite."""
+    problem = evidence.orders.problem
+    j = next((j for j, one in enumerate(problem.sources) if one.name == argument), 0)
+    x = problem.point[j]
+    for array in arrays:
+        if array is not None and array.shape == x.shape and not np.isfinite(array).all():
+            index = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+            return f", at {problem.sources[j].name}{list(index) or ''} = {x[index]:.6g}"
+    return ""
+
+
+def _of_bad(evidence: Evidence, bad: Bad) -> str:
     operands = " and ".join(bad.operands)
-    line = rewrite.line_of(*bad.site)
-    inside = not line or "check_gradients" in line or "assert_gradients" in line
-    place = "" if inside else f" ({where(bad.site)}: {line})"
     does = "overflows" if bad.what == "infinite" else "gives NaN"
-    return f"`{bad.operation}` of {operands} {does}{place}. "
+    if bad.what == "infinite" and (bad.operation == "divide" or bad.operands == ("0",)):
+        does = "is infinite"
+    if bad.operation == "divide" and bad.what == "NaN":
+        return f"{' / '.join(bad.operands)} is NaN{evidence.place(bad.site)}"
+    return f"`{bad.operation}` of {operands} {does}{evidence.place(bad.site)}"
 
 
 def _not_linear(evidence: Evidence) -> Iterator[Finding]:
