@@ -359,6 +359,13 @@ def _values_not_finite(evidence: Evidence) -> Iterator[Finding]:
         made = _hunt(evidence, 1, problem.sources[0].name, kind)
         text = f"The value of `{problem.name}` is {kind} itself, so no derivative is defined there."
         yield Finding(f"{text} {made}".strip(), remark=True)
+    unknown = [row for row in evidence.rows if row.verdict == verdicts.INCONCLUSIVE]
+    for row in unknown if not kinds else ():
+        if row.value is not None and not math.isfinite(row.value) and row.path == "x":
+            made = _hunt(evidence, row.order, row.argument)
+            text = f"The derivative of order {row.order} by {row.argument} is {number(row.value)}."
+            yield Finding(f"{text} {made}".strip(), remark=True)
+            return
 
 
 def _hunt(evidence: Evidence, order: int, argument: str, of_values: str = "") -> str:
