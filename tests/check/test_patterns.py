@@ -247,3 +247,10 @@ def test_large_arguments_are_not_looked_at_one_by_one():
     report = tf.check_gradients(rule(value, lambda dy, x: dy * 6 * x**2), x, order=1)
     assert "It is 2 times that." in words(report)
     assert len(calls) < 200
+
+
+def test_some_thousand_elements():
+    x = np.random.default_rng(0).normal(size=4096)
+    function = rule(cube, lambda dy, x: dy * tf.where(x < 0, 5.0 * x, 3 * x**2))
+    report = tf.check_gradients(function, x, order=1, modes="reverse")
+    assert "It is false only where x < 0 (" in words(report), report

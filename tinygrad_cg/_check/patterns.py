@@ -17,6 +17,7 @@ from .verdicts import DerivativeRow
 
 LARGEST = 4096  # elements of an argument to look at one by one
 SECONDS = 2.0  # that may take
+ENTRIES = 1 << 22  # of a Jacobian to keep
 STEP = 1e-3  # in units of the argument's scale
 MOVES = (0.13, -0.29, 0.41)  # in the same: other points to look at where there are few elements
 SHOWN = 3  # elements to name
@@ -62,6 +63,11 @@ class Elements(NamedTuple):
 def describe_patterns(orders: Orders, rows: Sequence[DerivativeRow]) -> str:
     """Return sentences on how the false gradients of one order differ from the right ones."""
     names = [source.name for source in orders.problem.sources]
+    with np.errstate(all="ignore"):
+        return _describe(orders, rows, names)
+
+
+def _describe(orders: Orders, rows: Sequence[DerivativeRow], names: list[str]) -> str:
     false = dict.fromkeys(row.argument for row in rows if row.path == "x" and row.argument in names)
     found = {}
     for name in false:
@@ -143,8 +149,13 @@ def _elements(problem: CheckedFunction, point: Point, order: int, j: int) -> Ele
     count = 4 * x.size * (2 if np.iscomplexobj(x) else 1)
     if (time.perf_counter() - began) * count > SECONDS:
         return None
-    weights = np.concatenate([np.ravel(one) for one in problem.weights])
-    weights = weights if order == 1 else np.ones(1)
+    weights = np.ones(1)
+    if order == 1:
+        weights = np.concatenate([np.ravel(one) for one in problem.weights])
+    small = x.size * middle.size <= ENTRIES
+    if not small:  # the sum that is differentiated is enough
+        values, weights = partial(_weighed, weights, values), np.ones(1)
+        middle = values(point)
     precise = all(np.finfo(one.dtype).eps < 1e-12 for one in point)
     columns = _columns(values, middle, point, j, problem.scales[j], precise)
     if np.iscomplexobj(x):
@@ -152,7 +163,7 @@ def _elements(problem: CheckedFunction, point: Point, order: int, j: int) -> Ele
         right = np.real(columns @ np.conj(weights)) + 1j * np.real(imaginary @ np.conj(weights))
     else:
         right = np.real(columns @ np.conj(weights))
-    single = order == 1 and len(problem.values) == 1
+    single = order == 1 and len(problem.values) == 1 and small
     known = single and not np.iscomplexobj(x) and not np.iscomplexobj(middle)
     shape = problem.values[0].shape
     return Elements(
@@ -169,6 +180,10 @@ def _elements(problem: CheckedFunction, point: Point, order: int, j: int) -> Ele
 
 def _output_values(problem: CheckedFunction, order: int, point: Point) -> np.ndarray:
     return np.concatenate([np.ravel(one) for one in problem.reference_outputs(point)])
+
+
+def _weighed(weights: np.ndarray, values: Values, point: Point) -> np.ndarray:
+    return np.array([np.real(np.vdot(weights, values(point)))])
 
 
 def _derivative_values(problem: CheckedFunction, order: int, point: Point) -> np.ndarray:

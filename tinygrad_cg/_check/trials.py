@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -52,29 +53,35 @@ def try_change(
     The function is the outermost one around `seen`, or the checked one if that is None; `more` are
     further arguments that it takes then.
     """
-    problem = orders.problem
-    function = problem.f if seen is None else seen.function
+    function = orders.problem.f if seen is None else seen.function
     code = rewrite.corrected(function, change, *facts)
     if code is None:
         return None
     try:
-        altered = _define(code, function)
-        if altered is None:
-            return Trial(code, None)
-        own = seen is None or seen.function is getattr(problem.f, "_function", problem.f)
-        if own and not more:
-            args, kwargs = problem.structure
-            values = problem.values
-        else:
-            args, kwargs = _arguments(problem, seen, more) if seen else ((), {})
-            values = _values(function, args[: len(args) - len(more)], kwargs)
-        against = problem.against if own else None
-        checked = CheckedFunction(altered, args, kwargs, 0, orders.order, against)
-        alike = _are_alike(values, checked.values)
-        found = Orders(checked, orders.order, orders.modes, False)
-        found.run()
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return _try(orders, seen, function, code, more)
     except Exception:  # it cannot be called like this
         return Trial(code, None)
+
+
+def _try(orders: Orders, seen: Seen | None, function: Any, code: str, more: Sequence[Any]) -> Trial:
+    problem = orders.problem
+    altered = _define(code, function)
+    if altered is None:
+        return Trial(code, None)
+    own = seen is None or seen.function is getattr(problem.f, "_function", problem.f)
+    if own and not more:
+        args, kwargs = problem.structure
+        values = problem.values
+    else:
+        args, kwargs = _arguments(problem, seen, more) if seen else ((), {})
+        values = _values(function, args[: len(args) - len(more)], kwargs)
+    against = problem.against if own else None
+    checked = CheckedFunction(altered, args, kwargs, 0, orders.order, against)
+    alike = _are_alike(values, checked.values)
+    found = Orders(checked, orders.order, orders.modes, False)
+    found.run()
     return Trial(code, found if alike else None)
 
 
