@@ -60,7 +60,7 @@ RULES = {
     "a mean": (
         rule(lambda x: tf.reduce_mean(x**2), lambda dy, x: dy * 2 * x),
         V,
-        "It is 4 times that. x has 4 elements, or 4 along an axis: is the rule of a mean not",
+        "It is 4 times that. x has 4 elements for each output: is the rule of a mean not scaled?",
     ),
     "a mean along an axis": (
         rule(lambda x: tf.reduce_mean(x**2, 1), lambda dy, x: tf.expand_dims(dy, 1) * 2 * x),
@@ -70,7 +70,7 @@ RULES = {
     "a sum": (
         rule(lambda x: tf.reduce_sum(x**2), lambda dy, x: dy * x / 2),
         V,
-        "It is 0.25 times that. x has 4 elements, or 4 along an axis: is the rule of a sum",
+        "It is 0.25 times that. x has 4 elements for each output: is the rule of a sum scaled",
     ),
     "transposed": (
         rule(tf.sin, lambda dy, x: tf.transpose(dy * tf.cos(x))),

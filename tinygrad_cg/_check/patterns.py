@@ -254,12 +254,10 @@ def _ratio(one: Elements) -> str | None:
         return "The sign is wrong."
     text = f"It is {ratio:.6g} times that."
     count = max(ratio, 1 / ratio) if ratio > 0 else 0.0
-    outputs = one.outputs.size if one.outputs is not None else 0
-    sizes = {one.x.size, *one.x.shape, *([one.x.size // outputs] if outputs else [])} - {0, 1, 2}
-    size = next((size for size in sizes if np.isclose(count, size, rtol=1e-5)), None)
-    if size is not None:
+    size = one.x.size // max(one.outputs.size, 1) if one.outputs is not None else 0
+    if size > 1 and np.isclose(count, size, rtol=1e-5):
         how = "of a mean not scaled" if ratio > 1 else "of a sum scaled as that of a mean"
-        text += f" {one.name} has {size} elements, or {size} along an axis: is the rule {how}?"
+        text += f" {one.name} has {size} elements for each output: is the rule {how}?"
     return text
 
 
@@ -497,7 +495,7 @@ def _where_false(one: Elements, false: np.ndarray) -> str | None:
 def _named(one: Elements, false: np.ndarray) -> Iterator[str]:
     for index in np.argwhere(false):
         place = tuple(int(i) for i in index)
-        given, right = one.given[place], one.right[place]
+        given, right = one.given[place] + 0.0, one.right[place] + 0.0  # no -0
         yield f"{one.name}{list(place)} ({given:.6g} in place of {right:.6g})"
 
 
