@@ -130,7 +130,7 @@ class Orders:
             return found.number, found.size
 
         def complex_line(step: complex) -> Any:
-            outputs = problem.outputs(move_point(self._base, ways, step))
+            outputs = problem.reference_outputs(move_point(self._base, ways, step))
             if all(is_complex(one.dtype) for one in outputs):
                 return complex(sum(map(np.sum, map(np.multiply, problem.weights, outputs))))
             return None

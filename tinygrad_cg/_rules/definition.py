@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from .._core.levels import is_alive, state
+from .._core.levels import state
 from .._core.record import Expired
 from .._core.tensor import ArrayLike
 from ..errors import CustomGradientWarning, users_line
@@ -240,7 +240,7 @@ class Definition:
         Not where they only decide what is computed: ``while float(x) > 1.``
         """
         group = record.tokens if type(record) is Expired else record.group
-        if not is_alive(group):
+        if not any(token.alive and not token.silent for token in group):
             return
         file, line, depth = users_line()
         if only_decides(sys._getframe(depth - 1)):
@@ -252,8 +252,8 @@ class Definition:
             self._warned.add(key)
             message = (
                 f"{self.role} `{self.name}` takes NumPy or Python values (numpy(), float(), "
-                "np.asarray()) from a tensor that is being recorded: derivatives do not see "
-                "them. Use tensor operations"
+                "np.asarray(), numpy_function) from a tensor that is being recorded: derivatives "
+                "do not see them. Use tensor operations"
             )
             fields = {"kind": "detached", "function": self.name, "line": (file, line)}
             warnings.warn(CustomGradientWarning(message, **fields), stacklevel=depth)
