@@ -32,9 +32,13 @@ def no_warnings():
 # The example of README -------------------------------------------------------------------------
 
 
+def solve_again(b: Any) -> Any:
+    return solve(b)
+
+
 @tf.custom_derivatives(
-    vjp=lambda dy, b: solve(dy),
-    jvp=lambda way, b: solve(way),
+    vjp=lambda dy, b: solve_again(dy),
+    jvp=lambda way, b: solve_again(way),
     beyond="differentiate",
 )
 def solve(b):
