@@ -55,7 +55,8 @@ class GradientReport:
     `rows` has one entry for each order, argument, path and mode, `properties` the structural
     checks, `rules` each custom gradient by itself, and `findings` the diagnosis. `ok` says
     that nothing is false, `first_false_order` is the order at which the rules stop giving the
-    derivative (None: they never do, as far as was checked).
+    derivative (None: they never do, as far as was checked). `undecided` lists the orders and
+    arguments without a conclusive row, which `assert_gradients` does not accept.
     """
 
     name: str
