@@ -37,6 +37,12 @@ from .rounding import Rough
 Point = list[np.ndarray]  # the value of each source
 
 
+CONJUGATING = (  # complex results that are no analytic functions of complex operands
+    *("log_abs_determinant", "determinant_sign", "cholesky", "sign", "nearest_finite", "relu"),
+    *("clip", "round", "floor", "ceil", "floor_divide", "remainder"),
+)
+
+
 class Primal(NamedTuple):
     """A leaf of the arguments, or a Variable that f `captured`, to differentiate by."""
 
@@ -100,7 +106,8 @@ class Analytic(Silent, Level):
         out = apply(primitive, inputs, params)
         outs = out if isinstance(out, list) else [out]
         if any(is_complex(one.dtype) for one in inputs):
-            self.holds &= primitive.analytic and all(is_complex(one.dtype) for one in outs)
+            self.holds &= primitive.analytic and primitive.name not in CONJUGATING
+            self.holds &= all(is_complex(one.dtype) for one in outs)
         return out
 
     def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
