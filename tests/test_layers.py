@@ -38,7 +38,7 @@ NAMESPACES = (
 NOT_OPERATIONS = {  # rules, and questions whose answer is no tensor
     *("NotDifferentiable", "custom_derivatives", "custom_gradient", "debug_nans", "function"),
     *("grad_pass_through", "gradients"),
-    "primitive",
+    *("numpy_function", "primitive", "py_function"),
     *("recompute_grad", "as_dtype", "executing_eagerly"),
     "clear_cache",
     "convert_to_numpy",
@@ -187,6 +187,7 @@ MAY_IMPORT = {  # docs/architecture.md explains it
         "_transforms",
         "_function",
         "module",
+        "optimizers",
         *GROUND,
     },
     "_spellings": {"_core", "_ops", *GROUND},

@@ -26,6 +26,7 @@ _EAGER = {
     "._reverse.graph_mode": "Graph executing_eagerly gradients",
     "._reverse.variable": "Variable",
     "._rules.custom_gradient": "custom_gradient grad_pass_through",
+    "._rules.outside_code": "numpy_function py_function",
     "._rules.user_ops": "NotDifferentiable RegisterGradient primitive",
     "._spellings.arrays": (
         "argsort broadcast_to clip_by_value concat expand_dims fill gather identity linspace "

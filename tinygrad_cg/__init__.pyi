@@ -50,6 +50,10 @@ from tinygrad_cg._rules.custom_gradient import (
     custom_gradient as custom_gradient,
     grad_pass_through as grad_pass_through,
 )
+from tinygrad_cg._rules.outside_code import (
+    numpy_function as numpy_function,
+    py_function as py_function,
+)
 from tinygrad_cg._rules.user_ops import (
     NotDifferentiable as NotDifferentiable,
     RegisterGradient as RegisterGradient,

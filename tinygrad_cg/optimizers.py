@@ -59,6 +59,7 @@ class Optimizer:
         self._schedule: Callable[[Any], Any] | None = None
         self.learning_rate = learning_rate
         self._kept: dict[Any, list[Variable]] = {}
+        self._stepped: list[Variable] = []  # at the last step
 
     @property
     def learning_rate(self) -> Any:
@@ -113,6 +114,7 @@ class Optimizer:
                 variable.assign_sub(multiply(multiply(variable, self.weight_decay), rate_here))
             self.update_step(gradient, variable, rate_here)
         self.iterations.assign_add(1)
+        self._stepped = [variable for _, variable in pairs]
         return self.iterations
 
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Variable]) -> None:

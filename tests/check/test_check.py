@@ -478,6 +478,17 @@ def test_the_report_as_html():
     assert html.escape("<lambda>") in tf.check_gradients(lambda x: x * x, 2.0)._repr_html_()
 
 
+def test_the_report_as_html_colours_what_is_false():
+    report = tf.check_gradients(wrong_sign, 2.0, 3.0)
+    text = report._repr_html_()
+    coloured = re.findall(r'<tr style="background:#\w+;color:#\w+">(.*?)</tr>', text)
+    assert 0 < len(coloured) == sum(row.false for row in report.rows) < len(report.rows)
+    verdicts = [row.verdict for row in report.rows if row.false]
+    ends = [f"<td>{html.escape(one)}</td>" for one in verdicts]
+    assert all(row.endswith(end) for row, end in zip(coloured, ends, strict=True))
+    assert "<tr style" not in tf.check_gradients(lambda x: x * x, 2.0)._repr_html_()
+
+
 def test_nothing_is_left_behind():
     """No warning, no record, and warnings that come later are still given."""
 

@@ -20,6 +20,7 @@ from tests.support.composites import FAKE, POINT, TRUE, log1pexp
 from tests.support.op_cases import examples, first_gradients, names
 from tests.support.orders import assert_clean_state, gradient, gradient_function, second_gradient
 from tinygrad_cg._core.levels import state
+from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg._debugging.repeats import Repeat, collapse_repeats
 
 trace = tf.debugging.trace
@@ -212,7 +213,7 @@ def test_every_operation_is_in_the_trace_and_as_without(name):
     for one, other in zip(gradients, expected, strict=True):
         # rules are one kernel without a trace, and operation by operation in it
         assert_allclose(one, other, rtol=1e-14, atol=1e-15)
-    forward = next(one for one in found if one.name == name)
+    forward = next(one for one in found if one.name == OPS[name].label)
     assert (forward.kind, forward.way, forward.order) == ("operation", "forward", 0)
     result = example.run(*example.operands)
     if result.dtype.kind == "f":

@@ -38,7 +38,53 @@ def test_plot_derivatives_marks_what_is_not_finite(pyplot):
     np.testing.assert_array_equal(marks["f' is not finite"], [-1.0, -0.5, 0.0])
 
 
+def test_marks_stand_on_the_edge_that_the_curve_leaves_by(pyplot):
+    def f(x):
+        return tf.where(x < 0.0, tf.sqrt(x), tf.where(x > 0.0, 1.0 / (x - 1.0), -tf.exp(x / 0.0)))
+
+    _, axes = pyplot.subplots()
+    tf.plot_derivatives(f, -1.0, 1.0, order=0, points=3, axes=axes)
+    marks = next(line for line in axes.lines if line.get_label() == "f is not finite")
+    places = dict(zip(*marks.get_data(), strict=True))
+    assert places == {-1.0: 0.0, 0.0: 0.0, 1.0: 1.0}  # NaN, NaN and inf: the lower, the upper
+    figure = tf.plot_derivatives(lambda x: -1.0 / x, -1.0, 1.0, order=1, points=3)
+    marks = [line for line in figure.axes[0].lines if "not finite" in str(line.get_label())]
+    assert [len(line.get_xdata()) for line in marks] == [1, 1]
+    (first,), (second,) = marks[0].get_ydata(), marks[1].get_ydata()
+    assert first == 0.0  # -inf
+    assert 0.9 < second < 1.0  # inf, next to the edge: a row for each curve
+
+
+def test_one_panel_an_order(pyplot):
+    references = (np.exp, np.exp)
+    figure = tf.plot_derivatives(tf.exp, 0.0, 1.0, references=references, points=11, panels=True)
+    assert len(figure.axes) == 3
+    for n, axes in enumerate(figure.axes):
+        labels = [line.get_label() for line in axes.lines]
+        assert len(labels) == (2 if n < 2 else 1)
+        assert labels[-1].startswith("f" + "'" * n)
+        np.testing.assert_allclose(axes.lines[-1].get_ydata(), np.exp(np.linspace(0, 1, 11)))
+    assert [bool(axes.get_xlabel()) for axes in figure.axes] == [False, False, True]
+    _, given = pyplot.subplots(2)
+    assert tf.plot_derivatives(tf.sin, 0.0, 1.0, order=1, axes=given, panels=True).axes == [*given]
+    with pytest.raises(ValueError, match=r"plot_derivatives: needs 3 axes \(one an order\), got 2"):
+        tf.plot_derivatives(tf.sin, 0.0, 1.0, axes=given, panels=True)
+
+
+def test_a_symmetric_log_axis_shows_curves_of_different_size(pyplot):
+    figure = tf.plot_derivatives(lambda x: x**4 * 1e4, -1.0, 1.0, order=1, scale="symlog")
+    (axes,) = figure.axes
+    assert axes.get_yscale() == "symlog"
+    assert axes.yaxis.get_transform().linthresh == 100.0
+    linear = tf.plot_derivatives(tf.sin, -1.0, 1.0).axes[0]
+    assert linear.get_yscale() == "linear"
+    zero = tf.plot_derivatives(lambda x: x * 0.0, -1.0, 1.0, scale="symlog").axes[0]
+    assert zero.yaxis.get_transform().linthresh > 0
+
+
 def test_plot_derivatives_refuses():
+    with pytest.raises(ValueError, match="scale must be 'linear' or 'symlog', got 'log'"):
+        tf.plot_derivatives(tf.sin, 0.0, 1.0, scale="log")
     with pytest.raises(TypeError, match="plot_derivatives: f must be a function, got float"):
         tf.plot_derivatives(1.0, 0.0, 1.0)
     with pytest.raises(ValueError, match="low must be below high, got 1"):

@@ -162,7 +162,7 @@ def test_mermaid_has_a_node_for_each_item_and_a_subgraph_for_each_frame():
     lines = [line.strip() for line in picture.mermaid.splitlines()]
     assert lines[0] == "flowchart TB"
     assert sum(":::" in line for line in lines) == len(picture.items)
-    assert sum(line.startswith("subgraph") for line in lines) == 2 == lines.count("end")
+    assert sum(line.startswith("subgraph") for line in lines) == 3 == lines.count("end")
     edges = [line for line in lines if "-->" in line]
     assert len(edges) == sum(len(item.operands) for item in picture.items)
     assert lines.count("direction TB") == 1  # of the outer one, whose border no line crosses
@@ -179,11 +179,14 @@ def test_plain_text():
 def test_boxes_lie_in_their_frames_and_do_not_overlap():
     picture = nested(wrapped)
     found = boxes(picture)
-    frames, items = found[:2], found[2 : 2 + len(picture.items)]
-    outer, inner = frames
+    frames, items = found[:3], found[3 : 3 + len(picture.items)]
+    outer, inner, backward = frames
 
     assert lies_in(inner, outer)
-    in_inner = [item.name in ("x", "y", "z") for item in picture.items]
+    assert lies_in(backward, outer)
+    assert not overlap(inner, backward)
+    of_z = find(picture, name="z").operands  # and the constants that it uses
+    in_inner = [item.name in ("x", "y", "z") or item in of_z for item in picture.items]
     assert [lies_in(box, inner) for box in items] == in_inner
     assert all(lies_in(box, outer) for box in items)
     assert not any(overlap(a, b) for i, a in enumerate(items) for b in items[:i])
@@ -239,7 +242,7 @@ def test_any_record_can_be_drawn(seed):
             assert points[0][1] == pytest.approx(layout.boxes[source][1] + 30.0)
             assert points[-1][1] == pytest.approx(layout.boxes[target][1])
         ElementTree.fromstring(picture.svg)
-        assert picture.mermaid.count("subgraph") == len(picture.frames)
+        assert picture.mermaid.count("subgraph") == len(picture.frames) + len(picture.groups)
         assert len(str(picture).splitlines()) >= len(picture.items)
 
 

@@ -1,5 +1,7 @@
 """Custom gradients to draw, and how to find things in a picture."""
 
+import numpy as np
+
 import tinygrad_cg as tf
 
 
@@ -41,6 +43,57 @@ def nested(op):
             z = tf.square(y)
         g = inner.gradient(z, x)
     return tf.show(z, g)
+
+
+def third_order():
+    """The picture of two gradients under another tape: examples/third_order.svg."""
+    x = tf.constant(0.5)
+    with tf.GradientTape() as first:
+        first.watch(x)
+        with tf.GradientTape() as second:
+            second.watch(x)
+            with tf.GradientTape() as third:
+                third.watch(x)
+                y = tf.tanh(x)
+            d1 = third.gradient(y, x)
+        d2 = second.gradient(d1, x)
+    return tf.show(y, d1, d2, dtype=False)
+
+
+class Dense(tf.Module):
+    """A layer."""
+
+    def __init__(self, inputs, outputs, activation):
+        super().__init__()
+        self.w = tf.Variable(np.full((inputs, outputs), 1 / inputs, "f"))
+        self.b = tf.Variable(np.zeros(outputs, "f"))
+        self.activation = activation
+
+    def __call__(self, x):
+        return self.activation(x @ self.w + self.b)
+
+
+class Network(tf.Module):
+    """Three layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = Dense(4, 8, tf.tanh), Dense(8, 8, tf.nn.relu)
+        self.third = Dense(8, 2, lambda x: x)
+
+    def __call__(self, x):
+        return self.third(self.second(self.first(x)))
+
+
+def network():
+    """The picture of a network and a step of its optimizer: examples/network.svg."""
+    net, sgd = Network(), tf.optimizers.SGD(0.1)
+    x, target = tf.ones((5, 4)), tf.zeros((5, 2))
+    with tf.GradientTape(persistent=True) as tape:
+        loss = tf.reduce_mean(tf.square(net(x) - target))
+    variables = net.trainable_variables
+    sgd.apply(tape.gradient(loss, variables), variables)
+    return tf.show(loss, tape, sgd, dtype=False)
 
 
 def find(picture, operation=None, name=None):

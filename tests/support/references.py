@@ -290,6 +290,14 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "round": np.round,
     "where": np.where,
     "clip": np.clip,
+    "multiply_upstream": lambda x, y: np.where((x == 0) & ~np.isfinite(y), 0, x * y),
+    "divide_upstream": lambda x, y: np.where((x == 0) & ((y == 0) | np.isnan(y)), 0, x / y),
+    "multiply_gated": lambda x, y, gate: np.where(
+        ((x == 0) | (gate == 0)) & ~np.isfinite(y), 0, x * y
+    ),
+    "divide_gated": lambda x, y, gate: np.where(
+        ((x == 0) | (gate == 0)) & ((y == 0) | np.isnan(y)), 0, x / y
+    ),
     "nearest_finite": _nearest_finite,
     "erf": each(math.erf),
     "erfc": each(math.erfc),

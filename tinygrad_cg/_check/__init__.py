@@ -9,11 +9,11 @@ from .._ops.define import as_int
 from .._rules.custom_gradient import custom_gradient
 from .._rules.definition import source_line
 from ..errors import GradientError
-from .diagnosis import Evidence, diagnose, where
+from .diagnosis import Evidence, diagnose
 from .orders import Orders, Property
 from .problem import CheckedFunction
 from .recorder import Seen
-from .report import Finding, GradientReport, RuleReport
+from .report import Finding, GradientReport, RuleReport, where
 from .verdicts import DerivativeRow
 
 __all__ = [
@@ -36,6 +36,7 @@ def check_gradients(
     modes: Sequence[str] = MODES,
     full: bool = False,
     seed: int = 0,
+    against: Callable[..., Any] | None = None,
 ) -> GradientReport:
     """Compare the derivatives of ``f(*args)`` that its rules give with references.
 
@@ -56,6 +57,13 @@ def check_gradients(
     seed:
         Of the random directions and weights; these are 1 where there is one number only.
 
+    against:
+        A surrogate: a function of the same arguments, with outputs of the same shapes, whose
+        derivative the rules of `f` are meant to give. For rules that differ from the derivative
+        on purpose, as straight-through estimators and gradient reversal do. Order 1 is compared
+        with the derivative of `against`, order k with that of what the rules gave for order
+        k - 1.
+
     Returns
     -------
     A `GradientReport`, with a row for each order, argument, path and mode; printing it gives a
@@ -73,8 +81,22 @@ def check_gradients(
     zeros. What rounding explains is no error: its effect is measured by rounding the terms of
     each operation at random. Variables that f assigns get their values back.
 
-    Raises TypeError if `f` is no function of floats to tensors, ValueError for wrong options;
-    what `f` itself raises, too. Errors of gradient rules are reported.
+    Raises TypeError if `f` or `against` is no function of floats to tensors, ValueError for wrong
+    options and for outputs of `against` of other shapes; what the functions raise, too. Errors of
+    gradient rules are reported.
+
+    Examples
+    --------
+    >>> @tf.custom_gradient
+    ... def quantise(x):
+    ...     return tf.round(x), lambda dy: dy
+    >>> tf.check_gradients(quantise, 1.3).ok
+    False
+    >>> tf.check_gradients(quantise, 1.3, against=lambda x: x).ok
+    True
+
+    The straight-through estimator is that of Bengio, Leonard and Courville, "Estimating or
+    propagating gradients through stochastic neurons" (arXiv:1308.3432, 2013).
     """
     if not callable(f):
         raise TypeError(f"check_gradients: f must be a function, got {type(f).__name__}")
@@ -84,17 +106,24 @@ def check_gradients(
     modes = (modes,) if isinstance(modes, str) else tuple(modes)
     if not modes or any(mode not in MODES for mode in modes):
         raise ValueError(f"check_gradients: modes must be among {MODES}, got {modes!r}")
-    problem = CheckedFunction(f, args, {}, seed, order)
+    if against is not None and not callable(against):
+        raise TypeError(
+            "check_gradients: against must be a function of the arguments of f, got "
+            f"{type(against).__name__}"
+        )
+    problem = CheckedFunction(f, args, {}, seed, order, against)
     orders = Orders(problem, order, modes, full)
     orders.run()
     evidence = Evidence(orders)
     rules = [
         rule
-        for seen in evidence.calls
+        for seen in (evidence.calls if against is None else ())
         if seen.key != _key(f) and (rule := _check_alone(seen, order, modes, seed)) is not None
     ]
     findings = diagnose(evidence, rules)
-    return GradientReport(problem.name, order, orders.rows, orders.properties, rules, findings)
+    return GradientReport(
+        problem.name, order, orders.rows, orders.properties, rules, findings, against
+    )
 
 
 def _key(f: Any) -> tuple:
@@ -127,13 +156,16 @@ def assert_gradients(
     modes: Sequence[str] = MODES,
     full: bool = False,
     seed: int = 0,
+    against: Callable[..., Any] | None = None,
 ) -> None:
     """Raise a `GradientError`, an AssertionError, unless the rules of `f` are right at `args`.
 
     The message is the report of `check_gradients`, whose arguments these are. Raises, too, if
     nothing could be found out of an order by an argument: at a kink, say. For tests.
     """
-    report = check_gradients(f, *args, order=order, modes=modes, full=full, seed=seed)
+    report = check_gradients(
+        f, *args, order=order, modes=modes, full=full, seed=seed, against=against
+    )
     report.raise_if_wrong()
     if report.undecided or not report.conclusive:
         what = "; ".join(f"order {k} by {name}" for k, name in report.undecided)

@@ -6,19 +6,25 @@ import math
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
-from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from .. import nest
 from .._core.conversion import is_tensor
 from .._rules.definition import source_line
-from ..errors import GradientCountError, GradientShapeError, NotLinearError, is_ours
+from ..errors import GradientCountError, GradientShapeError, NotLinearError, is_ours, users_line
 from . import rewrite, verdicts
 from .orders import Orders
+from .patterns import describe_patterns, describe_upstreams
 from .problem import product
 from .recorder import Bad, Cut, Recorder, Seen, SourceLine, find_captures
-from .report import Finding, RuleReport, number
+from .report import Finding, RuleReport, number, where
+from .surrogates import recognise_surrogate
+from .trials import Trial, try_change
 from .verdicts import DerivativeRow
+
+CONSTANT = ("round", "floor", "ceil", "sign")  # the derivative is 0: nothing is cut off by them
 
 
 class Evidence:
@@ -29,7 +35,9 @@ class Evidence:
         self.rows = orders.rows
         recorders = orders.recorders.values()
         self.calls = _merge_calls(recorders)
-        self.cuts = list(dict.fromkeys(cut for one in recorders for cut in one.cuts))
+        cuts = [cut for one in recorders for cut in one.cuts if cut.what not in CONSTANT]
+        self.cuts = list(dict.fromkeys(cuts))
+        self.without_cuts: str | None = None
         self._attribute()
 
     def _attribute(self) -> None:
@@ -51,6 +59,52 @@ class Evidence:
                         row.verdict = verdicts.BYPASSED
                         row.detail = f"the rule of `{seen.name}` was not used"
 
+    def acquit_cuts(self) -> None:
+        """Drop the cuts without which the derivatives are as false as with them.
+
+        Those are blamed whose removal makes every order right, if there are such, with the code
+        `without_cuts`.
+        """
+        false = [row for row in self.rows if row.verdict == verdicts.DETACHED]
+        roots = {id(seen): seen for seen in map(self._root_of, self.cuts)}
+        for seen in roots.values() if false else ():
+            cuts = [cut for cut in self.cuts if self._root_of(cut) is seen]
+            trial = self._without(seen, cuts)
+            if trial is None or trial.orders is None:
+                continue
+            if not trial.right:
+                if _same_faults(self.rows, trial.orders.rows):
+                    self._drop(cuts)
+                continue
+            for cut in list(cuts):
+                others = [one for one in cuts if one.site != cut.site]
+                less = self._without(seen, others) if others else None
+                if less is not None and less.right:
+                    self._drop([one for one in cuts if one.site == cut.site])
+                    cuts, trial = others, less
+            self.without_cuts = trial.code
+
+    def _root_of(self, cut: Cut) -> Seen | None:
+        return next((one.root for one in self.calls if one.definition is cut.definition), None)
+
+    def _without(self, seen: Seen | None, cuts: list[Cut]) -> Trial | None:
+        lines = dict.fromkeys(cut.site[1] for cut in cuts)
+        return try_change(self.orders, seen, rewrite.attach, *lines)
+
+    def _drop(self, cuts: list[Cut]) -> None:
+        self.cuts = [one for one in self.cuts if one not in cuts]
+        for row in self.rows:
+            if row.verdict == verdicts.DETACHED:
+                row.verdict = verdicts.WRONG
+        self._attribute()
+
+    def place(self, site: SourceLine) -> str:
+        """Return a line of the user's in parentheses; nothing for the line of the check itself."""
+        if site == users_line()[:2]:
+            return ""
+        line = rewrite.line_of(*site)
+        return f" ({where(site)}: {line})" if line else f" ({where(site)})"
+
     def find_by_name(self, name: str) -> Seen | None:
         return next((seen for seen in self.calls if seen.name == name), None)
 
@@ -69,12 +123,38 @@ def _merge_calls(recorders: Iterable[Recorder]) -> list[Seen]:
     return list(found.values())
 
 
+def _same_faults(rows: Sequence[DerivativeRow], others: Sequence[DerivativeRow]) -> bool:
+    """Return whether the false rows of the first false order are the same, with the same values."""
+
+    def faults(all_rows: Sequence[DerivativeRow]) -> dict:
+        false = [row for row in all_rows if row.false]
+        first = min((row.order for row in false), default=0)
+        return {
+            (row.order, row.argument, row.path, row.mode): row.value
+            for row in false
+            if row.order == first
+        }
+
+    one, two = faults(rows), faults(others)
+    return one.keys() == two.keys() and all(
+        (one[key] is None) == (two[key] is None)
+        and math.isclose(one[key] or 0.0, two[key] or 0.0, rel_tol=1e-6)
+        for key in one
+    )
+
+
 def diagnose(evidence: Evidence, rules: Sequence[RuleReport]) -> list[Finding]:
     """Return the findings, each once; those that explain most come first."""
     parts = (_errors, _captures, _detachments, _upstreams, _not_finite, _not_linear)
+    deliberate = recognise_surrogate(evidence.orders)
+    if deliberate is None:
+        evidence.acquit_cuts()
+    if deliberate is not None:
+        parts = (_upstreams, _not_linear)
     found = [finding for part in parts for finding in part(evidence)]
     remarks = [Finding(words, remark=True) for words in _remarks(evidence)]
-    return list(dict.fromkeys([*found, *_wrong(evidence, rules), *remarks]))
+    remarks = [*_values_not_finite(evidence), *remarks]
+    return list(dict.fromkeys([*found, *_wrong(evidence, rules, deliberate), *remarks]))
 
 
 # Errors --------------------------------------------------------------------------------------
@@ -114,7 +194,7 @@ def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Find
             f"of `{seen.parent.name}` multiplies it with is differentiated as it stands. A second "
             f"gradient would need a second argument of `{name}`."
         )
-        return _written(text, seen.root.function, rewrite.drop_gradients, name, expected)
+        return _written(evidence, text, seen, rewrite.drop_gradients, name, expected)
     if any(is_tensor(leaf) for leaf in nest.flatten(seen.kwargs)):
         text += (
             " Tensors passed by keyword are inputs like any others, after those by position: "
@@ -139,7 +219,7 @@ def _of_shape(evidence: Evidence, error: GradientShapeError) -> Finding:
         f"gradient is the sum over these uses, over axes {error.axes}."
     )
     change = (rewrite.wrap_gradient, name, error.index or 0, error.remedy)
-    return _written(text, seen.root.function, *change)
+    return _written(evidence, text, seen, *change)
 
 
 # What is lost --------------------------------------------------------------------------------
@@ -172,7 +252,7 @@ def _of_gradient_function(evidence: Evidence, seen: Seen, false: list[Derivative
         f"used at all. Let the gradient be differentiated as it is written, or decorate a "
         f"function of {names} inside `{seen.name}`, and multiply its result by {upstream}."
     )
-    return _written(text, seen.root.function, rewrite.undecorate, seen.name)
+    return _written(evidence, text, seen, rewrite.undecorate, seen.name)
 
 
 def _of_captured(evidence: Evidence, seen: Seen, false: list[DerivativeRow]) -> Finding:
@@ -186,7 +266,8 @@ def _of_captured(evidence: Evidence, seen: Seen, false: list[DerivativeRow]) -> 
         f"as an argument, and return a gradient for it: the derivative by {name}, times the "
         "upstream."
     )
-    return _written(text, seen.root.function, rewrite.add_argument, seen.name, name)
+    more = [one for key, one in find_captures(seen.function).items() if key == name]
+    return _written(evidence, text, seen, rewrite.add_argument, seen.name, name, more=more)
 
 
 def _detachments(evidence: Evidence) -> Iterator[Finding]:
@@ -198,7 +279,8 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
     for cut in evidence.cuts:
         rows = [row for row in false if row.order >= cut.order]
         if rows and cut.site not in explained:
-            explained[cut.site] = _of_cut(evidence, cut, rows)
+            code = None if explained else evidence.without_cuts
+            explained[cut.site] = _of_cut(evidence, cut, rows, code)
     yield from explained.values()
     if explained or any(seen.captured for seen in evidence.calls):
         return
@@ -214,22 +296,19 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
     yield Finding(f"{text} {_describe(evidence, false)}")
 
 
-def _of_cut(evidence: Evidence, cut: Cut, rows: list[DerivativeRow]) -> Finding:
+def _of_cut(evidence: Evidence, cut: Cut, rows: list[DerivativeRow], code: str | None) -> Finding:
     name = cut.definition.name if cut.definition else evidence.orders.problem.name
     of_rule = any(seen.definition is cut.definition for seen in evidence.calls)
     whose = f"The rule of `{name}`" if of_rule else f"`{name}`"
-    line = rewrite.line_of(*cut.site)
-    place = f"{where(cut.site)}{f': {line}' if line else ''}"
     how = f"uses `{cut.what}`, where derivatives end"
     if cut.what == "NumPy":
         how = "takes NumPy or Python values from a tensor"
     text = (
-        f"{whose} {how} ({place}): derivatives of order {cut.order} and higher take this for a "
-        f"constant. {_describe(evidence, rows)}"
+        f"{whose} {how}{evidence.place(cut.site)}: derivatives of order {cut.order} and higher "
+        f"take this for a constant. {_describe(evidence, rows)}"
     )
-    seen = evidence.find_by_name(name) if of_rule else None
-    function = seen.root.function if seen else evidence.orders.problem.f
-    return _written(f"{text} Use tensor operations.", function, rewrite.attach, cut.site[1])
+    text += " Use tensor operations."
+    return Finding(f"{text} Write it like this:" if code else text, code)
 
 
 def _upstreams(evidence: Evidence) -> Iterator[Finding]:
@@ -255,49 +334,90 @@ def _not_finite(evidence: Evidence) -> Iterator[Finding]:
     if not false:
         return
     row = min(false, key=lambda row: row.order)
-    problem = evidence.orders.problem
-    recorder = Recorder([source.name for source in problem.sources], hunting=True)
-    try:
-        problem.arrays(problem.point, row.order, recorder=recorder)
-    except Exception:
-        recorder.bad.clear()
     text = (
         f"The derivative of order {row.order} by {row.argument} is {number(row.value)}"
         f"{f' ({row.detail})' if row.detail else ''}, where {number(row.reference)} is right. "
     )
-    first = {bad.what: bad for bad in reversed(recorder.bad)}
-    for what in ("infinite", "NaN"):
-        if what in first:
-            text += _of_bad(first[what])
-    text += (
+    text += _hunt(evidence, row.order, row.argument) + (
         "A rule that is finite itself may be made of parts that are not, and its derivative is "
         "made of these. Write it with operations that stay finite."
     )
-    functions = [*(seen.root.function for seen in evidence.calls), problem.f]
-    findings = [_written(text, function, rewrite.stabilise) for function in functions]
+    functions = [*evidence.calls, None]
+    findings = [_written(evidence, text, seen, rewrite.stabilise) for seen in functions]
     yield next((one for one in findings if one.code), findings[0])
 
 
-def _of_bad(bad: Bad) -> str:
+def _values_not_finite(evidence: Evidence) -> Iterator[Finding]:
+    """Say which operation makes values that are infinite or NaN: they have no derivative."""
+    problem = evidence.orders.problem
+    kinds = {
+        "NaN" if np.isnan(one).any() else "infinite"
+        for one in problem.values
+        if not np.isfinite(one).all()
+    }
+    for kind in sorted(kinds):
+        made = _hunt(evidence, 1, problem.sources[0].name, kind)
+        text = f"The value of `{problem.name}` is {kind} itself, so no derivative is defined there."
+        yield Finding(f"{text} {made}".strip(), remark=True)
+    unknown = [row for row in evidence.rows if row.verdict == verdicts.INCONCLUSIVE]
+    for row in unknown if not kinds else ():
+        if row.value is not None and not math.isfinite(row.value) and row.path == "x":
+            made = _hunt(evidence, row.order, row.argument)
+            text = f"The derivative of order {row.order} by {row.argument} is {number(row.value)}."
+            yield Finding(f"{text} {made}".strip(), remark=True)
+            return
+
+
+def _hunt(evidence: Evidence, order: int, argument: str, of_values: str = "") -> str:
+    """Return words for the first operations that make something infinite, and NaN.
+
+    Of a gradient, or of values that are infinite or NaN themselves: `of_values` says which.
+    """
+    problem = evidence.orders.problem
+    recorder = Recorder([source.name for source in problem.sources], hunting=True)
+    gradients: list = []
+    try:
+        gradients = problem.arrays(problem.point, order, recorder=recorder)
+    except Exception:
+        recorder.bad.clear()
+    first = {bad.what: bad for bad in reversed(recorder.bad)}
+    kinds = (of_values,) if of_values else ("infinite", "NaN")
+    made = [_of_bad(evidence, first[what]) for what in kinds if what in first]
+    found = problem.values if of_values else gradients
+    place = _place_of(evidence, argument, found) if made else ""
+    return f"{'; '.join(made)}{place}. " if made else ""
+
+
+def _place_of(evidence: Evidence, argument: str, arrays: Sequence) -> str:
+    """Return words for the first element of an argument where gradients are not finite."""
+    problem = evidence.orders.problem
+    j = next((j for j, one in enumerate(problem.sources) if one.name == argument), 0)
+    x = problem.point[j]
+    for array in arrays:
+        if array is not None and array.shape == x.shape and not np.isfinite(array).all():
+            index = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+            return f", at {problem.sources[j].name}{list(index) or ''} = {x[index]:.6g}"
+    return ""
+
+
+def _of_bad(evidence: Evidence, bad: Bad) -> str:
     operands = " and ".join(bad.operands)
-    line = rewrite.line_of(*bad.site)
-    inside = not line or "check_gradients" in line or "assert_gradients" in line
-    place = "" if inside else f" ({where(bad.site)}: {line})"
     does = "overflows" if bad.what == "infinite" else "gives NaN"
-    return f"`{bad.operation}` of {operands} {does}{place}. "
+    if bad.what == "infinite" and (bad.operation == "divide" or bad.operands == ("0",)):
+        does = "is infinite"
+    if bad.operation == "divide" and bad.what == "NaN":
+        return f"{' / '.join(bad.operands)} is NaN{evidence.place(bad.site)}"
+    return f"`{bad.operation}` of {operands} {does}{evidence.place(bad.site)}"
 
 
 def _not_linear(evidence: Evidence) -> Iterator[Finding]:
     for one in evidence.orders.properties:
         if one.name == "linear in the upstream" and one.holds is False:
             row = next(row for row in evidence.rows if row.path == "upstream" and row.order == 1)
-            if abs((row.value or 0.0) * 2 - row.reference) <= 1e-6 * abs(row.reference):
-                why = "It is the same for every upstream: was the product with it forgotten?"
-            else:
-                why = (
-                    "Clipping, a mask made of the upstream, or its norm do that: what follows is "
-                    "no derivative of anything, and forward mode is not defined."
-                )
+            why = describe_upstreams(evidence.orders, row.argument) or (
+                "Clipping, a mask made of the upstream, or its norm do that: what follows is "
+                "no derivative of anything, and forward mode is not defined."
+            )
             yield Finding(
                 f"The gradient by {row.argument} is not linear in the upstream gradient: "
                 f"{row.detail or 'for the sum of two'} it is {number(row.value)}, "
@@ -306,10 +426,11 @@ def _not_linear(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-def _wrong(evidence: Evidence, rules: Sequence[RuleReport]) -> Iterator[Finding]:
-    false = [
-        row for row in evidence.rows if row.verdict == verdicts.WRONG and row.path != "upstream"
-    ]
+def _wrong(
+    evidence: Evidence, rules: Sequence[RuleReport], deliberate: str | None
+) -> Iterator[Finding]:
+    kinds = (verdicts.WRONG, verdicts.DETACHED) if deliberate else (verdicts.WRONG,)
+    false = [row for row in evidence.rows if row.verdict in kinds and row.path != "upstream"]
     if not false:
         return
     order = min(row.order for row in false)
@@ -318,8 +439,13 @@ def _wrong(evidence: Evidence, rules: Sequence[RuleReport]) -> Iterator[Finding]
     rows = [row for row in false if row.order == order]
     rows = [row for row in rows if row.path == "x"] or rows
     before = f" of order {order - 1}" if order > 1 else ""
+    if order == 1 and evidence.orders.problem.against is not None:
+        before = " of the surrogate"
     text = f"Order {order} is not the derivative{before}. {_describe(evidence, rows)}"
-    hint = _describe_swap(evidence, order) or _factor(rows)
+    hint = _describe_swap(evidence, order)
+    if all(one.holds is not False for one in evidence.orders.properties if "linear" in one.name):
+        hint = hint or describe_patterns(evidence.orders, rows) or _factor(rows)
+    hint = " ".join(filter(None, (hint, deliberate)))
     blamed = [rule for rule in rules if rule.first_false_order is not None]
     if blamed:
         one = min(blamed, key=lambda rule: (rule.first_false_order, -rule.order))
@@ -404,10 +530,20 @@ def _remarks(evidence: Evidence) -> Iterator[str]:
         )
 
 
-def _written(text: str, function: Any, change: Callable[..., None], *facts: Any) -> Finding:
-    """Return a finding with the corrected form of a function, where there is one."""
-    code = rewrite.corrected(function, change, *facts)
-    return Finding(f"{text} Write it like this:" if code else text, code)
+def _written(
+    evidence: Evidence,
+    text: str,
+    seen: Seen | None,
+    change: Callable[..., None],
+    *facts: Any,
+    more: Sequence[Any] = (),
+) -> Finding:
+    """Return a finding with the corrected form of a function, where one was found to be right."""
+    root = seen and (seen if more else seen.root)
+    trial = try_change(evidence.orders, root, change, *facts, more=more)
+    if trial is None or not trial.right:
+        return Finding(text)
+    return Finding(f"{text} Write it like this:", trial.code)
 
 
 # Words ---------------------------------------------------------------------------------------
@@ -441,7 +577,3 @@ def _and(names: Sequence[str]) -> str:
 
 def _count_text(count: int, noun: str) -> str:
     return f"{count} {noun}" + "s" * (count != 1)
-
-
-def where(site: SourceLine) -> str:
-    return f"{Path(site[0]).name}:{site[1]}"

@@ -479,7 +479,8 @@ class Orders:
         problem, base, precision = self.problem, self._base, self._precision
 
         def elements(point: list) -> np.ndarray:
-            arrays = problem.arrays(point, order - 1) if order > 1 else problem.outputs(point)
+            at_first = problem.reference_outputs
+            arrays = problem.arrays(point, order - 1) if order > 1 else at_first(point)
             pairs = zip(arrays, problem.point, strict=False) if order > 1 else ()
             if order > 1:
                 arrays = [np.zeros(own.shape) if one is None else one for one, own in pairs]

@@ -121,9 +121,19 @@ class Analytic(Silent, Level):
 class CheckedFunction:
     """A function at a point: its sources, fixed weights and directions, and its derivatives."""
 
-    def __init__(self, f: Callable[..., Any], args: Sequence, kwargs: dict, seed: int, order: int):
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        args: Sequence,
+        kwargs: dict,
+        seed: int,
+        order: int,
+        against: Callable[..., Any] | None = None,
+    ):
         self.f = f
+        self.against = against  # the function whose derivative the rules give, if not f
         self.level: Level | None = None
+        self._point: Point = []  # where it is computed just now
         self.definition = Definition(getattr(f, "_function", f))
         self.definition.role = "the checked function"
         self.name = self.definition.name
@@ -139,10 +149,12 @@ class CheckedFunction:
             )
         self.point = [source.value for source in self.sources]
         outputs = self.outputs(self.point)
+        self.offsets = [] if against is None else self._compare_outputs(outputs)
         self.wide_point = [value.astype(_wide(value.dtype)) for value in self.point]
         self.wide = False  # whether it computes in float64 when it is given float64
         with contextlib.suppress(Exception):
             wide = self.outputs(self.wide_point)
+            wide += [] if against is None else self.reference_outputs(self.wide_point)
             self.wide = all(_precision(one.dtype) < 1e-15 for one in wide)
         self._choose(outputs, np.random.default_rng(seed), order)
 
@@ -175,12 +187,28 @@ class CheckedFunction:
         try:
             with self.at([source.value for source in self.sources]) as sources:
                 self.run(sources)
+                if self.against is not None:
+                    self.run(sources, self.against)
         finally:
             remove_listener(used)
         for source in self.sources:
             used.pop(id(source.variable), None)
         variables = sorted(used.values(), key=lambda variable: variable._serial)
         return [Primal(one.name, np.array(one._data), one, True) for one in variables]
+
+    def _compare_outputs(self, outputs: list[np.ndarray]) -> list[np.ndarray]:
+        """Return what f's outputs have more than those of the function that it is checked against.
+
+        Raises ValueError unless their number and shapes are the same.
+        """
+        others = self.reference_outputs(self.point)
+        shapes, expected = [one.shape for one in others], [one.shape for one in outputs]
+        if shapes != expected:
+            raise ValueError(
+                f"check_gradients: `against` must return outputs of the shapes that {self.name} "
+                f"returns, {expected}, got {shapes}"
+            )
+        return [one - other for one, other in zip(outputs, others, strict=True)]
 
     # Weights and directions ------------------------------------------------------------------
 
@@ -216,6 +244,7 @@ class CheckedFunction:
         that the function assigns get their values back.
         """
         before = state.overrides, state.observers, state.frame
+        outer, self._point = self._point, point
         pairs = list(zip(self.sources, point, strict=True))
         state.overrides = before[0] | {
             id(source.variable): np.array(value)
@@ -241,6 +270,7 @@ class CheckedFunction:
             remove_listener(assigned)
             assigned.restore()
             state.overrides, state.observers, state.frame = before
+            self._point = outer
 
     @contextlib.contextmanager
     def using(self, **changed: Any) -> Iterator[None]:
@@ -281,26 +311,29 @@ class CheckedFunction:
         """Round everything that is computed inside at random."""
         return self.using(level=Rough(seed))
 
-    def run(self, sources: list) -> list[Tensor]:
-        """Return the flat outputs that have derivatives."""
+    def run(self, sources: list, other: Callable[..., Any] | None = None) -> list[Tensor]:
+        """Return the flat outputs that have derivatives, of f or of another function."""
         leaves = list(self.leaves)
         for index, source in zip(self.leaf_indices, sources, strict=False):
             leaves[index] = source
         args, kwargs = nest.pack_sequence_as(self.structure, leaves)
-        result = self.definition.run(lambda: self.f(*args, **kwargs))
+        if other is None:
+            name, result = self.name, self.definition.run(lambda: self.f(*args, **kwargs))
+        else:
+            name, result = "`against`", other(*args, **kwargs)
         outputs = []
         for leaf in nest.flatten(result):
             if leaf is None:
-                raise TypeError(f"check_gradients: {self.name} returned None; return a Tensor")
+                raise TypeError(f"check_gradients: {name} returned None; return a Tensor")
             if not is_tensor(leaf):
                 raise TypeError(
-                    f"check_gradients: {self.name} returned {type(leaf).__name__}, not a Tensor; "
+                    f"check_gradients: {name} returned {type(leaf).__name__}, not a Tensor; "
                     "did the function leave the library?"
                 )
             if is_differentiable(leaf.dtype):
                 outputs.append(convert(leaf))
         if not outputs:
-            raise TypeError(f"check_gradients: {self.name} returned no floats")
+            raise TypeError(f"check_gradients: {name} returned no floats")
         return outputs
 
     def outputs(self, point: Point) -> list[np.ndarray]:
@@ -310,17 +343,22 @@ class CheckedFunction:
     def analytic_outputs(self, point: Point) -> list[np.ndarray] | None:
         """Return the outputs at a complex point; None if they are no analytic function."""
         if self.level is not None:
-            return self.outputs(point)
+            return self.reference_outputs(point)
         look = Analytic()
         with self.at(point, look, look) as sources:
-            outputs = [one._values() for one in self.run(sources)]
+            outputs = [one._values() for one in self.run(sources, self.against)]
         return outputs if look.holds else None
+
+    def reference_outputs(self, point: Point) -> list[np.ndarray]:
+        """Return the values that derivatives of order 1 are compared with: those of `against`."""
+        with self.at(point) as sources:
+            return [one._values() for one in self.run(sources, self.against)]
 
     def measure(self, point: Point, order: int, start: Any = None) -> Product:
         """Return D_order at a point, summed from its terms."""
         if order:
             return total(self.ways[order], self.arrays(point, order, start))
-        return total(self.weights, self.outputs(point))
+        return total(self.weights, self.reference_outputs(point))
 
     def arrays(
         self, point: Point, order: int, start: Any = None, recorder: Any = None, joint: bool = False
@@ -355,7 +393,13 @@ class CheckedFunction:
 
     def weigh_squares(self, sources: list) -> Tensor:
         """Return the same for the outputs' squares, whose upstream gradients depend on x."""
-        return inner(self.weights, [square(one) for one in self.run(sources)])
+        outputs = self.run(sources)
+        if self.against is not None:  # f's value here, and beside this point what `against` adds
+            moved = map(np.add, self.reference_outputs(self._point), self.offsets)
+            shifts = [there - one._values() for there, one in zip(moved, outputs, strict=True)]
+            shifts = [np.asarray(a, one.dtype) for a, one in zip(shifts, outputs, strict=True)]
+            outputs = list(map(add, outputs, map(Tensor, shifts)))
+        return inner(self.weights, [square(one) for one in outputs])
 
     def number(self, sources: list, order: int, start: Any) -> Tensor:
         """Return D_order, where `start` gives D_0."""

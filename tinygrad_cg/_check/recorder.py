@@ -239,7 +239,7 @@ def _example(array: np.ndarray, of_nan: bool) -> str:
     worst = flat[~np.isfinite(flat)] if of_nan else flat[np.argsort(np.abs(flat))[-1:]]
     if not worst.size:
         worst = flat[np.argsort(np.abs(flat))[:1]]
-    return f"{worst[0]:.4g}" if worst.size else "nothing"
+    return f"{worst[0] + 0.0:.4g}" if worst.size else "nothing"
 
 
 def _find_reached(

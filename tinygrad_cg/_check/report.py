@@ -5,15 +5,20 @@ from __future__ import annotations
 import html
 import math
 import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from ..errors import GradientError
+from .._rules.definition import source_line
+from ..errors import GradientError, is_ours
 from .orders import Property
+from .recorder import SourceLine
 from .verdicts import FAILED, INCONCLUSIVE, KINK, DerivativeRow
 
 HEADINGS = ("order", "by", "path", "mode", "value", "reference", "error", "relative", "verdict")
 PATHS = {"both": "f(x)**2"}
+FALSE_ROW = '<tr style="background:#fbdedb;color:#7a1410">'  # readable on dark pages, too
 
 
 class Finding(NamedTuple):
@@ -55,8 +60,9 @@ class GradientReport:
     `rows` has one entry for each order, argument, path and mode, `properties` the structural
     checks, `rules` each custom gradient by itself, and `findings` the diagnosis. `ok` says
     that nothing is false, `first_false_order` is the order at which the rules stop giving the
-    derivative (None: they never do, as far as was checked). `undecided` lists the orders and
-    arguments without a conclusive row, which `assert_gradients` does not accept.
+    derivative (None: they never do, as far as was checked). `against` is the surrogate, whose
+    derivative was the reference of order 1, if there was one. `undecided` lists
+    the orders and arguments without a conclusive row, which `assert_gradients` does not accept.
     """
 
     name: str
@@ -65,6 +71,7 @@ class GradientReport:
     properties: list[Property] = field(default_factory=list)
     rules: list[RuleReport] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    against: Callable[..., Any] | None = None
 
     first_false_order = RuleReport.first_false_order
     conclusive = RuleReport.conclusive
@@ -122,7 +129,9 @@ class GradientReport:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(row)) + "</tr>"
+            (FALSE_ROW if row.false else "<tr>")
+            + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(row))
+            + "</tr>"
             for row in self.rows
         )
         head = "".join(f"<th>{name}</th>" for name in HEADINGS)
@@ -178,6 +187,12 @@ def _lines(report: GradientReport) -> str:
     lines = [f"References: {', '.join(kinds)}."] if kinds else []
     places = dict.fromkeys(row.beside for row in report.rows if row.beside)
     lines += [f"The point beside: {place}." for place in places]
+    if report.against is not None:
+        name = getattr(report.against, "__name__", type(report.against).__name__)
+        site = source_line(report.against)
+        place = f" ({where(site)})" if Path(site[0]).is_file() and not is_ours(site[0]) else ""
+        words = "Order 1 is compared with the derivative of the surrogate"
+        lines.append(f"{words} `{name}`{place}.")
     fulfilled = [one.name for one in report.properties if one.holds]
     lines += [f"Holds: {'; '.join(fulfilled)}."] if fulfilled else []
     failed = [one for one in report.properties if one.holds is False]
@@ -190,3 +205,7 @@ def _lines(report: GradientReport) -> str:
         verdict += "".join(f"; fails: {one.name}" for one in rule.properties if one.holds is False)
         lines.append(f"Rule of `{rule.name}` ({rule.site}), for order {rule.order}: {verdict}.")
     return "\n".join(lines)
+
+
+def where(site: SourceLine) -> str:
+    return f"{Path(site[0]).name}:{site[1]}"

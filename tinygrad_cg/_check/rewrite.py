@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import copy
 import inspect
 import linecache
 import re
@@ -158,20 +159,55 @@ def add_argument(source: SourceCode, name: str, captured: str) -> None:
     target, rule = _find_function(source.tree, name), _rule_of(source, name)
     if target is None or rule is None:
         return
-    target.args.args.append(ast.arg(captured))
-    gradient = f"gradient_by_{captured}"
-    for one in _find_returned(rule):
-        one.replace([*one.gradients, ast.Name(gradient)])
+    value, upstreams = _value_of(target), [one.arg for one in rule.args.args]
+    if value is None or len(upstreams) != 1:
+        return
+    pulled = f"{source.prefix}vjp(lambda {captured}: {value}, {captured})[1]({upstreams[0]})[0]"
+    gradient: ast.expr = ast.parse(pulled, mode="eval").body
     if isinstance(rule, ast.FunctionDef):
-        rule.body.insert(0, ast.parse(f"{gradient} = ...").body[0])
+        rule.body.insert(0, ast.parse(f"gradient_by_{captured} = {pulled}").body[0])
+        gradient = ast.Name(f"gradient_by_{captured}")
+    for one in _find_returned(rule):
+        one.replace([*one.gradients, gradient])
+    target.args.args.append(ast.arg(captured))
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
             node.args.append(ast.Name(captured))
 
 
-def attach(source: SourceCode, line: int) -> None:
-    """Take no values out of tensors on one line of the file."""
-    Attach(line - source.first + 1).visit(source.tree)
+def _value_of(function: ast.FunctionDef) -> str | None:
+    """Return the one value that a function with a rule returns, as an expression of arguments."""
+    values = [one.value.elts[0] for one in returns(function) if isinstance(one.value, ast.Tuple)]
+    if len(values) != 1:
+        return None
+    assigned: dict[str, ast.expr] = {}
+    for one in function.body:
+        match one:
+            case ast.Assign([ast.Name(name)], expression):
+                if name in assigned:
+                    return None
+                assigned[name] = Substitute(dict(assigned)).visit(copy.deepcopy(expression))
+            case ast.Return() | ast.FunctionDef():
+                pass
+            case _:
+                return None
+    return ast.unparse(Substitute(assigned).visit(copy.deepcopy(values[0])))
+
+
+class Substitute(ast.NodeTransformer):
+    """A transformer that writes expressions in place of names."""
+
+    def __init__(self, expressions: dict[str, ast.expr]):
+        self.expressions = expressions
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.expressions.get(node.id, node)
+
+
+def attach(source: SourceCode, *lines: int) -> None:
+    """Take no values out of tensors on some lines of the file."""
+    for line in lines:
+        Attach(line - source.first + 1).visit(source.tree)
 
 
 class Attach(ast.NodeTransformer):
@@ -186,7 +222,7 @@ class Attach(ast.NodeTransformer):
             match node:
                 case ast.Call(ast.Attribute(tensor, "numpy" | "item"), []):
                     return tensor
-                case ast.Call(function, [argument]) if _last_name(function) in DETACHING:
+                case ast.Call(function, [argument]) if last_name(function) in DETACHING:
                     return argument
         return node
 
@@ -196,7 +232,7 @@ def stabilise(source: SourceCode) -> None:
     exponents = {}
     for node in ast.walk(source.tree):
         match node:
-            case ast.Assign(targets, ast.Call(function, [x])) if _last_name(function) == "exp":
+            case ast.Assign(targets, ast.Call(function, [x])) if last_name(function) == "exp":
                 exponents |= {one.id: x for one in targets if isinstance(one, ast.Name)}
     formulas = Stabilise(exponents, source.prefix)
     formulas.visit(source.tree)
@@ -255,7 +291,7 @@ class Stabilise(ast.NodeTransformer):
         match node:
             case ast.Name(name):
                 return self.exponents.get(name)
-            case ast.Call(function, [x]) if _last_name(function) == "exp":
+            case ast.Call(function, [x]) if last_name(function) == "exp":
                 return x
         return None
 
@@ -275,7 +311,7 @@ class _Remove(ast.NodeTransformer):
         return None if names == [self.name] else node
 
 
-def _last_name(function: ast.expr) -> str:
+def last_name(function: ast.expr) -> str:
     """Return the last name in what is called."""
     match function:
         case ast.Attribute(attr=name) | ast.Name(name):

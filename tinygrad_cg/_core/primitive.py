@@ -33,7 +33,8 @@ class Primitive:
     name: str
     run: Callable[..., Any]  # run(*arrays, **params) computes the array, or a list for several
     inputs: Sequence[str]  # the names of its tensor operands
-    abstract: Callable[..., Any]  # abstract(*avals, **params) gives the Aval, without any data
+    # abstract(*avals, **params) gives the Aval, without any data; None where only a call tells it
+    abstract: Callable[..., Any]
     # For each operand a function to its gradient, or None where there is none. The names of the
     # function's parameters say what it needs, and so what a tape keeps: `dy` (the upstream
     # gradient), `out` (the result), an operand's name, `shape` (that of the operand), or the
@@ -63,6 +64,7 @@ class Primitive:
     dtypes: tuple[Callable[[Any], bool], ...] = EVERY  # that it takes: predicates of `kinds`
     ulps: tuple[float, float] | None = None  # the error allowed in float64 and float32, if counted
     spellings: tuple[str, ...] = ()  # other names of the public function: "math.acos"
+    label: str = ""  # what pictures, traces and errors call it: by default the name
     samples: Any = None  # arguments to test it on
     errors: tuple = ()  # calls that it must refuse
     rules: Any = field(default=None, init=False)
@@ -70,6 +72,7 @@ class Primitive:
 
     def __post_init__(self, save: Any, rule: Any) -> None:
         self.inputs = tuple(self.inputs)
+        self.label = self.label or self.name
         self.core = self.core or (0,) * len(self.inputs)
         if self.vjp is not None:
             self.vjp = tuple(self.vjp)

@@ -475,16 +475,15 @@ def compile_rule(primitive: Any, mask: int, conjugate: Callable) -> Rule:
         "serial": next_serial,
         "Tensor": Tensor,
     }
-    wanted: dict[int, tuple[str, ...]] = {}
-    for i, vjp in enumerate(primitive.vjp or ()):
-        if vjp is not None and mask >> i & 1:
-            wanted[i] = parameters = tuple(inspect.signature(vjp).parameters)
-            if primitive.kind == "elementwise" and {*parameters} <= {"dy", "out", *names}:
-                vjp = fuse_rule(primitive.name, vjp, parameters)
-            functions[f"f{i}"] = vjp
-    used = {name for parameters in wanted.values() for name in parameters} - {"dy", "shape"}
+    wanted = _rule_parameters(primitive, mask)
+    for i, parameters in wanted.items():
+        vjp = primitive.vjp[i]
+        if primitive.kind == "elementwise" and {*parameters} <= {"dy", "out", *names}:
+            vjp = fuse_rule(primitive.name, vjp, parameters)
+        functions[f"f{i}"] = vjp
+    residuals = residual_names(primitive, mask)
+    used = set(residuals)
     kept = [name for name in names if name in used]
-    residuals = kept + sorted(used - {"out", *names}) + ["out"] * ("out" in used)
     operands = {name: f"x{i}" for i, name in enumerate(names)}
 
     def pick(name: str) -> str:
@@ -528,8 +527,32 @@ def compile_rule(primitive: Any, mask: int, conjugate: Callable) -> Rule:
         record(state.frame, primitive, inputs, *arguments[2 * count :])
 
     functions["other"] = other
-    exec(compile(source, f"<rule of {primitive.name}>", "exec"), functions)
+    exec(compile(source, f"<rule of {primitive.label}>", "exec"), functions)
     return Rule(functions["save"], functions["rule"], functions["attach"])
+
+
+def _rule_parameters(primitive: Any, mask: int) -> dict[int, tuple[str, ...]]:
+    """Return the parameters of the gradient functions that serve, by the operands' positions."""
+    return {
+        i: tuple(inspect.signature(vjp).parameters)
+        for i, vjp in enumerate(primitive.vjp or ())
+        if vjp is not None and mask >> i & 1
+    }
+
+
+def residual_names(primitive: Any, mask: int) -> list[str]:
+    """Return what a node of `primitive` saves: operands, parameters and "out", by their names.
+
+    One of them is saved as it is, several as a tuple. An operation with a `save` of its own has
+    none here.
+    """
+    used = {
+        name for parameters in _rule_parameters(primitive, mask).values() for name in parameters
+    }
+    used -= {"dy", "shape"}
+    names = primitive.inputs
+    kept = [name for name in names if name in used]
+    return kept + sorted(used - {"out", *names}) + ["out"] * ("out" in used)
 
 
 def operation_of_rule(rule: Any) -> str:

@@ -56,6 +56,10 @@ class Aval(NamedTuple):
         return len(self.shape)
 
 
+class NoValueError(TypeError):
+    """A value was asked for of a tensor that has a shape and a dtype only."""
+
+
 class ExampleAval(Aval):
     """The Aval of one example of a batch, whose values only the batch can reach."""
 
@@ -168,7 +172,7 @@ class ArrayLike:
         if state.rules and self._rec is not None:
             state.rules[-1].warn_detached(self._rec)
         if isinstance(data, Aval):
-            raise TypeError(
+            raise NoValueError(
                 f"this {type(self).__name__} has a shape and a dtype but no values yet: "
                 "inside a transformation use tensor operations instead of NumPy values (in a rule, "
                 "for the Jacobian of a tape, experimental_use_pfor=False gives it values)"

@@ -113,7 +113,7 @@ class Watcher(Level, Observer):
         seconds = perf_counter() - start
         outs = out if isinstance(out, list) else [out]
         _unmark(outs)
-        self._seen("operation", primitive.name, inputs, outs, seconds, serial)
+        self._seen("operation", primitive.label, inputs, outs, seconds, serial)
         return out
 
     def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:

@@ -43,6 +43,10 @@ def custom_derivatives(
         one is the transpose of the other. A list of them declares higher orders:
         ``vjp(dy, way, *args)`` and ``jvp(way, way, *args)``, and so on, the gradient by, and the
         derivative along one more way of, those before.
+
+        All of these may take values (``x.numpy()``) and compute in NumPy: where a batch or a
+        `function` has none to give, they are called for one example after the other, or from the
+        compiled program. A declared jvp gives tangents itself, in one call.
     beyond:
         The rule after the last: "error", a DerivativeOrderError; or
         "differentiate", the derivative of its operations. A derivative that is itself a

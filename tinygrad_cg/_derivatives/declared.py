@@ -13,6 +13,7 @@ from .._core.conversion import convert, is_tensor, is_weak
 from .._core.levels import Token, stack, state
 from .._core.tensor import Tensor
 from .._rules.definition import Definition, source_line
+from .._transforms.batching import BatchTensor
 from ..errors import DerivativeOrderError
 
 
@@ -74,7 +75,9 @@ def use_of(definition: Definition, args: tuple, options: dict) -> Use:
 
 
 def detach(value: Any) -> Any:
-    """Return a tensor without its record."""
+    """Return a tensor without its record, nor that of all examples of a batch."""
+    if isinstance(value, BatchTensor):
+        return BatchTensor(detach(value.physical), value.level)
     return value._with_record(None) if isinstance(value, Tensor) else value
 
 

@@ -19,10 +19,12 @@ from .._core.levels import Token, state
 from .._core.record import run_recorded
 from .._core.tensor import Aval, Tensor
 from .._ops.creation import zeros
+from .._ops.elementwise import add
 from .._ops.shape import cast, identity
 from .._reverse.sweep import differentiate_once
 from .._rules.calls import Call, TransformedCall, rebind_outputs
 from .._rules.definition import RuleSignature
+from .._rules.outside_code import run_code
 from .._rules.returned import gradients_of_inputs
 from .._transforms.transposition import transpose_pull
 from ..errors import InvalidArgumentError
@@ -47,10 +49,11 @@ class Products(Declared):
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         use = use_of(self.definition, args, options)
-        y = self.function(*map(detach, use.args), **options)
+        y = run_code(self.definition, self.function, list(map(detach, use.args)), options, False)
         outputs = [convert(one) for one in nest.flatten(y)]
         one = _Call(self, use, y, [_aval(output) for output in outputs])
-        results = one.rebind(outputs, use.inputs, one.pull)
+        push = None if self.jvps[:1] in ([], [None]) else one.push
+        results = one.rebind(outputs, use.inputs, one.pull, push)
         return nest.pack_sequence_as(y, results)
 
 
@@ -76,8 +79,13 @@ class _Call:
             for one in use.inputs
         ]
 
-    def rebind(self, values: Sequence, inputs: Sequence, pull: Callable) -> list:
-        """Return `values` with a rule; None among them stays None."""
+    def rebind(
+        self, values: Sequence, inputs: Sequence, pull: Callable, push: Callable | None = None
+    ) -> list:
+        """Return `values` with a rule; None among them stays None.
+
+        ``push(tangents)`` gives the tangents of `values`, if they are known without a transpose.
+        """
         outputs = [one for one in values if one is not None]
         for output in outputs:
             refuse_captured(self.definition, output)
@@ -88,7 +96,12 @@ class _Call:
         def fill(dys: Sequence, targets: Sequence) -> list:
             return pull(_spread(dys, present), targets)
 
-        call = TransformedCall(self.definition, fill)
+        def pick(tangents: Sequence) -> list:
+            assert push is not None
+            pairs = zip(push(tangents), present, strict=True)
+            return [tangent for tangent, there in pairs if there]
+
+        call = TransformedCall(self.definition, fill, None, None if push is None else pick)
         return _spread(rebind_outputs(state.frame, call, inputs, outputs), values)
 
     # The two products ------------------------------------------------------------------------
@@ -104,7 +117,29 @@ class _Call:
             found = [*found, *self._pull_ways(others, dys, ways, us)]
             return _asked(found, targets)
 
-        return self.rebind(values, [*dys, *chain(*ways), *self.use.inputs], pull)
+        def push(tangents: Sequence) -> list:
+            first, *others = self._split(tangents, [dys, *ways, self.use.inputs])
+            parts = [self.gradient(self._fill(first), ways)] if _any(first) else []
+            for i, way in enumerate(others[:-1]):
+                if _any(way):
+                    parts.append(self.gradient(dys, [*ways[:i], way, *ways[i + 1 :]]))
+            if _any(others[-1]):
+                parts.append(self._next(self.targets, dys, [*ways, others[-1]]))
+            return _sum(parts)
+
+        order, vjps = len(ways), self.products.vjps
+        direct = vjps[order] is not None and (order + 1 == len(vjps) or vjps[order + 1] is not None)
+        inputs = [*dys, *chain(*ways), *self.use.inputs]
+        return self.rebind(values, inputs, pull, push if direct else None)
+
+    def _fill(self, dys: list) -> list:
+        """Return upstream gradients with zeros for outputs at rest."""
+        pairs = zip(dys, self.avals, strict=True)
+        return [zeros(*aval) if dy is None else dy for dy, aval in pairs]
+
+    def push(self, ways: Sequence) -> list:
+        """Return the tangents of the function itself, as declared."""
+        return self.tangent([list(ways)])
 
     def tangent(self, ways: list[list]) -> list:
         """Return Q_k, of each output: its rule is P_k and P_(k+1)."""
@@ -115,7 +150,21 @@ class _Call:
             parts = self._split(targets, [*ways, self.use.inputs])
             return _asked(self._pull_ways(parts, dys, ways), targets)
 
-        return self.rebind(values, [*chain(*ways), *self.use.inputs], pull)
+        def push(tangents: Sequence) -> list:
+            parts = self._split(tangents, [*ways, self.use.inputs])
+            found = [
+                self.tangent([*ways[:i], way, *ways[i + 1 :]])
+                for i, way in enumerate(parts[:-1])
+                if _any(way)
+            ]
+            if _any(parts[-1]):
+                found.append(self.tangent([*ways, parts[-1]]))
+            return _sum(found)
+
+        jvps = self.products.jvps
+        direct = len(ways) < len(jvps) and None not in (jvps[len(ways) - 1], jvps[len(ways)])
+        inputs = [*chain(*ways), *self.use.inputs]
+        return self.rebind(values, inputs, pull, push if direct else None)
 
     def pull(self, dys: list, targets: Sequence) -> list:
         """Return the rule of the function itself."""
@@ -194,7 +243,7 @@ class _Call:
         return [self._fit_tangent(jvp, *pair) for pair in zip(returned, self.avals, strict=True)]
 
     def _run(self, function: Callable[..., Any], *args: Any) -> Any:
-        return self.definition.run(function, *args, **self.use.options)
+        return run_code(self.definition, function, args, self.use.options)
 
     def _fill_way(self, way: list) -> Any:
         """Return a direction as declared functions take it: zeros for inputs at rest."""
@@ -213,6 +262,15 @@ class _Call:
                 f"({self.definition.where(jvp)})"
             )
         return cast(tensor, aval.dtype)
+
+
+def _sum(parts: list[list]) -> list:
+    """Return the sums of lists of tensors, None where there is none."""
+    total = parts[0]
+    for part in parts[1:]:
+        pairs = zip(total, part, strict=True)
+        total = [y if x is None else x if y is None else add(x, y) for x, y in pairs]
+    return total
 
 
 def _any(targets: Sequence) -> bool:

@@ -12,11 +12,12 @@ from .._core.kinds import is_complex, is_inexact
 from .._core.levels import state
 from .._core.tensor import Tensor
 from .._ops.complex import conj, real
-from .._ops.elementwise import multiply
+from .._ops.elementwise import add, multiply
 from .._ops.shape import cast, repeat
 from .._reverse.sweep import fit_shape
 from .._rules.calls import TransformedCall, rebind_outputs
 from .._rules.custom_gradient import Bind
+from .._rules.outside_code import run_code
 from ..errors import InvalidArgumentError
 from .declared import Declared, Use, detach, refuse_captured, use_of
 from .jacobian_products import Products
@@ -72,7 +73,7 @@ class PartialDerivatives(Declared):
             natural = 0 < order == self.last and (own or self.beyond == "differentiate")
             if id(function) not in values:
                 args = use.args if natural else list(map(detach, use.args))
-                values[id(function)] = self.definition.run(function, *args, **use.options)
+                values[id(function)] = run_code(self.definition, function, args, use.options)
             value = values[id(function)]
             for position in rest:
                 if len(use.positions) > 1 or isinstance(value, (tuple, list)):
@@ -174,7 +175,19 @@ class PartialDerivatives(Declared):
                     gradients[i] = _product(dys[0], partial, targets[i])
             return gradients
 
-        call = TransformedCall(self.definition, pull)
+        def push(ways: Sequence) -> list:
+            asked = [i for i, way in enumerate(ways) if way is not None]
+            if len(path) == self.last:
+                self.refuse_order()
+            total = None
+            partials = self._entries(use, len(path) + 1, [(*path, i) for i in asked], y)
+            for i, partial in zip(asked, partials, strict=True):
+                if partial is not None:
+                    part = cast(multiply(ways[i], partial), y[1])
+                    total = part if total is None else add(total, part)
+            return [total]
+
+        call = TransformedCall(self.definition, pull, None, push)
         return rebind_outputs(state.frame, call, use.inputs, [value])[0]
 
 

@@ -20,16 +20,18 @@ from .._core.kinds import (
     is_inexact,
     is_native_float,
 )
-from .._core.primitive import apply
+from .._core.primitive import apply, public_function
 from .._core.tensor import Aval, Tensor
 from .comparison import (
     equal,
     greater,
     greater_equal,
+    isfinite,
     isinf,
     less,
     less_equal,
     logical_and,
+    logical_not,
     logical_or,
     not_equal,
 )
@@ -57,16 +59,86 @@ subtract = binary(
     dtypes=NUMBERS,
 )
 multiply = binary(
-    "multiply", "Return x * y.", vjp=(lambda dy, y: multiply(dy, y), lambda dy, x: multiply(dy, x))
+    "multiply",
+    "Return x * y.",
+    vjp=(lambda dy, y: multiply(dy, y), lambda dy, x: multiply(dy, x)),
 )
 divide = binary(
     "divide",
     "Return x / y, in floating point: integers give float64.",
     kind="float",
-    vjp=(lambda dy, y: divide(dy, y), lambda dy, y, out: negative(divide(multiply(dy, out), y))),
+    vjp=(
+        lambda dy, y: divide_upstream(dy, y),
+        lambda dy, y, out: negative(divide_upstream(multiply_upstream(dy, out), y)),
+    ),
     ulps=None,  # rounded once, by the processor
     spellings=("math.divide", "math.truediv", "numpy.divide", "numpy.true_divide"),
     samples=(ANY, AWAY),
+)
+# Rules of functions with poles multiply or divide the upstream gradient by these. Where it is 0 the
+# result is 0, and so are its derivatives, although the slope is infinite or NaN: what a mask keeps
+# out of the result does not spoil the gradient (decision 21). A slope that overflowed is another
+# matter: the upstream gradient may be 0 for the same reason, as in log(1 + exp(x)), and 0 is wrong.
+
+
+def _is_shut(x: Tensor, y: Tensor) -> Tensor:
+    return logical_and(equal(x, 0), logical_not(isfinite(y)))
+
+
+multiply_upstream = binary(
+    "multiply_upstream",
+    "Return x * y, and 0 where x is 0 although y is infinite or NaN.",
+    vjp=(
+        lambda dy, x, y: _multiply_gated(dy, y, x),
+        lambda dy, x: multiply_upstream(dy, x),
+    ),
+    label="multiply",
+    spellings=(),
+)
+divide_upstream = binary(
+    "divide_upstream",
+    "Return x / y, and 0 where x is 0 although y is 0 or NaN.",
+    kind="float",
+    vjp=(
+        lambda dy, x, y: _divide_gated(dy, y, x),
+        lambda dy, y, out: negative(divide_upstream(multiply_upstream(dy, out), y)),
+    ),
+    ulps=None,
+    label="divide",
+    spellings=(),
+    samples=(ANY, AWAY),
+)
+_multiply_gated = public_function(
+    elementwise(
+        "multiply_gated",
+        ("x", "y", "gate"),
+        "same",
+        (
+            lambda dy, y, gate: _multiply_gated(dy, y, gate),
+            lambda dy, x, y, gate: where(_is_shut(gate, y), 0, multiply_upstream(dy, x)),
+            None,
+        ),
+        label="multiply",
+    )
+)
+_divide_gated = public_function(
+    elementwise(
+        "divide_gated",
+        ("x", "y", "gate"),
+        "float",
+        (
+            lambda dy, y, gate: _divide_gated(dy, y, gate),
+            lambda dy, x, y, gate: where(
+                _is_shut(gate, divide(1, y)),
+                0,
+                negative(divide_upstream(multiply_upstream(dy, x), square(y))),
+            ),
+            None,
+        ),
+        ulps=None,
+        samples=(ANY, AWAY, ANY),
+        label="divide",
+    )
 )
 negative = unary(
     "negative",
@@ -88,7 +160,7 @@ floor_divide = binary(
 remainder = binary(
     "remainder",
     "Return x - y floor(x / y), with the sign of y, as Python's %.",
-    vjp=(lambda dy: dy, lambda dy, x, y: negative(multiply(dy, floor_divide(x, y)))),
+    vjp=(lambda dy: dy, lambda dy, x, y: negative(multiply_upstream(dy, floor_divide(x, y)))),
     dtypes=REAL_NUMBERS,
     spellings=("math.floormod", "math.mod", "keras.ops.mod", "numpy.remainder", "numpy.mod"),
     samples=(Real(0.1, 0.9), Real(1.0, 2.0)),
@@ -101,7 +173,9 @@ def _power_by_base(dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """Return y x**(y-1), but 0 where x and y are 0: no 0 * inf there, at this order or the next."""
     both_zero = logical_and(equal(x, 0), equal(y, 0))
     exponent = where(both_zero, 1, subtract(y, 1))
-    return multiply(dy, multiply(y, _general_power(x, exponent)))
+    slope = multiply_upstream(y, _general_power(x, exponent))
+    # a pole at 0; anywhere else an infinite slope has overflowed
+    return where(equal(x, 0), multiply_upstream(dy, slope), multiply(dy, slope))
 
 
 def _power_by_exponent(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
@@ -153,7 +227,8 @@ def _run_scalar_power(x: np.ndarray, exponent: float) -> np.ndarray:
 def _scalar_power_rule(dy: Tensor, x: Tensor, exponent: float) -> Tensor:
     """Return the gradient by powers of `x` only: derivatives beyond the last are 0, never None."""
     slope = power(x, exponent - 1) if exponent else power(x, 0)
-    return multiply(dy, multiply(slope, exponent))
+    has_pole = exponent < 1
+    return (multiply_upstream if has_pole else multiply)(dy, multiply(slope, exponent))
 
 
 _scalar_power = operation(
@@ -164,6 +239,7 @@ _scalar_power = operation(
     kind="elementwise",
     kernel=_general_power.primitive.kernel,
     decomposition=_power_by_products,
+    label="power",
     dtypes=INEXACT,
     samples=(POSITIVE, *({"exponent": n} for n in (-1.5, -1, 4, 3, 2, 1, 0))),
 )
@@ -189,27 +265,33 @@ square = unary(
 sqrt = unary(
     "sqrt",
     "Return the square root of x; its gradient at 0 is infinite.",
-    vjp=lambda dy, out: divide(multiply(dy, 0.5), out),
+    vjp=lambda dy, out: divide_upstream(multiply(dy, 0.5), out),
     samples=(POSITIVE,),
 )
+
+
+def _cube(x: Tensor) -> Tensor:
+    return multiply_upstream(x, multiply_upstream(x, x))  # of infinities, too
+
+
 rsqrt = unary(
     "rsqrt",
     "Return 1 / sqrt(x): infinite at 0, NaN below.",
-    vjp=lambda dy, out: multiply(dy, multiply(-0.5, multiply(out, square(out)))),
+    vjp=lambda dy, out: multiply_upstream(dy, multiply(-0.5, _cube(out))),
     spellings=("math.rsqrt", "keras.ops.rsqrt"),
     samples=(POSITIVE,),
 )
 cbrt = of_real(
     "cbrt",
     "Return the real cube root of x; its gradient at 0 is infinite.",
-    vjp=lambda dy, out: divide(dy, multiply(3, square(out))),
+    vjp=lambda dy, out: divide_upstream(dy, multiply(3, square(out))),
     spellings=("keras.ops.cbrt", "numpy.cbrt"),
     samples=(Real(-3.0, 3.0, avoid=(0.0, 0.1, -0.1)),),
 )
 
 
 def _over_length(dy: Tensor, part: Tensor, out: Tensor) -> Tensor:
-    return multiply(dy, divide(part, where(equal(out, 0), 1, out)))
+    return multiply_upstream(dy, divide(part, where(equal(out, 0), 1, out)))
 
 
 hypot = of_reals(
@@ -238,27 +320,27 @@ exp2 = unary(
 log = unary(
     "log",
     "Return the natural logarithm of x: -inf at 0, NaN below.",
-    vjp=lambda dy, x: divide(dy, x),
+    vjp=lambda dy, x: divide_upstream(dy, x),
     samples=(POSITIVE,),
 )
 log2 = unary(
     "log2",
     "Return the logarithm of x to base 2: -inf at 0, NaN below.",
-    vjp=lambda dy, x: divide(dy, multiply(x, LN2)),
+    vjp=lambda dy, x: divide_upstream(dy, multiply(x, LN2)),
     spellings=("keras.ops.log2", "numpy.log2"),
     samples=(POSITIVE,),
 )
 log10 = unary(
     "log10",
     "Return the logarithm of x to base 10: -inf at 0, NaN below.",
-    vjp=lambda dy, x: divide(dy, multiply(x, LN10)),
+    vjp=lambda dy, x: divide_upstream(dy, multiply(x, LN10)),
     spellings=("keras.ops.log10", "numpy.log10"),
     samples=(POSITIVE,),
 )
 log1p = unary(
     "log1p",
     "Return log(1 + x), accurate near 0.",
-    vjp=lambda dy, x: divide(dy, add(x, 1)),
+    vjp=lambda dy, x: divide_upstream(dy, add(x, 1)),
     samples=(Real(-0.7, 3.0),),
 )
 expm1 = unary(
@@ -305,7 +387,10 @@ def _share(x: Tensor, y: Tensor) -> Tensor:
 logaddexp = of_reals(
     "logaddexp",
     "Return log(exp(x) + exp(y)), without overflow.",
-    vjp=(lambda dy, x, y: multiply(dy, _share(x, y)), lambda dy, x, y: multiply(dy, _share(y, x))),
+    vjp=(
+        lambda dy, x, y: multiply(dy, _share(x, y)),
+        lambda dy, x, y: multiply(dy, _share(y, x)),
+    ),
     spellings=("keras.ops.logaddexp", "numpy.logaddexp"),
 )
 
@@ -320,7 +405,7 @@ xlogy = of_reals(
     "Return x log(y), and 0 where x is 0; there its gradients are 0 if y is not positive.",
     vjp=(
         lambda dy, x, y: xlogy(dy, _with_logarithm(x, y)),
-        lambda dy, x, y: divide(multiply(dy, x), _with_logarithm(x, y)),
+        lambda dy, x, y: divide_upstream(multiply_upstream(dy, x), _with_logarithm(x, y)),
     ),
     spellings=("math.xlogy",),
     samples=(ANY, POSITIVE),
@@ -478,8 +563,9 @@ _clip = elementwise(
 def where(condition: Any, x: Any, y: Any) -> Tensor:
     """Return `x` where `condition` holds and `y` elsewhere; the three broadcast.
 
-    Both branches are differentiated: a branch that is infinite or NaN where it is not chosen
-    gives NaN gradients. Guard its argument too: ``where(x > 0, log(where(x > 0, x, 1.)), 0.)``.
+    The gradient of the branch that is not chosen is 0, also where its slope is infinite or NaN:
+    ``where(x > 0, sqrt(x), x)`` needs no guard. An `exp` that overflows in that branch does,
+    since 0 times its slope is NaN: ``where(x < 80, exp(where(x < 80, x, 0.)), x)``.
     The dtypes of `x` and `y` promote. Raises InvalidArgumentError if shapes do not broadcast.
     """
     x, y = convert_operands((x, y))

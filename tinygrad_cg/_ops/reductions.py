@@ -42,7 +42,19 @@ from .define import (
     reduced_shape,
     reduction,
 )
-from .elementwise import add, divide, exp, multiply, negative, power, sqrt, subtract, where
+from .elementwise import (
+    add,
+    divide,
+    divide_upstream,
+    exp,
+    multiply,
+    multiply_upstream,
+    negative,
+    power,
+    sqrt,
+    subtract,
+    where,
+)
 from .indexing import getitem
 from .shape import cast, concatenate, repeat, reshape, stack, transpose
 
@@ -244,8 +256,13 @@ def reduce_variance(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 def reduce_std(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the standard deviation over axes, the root of `reduce_variance`, which see."""
-    return sqrt(reduce_variance(x, axis, keepdims))
+    """Return the standard deviation over axes, the root of `reduce_variance`, which see.
+
+    Where it is 0 its gradient is 0.
+    """
+    variance = reduce_variance(x, axis, keepdims)
+    is_zero = equal(variance, 0)
+    return where(is_zero, variance, sqrt(where(is_zero, 1, variance)))
 
 
 euclidean_norm = reduction(
@@ -255,8 +272,9 @@ euclidean_norm = reduction(
     decomposition=lambda ops, x, axis, keepdims: ops.sqrt(
         ops.sum(ops.square(x), axis=axis, keepdims=keepdims)
     ),
-    vjp=lambda dy, x, out, shape, axis, keepdims: multiply(
-        restore_axes(divide(dy, out), shape, axis, keepdims), x
+    vjp=lambda dy, x, out, shape, axis, keepdims: multiply_upstream(
+        restore_axes(divide_upstream(dy, where(equal(out, 0), 1, out)), shape, axis, keepdims),
+        x,
     ),
     dtypes=REAL,
 )

@@ -5,8 +5,21 @@ from __future__ import annotations
 import math
 
 from .._core.tensor import Tensor
+from .comparison import isnan
 from .define import ANY, Real
-from .elementwise import POSITIVE, add, exp, multiply, negative, of_real, of_reals, square
+from .elementwise import (
+    POSITIVE,
+    add,
+    divide_upstream,
+    exp,
+    multiply,
+    multiply_upstream,
+    negative,
+    of_real,
+    of_reals,
+    square,
+    where,
+)
 
 SLOPE = 2 / math.sqrt(math.pi)  # of erf at 0
 
@@ -14,6 +27,14 @@ SLOPE = 2 / math.sqrt(math.pi)  # of erf at 0
 def _bell(x: Tensor) -> Tensor:
     """Return the derivative of erf."""
     return multiply(exp(negative(square(x))), SLOPE)
+
+
+def _bell_of_any(x: Tensor) -> Tensor:
+    """Return the derivative of erf; a zero upstream is zero at infinities and NaN, too."""
+    outside = isnan(x)
+    safe = where(outside, 0, x)
+    bell = multiply(exp(negative(multiply_upstream(safe, safe))), SLOPE)
+    return where(outside, x, bell)
 
 
 erf = of_real(
@@ -31,7 +52,7 @@ erfc = of_real(
 erfinv = of_real(
     "erfinv",
     "Return the number whose erf is x: infinite at -1 and 1, NaN beyond.",
-    vjp=lambda dy, out: multiply(dy, multiply(exp(square(out)), 1 / SLOPE)),
+    vjp=lambda dy, out: divide_upstream(dy, _bell_of_any(out)),
     ulps=(4.0, 1.0),
     spellings=("math.erfinv", "keras.ops.erfinv"),
     samples=(Real(-0.9, 0.9),),
@@ -39,7 +60,7 @@ erfinv = of_real(
 lgamma = of_real(
     "lgamma",
     "Return the logarithm of the absolute value of gamma(x); infinite at 0, -1, -2, ...",
-    vjp=lambda dy, x: multiply(dy, digamma(x)),
+    vjp=lambda dy, x: multiply_upstream(dy, digamma(x)),
     ulps=(6.0, 1.0),
     spellings=("math.lgamma",),
     samples=(POSITIVE,),
@@ -47,7 +68,7 @@ lgamma = of_real(
 digamma = of_real(
     "digamma",
     "Return the derivative of lgamma(x); NaN at -1, -2, ..., and infinite at 0.",
-    vjp=lambda dy, x: multiply(dy, polygamma(1, x)),
+    vjp=lambda dy, x: multiply_upstream(dy, polygamma(1, x)),
     ulps=(4.0, 1.0),
     spellings=("math.digamma",),
     samples=(POSITIVE,),
@@ -56,7 +77,7 @@ polygamma = of_reals(
     "polygamma",
     "Return the derivative of order `x` of digamma at `y`, for whole orders from 0 to 170; "
     "NaN for others. Integers give float64. No gradient flows to the order.",
-    vjp=(None, lambda dy, x, y: multiply(dy, polygamma(add(x, 1), y))),
+    vjp=(None, lambda dy, x, y: multiply_upstream(dy, polygamma(add(x, 1), y))),
     ulps=None,
     samples=(Real(0.0, 1.0), Real(0.5, 3.0)),
     spellings=(),

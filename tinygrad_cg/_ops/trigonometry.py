@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from .._core.tensor import Tensor
 from .define import Real, unary
-from .elementwise import AWAY, add, divide, multiply, negative, of_reals, sqrt, square, subtract
+from .elementwise import (
+    AWAY,
+    add,
+    divide,
+    divide_upstream,
+    multiply,
+    multiply_upstream,
+    negative,
+    of_reals,
+    sqrt,
+    square,
+    subtract,
+)
 
 INSIDE = Real(-0.9, 0.9)  # for functions of numbers from -1 to 1
 WIDE = Real(-4.0, 4.0)
@@ -24,14 +36,14 @@ tan = unary(
 arcsin = unary(
     "arcsin",
     "Return the angle, from -pi/2 to pi/2, whose sine is x; NaN for real x beyond -1 and 1.",
-    vjp=lambda dy, x: divide(dy, _cosine_of_arcsine(x)),
+    vjp=lambda dy, x: divide_upstream(dy, _cosine_of_arcsine(x)),
     spellings=("math.asin", "keras.ops.arcsin", "numpy.arcsin", "numpy.asin"),
     samples=(INSIDE,),
 )
 arccos = unary(
     "arccos",
     "Return the angle, from 0 to pi, whose cosine is x; NaN for real x beyond -1 and 1.",
-    vjp=lambda dy, x: negative(divide(dy, _cosine_of_arcsine(x))),
+    vjp=lambda dy, x: negative(divide_upstream(dy, _cosine_of_arcsine(x))),
     spellings=("math.acos", "keras.ops.arccos", "numpy.arccos", "numpy.acos"),
     samples=(INSIDE,),
 )
@@ -47,8 +59,8 @@ arctan2 = of_reals(
     "Return the angle, from -pi to pi, of the point with ordinate `x` and abscissa `y`. "
     "Integers give float64; signed zeros and infinities count as in C.",
     vjp=(
-        lambda dy, x, y: multiply(dy, divide(y, add(square(x), square(y)))),
-        lambda dy, x, y: negative(multiply(dy, divide(x, add(square(x), square(y))))),
+        lambda dy, x, y: multiply_upstream(dy, divide(y, add(square(x), square(y)))),
+        lambda dy, x, y: negative(multiply_upstream(dy, divide(x, add(square(x), square(y))))),
     ),
     spellings=("numpy.arctan2", "numpy.atan2"),
     samples=(AWAY, AWAY),
@@ -75,14 +87,14 @@ arcsinh = unary(
 arccosh = unary(
     "arccosh",
     "Return the number, from 0 on, whose hyperbolic cosine is x; NaN for real x below 1.",
-    vjp=lambda dy, x: divide(dy, multiply(sqrt(subtract(x, 1)), sqrt(add(x, 1)))),
+    vjp=lambda dy, x: divide_upstream(dy, multiply_upstream(sqrt(subtract(x, 1)), sqrt(add(x, 1)))),
     spellings=("math.acosh", "keras.ops.arccosh", "numpy.arccosh", "numpy.acosh"),
     samples=(Real(1.2, 4.0),),
 )
 arctanh = unary(
     "arctanh",
     "Return the number whose hyperbolic tangent is x: infinite at -1 and 1, NaN for real x beyond.",
-    vjp=lambda dy, x: divide(dy, multiply(subtract(1, x), add(x, 1))),
+    vjp=lambda dy, x: divide_upstream(dy, multiply(subtract(1, x), add(x, 1))),
     spellings=("math.atanh", "keras.ops.arctanh", "numpy.arctanh", "numpy.atanh"),
     samples=(INSIDE,),
 )

@@ -14,6 +14,7 @@ LONGEST = 64  # items in the body of a loop
 FEWEST = 3  # times that are worth folding
 OPERANDS = 8  # an item with more of them is never folded
 PASSES = 4  # loops in loops
+LEAVES = ("watched", "constant")
 
 
 def collapse_repeats(items: list[Item]) -> tuple[list[Item], list[Region]]:
@@ -22,34 +23,46 @@ def collapse_repeats(items: list[Item]) -> tuple[list[Item], list[Region]]:
     A run is found where labels repeat and each operand either stands at the same position in the
     body, or is the same one every time. Its first repetition may take its operands elsewhere.
     """
-    groups = [[item] for item in _in_sequence(items)]
+    users: dict[Item, list[Item]] = {}
+    for item in items:
+        for one in item.operands:
+            users.setdefault(one, []).append(item)
+    own = {one for one, (_, *more) in users.items() if one.kind == "constant" and not more}
+    groups = [  # an operation with the constants that it alone uses
+        [*(one for one in item.operands if one in own), item]
+        for item in _in_sequence(items)
+        if item not in own
+    ]
     frames: list[Region] = []
-    for _ in range(PASSES):
-        runs = _runs(groups)
-        if not runs:
-            break
-        groups = _merge(groups, runs, frames)
+    for exact in (True, False):  # with equal constants, and then with others too
+        for _ in range(PASSES):
+            runs = _runs(groups, exact)
+            if not runs:
+                break
+            groups = _merge(groups, runs, frames)
     kept = sorted((item for group in groups for item in group), key=lambda item: item.serial)
     return kept, [frame for frame in frames if frame.items <= set(kept)]
 
 
 def _in_sequence(items: list[Item]) -> list[Item]:
-    """Return the items by serial number, those that are watched before their first use."""
+    """Return the items by serial number, watched ones and constants before their first use."""
     used = [
         one
         for item in items
-        if item.kind != "watched" or item.operands
+        if item.kind not in LEAVES or item.operands
         for one in (*item.operands, item)
     ]
     return list(dict.fromkeys([*used, *items]))
 
 
-def _label(item: Item) -> Any:
-    name = re.sub(r"\d+", "#", item.name) if item.kind == "watched" else ""
+def _label(item: Item, exact: bool) -> Any:
+    name = re.sub(r"\d+", "#", item.name) if item.kind in LEAVES else ""
+    if exact and item.kind == "constant":
+        name = item.name or item.value
     return (item.kind, item.operation, item.shape, item.dtype, len(item.tapes), item.count, name)
 
 
-def _runs(groups: list[list[Item]]) -> list[tuple[int, int, int]]:
+def _runs(groups: list[list[Item]], exact: bool) -> list[tuple[int, int, int]]:
     """Return (start, length of the body, times) of runs that do not overlap."""
     n = len(groups)
     group_of = {item: i for i, group in enumerate(groups) for item in group}
@@ -61,7 +74,7 @@ def _runs(groups: list[list[Item]]) -> list[tuple[int, int, int]]:
         found = sorted(others, reverse=True)
         label: Any = i  # never a repetition
         if len(found) <= OPERANDS:
-            label = (tuple(map(_label, group)), len(found))
+            label = (tuple(_label(item, exact) for item in group), len(found))
             operands[i, : len(found)] = found
         labels[i] = numbers.setdefault(label, len(numbers))
     runs: list[tuple[int, int, int]] = []
@@ -114,10 +127,18 @@ def _merge(
             first[item] = stands = inside[i % len(inside)]
             stands.operands += [one for one in item.operands if one not in own]
             stands.captured += [one for one in item.captured if one not in own]
+            if item.kind == "constant" and item.value != stands.value:
+                stands.value = ""
+        each = {item: divmod(i, len(inside)) for i, item in enumerate([*inside, *repetitions])}
+        for item, (time, i) in each.items():
+            before = [each[one] for one in item.operands if one in own]
+            carried = [inside[j] for earlier, j in before if earlier == time - 1]
+            inside[i].carried = list(dict.fromkeys([*inside[i].carried, *carried]))
         for stands, item in zip(inside, repetitions[-len(inside) :], strict=True):
             _rename(stands, item)
-        if len(inside) == 1:
-            inside[0].count *= times
+        operations = [item for item in inside if item.kind != "constant"]
+        if len(operations) == 1:
+            operations[0].count *= times
         else:
             frames.append(Region("repeat", "", frozenset(inside), count=times))
         merged.append(inside)
@@ -126,14 +147,18 @@ def _merge(
         for item in group:
             item.operands = _map_item(item, item.operands, first)
             item.captured = _map_item(item, item.captured, first)
+            item.carried = list(dict.fromkeys(first.get(one, one) for one in item.carried))
+            item.derivative_of = {
+                first.get(one, one): label for one, label in item.derivative_of.items()
+            }
     return merged
 
 
 def _rename(stands: Item, last: Item) -> None:
     """Give the item that stands for all repetitions the name and value of the last result."""
-    if stands.kind != "watched":
+    if stands.kind not in LEAVES:
         stands.name, stands.value = last.name, last.value
-    elif stands.name and not stands.name.endswith("…"):
+    elif stands.name and stands.name != last.name and not stands.name.endswith("…"):
         stands.name, stands.value = f"{stands.name} …", ""
 
 
@@ -151,7 +176,7 @@ def shorten(items: list[Item], frames: list[Region], most: int) -> list[Item]:
     early, recent = items[:cut], items[cut:]
     # what is watched and used late stays
     needed = {one for item in recent for one in (*item.operands, *item.captured)}
-    kept = [one for one in early if one.kind == "watched" and one in needed]
+    kept = [one for one in early if one.kind in LEAVES and one in needed]
     gone = dict.fromkeys(one for one in early if one not in kept)
     count = sum(
         item.count * prod(frame.count for frame in frames if item in frame.items)
@@ -161,6 +186,11 @@ def shorten(items: list[Item], frames: list[Region], most: int) -> list[Item]:
     rest = Item("earlier", f"{count:,} earlier operations", (), "", early[-1].serial)
     for others in [others for item in recent for others in (item.operands, item.captured)]:
         others[:] = dict.fromkeys(rest if one in gone else one for one in others)
+    for item in recent:
+        item.derivative_of = {
+            one: label for one, label in item.derivative_of.items() if one not in gone
+        }
+        item.carried = [one for one in item.carried if one not in gone]
     operands = [one for item in gone for one in item.operands]
     rest.operands = list(dict.fromkeys(one for one in operands if one in kept))
     for frame in frames:

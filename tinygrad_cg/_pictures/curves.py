@@ -25,6 +25,8 @@ def plot_derivatives(
     points: int = 400,
     dtype: Any = np.float64,
     axes: Any = None,
+    panels: bool = False,
+    scale: str = "linear",
 ) -> Any:
     """Draw an elementwise function and its first derivatives on one matplotlib figure.
 
@@ -42,46 +44,85 @@ def plot_derivatives(
         and so on; None leaves one out. They are dashed; the legend has the largest
         difference where both are finite.
     axes:
-        Matplotlib axes to draw on; by default a new figure's.
+        Matplotlib axes to draw on, with `panels` a sequence of ``order + 1``; by default those of
+        a new figure.
+    panels:
+        True for one panel an order, below each other with one x axis: for derivatives of
+        different size.
+    scale:
+        "linear", or "symlog" for a symmetric-log y axis: linear near zero, logarithmic beyond. The
+        linear part ends at a hundredth of the top of the smallest curve of a panel, rounded
+        to a power of ten, and at least at 1e-12.
 
-    Returns the figure. Points where a curve is not finite are marked on the lower edge. Needs
+    Returns the figure. Points where a curve is not finite are marked on the edge: on the upper
+    one where it is inf, on the lower one where it is -inf or NaN. Needs
     matplotlib, ``pip install tinygrad_cg[plot]``: ImportError without. Raises ValueError for an
-    empty interval, a negative order, or too many references.
+    empty interval, a negative order, too many references, another scale, or another number of
+    axes than of panels.
+
+    >>> figure = tf.plot_derivatives(tf.exp, 0.0, 9.0, order=3, panels=True, scale="symlog")
     """
     _check(f, low, high, order, references, points)
+    if scale not in ("linear", "symlog"):
+        raise ValueError(f"plot_derivatives: scale must be 'linear' or 'symlog', got {scale!r}")
     try:
         from matplotlib import pyplot
     except ImportError:
         words = "plot_derivatives needs matplotlib: pip install 'tinygrad_cg[plot]'"
         raise ImportError(words) from None
+    count = order + 1 if panels else 1
     if axes is None:
-        _, axes = pyplot.subplots(figsize=(7.0, 4.2), layout="constrained")
+        size = (7.0, 1.2 + 2.0 * count if panels else 4.2)
+        _, axes = pyplot.subplots(count, sharex=True, figsize=size, layout="constrained")
+    places = list(np.ravel(axes))
+    if len(places) != count:
+        raise ValueError(
+            f"plot_derivatives: needs {count} axes ({'one an order' if panels else 'panels=False'})"
+            f", got {len(places)}"
+        )
     x = np.linspace(low, high, points).astype(dtype)
     derivative = f
+    largest: list[list[float]] = [[] for _ in places]
     for n in range(order + 1):
-        colour = COLOURS[n % len(COLOURS)]
+        place = places[n] if panels else places[0]
         y = _values(f, derivative, x, n)
-        label = _label(n)
-        reference = references[n] if n < len(references) else None
-        if reference is not None:
+        expected = None
+        if n < len(references) and (reference := references[n]) is not None:
             expected = np.broadcast_to(np.asarray(reference(x)), x.shape)
-            both = np.isfinite(y) & np.isfinite(expected)
-            worst = np.max(np.abs(y - expected)[both], initial=0.0)
-            label += f", off by at most {worst:.1e}"
-            axes.plot(x, expected, label=f"reference of {_label(n)}", zorder=3, **REFERENCE)
-        axes.plot(x, y, color=colour, linewidth=2.0, label=label)
-        missing = x[~np.isfinite(y)]
-        if missing.size:
-            height = np.full(missing.shape, 0.02 + 0.03 * n)
-            style = {"color": colour, "transform": axes.get_xaxis_transform()}
-            axes.plot(missing, height, "|", label=f"{_label(n)} is not finite", **style)
+        _draw(place, x, y, expected, n, 0 if panels else n)
+        sizes = np.abs(y[np.isfinite(y)]).astype(np.float64)
+        largest[n if panels else 0].append(float(np.max(sizes, initial=0.0)))
         derivative = elementwise_grad(derivative)
-    axes.set_xlabel("x")
+    for place, tops in zip(places, largest, strict=True):
+        if scale == "symlog":
+            least = min([top for top in tops if top > 0], default=1.0)
+            threshold = 10.0 ** np.round(np.log10(max(least * 1e-2, 1e-12)))
+            place.set_yscale("symlog", linthresh=threshold)
+            place.yaxis.get_major_locator().set_params(numticks=7)
+        place.grid(alpha=0.3)
+        place.legend()
+    places[-1].set_xlabel("x")
     name = getattr(f, "__name__", "")
-    axes.set_title("" if name == "<lambda>" else name)
-    axes.grid(alpha=0.3)
-    axes.legend()
-    return axes.figure
+    places[0].set_title("" if name == "<lambda>" else name)
+    return places[0].figure
+
+
+def _draw(axes: Any, x: np.ndarray, y: np.ndarray, expected: Any, order: int, row: int) -> None:
+    """Draw one curve, its reference, and marks on the edges where it is not finite."""
+    colour, label = COLOURS[order % len(COLOURS)], _label(order)
+    words = label
+    if expected is not None:
+        both = np.isfinite(y) & np.isfinite(expected)
+        worst = np.max(np.abs(y - expected)[both], initial=0.0)
+        words += f", off by at most {worst:.1e}"
+        axes.plot(x, expected, label=f"reference of {label}", zorder=3, **REFERENCE)
+    axes.plot(x, y, color=colour, linewidth=2.0, label=words)
+    bad = ~np.isfinite(y)
+    if bad.any():
+        inside = 0.035 * row  # so that the marks of several curves do not hide each other
+        height = np.where(y[bad] > 0, 1.0 - inside, inside)
+        style = {"color": colour, "transform": axes.get_xaxis_transform(), "clip_on": False}
+        axes.plot(x[bad], height, "|", label=f"{label} is not finite", **style)
 
 
 def _check(f: Any, low: Any, high: Any, order: Any, references: Any, points: Any) -> None:

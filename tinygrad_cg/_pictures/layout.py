@@ -23,6 +23,7 @@ GAP = 26.0  # between neighbours of a layer
 LAYER = 34.0  # between layers
 MARGIN = 16.0  # inside a frame
 LANE = 14.0  # the width of a line between boxes
+LOOP = 13.0  # the width of a line back, at the right of a repeated body
 ROUNDS = 12  # of ordering the layers
 RELAXATIONS = 400  # of placing them
 
@@ -39,6 +40,7 @@ class Vertex:
     x: float = 0.0  # of the middle
     y: float = 0.0  # of the top
     layer: tuple[float, ...] = ()  # its top and bottom; of a port the border
+    light: bool = False  # a constant: it follows what uses it, and pulls nothing
     above: list[tuple[Vertex, float, float]] = field(default_factory=list)
     below: list[tuple[Vertex, float, float]] = field(default_factory=list)
 
@@ -50,20 +52,24 @@ class Area:
     width: float
     height: float
     boxes: dict[Any, Vertex]
-    entries: dict[Item, Vertex]
-    exits: dict[Item, Vertex]
-    bends: dict[tuple[Item, Any], list[Vertex]]
+    entries: dict[Source, Vertex]
+    exits: dict[Source, Vertex]
+    bends: dict[tuple[Source, Any], list[Vertex]]
 
 
-Lines = dict[Item, tuple[Vertex, float, dict[Any, tuple[Vertex, float]]]]
-"""An item's lines in a frame: their start and its offset, and by what they lead to their ends."""
+Source = tuple[Item, str]
+"""Where lines come from: an item, and their kind."""
+Lines = dict[Source, tuple[Vertex, float, dict[Any, tuple[Vertex, float]]]]
+"""The lines in a frame: their start and its offset, and by what they lead to their ends."""
 
 
 class LayeredLayout:
     """Boxes ``(x, y, width, height)`` of items and frames, and the points of each edge.
 
-    ``size(item)`` gives the width and height that an item needs, ``heading(frame)`` the width
-    and height of a frame's title.
+    ``size(item)`` gives the width and height that an item needs, ``heading(frame)`` those of a
+    frame's title, ``label(source, target, kind)`` those of an edge's. With `sideways` layers
+    follow each other to the right: the layout is computed with x and y exchanged, and turned at
+    its end.
     """
 
     def __init__(
@@ -71,11 +77,20 @@ class LayeredLayout:
         sketch: Sketch,
         size: Callable[[Item], tuple[float, float]],
         heading: Callable[[Region], tuple[float, float]],
+        sideways: bool = False,
+        label: Callable[[Item, Item, str], tuple[float, float]] | None = None,
     ):
         self.sketch = sketch
         self.size = size
         self.heading = heading
+        self.sideways = sideways
         self.edges = sketch.edges()
+        self.back = sketch.loops()
+        self.lanes: dict[Source, float] = {}  # the widths of lines with labels on them
+        for source, target, kind in self.edges:
+            width, height = (0.0, 0.0) if label is None else label(source, target, kind)
+            found = self.lanes.get((source, kind), LANE)
+            self.lanes[source, kind] = max(found, height if sideways else width)
         self.areas: dict[Region | None, Area] = {}
         # an item with what is around it, from the outermost, which is None, to the innermost
         self.chains: dict[Item, list[Any]] = {
@@ -87,8 +102,20 @@ class LayeredLayout:
         self._absolute(None, 0.0, 0.0)
         top = self.areas[None]
         self.width, self.height = top.width, top.height
-        self.paths = [(*edge, self._path(edge[0], edge[1])) for edge in self.edges]
+        self.paths = [(*edge, self._path(*edge)) for edge in self.edges]
         self._distribute_arrows()
+        self.loops = [(*loop, self._way_back(*loop)) for loop in self.back]
+        if sideways:
+            self._turn()
+
+    def _turn(self) -> None:
+        """Exchange x and y."""
+        self.width, self.height = self.height, self.width
+        self.boxes = {
+            one: (y, x, height, width) for one, (x, y, width, height) in self.boxes.items()
+        }
+        for *_, points in (*self.paths, *self.loops):
+            points[:] = [(y, x) for x, y in points]
 
     def _child(self, frame: Region | None, item: Item) -> Any:
         """Return the child of `frame` that is an item, or contains it; None for one outside."""
@@ -108,7 +135,7 @@ class LayeredLayout:
         layers: list[list[Vertex]] = [[] for _ in range(last + 1)]
         for vertex in (*entries.values(), *boxes.values(), *exits.values()):
             layers[vertex.rank].append(vertex)
-        bends = _bend(lines, layers)
+        bends = _bend(lines, layers, self.lanes)
         layers = [layer for layer in layers if layer]
         _order(layers)
         _assign_positions(layers)
@@ -118,17 +145,21 @@ class LayeredLayout:
     def _box(self, child: Any) -> Vertex:
         if isinstance(child, Region):
             return Vertex(self.areas[child].width, self.areas[child].height)
-        return Vertex(*self.size(child))
+        width, height = self.size(child)
+        if self.sideways:
+            width, height = height, width
+        return Vertex(width, height, light=child.kind == "constant")
 
     def _lines(
         self, frame: Region | None, boxes: dict[Any, Vertex]
-    ) -> tuple[Lines, dict[Item, Vertex], dict[Item, Vertex]]:
+    ) -> tuple[Lines, dict[Source, Vertex], dict[Source, Vertex]]:
         """Return the lines of a frame, and the ports at which they enter and leave it."""
-        entries: dict[Item, Vertex] = {}
-        exits: dict[Item, Vertex] = {}
+        entries: dict[Source, Vertex] = {}
+        exits: dict[Source, Vertex] = {}
         lines: Lines = {}
-        for source, target, _ in self.edges:
-            child, key = self._child(frame, source), self._child(frame, target)
+        for item, target, kind in self.edges:
+            source = (item, kind)
+            child, key = self._child(frame, item), self._child(frame, target)
             if child is not key:
                 start = boxes.get(child) or entries.setdefault(source, Vertex())
                 end = boxes.get(key) or exits.setdefault(source, Vertex())
@@ -136,7 +167,7 @@ class LayeredLayout:
                 line[2].setdefault(key, (end, self._offset(key, source, False)))
         return lines, entries, exits
 
-    def _offset(self, child: Any, source: Item, leaving: bool) -> float:
+    def _offset(self, child: Any, source: Source, leaving: bool) -> float:
         """Return how far right of a box's middle the line of `source` crosses its border."""
         if not isinstance(child, Region):
             return 0.0
@@ -149,24 +180,34 @@ class LayeredLayout:
     ) -> tuple[float, float]:
         """Set where all of a frame stands; return its width and height."""
         title, head = self.heading(frame) if frame is not None else (0.0, 0.0)
+        least = 0.0
+        lanes = LOOP * sum(one is frame for *_, one in self.back) if frame is not None else 0.0
+        side = 0.0
+        if self.sideways:  # then the title stands beside the layers, not above them
+            least, title, side, head = title + 2 * MARGIN, 0.0, head, 0.0
         vertices = [vertex for layer in layers for vertex in layer]
         left = min(vertex.x - vertex.width / 2 for vertex in vertices)
         right = max(vertex.x + vertex.width / 2 for vertex in vertices)
         width = max(right - left, title) + 2 * MARGIN
-        shift = (width - (right - left)) / 2 - left
+        shift = (width - (right - left)) / 2 - left + side
+        width += side + lanes
         y = bottom = head + MARGIN
         for layer in layers:
             height = max(vertex.height for vertex in layer)
+            if bottom < y and exits and layer is layers[-1]:  # ports alone, at the border
+                y = bottom
             bottom = y + height
             for vertex in layer:
                 vertex.x += shift
-                vertex.y = y + (height - vertex.height) / 2
+                room = height - vertex.height
+                vertex.y = y + (room if vertex.light else room / 2)
                 vertex.layer = (y, bottom)
             y += height + (LAYER if height else LAYER / 3)
-        for ports, y in ((entries, 0.0), (exits, bottom + MARGIN)):
+        height = max(bottom + MARGIN, least)
+        for ports, y in ((entries, 0.0), (exits, height)):
             for port in ports.values():
                 port.layer = (y,)
-        return width, bottom + MARGIN
+        return width, height
 
     # All together ------------------------------------------------------------------------------
 
@@ -179,12 +220,18 @@ class LayeredLayout:
             if isinstance(child, Region):
                 self._absolute(child, x, y)
 
-    def _path(self, source: Item, target: Item) -> list[Point]:
+    def _path(self, item: Item, target: Item, kind: str) -> list[Point]:
         """Return the points from the bottom of one item to the top of the other."""
-        up, down = self.chains[source], self.chains[target]
+        source = (item, kind)
+        up, down = self.chains[item], self.chains[target]
         common = sum(one is other for one, other in zip(up, down, strict=False))
-        x, y, width, height = self.boxes[source]
-        points = [(x + width / 2, y + height)]
+        x, y, width, height = self.boxes[item]
+        apart = 0.0
+        if kind == "derivative" and any(
+            one is item and other != kind for one, _, other in self.edges
+        ):
+            apart = min(14.0, width / 4)
+        points = [(x + width / 2 + apart, y + height)]
         for frame in reversed(up[common:-1]):
             area = self.areas[frame]
             points += self._points(frame, [*area.bends[source, None], area.exits[source]])
@@ -201,17 +248,40 @@ class LayeredLayout:
         left, top, *_ = self.boxes[frame]
         return [(left + one.x, top + y) for one in passed for y in one.layer]
 
+    def _way_back(self, source: Item, target: Item, body: Region | None) -> list[Point]:
+        """Return the corners of a line from one repetition to the next, around the body."""
+        x, y, width, height = self.boxes[source]
+        if body is None:  # one item: at its right
+            right = x + width + 5
+            low, high = y + height - 8, y + 10
+            return [(right, low), (right + LOOP, low), (right + LOOP, high), (x + width, high)]
+        number = [loop for loop in self.back if loop[2] is body].index((source, target, body))
+        left, _, wide, _ = self.boxes[body]
+        lane = left + wide - LOOP * (number + 0.9)
+        bottom = y + height
+        to, top, broad, _ = self.boxes[target]
+        end = to + broad - 12
+        low, high = bottom + 9 + 3 * (number % 3), top - 13 - 3 * (number % 3)
+        middle = x + width / 2 + 12
+        points = [(middle, bottom), (middle, low), (lane, low), (lane, high), (end, high)]
+        return [*points, (end, top)]
+
     def _distribute_arrows(self) -> None:
         """Let arrows that end at one item end side by side, in the order in which they come."""
         arriving: dict[Item, list] = defaultdict(list)
-        for _, target, _, points in self.paths:
-            arriving[target].append(points)
+        for source, target, _, points in self.paths:
+            arriving[target].append((points, source.kind == "constant"))
         for target, found in arriving.items():
-            found.sort(key=lambda points: points[-2][0])
-            step = min(18.0, (self.boxes[target][2] - 24) / len(found))
-            for i, points in enumerate(found):
-                x, y = points[-1]
-                points[-1] = (x + (i - (len(found) - 1) / 2) * step, y)
+            x, y, width, _ = self.boxes[target]
+            found.sort(key=lambda one: one[0][-2][0])
+            # constants at the corners: the middle is for what is differentiated
+            for corner in (x + width - min(14.0, width / 4), x + min(14.0, width / 4)):
+                while len(found) > 1 and found[-1][1]:
+                    found.pop()[0][-1] = (corner, y)
+                found.reverse()
+            step = min(18.0, (width - 24) / len(found))
+            for i, (points, _) in enumerate(found):
+                points[-1] = (x + width / 2 + (i - (len(found) - 1) / 2) * step, y)
 
 
 # Layers ----------------------------------------------------------------------------------------
@@ -242,14 +312,16 @@ def _rank(boxes: list[Vertex], lines: Lines) -> int:
     return max(box.rank for box in boxes)
 
 
-def _bend(lines: Lines, layers: list[list[Vertex]]) -> dict[tuple[Item, Any], list[Vertex]]:
-    """Add vertices where lines pass a layer; the lines of one item share them."""
-    bends: dict[tuple[Item, Any], list[Vertex]] = {}
+def _bend(
+    lines: Lines, layers: list[list[Vertex]], lanes: dict[Source, float]
+) -> dict[tuple[Source, Any], list[Vertex]]:
+    """Add vertices where lines pass a layer; those of one source share them."""
+    bends: dict[tuple[Source, Any], list[Vertex]] = {}
     for source, (start, out, ends) in lines.items():
         trunk = [(start, out)]
         for key, (end, into) in sorted(ends.items(), key=lambda one: one[1][0].rank):
             for rank in range(start.rank + len(trunk), end.rank):
-                bend = Vertex(rank=rank)
+                bend = Vertex(lanes.get(source, LANE), rank=rank)
                 _join(*trunk[-1], bend, 0.0)
                 layers[rank].append(bend)
                 trunk.append((bend, 0.0))
@@ -341,7 +413,8 @@ def _straighten(layers: list[list[Vertex]]) -> None:
             column = [vertex]
             while len(column[-1].below) == 1:
                 below, out, into = column[-1].below[0]
-                if len(below.above) != 1 or out != into:
+                heavy = [one for one, _, _ in below.above if not one.light]
+                if heavy != column[-1:] or out != into:
                     break
                 column.append(below)
             if vertex in seen or len(column) == 1:
@@ -373,7 +446,9 @@ def _stiffness(one: Vertex, other: Vertex) -> float:
     """Return the weight of a line in the layout: large where it passes layers, or is alone."""
     if one.rank > other.rank:
         one, other = other, one
-    if len(one.below) == 1 == len(other.above):
+    if one.light:
+        return 0.02
+    if len(one.below) == 1 == sum(not above.light for above, _, _ in other.above):
         return 12.0
     return 8.0 if one.height == 0 == other.height else 1.0
 

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from functools import cached_property
 from html import escape
 from inspect import CO_OPTIMIZED
+from math import inf
 from pathlib import Path
 from sys import getrefcount
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import nest
 from .._core.conversion import is_tensor
@@ -18,25 +19,40 @@ from .._core.levels import Token
 from .._core.record import Node
 from .._transforms.tape import GradientTape
 from ..errors import ArgumentTypeError
+from ..optimizers import Optimizer
 from . import collapse, text
+from .drawing import Drawing
+from .pdf import pdf_bytes
 from .reading import RecordWalk, UserNames, known_nodes, live_nodes, token_of
 from .sketch import Sketch
-from .svg import Drawing
+from .svg import svg_text
 
 FOLD_FROM = 25  # items; smaller pictures show each
 MOST = 120  # items in one picture
 
 
+class Options(NamedTuple):
+    """How a picture is drawn: see `show`."""
+
+    direction: str = "TB"
+    legend: bool = True
+    size: tuple[float, float] | None = None
+    dtype: bool = True
+    values: bool = True
+
+
 class Picture:
     """The result of `show`: it draws itself in a notebook, and prints itself elsewhere.
 
-    ``svg`` and ``mermaid`` are its texts, ``save`` writes one of them; ``items`` and ``frames``
-    are what it shows. It is data only, and keeps no tensor alive.
+    ``svg`` and ``mermaid`` are its texts, ``pdf`` its bytes, ``save`` writes one of them.
+    ``items``, ``frames`` and ``groups`` are what it shows. It is data only, and keeps no tensor
+    alive.
     """
 
-    def __init__(self, sketch: Sketch, title: str):
+    def __init__(self, sketch: Sketch, title: str, options: Options):
         self._sketch = sketch
         self._title = title
+        self._options = options
 
     @property
     def items(self) -> list:
@@ -44,25 +60,52 @@ class Picture:
 
     @property
     def frames(self) -> list:
-        return list(self._sketch.frames)
+        return [one for one in self._sketch.frames if one.kind in ("tape", "repeat")]
+
+    @property
+    def groups(self) -> list:
+        """Return the frames of backward passes, modules and steps of optimizers."""
+        return [one for one in self._sketch.frames if one.kind not in ("tape", "repeat")]
 
     @cached_property
     def svg(self) -> str:
         """Return an SVG document."""
-        return Drawing(self._sketch, self._title).text()
+        return svg_text(self._drawing, self._title, self._scale)
+
+    @cached_property
+    def pdf(self) -> bytes:
+        """Return a PDF document of one page: vectors, in the standard fonts of PDF.
+
+        Raises ValueError for names with letters that these lack.
+        """
+        return pdf_bytes(self._drawing, self._title, self._scale)
+
+    @cached_property
+    def _drawing(self) -> Drawing:
+        return Drawing(self._sketch, self._options.direction == "LR", self._options.legend)
+
+    @property
+    def _scale(self) -> float:
+        """Return how much larger the picture is than it was drawn, to fit into its size."""
+        if self._options.size is None:
+            return 1.0
+        width, height = self._options.size
+        return min(width / self._drawing.width, height / self._drawing.height)
 
     @cached_property
     def mermaid(self) -> str:
         """Return a Mermaid flowchart, as JupyterLab and GitHub draw it in Markdown."""
-        return "\n".join(text.Flowchart(self._sketch).lines()) + "\n"
+        sideways = self._options.direction == "LR"
+        return "\n".join(text.Flowchart(self._sketch, sideways).lines()) + "\n"
 
     def save(self, path: Any) -> None:
-        """Write the picture: SVG for ``.svg``, Mermaid for ``.mmd``, Markdown for ``.md``,
-        lines for ``.txt``. Raises ValueError for other endings.
+        """Write the picture: SVG for ``.svg``, PDF for ``.pdf``, Mermaid for ``.mmd``, Markdown for
+        ``.md``, lines for ``.txt``. Raises ValueError for other endings.
         """
         path = Path(path)
         writers = {
             ".svg": lambda: self.svg,
+            ".pdf": lambda: self.pdf,
             ".mmd": lambda: self.mermaid,
             ".md": lambda: f"```mermaid\n{self.mermaid}```\n",
             ".txt": lambda: f"{self}\n",
@@ -72,7 +115,8 @@ class Picture:
                 f"Picture.save: {path.name!r} must end in {', '.join(writers)}; for other formats "
                 "convert the SVG"
             )
-        path.write_text(writers[path.suffix](), encoding="utf-8")
+        found = writers[path.suffix]()
+        path.write_bytes(found if isinstance(found, bytes) else found.encode("utf-8"))
 
     def __str__(self) -> str:
         return text.lines(self._sketch)
@@ -87,7 +131,16 @@ class Picture:
         return {"text/html": image, "image/svg+xml": self.svg, "text/plain": str(self)}
 
 
-def show(*what: Any, names: Mapping[str, Any] | None = None, fold: bool | None = None) -> Picture:
+def show(
+    *what: Any,
+    names: Mapping[str, Any] | None = None,
+    fold: bool | None = None,
+    dtype: bool = True,
+    values: bool = True,
+    direction: str = "TB",
+    legend: bool = True,
+    size: float | tuple[float, float] | None = None,
+) -> Picture:
     """Return a picture of what tapes have recorded: how `what` was computed, who watches what.
 
     Parameters
@@ -95,48 +148,90 @@ def show(*what: Any, names: Mapping[str, Any] | None = None, fold: bool | None =
     what:
         Tensors and Variables (nested as you like), drawn with all that they were computed from;
         and tapes. With tapes among them only what these recorded is drawn. Tapes alone: all
-        that they recorded of the tensors that have names.
+        that they recorded of the tensors that have names. An optimizer adds its last step.
     names:
         Names for tensors and tapes: ``{"x": x, "outer": outer}``. By default those of the
         caller's variables.
     fold:
         True to draw repetitions once, with their number. By default large pictures are.
+    dtype, values:
+        False to leave out the dtypes, or the values of scalars.
+    direction:
+        "TB" draws from top to bottom, "LR" from left to right.
+    legend:
+        False to leave out the legend.
+    size:
+        The width in pixels, or the width and height that the picture is to fit into; 4/3 pixels
+        are a point of a PDF. By default letters are 13 pixels high.
 
     A frame stands for a tape, and holds what it recorded: the operations, and what it watches.
+    Operands that no tape watches are small and grey; their values are known where a rule keeps
+    them. A dotted frame is the backward pass of a tape, as the tapes around recorded it, and a
+    dotted line leads from what was differentiated to the derivative.
     Operations with a rule of their own (`custom_gradient`) say at which orders of
     differentiation it serves, and dashed lines lead to them from tensors that the function used
     without differentiating it by them. A dashed frame is what was repeated, drawn once. A
     tape that has given its only gradient keeps nothing, so take the picture before, or make it
     persistent.
 
-    Raises TypeError for what is neither tensor nor tape, ValueError if nothing is recorded.
+    Raises TypeError for what is neither tensor nor tape, ValueError if nothing is recorded, for
+    another direction, and for a size that is not positive.
+
+    >>> x = tf.constant(2.0)
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = tf.exp(x) * 3.0
+    >>> tf.show(y, direction="LR", legend=False).save("tape.pdf")
     """
+    options = Options(direction, legend, _check_size(size), dtype, values)
+    if direction not in ("TB", "LR"):
+        raise ValueError(
+            "show: direction must be 'TB' (top to bottom) or 'LR' (left to right), got "
+            f"{direction!r}"
+        )
     if names is None:
-        return _picture(what, _callers_names(sys._getframe(1)), fold)
+        return _picture(what, _callers_names(sys._getframe(1)), fold, options)
     if not isinstance(names, Mapping):
         raise TypeError(
             f"show: names must map names to tensors and tapes, got {type(names).__name__}: "
             'write names={"x": x}'
         )
-    return _picture(what, UserNames([names]), fold)
+    return _picture(what, UserNames([names]), fold, options)
+
+
+def _check_size(size: Any) -> tuple[float, float] | None:
+    """Return a width and height, infinite where none is given."""
+    if size is None:
+        return None
+    pair = size if isinstance(size, (tuple, list)) else (size, inf)
+    numbers = [one for one in pair if isinstance(one, (int, float)) and one > 0]
+    if len(numbers) != 2 or len(pair) != 2:
+        raise ValueError(
+            "show: size must be a width in pixels, or a width and a height, all positive, got "
+            f"{size!r}: write size=600 or size=(600, 800)"
+        )
+    return float(numbers[0]), float(numbers[1])
 
 
 def tape_bundle(tape: GradientTape) -> dict[str, str]:
     """Return the picture of a tape by MIME type; a text if there is none."""
     main = sys.modules.get("__main__")
     try:
-        return _picture((tape,), UserNames([vars(main) if main else {}]), None)._repr_mimebundle_()
+        names = UserNames([vars(main) if main else {}])
+        return _picture((tape,), names, None, Options())._repr_mimebundle_()
     except ValueError as error:
         return {"text/plain": f"{tape!r}\n{error}"}
 
 
-def _picture(what: tuple, names: UserNames, fold_items: bool | None) -> Picture:
-    tapes, tensors = [], []
+def _picture(what: tuple, names: UserNames, fold_items: bool | None, options: Options) -> Picture:
+    tapes, tensors, optimizers = [], [], []
     for one in nest.flatten(what):
         if isinstance(one, GradientTape):
             tapes.append(one)
         elif is_tensor(one):
             tensors.append(one)
+        elif isinstance(one, Optimizer):
+            optimizers.append(one)
         else:
             raise ArgumentTypeError(
                 f"show: draws Tensors, Variables and GradientTapes, got {type(one).__name__}: pass "
@@ -158,12 +253,19 @@ def _picture(what: tuple, names: UserNames, fold_items: bool | None) -> Picture:
             "the picture before, or use GradientTape(persistent=True)"
         )
     reading = RecordWalk(roots, names, wanted)
-    items, frames = list(reading.items.values()), reading.frames
-    if fold_items or (fold_items is None and len(items) > FOLD_FROM):
+    items, frames = reading.all_items(), reading.frames
+    for optimizer in optimizers:
+        updates, frame = reading.last_step(optimizer, tensors)
+        items, frames = [*items, *updates], [*frames, frame]
+    operations = sum(item.kind != "constant" for item in items)
+    if fold_items or (fold_items is None and operations > FOLD_FROM):
         items, repeats = collapse.collapse_repeats(items)
         frames = [*frames, *repeats]
+    for item in items:
+        item.dtype = item.dtype if options.dtype else ""
+        item.value = item.value if options.values else ""
     title = ", ".join(item.name for item in items[-1:] if item.name) or "a record"
-    return Picture(Sketch(collapse.shorten(items, frames, MOST), frames), title)
+    return Picture(Sketch(collapse.shorten(items, frames, MOST), frames), title, options)
 
 
 def _is_freed(node: Node) -> bool:

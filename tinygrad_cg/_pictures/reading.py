@@ -13,19 +13,30 @@ import numpy as np
 from .._core.conversion import is_tensor
 from .._core.levels import Token
 from .._core.primitive import OPS
-from .._core.record import Node, find, nodes_of, operation_of_rule, part, watched_since
+from .._core.record import (
+    Node,
+    find,
+    nodes_of,
+    operation_of_rule,
+    part,
+    residual_names,
+    watched_since,
+)
 from .._core.tensor import Tensor
 from .._function.tracing import gradient
-from .._reverse.observer import order_of, recording_sweeps
+from .._reverse.observer import Sweep, order_of, recording_sweeps
 from .._reverse.variable import Variable
 from .._rules.calls import Call, TransformedCall, _identity_rule
 from .._rules.definition import closure
+from .._rules.outside_code import OutsideUse
 from .._rules.user_ops import _Use
 from .._transforms.forward import _no_rule
 from .._transforms.tape import GradientTape
-from ..module import Module
+from ..module import Module, _members, _modules
+from .groups import group_modules
 from .sketch import Item, Region
 
+CONTAINERS = (list, tuple, dict)
 ELEMENTS, DEPTH = 100, 3  # larger and deeper containers are not searched for names
 
 
@@ -55,25 +66,42 @@ class UserNames:
     def __init__(self, spaces: Iterable[Mapping[str, Any]]):
         self.of_node: dict[Node, tuple[str, Any]] = {}
         self.of_token: dict[Token, str] = {}
+        self.tapes: list[GradientTape] = []
+        self.of_array: dict[int, str] = {}  # by the id of an array that a name keeps alive
+        self.of_module: dict[Node, str] = {}  # the paths of the modules that keep Variables
+        self.classes: dict[str, str] = {}  # of modules, by their paths
         for space in spaces:
-            for name, value in list(space.items()):
-                if not name.startswith("_") and name not in ("In", "Out"):
+            named = [
+                (name, value) for name, value in list(space.items()) if not name.startswith("_")
+            ]
+            for name, value in sorted(named, key=lambda one: isinstance(one[1], CONTAINERS)):
+                if name not in ("In", "Out"):
                     self._add(name, value)
+        for tape in self.tapes:
+            for variable in tape.watched_variables():
+                self._add(variable._name, variable)
 
     def _add(self, name: str, value: Any, depth: int = 0) -> None:
         if isinstance(value, GradientTape):
             token = token_of(value)
             if token is not None:
                 self.of_token.setdefault(token, name)
-            for variable in value.watched_variables():
-                self._add(variable._name, variable)
+            self.tapes.append(value)
         elif isinstance(value, (Tensor, Variable)):
+            self.of_array.setdefault(id(value._data), name)
             for node in known_nodes(value._rec):
                 self.of_node.setdefault(node, (name, value))
+        elif isinstance(value, np.ndarray):
+            self.of_array.setdefault(id(value), name)
         elif isinstance(value, Module):
             for path, variable in value.named_variables.items():
                 self._add(f"{name}.{path}", variable)
-        elif isinstance(value, (list, tuple, dict)) and depth < DEPTH and len(value) <= ELEMENTS:
+            for path, module in _modules(name, value):
+                self.classes.setdefault(path, type(module).__name__)
+                for _, leaf in _members(module):
+                    for node in known_nodes(leaf._rec) if isinstance(leaf, Variable) else ():
+                        self.of_module.setdefault(node, path)
+        elif isinstance(value, CONTAINERS) and depth < DEPTH and len(value) <= ELEMENTS:
             for key, one in list(value.items() if isinstance(value, dict) else enumerate(value)):
                 self._add(f"{name}[{key!r}]", one, depth + 1)
 
@@ -98,12 +126,55 @@ class RecordWalk:
             item.operands = [self.items[source] for source in self.operands[node]]
             if item.kind == "custom":
                 item.captured = list(self._find_captured(node, item))
-        items = self.items.values()
+        items = list(self.items.values())
         self.frames = [
             Region("tape", self._name(token), frozenset(item for item in items if i in item.tapes))
             for i, token in enumerate(self.tokens)
         ]
         self._orders()
+        self.frames += self._backward_passes()
+        owners = {self.items[n]: found for n, found in names.of_module.items() if n in self.items}
+        self.frames += group_modules(items, owners, names.classes)
+        self.constants: dict[Any, Item] = {}  # by the id of a named array, or of a large one
+        for node, item in self.items.items():
+            self._add_constants(node, item)
+
+    def all_items(self) -> list[Item]:
+        """Return the items, each after its operands."""
+        found: dict[Item, None] = {}
+        for item in self.items.values():
+            found |= dict.fromkeys(one for one in item.operands if one.kind == "constant")
+            found[item] = None
+        return list(found)
+
+    def last_step(self, optimizer: Any, targets: list) -> tuple[list[Item], Region]:
+        """Return an item for each Variable of an optimizer's last step, and their frame."""
+        serial = self.nodes[-1].serial
+        losses = [
+            item
+            for target in targets
+            for node in known_nodes(target._rec)
+            if (item := self.items.get(_operation_of(node))) is not None and item.operation
+        ]
+        found = []
+        for variable in optimizer._stepped:
+            known = [self.items[node] for node in known_nodes(variable._rec) if node in self.items]
+            if not known:
+                continue
+            shape, kind = tuple(variable.shape), str(variable.dtype)
+            serial += 1
+            item = Item("update", "update", shape, kind, serial, name=known[0].name)
+            item.derivative_of = dict.fromkeys(losses[:1], "")
+            found.append(item)
+        if not found:
+            raise ValueError(
+                f"show: the optimizer {optimizer.name} has not updated any Variable of this "
+                "picture yet: call its apply_gradients() first, and pass the loss"
+            )
+        steps = int(optimizer.iterations)
+        rate = f"{float(optimizer.learning_rate):.4g}"
+        remark = f"learning rate {rate}, {steps:,} step{'s' if steps != 1 else ''} done"
+        return found, Region("step", type(optimizer).__name__, frozenset(found), remark=remark)
 
     # Walking ---------------------------------------------------------------------------------
 
@@ -179,6 +250,35 @@ class RecordWalk:
         item.tapes = frozenset([self.numbers[token] for token in group])
         return item
 
+    def _add_constants(self, node: Node, item: Item) -> None:
+        """Give an item the operands that no tape watches, with the values that its rule keeps."""
+        before, after = [], []
+        known = _saved_operands(node)
+        for i, source in enumerate(node.inputs):
+            if source is None:
+                place = after if any(one is not None for one in node.inputs[:i]) else before
+                place.append(self._constant(item, known.get(i)))
+        if item.operation == "power" and -1 in known:  # by a number, which is no operand
+            after.append(self._constant(item, known[-1]))
+        item.operands = list(dict.fromkeys([*before, *item.operands, *after]))
+
+    def _constant(self, item: Item, value: Any) -> Item:
+        """Return the item of an operand that nobody watches; `value` is None if it is not kept."""
+        data = value._data if isinstance(value, (Tensor, Variable)) else value
+        if isinstance(data, (bool, int, float, complex)):
+            data = np.asarray(data)
+        if not isinstance(data, np.ndarray):
+            return Item("constant", "", (), "", item.serial - 0.5)
+        name = self.names.of_array.get(id(data), "")
+        key = id(data) if name or data.shape else object()
+        found = self.constants.get(key)
+        if found is None:
+            text = "" if data.shape else f"{data[()]:.6g}"
+            found = Item("constant", "", data.shape, str(data.dtype), item.serial - 0.5, value=text)
+            found.name = name
+            self.constants[key] = found
+        return found
+
     def _find_captured(self, node: Node, item: Item) -> Iterator[Item]:
         """Yield what a decorated function itself captures and a tape recorded."""
         if type(node.saved) is not Call:
@@ -210,11 +310,55 @@ class RecordWalk:
                 frames = [self.frames[number] for number in sorted(item.tapes)]
                 item.serves = [(frame.name, frame.order) for frame in frames]
 
+    def _backward_passes(self) -> list[Region]:
+        """Return a frame for each sweep that was recorded, and set whose derivatives are whose."""
+        recorded: dict[Sweep, list[Item]] = {}
+        for node, item in self.items.items():
+            for sweep in recording_sweeps(node):
+                recorded.setdefault(sweep, []).append(item)
+        by_serial = {node.serial: item for node, item in self.items.items()}
+        tapes = {token.name: self.frames[number] for token, number in self.numbers.items()}
+        found = []
+        for sweep, items in sorted(recorded.items(), key=lambda one: one[0].began):
+            if sweep.order is None or sweep.transposes:
+                continue
+            tape = tapes.get(sweep.tape) if sweep.tape is not None else None
+            found.append(Region("backward", "", frozenset(items), tape=tape))
+            target = by_serial.get(sweep.target)
+            for source, result in sweep.results:
+                gradient, by = by_serial.get(result), by_serial.get(source)
+                if target is not None and by is not None and gradient in items:
+                    gradient.derivative_of[target] = _quotient(target.name, by.name)
+        return found
+
     def _name(self, token: Token) -> str:
         name = self.names.of_token.get(token)
         if name is None:
             return "graph" if token.everything else "a tape"
         return name if "tape" in name.lower() else f"tape {name}"
+
+
+def _quotient(target: str, source: str) -> str:
+    """Return ``dz/dx``, with brackets around longer names; empty without names."""
+    if not (target and source):
+        return ""
+    names = [name if len(name) == 1 else f"({name})" for name in (target, source)]
+    return "d{}/d{}".format(*names)
+
+
+def _saved_operands(node: Node) -> dict[int, Any]:
+    """Return the values of operands that a node keeps by position; a power's exponent at -1."""
+    if type(node.saved) is Call:
+        return dict(enumerate(node.saved.values or ()))
+    primitive = OPS.get(operation_of_rule(node.rule))
+    if primitive is None or primitive.vjp is None or len(node.inputs) != len(primitive.inputs):
+        return {}
+    names = residual_names(primitive, sum(1 << i for i, one in enumerate(node.inputs) if one))
+    values = node.saved if len(names) > 1 else (node.saved,)
+    places = {name: i for i, name in enumerate(primitive.inputs)} | {"exponent": -1}
+    return {
+        places[name]: value for name, value in zip(names, values, strict=False) if name in places
+    }
 
 
 def _operation_of(node: Node) -> Node:
@@ -234,12 +378,12 @@ def _made_by(node: Node) -> tuple[str, str]:
     if isinstance(saved, (Call, TransformedCall)):
         compiled = type(saved) is TransformedCall and saved.pull.__module__ == gradient.__name__
         return "operation" if compiled else "custom", saved.definition.name
-    if isinstance(saved, _Use):
+    if isinstance(saved, (_Use, OutsideUse)):
         return "operation", saved.name
     if type(saved) is tuple and saved and isinstance(saved[0], gradient.Gradient):
         return "operation", saved[0].definition.name
     if name := operation_of_rule(rule):
-        return "operation", name.removeprefix("scalar_")
+        return "operation", name
     for name, record in OPS.items():
         if any(one.rule is rule for one in (record.rules or {}).values()):
             return "operation", name

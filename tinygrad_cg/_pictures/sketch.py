@@ -14,11 +14,14 @@ class Item:
 
     `kind` is "watched" (a tensor that a tape watches; its operand, if any, is the same tensor as
     tapes around know it), "operation", "custom" (a custom gradient), "bypassed" (one whose rule
-    does not serve on these tapes), "finished" (of what only tapes of the past have recorded) or
+    does not serve on these tapes), "constant" (an operand that no tape watches), "finished" (of
+    what only tapes of the past have recorded), "update" (of a Variable by an optimizer) or
     "earlier" (many operations, left out). `name` is the user's variable, `operation` what made
     it. `order` is the order of the sweep that recorded it: 0 for none; None if that is
     not known. `serves` are the tapes and orders whose sweeps ask its rule, `captured` the items
-    that a custom gradient's function uses and does not differentiate. `tapes` are numbers of
+    that a custom gradient's function uses and does not differentiate. `derivative_of` are the
+    items that it is a derivative of, with a label such as "dz/dx", `carried` those of the
+    repetition before whose results it uses. `tapes` are numbers of
     frames; `count` says how many like it stand here.
     """
 
@@ -26,7 +29,7 @@ class Item:
     operation: str
     shape: tuple[int, ...]
     dtype: str
-    serial: int
+    serial: float
     tapes: frozenset[int] = frozenset()
     name: str = ""
     value: str = ""
@@ -34,11 +37,17 @@ class Item:
     serves: list[tuple[str, int | None]] = field(default_factory=list)
     operands: list[Item] = field(default_factory=list, repr=False)
     captured: list[Item] = field(default_factory=list, repr=False)
+    derivative_of: dict[Item, str] = field(default_factory=dict, repr=False)
+    carried: list[Item] = field(default_factory=list, repr=False)
     count: int = 1
 
     @property
     def title(self) -> str:
-        """Return name and operation: ``y = multiply``."""
+        """Return name and operation: ``y = multiply``; of a constant its value, too."""
+        if self.kind == "constant":
+            return self.name or self.value or self.kind
+        if self.kind == "update":
+            return f"{self.name} updated" if self.name else "update"
         return (" = ".join(filter(None, (self.name, self.operation))) or self.kind) + self.times
 
     @property
@@ -48,10 +57,12 @@ class Item:
     @property
     def detail(self) -> str:
         """Return the value where it is known and small, and the dtype with the shape."""
-        if self.kind == "earlier":
+        if self.kind in ("earlier", "update") or (
+            self.kind == "constant" and not (self.name or self.shape)
+        ):
             return ""
-        kind = self.dtype + (f" {self.shape}" if self.shape else "")
-        return f"{self.value} · {kind}" if self.value else kind
+        kind = " ".join(filter(None, (self.dtype, str(self.shape) if self.shape else "")))
+        return " · ".join(filter(None, (self.value, kind)))
 
     @property
     def role(self) -> str:
@@ -74,6 +85,8 @@ def _list_words(words: list[str]) -> str:
 class Region:
     """A frame: what one tape recorded ("tape"), or what is repeated ("repeat").
 
+    Other kinds are "backward" (what the tapes around recorded of a backward pass of `tape`),
+    "module" (the operations of a `Module`) and "step" (the last step of an optimizer).
     `recorders` are the tapes that recorded its gradient, and so lie around it; `extent` is all
     that is drawn in it, more than `items` where it lies around other tapes.
     """
@@ -86,13 +99,22 @@ class Region:
     recorders: set[Region] = field(default_factory=set, repr=False)
     extent: frozenset[Item] = field(default=frozenset(), repr=False)
     parent: Region | None = field(default=None, repr=False)
+    tape: Region | None = field(default=None, repr=False)
+    remark: str = ""
 
     @property
     def title(self) -> str:
-        return f"{TIMES}{self.count:,}" if self.kind == "repeat" else self.name
+        if self.kind == "repeat":
+            return f"{TIMES}{self.count:,}"
+        if self.kind == "backward":
+            name = self.tape.name.removeprefix("tape ") if self.tape is not None else ""
+            return f"backward pass of {name}" if name else "backward pass"
+        return self.name
 
     @property
     def detail(self) -> str:
+        if self.kind != "tape":
+            return self.remark
         return f"its gradient is of order {self.order}" if self.order is not None else ""
 
 
@@ -101,7 +123,7 @@ class Sketch:
 
     def __init__(self, items: list[Item], frames: list[Region]):
         self.items = items
-        self.frames = nested(frozenset(items), frames)
+        self.frames = nested(items, frames)
         self.home: dict[Item, Region | None] = dict.fromkeys(items)
         for frame in self.frames:
             for item in frame.extent:
@@ -129,26 +151,54 @@ class Sketch:
     def note(self, item: Item) -> str:
         """Return a remark on an item: the use of its rule, and which tapes alone have it."""
         tapes = [frame for frame in self.around(item) if frame.kind == "tape"]
-        strange = any(item not in frame.items for frame in tapes)
+        recorded = item.kind not in ("constant", "update")
+        strange = recorded and any(item not in frame.items for frame in tapes)
         only = f"only {_list_words([frame.name for frame in self.tapes(item)])}" if strange else ""
         return ", ".join(filter(None, (item.role, only)))
 
     def edges(self) -> list[tuple[Item, Item, str]]:
-        """Return (from, to, "operand" or "captured"), each pair once."""
+        """Return (from, to, "operand", "captured" or "derivative"), each once."""
         found = [(one, item, "operand") for item in self.items for one in item.operands]
         found += [(one, item, "captured") for item in self.items for one in item.captured]
+        found += [(one, item, "derivative") for item in self.items for one in item.derivative_of]
         return list(dict.fromkeys(found))
 
+    def loops(self) -> list[tuple[Item, Item, Region | None]]:
+        """Return (from, to, frame) of what each repetition leaves to the next one.
 
-def nested(present: frozenset[Item], frames: list[Region]) -> list[Region]:
+        The frame is that of the repeated body; None for one item that is repeated by itself.
+        """
+        found = []
+        for item in self.items:
+            repeats = [frame for frame in self.around(item) if frame.kind == "repeat"]
+            for one in item.carried:
+                if one is item and item.count > 1:
+                    found.append((one, item, None))
+                else:
+                    body = next((frame for frame in repeats if one in frame.extent), None)
+                    found += [(one, item, body)] if body is not None else []
+        return found
+
+
+def nested(items: list[Item], frames: list[Region]) -> list[Region]:
     """Return the frames that hold something, each after its parent, the smallest that it fits into.
 
-    A tape lies inside those that recorded its gradient, with all that it holds.
+    A tape lies inside those that recorded its gradient, with all that it holds. A constant lies
+    where all that uses it does.
     """
+    present = frozenset(items)
+    users: dict[Item, set[Item]] = {item: set() for item in items if item.kind == "constant"}
+    for item in items:
+        for one in item.operands:
+            if one in users:
+                users[one].add(item)
     for frame in sorted(frames, key=lambda frame: frame.order or 0):
         frame.items &= present
         inner = [other.extent for other in frames if frame in other.recorders]
         frame.extent = frame.items.union(*inner)
+    for frame in frames:
+        if frame.kind != "repeat":
+            frame.extent |= {one for one, found in users.items() if found <= frame.extent}
     found = [frame for frame in frames if frame.extent]
     around: dict[Region, list[Region]] = {}
     for i, frame in enumerate(found):

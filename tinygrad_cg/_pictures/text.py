@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 from itertools import cycle
 
+from .drawing import COLOURS, LINES, STYLES
 from .sketch import TIMES, Item, Region, Sketch
-from .svg import CAPTURED, COLOURS, STYLES
 
-SHAPES = {"watched": ("([", "])"), "finished": ("([", "])"), "custom": ("[[", "]]")}
+SHAPES = {
+    "watched": ("([", "])"),
+    "finished": ("([", "])"),
+    "constant": ("([", "])"),
+    "custom": ("[[", "]]"),
+}
 
 
 def mermaid_text(text: str) -> str:
@@ -19,30 +24,42 @@ def mermaid_text(text: str) -> str:
 class Flowchart:
     """A Mermaid flowchart of a sketch; `lines` gives its text."""
 
-    def __init__(self, sketch: Sketch):
+    def __init__(self, sketch: Sketch, sideways: bool = False):
         self.sketch = sketch
+        self.direction = "LR" if sideways else "TB"
         self.names = {item: f"n{i}" for i, item in enumerate(sketch.items)}
         self.frames = {frame: f"f{i}" for i, frame in enumerate(sketch.frames)}
 
     def lines(self) -> list[str]:
-        found = ["flowchart TB", *self._inside(None, "  ")]
-        for i, (source, target, kind) in enumerate(self.sketch.edges()):
-            arrow = "-->" if kind == "operand" else "-.->"
+        found = [f"flowchart {self.direction}", *self._inside(None, "  ")]
+        edges = self.sketch.edges()
+        for i, (source, target, kind) in enumerate(edges):
+            arrow = {"operand": "-->", "captured": "-.->"}.get(kind, "==>")
+            if kind == "derivative" and (words := target.derivative_of[source]):
+                arrow = f'== "{mermaid_text(words)}" ==>'
             found.append(f"  {self.names[source]} {arrow} {self.names[target]}")
-            if kind == "captured":
-                found.append(f"  linkStyle {i} stroke:{CAPTURED}")
+            if kind != "operand":
+                found.append(f"  linkStyle {i} stroke:{LINES[kind][0]}")
+        for source, target, _ in self.sketch.loops():
+            found.append(f'  {self.names[source]} -- "next" --> {self.names[target]}')
         for kind in dict.fromkeys(item.kind for item in self.sketch.items):
             fill, line, width, dashes, _ = STYLES[kind]
-            style = f"fill:{fill},stroke:{line},stroke-width:{width}px,color:#1f2328"
+            ink = "#6b747c,font-size:11px" if kind == "constant" else "#1f2328"
+            style = f"fill:{fill},stroke:{line},stroke-width:{width}px,color:{ink}"
             if dashes:
                 style += f",stroke-dasharray:{dashes}"
             found.append(f"  classDef {kind} {style}")
-        colours = cycle(COLOURS)
-        for frame in sorted(self.frames, key=lambda frame: frame.kind == "repeat"):
+        tapes = [frame for frame in self.frames if frame.kind == "tape"]
+        colours = dict(zip(tapes, cycle(COLOURS), strict=False))
+        for frame in self.frames:
             style = "fill:#ffffff80,stroke:#5b6770,stroke-dasharray:6 4,color:#1f2328"
             if frame.kind == "tape":
-                colour = next(colours)
+                colour = colours[frame]
                 style = f"fill:{colour}12,stroke:{colour},color:{colour}"
+            elif frame.kind == "backward" and frame.tape in colours:
+                style = f"fill:#ffffff80,stroke:{colours[frame.tape]},stroke-dasharray:2 3"
+            elif frame.kind in ("module", "step"):
+                style = "fill:#5b677012,stroke:#aab1b8,color:#57606a"
             found.append(f"  style {self.frames[frame]} {style}")
         return found
 
@@ -55,7 +72,7 @@ class Flowchart:
                 found.append(f'{indent}subgraph {self.frames[child]}["{mermaid_text(words)}"]')
                 ends = [(one in child.extent, two in child.extent) for one, two, _ in edges]
                 if all(one == two for one, two in ends):  # Mermaid would cut lines at its border
-                    found.append(f"{indent}  direction TB")
+                    found.append(f"{indent}  direction {self.direction}")
                 found += self._inside(child, indent + "  ")
                 found.append(f"{indent}end")
         return found
@@ -71,33 +88,51 @@ class Flowchart:
 def lines(sketch: Sketch) -> str:
     """Return a line for each item, operands first: what it is, and who recorded it."""
     names: dict[Item, str] = {}
+    number = 0
     for item in sketch.items:
-        name = item.name or f"%{len(names)}"
-        names[item] = name if name not in names.values() else f"{name}%{len(names)}"
+        if item.kind in ("constant", "update"):
+            names[item] = item.title
+            continue
+        name = item.name or f"%{number}"
+        names[item] = name if name not in names.values() else f"{name}%{number}"
+        number += 1
     lines = []
     for frame in sketch.frames:
         if frame.kind == "tape":
             around = f", inside {frame.parent.name}" if frame.parent and frame.parent.name else ""
             lines.append(f"{frame.name}: {frame.detail or 'order unknown'}{around}")
     for item in sketch.items:
-        words = ", ".join(frame.name for frame in sketch.tapes(item))
-        operands = ", ".join(names[one] for one in item.operands)
-        if item.kind == "earlier":
-            made = f"{names[item]}: {item.operation}" + (f" on {operands}" if operands else "")
-        elif not item.operation:
-            same = f" (the same as {operands})" if operands else ""
-            made = f"{names[item]}: {item.detail}  {item.kind} by {words}{same}"
-        else:
-            call = f"{item.operation}({operands}){item.times}"
-            made = f"{names[item]} = {call}  {item.detail}  [{words}]"
-        lines.append(made)
-        if item.role:
-            lines.append(f"    {item.kind if item.kind == 'custom' else ''} {item.role}".rstrip())
-        if item.captured:
-            captured = ", ".join(names[one] for one in item.captured)
-            lines.append(f"    uses {captured}, and is not differentiated by it")
+        if item.kind != "constant":
+            lines += _item_lines(sketch, item, names)
     for frame in sketch.frames:
-        if frame.kind == "repeat":
-            inside = ", ".join(name for item, name in names.items() if item in frame.items)
-            lines.append(f"{frame.title}: {inside}")
+        if frame.kind != "tape":
+            kept = [one for one in sketch.items if one in frame.items and one.kind != "constant"]
+            remark = f" ({frame.detail})" if frame.detail else ""
+            lines.append(f"{frame.title}{remark}: {', '.join(names[one] for one in kept)}")
     return "\n".join(lines)
+
+
+def _item_lines(sketch: Sketch, item: Item, names: dict[Item, str]) -> list[str]:
+    """Return the line of an item, and those of remarks on it."""
+    words = ", ".join(frame.name for frame in sketch.tapes(item))
+    operands = ", ".join(names[one] for one in item.operands)
+    if item.kind == "update":
+        losses = ", ".join(names[one] for one in item.derivative_of)
+        return [item.title + (f" by the derivative of {losses}" if losses else "")]
+    if item.kind == "earlier":
+        lines = [f"{names[item]}: {item.operation}" + (f" on {operands}" if operands else "")]
+    elif not item.operation:
+        same = f" (the same as {operands})" if operands else ""
+        lines = [f"{names[item]}: {item.detail}  {item.kind} by {words}{same}"]
+    else:
+        call = f"{item.operation}({operands}){item.times}"
+        recorded = f"  [{words}]" if words else ""
+        lines = [f"{names[item]} = {call}  {item.detail}{recorded}"]
+    if item.role:
+        lines.append(f"    {item.kind if item.kind == 'custom' else ''} {item.role}".rstrip())
+    if item.captured:
+        captured = ", ".join(names[one] for one in item.captured)
+        lines.append(f"    uses {captured}, and is not differentiated by it")
+    for one, label in item.derivative_of.items():
+        lines.append(f"    {f'is {label}' if label else f'is a derivative of {names[one]}'}")
+    return lines

@@ -9,7 +9,7 @@ asks, does without all of this.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
@@ -29,13 +29,19 @@ class Sweep:
     `ended` are serial numbers: nodes with one between them were recorded by it. `began` is 0 if
     nothing recorded. `order` counts the derivatives taken, None if that is not known any more.
     `transposes` says that it is no further derivative, but the transpose of a rule. `asked` is
-    the user's line that asked for it, for observers.
+    the user's line that asked for it, for observers. `target` is the serial number of its one
+    target (0 of several), `results` has those of sources and of their gradients, in pairs.
     """
 
-    __slots__ = ("asked", "began", "ended", "order", "outer", "tape", "token", "transposes")
+    __slots__ = (
+        *("asked", "began", "ended", "order", "outer", "results", "tape", "target", "token"),
+        "transposes",
+    )
     ended: int  # set at its end, as are the order and the tape
     order: int | None
     tape: object
+    target: int
+    results: list[tuple[int, int]]
 
     def __init__(self, token: Any, outer: Sweep | None, began: int, transposes: bool):
         self.token = token
@@ -48,7 +54,7 @@ class Sweep:
 def run_sweep(
     sweep: Callable[..., tuple],
     token: Token,
-    seeds: Iterable,
+    seeds: Collection,
     wanted: Collection,
     stopped: Collection,
     transposes: bool,
@@ -69,6 +75,14 @@ def run_sweep(
     if frame is not None and visited and (outer is None or not _is_part(running, visited)):
         running.ended = next_serial()
         running.order = 1 if token.noted is None else _order_of_sweep(token.noted, visited)
+        running.target = visited[0].serial if len(seeds) == 1 else 0
+        running.results = [
+            (source.serial, total._rec.serial)
+            for source in wanted
+            if source is not None
+            and (total := totals.get(source)) is not None
+            and type(total._rec) is Node
+        ]
         _note(running, frame)
     return totals, visited
 
@@ -105,6 +119,7 @@ def _forget(first: Sweep, second: Sweep) -> Sweep:
     """Return one sweep, of unknown order, that stands for both and all between them."""
     both = Sweep(None, None, first.began, False)
     both.ended, both.order, both.tape = second.ended, None, None
+    both.target, both.results = 0, []
     return both
 
 

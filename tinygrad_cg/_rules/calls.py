@@ -61,6 +61,9 @@ class TransformedCall(NamedTuple):
     # Where the output is the input: from the input's tangent, of an accumulator with some token,
     # to that of the output.
     jvp: Callable[[Any, Token], Any] | None = None
+    # The tangents of the outputs, from those of the inputs (None for inputs at rest), where they
+    # are known without a transpose.
+    push: Callable[[Sequence], list] | None = None
 
 
 AnyCall: TypeAlias = Call | TransformedCall
@@ -144,7 +147,7 @@ def _keep_producer(frame: Frame, call: Any, group: frozenset, record: Any, resul
     if others:
         node = narrow(record, others)
         attach(result, others, (node,), _identity_rule, call.definition.name)
-        if not others <= frame.natural:
+        if any(not (one.everything and one.silent) for one in others - frame.natural):
             call.definition.warn_bypassed()
     elif not group and result._rec is None:
         result._rec = expired(find_tokens(record))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from .._core.levels import is_alive, state
+from .._core.levels import state
 from .._core.record import Expired
 from .._core.tensor import ArrayLike
 from ..errors import CustomGradientWarning, users_line
@@ -211,7 +211,7 @@ class Definition:
     def warn_detached(self, record: Any) -> None:
         """Warn, once for each line, that this rule takes values out of a tensor."""
         group = record.tokens if type(record) is Expired else record.group
-        if not is_alive(group):
+        if not any(token.alive and not token.silent for token in group):
             return
         file, line, depth = users_line()
         if any(observer.detach(self, file, line) for observer in state.observers):
@@ -221,8 +221,8 @@ class Definition:
             self._warned.add(key)
             message = (
                 f"{self.role} `{self.name}` takes NumPy or Python values (numpy(), float(), "
-                "np.asarray()) from a tensor that is being recorded: derivatives do not see "
-                "them. Use tensor operations"
+                "np.asarray(), numpy_function) from a tensor that is being recorded: derivatives "
+                "do not see them. Use tensor operations"
             )
             fields = {"kind": "detached", "function": self.name, "line": (file, line)}
             warnings.warn(CustomGradientWarning(message, **fields), stacklevel=depth)

@@ -25,9 +25,14 @@ from .._ops.define import broadcast_shapes
 from .._reverse.sweep import fit_shape
 from .calls import Call
 from .definition import Definition, RuleSignature, source_line
+from .outside_code import run_code
 from .returned import gradients_of_inputs
 
 _gradients: dict[str, Callable[..., Any] | None] = {}
+
+
+class NoGradientError(LookupError):
+    """No gradient is registered for an operation."""
 
 
 class RegisterGradient:
@@ -81,7 +86,7 @@ def _register(name: str, function: Callable[..., Any] | None, replace: bool) -> 
 def get_gradient_function(op_type: str) -> Callable[..., Any] | None:
     """Return the gradient registered for a name (None: not differentiable); else LookupError."""
     if op_type not in _gradients:
-        raise LookupError(
+        raise NoGradientError(
             f"No gradient defined for operation '{op_type}' (op type: {op_type}). In general "
             "every operation must have an associated `@tf.RegisterGradient` for correct "
             f'autodiff: write one, or declare NotDifferentiable("{op_type}").'
@@ -132,7 +137,8 @@ def primitive(
     shape:
         ``shape(*avals, **attrs)`` gives the shape of the result, or a pair (shape, dtype), from
         the inputs' `.shape` and `.dtype`, or a list of these for several outputs; the shapes of
-        what the kernel returns are checked against it.
+        what the kernel returns are checked against it. If left out, a `function` calls the kernel
+        once while it is traced, to learn them.
     elementwise:
         The kernel is a function of numbers, which is compiled into a loop over broadcast arrays.
         There may be one to three operands; integers are computed as float64. It returns a
@@ -221,9 +227,12 @@ def _pointwise_aval(kernel: Pointwise, *avals: Aval) -> Any:
 
 
 def _abstract(name: str, shape: Callable[..., Any] | None, /, *avals: Aval, **attrs: Any) -> Any:
-    """Return what the user's shape rule gives as an Aval, or a list of them for several outputs."""
+    """Return what the user's shape rule gives: an Aval, or a list of them for several outputs.
+
+    None without a rule.
+    """
     if shape is None:
-        raise TypeError(f"primitive {name!r} was defined without a shape rule: pass shape=")
+        return None
     result = shape(*avals, **attrs)
     if isinstance(result, list):
         return [_aval(one, avals) for one in result]
@@ -298,8 +307,12 @@ def _rule(node: Node, dy: Any) -> list:
     dys, tensors = [dy], [outs[0]._with_record(node)]
     if isinstance(dy, list):
         dys, tensors = dy, [attach_part(one, node, i) for i, one in enumerate(outs)]
-    operation = Operation(name, inputs, tuple(tensors), attrs)
-    returned = definition.run(function, operation, *dys)
+
+    @functools.wraps(function)
+    def of_operation(inputs: Any, outputs: Any, *dys: Any) -> Any:
+        return function(Operation(name, tuple(inputs), tuple(outputs), attrs), *dys)
+
+    returned = run_code(definition, of_operation, [inputs, tuple(tensors), *dys], {})
     if isinstance(USER_OPS[name].kernel, Pointwise):
         returned = _unbroadcast(returned, inputs, outs[0].shape)
     call = Call(RuleSignature(function), definition, function, len(inputs), None, None, None)

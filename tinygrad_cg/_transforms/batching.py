@@ -13,6 +13,8 @@ from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
+from tinygrad_cg_kernels.loops.engine import Pointwise
+
 from .. import nest
 from .._core.conversion import convert, is_tensor, is_weak
 from .._core.levels import Level, state
@@ -68,7 +70,7 @@ class Batch(Level):
         """Carry out an operation for all examples."""
         if not any(map(self.has, inputs)):
             return apply(primitive, inputs, params)
-        elementwise = primitive.kind == "elementwise"
+        elementwise = primitive.kind == "elementwise" or isinstance(primitive.kernel, Pointwise)
         if not elementwise:
             if primitive.batch is None:
                 return self._one_by_one(primitive, inputs, params)
@@ -105,6 +107,8 @@ class Batch(Level):
         """Apply a user's operation without a batching rule to one example after the other."""
         if not self.size:
             avals = primitive.abstract(*[tensor._data for tensor in inputs], **params)
+            if avals is None:
+                avals = _avals_of_call(primitive, inputs, params)
             multi_output = isinstance(avals, list)
             avals = avals if multi_output else [avals]
             found = [zeros((0, *aval.shape), aval.dtype) for aval in avals]
@@ -159,8 +163,20 @@ class Batch(Level):
                 moved = getattr(call, "jvp")(example, token)  # noqa: B009
             return self.physical(moved) if for_each else moved
 
+        def push(tangents: Sequence) -> list:
+            with self:
+                examples = [
+                    BatchTensor(one, self) if one is not None and flag else one
+                    for one, flag in zip(tangents, batched, strict=True)
+                ]
+                moved = getattr(call, "push")(examples)  # noqa: B009
+            return [self.physical(one) if one is not None and for_each else one for one in moved]
+
         passes = type(call) is TransformedCall and call.jvp is not None
-        transformed = TransformedCall(call.definition, pull, jvp if passes else None)
+        pushes = type(call) is TransformedCall and call.push is not None
+        transformed = TransformedCall(
+            call.definition, pull, jvp if passes else None, push if pushes else None
+        )
         lower = [one.physical if self.has(one) else one for one in inputs]
         outer = list(map(self.physical, outputs)) if for_each else outputs
         results = rebind_outputs(state.frame, transformed, lower, outer)
@@ -173,6 +189,16 @@ class Batch(Level):
         if self.has(gradient):
             return reduce_sum(gradient.physical, 0)
         return multiply(gradient, self.size) if for_each else gradient
+
+
+def _avals_of_call(primitive: Primitive, inputs: tuple, params: dict) -> Any:
+    """Return shapes and dtypes of results that only a call tells: of a call with ones."""
+    results = primitive.run(
+        *[np.ones(tensor._data.shape, tensor._data.dtype) for tensor in inputs], **params
+    )
+    if isinstance(results, list):
+        return [Aval(one.shape, one.dtype) for one in results]
+    return Aval(results.shape, results.dtype)
 
 
 def unbatched_values(tensor: Tensor) -> np.ndarray:

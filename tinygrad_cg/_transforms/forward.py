@@ -126,7 +126,7 @@ class ForwardAccumulator(Level):
         return out
 
     def custom_call(self, call: AnyCall, inputs: Sequence, outputs: Sequence) -> list:
-        """Return the tangents of the outputs, by the transpose of the rule."""
+        """Return the outputs with tangents: declared, or else by the transpose of the rule."""
         results = rebind_outputs(state.frame, call, inputs, outputs)
         tangents = [None if one is None else self._tangent(one) for one in inputs]
         if type(call) is TransformedCall and call.jvp is not None:
@@ -136,6 +136,8 @@ class ForwardAccumulator(Level):
             natural = [self._tangent(output) for output in outputs]
             if any(one is not None for one in natural):
                 call.definition.warn_bypassed()
+        elif type(call) is TransformedCall and call.push is not None:
+            natural = run_tangents(call.definition, call.push, tangents)
         else:
             pairs = zip(inputs, tangents, strict=True)
             targets = [None if way is None else one._data for one, way in pairs]

@@ -17,7 +17,7 @@ from .._reverse.arguments import fill_zeros
 from .._reverse.sweep import differentiate, release
 from .differentiable import Differentiable, fit_tensors, sweep_once, wrap
 from .forward import ForwardAccumulator
-from .transposition import Transposition, follow_rules
+from .transposition import Transposition, UnitTransposition, transpose_sweep
 
 Y = TypeVar("Y")
 Aux = TypeVar("Aux")
@@ -186,7 +186,9 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tu
     return (output, pushforward, aux) if has_aux else (output, pushforward)
 
 
-def linearize_sweep(token: Token, targets: list[Tensor], sources: list[Tensor]) -> Transposition:
+def linearize_sweep(
+    token: Token, targets: list[Tensor], sources: list[Tensor]
+) -> Transposition | UnitTransposition:
     """Return the map from tangents of `sources` to those of `targets`, by a tape's last sweep."""
     visited: list = []
 
@@ -194,9 +196,7 @@ def linearize_sweep(token: Token, targets: list[Tensor], sources: list[Tensor]) 
         results, visited[:] = differentiate(token, targets, dys, sources)
         return results
 
-    transposition = Transposition(pull, targets)
-    if not follow_rules(visited):
-        transposition = Transposition(pull, targets, natural=True)
+    transposition = transpose_sweep(pull, targets, visited)
     token.alive = False
     release(visited)
     return transposition

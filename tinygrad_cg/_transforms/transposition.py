@@ -7,6 +7,7 @@ what forward mode needs of it. Rules of the user's are checked for being linear.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,11 +18,13 @@ from .._core.record import Node, run_recorded
 from .._core.tensor import Tensor
 from .._ops.comparison import greater
 from .._ops.complex import conj, real
+from .._ops.creation import zeros
 from .._ops.elementwise import absolute, add, multiply
 from .._ops.reductions import reduce_sum
-from .._ops.shape import cast
+from .._ops.shape import cast, reshape, stack
 from .._reverse.sweep import differentiate
 from .._rules.definition import Definition, source_line
+from .._rules.user_ops import NoGradientError
 from ..errors import NotLinearError
 from .batching import unbatched_values
 
@@ -35,14 +38,80 @@ def transpose_pull(
 
     A rule of the user's, which `definition` names, is checked for being linear, TypeError if not.
     If it has a rule of its own, which is not its transpose, the tangent is that of its operations.
+    If it is not made of operations alone (NumPy code), it is called for each unit vector.
     """
     for natural in (False, True):
         transposition = Transposition(pull, outputs, natural)
-        results = transposition(tangents)
+        try:
+            results = transposition(tangents)
+        except NoGradientError:  # of an operation that is linear, perhaps
+            if definition is None:
+                raise
+            continue
         found = pull, transposition, tangents, results
         if definition is None or run_on(unrecorded_frame(), _is_transpose, *found):
             return results
-    raise _not_linear(definition)
+    if not run_on(unrecorded_frame(), _is_linear, pull, outputs):
+        raise _not_linear(definition)
+    return UnitTransposition(pull, outputs)(tangents)
+
+
+class UnitTransposition:
+    """The transpose of `pull`, whatever it is made of: by a call with each unit vector.
+
+    Where <pull(e), w> = <e, Q(w)>, the calls give the elements of Q(w). Linear over the reals.
+    """
+
+    def __init__(self, pull: Pull, outputs: Sequence[Any]):
+        self.pull = pull
+        self.avals = [(tuple(one.shape), np.dtype(one.dtype)) for one in outputs]
+        self.known = [self._calls(i) for i in range(len(self.avals))]
+
+    def __call__(self, tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
+        results: list[Tensor | None] = []
+        for (shape, dtype), parts in zip(self.avals, self.known, strict=True):
+            if not is_differentiable(dtype):
+                results.append(None)
+                continue
+            values = [_tensor_of([_inner(one, tangents) for one in calls]) for calls in parts]
+            value = values[0] if len(values) == 1 else add(values[0], multiply(values[1], 1j))
+            results.append(cast(reshape(value, shape), dtype))
+        return results
+
+    def _calls(self, index: int) -> list[list[Sequence]]:
+        """Return the gradients for each unit vector of an output; then for each imaginary one."""
+        shape, dtype = self.avals[index]
+        if not is_differentiable(dtype):
+            return []
+        found = []
+        for factor in (1, 1j) if is_complex(dtype) else (1,):
+            units = factor * np.eye(prod(shape), dtype=dtype).reshape(prod(shape), *shape)
+            found.append([self.pull(self._upstream(index, unit)) for unit in units])
+        return found
+
+    def _upstream(self, index: int, unit: np.ndarray) -> list:
+        return [
+            Tensor(np.asarray(unit if i == index else np.zeros(shape), _floating(dtype)))
+            for i, (shape, dtype) in enumerate(self.avals)
+        ]
+
+
+def _floating(dtype: Any) -> np.dtype:
+    return dtype if is_differentiable(dtype) else np.dtype(np.float64)
+
+
+def _tensor_of(numbers: list[Tensor]) -> Tensor:
+    return stack(numbers) if numbers else zeros((0,))
+
+
+def _inner(ones: Sequence, others: Sequence) -> Tensor:
+    """Return the real inner product of two lists of tensors."""
+    total: Any = None
+    for one, other in zip(ones, others, strict=True):
+        if one is not None and other is not None:
+            terms = reduce_sum(real(multiply(conj(one), other)))
+            total = terms if total is None else add(total, terms)
+    return zeros(()) if total is None else total
 
 
 class Transposition:
@@ -57,6 +126,7 @@ class Transposition:
         self.dys = [_random(generator, output) for output in outputs]
         self.token = Token()
         self.token.natural = natural
+        self.token.silent = True  # the result is checked
         self.gradients = run_recorded(self.token, self.dys, pull, list(self.dys))
 
     def __del__(self) -> None:
@@ -75,34 +145,47 @@ def _random(generator: np.random.Generator, aval: Any) -> Tensor:
     return Tensor(np.asarray(values, aval.dtype if is_differentiable(aval.dtype) else values.dtype))
 
 
-def follow_rules(visited: Sequence[Node]) -> bool:
-    """Return whether the rules of the user's rules in a sweep give its transpose.
+def transpose_sweep(
+    pull: Pull, targets: Sequence[Tensor], visited: Sequence[Node]
+) -> Transposition | UnitTransposition:
+    """Return the transpose of a sweep, whose nodes `pull` puts into `visited`.
 
-    If these are not the rules' transposes, it is to be found without them. TypeError where that
-    would not be right either: a rule is not linear.
+    If the rules of the user's rules are not their transposes, it is found without them; and by unit
+    vectors, where a rule is not made of operations. TypeError where one is not linear.
     """
-    pairs = [(node, getattr(node.saved, "definition", None)) for node in visited]
-    found = [(node, definition) for node, definition in pairs if definition]
+    transposition = Transposition(pull, targets)
+    nodes = [node for node in tuple(visited) if getattr(node.saved, "definition", None)]
     here = unrecorded_frame()
-    if all(run_on(here, _transposes, node, False) for node, _ in found):
-        return True
-    for node, definition in found:
-        if not run_on(here, _transposes, node, True):
-            raise _not_linear(definition)
-    return False
+    if all(run_on(here, _transposes, node, False) for node in nodes):
+        return transposition
+    if all(run_on(here, _transposes, node, True) for node in nodes):
+        return Transposition(pull, targets, natural=True)
+    for node in nodes:
+        if not run_on(here, _is_linear, *_pull_of(node)):
+            raise _not_linear(getattr(node.saved, "definition", None))
+    return UnitTransposition(pull, targets)
 
 
-def _transposes(node: Any, natural: bool) -> bool:
-    """Return whether the rule of `node` has the transpose that one of the two methods finds."""
+def _pull_of(node: Any) -> tuple[Pull, Sequence]:
+    """Return the rule of a node from a list of upstream gradients, and what it has for outputs."""
     multi_output = type(node.shape) is list
-    generator = np.random.default_rng(2)
-    tangents = [None if one is None else _random(generator, one) for one in node.inputs]
 
     def pull(dys: list) -> Sequence:
         return node.rule(node, dys if multi_output else dys[0])
 
-    transposition = Transposition(pull, node.shape if multi_output else [node], natural)
-    return _is_transpose(pull, transposition, tangents, transposition(tangents))
+    return pull, node.shape if multi_output else [node]
+
+
+def _transposes(node: Any, natural: bool) -> bool:
+    """Return whether the rule of `node` has the transpose that one of the two methods finds."""
+    generator = np.random.default_rng(2)
+    tangents = [None if one is None else _random(generator, one) for one in node.inputs]
+    pull, outputs = _pull_of(node)
+    transposition = Transposition(pull, outputs, natural)
+    try:
+        return _is_transpose(pull, transposition, tangents, transposition(tangents))
+    except NoGradientError:
+        return False
 
 
 def _is_transpose(
@@ -118,6 +201,31 @@ def _is_transpose(
         if unbatched_values(greater(absolute(left - right), tolerance * (size + more))).any():
             return False
     return True
+
+
+def _is_linear(pull: Pull, outputs: Sequence[Any]) -> bool:
+    """Return whether sums and multiples of upstream gradients give those of the gradients."""
+    generator = np.random.default_rng(0)
+    ones, others = ([_random(generator, one) for one in outputs] for _ in range(2))
+    for factor in (1.0, -1000.0):  # of other signs, and large
+        pairs = zip(ones, others, strict=True)
+        sums = [add(multiply(one, factor), other) for one, other in pairs]
+        found = zip(*[pull(list(dys)) for dys in (ones, others, sums)], strict=True)
+        if not all(_is_sum(factor, *gradients) for gradients in found):
+            return False
+        others = [multiply(one, factor) for one in others]
+    return True
+
+
+def _is_sum(factor: float, one: Any, other: Any, total: Any) -> bool:
+    """Return whether ``factor * one + other`` is `total`, gradients of one input."""
+    if one is None or other is None or total is None:
+        return one is other is total
+    one = multiply(one, factor)
+    tolerance = 0.02 if total._data.dtype.itemsize == 2 else 1e-3
+    error = reduce_sum(absolute(add(one, other) - total))
+    size = reduce_sum(add(absolute(one), absolute(other)))
+    return not unbatched_values(greater(error, tolerance * size)).any()
 
 
 def _not_linear(definition: Any) -> NotLinearError:

@@ -14,12 +14,16 @@ from tinygrad_cg_kernels.elementary.arithmetic import (
     clip,
     conj,
     divide,
+    divide_gated,
+    divide_upstream,
     floor,
     floor_divide,
     imag,
     maximum,
     minimum,
     multiply,
+    multiply_gated,
+    multiply_upstream,
     negative,
     power,
     real,
@@ -92,6 +96,8 @@ __all__ = ["CHECKS", "GUARDED", "GUARDED_PAIRS"]
 __all__ += ["absolute", "add", "ceil", "clip", "conj", "divide", "floor", "floor_divide", "imag"]
 __all__ += ["maximum", "minimum", "multiply", "negative", "power", "real", "relu", "remainder"]
 __all__ += ["round", "sign", "sqrt", "square", "subtract", "where"]
+__all__ += ["divide_gated", "divide_upstream"]
+__all__ += ["multiply_gated", "multiply_upstream"]
 __all__ += ["exp", "exp2", "expm1"]
 __all__ += ["cosh", "log_sigmoid", "logaddexp", "sigmoid", "sinh", "softplus", "tanh"]
 __all__ += ["arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh"]

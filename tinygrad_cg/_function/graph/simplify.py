@@ -217,11 +217,30 @@ def _scalar_power(value: Value) -> Value | None:
     return None
 
 
+def _ordinary(name: str, sides: tuple[int, ...]) -> Callable[[Value], Value | None]:
+    """Return the rule of a product or quotient of upstream gradients, with 1 neutral on `sides`.
+
+    It is an ordinary one where the slope is a finite number other than 0.
+    """
+    neutral = _neutral(1.0, sides)
+
+    def rule(value: Value) -> Value | None:
+        y = value.inputs[1]
+        number = y.inputs[0] if y.primitive and y.primitive.name == "broadcast_to" else y
+        if number.array is not None and np.isfinite(number.array).all() and number.array.all():
+            return operation(OPS[name], value.inputs, {})
+        return neutral(value)
+
+    return rule
+
+
 _RULES: dict[str, Callable[[Value], Value | None]] = {
     "add": _add,
     "subtract": _neutral(0.0, (1,)),
     "multiply": _neutral(1.0, (0, 1)),
     "divide": _neutral(1.0, (1,)),
+    "multiply_upstream": _ordinary("multiply", (0,)),
+    "divide_upstream": _ordinary("divide", ()),
     "negative": _negative,
     "cast": _cast,
     **dict.fromkeys(("identity", "stop_gradient"), lambda value: value.inputs[0]),

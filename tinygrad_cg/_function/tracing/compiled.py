@@ -14,6 +14,7 @@ from ..._reverse.variable import Variable
 from ..graph.simplify import simplify
 from ..graph.values import FuncGraph, Value
 from .number import TraceNumber
+from .outside_calls import OutsideCalls
 from .signature import FunctionCall
 from .trace import FunctionTrace
 
@@ -76,7 +77,8 @@ class Program:
     """The result of a trace: a graph whose inputs are arguments, captured tensors and Variables.
 
     `outputs` computes the traced outputs, then what the Variables in `assigned` become, and
-    after these the last random numbers, so that they are drawn.
+    after these the last random numbers, so that they are drawn, and the mark of the last call of
+    outside code.
     """
 
     def __init__(
@@ -90,7 +92,7 @@ class Program:
         self.draws = len(trace.draws)
         inputs = [*trace.arguments, *[value for _, value in captured]]
         inputs += [value for _, value in trace.reads.values()]
-        kept = [*outputs, *[value for _, value in assigned], *trace.draws[-1:]]
+        kept = [*outputs, *[value for _, value in assigned], *trace.draws[-1:], *trace.effects[-1:]]
         self.graph = simplify(FuncGraph(inputs, kept), literals)
         self.avals = [value.aval for value in self.graph.outputs[: self.count]]
         self.outputs = Outputs(self.graph.inputs, self.graph.outputs, build)
@@ -141,6 +143,7 @@ class Traced:
         self.call_made_of = call.without_leaves()
         self.key = call.key
         self.avals = [_leaf_aval(leaf) for leaf in call.leaves]
+        self.calls = OutsideCalls()
         self.program: Program
         self.structure: Any = None
 
@@ -159,9 +162,13 @@ class Traced:
         outputs = [convert(leaf) for leaf, mark in pairs if mark is OutputMark]
         return outputs, nest.pack_sequence_as(result, marks)
 
-    def trace(self, may_create: bool) -> bool:
-        """Make the program, and return whether it can be used: it made no Variables."""
-        trace = FunctionTrace(self.name, may_create)
+    def trace(self, may_create: bool, leaves: Sequence) -> bool:
+        """Make the program, and return whether it can be used: it made no Variables.
+
+        `leaves` are those of the call that it is made for, if they have values.
+        """
+        trace = FunctionTrace(self.name, may_create, self.calls)
+        trace.given = arrays_of(leaves)
         with trace.active():
             tensors, self.structure = self.run(self.arguments(trace))
             outputs = list(map(trace.value, tensors))

@@ -22,7 +22,7 @@ from ..graph.interpret import interpreter
 from ..graph.values import FuncGraph
 from .compiled import Build
 from .concrete import AnySize, ConcreteFunction, example
-from .signature import FunctionCall, Statics, check_signature, has_unknown_sizes
+from .signature import FunctionCall, Statics, TensorSpec, check_signature, has_unknown_sizes
 from .specialization import Specialization
 
 _LARGEST = 64  # programs that one function keeps
@@ -91,7 +91,7 @@ class Function(Generic[P, Y]):
             self._records = _first(traced.enter_recorded(call), self._records)
         return result
 
-    def _find(self, call: FunctionCall) -> Specialization:
+    def _find(self, call: FunctionCall, has_values: bool = True) -> Specialization:
         """Return the program for this signature, traced if there is none yet."""
         with self._lock:
             traced = self._programs.get(call.key)
@@ -99,7 +99,7 @@ class Function(Generic[P, Y]):
                 self._programs.move_to_end(call.key)
                 self._streak = 0
         if traced is None:
-            traced = self._trace(call)
+            traced = self._trace(call, call.leaves if has_values else ())
             with self._lock:
                 traced = self._programs.setdefault(call.key, traced)
                 if len(self._programs) > _LARGEST:
@@ -118,11 +118,11 @@ class Function(Generic[P, Y]):
                 FunctionWarning,
             )
 
-    def _trace(self, call: FunctionCall) -> Specialization:
+    def _trace(self, call: FunctionCall, leaves: Sequence) -> Specialization:
         traced = Specialization(self.python_function, self._name, self._derive, call, self._build)
-        if not traced.trace(may_create=not self._has_created):
+        if not traced.trace(not self._has_created, leaves):
             self._has_created = True
-            traced.trace(may_create=False)
+            traced.trace(False, leaves)
         return traced
 
     def _derive(self, python: Callable[..., Any]) -> Function:
@@ -141,10 +141,11 @@ class Function(Generic[P, Y]):
             args = self._signature
         if has_unknown_sizes((args, kwargs)):
             return AnySize(self, args, kwargs)
+        has_values = not any(isinstance(one, TensorSpec) for one in nest.flatten((args, kwargs)))
         args, kwargs = nest.map_structure(example, (args, kwargs))
         if self._signature is not None:
             args, kwargs = check_signature(self._signature, args, kwargs), {}
-        traced = self._find(FunctionCall(args, kwargs, self._statics))
+        traced = self._find(FunctionCall(args, kwargs, self._statics), has_values)
         return ConcreteFunction(self, self._statics, traced)
 
     def graph(self, *args: Any, **kwargs: Any) -> FuncGraph:
@@ -327,8 +328,10 @@ def function(
     depend on); in `vmap` and forward mode the operations run one by one.
 
     Raises OperatorNotAllowedInGraphError (a TypeError) where Python asks for a value: `if x > 0`,
-    `float(x)`, `x.numpy()`; ValueError if Variables are made at other calls than the first. A
-    `FunctionWarning` says so when each call needs a new program. After ``tf.function``.
+    `float(x)`, `x.numpy()`. Code that has to is called from the program by `numpy_function`,
+    `py_function` and `primitive`, or declared by `custom_derivatives`. ValueError
+    if Variables are made at other calls than the first. A `FunctionWarning` says so when each call
+    needs a new program. After ``tf.function``.
     """
 
     def decorate(python: Any) -> Function:

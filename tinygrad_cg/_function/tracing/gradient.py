@@ -41,8 +41,12 @@ class Gradient:
     @property
     def parts(self) -> ForwardBackward:
         """Return the two programs, traced when they are first wanted."""
+        return self.parts_for(())
+
+    def parts_for(self, leaves: Sequence) -> ForwardBackward:
+        """Return the two programs, traced if they are not yet: for a call with these `leaves`."""
         if self._parts is None:
-            self._parts = ForwardBackward(self)
+            self._parts = ForwardBackward(self, leaves)
         return self._parts
 
     def sweep(
@@ -86,7 +90,8 @@ class Gradient:
         if deep and not program.draws:
             outputs = program.run(inputs)
         else:
-            outputs, saved, draws = self.parts.forward(inputs[:count], snapshot)
+            parts = self.parts_for(inputs[:count])
+            outputs, saved, draws = parts.forward(inputs[:count], snapshot)
         call = (inputs, count, saved, draws, snapshot)
         return outputs, TransformedCall(self.definition, lambda dys, targets: self.pull(call, dys))
 
@@ -132,7 +137,7 @@ class Gradient:
         results = parts.backward_outputs.run([*residuals, *[dys[i]._data for i in self.upstream]])
         mark = new_mark((_tapes(node),))  # as any operation on what tapes have recorded
         gradients: list[Any] = [None] * len(node.inputs)
-        for position, array in zip(parts.positions, results, strict=True):
+        for position, array in zip(parts.positions, results, strict=False):  # and marks of calls
             gradients[position] = gradient = wrap_array(array)
             gradient._rec = mark
         return gradients
@@ -161,11 +166,12 @@ def _replay(draws: Sequence[Tensor], following: Callable | None) -> Callable:
 class ForwardBackward:
     """Forward and backward of one gradient."""
 
-    def __init__(self, gradient: Gradient):
+    def __init__(self, gradient: Gradient, leaves: Sequence):
         self.program, build = gradient.program, gradient.traced.build
-        trace = FunctionTrace(gradient.traced.name, may_create=False)
+        trace = FunctionTrace(gradient.traced.name, False, gradient.traced.calls)
+        trace.given = arrays_of(leaves)
         with trace.active():
-            outputs, known, read, self.draws, grads = _trace_sweep(gradient, trace)
+            outputs, known, read, self.draws, effects, grads = _trace_sweep(gradient, trace)
             pairs = trace.assignments()
             assigned = [pair for pair in pairs if known.get(pair[0]._serial) is not pair[1]]
         count = len(gradient.traced.avals)
@@ -180,11 +186,13 @@ class ForwardBackward:
         self.count = len(outputs)
         inputs = [*trace.arguments[:count], *[value for _, value in (*captured, *reads[:read])]]
         backward_inputs = [*trace.arguments[count:], *[value for _, value in reads[read:]]]
-        kept = [*outputs, *known.values(), *trace.draws[: self.draws]]
+        kept = [*outputs, *known.values(), *effects, *trace.draws[: self.draws]]
         ends = [value for value in grads if value is not None] + [value for _, value in assigned]
         self.backward_draws = len(trace.draws) - self.draws
         if self.backward_draws:  # the last of them, so that all are drawn
             ends.append(trace.draws[-1])
+        if trace.effects[-1:] != effects:
+            ends.append(trace.effects[-1])
         self.kept = len(kept)
         joint = simplify(FuncGraph([*inputs, *backward_inputs], [*kept, *ends]), literals)
         kept, ends = joint.outputs[: self.kept], joint.outputs[self.kept :]
@@ -224,14 +232,15 @@ class ForwardBackward:
 def _trace_sweep(gradient: Gradient, trace: FunctionTrace) -> tuple:
     """Return what the function had done when its sweep began, and the values of gradients.
 
-    The former are the outputs, what Variables had become, how many were read and numbers drawn.
+    The former are the outputs, what Variables had become, how many were read and numbers drawn,
+    and the mark of the last call of outside code.
     """
     early: list[Any] = []
 
     def upstream(outputs: list) -> list:
         assigned = {variable._serial: value for variable, value in trace.assignments()}
         early.extend(([trace.value(output) for output in outputs], assigned))
-        early.extend((len(trace.reads), len(trace.draws)))
+        early.extend((len(trace.reads), len(trace.draws), trace.effects[-1:]))
         avals = [output._data for output in outputs]
         return [trace.argument(aval) for aval in avals if is_differentiable(aval.dtype)]
 

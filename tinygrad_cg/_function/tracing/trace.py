@@ -15,10 +15,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..._core.conversion import convert
+from ..._core.conversion import BOOL, convert
 from ..._core.kinds import is_inexact
 from ..._core.levels import Level, Listener, add_level, state
-from ..._core.primitive import OPS, Primitive
+from ..._core.primitive import OPS, USER_OPS, Primitive, runner
 from ..._core.tensor import Aval, Tensor
 from ..._ops.sampling import draw as draw_numbers
 from ..._reverse.graph_mode import Graph as DefaultGraph
@@ -26,6 +26,7 @@ from ..._reverse.variable import Variable, VariableSlice
 from ...errors import InaccessibleTensorError, OperatorNotAllowedInGraphError, users_line
 from ..graph.interpret import interpreter
 from ..graph.values import FuncGraph, OutputItem, Value, constant, operation
+from .outside_calls import OutsideCalls, outside_operation
 
 
 class TraceTensor(Tensor):
@@ -65,8 +66,9 @@ def refuse_value(what: str, level: FunctionTrace) -> NoReturn:
         f"Using a symbolic `tf.Tensor` as a Python value is not allowed: {what} has no value while "
         f'`{level.name}` is traced (File "{file}", line {line}: `{text}`). Choose by element with '
         "where(); declare an argument that decides on Python's way static, "
-        "function(static_argnums=...); or keep loops, conditions and NumPy calls that need values "
-        "outside of the function"
+        "function(static_argnums=...); call code that needs values by numpy_function or "
+        "py_function; or keep loops, conditions and NumPy calls that need values outside of the "
+        "function"
     )
 
 
@@ -76,8 +78,12 @@ class FunctionTrace(Level, Listener):
     has_own_values = True
     is_abstract = True
 
-    def __init__(self, name: str, may_create: bool = True):
+    def __init__(self, name: str, may_create: bool = True, calls: OutsideCalls | None = None):
         self.name, self.may_create = name, may_create
+        self.calls = OutsideCalls() if calls is None else calls
+        self.given: Sequence[np.ndarray] = ()  # values of the first arguments, where known
+        self.outside = 0  # calls of outside code
+        self.effects: list[Value] = []  # the marks of those that do more than compute
         self.arguments: list[Value] = []
         self.met: dict[int, tuple[Tensor, Value]] = {}  # tensors that no operation here made
         self.reads: dict[int, tuple[Variable, Value]] = {}
@@ -98,7 +104,9 @@ class FunctionTrace(Level, Listener):
         here.listeners, here.graphs, here.rules = [self], [], []
         here.overrides, here.draws = {}, self.draw
         try:
-            DefaultGraph()._enter()
+            graph = DefaultGraph()
+            graph._token.silent = True  # what has values here is a constant
+            graph._enter()
             yield
         finally:
             for name, value in zip(names, before, strict=True):
@@ -130,10 +138,35 @@ class FunctionTrace(Level, Listener):
         return known[1]
 
     def process(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
-        made = operation(primitive, [self.value(one) for one in inputs], params)
-        if isinstance(made.aval, list):
-            return [TraceTensor(OutputItem(made, i), self) for i in range(len(made.aval))]
+        operands = [self.value(one) for one in inputs]
+        avals = primitive.abstract(*[one.aval for one in operands], **params)
+        if avals is None:
+            return self._call_outside(primitive, operands, params)
+        made = Value(avals, primitive, operands, params)
+        if isinstance(avals, list):
+            return [TraceTensor(OutputItem(made, i), self) for i in range(len(avals))]
         return TraceTensor(made, self)
+
+    def _call_outside(self, primitive: Primitive, operands: list[Value], params: dict) -> Any:
+        """Return the results of code that computes on values, called at each call."""
+        code = params.get("code") if primitive.name not in USER_OPS else None
+        key = getattr(code, "key", None)
+        place = (self.outside, primitive.name, key, *[one.aval for one in operands])
+        self.outside += 1
+        run = runner(primitive, params)
+        avals = self.calls.find_avals(place, code, run, lambda: self._examples(operands))
+        ordered = getattr(code, "stateful", False)
+        called = outside_operation(self.calls, place, primitive, params, avals, ordered)
+        if ordered:
+            before = self.effects[-1:] or [constant(np.zeros((), BOOL))]
+            operands = [*operands, *before]
+        made = operation(called, operands, params)
+        if not isinstance(made.aval, list):
+            return TraceTensor(made, self)
+        items = [OutputItem(made, i) for i in range(len(made.aval))]
+        if ordered:
+            self.effects.append(items.pop())
+        return [TraceTensor(one, self) for one in items]
 
     def custom_call(self, call: Any, inputs: Any, outputs: Sequence) -> list:
         """Return the outputs anew; tapes inside the program are on top and have the rule."""
@@ -147,11 +180,19 @@ class FunctionTrace(Level, Listener):
 
     def example(self, value: Value) -> np.ndarray:
         """Return the value for some sample arguments: what holds for it holds for nearly all."""
+        return self._examples([value])[0]
+
+    def _examples(self, values: list[Value]) -> list[np.ndarray]:
         generator = np.random.default_rng(0)
         known = {one: _sample(generator, one) for one in (*self.arguments, *self.draws)}
+        known |= dict(zip(self.arguments, self.given, strict=False))
         known |= {one: tensor._data for tensor, one in self.met.values()}
         known |= {one: variable._data for variable, one in self.reads.values()}
-        return interpreter(FuncGraph(list(known), [value]))(list(known.values()))[0]
+        before, self.calls.sampling = self.calls.sampling, True
+        try:
+            return interpreter(FuncGraph(list(known), values))(list(known.values()))
+        finally:
+            self.calls.sampling = before
 
     def variable_read(self, variable: Variable) -> None:
         """Make the Variable an input, with the value that it has when the program is called."""

@@ -1,0 +1,187 @@
+"""Corrected code in reports: it is executed and checked first; cuts are blamed if they matter."""
+
+import re
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tests.check.test_check import code_of, defined, rows, words
+from tests.support import check_rules
+
+V = np.array([0.5, -1.5, 2.0])
+
+
+@tf.custom_gradient
+def two_lines(x):
+    def grad(dy):
+        factor = x.numpy()
+        other = tf.stop_gradient(x)
+        return 3.0 * dy * factor * other
+
+    return x**3, grad
+
+
+@tf.custom_gradient
+def prints(x):
+    """Its factor is false; the value that is taken out is for nothing but a print."""
+
+    def grad(dy):
+        size = float(tf.reduce_sum(x))
+        assert size == size
+        return 6.0 * dy * x**2
+
+    return x**3, grad
+
+
+@tf.custom_gradient
+def prints_and_cuts(x):
+    def grad(dy):
+        size = np.asarray(x)
+        assert size.shape == x.shape
+        return 3.0 * dy * x * tf.stop_gradient(x)
+
+    return x**3, grad
+
+
+@tf.custom_gradient
+def cuts_and_is_false(x):
+    def grad(dy):
+        return 6.0 * dy * x * tf.stop_gradient(x)
+
+    return x**3, grad
+
+
+@tf.custom_gradient
+def rounds(x):
+    """Its derivative is false by a factor; `round` has the derivative 0, and does not matter."""
+
+    def grad(dy):
+        return dy * (6.0 * x**2 + 0.0 * tf.round(x))
+
+    return x**3, grad
+
+
+def outer(x, w):
+    @tf.custom_gradient
+    def inside(x):
+        y = tf.sin(x) * w
+
+        def grad(dy):
+            return dy * tf.cos(x) * w
+
+        return y, grad
+
+    return 2.0 * inside(x)
+
+
+def test_all_lines_that_cut_are_corrected_together():
+    report = tf.check_gradients(two_lines, V)
+    text = words(report)
+    assert "takes NumPy or Python values from a tensor" in text
+    assert "uses `stop_gradient`" in text
+    corrected = defined(code_of(report), "two_lines")
+    assert tf.check_gradients(corrected, V, order=3).ok
+    assert sum(finding.code is not None for finding in report.findings) == 1
+
+
+def test_a_value_that_is_only_printed_is_not_blamed():
+    report = tf.check_gradients(prints, 2.0)
+    assert report.first_false_order == 1
+    assert rows(report, 1)[0].verdict == "not a derivative"
+    assert "It is 2 times that." in words(report)
+    assert "takes NumPy" not in words(report)
+    report = tf.check_gradients(prints_and_cuts, V)
+    assert report.first_false_order == 2
+    assert "stop_gradient" in words(report)
+    assert "takes NumPy" not in words(report)
+    corrected = code_of(report)
+    assert "np.asarray(x)" in corrected
+    assert tf.check_gradients(defined(corrected, "prints_and_cuts"), V).ok
+
+
+def test_code_that_stays_false_is_not_offered():
+    report = tf.check_gradients(cuts_and_is_false, V)
+    assert report.first_false_order == 1
+    assert all(finding.code is None for finding in report.findings), report
+    report = tf.check_gradients(rounds, V)
+    assert rows(report, 1)[0].verdict == "not a derivative"
+    assert "`round`" not in words(report)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_captured_tensor_gets_a_gradient(dtype):
+    x, w = V.astype(dtype), (V + 3.0).astype(dtype)
+    report = tf.check_gradients(outer, x, w)
+    code = code_of(report)
+    assert "tf.vjp(lambda w: tf.sin(x) * w, w)" in code
+    inside = defined(code, "inside")
+    assert tf.check_gradients(inside, x, w, order=3).ok
+
+
+CODE = ("example 1", "example 1, false", "example 2", "NumPy", "stop_gradient", "captured")
+CODE += ("not summed", "not finite")
+
+
+@pytest.mark.parametrize("name", CODE)
+def test_code_that_is_offered_is_right(name):
+    """Of each case of the table, in the dtype of its arguments."""
+    case = check_rules.WRONG[name]
+    code = code_of(tf.check_gradients(case.f, *case.args))
+    corrected = defined(code, re.findall(r"def (\w+)", code)[0], factor=1.0)
+    report = tf.check_gradients(corrected, *case.args)
+    assert {row.verdict for row in report.rows} == {"true"}, report
+
+
+def test_nothing_but_definitions_is_executed():
+    """A decorator that the library does not know would run a second time."""
+    calls = []
+
+    def registered(f):
+        calls.append(f)
+        return tf.custom_gradient(f)
+
+    @registered
+    def through_numpy(x):
+        return x**3, lambda dy: dy * 3 * np.asarray(x) ** 2
+
+    report = tf.check_gradients(through_numpy, 2.0)
+    assert report.first_false_order == 2
+    assert len(calls) == 1
+    assert all(finding.code is None for finding in report.findings)
+
+
+# NaN in words, and lines ---------------------------------------------------------------------
+
+
+def test_nan_is_named_in_words():
+    def direction(x):
+        return x / tf.abs(x)
+
+    report = tf.check_gradients(direction, np.array([1.0, 0.0]))
+    text = words(report)
+    assert "The value of `direction` is NaN itself" in text
+    assert "0 / 0 is NaN (test_corrections.py:" in text
+    assert ": return x / tf.abs(x)), at x[1] = 0." in text
+    assert not report.conclusive
+    with pytest.raises(AssertionError, match=r"0 / 0 is\s+NaN"):
+        tf.assert_gradients(direction, 0.0)
+
+    @tf.custom_gradient
+    def bump(x):
+        return x**2, lambda dy: dy * 2 * x * x / x
+
+    text = words(tf.check_gradients(bump, 0.0))
+    assert "0 / 0 is NaN (test_corrections.py:" in text
+    assert ", at x = 0." in text
+
+
+def test_the_line_of_the_check_is_not_named():
+    report = tf.check_gradients(
+        tf.divide,
+        0.0,
+        0.0,
+    )
+    assert "0 / 0 is NaN, at x = 0." in words(report)
+    report = tf.check_gradients(tf.stop_gradient, 2.0)
+    assert "uses `stop_gradient`, where derivatives end: derivatives" in words(report)

@@ -1,0 +1,196 @@
+"""check_gradients(against=...): rules that differ from the derivative on purpose."""
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tests.check.test_check import rows, words
+
+
+@tf.custom_gradient
+def quantise(x):
+    return tf.round(x), lambda dy: dy
+
+
+@tf.custom_gradient
+def spike(x):
+    def grad(dy):
+        return dy * tf.sigmoid(x) * (1.0 - tf.sigmoid(x))
+
+    return tf.cast(x > 0.0, x.dtype), grad
+
+
+@tf.custom_gradient
+def reverse(x):
+    return x * 1.0, lambda dy: -0.5 * dy
+
+
+@tf.custom_gradient
+def clip(x):
+    return tf.clip_by_value(x, -1.0, 1.0), lambda dy: dy
+
+
+@tf.custom_gradient
+def sign(x):
+    return tf.sign(x), lambda dy: tf.where(tf.abs(x) <= 1.0, dy, tf.zeros_like(dy))
+
+
+def idiom(x):
+    return x + tf.stop_gradient(tf.round(x) - x)
+
+
+def same(x):
+    return x
+
+
+SURROGATES = {
+    "straight-through": (quantise, same),
+    "stop_gradient": (idiom, same),
+    "spike": (spike, tf.sigmoid),
+    "gradient reversal": (reverse, lambda x: -0.5 * x),
+    "clipping": (clip, same),
+    "hard tanh": (sign, lambda x: tf.clip_by_value(x, -1.0, 1.0)),
+}
+POINTS = (2.0, np.array([0.3, -1.2, 2.2]), np.array([0.3, -1.2], np.float32), np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("point", POINTS, ids=["scalar", "float64", "float32", "zeros"])
+@pytest.mark.parametrize("name", SURROGATES)
+def test_a_declared_surrogate_is_the_reference(name, point):
+    function, surrogate = SURROGATES[name]
+    report = tf.check_gradients(function, point, against=surrogate, order=3)
+    assert {row.verdict for row in rows(report, 1)} == {"true"}
+    at_zero = {"inconclusive"} if np.ndim(point) == 2 else set()  # where derivatives vanish
+    assert {row.verdict for row in report.rows} <= {"true"} | at_zero, report
+    assert {row.order for row in report.rows} == {1, 2, 3}
+    assert report.ok
+    assert report.against is surrogate
+    assert "derivative of the surrogate" in words(report)
+    tf.assert_gradients(function, point, against=surrogate)
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+def test_another_surrogate_is_false_at_order_one(name):
+    function, _ = SURROGATES[name]
+    report = tf.check_gradients(function, np.array([0.3, -1.2]), against=lambda x: 3.0 * x * x)
+    assert report.first_false_order == 1
+    assert rows(report, 1)[0].false
+    with pytest.raises(AssertionError, match=r"false from order 1"):
+        tf.assert_gradients(function, np.array([0.3, -1.2]), against=lambda x: 3.0 * x * x)
+
+
+def test_a_false_second_order_of_a_surrogate_is_seen():
+    """The slope of the spike is a sigmoid's, but its own rule is not."""
+
+    @tf.custom_gradient
+    def false(x):
+        def grad(dy):
+            slope = tf.custom_gradient(
+                lambda x: (tf.sigmoid(x) * (1.0 - tf.sigmoid(x)), lambda ddy: 5.0 * ddy)
+            )
+            return dy * slope(x)
+
+        return tf.cast(x > 0.0, x.dtype), grad
+
+    report = tf.check_gradients(false, np.array([0.3, -1.2]), against=tf.sigmoid)
+    assert report.first_false_order == 2, report
+
+
+def test_several_arguments_variables_and_full():
+    w = tf.Variable(np.array([0.3, -0.8]), name="w")
+
+    def network(x, y):
+        return {"q": quantise(x * w) * y, "s": tf.sin(y)}
+
+    def smooth(x, y):
+        return {"q": x * w * y, "s": tf.sin(y)}
+
+    x, y = np.array([1.2, 0.7]), np.array([-0.4, 0.9])
+    assert not tf.check_gradients(network, x, y, order=1).ok
+
+    def surrogate(x, y):
+        return {"q": tf.round(x * w) * y + (x * w) * tf.constant(y0), "s": tf.sin(y)}
+
+    y0 = y
+    report = tf.check_gradients(network, x, y, order=1, against=surrogate, full=True)
+    assert {row.argument for row in report.rows} == {"x", "y", "w:0"}
+    assert {row.verdict for row in report.rows} == {"true"}, report
+    report = tf.check_gradients(network, x, y, order=1, against=smooth)
+    assert {row.argument: row.false for row in report.rows} == {"x": False, "w:0": False, "y": True}
+
+
+def test_clipped_upstreams_have_no_surrogate():
+    clipped = tf.custom_gradient(lambda x: (x * 1.0, lambda dy: tf.clip_by_value(dy, -1.0, 1.0)))
+    report = tf.check_gradients(clipped, np.array([0.3, -1.2]), against=same)
+    assert not report.ok
+    assert "not linear in the upstream" in words(report)
+
+
+@pytest.mark.parametrize(
+    ("surrogate", "error", "match"),
+    [
+        (3.0, TypeError, r"against must be a function of the arguments of f, got float"),
+        (lambda x: tf.reduce_sum(x), ValueError, r"`against` must return .* \[\(2,\)\], got"),
+        (lambda x: None, TypeError, r"`against` returned None; return a Tensor"),
+        (lambda x: x > 0, TypeError, r"`against` returned no floats"),
+    ],
+)
+def test_bad_surrogates(surrogate, error, match):
+    with pytest.raises(error, match=match):
+        tf.check_gradients(quantise, np.array([0.3, -1.2]), against=surrogate)
+
+
+# Recognised without being declared -----------------------------------------------------------
+
+IDENTITY = "against=lambda x: x)"
+RECOGNISED = {
+    "straight-through": (quantise, "`quantise` is piecewise constant here", IDENTITY),
+    "stop_gradient": (idiom, "`idiom` is piecewise constant here", IDENTITY),
+    "spike": (spike, "is piecewise constant here", "against=tf.sigmoid)"),
+    "gradient reversal": (reverse, "or a gradient reversal?", "against=lambda x: -0.5 * x)"),
+    "clipping": (clip, "returns elements of its argument as they are", IDENTITY),
+    "hard tanh": (sign, "straight-through estimator", "lambda x: tf.clip_by_value(x, -1.0, 1.0))"),
+    "inside": (lambda x: quantise(3.0 * x), "piecewise constant", "against=lambda x: 3 * x)"),
+    "no surrogate": (
+        tf.custom_gradient(lambda x: (tf.floor(x), lambda dy: dy * x**2)),
+        "piecewise constant here",
+        "declare the function whose derivative the rule gives",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RECOGNISED)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_deliberate_rule_is_recognised(name, dtype):
+    function, *sentences = RECOGNISED[name]
+    point = np.array([0.3, -1.2, 2.2], dtype)
+    report = tf.check_gradients(function, point)
+    assert report.first_false_order == 1
+    for sentence in sentences:
+        assert sentence in words(report), report
+    assert "Use tensor operations" not in words(report)  # nothing is to be mended
+    suggested = [text for text in words(report).split("`") if "against=lambda" in text]
+    for call in suggested:
+        call = call.split(", against=")[1][:-1]
+        surrogate = eval(call, {"tf": tf})
+        assert tf.check_gradients(function, point, against=surrogate).ok
+
+
+def test_the_suggestion_for_one_number():
+    assert "against=tf.sigmoid)" in words(tf.check_gradients(spike, 1.0))
+    assert "against=lambda x: x)" in words(tf.check_gradients(quantise, 1.3))
+    assert "against=lambda x: -0.5 * x)" in words(tf.check_gradients(reverse, 1.3))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        tf.custom_gradient(lambda x: (x**3, lambda dy: 6 * x**2 * dy)),
+        tf.custom_gradient(lambda x: (x**2, lambda dy: dy)),
+        tf.custom_gradient(lambda x: (x * 0.0 + 2.0, lambda dy: dy)),
+        tf.custom_gradient(lambda x: (tf.sin(x), lambda dy: -dy)),
+    ],
+)
+@pytest.mark.parametrize("point", [1.0, 0.0, np.array([1.0, 2.0, -0.5])])
+def test_faults_are_not_called_deliberate(function, point):
+    assert "against=" not in words(tf.check_gradients(function, point))

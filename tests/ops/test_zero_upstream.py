@@ -1,0 +1,182 @@
+"""Decision 21: a zero upstream gives a zero gradient, at every order and in every mode."""
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tinygrad_cg._core.primitive import OPS
+from tinygrad_cg._ops.define import Real
+
+OVERFLOW = {"exp", "exp2", "expm1", "sinh", "cosh", "power"}  # at 800 or -800
+BAD = [0.0, -0.0, 1.0, -1.0, -3.0, 800.0, -800.0]
+
+
+def bad(name):
+    """Points at which some functions have no finite slope."""
+    return [x for x in BAD if name not in OVERFLOW or not abs(x) > 700]
+
+
+UNARY = sorted(
+    name
+    for name, record in OPS.items()
+    if record.kind == "elementwise" and record.vjp and len(record.inputs) == 1 and record.function
+)
+BINARY = sorted(
+    name
+    for name, record in OPS.items()
+    if record.kind == "elementwise"
+    and record.vjp
+    and all(record.vjp)
+    and len(record.inputs) == 2
+    and record.function
+)
+
+
+def good(sample):
+    """A point of the interval that a record is tested on."""
+    assert isinstance(sample, Real)
+    return sample.low + 0.37 * (sample.high - sample.low)
+
+
+def modes(gradient):
+    """The gradient of a function of one vector, in each way in which it can be run."""
+    return {
+        "eager": gradient,
+        "compiled": tf.function(gradient),
+        "compiled, one by one": tf.function(gradient, jit_compile=False),
+        "batched": lambda x: tf.vmap(gradient)(tf.stack([x, x]))[1],
+    }
+
+
+def check(f, x, by_all_of=None):
+    """Compare gradients of orders 1 and 2 of a masked sum with those at the good points alone."""
+    mask = np.arange(len(x)) < 2
+    x = tf.constant(x, tf.float64)
+
+    def masked(x):
+        return tf.reduce_sum(tf.where(mask, f(x), 0.0))
+
+    def alone(x):
+        return tf.reduce_sum(f(x))
+
+    first, second = tf.grad(masked), tf.grad(lambda x: tf.reduce_sum(tf.grad(masked)(x)))
+    expected_1 = tf.grad(alone)(x[:2])
+    expected_2 = tf.grad(lambda x: tf.reduce_sum(tf.grad(alone)(x)))(x[:2])
+    for gradient, expected in ((first, expected_1), (second, expected_2)):
+        for name, run in modes(gradient).items():
+            got = run(x).numpy()
+            np.testing.assert_allclose(got[:2], expected, rtol=1e-9, err_msg=name)
+            assert not got[2:].any(), (name, got)  # nan is not 0 either
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_masked_functions_of_one_operand(name):
+    record = OPS[name]
+    start = good(record.samples[0])
+    check(record.function, [start, start + 1e-3, *bad(name)])
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("side", [0, 1])
+def test_masked_functions_of_two_operands(name, side):
+    record = OPS[name]
+    points = [good(sample) for sample in record.samples]
+    other = points[1 - side]
+
+    def f(x):
+        return record.function(x, other) if side == 0 else record.function(other, x)
+
+    check(f, [points[side], points[side] + 1e-3, *bad(name)])
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_tangents_of_what_is_not_moved(name):
+    record = OPS[name]
+    start = good(record.samples[0])
+    x = tf.constant([start, *bad(name)], tf.float64)
+    direction = tf.constant([1.0] + [0.0] * len(bad(name)), tf.float64)
+    _, tangent = tf.jvp(record.function, (x,), (direction,))
+    assert np.isfinite(tangent.numpy()[0])
+    assert not tangent.numpy()[1:].any()
+
+
+def test_the_issue_s_example():
+    def f(x):
+        return tf.reduce_sum(tf.where(x > 0.0, tf.sqrt(x), x))
+
+    assert tf.grad(f)(tf.constant([-1.0, 0.0, 4.0])).numpy().tolist() == [1, 1, 0.25]
+    assert tf.function(tf.grad(f))(tf.constant([-1.0, 0.0, 4.0])).numpy().tolist() == [1, 1, 0.25]
+
+
+@pytest.mark.parametrize("outer", [tf.function, lambda f: f])
+def test_norms_at_zero(outer):
+    zeros = tf.zeros([3], tf.float64)
+    assert outer(tf.grad(tf.norm))(zeros).numpy().tolist() == [0, 0, 0]
+    squared = outer(tf.grad(lambda x: tf.norm(x) ** 2))
+    assert squared(zeros).numpy().tolist() == [0, 0, 0]
+    weights = tf.constant([0.0, 2.0], tf.float64)
+    rows = tf.constant([[0.0, 0.0], [3.0, 4.0]], tf.float64)
+    weighted = outer(tf.grad(lambda x: tf.reduce_sum(weights * tf.norm(x, axis=1))))
+    np.testing.assert_allclose(weighted(rows), [[0, 0], [1.2, 1.6]])
+    assert outer(tf.grad(tf.math.reduce_std))(tf.ones([3], tf.float64)).numpy().tolist() == [
+        0,
+        0,
+        0,
+    ]
+    assert outer(tf.grad(tf.math.reduce_std))(tf.ones([1], tf.float64)).numpy().tolist() == [0]
+
+
+def test_what_an_upstream_makes_is_not_hidden():
+    x = tf.constant([0.0, 4.0], tf.float64)
+    assert tf.grad(lambda x: tf.reduce_sum(tf.sqrt(x)))(x).numpy().tolist() == [np.inf, 0.25]
+    upstream = tf.constant([np.nan, 1.0], tf.float64)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.square(x)
+    got = tape.gradient(y, x, output_gradients=upstream).numpy()
+    assert np.isnan(got[0])
+    assert got[1] == 8
+    with tf.GradientTape() as tape:  # an infinite upstream times a slope of 0
+        tape.watch(x)
+        y = tf.sqrt(tf.square(x) * 0.0)
+    assert np.isnan(tape.gradient(y, x).numpy()).all()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: tf.math.log(1 + tf.exp(x)),
+        lambda x: tf.math.log(1 + 2.0 ** (x / np.log(2.0))),
+        lambda x: tf.math.log(2 + tf.math.expm1(x)),
+        lambda x: tf.math.log(tf.cosh(x)),
+        lambda x: tf.math.log(tf.sinh(x)),
+        lambda x: (x**200) ** (1 / 200),
+    ],
+)
+def test_a_slope_that_overflowed_is_not_hidden(f):
+    """The upstream gradient is 0 by the same overflow: 0 would be a wrong number."""
+    x = tf.constant(1000.0, tf.float64)
+    for gradient in (tf.grad(f), tf.function(tf.grad(f))):
+        assert np.isnan(gradient(x))
+
+
+@pytest.mark.parametrize("upstream", [0.0, 1.0])
+def test_masks_by_products(upstream):
+    """A mask multiplied in, inside a square: the second derivative is that of a constant 0."""
+    x = tf.constant([0.0, 4.0], tf.float64)
+    mask = tf.constant([0.0, 1.0], tf.float64)
+
+    def f(x):
+        return tf.reduce_sum((mask * tf.sqrt(x)) ** 2 * upstream)
+
+    second = tf.grad(lambda x: tf.reduce_sum(tf.grad(f)(x)))
+    for run in modes(tf.grad(f)).values():
+        np.testing.assert_allclose(run(x), [0, upstream])
+    for run in modes(second).values():
+        np.testing.assert_allclose(run(x), [0, 0 * upstream], atol=1e-12)
+
+
+def test_masked_text_of_kernels_stays_short():
+    """A finite slope is multiplied as it is."""
+    f = tf.function(tf.grad(lambda x: tf.reduce_sum(3.0 * x)))
+    assert "multiply_upstream" not in str(f.graph(tf.ones([3])))

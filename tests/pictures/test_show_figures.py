@@ -1,0 +1,427 @@
+"""Pictures of tapes: constants, backward passes, loops, modules, steps, options and PDF."""
+
+import re
+import zlib
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tests.support.pictures import (
+    decorated,
+    find,
+    frame,
+    nested,
+    network,
+    third_order,
+    wrapped,
+)
+from tinygrad_cg._pictures import fonts
+from tinygrad_cg._pictures.drawing import Drawing
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def constants(item):
+    return [one.title for one in item.operands if one.kind == "constant"]
+
+
+def groups(picture, kind):
+    return [one for one in picture.groups if one.kind == kind]
+
+
+# Constants ------------------------------------------------------------------------------------
+
+
+def test_operands_that_no_tape_watches_are_constants():
+    x, scale, other = tf.constant([1.0, 2.0]), tf.constant([3.0, 4.0]), tf.constant([5.0, 6.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        scaled = x * scale
+        power = scaled**3
+        twice = 2.5 * power
+        moved = twice + other
+    picture = tf.show(moved)
+    assert constants(find(picture, name="scaled")) == ["scale"]
+    assert constants(find(picture, name="power")) == ["3"]
+    assert constants(find(picture, name="twice")) == ["2.5"]
+    assert constants(find(picture, name="moved")) == ["constant"]  # a rule of + needs no value
+    (scale_item,) = [one for one in picture.items if one.title == "scale"]
+    assert scale_item.detail == "float32 (2,)"
+    assert "twice = multiply(2.5, power)" in str(picture)
+    assert "moved = add(twice, constant)" in str(picture)
+    assert "not watched" in picture.svg
+    assert scale_item not in frame(picture, "tape").items  # the tape knows nothing of it
+
+
+def test_one_constant_is_drawn_once_and_lies_where_all_that_uses_it_does():
+    x, w = tf.constant([1.0, 2.0]), tf.constant([3.0, 4.0])
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = x * w
+            z = tf.sin(y) ** 2
+        g = inner.gradient(z, x)
+    picture = tf.show(z, g)
+    (found,) = [one for one in picture.items if one.title == "w"]
+    assert picture._sketch.home[found] is frame(picture, "tape outer")
+    (two,) = [one for one in find(picture, name="z").operands if one.kind == "constant"]
+    assert picture._sketch.home[two] is frame(picture, "tape inner")
+
+
+def test_a_loop_with_a_constant_is_one_operation():
+    x = tf.constant(1.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = x
+        for _ in range(100):
+            y = y * 1.001
+        z = y
+        for n in range(30):
+            z = z * float(n)
+    picture = tf.show(y, z)
+    assert find(picture, name="y").title == "y = multiply \u00d7100"
+    assert constants(find(picture, name="y")) == ["1.001"]
+    assert constants(find(picture, name="z")) == ["constant"]  # it differs
+
+
+# Backward passes ------------------------------------------------------------------------------
+
+
+def test_a_backward_pass_is_a_group_and_its_result_a_derivative():
+    picture = nested(wrapped)
+    (band,) = groups(picture, "backward")
+    assert band.title == "backward pass of inner"
+    assert band.parent is frame(picture, "tape outer")
+    g, z = find(picture, name="g"), find(picture, name="z")
+    assert {g, find(picture, "slope")} <= band.items
+    assert z not in band.items
+    assert g.derivative_of == {z: "dz/dx"}
+    texts = [one.text for one in ElementTree.fromstring(picture.svg).iter(f"{SVG}text")]
+    assert "dz/dx" in texts
+    assert "backward pass of inner" in texts
+    assert re.search(r'n\d+ == "dz#47;dx" ==> n\d+\n', picture.mermaid)
+    assert "is dz/dx" in str(picture)
+
+
+def test_derivatives_by_several_sources_and_of_several_orders():
+    u, v = tf.constant(2.0), tf.constant(3.0)
+    with tf.GradientTape() as first:
+        first.watch([u, v])
+        with tf.GradientTape() as second:
+            second.watch([u, v])
+            with tf.GradientTape() as third:
+                third.watch([u, v])
+                loss = u * u * v
+            du, dv = third.gradient(loss, [u, v])
+        duv = second.gradient(du, v)
+    picture = tf.show(loss, du, dv, duv)
+    labels = {
+        item.name: list(item.derivative_of.values()) for item in picture.items if item.derivative_of
+    }
+    assert labels == {"du": ["d(loss)/du"], "dv": ["d(loss)/dv"], "duv": ["d(du)/dv"]}
+    titles = {one.title for one in groups(picture, "backward")}
+    assert titles == {"backward pass of third", "backward pass of second"}
+
+
+def test_a_gradient_of_several_targets_has_no_one_quotient():
+    x = tf.constant(2.0)
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y, z = tf.sin(x), tf.exp(x)
+        g = inner.gradient([y, z], x)
+    picture = tf.show(y, z, g)
+    assert not any(item.derivative_of for item in picture.items)
+    assert len(groups(picture, "backward")) == 1
+
+
+def test_the_transpose_of_a_rule_is_no_backward_pass():
+    x = tf.constant(2.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        _, tangent = tf.jvp(wrapped, (x,), (tf.constant(1.0),))
+    assert groups(tf.show(tangent), "backward") == []
+
+
+# Loops ----------------------------------------------------------------------------------------
+
+
+def test_what_a_loop_carries_has_a_line_back():
+    x, w = tf.constant(1.0), tf.constant(0.9)
+    with tf.GradientTape() as tape:
+        tape.watch([x, w])
+        y = x
+        for _ in range(50):
+            y = tf.tanh(y * w) + w
+    picture = tf.show(y)
+    ((source, target, body),) = picture._sketch.loops()
+    assert (source.name, target.operation, body.count) == ("y", "multiply", 50)
+    assert '-- "next" -->' in picture.mermaid
+    assert "to the next repetition" in picture.svg
+    for sideways in (False, True):
+        layout = Drawing(picture._sketch, sideways).layout
+        ((_, _, _, points),) = layout.loops
+        left, top, width, height = layout.boxes[body]
+        assert all(left <= x <= left + width and top <= y <= top + height for x, y in points)
+        assert all(a[0] == b[0] or a[1] == b[1] for a, b in pairwise(points))
+
+
+def test_an_operation_on_its_own_result_has_a_line_back_and_independent_ones_have_none():
+    x = tf.constant(1.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = x
+        for _ in range(40):
+            y = tf.sin(y)
+        parts = tf.stack([tf.exp(x) for _ in range(6)])
+    picture = tf.show(y, parts, fold=True)
+    ((source, target, body),) = picture._sketch.loops()
+    assert source is target is find(picture, "sin")
+    assert body is None
+
+
+# Modules and optimizers -----------------------------------------------------------------------
+
+
+class Layer(tf.Module):
+    def __init__(self, inputs, outputs, activation):
+        super().__init__()
+        self.kernel = tf.Variable(np.ones((inputs, outputs), "f"))
+        self.bias = tf.Variable(np.zeros(outputs, "f"))
+        self.activation = activation
+
+    def __call__(self, x):
+        return self.activation(x @ self.kernel + self.bias)
+
+
+class Network(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = [Layer(4, 8, tf.tanh), Layer(8, 3, tf.exp)]
+        self.last = Layer(3, 1, tf.sin)
+
+    def __call__(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return self.last(x)
+
+
+@pytest.fixture
+def trained():
+    net, x = Network(), tf.constant(np.ones((5, 4), "f"))
+    optimizer = tf.optimizers.SGD(0.25)
+    with tf.GradientTape(persistent=True) as tape:
+        loss = tf.reduce_mean(net(x) ** 2)
+    variables = net.trainable_variables[:-1]
+    optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+    return net, tape, loss, optimizer
+
+
+def test_modules_are_groups(trained):
+    net, tape, loss, _ = trained  # noqa: RUF059 - its name is in the picture
+    picture = tf.show(loss, tape)
+    found = {one.name: one for one in groups(picture, "module")}
+    assert set(found) == {"net", "net.layers[0]", "net.layers[1]", "net.last"}
+    assert {one.remark for one in found.values()} == {"Network", "Layer"}
+    made = {name: {item.operation for item in one.items} - {""} for name, one in found.items()}
+    assert made["net.layers[0]"] == {"matmul", "add", "tanh"}  # tanh leads to the next layer
+    assert made["net.last"] == {"matmul", "add"}  # what follows may be the loss's
+    assert made["net"] == {"matmul", "add", "tanh", "exp"}
+    assert found["net.last"].parent is found["net"]
+    assert found["net"].parent is frame(picture, "tape")
+    assert find(picture, name="net.last.bias") in found["net.last"].items
+    assert find(picture, "mean") not in found["net"].items
+    assert "net.last" in picture.svg
+
+
+def test_modules_without_names_and_without_variables_are_no_groups(trained):
+    _, tape, loss, _ = trained
+    assert groups(tf.show(loss, names={"tape": tape}), "module") == []
+
+
+def test_the_last_step_of_an_optimizer(trained):
+    net, _, loss, optimizer = trained
+    picture = tf.show(loss, optimizer)
+    (step,) = groups(picture, "step")
+    assert step.title == "SGD"
+    assert step.detail == "learning rate 0.25, 1 step done"
+    names = [path for path, one in net.named_variables.items()]
+    assert sorted(item.name for item in step.items) == sorted(f"net.{name}" for name in names[:-1])
+    loss_item = find(picture, name="loss")
+    assert all(list(item.derivative_of) == [loss_item] for item in step.items)
+    assert "net.last.bias updated by the derivative of loss" in str(picture)
+    with pytest.raises(ValueError, match=r"show: the optimizer adam has not updated any Variable"):
+        tf.show(loss, tf.optimizers.Adam())
+
+
+# Options --------------------------------------------------------------------------------------
+
+
+def record():
+    x = tf.constant([[2.0]])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reduce_sum(tf.exp(x) * 3.0)
+    return y, tape
+
+
+def test_dtypes_values_and_the_legend_can_be_left_out():
+    y, tape = record()
+    names = {"y": y}
+    assert find(tf.show(y, tape, names=names), name="y").detail == "22.1672 · float32"
+    assert find(tf.show(y, names=names, dtype=False), name="y").detail == "22.1672"
+    assert find(tf.show(y, names=names, values=False), name="y").detail == "float32"
+    bare = tf.show(y, names=names, dtype=False, values=False)
+    assert find(bare, name="y").detail == ""
+    assert find(bare, "exp").detail == "(1, 1)"
+    assert "float32" not in bare.svg + bare.mermaid + str(bare)
+    assert "watched tensor" in tf.show(y).svg
+    assert "watched tensor" not in tf.show(y, legend=False).svg
+
+
+def test_direction():
+    y, _ = record()
+    down, right = tf.show(y), tf.show(y, direction="LR")
+    assert down.mermaid.startswith("flowchart TB")
+    assert right.mermaid.startswith("flowchart LR")
+    assert "direction LR" in right.mermaid
+    for picture, along in ((down, 1), (right, 0)):
+        drawing = Drawing(picture._sketch, along == 0)
+        boxes = drawing.layout.boxes
+        for source, target, _, points in drawing.layout.paths:
+            assert boxes[source][along] + boxes[source][along + 2] <= boxes[target][along]
+            assert points[0][along] == boxes[source][along] + boxes[source][along + 2]
+            assert points[-1][along] == boxes[target][along]
+
+
+def test_size():
+    y, _ = record()
+
+    def measure(picture):
+        root = ElementTree.fromstring(picture.svg)
+        return float(root.get("width")), float(root.get("height"))
+
+    width, height = measure(tf.show(y))
+    assert measure(tf.show(y, size=2 * width)) == pytest.approx((2 * width, 2 * height), abs=2)
+    small = measure(tf.show(y, size=(width, height / 2)))
+    assert small == pytest.approx((width / 2, height / 2), abs=2)
+    box = re.search(rb"/MediaBox \[0 0 (\S+) (\S+)\]", tf.show(y, size=(width, height / 2)).pdf)
+    assert float(box[2]) == pytest.approx(0.75 * height / 2, abs=1)
+
+
+@pytest.mark.parametrize("size", [0, -3, (3,), (1, 2, 3), "wide", (100, 0)])
+def test_bad_sizes(size):
+    y, _ = record()
+    with pytest.raises(ValueError, match=r"show: size must be a width in pixels.*size=600"):
+        tf.show(y, size=size)
+
+
+def test_bad_direction():
+    y, _ = record()
+    with pytest.raises(ValueError, match=r"show: direction must be 'TB'.*'LR'.*got 'up'"):
+        tf.show(y, direction="up")
+
+
+# The pictures of the README -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "draw"), [("third_order", third_order), ("network", network)])
+def test_pictures_of_the_readme_are_up_to_date(name, draw):
+    def content(svg):
+        root = ElementTree.fromstring(svg)
+        return [one.text for one in root.iter(f"{SVG}text")], len(list(root.iter()))
+
+    kept = Path(__file__).resolve().parents[2] / "examples" / f"{name}.svg"
+    assert content(draw().svg) == content(kept.read_text(encoding="utf-8"))
+
+
+# PDF ------------------------------------------------------------------------------------------
+
+
+def pdf_content(data):
+    stream = re.search(rb"/Length (\d+) /Filter /FlateDecode >>\nstream\n", data)
+    return zlib.decompress(data[stream.end() : stream.end() + int(stream[1])]).decode("ascii")
+
+
+@pytest.mark.parametrize("op", [wrapped, decorated])
+def test_pdf(op, tmp_path):
+    picture = nested(op)
+    picture.save(tmp_path / "tape.pdf")
+    data = (tmp_path / "tape.pdf").read_bytes()
+    assert data == picture.pdf
+    assert data.startswith(b"%PDF-1.4\n")
+    assert data.endswith(b"%%EOF\n")
+    start = int(re.search(rb"startxref\n(\d+)\n", data)[1])
+    assert data[start:].startswith(b"xref\n0 9\n")
+    places = re.findall(rb"(\d{10}) 00000 n ", data[start:])
+    for number, place in enumerate(places, 1):  # the table says where each object stands
+        assert data[int(place) :].startswith(b"%d 0 obj\n" % number)
+    shown = [bytes.fromhex(one) for one in re.findall(r"<([0-9a-f]+)> Tj", pdf_content(data))]
+    texts = [one.text for one in ElementTree.fromstring(picture.svg).iter(f"{SVG}text")]
+    assert shown == [text.encode("cp1252") for text in texts]  # all that the SVG says
+
+
+def test_pdf_draws_what_svg_does():
+    picture = nested(wrapped)
+    operators = re.findall(r"(?:^| )(m|l|c|h|f|S|BT)$", pdf_content(picture.pdf), re.MULTILINE)
+    root = ElementTree.fromstring(picture.svg)
+    shapes = [one for kind in ("path", "rect", "circle") for one in root.iter(f"{SVG}{kind}")]
+    assert operators.count("f") == sum(one.get("fill") != "none" for one in shapes)
+    assert operators.count("S") == sum(one.get("stroke") is not None for one in shapes)
+
+
+def test_greek_letters_in_pdf_and_letters_that_it_lacks():
+    x = tf.constant(2.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.exp(x)
+    content = pdf_content(tf.show(y, tape, names={"θ": x}).pdf)
+    assert "/F3 13.0 Tf <71> Tj" in content  # theta in the font Symbol
+    with pytest.raises(ValueError, match=r"Picture.pdf: the letter '数' \(U\+6570\).*names=\{"):
+        _ = tf.show(y, names={"数": x}).pdf
+
+
+def test_widths_are_those_of_the_fonts():
+    afm = pytest.importorskip("matplotlib._afm")
+    from matplotlib import get_data_path
+
+    for name in (fonts.PLAIN, fonts.BOLD, fonts.SYMBOL):
+        with open(f"{get_data_path()}/fonts/pdfcorefonts/{name}.afm", "rb") as file:
+            metrics = afm.AFM(file)._metrics
+        if name == fonts.SYMBOL:
+            letters = set(fonts.CODES) - {"\u2212"}  # which matplotlib has under another code
+            known = {fonts.CODES[letter]: fonts.SYMBOL_WIDTHS[letter] for letter in letters}
+        else:
+            known = {code: fonts.WIDTHS[name][code] for code in (*range(32, 39), *range(40, 96))}
+            known |= {code: fonts.WIDTHS[name][code] for code in range(97, 127)}
+        assert known == {code: metrics[code].width for code in known}
+
+
+def test_pictures_of_many_sweeps_in_both_directions():
+    start, w = tf.constant(0.5), tf.constant([1.0, 2.0])
+    with tf.GradientTape() as outer:
+        outer.watch(start)
+        v = start
+        for _ in range(4):
+            with tf.GradientTape() as inner:
+                inner.watch(v)
+                loss = tf.reduce_sum((wrapped(v) * w - 1.0) ** 2)
+            v = v - 0.1 * inner.gradient(loss, v)
+    for fold in (False, True):
+        for direction in ("TB", "LR"):
+            picture = tf.show(v, fold=fold, direction=direction)
+            assert 1 <= len(groups(picture, "backward")) <= (2 if fold else 4)
+            boxes = Drawing(picture._sketch, direction == "LR").layout.boxes
+            for item, around in picture._sketch.home.items():
+                x, y, width, height = boxes[item]
+                left, top, wide, high = boxes[around]
+                assert left <= x <= x + width <= left + wide
+                assert top <= y <= y + height <= top + high
+            assert ElementTree.fromstring(picture.svg) is not None
+            assert picture.pdf.endswith(b"%%EOF\n")

@@ -1,0 +1,593 @@
+"""Outside code (NumPy, Python on values) under every transform, at orders 1 and 2."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import tinygrad_cg as tf
+from tests.support.compiled import unfused
+
+MATRIX = np.array([[3.0, 1.0], [1.0, 2.0]])
+INVERSE = np.linalg.inv(MATRIX)
+B, WAY = tf.constant([[1.0, 2.0], [1.0, 0.5]], tf.float64)
+POINT = tf.constant([0.7, -1.2, 1.9], tf.float64)
+TANGENT = tf.constant([0.3, -1.0, 0.4], tf.float64)
+
+
+@pytest.fixture(autouse=True)
+def no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tf.errors.CustomGradientWarning)
+        yield
+
+
+# The example of README -------------------------------------------------------------------------
+
+
+@tf.custom_derivatives(
+    vjp=lambda dy, b: solve(dy),
+    jvp=lambda way, b: solve(way),
+    beyond="differentiate",
+)
+def solve(b):
+    return tf.constant(np.linalg.solve(MATRIX, b.numpy()))
+
+
+def energy(b):
+    return tf.reduce_sum(solve(b) ** 4)
+
+
+HESSIAN = INVERSE.T @ np.diag(12 * (INVERSE @ B.numpy()) ** 2) @ INVERSE
+
+
+@pytest.mark.quick
+def test_the_solver_of_readme():
+    assert_allclose(tf.jacobian(solve)(B), INVERSE, rtol=1e-12)
+    assert_allclose(tf.jacobian(solve, mode="forward")(B), INVERSE, rtol=1e-12)
+    assert_allclose(tf.hessian(energy)(B), HESSIAN, rtol=1e-10)
+    with tf.GradientTape() as tape:
+        tape.watch(B)
+        y = solve(B)
+    assert_allclose(tape.jacobian(y, B), INVERSE, rtol=1e-12)
+
+
+def test_the_solver_of_readme_in_batches_and_compiled():
+    batch = tf.stack([B, WAY])
+    assert_allclose(tf.vmap(solve)(batch), batch.numpy() @ INVERSE, rtol=1e-12)
+    assert_allclose(tf.vmap(tf.hessian(energy))(batch)[0], HESSIAN, rtol=1e-10)
+    for compiled in (tf.function, unfused):
+        program = compiled(solve)
+        for b in (B, WAY, 2 * B):
+            assert_allclose(program(b), INVERSE @ b.numpy(), rtol=1e-12)
+        assert_allclose(tf.jacobian(program)(B), INVERSE, rtol=1e-12)
+        assert_allclose(compiled(tf.jacobian(solve))(B), INVERSE, rtol=1e-12)
+        assert_allclose(compiled(tf.hessian(energy))(B), HESSIAN, rtol=1e-10)
+        assert_allclose(tf.hessian(compiled(energy))(B), HESSIAN, rtol=1e-10)
+        assert_allclose(tf.hvp(compiled(energy))(B, WAY), HESSIAN @ WAY.numpy(), rtol=1e-10)
+
+
+# One function, x * sum(x**3), as outside code of each kind -------------------------------------
+
+
+def cubic(x):
+    return x * tf.reduce_sum(x**3)
+
+
+def array_cubic(x):
+    assert type(x) is np.ndarray
+    return x * np.sum(x**3)
+
+
+def array_vjp(dy, x):
+    return np.sum(x**3) * dy + 3 * x**2 * np.sum(dy * x)
+
+
+def array_jvp(way, x):
+    return np.sum(x**3) * way + x * np.sum(3 * x**2 * way)
+
+
+def array_vjp2(dy, way, x):
+    first = np.sum(dy * way) * 3 * x**2 + dy * np.sum(3 * x * x * way)
+    return first + np.sum(dy * x) * 6 * x * way
+
+
+def array_jvp2(way, u, x):
+    first = np.sum(3 * x * x * u) * way + u * np.sum(3 * x * x * way)
+    return first + x * np.sum(6 * x * way * u)
+
+
+def on_values(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of arrays as one of tensors, which asks for their values."""
+
+    @functools.wraps(function)
+    def call(*tensors):
+        return tf.constant(function(*[np.asarray(one.numpy()) for one in tensors]))
+
+    return call
+
+
+def as_operation(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*tensors):
+        return tf.numpy_function(function, tensors, tf.float64)
+
+    return call
+
+
+def by_products(wrap: Callable[..., Any], **products: Any) -> Callable[..., Any]:
+    wrapped = {name: [wrap(one) for one in given] for name, given in products.items()}
+    return tf.custom_derivatives(wrap(array_cubic), **wrapped)
+
+
+def by_custom_gradients():
+    """A rule whose rules are rules, each in arrays."""
+
+    @tf.custom_gradient
+    def vjp(dy, x):
+        def rule(u):
+            second = tf.numpy_function(array_vjp2, [dy, u, x], tf.float64)
+            return tf.numpy_function(array_jvp, [u, x], tf.float64), second
+
+        return tf.numpy_function(array_vjp, [dy, x], tf.float64), rule
+
+    @tf.custom_gradient
+    def f(x):
+        return tf.numpy_function(array_cubic, [x], tf.float64), lambda dy: vjp(dy, x)
+
+    return f
+
+
+def by_primitives():
+    tf.RegisterGradient("OutsideCubic", replace=True)(lambda op, dy: vjp(dy, *op.inputs))
+
+    @tf.RegisterGradient("OutsideCubicVjp", replace=True)
+    def second(op, u):
+        dy, x = op.inputs
+        return jvp(u, x), vjp2(dy, u, x)
+
+    jvp = tf.primitive("OutsideCubicJvp", array_jvp, replace=True)
+    vjp2 = tf.primitive("OutsideCubicVjp2", array_vjp2, replace=True)
+    vjp = tf.primitive("OutsideCubicVjp", array_vjp, replace=True)
+    return tf.primitive("OutsideCubic", array_cubic, shape=lambda x: x.shape, replace=True)
+
+
+def by_python():
+    def python(x):
+        assert isinstance(x, tf.Tensor)
+        assert type(x._data) is np.ndarray
+        return cubic(x)
+
+    return lambda x: tf.py_function(python, [x], tf.float64)
+
+
+VJPS, JVPS = [array_vjp, array_vjp2], [array_jvp, array_jvp2]
+KINDS = {
+    "vjps": lambda: by_products(on_values, vjp=VJPS),
+    "jvps": lambda: by_products(on_values, jvp=JVPS),
+    "vjps and jvps": lambda: by_products(on_values, vjp=VJPS, jvp=JVPS),
+    "vjps of numpy_function": lambda: by_products(as_operation, vjp=VJPS),
+    "all of numpy_function": lambda: by_products(as_operation, vjp=VJPS, jvp=JVPS),
+    "numpy_function": by_custom_gradients,
+    "py_function": by_python,
+    "primitive": by_primitives,
+}
+WAYS = {
+    "value": lambda f: f,
+    "gradient": lambda f: tf.grad(lambda x: tf.reduce_sum(tf.sin(f(x)))),
+    "jacobian": tf.jacobian,
+    "forward jacobian": lambda f: tf.jacobian(f, mode="forward"),
+    "jvp": lambda f: lambda x: tf.jvp(f, (x,), (TANGENT,))[1],
+    "linearize": lambda f: lambda x: tf.linearize(f, x)[1](TANGENT),
+    "hessian": lambda f: tf.hessian(lambda x: tf.reduce_sum(tf.sin(f(x)))),
+    "hvp": lambda f: lambda x: tf.hvp(lambda x: tf.reduce_sum(tf.sin(f(x))))(x, TANGENT),
+    "forward over reverse": lambda f: (
+        lambda x: tf.jvp(tf.grad(lambda x: tf.reduce_sum(tf.sin(f(x)))), (x,), (TANGENT,))[1]
+    ),
+}
+MODES = {
+    "eager": lambda way, f: WAYS[way](f)(POINT),
+    "compiled": lambda way, f: unfused(WAYS[way](f))(POINT),
+    "of a compiled function": lambda way, f: WAYS[way](unfused(f))(POINT),
+    "batched": lambda way, f: tf.vmap(WAYS[way](f))(tf.stack([POINT, 2 * POINT])),
+    "of a batch": lambda way, f: WAYS[way](lambda x: tf.vmap(f)(tf.stack([x, 2 * x])))(POINT),
+    "compiled batch": lambda way, f: unfused(tf.vmap(WAYS[way](f)))(tf.stack([POINT, -POINT])),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_outside_code_of_each_kind_under_each_transform(kind, way, mode):
+    found = MODES[mode](way, KINDS[kind]())
+    assert_allclose(found, MODES[mode](way, cubic), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", KINDS)
+def test_forward_accumulators(kind):
+    f = KINDS[kind]()
+    with tf.autodiff.ForwardAccumulator(POINT, TANGENT) as accumulator:
+        y = f(POINT)
+    expected = array_jvp(TANGENT.numpy(), POINT.numpy())
+    assert_allclose(accumulator.jvp(y), expected, rtol=1e-9)
+
+
+SINES = {
+    "numpy": (
+        lambda x: np.sin(x.numpy()),
+        lambda x: np.cos(x.numpy()),
+        lambda x: -np.sin(x.numpy()),
+    ),
+    "numpy_function": tuple(
+        functools.partial(lambda f, x: tf.numpy_function(f, [x], tf.float64), f)
+        for f in (np.sin, np.cos, lambda x: -np.sin(x))
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", SINES)
+def test_elementwise_derivatives_in_numpy(kind, way, mode):
+    f = tf.custom_derivatives(*SINES[kind])
+    assert_allclose(MODES[mode](way, f), MODES[mode](way, tf.sin), rtol=1e-9, atol=1e-9)
+
+
+# How often code is called ----------------------------------------------------------------------
+
+
+def counted(function: Callable[..., Any]) -> tuple[Callable[..., Any], list]:
+    calls: list = []
+
+    @functools.wraps(function)
+    def call(*args):
+        calls.append(args)
+        return function(*args)
+
+    return call, calls
+
+
+@pytest.mark.quick
+def test_a_declared_jvp_is_called_once_for_one_product():
+    jvp, jvps = counted(on_values(array_jvp))
+    vjp, vjps = counted(on_values(array_vjp))
+    f = tf.custom_derivatives(on_values(array_cubic), vjp=vjp, jvp=jvp)
+    expected = array_jvp(TANGENT.numpy(), POINT.numpy())
+    assert_allclose(tf.jvp(f, (POINT,), (TANGENT,))[1], expected, rtol=1e-12)
+    assert (len(jvps), len(vjps)) == (1, 0)
+    with tf.autodiff.ForwardAccumulator(POINT, TANGENT) as accumulator:
+        y = f(POINT)
+    assert_allclose(accumulator.jvp(y), expected, rtol=1e-12)
+    assert (len(jvps), len(vjps)) == (2, 0)
+    slope, slopes = counted(lambda x: np.cos(x.numpy()))
+    tangent = tf.jvp(tf.custom_derivatives(tf.sin, slope), (POINT,), (TANGENT,))[1]
+    assert_allclose(tangent, np.cos(POINT) * TANGENT.numpy(), rtol=1e-12)
+    assert len(slopes) == 1
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("compiled", [tf.function, unfused])
+def test_a_program_calls_the_code_at_each_call(compiled):
+    code, calls = counted(lambda x: x**2)
+    program = compiled(lambda x: 3.0 * tf.numpy_function(code, [2.0 * x], tf.float64))
+    for k in range(4):
+        assert_allclose(program(k * POINT), 12 * k**2 * POINT.numpy() ** 2, rtol=1e-12)
+        assert len(calls) == k + 1
+        assert_allclose(calls[-1][0], 2.0 * k * POINT.numpy())
+
+
+@pytest.mark.parametrize("compiled", [tf.function, unfused])
+def test_a_recorded_program_calls_the_code_at_each_call(compiled):
+    code, calls = counted(np.sin)
+    slope, slopes = counted(np.cos)
+
+    @tf.custom_gradient
+    def sine(x):
+        y = tf.numpy_function(code, [x], tf.float64)
+        return y, lambda dy: dy * tf.numpy_function(slope, [x], tf.float64)
+
+    program = compiled(lambda x: sine(x) ** 2)
+    for k in range(1, 4):
+        x = tf.constant(0.3 * k, tf.float64)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = program(x)
+        assert len(calls) == k
+        assert_allclose(tape.gradient(y, x), np.sin(0.6 * k), rtol=1e-12)
+        assert len(calls) == k
+        assert_allclose(slopes[-1][0], 0.3 * k, rtol=1e-12)
+    assert len(slopes) <= 4  # one more, to learn the shape
+
+
+@pytest.mark.quick
+def test_stateful_code_is_called_in_order_and_never_left_out():
+    log: list = []
+
+    def note(name):
+        return lambda x: log.append((name, float(x)))
+
+    @tf.function
+    def program(x):
+        assert tf.numpy_function(note("a"), [x], []) == []
+        tf.py_function(note("b"), [x * 2.0], [])
+        tf.numpy_function(lambda x: log.append("pure") or x, [x], tf.float32, stateful=False)
+        tf.numpy_function(note("c"), [x], [])
+        return x + 1.0
+
+    for k in range(3):
+        log.clear()
+        assert float(program(tf.constant(float(k)))) == k + 1
+        found = [one for one in log if one != "pure"]
+        assert found == [("a", k), ("b", 2 * k), ("c", k)]
+        assert log.count("pure") == (k == 0)  # to learn its shape, and never again
+
+
+def test_code_without_operands_gives_the_next_value_at_each_call():
+    values = iter(range(10))
+    program = tf.function(lambda: tf.numpy_function(lambda: float(next(values)), [], tf.float32))
+    assert [float(program()) for _ in range(4)] == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_calls_in_a_batch_are_one_for_each_example():
+    code, calls = counted(np.cumsum)
+    batch = np.arange(6.0).reshape(3, 2)
+    found = tf.vmap(lambda x: tf.numpy_function(code, [x], tf.float64))(batch)
+    assert_allclose(found, np.cumsum(batch, 1))
+    assert [one.shape for (one,) in calls] == [(2,)] * 3
+    empty = tf.vmap(lambda x: tf.numpy_function(np.cumsum, [x], tf.float64))(np.zeros((0, 2)))
+    assert (empty.shape, empty.dtype) == ((0, 2), np.float64)
+
+
+# The two functions -----------------------------------------------------------------------------
+
+
+@pytest.mark.quick
+def test_results_of_numpy_function():
+    def both(x, y):
+        x += 1  # a copy
+        return x, [1, 2], float(y)
+
+    found = tf.numpy_function(both, [POINT, 2.5], [tf.float64, tf.int32, tf.float32])
+    assert isinstance(found, list)
+    assert [one.dtype for one in found] == [np.float64, np.int32, np.float32]
+    assert_allclose(found[0], POINT.numpy() + 1)
+    assert found[2].numpy() == 2.5
+    assert_allclose(POINT, [0.7, -1.2, 1.9])
+    one = tf.numpy_function(func=np.sum, inp=[POINT], Tout=tf.float64, stateful=False, name="sum")
+    assert one.shape == ()
+    assert isinstance(tf.numpy_function(np.sum, [POINT], [tf.float64]), list)
+    view = tf.numpy_function(lambda x: x.T, [tf.ones((2, 3))], tf.float32)
+    assert view.shape == (3, 2)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("call", [tf.numpy_function, tf.py_function])
+def test_wrong_arguments_and_results(call):
+    with pytest.raises(TypeError, match="func must be callable, got int 3"):
+        call(3, [POINT], tf.float32)
+    with pytest.raises(TypeError, match=r"inp must be a list.*write \[x\]"):
+        call(np.sin, POINT, tf.float32)
+    for wrap in (lambda f: f, tf.function):
+        run = wrap(lambda x: call(lambda x: x * 2, [x], tf.float32))
+        with pytest.raises(TypeError, match=r"0-th value returned is float64, but expects float32"):
+            run(POINT)
+        run = wrap(lambda x: call(lambda x: (x, x), [x], tf.float64))
+        with pytest.raises(ValueError, match=r"returned 2 results, Tout has 1"):
+            run(POINT)
+        run = wrap(lambda x: call(lambda x: None, [x], tf.float64))
+        with pytest.raises(TypeError, match=r"0-th value returned is None"):
+            run(POINT)
+
+    def fails(x):
+        raise KeyError("own")
+
+    with pytest.raises(KeyError, match="own") as caught:
+        tf.function(lambda x: call(fails, [x], tf.float64))(POINT)
+    assert "to learn the shapes" in caught.value.__notes__[0]
+
+
+def test_shapes_that_change_between_calls_of_a_program():
+    program = tf.function(lambda x: tf.numpy_function(lambda x: x[x > 0], [x], tf.float64) * 2.0)
+    assert_allclose(program(POINT), [1.4, 3.8])
+    assert_allclose(program(2 * POINT), [2.8, 7.6])
+    with pytest.raises(ValueError, match=r"returned float64\(1,\), and float64\(2,\) when"):
+        program(-POINT)
+    assert_allclose(program(POINT), [1.4, 3.8])
+
+
+def test_a_program_made_before_its_arguments_are_known():
+    program = tf.function(lambda x: tf.numpy_function(np.linalg.inv, [x], tf.float64))
+    concrete = program.get_concrete_function(tf.TensorSpec((1, 1), tf.float64))
+    assert_allclose(concrete(tf.constant([[4.0]], tf.float64)), [[0.25]])
+    with pytest.raises(np.linalg.LinAlgError):
+        concrete(tf.zeros((1, 1), tf.float64))
+
+
+@pytest.mark.quick
+def test_numpy_function_has_no_gradient_and_says_so():
+    def f(x):
+        return tf.reduce_sum(x + tf.numpy_function(np.sin, [x], tf.float64))
+
+    with tf.GradientTape() as tape:
+        tape.watch(POINT)
+        y = tf.numpy_function(np.sin, [POINT], tf.float64)
+    assert tape.gradient(y, POINT) is None
+    for run in (lambda: tf.grad(f)(POINT), lambda: tf.jvp(f, (POINT,), (TANGENT,))):
+        with pytest.warns(tf.errors.CustomGradientWarning, match="derivatives do not see them"):
+            run()
+
+
+def test_variables_in_py_function():
+    weight = tf.Variable(2.0)
+
+    def f(x):
+        return tf.py_function(lambda x: weight * x, [x], tf.float32)
+
+    with tf.GradientTape() as tape:
+        y = f(tf.constant(3.0))
+    assert tape.gradient(y, weight).numpy() == 3.0
+    program = tf.function(f)
+    assert program(tf.constant(3.0)).numpy() == 6.0
+    weight.assign(5.0)
+    assert program(tf.constant(3.0)).numpy() == 15.0
+
+
+def test_python_floats_and_numbers_are_operands():
+    @tf.custom_derivatives(vjp=lambda dy, x, y: (dy * float(y), dy * float(x)))
+    def product(x, y):
+        return tf.constant(float(x) * float(y))
+
+    program = tf.function(product)
+    assert program(2.0, 3.0).numpy() == 6.0
+    assert program(tf.constant(4.0), 0.5).numpy() == 2.0
+    assert tf.grad(lambda x: program(x, 0.5))(4.0).numpy() == 0.5
+    assert tf.vmap(product, (0, None))(tf.constant([1.0, 2.0]), 3.0).numpy().tolist() == [3.0, 6.0]
+
+
+# Rules in NumPy --------------------------------------------------------------------------------
+
+
+def test_forward_mode_of_a_rule_in_numpy():
+    """Its transpose is found by unit vectors; for complex numbers, too."""
+    matrix = np.array([[1.0, 2.0, 0.5], [0.0, -1.0, 3.0]])
+
+    @tf.custom_gradient
+    def apply(x):
+        y = tf.constant(matrix @ x.numpy())
+        return y, lambda dy: tf.constant(matrix.T @ dy.numpy())
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = tf.jvp(apply, (POINT,), (TANGENT,))[1]
+        assert_allclose(found, matrix @ TANGENT.numpy(), rtol=1e-12)
+        assert_allclose(tf.linearize(apply, POINT)[1](TANGENT), matrix @ TANGENT.numpy())
+    factor = 2.0 - 3.0j
+    scale = tf.custom_derivatives(
+        lambda z: tf.constant(factor * z.numpy()),
+        vjp=lambda dy, z: tf.constant(np.conj(factor) * dy.numpy()),
+    )
+    z = tf.constant([1.0 + 2.0j, 0.5j])
+    assert_allclose(tf.jvp(scale, (z,), (1j * z,))[1], 1j * factor * z.numpy(), rtol=1e-12)
+
+
+def test_a_rule_in_numpy_that_is_not_linear_is_refused():
+    f = tf.custom_derivatives(
+        lambda x: tf.constant(2.0 * x.numpy()),
+        vjp=lambda dy, x: tf.constant(np.clip(2.0 * dy.numpy(), -1, 1)),
+    )
+    for run in (lambda: tf.jvp(f, (POINT,), (TANGENT,)), lambda: tf.linearize(f, POINT)):
+        with pytest.raises(tf.errors.NotLinearError, match="is not linear in its upstream"):
+            run()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("way", ["gradient", "jacobian", "forward jacobian", "jvp", "linearize"])
+def test_a_registered_gradient_in_numpy(way, mode):
+    """A primitive without a shape rule, whose gradient takes values."""
+    cube = tf.primitive("OutsideCube", lambda x: x**3, replace=True)
+
+    @tf.RegisterGradient("OutsideCube", replace=True)
+    def rule(op, dy):
+        return tf.constant(3 * op.inputs[0].numpy() ** 2 * dy.numpy())
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = MODES[mode](way, cube)
+    assert_allclose(found, MODES[mode](way, lambda x: x**3), rtol=1e-9, atol=1e-9)
+
+
+def test_a_captured_tensor_is_named():
+    def scaled(w):
+        @tf.custom_derivatives(vjp=lambda dy, x: dy)
+        def f(x):
+            return tf.constant(w.numpy() * x.numpy())
+
+        return f
+
+    with pytest.raises(TypeError, match=r"`f` takes NumPy or Python values.*it captures"):
+        tf.vmap(lambda w: scaled(w)(w))(POINT)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("way", WAYS)
+def test_an_elementwise_kernel_takes_a_batch_at_once(way, mode):
+    square = tf.primitive("OutsideSquare", lambda x, y: x * x * y, elementwise=True, replace=True)
+
+    @tf.RegisterGradient("OutsideSquare", replace=True)
+    def rule(op, dy):
+        x, y = op.inputs
+        return 2.0 * x * y * dy, x * x * dy
+
+    found = MODES[mode](way, lambda x: square(x, 2.0) + square(x[0], x))
+    expected = MODES[mode](way, lambda x: 2.0 * x**2 + x[0] ** 2 * x)
+    assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.quick
+def test_several_outputs_and_integers_of_py_function():
+    def f(x, k):
+        return tf.py_function(lambda x, k: (x * tf.cast(k, tf.float32), k + 1), [x, k], DTYPES)
+
+    three, x = tf.constant(3), tf.constant(2.0)
+    for call in (f, tf.function(f)):
+        product, following = call(x, three)
+        assert (product.numpy(), following.numpy(), following.dtype) == (6.0, 4, np.int32)
+        assert tf.grad(lambda x, call=call: call(x, three)[0])(x).numpy() == 3.0
+        assert tf.jvp(lambda x, call=call: call(x, three)[0], (x,), (1.0,))[1].numpy() == 3.0
+    products, followings = tf.vmap(f, (0, None))(tf.constant([1.0, 2.0]), three)
+    assert (products.numpy().tolist(), followings.numpy().tolist()) == ([3.0, 6.0], [4, 4])
+
+
+DTYPES = [tf.float32, tf.int32]
+
+
+def test_a_result_that_the_code_keeps_stays_as_it_is():
+    kept = tf.constant([1.0, 2.0, 3.0])
+    x = tf.ones(3)
+    program = tf.function(lambda x: tf.py_function(lambda x: kept, [x], tf.float32))
+    summed = tf.function(lambda x: tf.py_function(lambda x: kept, [x], tf.float32) + x)
+    for _ in range(3):
+        assert program(x).numpy().tolist() == [1.0, 2.0, 3.0]
+        assert summed(x).numpy().tolist() == [2.0, 3.0, 4.0]
+    assert kept.numpy().tolist() == [1.0, 2.0, 3.0]
+
+
+def test_threads_call_the_code_once_for_each_call():
+    calls: list = []
+    program = tf.function(
+        lambda x: tf.numpy_function(lambda x: calls.append(1) or x + 1, [x], tf.float64)
+    )
+    threads = [threading.Thread(target=lambda: [program(POINT) for _ in range(20)]) for _ in "123"]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert 60 <= len(calls) <= 62  # those that trace at the same time learn the shape each
+
+
+def test_numpy_function_reads_variables_at_each_call():
+    weight = tf.Variable(3.0)
+    program = tf.function(lambda: tf.numpy_function(np.square, [weight], tf.float32))
+    assert program().numpy() == 9.0
+    weight.assign(5.0)
+    assert program().numpy() == 25.0
+
+
+def test_a_second_derivative_that_numpy_loses_warns():
+    """The rule is right at the first order only, and says so at the second."""
+
+    @tf.custom_gradient
+    def sine(x):
+        y = tf.numpy_function(np.sin, [x], tf.float64)
+        return y, lambda dy: dy * tf.numpy_function(np.cos, [x], tf.float64)
+
+    assert_allclose(tf.grad(lambda x: tf.reduce_sum(sine(x)))(POINT), np.cos(POINT))
+    with pytest.warns(tf.errors.CustomGradientWarning, match=r"`sine`.*numpy_function"):
+        tf.hessian(lambda x: tf.reduce_sum(sine(x)))(POINT)

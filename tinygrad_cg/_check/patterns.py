@@ -1,0 +1,514 @@
+"""Patterns of false gradients: how the elements that a rule gave differ from the right ones."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from functools import partial
+from itertools import combinations, permutations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .orders import Orders
+from .problem import CheckedFunction, Point, total
+from .verdicts import DerivativeRow
+
+LARGEST = 4096  # elements of an argument to look at one by one
+SECONDS = 2.0  # that may take
+ENTRIES = 1 << 22  # of a Jacobian to keep
+STEP = 1e-3  # in units of the argument's scale
+MOVES = (0.13, -0.29, 0.41)  # in the same: other points to look at where there are few elements
+SHOWN = 3  # elements to name
+
+Values = Callable[[Point], np.ndarray]
+
+
+class Elements(NamedTuple):
+    """The elements of a gradient: those that the rules gave, and the right ones (NaN at kinks).
+
+    `jacobian` has a row for each element of the outputs, where it is known, and `upstream` what
+    the outputs were weighed with. `more` has the same at other points: pairs, and x.
+    """
+
+    name: str
+    x: np.ndarray
+    given: np.ndarray
+    right: np.ndarray
+    tolerance: float
+    outputs: np.ndarray | None = None
+    upstream: np.ndarray | None = None
+    jacobian: np.ndarray | None = None
+    more: tuple[Elements, ...] = ()
+
+    def agree(self, given: np.ndarray, right: np.ndarray | None = None) -> np.ndarray:
+        """Return where numbers are equal up to the errors of the right ones, or these unknown."""
+        right = self.right if right is None else right
+        with np.errstate(all="ignore"):
+            size = np.maximum(np.abs(given), np.abs(right))
+            floor = 0.01 * self.tolerance * _largest(self.right)
+            return ~(np.abs(given - right) > self.tolerance * size + floor)
+
+    def match(self, given: np.ndarray) -> bool:
+        """Return whether numbers are the right ones, everywhere."""
+        return given.shape == self.right.shape and bool(self.agree(given).all())
+
+    def match_given(self, found: np.ndarray) -> bool:
+        """Return whether numbers are those that the rules gave, everywhere."""
+        fits = found.shape == self.given.shape
+        return fits and bool(self.agree(found, self.given).all())
+
+
+def describe_patterns(orders: Orders, rows: Sequence[DerivativeRow]) -> str:
+    """Return sentences on how the false gradients of one order differ from the right ones."""
+    names = [source.name for source in orders.problem.sources]
+    with np.errstate(all="ignore"):
+        return _describe(orders, rows, names)
+
+
+def _describe(orders: Orders, rows: Sequence[DerivativeRow], names: list[str]) -> str:
+    false = dict.fromkeys(row.argument for row in rows if row.path == "x" and row.argument in names)
+    found = {}
+    for name in false:
+        elements = look_at_elements(orders, rows[0].order, names.index(name))
+        text = None if elements is None else name_pattern(elements)
+        if text:
+            found[name] = text
+    if len(found) == len(false) and len(set(found.values())) == 1:
+        return next(iter(found.values()))
+    if len(names) == 1:
+        return " ".join(found.values())
+    return " ".join(f"By {name}: {text[0].lower()}{text[1:]}" for name, text in found.items())
+
+
+def describe_upstreams(orders: Orders, name: str) -> str | None:
+    """Return a sentence on how a gradient depends on its upstream, if not as a product with it."""
+    problem = orders.problem
+    j = [source.name for source in problem.sources].index(name)
+    point = problem.wide_point if problem.wide else problem.point
+    upstreams = [[factor * one for one in problem.weights] for factor in (0.0, 1.0, 2.0, -1.0)]
+    try:
+        found = [one[j] for one in problem.pull_back(point, upstreams)]
+    except Exception:
+        return None
+    if any(one is None or not np.isfinite(one).all() for one in found[1:]):
+        return None
+    none, once, twice, negative = found
+    close = partial(np.allclose, rtol=1e-5, atol=1e-7 * _largest(np.stack(found[1:])))
+    none = none if np.isfinite(none).all() else np.zeros_like(none)  # it divides by the upstream
+    if close(once, none) and close(twice, none) and none.any():
+        return "It is the same for every upstream: was the product with it forgotten?"
+    if not close(none, 0.0) and close(twice - once, once - none):
+        largest = np.ravel(none)[np.argmax(np.abs(none))]
+        return (
+            f"It is affine in the upstream: where this is zero, the gradient is {largest:.6g} "
+            "and not 0. A term of it lacks the product with the upstream."
+        )
+    if close(twice, 4.0 * once):
+        return "It grows with the square of the upstream: is there a second product with it?"
+    if close(negative, once) and close(twice, 2.0 * once):
+        return "It depends on the absolute value of the upstream: the sign of this is lost."
+    if close(twice, once) and close(negative, -once):
+        return "It depends on the sign of the upstream only, or divides by its size."
+    return None
+
+
+# The elements --------------------------------------------------------------------------------
+
+
+def look_at_elements(orders: Orders, order: int, j: int) -> Elements | None:
+    """Return the elements of the gradient by source j; None where it has too many."""
+    problem = orders.problem
+    point = problem.wide_point if problem.wide else problem.point
+    if not 0 < point[j].size <= LARGEST:
+        return None
+    try:
+        found = _elements(problem, point, order, j)
+        more = []
+        for move in MOVES if found is not None and found.x.size < 8 else ():
+            there = [np.asarray(one) for one in point]
+            there[j] = np.asarray(point[j] + move * problem.scales[j], point[j].dtype)
+            more.append(_elements(problem, there, order, j))
+    except Exception:  # it cannot be computed, or is not defined there
+        return None
+    if found is None:
+        return None
+    return found._replace(more=tuple(one for one in more if one is not None))
+
+
+def _elements(problem: CheckedFunction, point: Point, order: int, j: int) -> Elements | None:
+    x = point[j]
+    given = problem.arrays(point, order)[j]
+    given = np.zeros(x.shape, x.dtype) if given is None else given
+    if not np.isfinite(given).all():
+        return None
+    values = partial(_output_values if order == 1 else _derivative_values, problem, order)
+    began = time.perf_counter()
+    middle = values(point)
+    count = 4 * x.size * (2 if np.iscomplexobj(x) else 1)
+    if (time.perf_counter() - began) * count > SECONDS:
+        return None
+    weights = np.ones(1)
+    if order == 1:
+        weights = np.concatenate([np.ravel(one) for one in problem.weights])
+    small = x.size * middle.size <= ENTRIES
+    if not small:  # the sum that is differentiated is enough
+        values, weights = partial(_weighed, weights, values), np.ones(1)
+        middle = values(point)
+    precise = all(np.finfo(one.dtype).eps < 1e-12 for one in point)
+    columns = _columns(values, middle, point, j, problem.scales[j], precise)
+    if np.iscomplexobj(x):
+        imaginary = _columns(values, middle, point, j, problem.scales[j], precise, 1j)
+        right = np.real(columns @ np.conj(weights)) + 1j * np.real(imaginary @ np.conj(weights))
+    else:
+        right = np.real(columns @ np.conj(weights))
+    single = order == 1 and len(problem.values) == 1 and small
+    known = single and not np.iscomplexobj(x) and not np.iscomplexobj(middle)
+    shape = problem.values[0].shape
+    return Elements(
+        problem.sources[j].name,
+        x,
+        given,
+        right.reshape(x.shape),
+        1e-5 if precise else 0.02,
+        middle.reshape(shape) if known else None,
+        problem.weights[0] if single else None,
+        columns.T if known else None,
+    )
+
+
+def _output_values(problem: CheckedFunction, order: int, point: Point) -> np.ndarray:
+    return np.concatenate([np.ravel(one) for one in problem.reference_outputs(point)])
+
+
+def _weighed(weights: np.ndarray, values: Values, point: Point) -> np.ndarray:
+    return np.array([np.real(np.vdot(weights, values(point)))])
+
+
+def _derivative_values(problem: CheckedFunction, order: int, point: Point) -> np.ndarray:
+    return np.array([total(problem.ways[order - 1], problem.arrays(point, order - 1)).number])
+
+
+def _columns(
+    values: Values,
+    middle: np.ndarray,
+    point: Point,
+    j: int,
+    scale: float,
+    precise: bool,
+    unit: complex = 1.0,
+) -> np.ndarray:
+    """Return the derivative of the values by each element of source j; NaN at kinks."""
+    columns = np.empty((point[j].size, middle.size), middle.dtype)
+    typical = max(float(np.max(np.abs(middle), initial=0.0)), 1e-300)
+    for i in range(point[j].size):
+        here = complex(point[j].reshape(-1)[i])
+        step = (STEP if precise else 0.02) * (abs(here) or scale)
+        slopes, bends = [], []
+        for h in (step, step / 2):
+            right, left = (values(_shifted(point, j, i, sign * h * unit)) for sign in (1, -1))
+            slopes.append((right - left) / (2 * h))
+            bends.append(np.abs(right + left - 2 * middle) / h)
+        columns[i] = (4 * slopes[1] - slopes[0]) / 3
+        kink = (bends[1] > 0.8 * bends[0]) & (bends[1] > 1e-3 * typical / scale)
+        columns[i][kink] = np.nan
+    return columns
+
+
+def _shifted(point: Point, j: int, i: int, step: complex) -> Point:
+    moved = np.array(point[j])
+    moved.reshape(-1)[i] += step if np.iscomplexobj(moved) else np.real(step)
+    return [moved if k == j else one for k, one in enumerate(point)]
+
+
+# Patterns ------------------------------------------------------------------------------------
+
+
+def name_pattern(one: Elements) -> str | None:
+    """Return a sentence for the first pattern that explains every element; None without one."""
+    if not _largest(one.right) or one.match(one.given):
+        return None
+    patterns = (_zero, _ratio, _of_complex, _placed, _summed, _parts, _factors, _offset, _where)
+    found = (pattern(one) for pattern in (*patterns, _digits))
+    return next((text for text in found if text), None)
+
+
+def _largest(numbers: np.ndarray) -> float:
+    return float(np.max(np.abs(numbers), initial=0.0, where=np.isfinite(numbers)))
+
+
+def _zero(one: Elements) -> str | None:
+    return None if one.given.any() else "The rule gives 0 for it."
+
+
+def _ratio(one: Elements) -> str | None:
+    """Name a constant ratio; a single number is looked at in several points."""
+    ratio = _constant_ratio(one, None)
+    if ratio is None:
+        return None
+    if np.iscomplex(ratio):
+        return f"It is {ratio:.6g} times that."
+    ratio = float(np.real(ratio))
+    if np.isclose(ratio, -1.0, rtol=1e-5):
+        return "The sign is wrong."
+    text = f"It is {ratio:.6g} times that."
+    count = max(ratio, 1 / ratio) if ratio > 0 else 0.0
+    size = one.x.size // max(one.outputs.size, 1) if one.outputs is not None else 0
+    if size > 1 and np.isclose(count, size, rtol=1e-5):
+        how = "of a mean not scaled" if ratio > 1 else "of a sum scaled as that of a mean"
+        text += f" {one.name} has {size} elements for each output: is the rule {how}?"
+    return text
+
+
+def _constant_ratio(one: Elements, factor: Callable[[Elements], Any] | None) -> Any:
+    """Return c if the rules gave c times a factor times the right ones, at all points."""
+    pairs = []
+    for each in (one, *one.more):
+        with np.errstate(all="ignore"):
+            right = each.right * (1.0 if factor is None else factor(each))
+        known = np.isfinite(each.right)
+        if right.shape != each.given.shape or not np.isfinite(right[known]).all():
+            return None
+        pairs.append((each.given[known], right[known]))
+    given, right = (np.concatenate(part) for part in zip(*pairs, strict=True))
+    size = _largest(right)
+    if len(given) < 2 or not size:
+        return None
+    ratio = np.vdot(right, given) / np.vdot(right, right)
+    if not ratio or not np.isfinite(ratio):
+        return None
+    fits = np.abs(given - ratio * right) <= one.tolerance * np.abs(ratio) * (np.abs(right))
+    small = np.abs(right) <= 1e-3 * size
+    fits |= small & (np.abs(given - ratio * right) <= 1e-2 * one.tolerance * abs(ratio) * size)
+    return ratio if fits.all() else None
+
+
+def _of_complex(one: Elements) -> str | None:
+    if not np.iscomplexobj(one.given) or one.given.shape != one.right.shape:
+        return None
+    if one.match(np.conj(one.given)):
+        return "It is the complex conjugate of that."
+    w = one.upstream
+    if w is not None and w.shape == one.given.shape and one.match(w * np.conj(one.given / w)):
+        return "Its factor of the upstream gradient is the complex conjugate of the right one."
+    if one.match_given(np.real(one.right) + 0j):
+        return "It is the real part of that."
+    return None
+
+
+def _placed(one: Elements) -> str | None:
+    """Name a gradient whose elements stand in other places."""
+    given, right = one.given, one.right
+    if given.size < 2 or not np.isfinite(right).all():
+        return None
+    if given.ndim >= 2:
+        for axes in permutations(range(given.ndim)):
+            if one.match(np.transpose(given, axes)):
+                return "It is the transpose of that."
+        for axes in permutations(range(given.ndim)):
+            if given.size == right.size and one.match(
+                np.transpose(given, axes).reshape(right.shape)
+            ):
+                return "It is the transpose of that, in the wrong shape."
+    for axis in range(given.ndim):
+        along = f" along axis {axis}" if given.ndim > 1 else ""
+        if one.match(np.flip(given, axis)):
+            return f"Its elements stand in reverse order{along}."
+        for shift in range(1, min(given.shape[axis], 33)):
+            if one.match(np.roll(given, shift, axis)):
+                back = shift - given.shape[axis]
+                way = -shift if shift <= -back else -back
+                return f"Its elements are shifted by {way:+d}{along}."
+    if np.isrealobj(given) and np.ptp(right) > one.tolerance * np.abs(right).max():
+        ranks = np.empty(given.size, int)
+        ranks[np.argsort(given, axis=None)] = np.arange(given.size)
+        if one.agree(np.sort(given, axis=None), np.sort(right, axis=None)).all():
+            return "Its elements are the right ones in another order: it is permuted."
+    return None
+
+
+def _summed(one: Elements) -> str | None:
+    """Name a sum over another axis than the one that the argument is spread over."""
+    if one.jacobian is None or one.outputs is None or one.upstream is None or _unknown(one):
+        return None
+    parts = one.upstream * one.jacobian.sum(axis=1).reshape(one.outputs.shape)
+    for count in range(1, parts.ndim + 1):
+        for axes in combinations(range(parts.ndim), count):
+            summed = parts.sum(axis=axes)
+            fits = summed.size == one.given.size
+            if fits and one.match_given(summed.reshape(one.given.shape)):
+                return f"It is the sum over {_axes(axes)}, which is another than the right one."
+    return None
+
+
+def _unknown(one: Elements) -> bool:
+    return not np.isfinite(one.right).all()
+
+
+def _axes(axes: Sequence[int]) -> str:
+    if len(axes) == 1:
+        return f"axis {axes[0]}"
+    return f"axes {', '.join(map(str, axes))}"
+
+
+def _parts(one: Elements) -> str | None:
+    """Name a part of the Jacobian, or its transpose, in place of the whole."""
+    if one.jacobian is None or one.upstream is None or _unknown(one):
+        return None
+    rows, columns = one.jacobian.shape
+    if rows != columns or rows < 2:
+        return None
+    upstream = one.upstream.ravel()
+    if one.match_given((one.jacobian @ upstream).reshape(one.given.shape)):
+        return (
+            "It is the product of the Jacobian with the upstream gradient; its transpose is needed."
+        )
+    moves = bool((np.count_nonzero(one.jacobian, axis=0) == 1).all())
+    if moves and np.ptp(upstream):
+        slopes = one.jacobian.sum(axis=0)
+        if one.agree(np.sort(one.given.ravel() / slopes), np.sort(upstream)).all():
+            return "The elements of the upstream gradient are permuted: it needs the inverse order."
+    if one.match_given((np.diag(one.jacobian) * upstream).reshape(one.given.shape)):
+        return (
+            f"It has the diagonal of the Jacobian only: each output depends on other elements of "
+            f"{one.name}, too."
+        )
+    return None
+
+
+FACTORS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
+    ("{x}", lambda x: x),
+    ("{x}**2", lambda x: x * x),
+    ("the square root of {x}", lambda x: np.sqrt(x)),
+    ("the sign of {x}", lambda x: np.sign(x)),
+)
+OF_OUTPUTS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
+    ("the output", lambda y: y),
+    ("1 - the output", lambda y: 1.0 - y),
+    ("1 + the output", lambda y: 1.0 + y),
+    ("the output's square", lambda y: y * y),
+)
+
+
+def _factors(one: Elements) -> str | None:
+    """Name a factor made of x, or of the output, that is missing or too much."""
+    if sum(each.given.size for each in (one, *one.more)) < 3:
+        return None
+    named = [(words.format(x=one.name), of, "x") for words, of in FACTORS]
+    if one.outputs is not None and one.outputs.shape == one.x.shape:
+        named += [(words, of, "outputs") for words, of in OF_OUTPUTS]
+    for words, of, field in named:
+        for missing in (True, False):
+
+            def factor(each: Elements, of: Any = of, field: str = field, by: bool = missing) -> Any:
+                value = of(getattr(each, field))
+                return 1.0 / value if by else value
+
+            ratio = _constant_ratio(one, factor)
+            if ratio is not None and _is_simple(ratio):
+                text = f"A factor is {'missing' if missing else 'too much'}: {words}."
+                ratio = float(np.real(ratio))
+                besides = (
+                    "" if np.isclose(ratio, 1.0) else f" Besides it is {ratio:.6g} times that."
+                )
+                return text + besides
+    return None
+
+
+def _is_simple(ratio: Any) -> bool:
+    """Return whether a number is a fraction of small integers."""
+    if np.iscomplex(ratio):
+        return False
+    ratio = float(np.real(ratio))
+    near = Fraction(ratio).limit_denominator(6)
+    return 0 < abs(near) <= 12 and bool(np.isclose(ratio, float(near), rtol=1e-6))
+
+
+def _offset(one: Elements) -> str | None:
+    """Name a constant: the rule itself, or what it adds."""
+    if _unknown(one):
+        return None
+    if (
+        one.upstream is not None
+        and one.upstream.shape == one.given.shape
+        and one.outputs is not None
+    ):
+        points = (one, *one.more)
+        slopes = np.concatenate([np.ravel(each.given / one.upstream) for each in points])
+        rights = np.concatenate([np.ravel(each.right / one.upstream) for each in points])
+        if len(slopes) > 1 and np.ptp(slopes) <= one.tolerance * np.abs(slopes).max():
+            return f"It is {slopes[0]:.6g} times the upstream gradient, wherever it is computed."
+        offsets = slopes - rights
+        if len(slopes) > 1 and np.ptp(offsets) <= one.tolerance * np.abs(rights).max():
+            much = f"{abs(offsets[0]):.6g} {'more' if offsets[0] > 0 else 'less'}"
+            return f"The factor of the upstream gradient is {much} than it must be, everywhere."
+    return None
+
+
+def _where(one: Elements) -> str | None:
+    """Name the places of false elements, where others are right."""
+    false = ~one.agree(one.given)
+    count = int(false.sum())
+    if not 0 < count < false.size:
+        return None
+    text = _where_false(one, false)
+    inside = Elements(one.name, one.x[false], one.given[false], one.right[false], one.tolerance)
+    there = _zero(inside) or (_ratio(inside) if count > 1 else None)
+    if there and text:
+        text += f" {there.replace('It is', 'There it is').replace('The sign', 'There the sign')}"
+    return text
+
+
+def _where_false(one: Elements, false: np.ndarray) -> str | None:
+    count = f"{int(false.sum())} of {false.size} elements"
+    x = one.x
+    if np.isrealobj(x) and np.isfinite(x).all():
+        for words, where in (
+            ("< 0", x < 0), ("> 0", x > 0), ("<= 0", x <= 0), (">= 0", x >= 0), ("is 0", x == 0)
+        ):  # fmt: skip
+            if np.array_equal(false, where):
+                return f"It is false only where {one.name} {words} ({count})."
+    if one.given.ndim > 1:
+        for axis in range(one.given.ndim):
+            others = tuple(i for i in range(one.given.ndim) if i != axis)
+            hit = false.any(axis=others)
+            whole = false.all(axis=others)
+            if hit.sum() == 1 and false.shape[axis] > 1 and np.array_equal(hit, whole):
+                index = int(np.flatnonzero(hit)[0])
+                return f"It is false only at index {index} of axis {axis} ({count})."
+    if false.sum() <= SHOWN:
+        return f"It is false only at {_and(list(_named(one, false)))}."
+    if np.isrealobj(x) and np.isfinite(x).all() and min(false.sum(), (~false).sum()) > 1:
+        if x[false].max() < x[~false].min():
+            return f"It is false only where {one.name} <= {x[false].max():.6g} ({count})."
+        if x[false].min() > x[~false].max():
+            return f"It is false only where {one.name} >= {x[false].min():.6g} ({count})."
+        size = np.abs(x)
+        if size[false].min() > size[~false].max():
+            return f"It is false only where |{one.name}| >= {size[false].min():.6g} ({count})."
+        if size[false].max() < size[~false].min():
+            return f"It is false only where |{one.name}| <= {size[false].max():.6g} ({count})."
+    return f"It is false at {count}, first at {next(_named(one, false))}."
+
+
+def _named(one: Elements, false: np.ndarray) -> Iterator[str]:
+    for index in np.argwhere(false):
+        place = tuple(int(i) for i in index)
+        given, right = one.given[place] + 0.0, one.right[place] + 0.0  # no -0
+        yield f"{one.name}{list(place)} ({given:.6g} in place of {right:.6g})"
+
+
+def _digits(one: Elements) -> str | None:
+    """Name the digits that agree, of a solution that is not exact."""
+    error = _largest(one.given - one.right) / _largest(one.right)
+    if error > 1e-2:
+        return None
+    digits = int(-np.log10(error))
+    return (
+        f"It agrees to {digits} digits: an approximate solve, a small term left out, or rounding?"
+    )
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]

@@ -1,0 +1,145 @@
+"""Trials of corrected code: it is executed and checked before it is offered."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import nest
+from .._core.conversion import convert
+from .._core.kinds import is_inexact
+from .._core.tensor import Tensor
+from . import rewrite
+from .orders import Orders
+from .problem import CheckedFunction
+from .recorder import Seen
+from .verdicts import TRUE
+
+SAFE_DECORATORS = ("custom_gradient",)  # to execute them again changes nothing
+
+
+class Trial(NamedTuple):
+    """Corrected code, and the rows and properties of its check; None if it cannot be executed."""
+
+    code: str
+    orders: Orders | None
+
+    @property
+    def right(self) -> bool:
+        """Return whether the code gives the same values, and right derivatives of each order."""
+        if self.orders is None:
+            return False
+        rows = self.orders.rows
+        true = {row.order for row in rows if row.verdict == TRUE}
+        wrong = any(row.false for row in rows)
+        broken = any(one.holds is False for one in self.orders.properties)
+        return not wrong and not broken and true == set(range(1, self.orders.order + 1))
+
+
+def try_change(
+    orders: Orders,
+    seen: Seen | None,
+    change: Callable[..., None],
+    *facts: Any,
+    more: Sequence[Any] = (),
+) -> Trial | None:
+    """Return a trial of the function as ``change(source, *facts)`` alters it; None unless it does.
+
+    The function is the outermost one around `seen`, or the checked one if that is None; `more` are
+    further arguments that it takes then.
+    """
+    function = orders.problem.f if seen is None else seen.function
+    code = rewrite.corrected(function, change, *facts)
+    if code is None:
+        return None
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return _try(orders, seen, function, code, more)
+    except Exception:  # it cannot be called like this
+        return Trial(code, None)
+
+
+def _try(orders: Orders, seen: Seen | None, function: Any, code: str, more: Sequence[Any]) -> Trial:
+    problem = orders.problem
+    altered = _define(code, function)
+    if altered is None:
+        return Trial(code, None)
+    own = seen is None or seen.function is getattr(problem.f, "_function", problem.f)
+    if own and not more:
+        args, kwargs = problem.structure
+        values = problem.values
+    else:
+        args, kwargs = _arguments(problem, seen, more) if seen else ((), {})
+        values = _values(function, args[: len(args) - len(more)], kwargs)
+    against = problem.against if own else None
+    checked = CheckedFunction(altered, args, kwargs, 0, orders.order, against)
+    alike = _are_alike(values, checked.values)
+    found = Orders(checked, orders.order, orders.modes, False)
+    found.run()
+    return Trial(code, found if alike else None)
+
+
+def _define(code: str, function: Any) -> Any:
+    """Execute the definition of a function, and return it; None for anything but a definition."""
+    function = inspect.unwrap(getattr(function, "_function", function))
+    tree = ast.parse(code)
+    match tree.body:
+        case [ast.FunctionDef(name, decorator_list=decorators)]:
+            names = [rewrite.last_name(_callee(one)) for one in decorators]
+            if any(one not in SAFE_DECORATORS for one in names):
+                return None
+        case [ast.Assign([ast.Name(name)], ast.Lambda())]:
+            pass
+        case [ast.Assign([ast.Name(name)], ast.Call(decorator, [ast.Lambda()]))]:
+            if rewrite.last_name(decorator) not in SAFE_DECORATORS:
+                return None
+        case _:
+            return None
+    space = dict(function.__globals__)
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    space |= {free: cell.cell_contents for free, cell in cells if free != name}
+    exec(compile(tree, "<corrected>", "exec", dont_inherit=True), space)
+    return space[name]
+
+
+def _callee(decorator: ast.expr) -> ast.expr:
+    return decorator.func if isinstance(decorator, ast.Call) else decorator
+
+
+def _arguments(problem: CheckedFunction, seen: Seen, more: Sequence[Any]) -> list:
+    """Return the arguments of a call, and `more`, in the dtype that the user gave."""
+    narrow = {one.dtype for one in problem.point}
+    dtype = narrow.pop() if len(narrow) == 1 else None
+
+    def bare(leaf: Any) -> Any:
+        if type(leaf) is not Tensor:
+            return leaf
+        data = np.asarray(leaf._data)
+        as_given = dtype is not None and is_inexact(data.dtype) and data.dtype.kind == dtype.kind
+        return Tensor(np.array(data, dtype if as_given else data.dtype))
+
+    return nest.map_structure(bare, [[*seen.args, *more], seen.kwargs])
+
+
+def _values(function: Any, args: Sequence[Any], kwargs: dict) -> list[np.ndarray]:
+    """Return the values of a function that returns its rule, too."""
+    leaves = nest.flatten(function(*args, **kwargs)[0])
+    arrays = [convert(leaf)._values() for leaf in leaves]
+    return [one for one in arrays if is_inexact(one.dtype)]
+
+
+def _are_alike(values: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
+    """Return whether arrays are the same, wherever they are finite."""
+    with np.errstate(all="ignore"):
+        return len(values) == len(others) and all(
+            one.dtype.kind == other.dtype.kind
+            and one.shape == other.shape
+            and bool((np.isclose(one, other, rtol=1e-5) | ~np.isfinite(one)).all())
+            for one, other in zip(values, others, strict=True)
+        )

@@ -1,0 +1,117 @@
+"""Calls of outside code in a program: operations whose results' shapes only a call tells.
+
+While a function is traced the code is called, with the arguments of the first call where they are
+known, and what it returns has the shapes that later calls must return, too. A call that does more
+than compute is made once for a call of the program: the first one takes the result that is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._core.conversion import BOOL
+from ..._core.levels import run_on
+from ..._core.primitive import Primitive, runner
+from ..._core.tensor import Aval
+from ...errors import InvalidArgumentError
+
+
+class OutsideCalls:
+    """What is known of the calls of outside code in a function with one signature.
+
+    They are known by their places: their numbers in the order of Python, and by their operands'
+    shapes. `sampling` is True while a trace computes sample values.
+    """
+
+    def __init__(self) -> None:
+        self.avals: dict[Any, tuple[Any, Any]] = {}  # with the structure of the results
+        self.results: dict[Any, tuple[Sequence[np.ndarray], Any]] = {}
+        self.sampling = False
+
+    def find_avals(
+        self,
+        place: Any,
+        code: Any,
+        run: Callable[..., Any],
+        samples: Callable[[], list[np.ndarray]],
+    ) -> Any:
+        """Return the avals of the results at `place`, of a call with `samples` if none was made.
+
+        `code`, if there is one, learns the structure of the results.
+        """
+        if place not in self.avals:
+            arrays = samples()
+            try:
+                results = run_on(None, run, *arrays)
+            except Exception as error:
+                error.add_note(
+                    "The code was called while a function is traced, to learn the shapes of its "
+                    "results: with the arguments of the first call, or with positive samples "
+                    "where these are not known."
+                )
+                raise
+            self.results[place] = ([one.copy() for one in arrays], results)
+            self.avals[place] = _avals_of(results), getattr(code, "structure", None)
+        avals, structure = self.avals[place]
+        if code is not None:
+            code.structure = structure
+        return avals
+
+    def take_result(self, place: Any, arrays: Sequence[np.ndarray]) -> Any:
+        """Return the result of a call with equal arrays, if nobody has taken it; else None."""
+        known = self.results.get(place) if self.sampling else self.results.pop(place, None)
+        if known is None or not all(map(_equal, known[0], arrays)):
+            return None
+        return known[1]
+
+
+def outside_operation(
+    calls: OutsideCalls, place: Any, primitive: Primitive, params: dict, avals: Any, ordered: bool
+) -> Primitive:
+    """Return the operation of one call: it checks what the code returns.
+
+    If it is `ordered`, its last operand is a mark of the call before, and its last result one of
+    itself.
+    """
+    run = runner(primitive, params)
+
+    def call(*arrays: np.ndarray, **params: Any) -> Any:
+        operands = arrays[:-1] if ordered else arrays
+        results = calls.take_result(place, operands)
+        if results is None:
+            results = run_on(None, run, *operands)
+        _check(primitive.name, results, avals)
+        return [*results, np.zeros((), BOOL)] if ordered else results
+
+    marked = [*avals, Aval((), BOOL)] if ordered else avals
+    return Primitive(primitive.name, call, ("inputs",), lambda *a, **k: marked, kind=primitive.kind)
+
+
+def _avals_of(results: Any) -> Any:
+    if isinstance(results, list):
+        return [Aval(one.shape, one.dtype) for one in results]
+    return Aval(results.shape, results.dtype)
+
+
+def _equal(one: np.ndarray, other: np.ndarray) -> bool:
+    return (
+        one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+    )
+
+
+def _check(name: str, results: Any, avals: Any) -> None:
+    found = _avals_of(results)
+    if found != avals:
+        raise InvalidArgumentError(
+            f"{name}: the code returned {_text(found)}, and {_text(avals)} when the function "
+            "around it was traced: results must have the same shapes and dtypes at each call of a "
+            "compiled program. Keep code whose shapes depend on values outside of the function"
+        )
+
+
+def _text(avals: Any) -> str:
+    several = avals if isinstance(avals, list) else [avals]
+    return ", ".join(f"{one.dtype}{tuple(one.shape)}" for one in several) or "nothing"

@@ -1,0 +1,407 @@
+"""Outside code: Python functions of values, such as NumPy code, as operations.
+
+Where a batch or a trace has no values to give to such code, the code is an operation: a batch
+carries it out for one example after the other, and a compiled program calls it. Follows
+``tf.numpy_function`` and ``tf.py_function``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from .. import nest
+from .._core.conversion import (
+    FLOAT64,
+    Weak,
+    as_dtype,
+    check_dtype,
+    convert,
+    is_tensor,
+    is_weak,
+)
+from .._core.kinds import is_differentiable
+from .._core.levels import Token, stack, state
+from .._core.primitive import Primitive, apply
+from .._core.record import Node, find_tokens, run_recorded
+from .._core.tensor import NoValueError, Tensor
+from .._ops.creation import zeros_like
+from .._ops.shape import identity
+from .._reverse.sweep import differentiate_once
+from ..errors import ArgumentTypeError, InvalidArgumentError, OperatorNotAllowedInGraphError
+from .custom_gradient import running_functions
+from .definition import Definition
+
+NO_VALUES = (NoValueError, OperatorNotAllowedInGraphError)
+"""What is raised where code asks a tensor of a batch or of a trace for its values."""
+
+
+# Code that is called with values -------------------------------------------------------------
+
+
+class Code:
+    """A Python function from tensors with values to tensors, and how it is called.
+
+    ``call(*tensors)`` gives a list of tensors, as many each time. `key` is the same for calls
+    from the same place in a program. `structure` is that of the results, for who packs them. Of
+    `stateful` code a program makes all calls, in order.
+    """
+
+    structure: Any = None
+
+    def __init__(
+        self, name: str, key: Any, call: Callable[..., list[Tensor]], stateful: bool = False
+    ):
+        self.name, self.key, self.call, self.stateful = name, key, call, stateful
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def pullback(self, wanted: Sequence[int], count: int, silent: bool) -> Code:
+        """Return the code of the gradients by the `wanted` ones of `count` operands.
+
+        It takes the operands, and then an upstream gradient for each output. The code runs once
+        more, on a tape, where it may take values without a warning if that is `silent`.
+        """
+
+        def call(*tensors: Tensor) -> list[Tensor]:
+            inputs, dys = list(tensors[:count]), tensors[count:]
+            for i in wanted:
+                inputs[i] = identity(inputs[i])
+            sources, token = [inputs[i] for i in wanted], Token()
+            token.silent = silent
+            outputs = run_recorded(token, sources, self.call, *inputs)
+            pairs = [
+                pair
+                for pair in zip(outputs, dys, strict=True)
+                if is_differentiable(pair[0]._data.dtype)
+            ]
+            targets, upstream = [one for one, _ in pairs], [dy for _, dy in pairs]
+            found = differentiate_once(token, targets, upstream, sources)
+            both = zip(found, sources, strict=True)
+            return [zeros_like(source) if one is None else one for one, source in both]
+
+        return Code(f"the gradient of {self.name}", ("gradient", self.key, *wanted), call)
+
+
+@contextmanager
+def only_values() -> Iterator[None]:
+    """Return a context without levels, in which all tensors have values, as outside of them."""
+    here, names = state, ("frame", "listeners", "graphs", "rules", "overrides", "draws", "sweep")
+    before = [getattr(here, name) for name in names]
+    here.frame = here.draws = here.sweep = None
+    here.listeners, here.graphs, here.rules = [], [], []
+    # a trace has given some Variables values that are none yet
+    known = here.overrides.items()
+    here.overrides = {key: one for key, one in known if type(one) in (np.ndarray, Tensor)}
+    try:
+        yield
+    finally:
+        for name, value in zip(names, before, strict=True):
+            setattr(here, name, value)
+
+
+def _run(*arrays: np.ndarray, code: Code) -> list[np.ndarray]:
+    with only_values():
+        results = code.call(*[Tensor(array) for array in arrays])
+    return [np.array(one._data, order="C") for one in results]  # it may keep its own
+
+
+class OutsideUse(NamedTuple):
+    """The residuals of a node of outside code."""
+
+    name: str
+    inputs: tuple
+    code: Code
+
+
+def _save(inputs: tuple, params: dict, out: Any) -> OutsideUse:
+    code = params["code"]
+    return OutsideUse(code.name, inputs, code)
+
+
+def _rule(node: Node, dy: Any) -> list:
+    _, inputs, code = node.saved
+    dys = dy if isinstance(dy, list) else [dy]
+    wanted = [
+        i
+        for i, one in enumerate(node.inputs)
+        if one is not None and is_differentiable(inputs[i]._data.dtype)
+    ]
+    asking = [token.silent for token in node.group if token.alive]
+    gradient = code.pullback(wanted, len(inputs), bool(asking) and all(asking))
+    found = iter(apply(_CODE, (*inputs, *dys), {"code": gradient}))
+    return [next(found) if i in wanted else None for i in range(len(inputs))]
+
+
+def _unknown(*avals: Any, **params: Any) -> None:
+    """Stand for the shapes of results that only a call tells."""
+
+
+_CODE = Primitive("py_function", _run, ("inputs",), _unknown, save=_save, rule=_rule, kind="user")
+
+
+# Declared functions --------------------------------------------------------------------------
+
+
+def run_code(
+    definition: Definition,
+    function: Callable[..., Any],
+    args: Sequence,
+    options: dict[str, Any],
+    is_rule: bool = True,
+) -> Any:
+    """Return ``function(*args, **options)``, as outside code if it asks for values there are not.
+
+    `args` hold tensors, nested as you like, and so does the result. It runs as a rule of
+    `definition`, or else as the function itself.
+    """
+    run: Callable[..., Any] = definition.run if is_rule else _call
+    leaves: list[Any] = []
+    try:
+        return run(function, *args, **options)
+    except NO_VALUES:
+        leaves = nest.flatten(list(args))
+        if all(_has_values(one) for one in leaves):
+            raise
+    weak = [isinstance(one, Weak) for one in leaves]
+    operands = [
+        one.strong(FLOAT64) if number else convert(one)
+        for one, number in zip(leaves, weak, strict=True)
+        if number or is_tensor(one)
+    ]
+
+    def call(*tensors: Tensor) -> list[Tensor]:
+        remaining, filled = iter(tensors), list(leaves)
+        for i, one in enumerate(leaves):
+            if weak[i]:
+                filled[i] = float(next(remaining))
+            elif is_tensor(one):
+                filled[i] = next(remaining)
+        inner = nest.pack_sequence_as(list(args), filled)
+        try:
+            result = run(function, *inner, **options)
+        except NO_VALUES as error:
+            raise NoValueError(
+                f"`{definition.name}` takes NumPy or Python values from a tensor that it captures, "
+                "and that has none in a batch, nor while a function is traced: pass it as an "
+                f"argument ({definition.where(function)})"
+            ) from error
+        flat = nest.flatten(result)
+        code.structure = nest.pack_sequence_as(result, [one is not None for one in flat])
+        return [convert(one) for one in flat if one is not None]
+
+    code = Code(definition.name, _key(function), call)
+    found = iter(apply(_CODE, tuple(operands), {"code": code}))
+    flat = [next(found) if there else None for there in nest.flatten(code.structure)]
+    return nest.pack_sequence_as(code.structure, flat)
+
+
+def _call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    return function(*args, **options)
+
+
+def _key(function: Any) -> Any:
+    """Return what stands for a function in each trace: its code, for it may be made anew."""
+    return getattr(function, "__code__", None) or type(function)
+
+
+def _has_values(leaf: Any) -> bool:
+    if isinstance(leaf, Weak):
+        return False
+    return not is_tensor(leaf) or type(convert(leaf)._data) is np.ndarray
+
+
+# The functions -------------------------------------------------------------------------------
+
+
+def numpy_function(
+    func: Callable[..., Any], inp: Sequence[Any], Tout: Any, stateful: bool = True, name: Any = None
+) -> Any:
+    """Call a Python function of NumPy arrays, and return its results as tensors.
+
+    Parameters
+    ----------
+    func:
+        ``func(*arrays)`` gets a NumPy array for each of `inp` (a copy, which it may write to), of
+        shape () for a number. It returns an array, or a tuple or list of arrays, of any shapes.
+    inp:
+        A list of tensors, or of what converts to them.
+    Tout:
+        The dtype of the result, or a list of dtypes: one for each result, [] for none. Arrays must
+        have it; Python's numbers and lists become it.
+    stateful:
+        Whether calls do more than compute: a compiled program makes them all, in order. If False
+        it leaves out those whose results nothing needs.
+    name:
+        For messages; by default that of `func`.
+
+    Returns
+    -------
+    A tensor, or a list of them where `Tout` is a list or a tuple.
+
+    It has no gradient, as in the original: give it one by `custom_gradient` or
+    `custom_derivatives`. A CustomGradientWarning says so where a functional transform or a rule
+    gives it a recorded tensor. In `vmap` `func` is called for one example after the other. In a
+    `function` it is called at each call of the program, with the values there. While the function
+    is traced it is called once, to learn the shapes of its results, which must be the same at each
+    call of one program; the first call of the program takes that result if its arrays are equal.
+
+    Raises TypeError for a `func` that is not callable, an `inp` that is no list and results of
+    other dtypes, ValueError for another number of results, or for other shapes at a later call.
+    After ``tf.numpy_function``.
+
+    >>> y = tf.numpy_function(np.cumsum, [tf.constant([1.0, 2.0])], tf.float32)
+    >>> y.numpy()
+    array([1., 3.], dtype=float32)
+    """
+    call = _PythonCall("numpy_function", func, inp, Tout, name)
+    call.stateful = bool(stateful)
+    operands = call.operands
+    _warn_detached(operands)
+    found = apply(_NUMPY, tuple(operands), {"code": call})
+    return call.pack(found)
+
+
+def py_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, name: Any = None) -> Any:
+    """Call a Python function of tensors with values, and return its results; differentiable.
+
+    Parameters
+    ----------
+    func:
+        ``func(*tensors)`` gets a tensor with values for each of `inp`, also in `vmap` and in a
+        `function`: it may print them, or decide on them. It returns a tensor, or a tuple or list
+        of tensors, of any shapes; arrays and numbers are converted.
+    inp, Tout, name:
+        As in `numpy_function`.
+
+    Returns
+    -------
+    A tensor, or a list of them where `Tout` is a list or a tuple.
+
+    Derivatives by `inp` are those of the operations and custom gradients in `func`, at every order
+    and in every mode. Eagerly a tape records them as they are. In `vmap`, `func` is called for one
+    example after the other, and in a `function` at each call of the program, and once more where
+    the gradient is asked for; Variables that it reads then have no gradient. Shapes in a
+    `function`, and errors, are those of `numpy_function`. After ``tf.py_function``.
+
+    >>> tf.grad(lambda x: tf.py_function(lambda x: x**3, [x], tf.float32))(2.0).numpy()
+    np.float32(12.0)
+    """
+    call = _PythonCall("py_function", func, inp, Tout, name)
+    if not any(level.has_own_values for level in stack(state.frame)):
+        return call.pack(call.tensors(*call.operands))
+    definition = Definition(func, name)
+    definition.role = "the function called by py_function,"
+    code = Code(call.name, call.key, functools.partial(definition.run, call.tensors), True)
+    return call.pack(apply(_CODE, tuple(call.operands), {"code": code}))
+
+
+class _PythonCall:
+    """One call of the two functions: what is checked of its arguments and results."""
+
+    structure: Any = None  # a flat list
+    stateful = True
+
+    def __init__(self, role: str, func: Any, inp: Any, outputs: Any, name: Any):
+        if not callable(func):
+            raise TypeError(f"{role}: func must be callable, got {type(func).__name__} {func!r}")
+        if not isinstance(inp, (list, tuple)):
+            raise TypeError(
+                f"{role}: inp must be a list with a tensor for each argument of func, got "
+                f"{type(inp).__name__}: write [x]"
+            )
+        self.func, self.key = func, _key(func)
+        self.name = f"{role} {name or getattr(func, '__name__', type(func).__name__)}"
+        self.operands = [convert(one) for one in inp]
+        self.single = not isinstance(outputs, (list, tuple))
+        self.dtypes = [as_dtype(one) for one in ([outputs] if self.single else outputs)]
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def arrays(self, *arrays: np.ndarray) -> list[np.ndarray]:
+        """Return what the function of arrays gives."""
+        with only_values():
+            result = self.func(*[np.array(one) for one in arrays])
+        return [self._array(i, one) for i, one in enumerate(self._results(result))]
+
+    def tensors(self, *tensors: Tensor) -> list[Tensor]:
+        """Return what the function of tensors gives."""
+        result = self.func(*tensors)
+        return [self._tensor(i, one) for i, one in enumerate(self._results(result))]
+
+    def pack(self, found: list[Tensor]) -> Any:
+        return found[0] if self.single else found
+
+    def _results(self, result: Any) -> list:
+        count = len(self.dtypes)
+        if not count and result is None:
+            return []
+        several = isinstance(result, tuple) or (not self.single and isinstance(result, list))
+        results = list(result) if several else [result]
+        if len(results) != count:
+            raise InvalidArgumentError(
+                f"{self.name}: the function returned {len(results)} results, Tout has {count} "
+                "dtypes: give one dtype for each result"
+            )
+        return results
+
+    def _array(self, i: int, result: Any) -> np.ndarray:
+        if isinstance(result, Tensor):
+            result = result._values()
+        if is_weak(result) and not isinstance(result, np.generic):
+            return convert(result, self.dtypes[i])._data
+        if isinstance(result, (list, tuple)):
+            return np.array(result, self.dtypes[i])
+        if result is None:
+            self._refuse(i, "None")
+        data = np.asarray(result)
+        if check_dtype(data.dtype, f"{self.name}: result {i}") != self.dtypes[i]:
+            self._refuse(i, str(data.dtype))
+        return np.array(data, self.dtypes[i], order="C")
+
+    def _tensor(self, i: int, result: Any) -> Tensor:
+        weak = (is_weak(result) and not isinstance(result, np.generic)) or isinstance(result, list)
+        if result is None:
+            self._refuse(i, "None")
+        tensor = convert(result, self.dtypes[i] if weak else None)
+        if tensor._data.dtype != self.dtypes[i]:
+            self._refuse(i, str(tensor._data.dtype))
+        return tensor
+
+    def _refuse(self, i: int, found: str) -> NoReturn:
+        wanted = self.dtypes[i]
+        raise ArgumentTypeError(
+            f"{self.name}: {i}-th value returned is {found}, but expects {wanted} (Tout): return "
+            f".astype(np.{wanted}), or change Tout"
+        )
+
+
+def _run_numpy(*arrays: np.ndarray, code: _PythonCall) -> list[np.ndarray]:
+    return code.arrays(*arrays)
+
+
+_NUMPY = Primitive("numpy_function", _run_numpy, ("inputs",), _unknown, kind="user")
+
+
+def _warn_detached(operands: Sequence[Tensor]) -> None:
+    """Warn, as where NumPy values are taken, unless a custom gradient is there to replace it."""
+    if not state.rules or state.frame is None or running_functions():
+        return
+    levels = stack(state.frame)
+    tokens: list[Any] = [
+        one if type(one) is Token else getattr(one, "_token", None) for one in levels
+    ]
+    for one in operands:
+        tensor: Any = one
+        while tensor is not None:
+            known = find_tokens(tensor._rec)
+            if any(token in known and not token.everything for token in tokens):
+                state.rules[-1].warn_detached(tensor._rec)
+                return
+            tensor = getattr(tensor, "physical", None)  # what levels below a batch know
