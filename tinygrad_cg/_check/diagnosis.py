@@ -419,8 +419,9 @@ def _not_linear(evidence: Evidence) -> Iterator[Finding]:
                 "no derivative of anything, and forward mode is not defined."
             )
             yield Finding(
-                f"The gradient by {row.argument} is not linear in the upstream gradient: for the "
-                f"sum of two it is {number(row.value)}, the sum of the two gradients is "
+                f"The gradient by {row.argument} is not linear in the upstream gradient: "
+                f"{row.detail or 'for the sum of two'} it is {number(row.value)}, "
+                f"{'not' if row.detail else 'the sum of the two gradients is'} "
                 f"{number(row.reference)}. {why}"
             )
 
@@ -562,7 +563,8 @@ def _describe(evidence: Evidence, rows: Sequence[DerivativeRow]) -> str:
     what = f" of {evidence.orders.problem.name}({', '.join(names)})**2"
     what = what.replace("<lambda>", "f") if row.path == "both" else ""
     by = f" by {row.argument}" if len(names) > 1 or not what else ""
-    return f"For order {row.order}{what}{by}: expected {_pair(row)}."
+    place = f" beside the point, at {row.beside}" if row.beside else ""
+    return f"For order {row.order}{what}{by}{place}: expected {_pair(row)}."
 
 
 def _pair(row: DerivativeRow) -> str:

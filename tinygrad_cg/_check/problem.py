@@ -8,6 +8,7 @@ a fixed direction. Each is computed by tapes inside tapes, as users compute it.
 from __future__ import annotations
 
 import contextlib
+import copy
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -19,6 +20,7 @@ from .. import nest
 from .._core.conversion import convert, is_tensor, is_weak
 from .._core.kinds import is_complex, is_differentiable
 from .._core.levels import Level, Listener, push, remove, remove_listener, state
+from .._core.primitive import apply
 from .._core.tensor import Tensor
 from .._ops.complex import conj, real
 from .._ops.elementwise import add, multiply, square
@@ -26,12 +28,19 @@ from .._ops.reductions import reduce_sum
 from .._ops.shape import cast
 from .._reverse.observer import Observer
 from .._reverse.variable import Variable
+from .._rules.calls import rebind_outputs
 from .._rules.definition import Definition
 from .._transforms.forward import ForwardAccumulator
 from .._transforms.tape import GradientTape
-from .recorder import Rough
+from .rounding import Rough
 
 Point = list[np.ndarray]  # the value of each source
+
+
+CONJUGATING = (  # complex results that are no analytic functions of complex operands
+    *("log_abs_determinant", "determinant_sign", "cholesky", "sign", "nearest_finite", "relu"),
+    *("clip", "round", "floor", "ceil", "floor_divide", "remainder"),
+)
 
 
 class Primal(NamedTuple):
@@ -74,6 +83,39 @@ class _Used(dict, Listener):
     def variable_read(self, variable: Variable) -> None:
         if variable.trainable and is_differentiable(variable._data.dtype):
             self[id(variable)] = variable
+
+
+class _Assigned(dict, Listener):
+    """A listener that keeps the values that Variables had before they were assigned."""
+
+    def variable_assigned(self, variable: Variable) -> None:
+        self.setdefault(id(variable), (variable, variable._data))
+
+    def restore(self) -> None:
+        for variable, data in self.values():
+            variable._data = data
+
+
+class Analytic(Silent, Level):
+    """A level that looks whether a function of complex numbers is analytic, as far as is seen."""
+
+    def __init__(self) -> None:
+        self.holds = True
+
+    def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
+        out = apply(primitive, inputs, params)
+        outs = out if isinstance(out, list) else [out]
+        if any(is_complex(one.dtype) for one in inputs):
+            self.holds &= primitive.analytic and primitive.name not in CONJUGATING
+            self.holds &= all(is_complex(one.dtype) for one in outs)
+        return out
+
+    def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
+        return rebind_outputs(state.frame, call, inputs, outputs)
+
+    def detach(self, *facts: Any, **named: Any) -> bool:
+        self.holds = False
+        return True
 
 
 class CheckedFunction:
@@ -129,6 +171,8 @@ class CheckedFunction:
                 array = np.array(variable._data)
             elif is_tensor(leaf) or is_weak(leaf) or isinstance(leaf, np.ndarray):
                 array = np.array(convert(leaf)._values())
+            elif hasattr(leaf, "__array__"):  # a Series or a DataFrame of pandas, say
+                array = np.asarray(leaf)
             else:
                 continue
             if is_differentiable(array.dtype):
@@ -196,7 +240,8 @@ class CheckedFunction:
     def at(self, point: Point, observer: Any = None, level: Any = None) -> Iterator[list]:
         """Give a tensor for each source, and Variables, which stand for themselves, their values.
 
-        Rules tell `observer` instead of warning, and only `level` and later ones record.
+        Rules tell `observer` instead of warning, and only `level` and later ones record. Variables
+        that the function assigns get their values back.
         """
         before = state.overrides, state.observers, state.frame
         outer, self._point = self._point, point
@@ -208,6 +253,8 @@ class CheckedFunction:
         }
         state.observers, state.frame = (observer or Silent(),), None
         level = level or self.level
+        assigned = _Assigned()
+        state.listeners.append(assigned)
         if level is not None:
             push(level)
         try:
@@ -220,6 +267,8 @@ class CheckedFunction:
         finally:
             if level is not None:
                 remove(level)
+            remove_listener(assigned)
+            assigned.restore()
             state.overrides, state.observers, state.frame = before
             self._point = outer
 
@@ -232,6 +281,31 @@ class CheckedFunction:
             yield
         finally:
             vars(self).update(before)
+
+    def beside(self, generator: np.random.Generator) -> CheckedFunction | None:
+        """Return the function at a point beside this one; None if it is not defined there.
+
+        No element is what it was: zeros and integers, ties and bounds are left, to the inner
+        side of bounds if the other side is not in the domain.
+        """
+        finite = [np.isfinite(one) for one in self.values]
+        for sign, signs in ((-1, (-1.0, 1.0)), (1, (-1.0, 1.0)), (-1, (1.0,)), (1, (-1.0,))):
+            moved = copy.copy(self)
+            moved.point = []
+            for value, scale in zip(self.point, self.scales, strict=True):
+                share = generator.uniform(0.02, 0.06, value.shape)
+                steps = generator.choice(signs, value.shape) * share * scale
+                other = np.where(value == 0, steps, value * (1 + sign * share))
+                moved.point.append(other.astype(value.dtype))
+            moved.wide_point = [one.astype(_wide(one.dtype)) for one in moved.point]
+            moved.scales = [_typical(_sizes(value)) for value in moved.wide_point]
+            with contextlib.suppress(Exception):
+                found = moved.outputs(moved.point)
+                pairs = zip(found, finite, strict=True)
+                if all(bool(np.isfinite(one[mask]).all()) for one, mask in pairs):
+                    moved.values = found
+                    return moved
+        return None
 
     def rough(self, seed: int) -> contextlib.AbstractContextManager[None]:
         """Round everything that is computed inside at random."""
@@ -265,6 +339,15 @@ class CheckedFunction:
     def outputs(self, point: Point) -> list[np.ndarray]:
         with self.at(point) as sources:
             return [one._values() for one in self.run(sources)]
+
+    def analytic_outputs(self, point: Point) -> list[np.ndarray] | None:
+        """Return the outputs at a complex point; None if they are no analytic function."""
+        if self.level is not None:
+            return self.reference_outputs(point)
+        look = Analytic()
+        with self.at(point, look, look) as sources:
+            outputs = [one._values() for one in self.run(sources, self.against)]
+        return outputs if look.holds else None
 
     def reference_outputs(self, point: Point) -> list[np.ndarray]:
         """Return the values that derivatives of order 1 are compared with: those of `against`."""
@@ -378,6 +461,7 @@ def product(way: np.ndarray, gradient: Any) -> Product:
     array = gradient._values() if is_tensor(gradient) else np.asarray(gradient)
     with np.errstate(all="ignore"):
         terms = np.real(np.conj(way) * array.astype(_wide(array.dtype)))
+        terms = np.where(way == 0, 0.0, terms)  # infinite elements that are not looked at
         size = float(np.abs(terms).sum())
         return Product(float(terms.sum()), size, _precision(array.dtype) * size)
 

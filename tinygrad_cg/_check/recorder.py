@@ -1,4 +1,4 @@
-"""Observers of the checked passes: which custom gradients run, and what becomes of rounding.
+"""Observers of the checked passes: which custom gradients run.
 
 A `Recorder` is a level below all tapes, so it sees each operation, each call of a custom
 gradient, and the tapes' nodes of what goes in and comes out.
@@ -25,10 +25,6 @@ from .._rules.custom_gradient import running_functions
 from .._rules.definition import Definition, closure, source_line
 from ..errors import users_line
 
-EXACT = (  # what computes nothing that must be rounded; rules compare with results of these
-    *("absolute", "ceil", "clip", "conj", "floor", "imag", "max", "maximum", "min", "minimum"),
-    *("negative", "real", "relu", "round", "sign", "where"),
-)
 CUTS = ("stop_gradient", "round", "floor", "ceil", "sign")  # they end a derivative
 
 
@@ -232,27 +228,6 @@ class Recorder(Level, Observer):
             self.bad.append(Bad(what, primitive.name, examples, users_line()[:2]))
 
 
-class Rough(Level):
-    """A level that rounds each result at random, to measure the effect of rounding."""
-
-    def __init__(self, seed: int):
-        self.generator = np.random.default_rng(seed)
-
-    def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
-        out = apply(primitive, inputs, params)
-        exact = primitive.kind == "move" or primitive.name in EXACT
-        for one in out if isinstance(out, list) else [out]:
-            data = one._data
-            if is_inexact(data.dtype) and type(data) is np.ndarray and not exact:
-                with np.errstate(all="ignore"):
-                    noise = self.generator.uniform(-1.0, 1.0, data.shape) * np.finfo(data.dtype).eps
-                    one._data = np.asarray(data * (1.0 + noise), data.dtype)
-        return out
-
-    def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
-        return rebind_outputs(state.frame, call, inputs, outputs)
-
-
 def find_captures(function: Any) -> dict[str, Any]:
     """Return the tensors that a function captures, by the names that it has for them."""
     return {name: one for name, one in closure(function).items() if type(one) is Tensor}
@@ -264,7 +239,7 @@ def _example(array: np.ndarray, of_nan: bool) -> str:
     worst = flat[~np.isfinite(flat)] if of_nan else flat[np.argsort(np.abs(flat))[-1:]]
     if not worst.size:
         worst = flat[np.argsort(np.abs(flat))[:1]]
-    return f"{worst[0]:.4g}" if worst.size else "nothing"
+    return f"{worst[0] + 0.0:.4g}" if worst.size else "nothing"
 
 
 def _find_reached(

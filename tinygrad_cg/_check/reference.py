@@ -30,6 +30,10 @@ class ReferenceValue(NamedTuple):
     kink: bool = False
     size: float = 0.0  # how large the derivative of such a function is, at its scale
 
+    def with_terms(self, noise: float, precision: float) -> ReferenceValue:
+        """Return this for a derivative of terms that cancel up to the noise of their rounding."""
+        return self._replace(size=max(self.size, noise / (3 * precision)))
+
 
 LEVELS = 14  # each halves the step
 DEPTH = 3  # extrapolations of each level
@@ -113,6 +117,11 @@ class Ladder:
         slope = abs(self.rows[level][0])
         return bend > 50 * self.noises[level] and bend > 1e-4 * max(slope, self.size / self.scale)
 
+    def slopes(self) -> tuple[float, float]:
+        """Return the smaller and the larger one of the slopes to both sides."""
+        middle, half = self.rows[-1][0], self.bends[-1] / 2
+        return middle - abs(half), middle + abs(half)
+
     def jumps(self) -> float:
         """Return how much the values jump, by fourth differences (Hamming).
 
@@ -127,7 +136,35 @@ class Ladder:
         return float(np.max(np.abs(differences))) / 70**0.5
 
 
-def by_complex_step(line: Callable[[complex], Any], ladder: Ladder) -> ReferenceValue | None:
+def difference_all(
+    line: Callable[[float], np.ndarray], middle: np.ndarray, scale: float, precision: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the derivatives of several functions of one number, errors, and what rounding does.
+
+    With four steps, which serve all functions: for those that are not sharp there is `Ladder`.
+    """
+    step = scale * precision**0.2
+    value, error = np.full(middle.shape, np.nan), np.full(middle.shape, np.inf)
+    noise = error
+    rows: list[list[np.ndarray]] = []
+    for level in range(4):
+        here = step * 0.5**level
+        right, left = line(here), line(-here)
+        row = [(right - left) / (2 * here)]
+        for depth, below in enumerate(rows[-1][:DEPTH] if rows else (), 1):
+            row.append(row[-1] + (row[-1] - below) / (4**depth - 1))
+        sizes = np.maximum(np.abs(middle), np.maximum(np.abs(right), np.abs(left)))
+        noise = 2 * precision * sizes / here
+        for depth in range(1, len(row)):
+            variation = np.abs(row[depth] - row[depth - 1])
+            variation = np.maximum(variation, np.abs(row[depth] - rows[-1][depth - 1])) + noise
+            better = variation < error
+            value, error = np.where(better, row[depth], value), np.where(better, variation, error)
+        rows.append(row)
+    return value, error, noise
+
+
+def by_complex_step(line: Callable[[complex], Any] | None, ladder: Ladder) -> ReferenceValue | None:
     """Return the derivative by a complex step; None where differences disagree.
 
     `line` may give other than a complex number, or raise anything: the function is not for these.
@@ -135,7 +172,7 @@ def by_complex_step(line: Callable[[complex], Any], ladder: Ladder) -> Reference
     step = 1e-30 * ladder.scale
     value = None
     with contextlib.suppress(Exception):
-        value = line(1j * step)
+        value = line(1j * step) if line is not None else None
     if not isinstance(value, complex):
         return None
     derivative = value.imag / step
@@ -143,5 +180,5 @@ def by_complex_step(line: Callable[[complex], Any], ladder: Ladder) -> Reference
     gap = abs(coarse - derivative)
     if not gap <= 1e-3 * max(abs(derivative), abs(coarse)) + 10 * ladder.noises[0]:
         return None
-    error = 1e-11 * abs(derivative) + 1e-15 * size
+    error = 1e-11 * abs(derivative)  # and what rounding does to the value
     return ReferenceValue(derivative, error, COMPLEX_STEP, False, size)

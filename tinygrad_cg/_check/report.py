@@ -61,7 +61,8 @@ class GradientReport:
     checks, `rules` each custom gradient by itself, and `findings` the diagnosis. `ok` says
     that nothing is false, `first_false_order` is the order at which the rules stop giving the
     derivative (None: they never do, as far as was checked). `against` is the surrogate, whose
-    derivative was the reference of order 1, if there was one.
+    derivative was the reference of order 1, if there was one. `undecided` lists
+    the orders and arguments without a conclusive row, which `assert_gradients` does not accept.
     """
 
     name: str
@@ -74,6 +75,17 @@ class GradientReport:
 
     first_false_order = RuleReport.first_false_order
     conclusive = RuleReport.conclusive
+
+    @property
+    def undecided(self) -> list[tuple[int, str]]:
+        """Return the orders and arguments of which nothing could be found out on the path x."""
+        decided: dict[tuple[int, str], bool] = {}
+        for row in self.rows:
+            if row.path == "x" and row.index is None and not row.beside:
+                is_decided = row.verdict not in (INCONCLUSIVE, KINK)
+                key = row.order, row.argument
+                decided[key] = decided.get(key, False) or is_decided
+        return [key for key, is_decided in decided.items() if not is_decided]
 
     @property
     def ok(self) -> bool:
@@ -153,7 +165,12 @@ def _cells(row: DerivativeRow) -> tuple[str, ...]:
     reference = "-" if math.isnan(row.reference) else number(row.reference)
     if row.verdict == INCONCLUSIVE and math.isfinite(row.uncertainty):
         reference += f" +- {row.uncertainty:.0e}"
-    return str(row.order), by, path, row.mode, value, reference, error, relative, row.verdict
+    verdict = row.verdict
+    if row.beside:
+        verdict += ", beside the point"
+    elif row.detail and row.verdict in (INCONCLUSIVE, KINK):
+        verdict += f"; {row.detail}"
+    return str(row.order), by, path, row.mode, value, reference, error, relative, verdict
 
 
 def _errors(row: DerivativeRow) -> tuple[str, str]:
@@ -168,6 +185,8 @@ def _lines(report: GradientReport) -> str:
     """Return a line each for references, properties and rules."""
     kinds = dict.fromkeys(row.kind for row in report.rows if row.kind)
     lines = [f"References: {', '.join(kinds)}."] if kinds else []
+    places = dict.fromkeys(row.beside for row in report.rows if row.beside)
+    lines += [f"The point beside: {place}." for place in places]
     if report.against is not None:
         name = getattr(report.against, "__name__", type(report.against).__name__)
         site = source_line(report.against)

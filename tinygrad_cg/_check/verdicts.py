@@ -31,7 +31,9 @@ class DerivativeRow:
 
     `path` is "x" (what the gradient depends on directly), "upstream" (its dependence on the
     upstream gradient) or "both" (of the squared outputs, whose upstream depends on x). `value`
-    is None where the gradient was None. `uncertainty` is the error of the reference.
+    is None where the gradient was None. `uncertainty` is the error of the reference, `rounding`
+    the size of the terms that the value was computed from, where these cancel. `beside` is the
+    second point, in words, where a row belongs to that.
     """
 
     order: int
@@ -45,6 +47,8 @@ class DerivativeRow:
     verdict: str
     detail: str = ""
     index: tuple[int, ...] | None = None
+    beside: str = ""
+    rounding: float = 0.0
 
     @property
     def error(self) -> float:
@@ -53,8 +57,13 @@ class DerivativeRow:
 
     @property
     def relative_error(self) -> float:
-        """Return the error in units of the reference (of the value, where that is 0)."""
+        """Return the error in units of the reference (of the value, where that is 0).
+
+        In units of the terms that cancel, where a difference is their rounding.
+        """
         size = abs(self.reference) or abs(self.value or 0.0)
+        if not self.false:
+            size = max(size, self.rounding)
         return self.error / size if size else 0.0
 
     @property
@@ -75,6 +84,11 @@ def agrees(value: float, reference: ReferenceValue, precision: float, floor: flo
     return close and error <= 1e-3 * max(size, 0.01 * reference.size)
 
 
+def is_nothing(value: float, reference: ReferenceValue, precision: float) -> bool:
+    """Return whether a value and its reference are less than the rounding of the terms."""
+    return max(abs(value), abs(reference.value)) <= 100 * precision * reference.size
+
+
 def decide(value: float, reference: ReferenceValue, precision: float, floor: float) -> str | None:
     """Return a verdict, or None for a difference that needs a closer look."""
     found, error = reference.value, reference.error
@@ -85,8 +99,10 @@ def decide(value: float, reference: ReferenceValue, precision: float, floor: flo
     gap, size = abs(value - found), max(abs(value), abs(found))
     relative = tolerance(precision)
     if gap <= 3 * error + floor:
-        sharp = error <= max(1e-4, relative) * size or error <= 0.1 * relative * reference.size
-        return TRUE if sharp else INCONCLUSIVE
+        if error <= max(1e-4, relative) * size:
+            return TRUE
+        near = gap <= floor or gap <= 0.5 * size or is_nothing(value, reference, precision)
+        return TRUE if near and error <= 0.1 * relative * reference.size else INCONCLUSIVE
     return INCONCLUSIVE if gap <= 10 * error + relative * size + floor else None
 
 
@@ -110,6 +126,9 @@ class Judge:
         self.rough = rough
         self.ladder = Ladder(line, scale, precision)
         self.exact: ReferenceValue | None = None
+        self.complex_line = complex_line
+        self.floor = 0.0  # what rounding explains of a difference
+        self.outside = ""  # in words: the slopes to both sides of a kink that exclude the value
         if isfinite(self.ladder.middle):
             self.ladder.refine()
             if complex_line is not None:
@@ -119,11 +138,25 @@ class Judge:
         """Return the verdict on a value, which `again` computes once more."""
         number = value.number
         floor = 16 * max(self.precision * value.size, value.rounding)
+        self.floor, self.outside = floor, ""
         if self.exact is not None and agrees(number, self.exact, self.precision, floor):
             return TRUE, self.exact
         reference = self.refine_reference(number, floor)
-        found = KINK if reference.kink else decide(number, reference, self.precision, floor)
+        if reference.kink:
+            self._compare_with_slopes(number, floor)
+            return KINK, reference
+        found = decide(number, reference, self.precision, floor)
+        if self.exact is not None and found is not None:
+            return self._compare_with_exact(number, self.exact, again)
+        if found == INCONCLUSIVE and isfinite(reference.value):
+            noise = 3 * noise_of(number, again, self.rough)
+            sized = reference.with_terms(noise, self.precision)
+            if decide(number, sized, self.precision, floor + noise) == TRUE:
+                self.floor += noise
+                return TRUE, reference
         if found is not None:
+            if is_nothing(number, reference, self.precision):
+                self.floor = max(floor, 100 * self.precision * reference.size)
             return found, reference
         return self._accuse(number, floor, again)
 
@@ -145,11 +178,33 @@ class Judge:
             ladder.refine()
         return ladder.best()
 
+    def _compare_with_slopes(self, number: float, floor: float) -> None:
+        low, high = self.ladder.slopes()
+        margin = 1e-2 * (high - low) + 1e-3 * max(abs(low), abs(high)) + floor
+        if not low - margin <= number <= high + margin:
+            self.outside = f"outside the slopes to both sides, {low:.4g} and {high:.4g}"
+
+    def _compare_with_exact(
+        self, number: float, exact: ReferenceValue, again: Callable[[], float]
+    ) -> tuple[str, ReferenceValue]:
+        """Return a verdict by the complex step, which sees what differences cannot see."""
+
+        def once_more() -> float:
+            found = by_complex_step(self.complex_line, self.ladder)
+            return exact.value if found is None else found.value
+
+        noise = 3 * noise_of(number, again, self.rough)
+        self.floor += noise + 3 * noise_of(exact.value, once_more, self.rough) + 10 * exact.error
+        gap, size = abs(number - exact.value), max(abs(number), abs(exact.value))
+        is_right = gap <= self.floor + tolerance(self.precision) * size
+        return TRUE if is_right else WRONG, exact
+
     def _accuse(
         self, number: float, floor: float, again: Callable[[], float]
     ) -> tuple[str, ReferenceValue]:
         """Return a verdict after measuring the noise and asking a second reference."""
         noise = 3 * noise_of(number, again, self.rough)
+        self.floor = floor + noise
         ladder = self.ladder
         rounding = noise_of(ladder.middle, lambda: self.line(0.0)[0], self.rough)
         ladder.extra = max(rounding, ladder.jumps())
@@ -164,9 +219,10 @@ class Judge:
         if self.exact is not None:
             variation = max(variation, abs(one.value - self.exact.value))
         reference = one._replace(error=max(one.error, variation) + noise)
+        reference = reference.with_terms(noise, self.precision)
         if not (isfinite(reference.error) and ladder.has_converged(rounding)):
             return INCONCLUSIVE, reference
-        found = decide(number, reference, self.precision, floor)
+        found = decide(number, reference, self.precision, self.floor)
         return found or WRONG, reference if found else self.exact or reference
 
 

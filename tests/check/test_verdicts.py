@@ -1,0 +1,319 @@
+"""check_gradients at points where rounding, zeros, kinks and scales deceive: right is right."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tests.support import check_runs
+from tests.support.check_faults import ruled
+
+log_softmax, softmax = tf.nn.log_softmax, tf.nn.softmax
+
+
+def with_rule(f, rule):
+    """A custom gradient of `f` with ``rule(x, dy)``."""
+
+    @tf.custom_gradient
+    def op(x):
+        return f(x), lambda dy: rule(x, dy)
+
+    return op
+
+
+# Right ---------------------------------------------------------------------------------------
+
+SATURATED = np.array([0.0, -40.0, -52.0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        pytest.param(log_softmax, id="log softmax"),
+        pytest.param(ruled(log_softmax), id="its rule written out"),
+        pytest.param(lambda x: log_softmax(x)[0], id="one element"),
+        pytest.param(lambda x: x - tf.reduce_logsumexp(x), id="by logsumexp"),
+        pytest.param(lambda x: -tf.reduce_sum(softmax(x) * log_softmax(x)), id="entropy"),
+    ],
+)
+def test_saturated_softmax_is_right(f, dtype):
+    """The derivative 4e-18 is the rounding of terms of size 1."""
+    report = tf.check_gradients(f, SATURATED.astype(dtype))
+    assert report.ok, report
+    assert {row.verdict for row in report.rows if row.order == 1} == {"true"}, report
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("sigma", [1.0, 10.0, 30.0, 100.0, 300.0])
+def test_losses_of_confident_logits_are_right(sigma, dtype):
+    rng = np.random.default_rng(int(sigma))
+    x, q = [(sigma * rng.normal(size=(3, 5))).astype(dtype) for _ in range(2)]
+    labels = np.eye(5)[[0, 2, 4]].astype(dtype)
+    losses = (
+        lambda x: -tf.reduce_sum(labels * log_softmax(x)),
+        lambda x: tf.nn.softmax_cross_entropy_with_logits(labels, x),
+        lambda x: tf.nn.sparse_softmax_cross_entropy_with_logits(np.array([0, 2, 4]), x),
+        lambda x: -tf.reduce_sum(softmax(x) * log_softmax(x), -1),
+        lambda x: tf.reduce_sum(softmax(x) * (log_softmax(x) - log_softmax(q)), -1),
+    )
+    for loss in losses:
+        report = tf.check_gradients(loss, x)
+        assert report.ok, report
+        assert tf.check_gradients(ruled(loss), x, order=1).ok
+
+
+def test_softmax_after_a_solve_is_right():
+    rng = np.random.default_rng(0)
+    m = rng.normal(size=(4, 4)) + 4 * np.eye(4)
+    for sigma in (3.0, 300.0):
+        b = sigma * rng.normal(size=(4, 1))
+        assert tf.check_gradients(lambda m, b: softmax(tf.linalg.solve(m, b), axis=0), m, b).ok
+
+
+def test_a_random_start_is_no_noise():
+    """An exact zero of the solution is found as 1e-25 or so, another one each time."""
+    rng, d = np.random.default_rng(0), np.array([2.0, 3.0, 4.0])
+
+    @tf.custom_gradient
+    def solve(b):
+        z = rng.normal(size=3)
+        for _ in range(200):
+            z = z - 0.25 * (d * z - b.numpy())
+        return tf.constant(z), lambda dy: dy / tf.constant(d)
+
+    report = tf.check_gradients(solve, np.array([1.0, 0.0, 2.0]), order=1)
+    assert report.ok, report
+
+
+def test_random_right_runs():
+    """A part of those that ``python -m tests.support.check_runs 10000`` makes."""
+    assert check_runs.main(24) == 0
+
+
+# Wrong ---------------------------------------------------------------------------------------
+
+WHERE_ZERO = with_rule(tf.sin, lambda x, dy: tf.where(tf.equal(x, 0.0), 2.0, tf.cos(x)) * dy)
+WHERE_WHOLE = with_rule(
+    tf.square, lambda x, dy: tf.where(tf.equal(x, tf.round(x)), 3.0 * x, 2.0 * x) * dy
+)
+BESIDE = with_rule(tf.nn.relu, lambda x, dy: dy * tf.where(x > 0, np.array([1.0, 1.0, 1.7]), 0.0))
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        pytest.param(with_rule(tf.square, lambda x, dy: 3 * x * dy), 0.0, id="factor at 0"),
+        pytest.param(with_rule(tf.square, lambda x, dy: 3 * x * dy), np.zeros(3), id="zeros"),
+        pytest.param(with_rule(tf.cos, lambda x, dy: 2 * tf.sin(x) * dy), 0.0, id="maximum"),
+        pytest.param(
+            with_rule(lambda x: (x - 1) ** 2, lambda x, dy: -2 * (x - 1) * dy), 1.0, id="minimum"
+        ),
+        pytest.param(with_rule(lambda x: x**3, lambda x, dy: 3 * x * dy), 1.0, id="power at 1"),
+        pytest.param(with_rule(tf.square, lambda x, dy: x * x * dy), 2.0, id="power at 2"),
+        pytest.param(WHERE_WHOLE, np.array([1.0, 2.5]), id="only where whole"),
+        pytest.param(WHERE_ZERO, 0.0, id="only where 0"),
+        pytest.param(BESIDE, np.array([0.0, -1.0, 2.0]), id="beside a kink"),
+        pytest.param(
+            with_rule(tf.nn.relu, lambda x, dy: 2 * dy * tf.cast(x > 0, x.dtype)), 0.0, id="at one"
+        ),
+        pytest.param(
+            with_rule(tf.abs, lambda x, dy: dy * tf.where(tf.equal(x, 0.0), 5.0, tf.math.sign(x))),
+            np.array([0.0, 1.0]),
+            id="outside the slopes",
+        ),
+        pytest.param(
+            with_rule(tf.square, lambda x, dy: 2 * x * np.array([1.0, 1.5]) * dy),
+            np.array([1e4, 1e-4]),
+            id="a small argument",
+        ),
+        pytest.param(
+            with_rule(
+                lambda x: x * np.array([1.0, 1e-9]), lambda x, dy: dy * np.array([1.0, 2e-9])
+            ),
+            np.array([1.3, 1.7]),
+            id="a small gradient",
+        ),
+        pytest.param(
+            with_rule(lambda x: 1 + tf.exp(x), lambda x, dy: 0.0 * x * dy), -30.3, id="dropped"
+        ),
+        pytest.param(
+            with_rule(tf.tanh, lambda x, dy: 3 * dy * (1 - tf.tanh(x) ** 2)), 15.3, id="saturated"
+        ),
+    ],
+)
+@pytest.mark.parametrize("full", [False, True])
+def test_no_hiding_place(f, x, full):
+    report = tf.check_gradients(f, np.array(x), order=1, full=full)
+    assert report.first_false_order == 1, report
+    with pytest.raises(tf.errors.GradientError):
+        tf.assert_gradients(f, np.array(x), order=1, full=full)
+
+
+def test_a_second_point_is_named():
+    report = tf.check_gradients(with_rule(tf.square, lambda x, dy: 3 * x * dy), 0.0, order=1)
+    false = [row for row in report.rows if row.false]
+    assert false
+    assert all(row.beside.startswith("x = ") for row in false)
+    assert false[0].value == pytest.approx(1.5 * false[0].reference)
+    assert "not a derivative, beside the point" in str(report)
+    assert "The point beside: x = " in str(report)
+    report = tf.check_gradients(tf.nn.relu, 0.0, order=1)
+    assert "kink; beside it: true" in str(report)
+
+
+def test_the_second_point_is_in_the_domain():
+    for f, x in (
+        (tf.sqrt, np.array([0.0, 4.0])),
+        (tf.asin, np.array([1.0, -1.0, 0.5])),
+        (tf.acosh, np.array([1.0, 2.0])),
+        (lambda p: tf.math.log(1.0 - p), np.array([0.0, 0.99])),
+    ):
+        report = tf.check_gradients(f, x)
+        assert report.ok, report
+
+
+def test_a_library_function_outside_the_slopes_is_a_kink():
+    """relu(x) - relu(-x) has the slope 1 at 0; the sum of the parts' gradients is 0 or 2."""
+    first, second = np.random.default_rng(0).normal(size=(4, 6)), np.ones(6)
+
+    def network(x):
+        return tf.linalg.matvec(tf.nn.relu(x @ first), second)
+
+    report = tf.check_gradients(network, np.zeros((2, 4)), order=1)
+    assert report.ok, report
+
+
+def test_ties_of_several_arguments_are_kinks():
+    """The gradient of clip(x, a, a) by x at a is 1 here; by x alone the function is constant."""
+    report = tf.check_gradients(tf.clip_by_value, np.zeros(3), np.zeros(3), np.array(0.0), order=1)
+    assert report.ok, report
+    assert any(row.verdict == "kink" for row in report.rows)
+    wrong = tf.custom_gradient(
+        lambda x, y: (tf.maximum(x, y), lambda dy: (dy * tf.cast(x >= y, x.dtype), 3.0 * dy))
+    )
+    assert tf.check_gradients(wrong, np.zeros(3), np.zeros(3), order=1).first_false_order == 1
+
+
+def test_assert_needs_a_row_of_each_argument():
+    tf.assert_gradients(lambda x, y: tf.nn.relu(x) * y, 1.0, 2.0, order=1)
+    with pytest.raises(tf.errors.GradientError, match="Nothing can be said of order 1 by x"):
+        tf.assert_gradients(lambda x, y: tf.nn.relu(x) + y, 0.0, 2.0, order=1)
+
+
+def test_true_never_stands_beside_a_relative_error_of_1():
+    for f, x in ((log_softmax, SATURATED), (tf.tanh, 20.0), (tf.sigmoid, 700.0), (tf.exp, -80.0)):
+        report = tf.check_gradients(f, np.array(x), order=3)
+        assert report.ok, report
+        assert all(row.relative_error < 0.5 for row in report.rows if row.verdict == "true")
+
+
+# Properties ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        pytest.param(
+            lambda x, dy: tf.clip_by_value(dy * tf.cos(x), -1e5, 1e5), "for 1e+06 times", id="clip"
+        ),
+        pytest.param(
+            lambda x, dy: tf.where(tf.abs(dy) < 1e-3, 0.0, dy) * tf.cos(x), "for 1e-06", id="drop"
+        ),
+        pytest.param(
+            lambda x, dy: dy * tf.cos(x) + tf.where(tf.equal(dy, 0.0), 1.0, 0.0),
+            "for an upstream of zeros",
+            id="affine",
+        ),
+    ],
+)
+def test_linearity_is_probed_far_out(rule, words):
+    report = tf.check_gradients(with_rule(tf.sin, rule), np.array([0.3, 0.4]), order=1)
+    (row,) = [row for row in report.rows if row.verdict == "not linear in the upstream"]
+    assert words in row.detail
+    assert words in " ".join(str(report).split())
+
+
+def test_a_fault_in_float32_alone():
+    def rule(x, dy):
+        return dy * tf.cos(x) * (1.5 if x.dtype == np.float32 else 1.0)
+
+    f = with_rule(tf.sin, rule)
+    report = tf.check_gradients(f, np.float32(0.3), order=1)
+    (row,) = [row for row in report.rows if row.false and row.mode == "reverse"]
+    assert row.detail == "in float32; right in float64"
+    assert row.value == pytest.approx(1.5 * np.cos(0.3), rel=1e-6)
+    assert tf.check_gradients(f, np.array(0.3), order=1).ok
+
+
+def test_a_declared_jvp_is_compared_with_the_vjp():
+    def declared(factor):
+        return tf.custom_derivatives(
+            lambda x: tf.nn.relu(x),
+            vjp=lambda dy, x: dy * tf.cast(x > 0, x.dtype),
+            jvp=lambda way, x: factor * way * tf.cast(x > 0, x.dtype),
+        )
+
+    x = np.array([0.5, -1.5, 2.5])
+    held = {one.name: one.holds for one in tf.check_gradients(declared(1.0), x, order=1).properties}
+    assert held["forward mode is the adjoint"]
+    report = tf.check_gradients(declared(1.0 + 1e-4), x, order=1)
+    held = {one.name: one.holds for one in report.properties}
+    assert held["forward mode is the adjoint"] is False
+    assert not report.ok
+
+
+def test_assigned_variables_get_their_values_back():
+    calls, mean = tf.Variable(0.0, name="calls"), tf.Variable([1.0, 2.0], trainable=False)
+
+    def f(x):
+        calls.assign_add(1.0)
+        mean.assign(0.9 * mean + 0.1 * x)
+        return x * x + tf.stop_gradient(mean)
+
+    report = tf.check_gradients(f, np.array([1.5, -0.5], np.float32))
+    assert "repeated calls agree" in str(report)
+    assert calls.numpy() == 0.0
+    assert mean.numpy().tolist() == [1.0, 2.0]
+
+
+def test_pandas_arguments():
+    pd = pytest.importorskip("pandas")
+    series = pd.Series([0.5, 1.5, -2.0])
+    report = tf.check_gradients(lambda x: tf.sin(x) * x, series)
+    assert report.ok
+    assert {row.argument for row in report.rows} == {"x", "dy"}
+    frame = pd.DataFrame({"a": [0.5, 1.5], "b": [2.5, -1.0]})
+    assert tf.check_gradients(lambda x: x @ x, frame).ok
+    wrong = with_rule(tf.sin, lambda x, dy: dy * tf.sin(x))
+    assert tf.check_gradients(wrong, series).first_false_order == 1
+
+
+def test_full_of_a_hundred_elements_is_batched():
+    """Some evaluations for each element, not for each pair of elements."""
+    calls = []
+
+    def function(x):
+        calls.append(None)
+        return tf.sin(x) @ x
+
+    x = np.random.default_rng(0).normal(size=(10, 10))
+    start = time.perf_counter()
+    report = tf.check_gradients(function, x, full=True)
+    assert {row.verdict for row in report.rows} == {"true"}
+    assert len(calls) < 30 * x.size
+    assert time.perf_counter() - start < 30.0
+
+    @tf.custom_gradient
+    def off(x):
+        mask = np.ones((10, 10))
+        mask[3, 4] = 1.0 + 1e-4
+        y = tf.sin(x) @ x
+        return y, lambda dy: dy @ tf.transpose(x) * tf.cos(x) * mask + tf.transpose(tf.sin(x)) @ dy
+
+    report = tf.check_gradients(off, x, full=True, order=1)
+    false = [row.index for row in report.rows if row.false and row.index is not None]
+    assert false == [(3, 4)]
