@@ -89,14 +89,14 @@ def divide_upstream(x, y):
 @jitable
 def multiply_gated(x, y, gate):
     """Return x * y, the derivative of `multiply_upstream(gate, y)` along x: zero where that is."""
-    return like(x, x * y) if (x == 0) | ((gate == 0) & (y - y != 0)) else x * y
+    return like(0, x * y) if (x == 0) | ((gate == 0) & (y - y != 0)) else x * y
 
 
 @jitable
 def divide_gated(x, y, gate):
     """Return x / y, the derivative of `divide_upstream(gate, y)` along x: zero where that is."""
     quotient = divide(x, y)
-    return like(x, quotient) if (x == 0) | ((gate == 0) & ((y == 0) | (y != y))) else quotient
+    return like(0, quotient) if (x == 0) | ((gate == 0) & ((y == 0) | (y != y))) else quotient
 
 
 @jitable
