@@ -88,6 +88,12 @@ class Primitive:
         return f"<Primitive {self.name}>"
 
 
+def label_of(name: str) -> str:
+    """Return what pictures, traces and errors call the operation of a name."""
+    record = OPS.get(name)
+    return record.label if record is not None else name
+
+
 def register(primitive: Primitive) -> Primitive:
     """Enter `primitive` into the registry, and return it; KeyError if its name is taken."""
     if primitive.name in OPS:

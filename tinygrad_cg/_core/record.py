@@ -543,7 +543,7 @@ def compile_rule(primitive: Any, mask: int, conjugate: Callable) -> Rule:
         record(state.frame, primitive, inputs, *arguments[2 * count :])
 
     functions["other"] = other
-    exec(compile(source, f"<rule of {primitive.label}>", "exec"), functions)
+    exec(compile(source, f"<rule of {primitive.name}>", "exec"), functions)
     return Rule(functions["save"], functions["rule"], functions["attach"])
 
 

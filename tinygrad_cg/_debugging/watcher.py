@@ -19,7 +19,7 @@ import numpy as np
 from .._core import levels
 from .._core.kinds import is_inexact
 from .._core.levels import Level, next_serial, stack, state
-from .._core.primitive import Primitive, apply
+from .._core.primitive import Primitive, apply, label_of
 from .._core.record import Node, find, operation_of_rule, part
 from .._core.tensor import Tensor
 from .._reverse.observer import Observer, Sweep, order_of
@@ -220,7 +220,9 @@ def _physical(tensor: Any) -> Tensor:
 def _rule_name(node: Node) -> str:
     """Return the name of the operation that a node's rule belongs to."""
     name = operation_of_rule(node.rule) or getattr(node.saved, "name", None)
-    return name if isinstance(name, str) else getattr(node.rule, "__name__", "?").strip("_")
+    return (
+        label_of(name) if isinstance(name, str) else getattr(node.rule, "__name__", "?").strip("_")
+    )
 
 
 def _type(tensor: Any) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._core.conversion import is_tensor
 from .._core.levels import Token
-from .._core.primitive import OPS
+from .._core.primitive import OPS, label_of
 from .._core.record import (
     Node,
     find,
@@ -378,7 +378,7 @@ def _made_by(node: Node) -> tuple[str, str]:
     if type(saved) is tuple and saved and isinstance(saved[0], gradient.Gradient):
         return "operation", saved[0].definition.name
     if name := operation_of_rule(rule):
-        return "operation", name
+        return "operation", label_of(name)
     for name, record in OPS.items():
         if any(one.rule is rule for one in (record.rules or {}).values()):
             return "operation", name
