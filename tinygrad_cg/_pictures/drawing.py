@@ -77,7 +77,9 @@ class Drawing:
         self.sketch = sketch
         self.sideways = sideways
         tapes = [frame for frame in sketch.frames if frame.kind == "tape"]
-        self.colours = {frame: COLOURS[i % len(COLOURS)] for i, frame in enumerate(tapes)}
+        self.colours: dict[Region | None, str] = {
+            frame: COLOURS[i % len(COLOURS)] for i, frame in enumerate(tapes)
+        }
         self.layout = LayeredLayout(sketch, self._size, self._heading, sideways, _label_size)
         self.width, self.height = self.layout.width, self.layout.height
         self.key: list[list[tuple[str, str, float]]] = self._key() if legend else []
@@ -108,7 +110,7 @@ class Drawing:
 
     def _colour(self, frame: Region) -> str:
         """Return the colour of a tape, or of what belongs to it."""
-        return self.colours.get(frame) or self.colours.get(frame.tape, "#57606a")  # type: ignore[arg-type]
+        return self.colours.get(frame) or self.colours.get(frame.tape, "#57606a")
 
     # Drawing ---------------------------------------------------------------------------------
 
