@@ -563,9 +563,10 @@ _clip = elementwise(
 def where(condition: Any, x: Any, y: Any) -> Tensor:
     """Return `x` where `condition` holds and `y` elsewhere; the three broadcast.
 
-    The gradient of the branch that is not chosen is 0, also where its slope is infinite or NaN:
-    ``where(x > 0, sqrt(x), x)`` needs no guard. An `exp` that overflows in that branch does,
-    since 0 times its slope is NaN: ``where(x < 80, exp(where(x < 80, x, 0.)), x)``.
+    The gradient of the branch that is not chosen is 0, also at its poles, where the slope is
+    infinite or NaN: ``where(x > 0, sqrt(x), x)`` needs no guard. A branch that overflows or holds
+    NaN data does: 0 times infinity is NaN in ``where(x < 80, exp(x), x)``, so write
+    ``where(x < 80, exp(where(x < 80, x, 0.)), x)``.
     The dtypes of `x` and `y` promote. Raises InvalidArgumentError if shapes do not broadcast.
     """
     x, y = convert_operands((x, y))
