@@ -497,7 +497,7 @@ def compile_rule(primitive: Any, mask: int, conjugate: Callable) -> Rule:
         if primitive.kind == "elementwise" and {*parameters} <= {"dy", "out", *names}:
             vjp = fuse_rule(primitive.name, vjp, parameters)
         functions[f"f{i}"] = vjp
-    residuals = residual_names(primitive, mask)
+    residuals = _residuals(names, wanted)
     used = set(residuals)
     kept = [name for name in names if name in used]
     operands = {name: f"x{i}" for i, name in enumerate(names)}
@@ -562,11 +562,11 @@ def residual_names(primitive: Any, mask: int) -> list[str]:
     One of them is saved as it is, several as a tuple. An operation with a `save` of its own has
     none here.
     """
-    used = {
-        name for parameters in _rule_parameters(primitive, mask).values() for name in parameters
-    }
-    used -= {"dy", "shape"}
-    names = primitive.inputs
+    return _residuals(primitive.inputs, _rule_parameters(primitive, mask))
+
+
+def _residuals(names: Sequence[str], wanted: dict[int, tuple[str, ...]]) -> list[str]:
+    used = {name for parameters in wanted.values() for name in parameters} - {"dy", "shape"}
     kept = [name for name in names if name in used]
     return kept + sorted(used - {"out", *names}) + ["out"] * ("out" in used)
 
