@@ -507,16 +507,18 @@ def test_a_registered_gradient_in_numpy(way, mode):
     assert_allclose(found, MODES[mode](way, lambda x: x**3), rtol=1e-9, atol=1e-9)
 
 
-def test_a_captured_tensor_is_named():
+def test_values_of_a_captured_tensor():
     def scaled(w):
-        @tf.custom_derivatives(vjp=lambda dy, x: dy)
+        @tf.custom_derivatives(vjp=lambda dy, x: tf.constant(w.numpy() * dy.numpy()))
         def f(x):
             return tf.constant(w.numpy() * x.numpy())
 
         return f
 
-    with pytest.raises(TypeError, match=r"`f` takes NumPy or Python values.*it captures"):
-        tf.vmap(lambda w: scaled(w)(w))(POINT)
+    for wrap in (tf.vmap, lambda f: tf.function(tf.vmap(f))):
+        assert_allclose(wrap(lambda w: scaled(w)(2.0 * w))(POINT), 2.0 * POINT.numpy() ** 2)
+        slopes = wrap(lambda w: tf.grad(scaled(w))(2.0 * w))(POINT)
+        assert_allclose(slopes, POINT)
 
 
 @pytest.mark.parametrize("mode", MODES)

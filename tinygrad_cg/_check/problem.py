@@ -28,8 +28,8 @@ from .._ops.reductions import reduce_sum
 from .._ops.shape import cast
 from .._reverse.observer import Observer
 from .._reverse.variable import Variable
-from .._rules.calls import rebind_outputs
 from .._rules.definition import Definition
+from .._rules.rebinding import rebind_outputs
 from .._transforms.forward import ForwardAccumulator
 from .._transforms.tape import GradientTape
 from .rounding import Rough

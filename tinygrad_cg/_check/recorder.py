@@ -20,9 +20,9 @@ from .._core.primitive import apply
 from .._core.record import Node, find, nodes_of
 from .._core.tensor import Tensor
 from .._reverse.observer import Observer
-from .._rules.calls import rebind_outputs
 from .._rules.custom_gradient import running_functions
 from .._rules.definition import Definition, closure, source_line
+from .._rules.rebinding import rebind_outputs
 from ..errors import users_line
 
 CUTS = ("stop_gradient", "round", "floor", "ceil", "sign")  # they end a derivative

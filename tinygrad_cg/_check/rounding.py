@@ -14,7 +14,7 @@ import numpy as np
 from .._core.kinds import is_inexact
 from .._core.levels import Level, state
 from .._core.primitive import apply
-from .._rules.calls import rebind_outputs
+from .._rules.rebinding import rebind_outputs
 
 EXACT = (  # what computes nothing that must be rounded; rules compare with results of these
     *("absolute", "ceil", "clip", "conj", "floor", "imag", "max", "maximum", "min", "minimum"),

@@ -23,6 +23,7 @@ class _OnStack:
 
     has_own_values = False  # whether only this level can compute with the tensors that it made
     is_abstract = False  # whether the tensors that it made have no values yet
+    row: int | None = None  # the example for which a batch calls code, while it does
 
     def __enter__(self) -> Any:
         push(self)
@@ -30,6 +31,10 @@ class _OnStack:
 
     def __exit__(self, *exception: Any) -> None:
         remove(self)
+
+    def value_of(self, tensor: Any) -> Any:
+        """Return the array to take for the value of a tensor of a level below; None for none."""
+        return None
 
 
 class Token(_OnStack):
@@ -192,6 +197,17 @@ def stack(frame: Frame | None) -> list[Token | Level]:
             found.append(frame.top)
         frame = frame.outer
     return found[::-1]
+
+
+def ask_for_value(tensor: Any) -> Any:
+    """Return what a level has for the value of a tensor of another level below it; else None."""
+    for level in reversed(stack(state.frame)):
+        if level is tensor.level:
+            return None
+        value = level.value_of(tensor)
+        if value is not None:
+            return value
+    return None
 
 
 def push(level: _OnStack) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 from numpy import ndarray
 
-from .levels import state
+from .levels import ask_for_value, state
 
 
 class TensorShape(tuple):
@@ -171,13 +171,18 @@ class ArrayLike:
         data = self._data
         if state.rules and self._rec is not None:
             state.rules[-1].warn_detached(self._rec)
-        if isinstance(data, Aval):
+        return self._ask() if isinstance(data, Aval) else data
+
+    def _ask(self) -> np.ndarray:
+        """Return the value for an example, where code is run for that; else raise an error."""
+        value = ask_for_value(self)
+        if value is None:
             raise NoValueError(
                 f"this {type(self).__name__} has a shape and a dtype but no values yet: "
-                "inside a transformation use tensor operations instead of NumPy values (in a rule, "
-                "for the Jacobian of a tape, experimental_use_pfor=False gives it values)"
+                "inside a transformation use tensor operations instead of NumPy values, or call "
+                "code that needs values by numpy_function or py_function"
             )
-        return data
+        return value
 
     def _raw(self) -> Any:
         """Return the raw value that a Variable takes when this is assigned to it."""
@@ -330,7 +335,7 @@ class Tensor(ArrayLike):
         return self
 
     def _example(self) -> ndarray:
-        """Return the values; for a tensor of a trace those that it has for some arguments."""
+        """Return the values: of one example of a batch, for some arguments of a trace."""
         return self._data
 
     def _with_record(self, record: Any) -> Tensor:

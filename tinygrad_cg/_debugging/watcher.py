@@ -23,7 +23,8 @@ from .._core.primitive import Primitive, apply, label_of
 from .._core.record import Node, find, operation_of_rule, part
 from .._core.tensor import Tensor
 from .._reverse.observer import Observer, Sweep, order_of
-from .._rules.calls import Call, rebind_outputs
+from .._rules.calls import Call
+from .._rules.rebinding import rebind_outputs
 from ..errors import users_line
 
 Line = tuple[str, int]

@@ -22,9 +22,10 @@ from .._ops.creation import zeros
 from .._ops.elementwise import add
 from .._ops.shape import cast, identity
 from .._reverse.sweep import differentiate_once
-from .._rules.calls import Call, TransformedCall, rebind_outputs
+from .._rules.calls import Call
 from .._rules.definition import RuleSignature
-from .._rules.outside_code import run_code
+from .._rules.outside_runs import run_code
+from .._rules.rebinding import TransformedCall, rebind_outputs
 from .._rules.returned import gradients_of_inputs
 from .._transforms.transposition import transpose_pull
 from ..errors import InvalidArgumentError

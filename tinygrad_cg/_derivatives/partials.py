@@ -15,9 +15,9 @@ from .._ops.complex import conj, real
 from .._ops.elementwise import add, multiply
 from .._ops.shape import cast, repeat
 from .._reverse.sweep import fit_shape
-from .._rules.calls import TransformedCall, rebind_outputs
 from .._rules.custom_gradient import Bind
-from .._rules.outside_code import run_code
+from .._rules.outside_runs import run_code
+from .._rules.rebinding import TransformedCall, rebind_outputs
 from ..errors import InvalidArgumentError
 from .declared import Declared, Use, detach, refuse_captured, use_of
 from .jacobian_products import Products

@@ -26,9 +26,10 @@ from .._core.tensor import Tensor
 from .._function.tracing import gradient
 from .._reverse.observer import Sweep, order_of, recording_sweeps
 from .._reverse.variable import Variable
-from .._rules.calls import Call, TransformedCall, _identity_rule
+from .._rules.calls import Call
 from .._rules.definition import closure
-from .._rules.outside_code import OutsideUse
+from .._rules.outside_runs import OutsideUse
+from .._rules.rebinding import TransformedCall, identity_rule
 from .._rules.user_ops import _Use
 from .._transforms.forward import _no_rule
 from .._transforms.tape import GradientTape
@@ -368,7 +369,7 @@ def _made_by(node: Node) -> tuple[str, str]:
     if rule is None:
         alive = any(token.alive for token in node.group)
         return ("watched", "") if alive or not node.group else ("finished", "")
-    if rule is _identity_rule:
+    if rule is identity_rule:
         return "bypassed", saved
     if isinstance(saved, (Call, TransformedCall)):
         compiled = type(saved) is TransformedCall and saved.pull.__module__ == gradient.__name__

@@ -21,9 +21,11 @@ from .._core.levels import Listener, remove_listener, state
 from .._core.tensor import Tensor
 from .._ops.define import as_int
 from .._reverse.variable import Variable
-from .calls import Call, copy, one_output, rebind_outputs
-from .definition import Definition, RuleSignature, check_result
+from .calls import Call, one_output
+from .definition import Definition, RuleSignature, check_result, runs
 from .max_order import limit
+from .outside_runs import finish_run, start_run
+from .rebinding import copy, rebind_outputs
 
 P = ParamSpec("P")
 Y = TypeVar("Y")
@@ -141,12 +143,18 @@ class _Decorated:
 
     def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
         definition = self.definition
+        frame = state.frame
+        run = None if frame is None or frame.level is None else start_run()
         accessed = _Accessed()
         accessed.definition = definition
         listeners = state.listeners
         listeners.append(accessed)
         try:
-            result = function(*args, **kwargs) if kwargs else function(*args)
+            if run is not None:
+                with run:
+                    result = function(*args, **kwargs)
+            else:
+                result = function(*args, **kwargs) if kwargs else function(*args)
         finally:
             if listeners[-1] is accessed:
                 listeners.pop()
@@ -155,11 +163,13 @@ class _Decorated:
         if type(result) is not tuple or len(result) != 2 or not callable(result[1]):
             result = check_result(definition, result)
         y, grad_fn = result
+        if run is not None and run.values:  # it needs values, so it is called for each example
+            call = functools.partial(self._call_with, function)
+            return finish_run(definition, run, call, (args, kwargs), y, function)
         single = type(y) is Tensor
         outputs = (y,) if single else [convert(one) for one in nest.flatten(y) if one is not None]
         variables = _own_variables(accessed, args, kwargs, grad_fn) if accessed else None
         rule = definition.rule(grad_fn, 1 if single else len(outputs), variables)
-        frame = state.frame
         if frame is None:
             return copy(y) if single else _pack(y, list(map(copy, outputs)))
         inputs: Any
@@ -184,10 +194,14 @@ class _Decorated:
         results = rebind_outputs(frame, call, inputs, outputs)
         return results[0] if single else _pack(y, results)
 
+    def _call_with(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        return self.call(function, tuple(args), kwargs)
+
     def call_limited(self, function: Any, args: tuple, kwargs: dict) -> Any:
         return self.call(limit(function, self.definition, self.most), args, kwargs)
 
 
+runs[_Decorated.call.__code__] = True
 _new_call: Any = tuple.__new__
 
 

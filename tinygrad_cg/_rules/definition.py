@@ -7,7 +7,7 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from types import FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from .._core.levels import state
@@ -243,7 +243,7 @@ class Definition:
         if not any(token.alive and not token.silent for token in group):
             return
         file, line, depth = users_line()
-        if only_decides(sys._getframe(depth - 1)):
+        if only_decides(sys._getframe(depth - 1)) or _is_replaced(sys._getframe(depth - 1)):
             return
         if any(observer.detach(self, file, line) for observer in state.observers):
             return
@@ -257,6 +257,21 @@ class Definition:
             )
             fields = {"kind": "detached", "function": self.name, "line": (file, line)}
             warnings.warn(CustomGradientWarning(message, **fields), stacklevel=depth)
+
+
+# The functions of the library that run those of users: True where a rule replaces the derivatives,
+# False where the derivatives are asked for.
+runs: dict[CodeType, bool] = {Definition.run.__code__: False}
+
+
+def _is_replaced(frame: FrameType | None) -> bool:
+    """Return whether a rule stands for the derivatives of what `frame` computes."""
+    while frame is not None:
+        replaced = runs.get(frame.f_code)
+        if replaced is not None:
+            return replaced
+        frame = frame.f_back
+    return False
 
 
 def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[..., Any]]:

@@ -23,8 +23,8 @@ from .._core.record import find
 from .._core.tensor import Tensor
 from .._reverse.variable import Variable
 from ..errors import DerivativeOrderError
-from .calls import TransformedCall, rebind_outputs
 from .definition import Definition, source_line
+from .rebinding import TransformedCall, rebind_outputs
 
 
 def limit(function: Callable[..., Any], definition: Definition, most: int) -> Callable[..., Any]:

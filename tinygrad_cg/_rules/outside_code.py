@@ -1,4 +1,4 @@
-"""Outside code: Python functions of values, such as NumPy code, as operations.
+"""The functions `numpy_function` and `py_function`: Python on values, as operations.
 
 Where a batch or a trace has no values to give to such code, the code is an operation: a batch
 carries it out for one example after the other, and a compiled program calls it. Follows
@@ -8,215 +8,20 @@ carries it out for one example after the other, and a compiled program calls it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
-from .. import nest
-from .._core.conversion import (
-    FLOAT64,
-    Weak,
-    as_dtype,
-    check_dtype,
-    convert,
-    is_tensor,
-    is_weak,
-)
-from .._core.kinds import is_differentiable
+from .._core.conversion import as_dtype, check_dtype, convert, is_weak
 from .._core.levels import Token, stack, state
 from .._core.primitive import Primitive, apply
-from .._core.record import Node, find_tokens, run_recorded
-from .._core.tensor import NoValueError, Tensor
-from .._ops.creation import zeros_like
-from .._ops.shape import identity
-from .._reverse.sweep import differentiate_once
-from ..errors import ArgumentTypeError, InvalidArgumentError, OperatorNotAllowedInGraphError
+from .._core.record import find_tokens
+from .._core.tensor import Tensor
+from ..errors import ArgumentTypeError, InvalidArgumentError
 from .custom_gradient import running_functions
 from .definition import Definition
-
-NO_VALUES = (NoValueError, OperatorNotAllowedInGraphError)
-"""What is raised where code asks a tensor of a batch or of a trace for its values."""
-
-
-# Code that is called with values -------------------------------------------------------------
-
-
-class Code:
-    """A Python function from tensors with values to tensors, and how it is called.
-
-    ``call(*tensors)`` gives a list of tensors, as many each time. `key` is the same for calls
-    from the same place in a program. `structure` is that of the results, for who packs them. Of
-    `stateful` code a program makes all calls, in order.
-    """
-
-    structure: Any = None
-
-    def __init__(
-        self, name: str, key: Any, call: Callable[..., list[Tensor]], stateful: bool = False
-    ):
-        self.name, self.key, self.call, self.stateful = name, key, call, stateful
-
-    def __repr__(self) -> str:
-        return self.name
-
-    def pullback(self, wanted: Sequence[int], count: int, silent: bool) -> Code:
-        """Return the code of the gradients by the `wanted` ones of `count` operands.
-
-        It takes the operands, and then an upstream gradient for each output. The code runs once
-        more, on a tape, where it may take values without a warning if that is `silent`.
-        """
-
-        def call(*tensors: Tensor) -> list[Tensor]:
-            inputs, dys = list(tensors[:count]), tensors[count:]
-            for i in wanted:
-                inputs[i] = identity(inputs[i])
-            sources, token = [inputs[i] for i in wanted], Token()
-            token.silent = silent
-            outputs = run_recorded(token, sources, self.call, *inputs)
-            pairs = [
-                pair
-                for pair in zip(outputs, dys, strict=True)
-                if is_differentiable(pair[0]._data.dtype)
-            ]
-            targets, upstream = [one for one, _ in pairs], [dy for _, dy in pairs]
-            found = differentiate_once(token, targets, upstream, sources)
-            both = zip(found, sources, strict=True)
-            return [zeros_like(source) if one is None else one for one, source in both]
-
-        return Code(f"the gradient of {self.name}", ("gradient", self.key, *wanted), call)
-
-
-@contextmanager
-def only_values() -> Iterator[None]:
-    """Return a context without levels, in which all tensors have values, as outside of them."""
-    here, names = state, ("frame", "listeners", "graphs", "rules", "overrides", "draws", "sweep")
-    before = [getattr(here, name) for name in names]
-    here.frame = here.draws = here.sweep = None
-    here.listeners, here.graphs, here.rules = [], [], []
-    # a trace has given some Variables values that are none yet
-    known = here.overrides.items()
-    here.overrides = {key: one for key, one in known if type(one) in (np.ndarray, Tensor)}
-    try:
-        yield
-    finally:
-        for name, value in zip(names, before, strict=True):
-            setattr(here, name, value)
-
-
-def _run(*arrays: np.ndarray, code: Code) -> list[np.ndarray]:
-    with only_values():
-        results = code.call(*[Tensor(array) for array in arrays])
-    return [np.array(one._data, order="C") for one in results]  # it may keep its own
-
-
-class OutsideUse(NamedTuple):
-    """The residuals of a node of outside code."""
-
-    name: str
-    inputs: tuple
-    code: Code
-
-
-def _save(inputs: tuple, params: dict, out: Any) -> OutsideUse:
-    code = params["code"]
-    return OutsideUse(code.name, inputs, code)
-
-
-def _rule(node: Node, dy: Any) -> list:
-    _, inputs, code = node.saved
-    dys = dy if isinstance(dy, list) else [dy]
-    wanted = [
-        i
-        for i, one in enumerate(node.inputs)
-        if one is not None and is_differentiable(inputs[i]._data.dtype)
-    ]
-    asking = [token.silent for token in node.group if token.alive]
-    gradient = code.pullback(wanted, len(inputs), bool(asking) and all(asking))
-    found = iter(apply(_CODE, (*inputs, *dys), {"code": gradient}))
-    return [next(found) if i in wanted else None for i in range(len(inputs))]
-
-
-def _unknown(*avals: Any, **params: Any) -> None:
-    """Stand for the shapes of results that only a call tells."""
-
-
-_CODE = Primitive("py_function", _run, ("inputs",), _unknown, save=_save, rule=_rule, kind="user")
-
-
-# Declared functions --------------------------------------------------------------------------
-
-
-def run_code(
-    definition: Definition,
-    function: Callable[..., Any],
-    args: Sequence,
-    options: dict[str, Any],
-    is_rule: bool = True,
-) -> Any:
-    """Return ``function(*args, **options)``, as outside code if it asks for values there are not.
-
-    `args` hold tensors, nested as you like, and so does the result. It runs as a rule of
-    `definition`, or else as the function itself.
-    """
-    run: Callable[..., Any] = definition.run if is_rule else _call
-    leaves: list[Any] = []
-    try:
-        return run(function, *args, **options)
-    except NO_VALUES:
-        leaves = nest.flatten(list(args))
-        if all(_has_values(one) for one in leaves):
-            raise
-    weak = [isinstance(one, Weak) for one in leaves]
-    operands = [
-        one.strong(FLOAT64) if number else convert(one)
-        for one, number in zip(leaves, weak, strict=True)
-        if number or is_tensor(one)
-    ]
-
-    def call(*tensors: Tensor) -> list[Tensor]:
-        remaining, filled = iter(tensors), list(leaves)
-        for i, one in enumerate(leaves):
-            if weak[i]:
-                filled[i] = float(next(remaining))
-            elif is_tensor(one):
-                filled[i] = next(remaining)
-        inner = nest.pack_sequence_as(list(args), filled)
-        try:
-            result = run(function, *inner, **options)
-        except NO_VALUES as error:
-            raise NoValueError(
-                f"`{definition.name}` takes NumPy or Python values from a tensor that it captures, "
-                "and that has none in a batch, nor while a function is traced: pass it as an "
-                f"argument ({definition.where(function)})"
-            ) from error
-        flat = nest.flatten(result)
-        code.structure = nest.pack_sequence_as(result, [one is not None for one in flat])
-        return [convert(one) for one in flat if one is not None]
-
-    code = Code(definition.name, _key(function), call)
-    found = iter(apply(_CODE, tuple(operands), {"code": code}))
-    flat = [next(found) if there else None for there in nest.flatten(code.structure)]
-    return nest.pack_sequence_as(code.structure, flat)
-
-
-def _call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    return function(*args, **options)
-
-
-def _key(function: Any) -> Any:
-    """Return what stands for a function in each trace: its code, for it may be made anew."""
-    return getattr(function, "__code__", None) or type(function)
-
-
-def _has_values(leaf: Any) -> bool:
-    if isinstance(leaf, Weak):
-        return False
-    return not is_tensor(leaf) or type(convert(leaf)._data) is np.ndarray
-
-
-# The functions -------------------------------------------------------------------------------
+from .outside_runs import CODE, Code, code_key, only_values, unknown_avals
 
 
 def numpy_function(
@@ -298,7 +103,7 @@ def py_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, name: A
     definition = Definition(func, name)
     definition.role = "the function called by py_function,"
     code = Code(call.name, call.key, functools.partial(definition.run, call.tensors), True)
-    return call.pack(apply(_CODE, tuple(call.operands), {"code": code}))
+    return call.pack(apply(CODE, tuple(call.operands), {"code": code}))
 
 
 class _PythonCall:
@@ -315,7 +120,7 @@ class _PythonCall:
                 f"{role}: inp must be a list with a tensor for each argument of func, got "
                 f"{type(inp).__name__}: write [x]"
             )
-        self.func, self.key = func, _key(func)
+        self.func, self.key = func, code_key(func)
         self.name = f"{role} {name or getattr(func, '__name__', type(func).__name__)}"
         self.operands = [convert(one) for one in inp]
         self.single = not isinstance(outputs, (list, tuple))
@@ -386,7 +191,7 @@ def _run_numpy(*arrays: np.ndarray, code: _PythonCall) -> list[np.ndarray]:
     return code.arrays(*arrays)
 
 
-_NUMPY = Primitive("numpy_function", _run_numpy, ("inputs",), _unknown, kind="user")
+_NUMPY = Primitive("numpy_function", _run_numpy, ("inputs",), unknown_avals, kind="user")
 
 
 def _warn_detached(operands: Sequence[Tensor]) -> None:

@@ -23,9 +23,10 @@ from .._core.record import Node, attach_part
 from .._core.tensor import Aval, Tensor
 from .._ops.define import broadcast_shapes
 from .._reverse.sweep import fit_shape
-from .calls import Call, asked_inputs
+from .calls import Call
 from .definition import Definition, RuleSignature, source_line
-from .outside_code import run_code
+from .outside_runs import run_code
+from .rebinding import asked_inputs
 from .returned import gradients_of_inputs
 
 _gradients: dict[str, Callable[..., Any] | None] = {}

@@ -26,7 +26,8 @@ from .._ops.elementwise import multiply
 from .._ops.indexing import getitem
 from .._ops.reductions import reduce_sum
 from .._ops.shape import repeat, reshape, stack, transpose
-from .._rules.calls import AnyCall, TransformedCall, rebind_outputs
+from .._rules.calls import AnyCall
+from .._rules.rebinding import TransformedCall, rebind_outputs
 from ..errors import InvalidArgumentError
 
 Y = TypeVar("Y")
@@ -45,6 +46,13 @@ class BatchTensor(Tensor):
 
     def _with_record(self, record: Any) -> BatchTensor:
         return BatchTensor(self.physical, self.level, record)
+
+    def _example(self) -> np.ndarray:
+        """Return the values of the example for which code runs, of the first one by default."""
+        values = self.physical._example()
+        if not len(values):
+            return np.ones(self._data.shape, self._data.dtype)
+        return values[self.level.row or 0, ...]
 
 
 class Batch(Level):
@@ -113,17 +121,21 @@ class Batch(Level):
             avals = avals if multi_output else [avals]
             found = [zeros((0, *aval.shape), aval.dtype) for aval in avals]
         else:
-            results = [
-                apply(primitive, tuple([self._example(tensor, i) for tensor in inputs]), params)
-                for i in range(self.size)
-            ]
+            results, before = [], self.row
+            try:
+                for row in range(self.size):
+                    self.row = row
+                    examples = [self._slice(tensor, row) for tensor in inputs]
+                    results.append(apply(primitive, tuple(examples), params))
+            finally:
+                self.row = before
             multi_output = isinstance(results[0], list)
             columns = zip(*results, strict=True) if multi_output else [results]
             found = [stack(list(column)) for column in columns]
         made = [BatchTensor(one, self) for one in found]
         return made if multi_output else made[0]
 
-    def _example(self, tensor: Any, index: int) -> Tensor:
+    def _slice(self, tensor: Any, index: int) -> Tensor:
         return getitem(tensor.physical, index) if self.has(tensor) else tensor
 
     # Custom gradients ------------------------------------------------------------------------

@@ -23,8 +23,8 @@ from .._core.tensor import Tensor
 from .._ops.creation import zeros_like
 from .._ops.shape import identity
 from .._reverse.sweep import differentiate_once
-from .._rules.calls import TransformedCall, rebind_outputs
 from .._rules.definition import Definition
+from .._rules.rebinding import TransformedCall, rebind_outputs
 from ..errors import InvalidArgumentError
 from .batching import Batch, BatchTensor, vmap
 

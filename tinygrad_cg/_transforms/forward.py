@@ -26,7 +26,8 @@ from .._ops.elementwise import add
 from .._ops.shape import cast, repeat
 from .._reverse.arguments import UnconnectedGradients, wants_zeros
 from .._reverse.observer import run_tangents
-from .._rules.calls import AnyCall, TransformedCall, rebind_outputs
+from .._rules.calls import AnyCall
+from .._rules.rebinding import TransformedCall, rebind_outputs
 from ..errors import TapeWarning, warn
 from .transposition import transpose_pull
 

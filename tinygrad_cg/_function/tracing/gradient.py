@@ -17,8 +17,8 @@ from ..._core.tensor import Tensor
 from ..._ops.sampling import draw
 from ..._ops.shape import identity
 from ..._reverse.sweep import differentiate_once
-from ..._rules.calls import TransformedCall
 from ..._rules.definition import Definition
+from ..._rules.rebinding import TransformedCall
 from ..graph.partition import cut
 from ..graph.simplify import simplify
 from ..graph.values import FuncGraph

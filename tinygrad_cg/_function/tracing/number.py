@@ -19,7 +19,7 @@ from ..._core.tensor import ArrayLike, Tensor
 from ..._ops import protocol
 from ..._ops.shape import cast
 from ..graph.values import Value, constant, operation
-from .trace import TraceTensor, refuse_value
+from .trace import TraceTensor, refuse_value, value_or_refuse
 
 
 class TraceNumber(Weak):
@@ -42,16 +42,33 @@ class TraceNumber(Weak):
             tensor._values()
         return cast(tensor, wanted)
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array(value_or_refuse(self), dtype)
+
+    def __float__(self) -> float:
+        return float(value_or_refuse(self))
+
+    def __int__(self) -> int:
+        return int(float(self))
+
+    def __bool__(self) -> bool:
+        return bool(float(self))
+
+    def __complex__(self) -> complex:
+        return complex(float(self))
+
+    def __round__(self, digits: Any = None) -> Any:
+        return round(float(self), digits)
+
+    def __index__(self) -> NoReturn:
         refuse_value(repr(self), self.level)
 
     def __repr__(self) -> str:
         return "<float argument, traced>"
 
     def __format__(self, spec: str) -> str:
-        return repr(self) if not spec else self.__array__()
+        return repr(self) if not spec else format(float(self), spec)
 
-    __bool__ = __int__ = __float__ = __index__ = __complex__ = __round__ = __array__
     __hash__: Any = None
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:

@@ -11,7 +11,7 @@ from ..._core.levels import state
 from ..._core.record import find, find_operands, forget_dead, mark_expired
 from ..._core.tensor import Tensor
 from ..._reverse.variable import assigning
-from ..._rules.calls import rebind_outputs
+from ..._rules.rebinding import rebind_outputs
 from .compiled import OutputMark, Traced
 from .entry import EntryWriter, takes
 from .gradient import Gradient

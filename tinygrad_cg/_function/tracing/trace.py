@@ -17,7 +17,7 @@ import numpy as np
 
 from ..._core.conversion import BOOL, convert
 from ..._core.kinds import is_inexact
-from ..._core.levels import Level, Listener, add_level, state
+from ..._core.levels import Level, Listener, add_level, ask_for_value, state
 from ..._core.primitive import OPS, USER_OPS, Primitive, runner
 from ..._core.tensor import Aval, Tensor
 from ..._ops.sampling import draw as draw_numbers
@@ -48,14 +48,22 @@ class TraceTensor(Tensor):
     def _example(self) -> np.ndarray:
         return self.level.example(self.value)
 
-    def _values(self) -> NoReturn:
-        refuse_value(repr(self), self.level)
+    def _values(self) -> np.ndarray:
+        return value_or_refuse(self)
 
     def __repr__(self) -> str:
         return f"<tg.Tensor: shape={self.shape}, dtype={self.dtype}, traced>"
 
     def __format__(self, spec: str) -> str:
         return str(self) if not spec else format(self._values(), spec)
+
+
+def value_or_refuse(tensor: Any) -> np.ndarray:
+    """Return the value of a tensor or number of a trace for code that is run on samples."""
+    value = ask_for_value(tensor)
+    if value is None:
+        refuse_value(repr(tensor), tensor.level)
+    return value
 
 
 def refuse_value(what: str, level: FunctionTrace) -> NoReturn:

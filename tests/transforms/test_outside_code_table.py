@@ -1,0 +1,276 @@
+"""Outside code of each kind under each transform, against derivatives in closed form."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import tinygrad_cg as tf
+from tests.support.compiled import unfused
+
+POINT = np.array([0.7, -1.2, 1.9])
+TANGENT = np.array([0.3, -1.0, 0.4])
+WEIGHTS = np.array([1.5, -0.5, 2.0])
+MATRIX = np.array([[3.0, 1.0, 0.0], [1.0, 2.0, 0.5], [0.0, -0.5, 1.0]])
+INVERSE = np.linalg.inv(MATRIX)
+
+
+# The functions, with their first and second derivatives in closed form ------------------------
+
+
+class Known(NamedTuple):
+    """A function of vectors in NumPy, its Jacobian, and the array of its second derivatives."""
+
+    value: Callable[[np.ndarray], np.ndarray]
+    first: Callable[[np.ndarray], np.ndarray]
+    second: Callable[[np.ndarray], np.ndarray]
+
+
+def diagonal(x: np.ndarray) -> np.ndarray:
+    out = np.zeros((3, 3, 3))
+    out[[0, 1, 2], [0, 1, 2], [0, 1, 2]] = x
+    return out
+
+
+SINE = Known(np.sin, lambda x: np.diag(np.cos(x)), lambda x: -diagonal(np.sin(x)))
+SOLVE = Known(
+    lambda x: (INVERSE @ x) ** 3,
+    lambda x: 3 * (INVERSE @ x)[:, None] ** 2 * INVERSE,
+    lambda x: 6 * np.einsum("i,ij,ik->ijk", INVERSE @ x, INVERSE, INVERSE),
+)
+
+
+def sine_by_numpy_function():
+    """`numpy_function` has no gradient: rules of rules, each of which calls it, give it one."""
+
+    @tf.custom_gradient
+    def slope(dy, x):
+        def rule(u):
+            call = tf.numpy_function(lambda u, dy, x: (u * np.cos(x), -u * dy * np.sin(x)), *three)
+            return call
+
+        three = [None, dy, x], [tf.float64, tf.float64]
+
+        def second(u):
+            three[0][0] = u
+            return rule(u)
+
+        return tf.numpy_function(lambda dy, x: dy * np.cos(x), [dy, x], tf.float64), second
+
+    @tf.custom_gradient
+    def sine(x):
+        return tf.numpy_function(np.sin, [x], tf.float64), lambda dy: slope(dy, x)
+
+    return sine
+
+
+def sine_by_py_function():
+    def python(x):
+        return tf.sin(x) if float(x[0]) > -9.0 else x
+
+    return lambda x: tf.py_function(python, [x], tf.float64)
+
+
+def sine_by_primitives():
+    sine = tf.primitive("TableSine", np.sin, replace=True)
+    cosine = tf.primitive("TableCosine", np.cos, replace=True)
+    tf.RegisterGradient("TableSine", replace=True)(lambda op, dy: dy * cosine(op.inputs[0]))
+    tf.RegisterGradient("TableCosine", replace=True)(lambda op, dy: -dy * sine(op.inputs[0]))
+    return sine
+
+
+def sine_by_partial_derivatives():
+    return tf.custom_derivatives(
+        lambda x: np.sin(x.numpy()), lambda x: np.cos(x.numpy()), lambda x: -np.sin(x.numpy())
+    )
+
+
+def sine_by_products():
+    return tf.custom_derivatives(
+        lambda x: np.sin(x.numpy()),
+        vjp=[
+            lambda dy, x: dy.numpy() * np.cos(x.numpy()),
+            lambda dy, way, x: -dy.numpy() * way.numpy() * np.sin(x.numpy()),
+        ],
+    )
+
+
+def sine_by_rules_in_numpy(in_numpy: bool) -> Callable[..., Any]:
+    """A custom gradient whose rule, and the rule of that, are NumPy code; and its value, too."""
+
+    @tf.custom_gradient
+    def slope(dy, x):
+        def rule(u):
+            return u.numpy() * np.cos(x.numpy()), -u.numpy() * dy.numpy() * np.sin(np.asarray(x))
+
+        return tf.constant(np.asarray(dy) * np.cos(x.numpy())), rule
+
+    @tf.custom_gradient
+    def sine(x):
+        y = tf.constant(np.sin(x.numpy())) if in_numpy else tf.sin(x)
+        return y, lambda dy: slope(dy, x)
+
+    return sine
+
+
+def sine_by_a_rule_that_branches():
+    """A rule of operations, chosen by values: differentiable for what was chosen."""
+
+    @tf.custom_gradient
+    def sine(x):
+        def rule(dy):
+            if float(tf.reduce_sum(x)) > 0.0:
+                return dy * tf.cos(x)
+            return dy * tf.sin(x + np.pi / 2)
+
+        return tf.sin(x), rule
+
+    return sine
+
+
+def solve_of_readme():
+    def solve_again(b):
+        return solve(b)
+
+    def transposed(b):
+        return solve_transposed(b)
+
+    @tf.custom_derivatives(
+        vjp=lambda dy, b: transposed(dy),
+        jvp=lambda way, b: solve_again(way),
+        beyond="differentiate",
+    )
+    def solve(b):
+        return tf.constant(np.linalg.solve(MATRIX, b.numpy()))
+
+    @tf.custom_derivatives(
+        vjp=lambda dy, b: solve_again(dy),
+        jvp=lambda way, b: transposed(way),
+        beyond="differentiate",
+    )
+    def solve_transposed(b):
+        return tf.constant(np.linalg.solve(MATRIX.T, b.numpy()))
+
+    return lambda b: solve(b) ** 3
+
+
+KINDS: dict[str, tuple[Callable[[], Callable[..., Any]], Known]] = {
+    "numpy_function": (sine_by_numpy_function, SINE),
+    "py_function": (sine_by_py_function, SINE),
+    "primitive": (sine_by_primitives, SINE),
+    "derivatives in NumPy": (sine_by_partial_derivatives, SINE),
+    "products in NumPy": (sine_by_products, SINE),
+    "rule in NumPy": (lambda: sine_by_rules_in_numpy(False), SINE),
+    "value and rule in NumPy": (lambda: sine_by_rules_in_numpy(True), SINE),
+    "rule that branches": (sine_by_a_rule_that_branches, SINE),
+    "solve of README": (solve_of_readme, SOLVE),
+}
+
+
+# The transforms, and what they must give -------------------------------------------------------
+
+
+def loss(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x: tf.reduce_sum(f(x) * tf.constant(WEIGHTS))
+
+
+def along(gradient: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x: tf.reduce_sum(gradient(x) * tf.constant(TANGENT))
+
+
+def gradient(known: Known, x: np.ndarray) -> np.ndarray:
+    return WEIGHTS @ known.first(x)
+
+
+def hessian(known: Known, x: np.ndarray) -> np.ndarray:
+    return np.einsum("i,ijk->jk", WEIGHTS, known.second(x))
+
+
+def pair(x: np.ndarray) -> np.ndarray:
+    return np.stack([x, -0.5 * x])
+
+
+def each(expected: Callable[[Known, np.ndarray], np.ndarray]) -> Callable[..., np.ndarray]:
+    return lambda known, x: np.stack([expected(known, one) for one in pair(x)])
+
+
+def tangent_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x: tf.jvp(function, (x,), (tf.constant(TANGENT),))[1]
+
+
+def value(known: Known, x: np.ndarray) -> np.ndarray:
+    return known.value(x)
+
+
+def first(known: Known, x: np.ndarray) -> np.ndarray:
+    return known.first(x)
+
+
+def product(known: Known, x: np.ndarray) -> np.ndarray:
+    return hessian(known, x) @ TANGENT
+
+
+def of_pair(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x: function(tf.stack([x, -0.5 * x]))
+
+
+Transform = tuple[Callable[..., Any], Callable[[Known, np.ndarray], np.ndarray]]
+TRANSFORMS: dict[str, Transform] = {
+    "value": (lambda f: f, value),
+    "grad": (lambda f: tf.grad(loss(f)), gradient),
+    "grad of grad": (lambda f: tf.grad(along(tf.grad(loss(f)))), product),
+    "jacobian": (tf.jacobian, first),
+    "forward jacobian": (lambda f: tf.jacobian(f, mode="forward"), first),
+    "hessian": (lambda f: tf.hessian(loss(f)), hessian),
+    "vmap": (lambda f: of_pair(tf.vmap(f)), each(value)),
+    "vmap of grad": (lambda f: of_pair(tf.vmap(tf.grad(loss(f)))), each(gradient)),
+    "vmap of hessian": (lambda f: of_pair(tf.vmap(tf.hessian(loss(f)))), each(hessian)),
+    "grad of vmap": (
+        lambda f: of_pair(tf.grad(lambda xs: tf.reduce_sum(tf.vmap(loss(f))(xs)))),
+        each(gradient),
+    ),
+    "jvp": (tangent_of, lambda known, x: known.first(x) @ TANGENT),
+    "jvp of grad": (lambda f: tangent_of(tf.grad(loss(f))), product),
+    "grad of jvp": (
+        lambda f: tf.grad(lambda x: tf.reduce_sum(tangent_of(f)(x) * tf.constant(WEIGHTS))),
+        product,
+    ),
+    "hvp": (lambda f: lambda x: tf.hvp(loss(f))(x, tf.constant(TANGENT)), product),
+    "function": (unfused, value),
+    "grad of function": (lambda f: tf.grad(unfused(loss(f))), gradient),
+    "function of grad": (lambda f: unfused(tf.grad(loss(f))), gradient),
+    "hessian of function": (lambda f: tf.hessian(unfused(loss(f))), hessian),
+    "function of hessian": (lambda f: unfused(tf.hessian(loss(f))), hessian),
+    "jacobian of function": (lambda f: tf.jacobian(unfused(f)), first),
+    "function of jacobian": (lambda f: unfused(tf.jacobian(f)), first),
+    "jvp of function": (
+        lambda f: tangent_of(unfused(f)),
+        lambda known, x: first(known, x) @ TANGENT,
+    ),
+    "function of jvp": (
+        lambda f: unfused(tangent_of(f)),
+        lambda known, x: first(known, x) @ TANGENT,
+    ),
+    "function of vmap of grad": (
+        lambda f: unfused(of_pair(tf.vmap(tf.grad(loss(f))))),
+        each(gradient),
+    ),
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_under_each_transform(kind, transform):
+    make, known = KINDS[kind]
+    run, expected = TRANSFORMS[transform]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tf.errors.CustomGradientWarning)
+        compute = run(make())
+        for x in (POINT, 0.3 * POINT):  # a program's first call, and a later one
+            found = compute(tf.constant(x))
+            assert_allclose(found, expected(known, x), rtol=1e-9, atol=1e-12)

@@ -1,0 +1,500 @@
+"""Runs of outside code: Python functions of values, such as NumPy code, as operations.
+
+A function that takes values (``x.numpy()``, ``float(x)``) of tensors that have none, in a batch
+or a trace, is run for one example, or at each call of the program. What it captures becomes an
+operand of it, so that every level sees it as one operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import nest
+from .._core.conversion import FLOAT64, Weak, convert, is_tensor
+from .._core.kinds import is_differentiable
+from .._core.levels import Level, Listener, Token, remove_listener, run_on, stack, state
+from .._core.primitive import Primitive, apply
+from .._core.record import Node, find, run_recorded
+from .._core.tensor import Aval, NoValueError, Tensor
+from .._ops.creation import zeros, zeros_like
+from .._ops.shape import identity
+from .._reverse.sweep import differentiate_once
+from ..errors import InvalidArgumentError
+from .definition import Definition, closure
+from .rebinding import rebind_outputs
+
+# Code that is called with values -------------------------------------------------------------
+
+
+class Code:
+    """A Python function from tensors with values to tensors, and how it is called.
+
+    ``call(*tensors)`` gives a list of tensors, as many each time. `key` is the same for calls
+    from the same place in a program. `structure` is that of the results, for who packs them. Of
+    `stateful` code a program makes all calls, in order.
+    """
+
+    structure: Any = None
+
+    def __init__(
+        self, name: str, key: Any, call: Callable[..., list[Tensor]], stateful: bool = False
+    ):
+        self.name, self.key, self.call, self.stateful = name, key, call, stateful
+
+    def values(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Return the results for tensors with values, where nothing records."""
+        return self.call(*tensors)
+
+    def inside(self, tensors: Sequence[Tensor]) -> AbstractContextManager:
+        """Return a context for the sweeps of what ``call(*tensors)`` recorded."""
+        return nullcontext()
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def pullback(self, wanted: Sequence[int], count: int, silent: bool) -> Code:
+        """Return the code of the gradients by the `wanted` ones of `count` operands.
+
+        It takes the operands, and then an upstream gradient for each output. The code runs once
+        more, on a tape, where it may take values without a warning if that is `silent`.
+        """
+
+        def call(*tensors: Tensor) -> list[Tensor]:
+            inputs, dys = list(tensors[:count]), tensors[count:]
+            for i in wanted:
+                inputs[i] = identity(inputs[i])
+            sources, token = [inputs[i] for i in wanted], Token()
+            token.silent = silent
+            outputs = run_recorded(token, sources, self.call, *inputs)
+            pairs = [
+                pair
+                for pair in zip(outputs, dys, strict=True)
+                if is_differentiable(pair[0]._data.dtype)
+            ]
+            targets, upstream = [one for one, _ in pairs], [dy for _, dy in pairs]
+            with self.inside(inputs):
+                found = differentiate_once(token, targets, upstream, sources)
+            both = zip(found, sources, strict=True)
+            return [zeros_like(source) if one is None else one for one, source in both]
+
+        gradient = Code(f"the gradient of {self.name}", ("gradient", self.key, *wanted), call)
+        gradient.inside = lambda tensors: self.inside(tensors[:count])  # type: ignore[method-assign]
+        return gradient
+
+
+@contextmanager
+def only_values() -> Iterator[None]:
+    """Return a context without levels, in which all tensors have values, as outside of them."""
+    here, names = state, ("frame", "listeners", "graphs", "rules", "overrides", "draws", "sweep")
+    before = [getattr(here, name) for name in names]
+    here.frame = here.draws = here.sweep = None
+    here.listeners, here.graphs, here.rules = [], [], []
+    # a trace has given some Variables values that are none yet
+    known = here.overrides.items()
+    here.overrides = {key: one for key, one in known if type(one) in (np.ndarray, Tensor)}
+    try:
+        yield
+    finally:
+        for name, value in zip(names, before, strict=True):
+            setattr(here, name, value)
+
+
+def _run(*arrays: np.ndarray, code: Code) -> list[np.ndarray]:
+    with only_values():
+        results = code.values([Tensor(array) for array in arrays])
+    return [np.array(one._data, order="C") for one in results]  # it may keep its own
+
+
+class OutsideUse(NamedTuple):
+    """The residuals of a node of outside code."""
+
+    name: str
+    inputs: tuple
+    code: Code
+
+
+def _save(inputs: tuple, params: dict, out: Any) -> OutsideUse:
+    code = params["code"]
+    return OutsideUse(code.name, inputs, code)
+
+
+def _rule(node: Node, dy: Any) -> list:
+    _, inputs, code = node.saved
+    dys = dy if isinstance(dy, list) else [dy]
+    wanted = [
+        i
+        for i, one in enumerate(node.inputs)
+        if one is not None and is_differentiable(inputs[i]._data.dtype)
+    ]
+    asking = [token.silent for token in node.group if token.alive]
+    gradient = code.pullback(wanted, len(inputs), bool(asking) and all(asking))
+    found = iter(apply(CODE, (*inputs, *dys), {"code": gradient}))
+    return [next(found) if i in wanted else None for i in range(len(inputs))]
+
+
+def unknown_avals(*avals: Any, **params: Any) -> None:
+    """Stand for the shapes of results that only a call tells."""
+
+
+CODE = Primitive(
+    "py_function", _run, ("inputs",), unknown_avals, save=_save, rule=_rule, kind="user"
+)
+
+
+# Functions that may take values --------------------------------------------------------------
+
+
+class Run(Level, Listener):
+    """The level of one run of a function that may take values, on top of those that it serves.
+
+    At first it only takes note of what the function captures. When a value is asked for that there
+    is none of (`values` is then True), the run goes on with the values of one example: of the rows
+    at which the batches are, and of some arguments of a trace.
+
+    With `given`, tensors by their `tensor_key`, it has values from the start, and they stand for
+    those that the function captures. What is captured, and not given, is in `met`, by its key;
+    `reads` has the Variables that are read, by their ids, and `known` those whose values are given.
+    """
+
+    has_own_values = True
+
+    def __init__(
+        self,
+        levels: Sequence[Any],
+        given: dict[tuple, Tensor] | None = None,
+        known: dict[int, Tensor] | None = None,
+    ):
+        self.levels = levels
+        self.given = given
+        self.values = given is not None
+        self.known = known or {}
+        self.made: dict[tuple, Any] = {}
+        self.met: dict[tuple, Any] = {}
+        self.reads: dict[int, Any] = {}
+        self.created: set[int] = set()
+
+    def __enter__(self) -> Run:
+        self.overrides = state.overrides
+        if self.known:
+            values = {one: tensor._data for one, tensor in self.known.items()}
+            state.overrides = state.overrides | values
+        state.listeners.append(self)
+        return super().__enter__()
+
+    def __exit__(self, *exception: Any) -> None:
+        super().__exit__(*exception)
+        remove_listener(self)
+        if self.known:
+            state.overrides = self.overrides
+
+    def variable_read(self, variable: Any) -> None:
+        if id(variable) not in self.created and is_differentiable(variable._data.dtype):
+            self.reads[id(variable)] = variable
+
+    def variable_created(self, variable: Any) -> None:
+        self.created.add(id(variable))
+
+    def value_of(self, tensor: Any) -> np.ndarray:
+        """Return the value of a tensor of a batch or a trace around this level."""
+        self.values = True
+        if isinstance(tensor, Weak):
+            return tensor.strong(FLOAT64)._example()
+        return self._take(tensor)._data
+
+    def process(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
+        """Carry out an operation: for an example, or else as the levels below do."""
+        operands = tuple(map(self._take, inputs))
+        if self.values:
+            frame = None if self.given is None else state.frame
+            return run_on(frame, apply, primitive, operands, params)
+        out = apply(primitive, operands, params)
+        for one in out if isinstance(out, list) else [out]:
+            self.made[tensor_key(one)] = one
+        return out
+
+    def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
+        taken = [None if one is None else self._take(one) for one in inputs]
+        found = list(map(self._take, outputs))
+        if self.values:
+            frame = None if self.given is None else state.frame
+            return run_on(frame, rebind_outputs, frame, call, taken, found)
+        results = rebind_outputs(state.frame, call, taken, found)
+        self.made |= {tensor_key(one): one for one in results}
+        return results
+
+    def _take(self, tensor: Any) -> Tensor:
+        """Return the tensor to compute with in place of an operand."""
+        key = tensor_key(tensor)
+        if self.given is not None and key in self.given:
+            return self.given[key]
+        for one in self.known.values():
+            if one._data is tensor._data:
+                return one
+        captured = key not in self.made and is_of_levels(tensor, self.levels)
+        if captured:
+            self.met[key] = tensor
+        if not self.values:
+            return tensor
+        if isinstance(tensor._data, Aval):
+            return Tensor(tensor._example())
+        return tensor._with_record(None) if captured else tensor
+
+
+def tensor_key(tensor: Any) -> tuple[int, int]:
+    """Return what tells a tensor, or a copy of it, from others, as long as it is kept."""
+    core = tensor._data
+    if getattr(tensor, "level", None) is not None:
+        core = tensor.physical if hasattr(tensor, "physical") else tensor.value
+    return id(core), id(tensor._rec)
+
+
+def is_of_levels(tensor: Any, levels: Sequence[Any]) -> bool:
+    """Return whether one of `levels` made a tensor, or has recorded it."""
+    own = getattr(tensor, "level", None)
+    if own is not None:
+        return any(one is own for one in levels)
+    if tensor._rec is None:
+        return False
+    tokens = [one if type(one) is Token else getattr(one, "_token", None) for one in levels]
+    return any(
+        token is not None and not token.everything and find(tensor._rec, token) is not None
+        for token in tokens
+    )
+
+
+def start_run() -> Run | None:
+    """Return a level for a function that runs now; None where all tensors have values."""
+    frame = state.frame
+    if frame is None or frame.level is None:
+        return None
+    levels = stack(frame)
+    for level in reversed(levels):
+        if isinstance(level, Run):
+            if level.values:
+                return None
+        elif level.has_own_values:
+            return Run(levels)
+    return None
+
+
+def run_code(
+    definition: Definition,
+    function: Callable[..., Any],
+    args: Sequence,
+    options: dict[str, Any],
+    is_rule: bool = True,
+    source: Any = None,
+) -> Any:
+    """Return ``function(*args, **options)``, as outside code if it asks for values there are not.
+
+    `args` hold tensors, nested as you like, and so does the result. It runs as a rule of
+    `definition`, or else as the function itself. `source` is what the user wrote of it, by default
+    the function.
+    """
+    run: Callable[..., Any] = definition.run if is_rule else _call
+    first = start_run()
+    if first is None:
+        return run(function, *args, **options)
+    with first:
+        result = run(function, *args, **options)
+    if not first.values:
+        return result
+
+    def call(*inner: Any) -> Any:
+        return run(function, *inner, **options)
+
+    return finish_run(definition, first, call, args, result, source or function)
+
+
+def finish_run(
+    definition: Definition,
+    first: Run,
+    call: Callable[..., Any],
+    args: Sequence,
+    result: Any,
+    source: Any,
+) -> Any:
+    """Return what ``call(*args)`` gives for all examples, where `first` gave `result` for one."""
+    code = _FunctionCode(definition, first, call, args, result, source)
+    while True:
+        try:
+            found = iter(apply(CODE, code.operands(), {"code": code}))
+            break
+        except _CapturesMore:
+            code.take_more()
+    code.known = None
+    structure = code.structure
+    flat = [next(found) if there else None for there in nest.flatten(structure)]
+    return nest.pack_sequence_as(structure, flat)
+
+
+class _CapturesMore(Exception):
+    """The run for some example captured a tensor, or gave a result, that no earlier one did."""
+
+
+class _FunctionCode(Code):
+    """A function of nested arguments and of what it captures, of which one run is known.
+
+    While the operation is carried out `known` has the results for the examples that have been run,
+    by the rows at which the batches are; otherwise it is None.
+    """
+
+    def __init__(
+        self,
+        definition: Definition,
+        first: Run,
+        call: Callable[..., Any],
+        args: Sequence,
+        result: Any,
+        function: Any,
+    ):
+        super().__init__(definition.name, code_key(function), self.run)
+        self.definition, self.function = definition, function
+        self.levels = first.levels
+        self.run_function = call
+        self.args = list(args)
+        self.leaves = nest.flatten(self.args)
+        self.weak = [isinstance(one, Weak) for one in self.leaves]
+        self.tensors = [
+            one.strong(FLOAT64) if weak else convert(one)
+            for one, weak in zip(self.leaves, self.weak, strict=True)
+            if weak or is_tensor(one)
+        ]
+        self.captured = {**first.met}
+        self.variables: dict[int, tuple] = {}
+        self.kept: list[Any] = []  # as long as their ids are in use
+        self._read(first.reads)
+        for one in captured_tensors(function):
+            if is_of_levels(one, self.levels):
+                self.captured[tensor_key(one)] = one
+        for key in set(map(tensor_key, self.tensors)) - set(self.variables.values()):
+            self.captured.pop(key, None)
+        flat = [None if one is None else _value(one) for one in nest.flatten(result)]
+        self.structure = nest.pack_sequence_as(result, [one is not None for one in flat])
+        self.avals: list[Any] = [_aval(one) for one in flat]
+        self.first: list[Tensor | None] | None = flat
+        self.more: dict[int, Any] = {}
+        self.known: dict[tuple, list[Tensor | None]] | None = {}
+
+    def take_more(self) -> None:
+        """Make Variables operands that the latest run has read."""
+        self._read(self.more)
+        self.more = {}
+
+    def operands(self) -> tuple[Tensor, ...]:
+        return (*self.tensors, *self.captured.values())
+
+    def inside(self, tensors: Sequence[Tensor]) -> Run:
+        keys = [*map(tensor_key, self.tensors), *self.captured]
+        given = dict(zip(keys, tensors, strict=False))
+        known = {one: given[key] for one, key in self.variables.items()}
+        return Run(self.levels, given, known)
+
+    def _read(self, variables: dict[int, Any]) -> None:
+        """Make Variables operands."""
+        for number, one in variables.items():
+            if number not in self.variables:
+                value = one._read()
+                self.variables[number] = key = tensor_key(value)
+                self.captured[key] = value
+                self.kept.append(one)
+
+    def values(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        if self.known is None:
+            return self.call(*tensors)
+        rows = tuple([level.row for level in self.levels])
+        if rows not in self.known and self.first is not None:
+            self.known[rows], self.first = self.first, None
+        if rows in self.known:
+            return self._present(self.known[rows])
+        return self.call(*tensors)
+
+    def run(self, *tensors: Tensor) -> list[Tensor]:
+        """Run the function on tensors that stand for the operands."""
+        remaining, filled = iter(tensors), list(self.leaves)
+        for i, one in enumerate(self.leaves):
+            if self.weak[i]:
+                filled[i] = float(next(remaining))
+            elif is_tensor(one):
+                filled[i] = next(remaining)
+        inner = self.inside(tensors)
+        with inner:
+            result = self.run_function(*nest.pack_sequence_as(self.args, filled))
+        flat = [None if one is None else convert(one) for one in nest.flatten(result)]
+        present = nest.flatten(self.structure)
+        if len(flat) != len(present):
+            raise InvalidArgumentError(
+                f"`{self.name}` returned {len(flat)} results for one example, and {len(present)} "
+                f"for another: return as many for each ({self.definition.where(self.function)})"
+            )
+        more = [
+            i
+            for i, pair in enumerate(zip(flat, present, strict=True))
+            if pair[0] is not None and not pair[1]
+        ]
+        if self.known is not None:
+            self.known[tuple([level.row for level in self.levels])] = flat
+        reads = {key: one for key, one in inner.reads.items() if key not in self.variables}
+        if inner.met or reads or more:
+            self._take_note(inner.met, reads, more, flat)
+        return self._present(flat)
+
+    def _take_note(
+        self, met: dict[tuple, Any], reads: dict[int, Any], more: list[int], flat: list
+    ) -> None:
+        if self.known is None:
+            words = f"returned result {more[0]}, which was None" if more else "used a tensor"
+            raise NoValueError(
+                f"`{self.name}` {words if more else words + ' that it captures'} in a call for "
+                "which this was not known when its program was made: pass all tensors that it "
+                f"uses as arguments, and return as much in each case "
+                f"({self.definition.where(self.function)})"
+            )
+        self.captured |= met
+        self.more.update(reads)
+        present = nest.flatten(self.structure)
+        for i in more:
+            present[i], self.avals[i] = True, _aval(flat[i])
+        self.structure = nest.pack_sequence_as(self.structure, present)
+        raise _CapturesMore
+
+    def _present(self, flat: Sequence[Tensor | None]) -> list[Tensor]:
+        """Return the results without those that are None for all examples."""
+        there = [i for i, one in enumerate(nest.flatten(self.structure)) if one]
+        found = [(flat[i], self.avals[i]) for i in there]
+        return [zeros(*aval) if one is None else one for one, aval in found]
+
+
+def _value(one: Any) -> Tensor:
+    tensor = convert(one)
+    return Tensor(np.asarray(tensor._example()))
+
+
+def _call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    return function(*args, **options)
+
+
+def code_key(function: Any) -> Any:
+    """Return what stands for a function in each trace: its code, for it may be made anew."""
+    return getattr(function, "__code__", None) or type(function)
+
+
+DEPTH = 3  # of functions that functions capture
+
+
+def captured_tensors(function: Any, depth: int = DEPTH) -> Iterator[Tensor]:
+    """Yield the tensors in the closure of a function, and in those of functions there."""
+    for value in closure(function).values():
+        for leaf in nest.flatten(value):
+            if isinstance(leaf, Tensor):
+                yield leaf
+            elif depth and callable(leaf):
+                yield from captured_tensors(leaf, depth - 1)
+
+
+def _aval(one: Tensor | None) -> Aval | None:
+    return None if one is None else Aval(one._data.shape, one._data.dtype)
