@@ -51,16 +51,10 @@ def sine_by_numpy_function():
     @tf.custom_gradient
     def slope(dy, x):
         def rule(u):
-            call = tf.numpy_function(lambda u, dy, x: (u * np.cos(x), -u * dy * np.sin(x)), *three)
-            return call
+            both = lambda u, dy, x: (u * np.cos(x), -u * dy * np.sin(x))  # noqa: E731
+            return tf.numpy_function(both, [u, dy, x], [tf.float64, tf.float64])
 
-        three = [None, dy, x], [tf.float64, tf.float64]
-
-        def second(u):
-            three[0][0] = u
-            return rule(u)
-
-        return tf.numpy_function(lambda dy, x: dy * np.cos(x), [dy, x], tf.float64), second
+        return tf.numpy_function(lambda dy, x: dy * np.cos(x), [dy, x], tf.float64), rule
 
     @tf.custom_gradient
     def sine(x):
@@ -211,6 +205,10 @@ def first(known: Known, x: np.ndarray) -> np.ndarray:
     return known.first(x)
 
 
+def tangent(known: Known, x: np.ndarray) -> np.ndarray:
+    return known.first(x) @ TANGENT
+
+
 def product(known: Known, x: np.ndarray) -> np.ndarray:
     return hessian(known, x) @ TANGENT
 
@@ -234,7 +232,7 @@ TRANSFORMS: dict[str, Transform] = {
         lambda f: of_pair(tf.grad(lambda xs: tf.reduce_sum(tf.vmap(loss(f))(xs)))),
         each(gradient),
     ),
-    "jvp": (tangent_of, lambda known, x: known.first(x) @ TANGENT),
+    "jvp": (tangent_of, tangent),
     "jvp of grad": (lambda f: tangent_of(tf.grad(loss(f))), product),
     "grad of jvp": (
         lambda f: tf.grad(lambda x: tf.reduce_sum(tangent_of(f)(x) * tf.constant(WEIGHTS))),
@@ -250,11 +248,11 @@ TRANSFORMS: dict[str, Transform] = {
     "function of jacobian": (lambda f: unfused(tf.jacobian(f)), first),
     "jvp of function": (
         lambda f: tangent_of(unfused(f)),
-        lambda known, x: first(known, x) @ TANGENT,
+        tangent,
     ),
     "function of jvp": (
         lambda f: unfused(tangent_of(f)),
-        lambda known, x: first(known, x) @ TANGENT,
+        tangent,
     ),
     "function of vmap of grad": (
         lambda f: unfused(of_pair(tf.vmap(tf.grad(loss(f))))),
@@ -263,11 +261,20 @@ TRANSFORMS: dict[str, Transform] = {
 }
 
 
+# A tape around an accumulator sees the operations of the tangents, here those of the rule of the
+# rule: it has no derivative, and there is a warning.
+NOT_SEEN = {"numpy_function", "rule in NumPy", "value and rule in NumPy"}
+
+
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_under_each_transform(kind, transform):
     make, known = KINDS[kind]
     run, expected = TRANSFORMS[transform]
+    if transform == "grad of jvp" and kind in NOT_SEEN:
+        with pytest.warns(tf.errors.CustomGradientWarning, match="derivatives do not see them"):
+            run(make())(tf.constant(POINT))
+        return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tf.errors.CustomGradientWarning)
         compute = run(make())
