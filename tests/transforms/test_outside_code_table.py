@@ -139,7 +139,7 @@ def solve_of_readme():
         jvp=lambda way, b: solve_again(way),
         beyond="differentiate",
     )
-    def solve(b):
+    def solve(b: Any) -> Any:
         return tf.constant(np.linalg.solve(MATRIX, b.numpy()))
 
     @tf.custom_derivatives(
@@ -147,7 +147,7 @@ def solve_of_readme():
         jvp=lambda way, b: transposed(way),
         beyond="differentiate",
     )
-    def solve_transposed(b):
+    def solve_transposed(b: Any) -> Any:
         return tf.constant(np.linalg.solve(MATRIX.T, b.numpy()))
 
     return lambda b: solve(b) ** 3
