@@ -148,6 +148,25 @@ def by_custom_gradients():
     return f
 
 
+def by_rules_in_numpy(in_numpy):
+    """The same with values taken in the rules; or in the function, too."""
+
+    @tf.custom_gradient
+    def vjp(dy, x):
+        def rule(u):
+            dy_, u_, x_ = np.asarray(dy), u.numpy(), x.numpy()
+            return tf.constant(array_jvp(u_, x_)), array_vjp2(dy_, u_, x_)
+
+        return tf.constant(array_vjp(dy.numpy(), x.numpy())), rule
+
+    @tf.custom_gradient
+    def f(x):
+        y = tf.constant(array_cubic(np.asarray(x.numpy()))) if in_numpy else cubic(x)
+        return y, lambda dy: vjp(dy, x)
+
+    return f
+
+
 def by_primitives():
     tf.RegisterGradient("OutsideCubic", replace=True)(lambda op, dy: vjp(dy, *op.inputs))
 
@@ -179,6 +198,8 @@ KINDS = {
     "vjps of numpy_function": lambda: by_products(as_operation, vjp=VJPS),
     "all of numpy_function": lambda: by_products(as_operation, vjp=VJPS, jvp=JVPS),
     "numpy_function": by_custom_gradients,
+    "rules in NumPy": lambda: by_rules_in_numpy(False),
+    "value and rules in NumPy": lambda: by_rules_in_numpy(True),
     "py_function": by_python,
     "primitive": by_primitives,
 }
@@ -209,7 +230,10 @@ MODES = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_outside_code_of_each_kind_under_each_transform(kind, way, mode):
-    found = MODES[mode](way, KINDS[kind]())
+    with warnings.catch_warnings():
+        if "rules in NumPy" in kind:  # which say that a derivative of theirs would be lost
+            warnings.simplefilter("ignore", tf.errors.CustomGradientWarning)
+        found = MODES[mode](way, KINDS[kind]())
     assert_allclose(found, MODES[mode](way, cubic), rtol=1e-9, atol=1e-9)
 
 
@@ -217,6 +241,8 @@ def test_outside_code_of_each_kind_under_each_transform(kind, way, mode):
 @pytest.mark.parametrize("kind", KINDS)
 def test_forward_accumulators(kind):
     f = KINDS[kind]()
+    if "rules in NumPy" in kind:
+        warnings.simplefilter("ignore", tf.errors.CustomGradientWarning)
     with tf.autodiff.ForwardAccumulator(POINT, TANGENT) as accumulator:
         y = f(POINT)
     expected = array_jvp(TANGENT.numpy(), POINT.numpy())

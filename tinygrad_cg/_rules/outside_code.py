@@ -103,6 +103,7 @@ def py_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, name: A
     definition = Definition(func, name)
     definition.role = "the function called by py_function,"
     code = Code(call.name, call.key, functools.partial(definition.run, call.tensors), True)
+    code.definition = definition
     return call.pack(apply(CODE, tuple(call.operands), {"code": code}))
 
 

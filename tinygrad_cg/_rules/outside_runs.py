@@ -39,6 +39,7 @@ class Code:
     """
 
     structure: Any = None
+    definition: Definition | None = None  # of a function that may have rules inside
 
     def __init__(
         self, name: str, key: Any, call: Callable[..., list[Tensor]], stateful: bool = False
@@ -82,6 +83,7 @@ class Code:
             return [zeros_like(source) if one is None else one for one, source in both]
 
         gradient = Code(f"the gradient of {self.name}", ("gradient", self.key, *wanted), call)
+        gradient.definition = self.definition
         gradient.inside = lambda tensors: self.inside(tensors[:count])  # type: ignore[method-assign]
         return gradient
 
@@ -115,15 +117,16 @@ class OutsideUse(NamedTuple):
     name: str
     inputs: tuple
     code: Code
+    definition: Definition | None  # whose rules are run inside
 
 
 def _save(inputs: tuple, params: dict, out: Any) -> OutsideUse:
     code = params["code"]
-    return OutsideUse(code.name, inputs, code)
+    return OutsideUse(code.name, inputs, code, code.definition)
 
 
 def _rule(node: Node, dy: Any) -> list:
-    _, inputs, code = node.saved
+    _, inputs, code, _ = node.saved
     dys = dy if isinstance(dy, list) else [dy]
     wanted = [
         i

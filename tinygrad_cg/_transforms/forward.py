@@ -23,10 +23,11 @@ from .._core.record import Node, attach, find, loose_node
 from .._core.tensor import Tensor
 from .._ops.creation import zeros_like
 from .._ops.elementwise import add
-from .._ops.shape import cast, repeat
+from .._ops.shape import cast, identity, repeat
 from .._reverse.arguments import UnconnectedGradients, wants_zeros
 from .._reverse.observer import run_tangents
 from .._rules.calls import AnyCall
+from .._rules.outside_runs import CODE, Code
 from .._rules.rebinding import TransformedCall, rebind_outputs
 from ..errors import TapeWarning, warn
 from .transposition import transpose_pull
@@ -209,6 +210,8 @@ def push_forward(
     each operand is its gradient rule; the rest is the transpose of the rule.
     """
     outs = out if isinstance(out, list) else [out]
+    if primitive is CODE:
+        return _push_code(params["code"], inputs, outs, tangents)
     if not any(is_differentiable(one._data.dtype) for one in outs):
         return [None] * len(outs)
     by_element = primitive.kind == "elementwise" and all(
@@ -228,6 +231,35 @@ def push_forward(
         tangents,
         getattr(node.saved, "definition", None),
     )
+
+
+def _push_code(
+    code: Code, inputs: tuple, outs: list, tangents: Sequence[Tensor | None]
+) -> list[Tensor | None]:
+    """Return the tangents of outside code: it runs once more, while an accumulator watches."""
+    moving = [i for i, tangent in enumerate(tangents) if tangent is not None]
+    wanted = [i for i, one in enumerate(outs) if is_differentiable(one._data.dtype)]
+    if not wanted:
+        return [None] * len(outs)
+
+    def call(*tensors: Tensor) -> list[Tensor]:
+        primals = list(tensors[: len(inputs)])
+        for i in moving:
+            primals[i] = identity(primals[i])
+        ways = list(tensors[len(inputs) :])
+        with ForwardAccumulator([primals[i] for i in moving], ways) as accumulator:
+            results = code.call(*primals)
+        return accumulator.jvp([results[i] for i in wanted], "zero")
+
+    tangent = Code(f"the tangent of {code.name}", ("tangent", code.key, *moving), call)
+    tangent.definition = code.definition
+    tangent.inside = lambda tensors: code.inside(tensors[: len(inputs)])
+    operands = (*inputs, *[tangents[i] for i in moving])
+    found = apply(CODE, operands, {"code": tangent})
+    results: list[Tensor | None] = [None] * len(outs)
+    for i, one in zip(wanted, found, strict=True):
+        results[i] = one
+    return results
 
 
 def _fill_tangent(tensor: Tensor, tangent: Tensor | None) -> Tensor:
