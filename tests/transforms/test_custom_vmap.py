@@ -347,3 +347,52 @@ def test_the_explanation_and_repr():
     f = with_rule(lambda size, batched, x: (x, True))
     assert repr(f) == "<<lambda> with a rule for batches>"
     assert repr(with_rule(None)) == "<<lambda> with no rule for batches>"
+
+
+def counted(function):
+    calls = []
+
+    def call(*args):
+        calls.append(args)
+        return function(*args)
+
+    return call, calls
+
+
+def in_numpy(jvp, vjp):
+    """sin with such products in NumPy, and a rule for batches that calls it."""
+    sine = tf.custom_derivatives(lambda x: tf.constant(np.sin(x.numpy())), jvp=jvp, vjp=vjp)
+    f = tf.custom_vmap(lambda x: sine(x))
+    f.def_vmap(lambda size, batched, x: (sine(x), True))
+    return f
+
+
+WAYS_TO_PUSH = {
+    "tangent of each": lambda f, x, t: tf.vmap(lambda x, t: tf.jvp(f, (x,), (t,))[1])(x, t),
+    "tangent of all": lambda f, x, t: tf.jvp(tf.vmap(f), (x,), (t,))[1],
+    "compiled": lambda f, x, t: tf.function(
+        lambda x, t: tf.vmap(lambda x, t: tf.jvp(f, (x,), (t,))[1])(x, t), jit_compile=False
+    )(x, t),
+}
+BATCH = tf.constant(np.linspace(0.1, 1.9, 15).reshape(5, 3))
+
+
+@pytest.mark.parametrize("way", WAYS_TO_PUSH)
+@pytest.mark.parametrize("declares_vjp", [False, True])
+def test_a_declared_jvp_serves_all_examples_in_one_call(way, declares_vjp):
+    jvp, pushed = counted(lambda way, x: tf.constant(way.numpy() * np.cos(x.numpy())))
+    vjp, pulled = counted(lambda dy, x: tf.constant(dy.numpy() * np.cos(x.numpy())))
+    f = in_numpy(jvp, vjp if declares_vjp else None)
+    found = WAYS_TO_PUSH[way](f, BATCH, 2.0 * BATCH)
+    np.testing.assert_allclose(found, 2.0 * BATCH.numpy() * np.cos(BATCH), rtol=1e-12)
+    assert (len(pushed), len(pulled)) == (1, 0)
+
+
+def test_a_declared_vjp_alone_is_called_for_the_elements_of_one_example():
+    """Not for those of all examples, 15, though the rule computes them together."""
+    vjp, pulled = counted(lambda dy, x: tf.constant(dy.numpy() * np.cos(x.numpy())))
+    f = in_numpy(None, vjp)
+    found = WAYS_TO_PUSH["tangent of each"](f, BATCH, 2.0 * BATCH)
+    np.testing.assert_allclose(found, 2.0 * BATCH.numpy() * np.cos(BATCH), rtol=1e-12)
+    pulled_by = [dy.numpy() for dy, _ in pulled if np.count_nonzero(dy) == 5]
+    assert len(pulled_by) == 3  # the unit vectors; the others ask whether it is linear

@@ -562,6 +562,47 @@ def test_an_elementwise_kernel_takes_a_batch_at_once(way, mode):
     assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
+def unit_vectors(calls: list) -> int:
+    return sum(np.count_nonzero(dy) == 1 for dy in calls)
+
+
+def test_an_elementwise_kernel_needs_no_unit_vectors():
+    """Its Jacobian is diagonal, so one call with ones tells the tangent of a rule in NumPy."""
+    times = tf.primitive("OutsideTimes", lambda x, y: x * y, elementwise=True, replace=True)
+    pulled: list = []
+
+    @tf.RegisterGradient("OutsideTimes", replace=True)
+    def rule(op, dy):
+        pulled.append(dy.numpy())
+        x, y = op.inputs
+        return tf.constant(dy.numpy() * y.numpy()), tf.constant(dy.numpy() * x.numpy())
+
+    warnings.simplefilter("ignore", tf.errors.CustomGradientWarning)
+    other = tf.constant([2.0, 3.0, 5.0], tf.float64)
+    for f in (times, unfused(times)):
+        pulled.clear()
+        found = tf.jvp(f, (POINT, other), (TANGENT, POINT))[1]
+        assert_allclose(found, TANGENT.numpy() * other.numpy() + POINT.numpy() ** 2, rtol=1e-12)
+        assert unit_vectors(pulled) == 0
+    pulled.clear()
+    one, few = tf.constant(2.0, tf.float64), tf.constant(3.0, tf.float64)
+    found = tf.jvp(times, (POINT, one), (TANGENT, few))[1]  # broadcast: not diagonal
+    assert_allclose(found, TANGENT.numpy() * 2 + 3 * POINT.numpy(), rtol=1e-12)
+    assert unit_vectors(pulled) == 3
+
+
+def test_tangents_of_py_function_are_one_more_call():
+    python, calls = counted(cubic)
+
+    def f(x):
+        return tf.py_function(python, [x], tf.float64)
+
+    xs = tf.stack([POINT, 2 * POINT])
+    found = tf.vmap(lambda x: tf.jvp(f, (x,), (TANGENT,))[1])(xs)
+    assert_allclose(found[1], array_jvp(TANGENT.numpy(), 2 * POINT.numpy()), rtol=1e-12)
+    assert len(calls) == 4
+
+
 @pytest.mark.quick
 def test_several_outputs_and_integers_of_py_function():
     def f(x, k):

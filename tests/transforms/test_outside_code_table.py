@@ -128,10 +128,10 @@ def sine_by_a_rule_that_branches():
 
 
 def solve_of_readme():
-    def solve_again(b):
+    def solve_again(b: Any) -> Any:
         return solve(b)
 
-    def transposed(b):
+    def transposed(b: Any) -> Any:
         return solve_transposed(b)
 
     @tf.custom_derivatives(

@@ -7,6 +7,7 @@ operand of it, so that every level sees it as one operation.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
@@ -356,7 +357,8 @@ class _FunctionCode(Code):
         function: Any,
     ):
         super().__init__(definition.name, code_key(function), self.run)
-        self.definition, self.function = definition, function
+        self.definition = definition
+        self.where = functools.partial(definition.where, function)
         self.levels = first.levels
         self.run_function = call
         self.args = list(args)
@@ -432,7 +434,7 @@ class _FunctionCode(Code):
         if len(flat) != len(present):
             raise InvalidArgumentError(
                 f"`{self.name}` returned {len(flat)} results for one example, and {len(present)} "
-                f"for another: return as many for each ({self.definition.where(self.function)})"
+                f"for another: return as many for each ({self.where()})"
             )
         more = [
             i
@@ -455,7 +457,7 @@ class _FunctionCode(Code):
                 f"`{self.name}` {words if more else words + ' that it captures'} in a call for "
                 "which this was not known when its program was made: pass all tensors that it "
                 f"uses as arguments, and return as much in each case "
-                f"({self.definition.where(self.function)})"
+                f"({self.where()})"
             )
         self.captured |= met
         self.more.update(reads)

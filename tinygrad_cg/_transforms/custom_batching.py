@@ -27,6 +27,8 @@ from .._rules.definition import Definition
 from .._rules.rebinding import TransformedCall, rebind_outputs
 from ..errors import InvalidArgumentError
 from .batching import Batch, BatchTensor, vmap
+from .forward import ForwardAccumulator
+from .transposition import no_unit_vectors
 
 P = ParamSpec("P")
 Y = TypeVar("Y")
@@ -219,7 +221,18 @@ class _Call:
             found = dict(zip(asked, call.apply([*dys, *inputs]), strict=True))
             return [found.get(i) for i in range(len(inputs))]
 
-        call = TransformedCall(self.definition, pull)
+        moved = [i for i, one in enumerate(outputs) if is_differentiable(one._data.dtype)]
+
+        def push(tangents: Sequence) -> list:
+            moving = [i for i, tangent in enumerate(tangents) if tangent is not None]
+            run = functools.partial(self._tangent, len(inputs), moving, moved)
+            call = _Call(self.definition, self.level, run)
+            with no_unit_vectors():  # as many as the batch has elements: one example has fewer
+                found = call.apply([*inputs, *[tangents[i] for i in moving]])
+            places = dict(zip(moved, found, strict=True))
+            return [places.get(i) for i in range(len(outputs))]
+
+        call = TransformedCall(self.definition, pull, None, push)
         return rebind_outputs(frame, call, inputs, outputs)
 
     def _gradient(
@@ -246,6 +259,26 @@ class _Call:
             zeros_like(source) if one is None else one
             for source, one in zip(sources, found, strict=True)
         ]
+
+    def _tangent(
+        self,
+        count: int,
+        moving: Sequence[int],
+        moved: Sequence[int],
+        values: Sequence[Tensor],
+        batched: Sequence[bool],
+    ) -> list[Tensor]:
+        """Return the tangents of the outputs `moved`, from those of the inputs `moving`."""
+        full, flags = list(values), list(batched)
+        for i in [*moving, *range(count, len(full))]:
+            if not flags[i]:
+                full[i], flags[i] = self.level.physical(full[i]), True
+        inputs, ways = full[:count], full[count:]
+        for i in moving:
+            inputs[i] = identity(inputs[i])
+        with ForwardAccumulator([inputs[i] for i in moving], ways) as accumulator:
+            outputs = self.run(inputs, flags[:count])
+        return accumulator.jvp([outputs[i] for i in moved], "zero")
 
     def _compute(self, frame: Any, values: Sequence[Any], run: Callable[..., list]) -> list:
         """Return the results, as tensors of the batches from `frame` down to that of the call."""

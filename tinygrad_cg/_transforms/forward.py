@@ -9,9 +9,12 @@ of a call is the transpose of its rule (docs/behaviour.md, decision 7).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
+
+from tinygrad_cg_kernels.loops.engine import Pointwise
 
 from .. import nest
 from .._core import record as records
@@ -30,7 +33,7 @@ from .._rules.calls import AnyCall
 from .._rules.outside_runs import CODE, Code
 from .._rules.rebinding import TransformedCall, rebind_outputs
 from ..errors import TapeWarning, warn
-from .transposition import transpose_pull
+from .transposition import UnitVectorsNeeded, transpose_pull
 
 
 class ForwardAccumulator(Level):
@@ -138,18 +141,23 @@ class ForwardAccumulator(Level):
             natural = [self._tangent(output) for output in outputs]
             if any(one is not None for one in natural):
                 call.definition.warn_bypassed()
-        elif type(call) is TransformedCall and call.push is not None:
-            natural = run_tangents(call.definition, call.push, tangents)
         else:
-            pairs = zip(inputs, tangents, strict=True)
-            targets = [None if way is None else one._data for one, way in pairs]
-            definition, pull = call.definition, call.pull
-            natural = run_tangents(
-                *(definition, transpose_pull, lambda dys: pull(dys, targets)),
-                *(outputs, tangents, definition),
-            )
+            natural = self._push(call, inputs, outputs, tangents)
         self._attach(results, natural)
         return results
+
+    def _push(self, call: AnyCall, inputs: Sequence, outputs: Sequence, tangents: Sequence) -> list:
+        definition, pull = call.definition, call.pull
+        push = call.push if type(call) is TransformedCall else None
+        if push is not None:
+            with suppress(UnitVectorsNeeded):
+                return run_tangents(definition, push, tangents)
+        pairs = zip(inputs, tangents, strict=True)
+        targets = [None if way is None else one._data for one, way in pairs]
+        return run_tangents(
+            *(definition, transpose_pull, lambda dys: pull(dys, targets)),
+            *(outputs, tangents, definition, False, push is not None),
+        )
 
 
 def _without_the_past(record: Any) -> Any:
@@ -230,7 +238,17 @@ def push_forward(
         outs,
         tangents,
         getattr(node.saved, "definition", None),
+        not multi_output and _is_by_element(primitive, outs[0], inputs, tangents),
     )
+
+
+def _is_by_element(primitive: Primitive, out: Any, inputs: tuple, tangents: Sequence) -> bool:
+    """Return whether each element of a user's real operation depends on one of each tangent."""
+    real = not any(is_complex(one._data.dtype) for one in (out, *inputs))
+    pairs = zip(inputs, tangents, strict=True)
+    shapes = [one._data.shape for one, tangent in pairs if tangent is not None]
+    whole = all(shape == out._data.shape for shape in shapes)
+    return real and whole and isinstance(primitive.kernel, Pointwise)
 
 
 def _push_code(
@@ -254,7 +272,7 @@ def _push_code(
     tangent = Code(f"the tangent of {code.name}", ("tangent", code.key, *moving), call)
     tangent.definition = code.definition
     tangent.inside = lambda tensors: code.inside(tensors[: len(inputs)])
-    operands = (*inputs, *[tangents[i] for i in moving])
+    operands = (*inputs, *[one for one in tangents if one is not None])
     found = apply(CODE, operands, {"code": tangent})
     results: list[Tensor | None] = [None] * len(outs)
     for i, one in zip(wanted, found, strict=True):

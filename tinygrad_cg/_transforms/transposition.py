@@ -6,7 +6,9 @@ what forward mode needs of it. Rules of the user's are checked for being linear.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from math import prod
 from typing import Any, TypeAlias
 
@@ -32,18 +34,30 @@ Pull: TypeAlias = Callable[[list], Sequence]
 
 
 def transpose_pull(
-    pull: Pull, outputs: Sequence, tangents: Sequence, definition: Definition | None = None
+    pull: Pull,
+    outputs: Sequence,
+    tangents: Sequence,
+    definition: Definition | None = None,
+    diagonal: bool = False,
+    whole: bool = False,
 ) -> list[Tensor | None]:
     """Return the tangent of each output of an operation with the gradients `pull`.
 
     A rule of the user's, which `definition` names, is checked for being linear, TypeError if not.
     If it has a rule of its own, which is not its transpose, the tangent is that of its operations.
-    If it is not made of operations alone (NumPy code), it is called for each unit vector.
+    If it is not made of operations alone (NumPy code), it is called for each unit vector; and once
+    if it is `diagonal`, that of a real elementwise operation. If it is to be taken as a `whole`,
+    what it calls is not called so.
     """
     for natural in (False, True):
-        transposition = Transposition(pull, outputs, natural)
         try:
-            results = transposition(tangents)
+            with no_unit_vectors() if whole else nullcontext():
+                transposition = Transposition(pull, outputs, natural)
+                results = transposition(tangents)
+        except UnitVectorsNeeded:
+            if not whole:
+                raise
+            continue
         except NoGradientError:  # of an operation that is linear, perhaps
             if definition is None:
                 raise
@@ -53,7 +67,40 @@ def transpose_pull(
             return results
     if not run_on(unrecorded_frame(), _is_linear, pull, outputs):
         raise _not_linear(definition)
+    if diagonal:
+        return [_along_diagonal(pull, outputs, tangents)]
     return UnitTransposition(pull, outputs)(tangents)
+
+
+def _along_diagonal(pull: Pull, outputs: Sequence, tangents: Sequence) -> Tensor:
+    """Return the tangent of an elementwise operation, whose gradients by ones are its slopes."""
+    ones = Tensor(np.ones(outputs[0].shape, outputs[0].dtype))
+    total = zeros(outputs[0].shape, outputs[0].dtype)
+    for slope, tangent in zip(pull([ones]), tangents, strict=True):
+        if slope is not None and tangent is not None:
+            total = add(total, multiply(slope, tangent))
+    return cast(total, outputs[0].dtype)
+
+
+class UnitVectorsNeeded(Exception):
+    """A transpose is to be found by unit vectors where another way may be better."""
+
+
+class _Refused(threading.local):
+    units = False
+
+
+_refused = _Refused()
+
+
+@contextmanager
+def no_unit_vectors() -> Iterator[None]:
+    """Return a context in which a transpose by unit vectors raises UnitVectorsNeeded."""
+    before, _refused.units = _refused.units, True
+    try:
+        yield
+    finally:
+        _refused.units = before
 
 
 class UnitTransposition:
@@ -63,6 +110,8 @@ class UnitTransposition:
     """
 
     def __init__(self, pull: Pull, outputs: Sequence[Any]):
+        if _refused.units:
+            raise UnitVectorsNeeded
         self.pull = pull
         self.avals = [(tuple(one.shape), np.dtype(one.dtype)) for one in outputs]
         self.known = [self._calls(i) for i in range(len(self.avals))]
