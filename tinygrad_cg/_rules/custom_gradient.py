@@ -100,6 +100,11 @@ def custom_gradient(f: Any = None, *, max_order: int | None = None) -> Any:
     is not a pair with a rule that fits; ValueError at the gradient, if the rule returns the
     wrong number or shapes. A `CustomGradientWarning` says so when a tape bypasses the rule.
 
+    Both f and its rule may take values (``x.numpy()``, ``if float(x) > 0``). In a batch (`vmap`,
+    `jacobian`, `hessian`) they are then called for one example, or row, after the other, and by a
+    `function` at each call of the program; code of operations alone is called once. Derivatives
+    do not see NumPy code: a rule in NumPy has a derivative if it is a custom gradient itself.
+
     After ``tf.custom_gradient`` and ``keras.ops.custom_gradient``.
     """
     if max_order is not None and as_int("custom_gradient", "max_order", max_order) < 1:

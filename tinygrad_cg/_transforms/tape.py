@@ -361,8 +361,9 @@ class GradientTape(levels.Listener):
         `sources`.
 
         Each has shape ``target.shape + source.shape``, and the dtype of its source. All rows are
-        computed in one sweep, whose rules are given tensors without values (NumPy code in a
-        rule needs ``experimental_use_pfor=False``: a sweep for each row, on a persistent tape).
+        computed in one sweep. A rule that takes values (``dy.numpy()``, ``if float(x) > 0``) is
+        called for each row in it. With ``experimental_use_pfor=False`` there is a sweep for each
+        row, which needs a persistent tape.
         `parallel_iterations` has no effect. Otherwise as `gradient`.
         """
         token = self._token or self._refuse()
