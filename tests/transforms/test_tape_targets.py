@@ -4,6 +4,7 @@ docs/behaviour.md 2.1, with numbers of TensorFlow 2.21, and 4.2 where it says ot
 """
 
 import collections
+import warnings
 
 import numpy as np
 import pytest
@@ -444,3 +445,19 @@ def test_what_has_no_gradient_is_not_called_late():
         y = x * x
     for detached in (tf.stop_gradient(y), tf.cast(y > 0, tf.float32)):
         assert tape.gradient(detached, x) is None
+
+
+def test_a_target_from_before_its_source_was_watched_is_not_too_late():
+    """An outer tape knows how it was computed; that is no reason to warn of an inner one."""
+    x = tf.constant(2.0)
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        y = x**3
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            z = x * 1.0
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert inner.gradient(y, x) is None
+        assert z is not None
+    assert outer.gradient(y, x).numpy() == 12.0

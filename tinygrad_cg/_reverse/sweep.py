@@ -16,7 +16,16 @@ from numpy import ndarray
 
 from .._core.kinds import is_differentiable
 from .._core.levels import Token, is_alive, state
-from .._core.record import Expired, Node, expired, find, find_tokens, new_tensor, part
+from .._core.record import (
+    Expired,
+    Node,
+    expired,
+    find,
+    find_tokens,
+    new_tensor,
+    part,
+    watched_since,
+)
 from .._core.tensor import Tensor
 from .._ops.creation import ones_like, zeros
 from .._ops.elementwise import add
@@ -117,15 +126,22 @@ def _refuse_example(target: Any, token: Token) -> None:
 
 def _is_expired(record: Any, token: Token) -> bool:
     """Return whether a tensor without a node for `token` was computed from one that has one."""
-    pending, seen = [record], set()
+    pending: list[tuple[Any, float]] = [(record, inf)]  # with the serial number of what used it
+    seen = set()
     while pending:
-        one = pending.pop()
+        one, consumer = pending.pop()
         while one is not None and one not in seen:
             seen.add(one)
-            is_mark = type(one) is Expired
-            if token in (one.tokens if is_mark else one.group):
-                return True
-            pending += () if is_mark else one.inputs
+            if type(one) is Expired:
+                if token in one.tokens:
+                    return True
+            elif token in one.group:
+                if one.rule is not None or watched_since(one, token) < consumer:
+                    return True
+                seen.remove(one)  # it was watched too late for this use
+                break
+            else:
+                pending += [(operand, one.serial) for operand in one.inputs]
             one = one.next
     return False
 

@@ -180,6 +180,7 @@ class Run(Level, Listener):
         self.met: dict[tuple, Any] = {}
         self.reads: dict[int, Any] = {}
         self.created: set[int] = set()
+        self.masked: list[Any] = []
 
     def __enter__(self) -> Run:
         self.overrides = state.overrides
@@ -192,6 +193,7 @@ class Run(Level, Listener):
     def __exit__(self, *exception: Any) -> None:
         super().__exit__(*exception)
         remove_listener(self)
+        state.listeners[:0] = self.masked
         if self.known:
             state.overrides = self.overrides
 
@@ -202,9 +204,16 @@ class Run(Level, Listener):
     def variable_created(self, variable: Any) -> None:
         self.created.add(id(variable))
 
+    def take_values(self) -> None:
+        """Go on with values; what Variables do is then nothing that a trace has to know."""
+        if not self.values:
+            self.values = True
+            self.masked = [one for one in state.listeners if one in self.levels]
+            state.listeners[:] = [one for one in state.listeners if one not in self.levels]
+
     def value_of(self, tensor: Any) -> np.ndarray:
         """Return the value of a tensor of a batch or a trace around this level."""
-        self.values = True
+        self.take_values()
         if isinstance(tensor, Weak):
             return tensor.strong(FLOAT64)._example()
         return self._take(tensor)._data
@@ -283,6 +292,12 @@ def start_run() -> Run | None:
         elif level.has_own_values:
             return Run(levels)
     return None
+
+
+def scratch_run() -> Run | None:
+    """Return the innermost run of a function that may take values; None if there is none."""
+    runs = [level for level in stack(state.frame) if isinstance(level, Run)]
+    return runs[-1] if runs else None
 
 
 def run_code(

@@ -23,6 +23,7 @@ from ..._core.tensor import Aval, Tensor
 from ..._ops.sampling import draw as draw_numbers
 from ..._reverse.graph_mode import Graph as DefaultGraph
 from ..._reverse.variable import Variable, VariableSlice
+from ..._rules.outside_runs import scratch_run
 from ...errors import InaccessibleTensorError, OperatorNotAllowedInGraphError, users_line
 from ..graph.interpret import interpreter
 from ..graph.values import FuncGraph, OutputItem, Value, constant, operation
@@ -218,6 +219,10 @@ class FunctionTrace(Level, Listener):
 
     def variable_created(self, variable: Variable) -> None:
         """Refuse Variables at other calls than the first: each call would make some."""
+        run = None if self.may_create else scratch_run()
+        if run is not None:  # what a rule, or its function, makes in each run: it is called
+            run.take_values()
+            return
         if not self.may_create:
             raise ValueError(
                 "tf.function only supports singleton tf.Variables created on the first call. "
