@@ -270,13 +270,16 @@ def expired(tokens: Iterable[Token]) -> Expired | None:
 
 def mark_expired(inputs: Iterable[Tensor], out: Any) -> None:
     """Mark what was computed from recorded tensors and is not recorded itself."""
+    results = (out,) if isinstance(out, Tensor) else out
+    if len(results) == 1 and results[0]._rec is not None:  # a level below has recorded it
+        return
     tokens = NOTHING
     for tensor in inputs:
         if tensor._rec is not None:
             tokens |= find_tokens(tensor._rec)
     mark = expired(tokens) if tokens else None
     if mark is not None:
-        for result in (out,) if isinstance(out, Tensor) else out:
+        for result in results:
             if result._rec is None:
                 result._rec = mark
 

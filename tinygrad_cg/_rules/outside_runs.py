@@ -176,7 +176,8 @@ class Run(Level, Listener):
         self.given = given
         self.values = given is not None
         self.known = known or {}
-        self.made: dict[tuple, Any] = {}
+        self.log: list[tuple[Sequence, Any]] = []  # operands and results, until there are values
+        self.made: set[tuple] = set()
         self.met: dict[tuple, Any] = {}
         self.reads: dict[int, Any] = {}
         self.created: set[int] = set()
@@ -208,6 +209,10 @@ class Run(Level, Listener):
         """Go on with values; what Variables do is then nothing that a trace has to know."""
         if not self.values:
             self.values = True
+            self.made = {tensor_key(one) for _, results in self.log for one in results}
+            for operands, _ in self.log:
+                for one in operands:
+                    self._take(one)
             self.masked = [one for one in state.listeners if one in self.levels]
             state.listeners[:] = [one for one in state.listeners if one not in self.levels]
 
@@ -220,23 +225,23 @@ class Run(Level, Listener):
 
     def process(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
         """Carry out an operation: for an example, or else as the levels below do."""
-        operands = tuple(map(self._take, inputs))
         if self.values:
+            operands = tuple(map(self._take, inputs))
             frame = None if self.given is None else state.frame
             return run_on(frame, apply, primitive, operands, params)
-        out = apply(primitive, operands, params)
-        for one in out if isinstance(out, list) else [out]:
-            self.made[tensor_key(one)] = one
+        out = apply(primitive, inputs, params)
+        self.log.append((inputs, out if type(out) is list else (out,)))
         return out
 
     def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
-        taken = [None if one is None else self._take(one) for one in inputs]
-        found = list(map(self._take, outputs))
         if self.values:
+            taken = [None if one is None else self._take(one) for one in inputs]
             frame = None if self.given is None else state.frame
+            found = list(map(self._take, outputs))
             return run_on(frame, rebind_outputs, frame, call, taken, found)
-        results = rebind_outputs(state.frame, call, taken, found)
-        self.made |= {tensor_key(one): one for one in results}
+        results = rebind_outputs(state.frame, call, inputs, outputs)
+        known = [one for one in (*inputs, *outputs) if one is not None]
+        self.log.append((known, results))
         return results
 
     def _take(self, tensor: Any) -> Tensor:
@@ -250,8 +255,6 @@ class Run(Level, Listener):
         captured = key not in self.made and is_of_levels(tensor, self.levels)
         if captured:
             self.met[key] = tensor
-        if not self.values:
-            return tensor
         if isinstance(tensor._data, Aval):
             return Tensor(tensor._example())
         return tensor._with_record(None) if captured else tensor
