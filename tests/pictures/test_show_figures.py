@@ -11,9 +11,12 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support.pictures import (
+    Dense,
+    constants,
     decorated,
     find,
     frame,
+    groups,
     nested,
     network,
     third_order,
@@ -23,14 +26,6 @@ from tinygrad_cg._pictures import fonts
 from tinygrad_cg._pictures.drawing import Drawing
 
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-def constants(item):
-    return [one.title for one in item.operands if one.kind == "constant"]
-
-
-def groups(picture, kind):
-    return [one for one in picture.groups if one.kind == kind]
 
 
 # Constants ------------------------------------------------------------------------------------
@@ -189,22 +184,11 @@ def test_an_operation_on_its_own_result_has_a_line_back_and_independent_ones_hav
 # Modules and optimizers -----------------------------------------------------------------------
 
 
-class Layer(tf.Module):
-    def __init__(self, inputs, outputs, activation):
-        super().__init__()
-        self.kernel = tf.Variable(np.ones((inputs, outputs), "f"))
-        self.bias = tf.Variable(np.zeros(outputs, "f"))
-        self.activation = activation
-
-    def __call__(self, x):
-        return self.activation(x @ self.kernel + self.bias)
-
-
 class Network(tf.Module):
     def __init__(self):
         super().__init__()
-        self.layers = [Layer(4, 8, tf.tanh), Layer(8, 3, tf.exp)]
-        self.last = Layer(3, 1, tf.sin)
+        self.layers = [Dense(4, 8, tf.tanh), Dense(8, 3, tf.exp)]
+        self.last = Dense(3, 1, tf.sin)
 
     def __call__(self, x):
         for layer in self.layers:
@@ -228,14 +212,14 @@ def test_modules_are_groups(trained):
     picture = tf.show(loss, tape)
     found = {one.name: one for one in groups(picture, "module")}
     assert set(found) == {"net", "net.layers[0]", "net.layers[1]", "net.last"}
-    assert {one.remark for one in found.values()} == {"Network", "Layer"}
+    assert {one.remark for one in found.values()} == {"Network", "Dense"}
     made = {name: {item.operation for item in one.items} - {""} for name, one in found.items()}
     assert made["net.layers[0]"] == {"matmul", "add", "tanh"}  # tanh leads to the next layer
     assert made["net.last"] == {"matmul", "add"}  # what follows may be the loss's
     assert made["net"] == {"matmul", "add", "tanh", "exp"}
     assert found["net.last"].parent is found["net"]
     assert found["net"].parent is frame(picture, "tape")
-    assert find(picture, name="net.last.bias") in found["net.last"].items
+    assert find(picture, name="net.last.b") in found["net.last"].items
     assert find(picture, "mean") not in found["net"].items
     assert "net.last" in picture.svg
 
@@ -255,7 +239,7 @@ def test_the_last_step_of_an_optimizer(trained):
     assert sorted(item.name for item in step.items) == sorted(f"net.{name}" for name in names[:-1])
     loss_item = find(picture, name="loss")
     assert all(list(item.derivative_of) == [loss_item] for item in step.items)
-    assert "net.last.bias updated by the derivative of loss" in str(picture)
+    assert "net.last.b updated by the derivative of loss" in str(picture)
     with pytest.raises(ValueError, match=r"show: the optimizer adam has not updated any Variable"):
         tf.show(loss, tf.optimizers.Adam())
 

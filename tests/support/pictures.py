@@ -110,3 +110,11 @@ def find(picture, operation=None, name=None):
 def frame(picture, name):
     (found,) = [one for one in picture.frames if one.name == name]
     return found
+
+
+def constants(item):
+    return [one.title for one in item.operands if one.kind == "constant"]
+
+
+def groups(picture, kind):
+    return [one for one in picture.groups if one.kind == kind]
