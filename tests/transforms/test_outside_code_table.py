@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import tinygrad_cg as tf
+from tests.support.orders import assert_clean_state
 from tests.support.transforms import POINT, SINE, TRANSFORMS, Known
 
 MATRIX = np.array([[3.0, 1.0, 0.0], [1.0, 2.0, 0.5], [0.0, -0.5, 1.0]])
@@ -165,3 +166,66 @@ def test_each_kind_under_each_transform(kind, transform):
         for x in (POINT, 0.3 * POINT):  # a program's first call, and a later one
             found = compute(tf.constant(x))
             assert_allclose(found, expected(known, x), rtol=1e-9, atol=1e-12)
+
+
+# Where nobody declared a derivative ------------------------------------------------------------
+
+WITHOUT = {"value", "vmap", "function"}
+FIRST = {
+    *("grad", "jacobian", "forward jacobian", "vmap of grad", "grad of vmap", "jvp"),
+    *("grad of function", "function of grad", "jacobian of function", "function of jacobian"),
+    *("jvp of function", "function of jvp", "function of vmap of grad"),
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_an_operation_without_a_gradient_is_named(transform):
+    sine = tf.primitive("TableBareSine", np.sin, replace=True)
+    run, expected = TRANSFORMS[transform]
+    if transform in WITHOUT:
+        assert_allclose(run(sine)(tf.constant(POINT)), expected(SINE, POINT))
+        return
+    words = "No gradient defined for operation 'TableBareSine'.*RegisterGradient"
+    with pytest.raises(LookupError, match=words):
+        run(sine)(tf.constant(POINT))
+    assert_clean_state()
+
+
+PARTIAL = {
+    "derivatives": lambda: tf.custom_derivatives(
+        lambda x: np.sin(x.numpy()), lambda x: np.cos(x.numpy())
+    ),
+    "vjp": lambda: tf.custom_derivatives(
+        lambda x: np.sin(x.numpy()), vjp=lambda dy, x: dy.numpy() * np.cos(x.numpy())
+    ),
+    "jvp": lambda: tf.custom_derivatives(
+        lambda x: np.sin(x.numpy()), jvp=lambda way, x: way.numpy() * np.cos(x.numpy())
+    ),
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("kind", PARTIAL)
+def test_the_first_derivative_that_is_not_declared_is_named(kind, transform):
+    run, expected = TRANSFORMS[transform]
+    compute = run(PARTIAL[kind]())
+    if transform in WITHOUT | FIRST:
+        assert_allclose(compute(tf.constant(POINT)), expected(SINE, POINT), rtol=1e-9)
+        return
+    words = r"`<lambda>`: the derivative of order 2 was asked for.*Declare the next one"
+    with pytest.raises(tf.errors.DerivativeOrderError, match=words):
+        compute(tf.constant(POINT))
+    assert_clean_state()
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_numpy_function_without_a_rule_warns(transform):
+    run, expected = TRANSFORMS[transform]
+    compute = run(lambda x: tf.numpy_function(np.sin, [x], tf.float64))
+    if transform in WITHOUT:
+        assert_allclose(compute(tf.constant(POINT)), expected(SINE, POINT))
+        return
+    with pytest.warns(tf.errors.CustomGradientWarning, match="numpy_function.*custom_gradient"):
+        found = compute(tf.constant(POINT))
+    assert not np.any(found)  # as in the original
+    assert_clean_state()

@@ -11,7 +11,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from .._core.levels import state
-from .._core.record import Expired
+from .._core.record import find_tokens
 from .._core.tensor import ArrayLike
 from ..errors import CustomGradientWarning, users_line
 from .user_code import only_decides
@@ -239,8 +239,7 @@ class Definition:
 
         Not where they only decide what is computed: ``while float(x) > 1.``
         """
-        group = record.tokens if type(record) is Expired else record.group
-        if not any(token.alive and not token.silent for token in group):
+        if not any(token.alive and not token.silent for token in find_tokens(record)):
             return
         file, line, depth = users_line()
         if only_decides(sys._getframe(depth - 1)) or _is_replaced(sys._getframe(depth - 1)):
@@ -253,7 +252,8 @@ class Definition:
             message = (
                 f"{self.role} `{self.name}` takes NumPy or Python values (numpy(), float(), "
                 "np.asarray(), numpy_function) from a tensor that is being recorded: derivatives "
-                "do not see them. Use tensor operations"
+                "do not see them. Use tensor operations, or declare the derivative by "
+                "custom_gradient or custom_derivatives"
             )
             fields = {"kind": "detached", "function": self.name, "line": (file, line)}
             warnings.warn(CustomGradientWarning(message, **fields), stacklevel=depth)

@@ -37,6 +37,7 @@ class Gradient:
         self.definition = Definition(traced.python, traced.name)
         self.pullback = traced.derive(self._pullback)
         self._parts: ForwardBackward | None = None
+        self.asking: list[Definition] = []  # the function or rule that the latest sweep is for
 
     @property
     def parts(self) -> ForwardBackward:
@@ -74,7 +75,13 @@ class Gradient:
         """Return gradients; `args` are leaves of a call, upstream gradients, and numbers drawn."""
         leaves, upstream = len(self.traced.avals), len(self.upstream)
         dys, draws = args[leaves:][:upstream], args[leaves + upstream :]
-        return self.sweep(args[:leaves], lambda outputs: dys, draws)
+        rules = state.rules
+        count = len(rules)
+        rules.extend(self.asking)
+        try:
+            return self.sweep(args[:leaves], lambda outputs: dys, draws)
+        finally:
+            del rules[count:]
 
     def run(self, inputs: Sequence, count: int, deep: bool) -> tuple[list[Tensor], TransformedCall]:
         """Return the outputs without records, and the call as tapes see it.
@@ -102,6 +109,7 @@ class Gradient:
         gradients = None if saved is None else self.parts.backward(inputs, saved, upstream)
         if gradients is None:
             gradients, before = [None] * len(inputs), state.overrides
+            self.asking = state.rules[-1:]
             try:
                 if snapshot:
                     state.overrides = before | snapshot
@@ -170,7 +178,9 @@ class ForwardBackward:
         self.program, build = gradient.program, gradient.traced.build
         trace = FunctionTrace(gradient.traced.name, False, gradient.traced.calls)
         trace.given = arrays_of(leaves)
+        rules = state.rules[-1:]
         with trace.active():
+            state.rules.extend(rules)  # who asks for the gradient is told of values that it loses
             outputs, known, read, self.draws, effects, grads = _trace_sweep(gradient, trace)
             pairs = trace.assignments()
             assigned = [pair for pair in pairs if known.get(pair[0]._serial) is not pair[1]]
