@@ -1,7 +1,9 @@
 """Pictures of tapes: constants, backward passes, loops, modules, steps, options and PDF."""
 
 import re
+import sys
 import zlib
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
@@ -294,7 +296,7 @@ def test_no_line_crosses_the_title_of_a_frame(draw):
             left, right = right - width + 8, right
         else:
             left = places[region.title, round(y + 20, 1)]
-            right = left + width - 16
+            right = left + width
         for *_, points in layout.paths:
             for (x0, y0), (x1, y1) in pairwise(points):
                 beside = max(x0, x1) <= left or min(x0, x1) >= right
@@ -505,6 +507,64 @@ def test_greek_letters_in_pdf_and_letters_that_it_lacks():
     assert "/F3 13.0 Tf <71> Tj" in content  # theta in the font Symbol
     with pytest.raises(ValueError, match=r"Picture.pdf: the letter '数' \(U\+6570\).*names=\{"):
         _ = tf.show(y, names={"数": x}).pdf
+
+
+def test_a_pdf_with_its_fonts():
+    ttLib = pytest.importorskip("fontTools.ttLib")
+    pytest.importorskip("matplotlib")
+    x = tf.constant(2.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.exp(x)
+    names = {"θ": x, "потеря": y, "the tape": tape}
+    picture = tf.show(y, tape, names=names, embed_fonts=True)
+    data = picture.pdf
+    assert data == tf.show(y, tape, names=names, embed_fonts=True).pdf  # the same every time
+    assert b"/Type1" not in data
+    assert data.count(b"/Subtype /Type0") == data.count(b"/FontFile2") == 2
+    start = int(re.search(rb"startxref\n(\d+)\n", data)[1])
+    places = re.findall(rb"(\d{10}) 00000 n ", data[start:])
+    for number, place in enumerate(places, 1):
+        assert data[int(place) :].startswith(b"%d 0 obj\n" % number)
+
+    files, maps = {}, {}
+    for name, descriptor, table in zip(
+        re.findall(rb"/Subtype /Type0 /BaseFont /(\S+)", data),
+        re.findall(rb"/FontFile2 (\d+) 0 R", data),
+        re.findall(rb"/ToUnicode (\d+) 0 R", data),
+        strict=True,
+    ):
+        key = "F2" if name.endswith(b"Bold") else "F1"
+        files[key] = ttLib.TTFont(BytesIO(pdf_stream(data, int(descriptor))))
+        pairs = re.findall(
+            r"^<(\w+)> <(\w+)>$", pdf_stream(data, int(table)).decode(), re.MULTILINE
+        )
+        maps[key] = {int(a, 16): bytes.fromhex(b).decode("utf-16-be") for a, b in pairs}
+    shown = []
+    for key, codes in re.findall(r"/(F\d) \S+ Tf \S+ Tz <(\w+)> Tj", pdf_stream(data, 4).decode()):
+        numbers = [int(codes[i : i + 4], 16) for i in range(0, len(codes), 4)]
+        shown.append("".join(maps[key][number] for number in numbers))
+        order = files[key].getGlyphOrder()
+        outlines = [files[key]["glyf"][order[number]] for number in numbers]
+        letters = zip(shown[-1], outlines, strict=True)
+        assert all(one.numberOfContours for letter, one in letters if letter != " ")
+    texts = [one.text for one in ElementTree.fromstring(picture.svg).iter(f"{SVG}text")]
+    assert shown == texts
+    with pytest.raises(ValueError, match=r"'数' \(U\+6570\).*in none of DejaVu Sans"):
+        _ = tf.show(y, names={"数": x}, embed_fonts=True).pdf
+
+
+def pdf_stream(data, number):
+    """The content of a stream, by the number of its object."""
+    found = re.search(rb"\n%d 0 obj\n<< /Length (\d+) .*?>>\nstream\n" % number, data)
+    return zlib.decompress(data[found.end() : found.end() + int(found[1])])
+
+
+def test_fonts_are_embedded_with_matplotlib_alone(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fontTools.ttLib", None)
+    y, tape = record()
+    with pytest.raises(ImportError, match=r"embed_fonts=True needs matplotlib: pip install"):
+        _ = tf.show(y, tape, embed_fonts=True).pdf
 
 
 def test_widths_are_those_of_the_fonts():

@@ -105,8 +105,8 @@ class Drawing:
     def _heading(self, frame: Region) -> tuple[float, float]:
         if frame.kind == "repeat":
             return text_width(frame.title, TITLE, True) + 8, 14.0
-        width = text_width(frame.title, TITLE, True) + 16 + text_width(frame.detail, DETAIL)
-        return width, 20.0
+        width = text_width(frame.title, TITLE if frame.kind == "tape" else DETAIL, True)
+        return width + (8 + text_width(frame.detail, DETAIL) if frame.detail else 0.0), 20.0
 
     def _colour(self, frame: Region) -> str:
         """Return the colour of a tape, or of what belongs to it."""

@@ -141,6 +141,11 @@ class LayeredLayout:
         for vertex in (*entries.values(), *boxes.values(), *exits.values()):
             layers[vertex.rank].append(vertex)
         bends = _bend(lines, layers, self.lanes)
+        if frame is not None and frame.kind == "step":  # the line to the next row: in the middle
+            for layer in layers:
+                row = [one for one in layer if one.height]
+                others = [one for one in layer if not one.height]
+                layer[:] = [*row[: len(row) // 2], *others, *row[len(row) // 2 :]]
         layers = [layer for layer in layers if layer]
         _order(layers, self._anchors(frame, entries))
         _assign_positions(layers)
