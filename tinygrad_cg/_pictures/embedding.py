@@ -29,7 +29,7 @@ class EmbeddedFont:
         self.file = path.read_bytes()
         self.font: Any = TTFont(BytesIO(self.file))
         self.name = f"TGCGPX+{path.stem}"  # six letters of our choice: a subset
-        self.glyphs: dict[str, str] = self.font.getBestCmap()
+        self.glyphs: dict[int, str] = self.font.getBestCmap()
         self.scale = 1000 / self.font["head"].unitsPerEm
         self.used: dict[int, str] = {}  # letters by the number of their glyph
 
