@@ -115,7 +115,8 @@ def held_nodes(tokens: Iterable[Token]) -> list[Node]:
     """Return everything that tapes have recorded and somebody still holds.
 
     Nobody keeps a list of that, so that it is freed at once: the tapes' tokens are asked for who
-    refers to them.
+    refers to them. It takes a look at all objects of the process, and is for people to read: a list
+    of weak references would cost each recorded operation as much again.
     """
     groups = [one for one in gc.get_referrers(*tokens) if type(one) is frozenset]
     return [one for one in gc.get_referrers(*groups) if type(one) is Node] if groups else []
