@@ -444,7 +444,7 @@ def _wrong(
     text = f"Order {order} is not the derivative{before}. {_describe(evidence, rows)}"
     hint = _describe_swap(evidence, order)
     if all(one.holds is not False for one in evidence.orders.properties if "linear" in one.name):
-        hint = hint or describe_patterns(evidence.orders, rows) or _factor(rows)
+        hint = hint or describe_patterns(evidence.orders, rows, _factor(rows))
     hint = " ".join(filter(None, (hint, deliberate)))
     blamed = [rule for rule in rules if rule.first_false_order is not None]
     if blamed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
@@ -11,12 +12,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core.levels import Level, state
+from .._core.primitive import apply
+from .._rules.calls import rebind_outputs
 from .orders import Orders
 from .problem import CheckedFunction, Point, total
 from .verdicts import DerivativeRow
 
 LARGEST = 4096  # elements of an argument to look at one by one
-SECONDS = 2.0  # that may take
+WORK = 1 << 31  # elements of operands and results that this may take
+CALL = 2000  # elements that an operation counts for besides: calling it takes as long
+SECONDS = 60.0  # that it may take where the work is not seen, in NumPy code say
 ENTRIES = 1 << 22  # of a Jacobian to keep
 STEP = 1e-3  # in units of the argument's scale
 MOVES = (0.13, -0.29, 0.41)  # in the same: other points to look at where there are few elements
@@ -60,21 +66,53 @@ class Elements(NamedTuple):
         return fits and bool(self.agree(found, self.given).all())
 
 
-def describe_patterns(orders: Orders, rows: Sequence[DerivativeRow]) -> str:
-    """Return sentences on how the false gradients of one order differ from the right ones."""
+class TooMuch(Exception):
+    """What it would take to look at the elements of an argument, in words."""
+
+
+class Work(Level):
+    """A level that counts the elements of what is computed."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
+        out = apply(primitive, inputs, params)
+        outs = out if isinstance(out, list) else [out]
+        self.count += CALL + sum(math.prod(one.shape) for one in (*inputs, *outs))
+        return out
+
+    def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
+        return rebind_outputs(state.frame, call, inputs, outputs)
+
+
+def describe_patterns(orders: Orders, rows: Sequence[DerivativeRow], otherwise: str = "") -> str:
+    """Return sentences on how the false gradients of one order differ from the right ones.
+
+    These depend on counts of elements, not on the speed of the machine. Where no pattern is
+    found the sentence is `otherwise`, or says that elements were too many to look at.
+    """
     names = [source.name for source in orders.problem.sources]
     with np.errstate(all="ignore"):
-        return _describe(orders, rows, names)
+        return _describe(orders, rows, names, otherwise)
 
 
-def _describe(orders: Orders, rows: Sequence[DerivativeRow], names: list[str]) -> str:
+def _describe(
+    orders: Orders, rows: Sequence[DerivativeRow], names: list[str], otherwise: str
+) -> str:
     false = dict.fromkeys(row.argument for row in rows if row.path == "x" and row.argument in names)
-    found = {}
+    found, left = {}, {}
     for name in false:
-        elements = look_at_elements(orders, rows[0].order, names.index(name))
+        try:
+            elements = look_at_elements(orders, rows[0].order, names.index(name))
+        except TooMuch as error:
+            left[name] = f"The elements of {name} were not looked at one by one: {error}."
+            continue
         text = None if elements is None else name_pattern(elements)
         if text:
             found[name] = text
+    if not found:
+        return otherwise or " ".join(left.values())
     if len(found) == len(false) and len(set(found.values())) == 1:
         return next(iter(found.values()))
     if len(names) == 1:
@@ -118,10 +156,15 @@ def describe_upstreams(orders: Orders, name: str) -> str | None:
 
 
 def look_at_elements(orders: Orders, order: int, j: int) -> Elements | None:
-    """Return the elements of the gradient by source j; None where it has too many."""
+    """Return the elements of the gradient by source j; None where they are not defined.
+
+    Raises `TooMuch` if they are too many.
+    """
     problem = orders.problem
     point = problem.wide_point if problem.wide else problem.point
-    if not 0 < point[j].size <= LARGEST:
+    if point[j].size > LARGEST:
+        raise TooMuch(f"there are {point[j].size}, and it is done for up to {LARGEST}")
+    if not point[j].size:
         return None
     try:
         found = _elements(problem, point, order, j)
@@ -130,6 +173,8 @@ def look_at_elements(orders: Orders, order: int, j: int) -> Elements | None:
             there = [np.asarray(one) for one in point]
             there[j] = np.asarray(point[j] + move * problem.scales[j], point[j].dtype)
             more.append(_elements(problem, there, order, j))
+    except TooMuch:
+        raise
     except Exception:  # it cannot be computed, or is not defined there
         return None
     if found is None:
@@ -144,11 +189,15 @@ def _elements(problem: CheckedFunction, point: Point, order: int, j: int) -> Ele
     if not np.isfinite(given).all():
         return None
     values = partial(_output_values if order == 1 else _derivative_values, problem, order)
-    began = time.perf_counter()
-    middle = values(point)
     count = 4 * x.size * (2 if np.iscomplexobj(x) else 1)
-    if (time.perf_counter() - began) * count > SECONDS:
-        return None
+    work, began = Work(), time.perf_counter()
+    with problem.using(level=work):
+        middle = values(point)
+    seconds = time.perf_counter() - began
+    if count * work.count > WORK or count * seconds > SECONDS:
+        what = "f" if order == 1 else f"the gradient of order {order - 1}"
+        slow = "" if count * work.count > WORK else f", which takes {seconds:.2g} s each time"
+        raise TooMuch(f"that takes {count} evaluations of {what}{slow}")
     weights = np.ones(1)
     if order == 1:
         weights = np.concatenate([np.ravel(one) for one in problem.weights])
