@@ -287,4 +287,4 @@ def test_what_was_not_looked_at_is_said():
         time.sleep(0.02)
         return x**3
 
-    assert f"{text}that takes 4000 evaluations of f, which takes 0.02" in false(slow, 1000)
+    assert f"{text}that takes 4000 evaluations of f, which takes 0.0" in false(slow, 1000)

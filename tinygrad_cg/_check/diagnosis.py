@@ -48,6 +48,12 @@ class Evidence:
             is_cut = row.value is None or (ends and row.path != "upstream")
             if row.verdict == verdicts.WRONG and is_cut:
                 row.verdict = verdicts.DETACHED
+        on_x = [row for row in self.rows if (row.path, row.mode) == ("x", "reverse")]
+        valued = {(row.order, row.argument) for row in on_x if row.value is not None}
+        for row in self.rows:  # the tangent of a gradient of zeros
+            is_zero = row.value is None and (row.order, row.argument) in valued
+            if is_zero and (row.verdict, row.mode) == (verdicts.DETACHED, "forward"):
+                row.verdict = verdicts.WRONG
         lost = {row.order for row in self.rows if row.verdict == verdicts.DETACHED}
         for row in self.rows:
             if row.verdict == verdicts.WRONG and row.path == "both" and row.order in lost:
@@ -562,9 +568,16 @@ def _describe(evidence: Evidence, rows: Sequence[DerivativeRow]) -> str:
     names = [source.name for source in evidence.orders.problem.sources if not source.captured]
     what = f" of {evidence.orders.problem.name}({', '.join(names)})**2"
     what = what.replace("<lambda>", "f") if row.path == "both" else ""
-    by = f" by {row.argument}" if len(names) > 1 or not what else ""
+    index = "" if row.index is None else str(list(row.index))
+    by = f" by {row.argument}{index}" if len(names) > 1 or index or not what else ""
     place = f" beside the point, at {row.beside}" if row.beside else ""
-    return f"For order {row.order}{what}{by}{place}: expected {_pair(row)}."
+    if row.detail.startswith("outside"):
+        return (
+            f"For order {row.order}{what}{by}{place} there is a kink, and the value lies "
+            f"{row.detail}: got {number(row.value)}."
+        )
+    only = f" ({row.detail})" if "; right in" in row.detail else ""
+    return f"For order {row.order}{what}{by}{place}: expected {_pair(row)}{only}."
 
 
 def _pair(row: DerivativeRow) -> str:

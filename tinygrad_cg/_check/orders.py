@@ -242,7 +242,7 @@ class Orders:
 
     def _look_closer(self) -> None:
         """Look at elements, and at a second point, where one number does not tell all."""
-        if "reverse" in self.modes and not any(row.false for row in self.rows):
+        if "reverse" in self.modes:
             self._look_at_parts()
         unclear = self._at_ties()
         if len(unclear) < sum(row.false for row in self.rows) or not self._is_special():
@@ -303,7 +303,8 @@ class Orders:
     def _look_at_parts(self) -> None:
         """Compare parts of the directions: elements at kinks, elements of different size."""
         problem = self.problem
-        for order in sorted({row.order for row in self.rows}):
+        false = min((row.order for row in self.rows if row.false), default=math.inf)
+        for order in sorted({row.order for row in self.rows if row.order < false}):
             found: list = []
             for j in self._indices:
                 parts = self._parts(order, j)
@@ -666,12 +667,14 @@ class Orders:
         problem = self.problem
         j = [source.name for source in problem.sources].index(name)
 
-        def difference() -> float:
-            reverse = self._directional(j, problem.arrays(self._base, order))[0]
-            return reverse.number - problem.tangent(self._base, order, j).number
+        def reverse() -> float:
+            return self._directional(j, problem.arrays(self._base, order))[0].number
 
-        gap = abs(difference())
-        return not math.isfinite(gap) or gap <= self._noise(difference)
+        def forward() -> float:  # rounded otherwise it may look as if it were not linear
+            return problem.tangent(self._base, order, j).number
+
+        gap = abs(reverse() - forward())
+        return not math.isfinite(gap) or gap <= self._noise(reverse) + self._noise(forward)
 
 
 def _classes(sizes: np.ndarray, decades: int) -> np.ndarray:

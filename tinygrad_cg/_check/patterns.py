@@ -35,7 +35,8 @@ class Elements(NamedTuple):
     """The elements of a gradient: those that the rules gave, and the right ones (NaN at kinks).
 
     `jacobian` has a row for each element of the outputs, where it is known, and `upstream` what
-    the outputs were weighed with. `more` has the same at other points: pairs, and x.
+    the outputs were weighed with. `more` has the same at other points, and `parts` for each
+    output alone, where there are several.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Elements(NamedTuple):
     upstream: np.ndarray | None = None
     jacobian: np.ndarray | None = None
     more: tuple[Elements, ...] = ()
+    parts: tuple[Elements, ...] = ()
 
     def agree(self, given: np.ndarray, right: np.ndarray | None = None) -> np.ndarray:
         """Return where numbers are equal up to the errors of the right ones, or these unknown."""
@@ -93,6 +95,8 @@ def describe_patterns(orders: Orders, rows: Sequence[DerivativeRow], otherwise: 
     found the sentence is `otherwise`, or says that elements were too many to look at.
     """
     names = [source.name for source in orders.problem.sources]
+    if rows[0].beside and orders.second is not None:
+        orders = orders.second
     with np.errstate(all="ignore"):
         return _describe(orders, rows, names, otherwise)
 
@@ -169,7 +173,7 @@ def look_at_elements(orders: Orders, order: int, j: int) -> Elements | None:
     try:
         found = _elements(problem, point, order, j)
         more = []
-        for move in MOVES if found is not None and found.x.size < 8 else ():
+        for move in MOVES if found is not None and _is_of_few(found) else ():
             there = [np.asarray(one) for one in point]
             there[j] = np.asarray(point[j] + move * problem.scales[j], point[j].dtype)
             more.append(_elements(problem, there, order, j))
@@ -180,6 +184,12 @@ def look_at_elements(orders: Orders, order: int, j: int) -> Elements | None:
     if found is None:
         return None
     return found._replace(more=tuple(one for one in more if one is not None))
+
+
+def _is_of_few(one: Elements) -> bool:
+    """Return whether several points must be looked at: one says little of a number, or a sum."""
+    alone = one.outputs is not None and one.outputs.size == 1
+    return one.x.size < 8 or (alone and one.x.size <= 64)
 
 
 def _elements(problem: CheckedFunction, point: Point, order: int, j: int) -> Elements | None:
@@ -212,19 +222,38 @@ def _elements(problem: CheckedFunction, point: Point, order: int, j: int) -> Ele
         right = np.real(columns @ np.conj(weights)) + 1j * np.real(imaginary @ np.conj(weights))
     else:
         right = np.real(columns @ np.conj(weights))
+    right = right.reshape(x.shape)
     single = order == 1 and len(problem.values) == 1 and small
+    several = order == 1 and len(problem.values) > 1 and small and not np.iscomplexobj(x)
     known = single and not np.iscomplexobj(x) and not np.iscomplexobj(middle)
     shape = problem.values[0].shape
+    accuracy = 1e-5 if precise else 0.02
     return Elements(
         problem.sources[j].name,
         x,
         given,
-        right.reshape(x.shape),
-        1e-5 if precise else 0.02,
+        right,
+        accuracy,
         middle.reshape(shape) if known else None,
         problem.weights[0] if single else None,
         columns.T if known else None,
+        parts=_parts_by_output(problem, point, j, columns, accuracy) if several else (),
     )
+
+
+def _parts_by_output(
+    problem: CheckedFunction, point: Point, j: int, columns: np.ndarray, accuracy: float
+) -> tuple[Elements, ...]:
+    """Return the elements of the gradient of each output; none where one cannot be computed."""
+    name, x, weights, found = problem.sources[j].name, point[j], problem.weights, []
+    ends = np.cumsum([one.size for one in weights])
+    for k, (end, weight) in enumerate(zip(ends, weights, strict=True)):
+        alone = [one if i == k else np.zeros_like(one) for i, one in enumerate(weights)]
+        given = problem.pull_back(point, [alone])[0][j]
+        given = np.zeros_like(x) if given is None else given
+        part = columns[:, end - weight.size : end] @ np.conj(weight.ravel())
+        found.append(Elements(name, x, given, np.real(part).reshape(x.shape), accuracy))
+    return tuple(found)
 
 
 def _output_values(problem: CheckedFunction, order: int, point: Point) -> np.ndarray:
@@ -278,7 +307,8 @@ def name_pattern(one: Elements) -> str | None:
     """Return a sentence for the first pattern that explains every element; None without one."""
     if not _largest(one.right) or one.match(one.given):
         return None
-    patterns = (_zero, _ratio, _of_complex, _placed, _summed, _parts, _factors, _offset, _where)
+    patterns = (_zero, _ratio, _of_complex, _of_outputs, _placed, _summed, _parts, _factors)
+    patterns += (_offset, _terms, _where)
     found = (pattern(one) for pattern in (*patterns, _digits))
     return next((text for text in found if text), None)
 
@@ -296,7 +326,7 @@ def _ratio(one: Elements) -> str | None:
     ratio = _constant_ratio(one, None)
     if ratio is None:
         return None
-    if np.iscomplex(ratio):
+    if not np.isclose(ratio, np.real(ratio)):
         return f"It is {ratio:.6g} times that."
     ratio = float(np.real(ratio))
     if np.isclose(ratio, -1.0, rtol=1e-5):
@@ -344,6 +374,17 @@ def _of_complex(one: Elements) -> str | None:
     if one.match_given(np.real(one.right) + 0j):
         return "It is the real part of that."
     return None
+
+
+def _of_outputs(one: Elements) -> str | None:
+    """Name the outputs whose gradients are false, where those of others are right."""
+    false = [k for k, part in enumerate(one.parts) if not part.match(part.given)]
+    if not 0 < len(false) < len(one.parts):
+        return None
+    which = f"output {false[0]}" if len(false) == 1 else f"outputs {_and(list(map(str, false)))}"
+    text = f"It is false for {which} of {len(one.parts)} only, counted from 0."
+    inside = name_pattern(one.parts[false[0]]) if len(false) == 1 else None
+    return f"{text} {inside}" if inside else text
 
 
 def _placed(one: Elements) -> str | None:
@@ -445,7 +486,7 @@ def _factors(one: Elements) -> str | None:
     if sum(each.given.size for each in (one, *one.more)) < 3:
         return None
     named = [(words.format(x=one.name), of, "x") for words, of in FACTORS]
-    if one.outputs is not None and one.outputs.shape == one.x.shape:
+    if one.outputs is not None and one.outputs.shape in (one.x.shape, ()):
         named += [(words, of, "outputs") for words, of in OF_OUTPUTS]
     for words, of, field in named:
         for missing in (True, False):
@@ -467,7 +508,7 @@ def _factors(one: Elements) -> str | None:
 
 def _is_simple(ratio: Any) -> bool:
     """Return whether a number is a fraction of small integers."""
-    if np.iscomplex(ratio):
+    if not np.isclose(ratio, np.real(ratio)):
         return False
     ratio = float(np.real(ratio))
     near = Fraction(ratio).limit_denominator(6)
@@ -495,6 +536,33 @@ def _offset(one: Elements) -> str | None:
     return None
 
 
+def _terms(one: Elements) -> str | None:
+    """Name a term of a product rule that is missing, or a reciprocal."""
+    points = (one, *one.more)
+    if _unknown(one) or one.upstream is None or one.outputs is None:
+        return None
+    if not one.upstream.shape == one.outputs.shape == one.x.shape or len(points) * one.x.size < 3:
+        return None
+
+    def fits(factor: Callable[[Elements], np.ndarray]) -> bool:
+        found = [(each.upstream * factor(each), each) for each in points]
+        return all(bool(np.isfinite(a).all()) and b.match_given(a) for a, b in found)
+
+    if fits(lambda each: each.outputs / each.x):
+        return (
+            f"It is the output divided by {one.name}, times the upstream gradient: the output is a "
+            "product, and the term with the derivative of the other factor is missing."
+        )
+    if fits(lambda each: each.right / each.upstream - each.outputs / each.x):
+        return (
+            f"The output divided by {one.name} is missing, times the upstream gradient: the output "
+            "is a product, and its rule has the term of the other factor only."
+        )
+    if fits(lambda each: each.upstream / each.right):
+        return "The factor of the upstream gradient is the reciprocal of the right one."
+    return None
+
+
 def _where(one: Elements) -> str | None:
     """Name the places of false elements, where others are right."""
     false = ~one.agree(one.given)
@@ -517,7 +585,8 @@ def _where_false(one: Elements, false: np.ndarray) -> str | None:
             ("< 0", x < 0), ("> 0", x > 0), ("<= 0", x <= 0), (">= 0", x >= 0), ("is 0", x == 0)
         ):  # fmt: skip
             if np.array_equal(false, where):
-                return f"It is false only where {one.name} {words} ({count})."
+                text = f"It is false only where {one.name} {words} ({count})."
+                return f"{text} That is {next(_named(one, false))}." if false.sum() == 1 else text
     if one.given.ndim > 1:
         for axis in range(one.given.ndim):
             others = tuple(i for i in range(one.given.ndim) if i != axis)
