@@ -711,6 +711,39 @@ def analytic_cube(z):
 add(analytic_cube, np.array([1.0 + 2.0j, -0.5 + 0.1j]))
 
 
+# Estimators ----------------------------------------------------------------------------------
+
+NOISE = np.array([0.3, -1.1, 0.8])
+
+
+@tf.custom_gradient
+def reparametrised(mean, log_scale):
+    deviation = tf.exp(log_scale) * NOISE
+    return mean + deviation, lambda dy: (dy, dy * deviation)
+
+
+add(reparametrised, V, np.array([0.0, -3.0, 2.0]), at="a fixed noise")
+
+
+@tf.custom_gradient
+def gumbel_softmax(logits):
+    y = tf.nn.softmax((logits + NOISE) / 0.5)
+    return y, lambda dy: y * (dy - tf.reduce_sum(dy * y)) / 0.5
+
+
+add(gumbel_softmax, V, at="a fixed noise")
+
+
+@tf.custom_gradient
+def score_function(logits):
+    p, rewards = tf.nn.softmax(logits), tf.constant(np.array([1.0, 2.0, -1.0]))
+    value = tf.reduce_sum(p * rewards)
+    return value, lambda dy: dy * p * (rewards - value)
+
+
+add(score_function, V, at="a baseline")
+
+
 # Deliberate rules, declared ------------------------------------------------------------------
 
 

@@ -742,7 +742,30 @@ def of_a_variable(x):
     return coupling * x, grad
 
 
-add(of_a_variable, V, false="1 coupling:0*")
+add(of_a_variable, V, false="1 coupling:0*", words="A factor is too much: x.")
+
+
+@tf.custom_gradient
+def rate_without_count(rate, count):
+    """The derivative by the rate lacks the other factor."""
+    return tf.exp(-rate * count), lambda dy: (
+        -dy * tf.exp(-rate * count),
+        -dy * rate * tf.exp(-rate * count),
+    )
+
+
+add(
+    rate_without_count, np.array([0.5, 1.5, 1.0]), np.array([2.0, -1.0, 3.0]), false="1 rate*",
+    words="A factor is missing: count.",
+)  # fmt: skip
+
+
+@tf.custom_gradient
+def scaled_twice(x, scale):
+    return scale * x, lambda dy: (dy * scale**2, tf.reduce_sum(dy * x))
+
+
+add(scaled_twice, V, np.array(1.7), false="1 x*", words="It is 1.7 times that.")
 
 
 @tf.custom_gradient
@@ -961,6 +984,41 @@ add(
     logistic_by_parts, np.float32(-100.0), at="float32", words="overflows",
     false=("1 x: not finite", "2 x: not finite", "2 dy upstream: not finite"),
 )  # fmt: skip
+
+
+# Estimators ----------------------------------------------------------------------------------
+
+NOISE = np.array([0.3, -1.1, 0.8])
+
+
+@tf.custom_gradient
+def reparametrised(mean, log_scale):
+    """A normal variable by its noise; the rule takes the scale for its own logarithm."""
+    return mean + tf.exp(log_scale) * NOISE, lambda dy: (dy, dy * NOISE)
+
+
+add(reparametrised, V, np.array([0.1, -0.4, 0.6]), false="1 log_scale*")
+
+
+@tf.custom_gradient
+def gumbel_softmax(logits):
+    """A relaxed sample at the temperature 0.5, which the rule leaves out."""
+    y = tf.nn.softmax((logits + NOISE) / 0.5)
+    return y, lambda dy: y * (dy - tf.reduce_sum(dy * y))
+
+
+add(gumbel_softmax, V, false="1 logits*", words="It is 0.5 times that.")
+
+
+@tf.custom_gradient
+def score_function(logits):
+    """The expected reward, with the baseline added where it must be taken away."""
+    p, rewards = tf.nn.softmax(logits), tf.constant(np.array([1.0, 2.0, -1.0]))
+    value = tf.reduce_sum(p * rewards)
+    return value, lambda dy: dy * p * (rewards + value)
+
+
+add(score_function, V, false="1 logits*")
 
 
 # Deliberate rules, not declared --------------------------------------------------------------

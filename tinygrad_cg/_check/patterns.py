@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, permutations
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +37,7 @@ class Elements(NamedTuple):
 
     `jacobian` has a row for each element of the outputs, where it is known, and `upstream` what
     the outputs were weighed with. `more` has the same at other points, and `parts` for each
-    output alone, where there are several.
+    output alone, where there are several. `others` has the values of the other arguments.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Elements(NamedTuple):
     jacobian: np.ndarray | None = None
     more: tuple[Elements, ...] = ()
     parts: tuple[Elements, ...] = ()
+    others: Mapping[str, np.ndarray] = MappingProxyType({})
 
     def agree(self, given: np.ndarray, right: np.ndarray | None = None) -> np.ndarray:
         """Return where numbers are equal up to the errors of the right ones, or these unknown."""
@@ -238,6 +240,7 @@ def _elements(problem: CheckedFunction, point: Point, order: int, j: int) -> Ele
         problem.weights[0] if single else None,
         columns.T if known else None,
         parts=_parts_by_output(problem, point, j, columns, accuracy) if several else (),
+        others={one.name: point[i] for i, one in enumerate(problem.sources) if i != j},
     )
 
 
@@ -482,18 +485,20 @@ OF_OUTPUTS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
 
 
 def _factors(one: Elements) -> str | None:
-    """Name a factor made of x, or of the output, that is missing or too much."""
+    """Name a factor made of an argument, or of the output, that is missing or too much."""
     if sum(each.given.size for each in (one, *one.more)) < 3:
         return None
-    named = [(words.format(x=one.name), of, "x") for words, of in FACTORS]
+    named = [(words.format(x=one.name), lambda each, of=of: of(each.x)) for words, of in FACTORS]
+    for name, value in one.others.items():
+        if value.shape in (one.x.shape, ()) and np.isrealobj(value):
+            named += [(words.format(x=name), partial(_of_other, name, of)) for words, of in FACTORS]
     if one.outputs is not None and one.outputs.shape in (one.x.shape, ()):
-        named += [(words, of, "outputs") for words, of in OF_OUTPUTS]
-    for words, of, field in named:
+        named += [(words, lambda each, of=of: of(each.outputs)) for words, of in OF_OUTPUTS]
+    for words, value_of in named:
         for missing in (True, False):
 
-            def factor(each: Elements, of: Any = of, field: str = field, by: bool = missing) -> Any:
-                value = of(getattr(each, field))
-                return 1.0 / value if by else value
+            def factor(each: Elements, of: Any = value_of, by: bool = missing) -> Any:
+                return 1.0 / of(each) if by else of(each)
 
             ratio = _constant_ratio(one, factor)
             if ratio is not None and _is_simple(ratio):
@@ -504,6 +509,10 @@ def _factors(one: Elements) -> str | None:
                 )
                 return text + besides
     return None
+
+
+def _of_other(name: str, of: Callable[[Any], Any], each: Elements) -> Any:
+    return of(each.others[name])
 
 
 def _is_simple(ratio: Any) -> bool:
