@@ -422,6 +422,7 @@ def ordered(x):
 
 
 add(ordered, np.array([3.0, 1.0, 2.0, -5.0]))
+add(ordered, np.ones(4), at="ties", doubtful=("kink", "inconclusive"))
 
 
 @tf.custom_gradient

@@ -229,6 +229,11 @@ def relu_six(x):
     return tf.clip_by_value(x, 0.0, 6.0), lambda dy: dy * tf.cast(x > 0.0, x.dtype)
 
 
+add(
+    relu_six, np.array([7e-5, 8e-5, 7e-7, 1e-5, 13.5]), at="mixed scale",
+    false=("1 x[4]", "1 x[4] beside"), words="by x[4]: expected 0",
+    doubtful=("kink", "inconclusive"),
+)  # fmt: skip
 add(relu_six, POINTS, false="1 x*", words="false only at x[3] (")
 
 

@@ -23,6 +23,7 @@ MOST_SINGLE = 64  # elements that are looked at one by one
 MOST_DOUBTS = 200  # elements that are looked at again, of those that `full` compares
 MOST_SHOWN = 20  # of which rows are shown
 MOST_CLASSES = 8  # parts by size
+NEARBY = 32  # points around a kink
 
 SURE = (verdicts.TRUE, verdicts.WRONG)
 
@@ -68,6 +69,8 @@ class Orders:
                 break
         self._look_at_shapes()
         self._compare_modes()
+        if "reverse" in self.modes:
+            self._look_at_parts()
         if not self.is_beside:
             self._look_closer()
 
@@ -195,7 +198,8 @@ class Orders:
                 verdict = verdicts.KINK  # of the order before
             if verdict == verdicts.KINK and judge.outside:
                 detail = judge.outside
-                if self._is_one_rule and np.count_nonzero(self.problem.last[j]) == 1:
+                alone = np.count_nonzero(self.problem.last[j]) == 1
+                if self._is_one_rule and alone and not self._is_slope_nearby(order, j, value):
                     verdict = verdicts.WRONG
             sure = verdict == verdicts.TRUE
             sure |= reference.error <= 1e-3 * reference.size and verdict == verdicts.INCONCLUSIVE
@@ -214,6 +218,36 @@ class Orders:
             else:
                 self.inaccurate.append(row)
         return row
+
+    def _is_slope_nearby(self, order: int, j: int, value: Product) -> bool:
+        """Return whether a value lies between slopes at points around this one.
+
+        Where elements tie, in a sort say, these are more than the two slopes to both sides
+        (the generalised gradient of Clarke, Optimization and Nonsmooth Analysis, 1983).
+        """
+        problem = self.problem
+        generator = np.random.default_rng(order)
+        small = self._precision**0.25
+        ways: list = [None] * len(problem.sources)
+        ways[j] = problem.last[j]
+        slopes = []
+        for _ in range(NEARBY):
+            around = [
+                np.asarray(one + small * scale * generator.uniform(-1.0, 1.0, one.shape), one.dtype)
+                for one, scale in zip(self._base, problem.scales, strict=True)
+            ]
+            step = small**2 * problem.scales[j]
+            try:
+                right, left = (
+                    problem.measure(move_point(around, ways, sign * step), order - 1).number
+                    for sign in (1.0, -1.0)
+                )
+            except Exception:  # it is not defined there
+                return False
+            slopes.append((right - left) / (2 * step))
+        low, high = min(slopes), max(slopes)
+        margin = 10 * small * max(abs(low), abs(high))
+        return low - margin <= value.number <= high + margin
 
     def _is_false_in_own_dtype(self, order: int, j: int, own: Product, value: Product) -> bool:
         """Return whether rounding cannot explain a value in the arguments' precision."""
@@ -241,9 +275,7 @@ class Orders:
         return hasattr(self.problem.f, "_function")
 
     def _look_closer(self) -> None:
-        """Look at elements, and at a second point, where one number does not tell all."""
-        if "reverse" in self.modes:
-            self._look_at_parts()
+        """Look at a second point where one does not tell all."""
         unclear = self._at_ties()
         if len(unclear) < sum(row.false for row in self.rows) or not self._is_special():
             return
@@ -263,9 +295,13 @@ class Orders:
         )
         for row in second.rows:
             row.beside = place
-        by_label = {(row.order, row.argument, row.path, row.mode): row for row in second.rows}
+
+        def label(row: DerivativeRow) -> tuple:
+            return row.order, row.argument, row.path, row.mode, row.index
+
+        by_label = {label(row): row for row in second.rows}
         for row in self.rows:
-            other = by_label.get((row.order, row.argument, row.path, row.mode))
+            other = by_label.get(label(row))
             if other is not None and row.verdict in (verdicts.KINK, verdicts.INCONCLUSIVE):
                 row.detail += f"{'; ' if row.detail else ''}beside it: {other.verdict}"
         false = [row for row in second.rows if row.false]
