@@ -232,7 +232,7 @@ def relu_six(x):
 add(
     relu_six, np.array([7e-5, 8e-5, 7e-7, 1e-5, 13.5]), at="mixed scale",
     false=("1 x[4]", "1 x[4] beside"), words="by x[4]: expected 0",
-    doubtful=("kink", "inconclusive"),
+    doubtful="kink",
 )  # fmt: skip
 add(relu_six, POINTS, false="1 x*", words="false only at x[3] (")
 

@@ -346,6 +346,7 @@ class Orders:
                 parts = self._parts(order, j)
                 if parts and not found:
                     found = problem.arrays(self._base, order)
+                judged = []
                 for part, scale in parts:
                     last = [part if i == j else one for i, one in enumerate(problem.last)]
                     scales = [scale if i == j else one for i, one in enumerate(problem.scales)]
@@ -355,9 +356,39 @@ class Orders:
                         row = self._row((order, j, "x", "reverse"), judge, along, again)
                     if np.count_nonzero(part) == 1:
                         row.index = tuple(int(axis[0]) for axis in np.nonzero(part))
+                    judged.append(row)
                     if row.false:
                         row.detail = row.detail or "in a part of the elements"
                         self.rows.append(row)
+                whole = sum(part for part, _ in parts)
+                if judged and {row.verdict for row in judged} == {verdicts.TRUE}:
+                    self._add_up(order, j, judged, np.asarray(whole))
+
+    def _add_up(self, order: int, j: int, judged: list[DerivativeRow], whole: np.ndarray) -> None:
+        """Let rows of which nothing could be said be of the sum of parts that are true.
+
+        One step for elements of very different size may see a kink that none of them has.
+        """
+        problem, name = self.problem, self.problem.sources[j].name
+        if not whole.all():  # some elements are in none of the parts
+            return
+        value = sum(row.value or 0.0 for row in judged)
+        reference = sum(row.reference for row in judged)
+        uncertainty = sum(row.uncertainty for row in judged)
+        rounding = sum(row.rounding for row in judged)
+        for row in self.rows:
+            mine = (row.order, row.argument, row.path, row.index) == (order, name, "x", None)
+            if not mine or row.verdict not in (verdicts.KINK, verdicts.INCONCLUSIVE):
+                continue
+            found = value
+            if row.mode == "forward":
+                with problem.using(last=[whole if i == j else None for i in self._indices]):
+                    found = problem.tangent(self._base, order, j).number
+            size = max(abs(value), abs(found))
+            if abs(found - value) <= tolerance(self._precision) * size + rounding * self._precision:
+                row.value, row.reference, row.uncertainty = found, reference, uncertainty
+                row.rounding, row.kind = max(row.rounding, rounding), judged[0].kind
+                row.verdict, row.detail = verdicts.TRUE, ""
 
     def _parts(self, order: int, j: int) -> list[tuple[np.ndarray, float]]:
         """Return the directions of parts that need steps of their own, and their scales."""
