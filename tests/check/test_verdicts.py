@@ -355,3 +355,13 @@ def test_slopes_of_ties_are_more_than_two():
     report = tf.check_gradients(ordered, np.ones(4))
     assert report.ok, report
     assert any(row.verdict == "kink" for row in report.rows)
+
+
+def test_an_oscillation_at_the_same_phase_is_not_judged():
+    """Steps that are halved see sin(k x) at phases of 2 pi, and a slope that is far too small."""
+    finest = 1.3 * np.finfo(float).eps ** 0.2 * 0.5**13
+    k = (2.0 * np.pi * 5 + 0.01) / finest
+    report = tf.check_gradients(lambda x: tf.sin(k * tf.nn.relu(x)), np.array(1.3), order=1)
+    assert report.ok, report
+    assert {row.verdict for row in report.rows} == {"inconclusive"}, report
+    assert check_runs.run(7011)[1].ok
