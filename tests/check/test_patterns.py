@@ -1,6 +1,7 @@
 """The words of a report: how the elements of a false gradient differ from the right ones."""
 
 import inspect
+import time
 
 import numpy as np
 import pytest
@@ -254,3 +255,36 @@ def test_some_thousand_elements():
     function = rule(cube, lambda dy, x: dy * tf.where(x < 0, 5.0 * x, 3 * x**2))
     report = tf.check_gradients(function, x, order=1, modes="reverse")
     assert "It is false only where x < 0 (" in words(report), report
+
+
+def test_words_do_not_depend_on_the_speed_of_the_machine():
+    """What is looked at is a matter of counts: a function that waits has the same words."""
+
+    def waits(x):
+        time.sleep(2e-3)
+        return x**3
+
+    x = np.random.default_rng(0).normal(size=300)  # 1200 evaluations, 2.4 s
+    false = rule(waits, lambda dy, x: dy * tf.where(x < 0, 5.0 * x, 3 * x**2))
+    assert "It is false only where x < 0 (" in words(tf.check_gradients(false, x, order=1))
+
+
+def test_what_was_not_looked_at_is_said():
+    def false(value, size):
+        function = rule(value, lambda dy, x: dy * tf.where(x < 0, 5.0 * x, 3 * x**2))
+        x = np.random.default_rng(0).normal(size=size)
+        return words(tf.check_gradients(function, x, order=1, modes="reverse"))
+
+    text = "The elements of x were not looked at one by one: "
+    assert f"{text}there are 4097, and it is done for up to 4096." in false(cube, 4097)
+
+    def large(x):
+        return x**3 + 0.0 * tf.reduce_sum(tf.sin(tf.expand_dims(x, 1) * tf.ones([1, 100])))
+
+    assert f"{text}that takes 8000 evaluations of f." in false(large, 2000)
+
+    def slow(x):
+        time.sleep(0.02)
+        return x**3
+
+    assert f"{text}that takes 4000 evaluations of f, which takes 0.0" in false(slow, 1000)

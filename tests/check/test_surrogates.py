@@ -194,3 +194,89 @@ def test_the_suggestion_for_one_number():
 @pytest.mark.parametrize("point", [1.0, 0.0, np.array([1.0, 2.0, -0.5])])
 def test_faults_are_not_called_deliberate(function, point):
     assert "against=" not in words(tf.check_gradients(function, point))
+
+
+def test_saturated_is_not_piecewise_constant():
+    """1 - tanh(x)**2 is 4e-13 here; small steps change nothing. A wrong sign is no surrogate."""
+    f = tf.custom_gradient(lambda x: (tf.tanh(x), lambda dy: -dy * (1.0 - tf.tanh(x) ** 2)))
+    report = tf.check_gradients(f, np.array([15.0, -16.0]))
+    assert report.first_false_order == 1
+    assert "piecewise constant" not in words(report)
+
+
+# Where wrong rules may look right, and every element ---------------------------------------------
+
+SQUARED = tf.custom_gradient(lambda x: (tf.round(x), lambda dy: 2.0 * x * dy))
+TRIPLED = tf.custom_gradient(lambda x: (tf.round(x), lambda dy: 3.0 * x * dy))
+STEP = tf.custom_gradient(
+    lambda x: (tf.cast(x > 0.0, x.dtype), lambda dy: dy * tf.cast(x > 0.0, x.dtype))
+)
+DOUBLED = tf.custom_gradient(
+    lambda x: (tf.cast(x > 0.0, x.dtype), lambda dy: 2.0 * dy * tf.cast(x > 0.0, x.dtype))
+)
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("x", [0.0, np.zeros(3), np.array([0.0, 1.0], np.float32)], ids=str)
+def test_a_surrogate_at_a_second_point(x, full):
+    """At 0 a factor of 2x does not show, at the kink of a surrogate none does."""
+    for right, wrong, surrogate in ((SQUARED, TRIPLED, tf.square), (STEP, DOUBLED, tf.nn.relu)):
+        report = tf.check_gradients(right, x, against=surrogate, full=full)
+        assert report.ok, report
+        report = tf.check_gradients(wrong, x, against=surrogate, full=full)
+        assert report.first_false_order == 1, report
+        first = [row for row in report.rows if row.false and row.order == 1]
+        assert {row.argument for row in first} == {"x"}
+        if not np.any(x):
+            assert all(row.beside for row in first), report
+
+
+def test_the_value_at_a_second_point_is_the_function_s():
+    """In f(x)**2 it is f's value that counts, not that of the surrogate: 0 here, and not x**2."""
+    report = tf.check_gradients(TRIPLED, 0.0, against=tf.square, modes="reverse")
+    (row,) = [row for row in report.rows if row.beside and row.path == "both"]
+    x = float(row.beside.removeprefix("x = "))
+    assert 0.0 < abs(x) < 0.1
+    assert row.value == pytest.approx(2.0 * (3.0 * x) ** 2, rel=1e-2)
+
+
+def test_full_of_a_surrogate_is_batched():
+    calls = []
+
+    def factor(mask):
+        @tf.custom_gradient
+        def product(x):
+            calls.append(None)
+            rounded = tf.round(x)
+            rule = lambda dy: (dy @ tf.transpose(x) + tf.transpose(x) @ dy) * mask  # noqa: E731
+            return rounded @ rounded, rule
+
+        return product
+
+    x = np.random.default_rng(0).normal(size=(10, 10))
+    right, wrong = np.ones((10, 10)), np.ones((10, 10))
+    wrong[3, 4] = 1.0 + 1e-4
+    report = tf.check_gradients(factor(right), x, full=True, against=lambda x: x @ x)
+    assert {row.verdict for row in report.rows} == {"true"}, report
+    assert len(calls) < 30 * x.size
+    report = tf.check_gradients(factor(wrong), x, full=True, order=1, against=lambda x: x @ x)
+    assert [row.index for row in report.rows if row.false and row.index] == [(3, 4)]
+    assert "It is false only at x[3, 4] (" in words(report)
+
+
+def test_a_false_second_order_of_a_surrogate_is_found_element_by_element():
+    @tf.custom_gradient
+    def curved(x):
+        def grad(dy):
+            slope = tf.custom_gradient(
+                lambda x: (3.0 * x * x, lambda ddy: ddy * x * np.array([6.0, 6.0, 7.0]))
+            )
+            return dy * slope(x)
+
+        return tf.round(x), grad
+
+    report = tf.check_gradients(
+        curved, np.array([0.3, 1.2, 2.2]), full=True, against=lambda x: x**3
+    )
+    assert report.first_false_order == 2
+    assert {row.index for row in report.rows if row.false and row.index} == {(2,)}, report

@@ -317,3 +317,53 @@ def test_full_of_a_hundred_elements_is_batched():
     report = tf.check_gradients(off, x, full=True, order=1)
     false = [row.index for row in report.rows if row.false and row.index is not None]
     assert false == [(3, 4)]
+
+
+def test_elements_of_mixed_scale_have_no_kink_in_common():
+    """One step for all of them is far too large for the small ones."""
+    x, y = np.array([3.0, 0.0, 1e6]), np.array([4.0, 2.0, 1e-3])
+    for f, points in (
+        (lambda x, y: tf.sqrt(x * x + y * y), (x, y)),
+        (tf.sqrt, ([1e-8, 1.0, 1e8],)),
+    ):
+        report = tf.check_gradients(f, *map(np.array, points), order=1)
+        assert {row.verdict for row in report.rows} == {"true"}, report
+        tf.assert_gradients(f, *map(np.array, points), order=1)
+    f = with_rule(tf.sqrt, lambda x, dy: dy * tf.where(x < 1e-6, 0.6, 0.5) / tf.sqrt(x))
+    report = tf.check_gradients(f, np.array([1e-8, 1.0, 1e8]), order=1)
+    assert {row.index for row in report.rows if row.false} == {(0,)}, report
+
+
+def test_elements_beside_a_kink_are_looked_at_at_the_second_point():
+    """The other elements are at kinks for the step of the largest one, here and beside."""
+    f = with_rule(
+        lambda x: tf.clip_by_value(x, 0.0, 6.0), lambda x, dy: dy * tf.cast(x > 0, x.dtype)
+    )
+    report = tf.check_gradients(f, np.array([7e-5, 8e-5, 7e-7, 1e-5, 13.5]), order=1)
+    assert report.first_false_order == 1
+    assert {row.index for row in report.rows if row.false} == {(4,)}, report
+
+
+def test_slopes_of_ties_are_more_than_two():
+    """Of a sort of equal elements each slope is right, not only those to both sides."""
+
+    @tf.custom_gradient
+    def ordered(x):
+        order = tf.argsort(x)
+        return tf.gather(x, order) ** 2, lambda dy: 2.0 * x * tf.gather(dy, tf.argsort(order))
+
+    report = tf.check_gradients(ordered, np.ones(4))
+    assert report.ok, report
+    assert any(row.verdict == "kink" for row in report.rows)
+
+
+def test_an_oscillation_at_the_same_phase_is_not_judged():
+    """Steps that are halved see sin(k x) at phases of 2 pi, and a slope that is far too small."""
+    finest = 1.3 * np.finfo(float).eps ** 0.2 * 0.5**13
+    k = (2.0 * np.pi * 5 + 0.01) / finest
+    report = tf.check_gradients(lambda x: tf.sin(k * tf.nn.relu(x)), np.array(1.3), order=1)
+    assert report.ok, report
+    assert {row.verdict for row in report.rows} == {"inconclusive"}, report
+    report = tf.check_gradients(lambda x: tf.sin(7.7 * k * tf.nn.relu(x)), np.array(1.3), order=1)
+    assert report.ok, report
+    assert check_runs.run(7011)[1].ok

@@ -48,6 +48,12 @@ class Evidence:
             is_cut = row.value is None or (ends and row.path != "upstream")
             if row.verdict == verdicts.WRONG and is_cut:
                 row.verdict = verdicts.DETACHED
+        on_x = [row for row in self.rows if (row.path, row.mode) == ("x", "reverse")]
+        valued = {(row.order, row.argument) for row in on_x if row.value is not None}
+        for row in self.rows:  # the tangent of a gradient of zeros
+            is_zero = row.value is None and (row.order, row.argument) in valued
+            if is_zero and (row.verdict, row.mode) == (verdicts.DETACHED, "forward"):
+                row.verdict = verdicts.WRONG
         lost = {row.order for row in self.rows if row.verdict == verdicts.DETACHED}
         for row in self.rows:
             if row.verdict == verdicts.WRONG and row.path == "both" and row.order in lost:
@@ -450,7 +456,7 @@ def _wrong(
     text = f"Order {order} is not the derivative{before}. {_describe(evidence, rows)}"
     hint = _describe_swap(evidence, order)
     if all(one.holds is not False for one in evidence.orders.properties if "linear" in one.name):
-        hint = hint or describe_patterns(evidence.orders, rows) or _factor(rows)
+        hint = hint or describe_patterns(evidence.orders, rows, _factor(rows))
     hint = " ".join(filter(None, (hint, deliberate)))
     blamed = [rule for rule in rules if rule.first_false_order is not None]
     if blamed:
@@ -568,9 +574,16 @@ def _describe(evidence: Evidence, rows: Sequence[DerivativeRow]) -> str:
     names = [source.name for source in evidence.orders.problem.sources if not source.captured]
     what = f" of {evidence.orders.problem.name}({', '.join(names)})**2"
     what = what.replace("<lambda>", "f") if row.path == "both" else ""
-    by = f" by {row.argument}" if len(names) > 1 or not what else ""
+    index = "" if row.index is None else str(list(row.index))
+    by = f" by {row.argument}{index}" if len(names) > 1 or index or not what else ""
     place = f" beside the point, at {row.beside}" if row.beside else ""
-    return f"For order {row.order}{what}{by}{place}: expected {_pair(row)}."
+    if row.detail.startswith("outside"):
+        return (
+            f"For order {row.order}{what}{by}{place} there is a kink, and the value lies "
+            f"{row.detail}: got {number(row.value)}."
+        )
+    only = f" ({row.detail})" if "; right in" in row.detail else ""
+    return f"For order {row.order}{what}{by}{place}: expected {_pair(row)}{only}."
 
 
 def _pair(row: DerivativeRow) -> str:

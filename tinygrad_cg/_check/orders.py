@@ -23,6 +23,7 @@ MOST_SINGLE = 64  # elements that are looked at one by one
 MOST_DOUBTS = 200  # elements that are looked at again, of those that `full` compares
 MOST_SHOWN = 20  # of which rows are shown
 MOST_CLASSES = 8  # parts by size
+NEARBY = 32  # points around a kink
 
 SURE = (verdicts.TRUE, verdicts.WRONG)
 
@@ -68,6 +69,8 @@ class Orders:
                 break
         self._look_at_shapes()
         self._compare_modes()
+        if "reverse" in self.modes:
+            self._look_at_parts()
         if not self.is_beside:
             self._look_closer()
 
@@ -195,7 +198,8 @@ class Orders:
                 verdict = verdicts.KINK  # of the order before
             if verdict == verdicts.KINK and judge.outside:
                 detail = judge.outside
-                if self._is_one_rule and np.count_nonzero(self.problem.last[j]) == 1:
+                alone = np.count_nonzero(self.problem.last[j]) == 1
+                if self._is_one_rule and alone and not self._is_slope_nearby(order, j, value):
                     verdict = verdicts.WRONG
             sure = verdict == verdicts.TRUE
             sure |= reference.error <= 1e-3 * reference.size and verdict == verdicts.INCONCLUSIVE
@@ -214,6 +218,36 @@ class Orders:
             else:
                 self.inaccurate.append(row)
         return row
+
+    def _is_slope_nearby(self, order: int, j: int, value: Product) -> bool:
+        """Return whether a value lies between slopes at points around this one.
+
+        Where elements tie, in a sort say, these are more than the two slopes to both sides
+        (the generalised gradient of Clarke, Optimization and Nonsmooth Analysis, 1983).
+        """
+        problem = self.problem
+        generator = np.random.default_rng(order)
+        small = self._precision**0.25
+        ways: list = [None] * len(problem.sources)
+        ways[j] = problem.last[j]
+        slopes = []
+        for _ in range(NEARBY):
+            around = [
+                np.asarray(one + small * scale * generator.uniform(-1.0, 1.0, one.shape), one.dtype)
+                for one, scale in zip(self._base, problem.scales, strict=True)
+            ]
+            step = small**2 * problem.scales[j]
+            try:
+                right, left = (
+                    problem.measure(move_point(around, ways, sign * step), order - 1).number
+                    for sign in (1.0, -1.0)
+                )
+            except Exception:  # it is not defined there
+                return False
+            slopes.append((right - left) / (2 * step))
+        low, high = min(slopes), max(slopes)
+        margin = 10 * small * max(abs(low), abs(high))
+        return low - margin <= value.number <= high + margin
 
     def _is_false_in_own_dtype(self, order: int, j: int, own: Product, value: Product) -> bool:
         """Return whether rounding cannot explain a value in the arguments' precision."""
@@ -241,9 +275,7 @@ class Orders:
         return hasattr(self.problem.f, "_function")
 
     def _look_closer(self) -> None:
-        """Look at elements, and at a second point, where one number does not tell all."""
-        if "reverse" in self.modes and not any(row.false for row in self.rows):
-            self._look_at_parts()
+        """Look at a second point where one does not tell all."""
         unclear = self._at_ties()
         if len(unclear) < sum(row.false for row in self.rows) or not self._is_special():
             return
@@ -263,9 +295,13 @@ class Orders:
         )
         for row in second.rows:
             row.beside = place
-        by_label = {(row.order, row.argument, row.path, row.mode): row for row in second.rows}
+
+        def label(row: DerivativeRow) -> tuple:
+            return row.order, row.argument, row.path, row.mode, row.index
+
+        by_label = {label(row): row for row in second.rows}
         for row in self.rows:
-            other = by_label.get((row.order, row.argument, row.path, row.mode))
+            other = by_label.get(label(row))
             if other is not None and row.verdict in (verdicts.KINK, verdicts.INCONCLUSIVE):
                 row.detail += f"{'; ' if row.detail else ''}beside it: {other.verdict}"
         false = [row for row in second.rows if row.false]
@@ -303,12 +339,14 @@ class Orders:
     def _look_at_parts(self) -> None:
         """Compare parts of the directions: elements at kinks, elements of different size."""
         problem = self.problem
-        for order in sorted({row.order for row in self.rows}):
+        false = min((row.order for row in self.rows if row.false), default=math.inf)
+        for order in sorted({row.order for row in self.rows if row.order < false}):
             found: list = []
             for j in self._indices:
                 parts = self._parts(order, j)
                 if parts and not found:
                     found = problem.arrays(self._base, order)
+                judged = []
                 for part, scale in parts:
                     last = [part if i == j else one for i, one in enumerate(problem.last)]
                     scales = [scale if i == j else one for i, one in enumerate(problem.scales)]
@@ -318,9 +356,39 @@ class Orders:
                         row = self._row((order, j, "x", "reverse"), judge, along, again)
                     if np.count_nonzero(part) == 1:
                         row.index = tuple(int(axis[0]) for axis in np.nonzero(part))
+                    judged.append(row)
                     if row.false:
                         row.detail = row.detail or "in a part of the elements"
                         self.rows.append(row)
+                whole = sum(part for part, _ in parts)
+                if judged and {row.verdict for row in judged} == {verdicts.TRUE}:
+                    self._add_up(order, j, judged, np.asarray(whole))
+
+    def _add_up(self, order: int, j: int, judged: list[DerivativeRow], whole: np.ndarray) -> None:
+        """Let rows of which nothing could be said be of the sum of parts that are true.
+
+        One step for elements of very different size may see a kink that none of them has.
+        """
+        problem, name = self.problem, self.problem.sources[j].name
+        if not whole.all():  # some elements are in none of the parts
+            return
+        value = sum(row.value or 0.0 for row in judged)
+        reference = sum(row.reference for row in judged)
+        uncertainty = sum(row.uncertainty for row in judged)
+        rounding = sum(row.rounding for row in judged)
+        for row in self.rows:
+            mine = (row.order, row.argument, row.path, row.index) == (order, name, "x", None)
+            if not mine or row.verdict not in (verdicts.KINK, verdicts.INCONCLUSIVE):
+                continue
+            found = value
+            if row.mode == "forward":
+                with problem.using(last=[whole if i == j else None for i in self._indices]):
+                    found = problem.tangent(self._base, order, j).number
+            size = max(abs(value), abs(found))
+            if abs(found - value) <= tolerance(self._precision) * size + rounding * self._precision:
+                row.value, row.reference, row.uncertainty = found, reference, uncertainty
+                row.rounding, row.kind = max(row.rounding, rounding), judged[0].kind
+                row.verdict, row.detail = verdicts.TRUE, ""
 
     def _parts(self, order: int, j: int) -> list[tuple[np.ndarray, float]]:
         """Return the directions of parts that need steps of their own, and their scales."""
@@ -666,12 +734,14 @@ class Orders:
         problem = self.problem
         j = [source.name for source in problem.sources].index(name)
 
-        def difference() -> float:
-            reverse = self._directional(j, problem.arrays(self._base, order))[0]
-            return reverse.number - problem.tangent(self._base, order, j).number
+        def reverse() -> float:
+            return self._directional(j, problem.arrays(self._base, order))[0].number
 
-        gap = abs(difference())
-        return not math.isfinite(gap) or gap <= self._noise(difference)
+        def forward() -> float:  # rounded otherwise it may look as if it were not linear
+            return problem.tangent(self._base, order, j).number
+
+        gap = abs(reverse() - forward())
+        return not math.isfinite(gap) or gap <= self._noise(reverse) + self._noise(forward)
 
 
 def _classes(sizes: np.ndarray, decades: int) -> np.ndarray:

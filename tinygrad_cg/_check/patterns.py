@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, permutations
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core.levels import Level, state
+from .._core.primitive import apply
+from .._rules.calls import rebind_outputs
 from .orders import Orders
 from .problem import CheckedFunction, Point, total
 from .verdicts import DerivativeRow
 
 LARGEST = 4096  # elements of an argument to look at one by one
-SECONDS = 2.0  # that may take
+WORK = 1 << 31  # elements of operands and results that this may take
+CALL = 2000  # elements that an operation counts for besides: calling it takes as long
+SECONDS = 60.0  # that it may take where the work is not seen, in NumPy code say
 ENTRIES = 1 << 22  # of a Jacobian to keep
 STEP = 1e-3  # in units of the argument's scale
 MOVES = (0.13, -0.29, 0.41)  # in the same: other points to look at where there are few elements
@@ -29,7 +36,8 @@ class Elements(NamedTuple):
     """The elements of a gradient: those that the rules gave, and the right ones (NaN at kinks).
 
     `jacobian` has a row for each element of the outputs, where it is known, and `upstream` what
-    the outputs were weighed with. `more` has the same at other points: pairs, and x.
+    the outputs were weighed with. `more` has the same at other points, and `parts` for each
+    output alone, where there are several. `others` has the values of the other arguments.
     """
 
     name: str
@@ -41,6 +49,8 @@ class Elements(NamedTuple):
     upstream: np.ndarray | None = None
     jacobian: np.ndarray | None = None
     more: tuple[Elements, ...] = ()
+    parts: tuple[Elements, ...] = ()
+    others: Mapping[str, np.ndarray] = MappingProxyType({})
 
     def agree(self, given: np.ndarray, right: np.ndarray | None = None) -> np.ndarray:
         """Return where numbers are equal up to the errors of the right ones, or these unknown."""
@@ -60,21 +70,55 @@ class Elements(NamedTuple):
         return fits and bool(self.agree(found, self.given).all())
 
 
-def describe_patterns(orders: Orders, rows: Sequence[DerivativeRow]) -> str:
-    """Return sentences on how the false gradients of one order differ from the right ones."""
+class TooMuch(Exception):
+    """What it would take to look at the elements of an argument, in words."""
+
+
+class Work(Level):
+    """A level that counts the elements of what is computed."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
+        out = apply(primitive, inputs, params)
+        outs = out if isinstance(out, list) else [out]
+        self.count += CALL + sum(math.prod(one.shape) for one in (*inputs, *outs))
+        return out
+
+    def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
+        return rebind_outputs(state.frame, call, inputs, outputs)
+
+
+def describe_patterns(orders: Orders, rows: Sequence[DerivativeRow], otherwise: str = "") -> str:
+    """Return sentences on how the false gradients of one order differ from the right ones.
+
+    These depend on counts of elements, not on the speed of the machine. Where no pattern is
+    found the sentence is `otherwise`, or says that elements were too many to look at.
+    """
     names = [source.name for source in orders.problem.sources]
+    if rows[0].beside and orders.second is not None:
+        orders = orders.second
     with np.errstate(all="ignore"):
-        return _describe(orders, rows, names)
+        return _describe(orders, rows, names, otherwise)
 
 
-def _describe(orders: Orders, rows: Sequence[DerivativeRow], names: list[str]) -> str:
+def _describe(
+    orders: Orders, rows: Sequence[DerivativeRow], names: list[str], otherwise: str
+) -> str:
     false = dict.fromkeys(row.argument for row in rows if row.path == "x" and row.argument in names)
-    found = {}
+    found, left = {}, {}
     for name in false:
-        elements = look_at_elements(orders, rows[0].order, names.index(name))
+        try:
+            elements = look_at_elements(orders, rows[0].order, names.index(name))
+        except TooMuch as error:
+            left[name] = f"The elements of {name} were not looked at one by one: {error}."
+            continue
         text = None if elements is None else name_pattern(elements)
         if text:
             found[name] = text
+    if not found:
+        return otherwise or " ".join(left.values())
     if len(found) == len(false) and len(set(found.values())) == 1:
         return next(iter(found.values()))
     if len(names) == 1:
@@ -118,23 +162,36 @@ def describe_upstreams(orders: Orders, name: str) -> str | None:
 
 
 def look_at_elements(orders: Orders, order: int, j: int) -> Elements | None:
-    """Return the elements of the gradient by source j; None where it has too many."""
+    """Return the elements of the gradient by source j; None where they are not defined.
+
+    Raises `TooMuch` if they are too many.
+    """
     problem = orders.problem
     point = problem.wide_point if problem.wide else problem.point
-    if not 0 < point[j].size <= LARGEST:
+    if point[j].size > LARGEST:
+        raise TooMuch(f"there are {point[j].size}, and it is done for up to {LARGEST}")
+    if not point[j].size:
         return None
     try:
         found = _elements(problem, point, order, j)
         more = []
-        for move in MOVES if found is not None and found.x.size < 8 else ():
+        for move in MOVES if found is not None and _is_of_few(found) else ():
             there = [np.asarray(one) for one in point]
             there[j] = np.asarray(point[j] + move * problem.scales[j], point[j].dtype)
             more.append(_elements(problem, there, order, j))
+    except TooMuch:
+        raise
     except Exception:  # it cannot be computed, or is not defined there
         return None
     if found is None:
         return None
     return found._replace(more=tuple(one for one in more if one is not None))
+
+
+def _is_of_few(one: Elements) -> bool:
+    """Return whether several points must be looked at: one says little of a number, or a sum."""
+    alone = one.outputs is not None and one.outputs.size == 1
+    return one.x.size < 8 or (alone and one.x.size <= 64)
 
 
 def _elements(problem: CheckedFunction, point: Point, order: int, j: int) -> Elements | None:
@@ -144,11 +201,15 @@ def _elements(problem: CheckedFunction, point: Point, order: int, j: int) -> Ele
     if not np.isfinite(given).all():
         return None
     values = partial(_output_values if order == 1 else _derivative_values, problem, order)
-    began = time.perf_counter()
-    middle = values(point)
     count = 4 * x.size * (2 if np.iscomplexobj(x) else 1)
-    if (time.perf_counter() - began) * count > SECONDS:
-        return None
+    work, began = Work(), time.perf_counter()
+    with problem.using(level=work):
+        middle = values(point)
+    seconds = time.perf_counter() - began
+    if count * work.count > WORK or count * seconds > SECONDS:
+        what = "f" if order == 1 else f"the gradient of order {order - 1}"
+        slow = "" if count * work.count > WORK else f", which takes {seconds:.2g} s each time"
+        raise TooMuch(f"that takes {count} evaluations of {what}{slow}")
     weights = np.ones(1)
     if order == 1:
         weights = np.concatenate([np.ravel(one) for one in problem.weights])
@@ -163,19 +224,39 @@ def _elements(problem: CheckedFunction, point: Point, order: int, j: int) -> Ele
         right = np.real(columns @ np.conj(weights)) + 1j * np.real(imaginary @ np.conj(weights))
     else:
         right = np.real(columns @ np.conj(weights))
+    right = right.reshape(x.shape)
     single = order == 1 and len(problem.values) == 1 and small
+    several = order == 1 and len(problem.values) > 1 and small and not np.iscomplexobj(x)
     known = single and not np.iscomplexobj(x) and not np.iscomplexobj(middle)
     shape = problem.values[0].shape
+    accuracy = 1e-5 if precise else 0.02
     return Elements(
         problem.sources[j].name,
         x,
         given,
-        right.reshape(x.shape),
-        1e-5 if precise else 0.02,
+        right,
+        accuracy,
         middle.reshape(shape) if known else None,
         problem.weights[0] if single else None,
         columns.T if known else None,
+        parts=_parts_by_output(problem, point, j, columns, accuracy) if several else (),
+        others={one.name: point[i] for i, one in enumerate(problem.sources) if i != j},
     )
+
+
+def _parts_by_output(
+    problem: CheckedFunction, point: Point, j: int, columns: np.ndarray, accuracy: float
+) -> tuple[Elements, ...]:
+    """Return the elements of the gradient of each output; none where one cannot be computed."""
+    name, x, weights, found = problem.sources[j].name, point[j], problem.weights, []
+    ends = np.cumsum([one.size for one in weights])
+    for k, (end, weight) in enumerate(zip(ends, weights, strict=True)):
+        alone = [one if i == k else np.zeros_like(one) for i, one in enumerate(weights)]
+        given = problem.pull_back(point, [alone])[0][j]
+        given = np.zeros_like(x) if given is None else given
+        part = columns[:, end - weight.size : end] @ np.conj(weight.ravel())
+        found.append(Elements(name, x, given, np.real(part).reshape(x.shape), accuracy))
+    return tuple(found)
 
 
 def _output_values(problem: CheckedFunction, order: int, point: Point) -> np.ndarray:
@@ -229,7 +310,8 @@ def name_pattern(one: Elements) -> str | None:
     """Return a sentence for the first pattern that explains every element; None without one."""
     if not _largest(one.right) or one.match(one.given):
         return None
-    patterns = (_zero, _ratio, _of_complex, _placed, _summed, _parts, _factors, _offset, _where)
+    patterns = (_zero, _ratio, _of_complex, _of_outputs, _placed, _summed, _parts, _factors)
+    patterns += (_offset, _terms, _where)
     found = (pattern(one) for pattern in (*patterns, _digits))
     return next((text for text in found if text), None)
 
@@ -247,7 +329,7 @@ def _ratio(one: Elements) -> str | None:
     ratio = _constant_ratio(one, None)
     if ratio is None:
         return None
-    if np.iscomplex(ratio):
+    if not np.isclose(ratio, np.real(ratio)):
         return f"It is {ratio:.6g} times that."
     ratio = float(np.real(ratio))
     if np.isclose(ratio, -1.0, rtol=1e-5):
@@ -295,6 +377,17 @@ def _of_complex(one: Elements) -> str | None:
     if one.match_given(np.real(one.right) + 0j):
         return "It is the real part of that."
     return None
+
+
+def _of_outputs(one: Elements) -> str | None:
+    """Name the outputs whose gradients are false, where those of others are right."""
+    false = [k for k, part in enumerate(one.parts) if not part.match(part.given)]
+    if not 0 < len(false) < len(one.parts):
+        return None
+    which = f"output {false[0]}" if len(false) == 1 else f"outputs {_and(list(map(str, false)))}"
+    text = f"It is false for {which} of {len(one.parts)} only, counted from 0."
+    inside = name_pattern(one.parts[false[0]]) if len(false) == 1 else None
+    return f"{text} {inside}" if inside else text
 
 
 def _placed(one: Elements) -> str | None:
@@ -392,18 +485,20 @@ OF_OUTPUTS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
 
 
 def _factors(one: Elements) -> str | None:
-    """Name a factor made of x, or of the output, that is missing or too much."""
+    """Name a factor made of an argument, or of the output, that is missing or too much."""
     if sum(each.given.size for each in (one, *one.more)) < 3:
         return None
-    named = [(words.format(x=one.name), of, "x") for words, of in FACTORS]
-    if one.outputs is not None and one.outputs.shape == one.x.shape:
-        named += [(words, of, "outputs") for words, of in OF_OUTPUTS]
-    for words, of, field in named:
+    named = [(words.format(x=one.name), lambda each, of=of: of(each.x)) for words, of in FACTORS]
+    for name, value in one.others.items():
+        if value.shape in (one.x.shape, ()) and np.isrealobj(value):
+            named += [(words.format(x=name), partial(_of_other, name, of)) for words, of in FACTORS]
+    if one.outputs is not None and one.outputs.shape in (one.x.shape, ()):
+        named += [(words, lambda each, of=of: of(each.outputs)) for words, of in OF_OUTPUTS]
+    for words, value_of in named:
         for missing in (True, False):
 
-            def factor(each: Elements, of: Any = of, field: str = field, by: bool = missing) -> Any:
-                value = of(getattr(each, field))
-                return 1.0 / value if by else value
+            def factor(each: Elements, of: Any = value_of, by: bool = missing) -> Any:
+                return 1.0 / of(each) if by else of(each)
 
             ratio = _constant_ratio(one, factor)
             if ratio is not None and _is_simple(ratio):
@@ -416,9 +511,13 @@ def _factors(one: Elements) -> str | None:
     return None
 
 
+def _of_other(name: str, of: Callable[[Any], Any], each: Elements) -> Any:
+    return of(each.others[name])
+
+
 def _is_simple(ratio: Any) -> bool:
     """Return whether a number is a fraction of small integers."""
-    if np.iscomplex(ratio):
+    if not np.isclose(ratio, np.real(ratio)):
         return False
     ratio = float(np.real(ratio))
     near = Fraction(ratio).limit_denominator(6)
@@ -446,6 +545,33 @@ def _offset(one: Elements) -> str | None:
     return None
 
 
+def _terms(one: Elements) -> str | None:
+    """Name a term of a product rule that is missing, or a reciprocal."""
+    points = (one, *one.more)
+    if _unknown(one) or one.upstream is None or one.outputs is None:
+        return None
+    if not one.upstream.shape == one.outputs.shape == one.x.shape or len(points) * one.x.size < 3:
+        return None
+
+    def fits(factor: Callable[[Elements], np.ndarray]) -> bool:
+        found = [(each.upstream * factor(each), each) for each in points]
+        return all(bool(np.isfinite(a).all()) and b.match_given(a) for a, b in found)
+
+    if fits(lambda each: each.outputs / each.x):
+        return (
+            f"It is the output divided by {one.name}, times the upstream gradient: the output is a "
+            "product, and the term with the derivative of the other factor is missing."
+        )
+    if fits(lambda each: each.right / each.upstream - each.outputs / each.x):
+        return (
+            f"The output divided by {one.name} is missing, times the upstream gradient: the output "
+            "is a product, and its rule has the term of the other factor only."
+        )
+    if fits(lambda each: each.upstream / each.right):
+        return "The factor of the upstream gradient is the reciprocal of the right one."
+    return None
+
+
 def _where(one: Elements) -> str | None:
     """Name the places of false elements, where others are right."""
     false = ~one.agree(one.given)
@@ -468,7 +594,8 @@ def _where_false(one: Elements, false: np.ndarray) -> str | None:
             ("< 0", x < 0), ("> 0", x > 0), ("<= 0", x <= 0), (">= 0", x >= 0), ("is 0", x == 0)
         ):  # fmt: skip
             if np.array_equal(false, where):
-                return f"It is false only where {one.name} {words} ({count})."
+                text = f"It is false only where {one.name} {words} ({count})."
+                return f"{text} That is {next(_named(one, false))}." if false.sum() == 1 else text
     if one.given.ndim > 1:
         for axis in range(one.given.ndim):
             others = tuple(i for i in range(one.given.ndim) if i != axis)

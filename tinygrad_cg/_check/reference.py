@@ -69,13 +69,15 @@ class Ladder:
         value, error, _ = self._best()
         return ReferenceValue(value, error, DIFFERENCES, self.has_kink(), self.size / self.scale)
 
-    def has_converged(self, rounding: float) -> bool:
+    def has_converged(self, rounding: float, variation: float = 0.0) -> bool:
         """Return whether the steps were small enough to show a derivative, of an oscillation say.
 
-        `rounding` is how far the function's values are off by rounding.
+        `rounding` is how far the function's values are off by rounding, `variation` how far another
+        reference is: steps that are halved may see an oscillation at the same phase each time.
         """
         value, error, level = self._best()
         noise = self.noises[level] + rounding / (self.step * 0.5**level)
+        error = max(error, variation)
         return error <= 0.1 * abs(value) or error <= 100 * noise
 
     def _best(self) -> tuple[float, float, int]:

@@ -40,7 +40,8 @@ def recognise_surrogate(orders: Orders) -> str | None:
         return None
     point = problem.wide_point if problem.wide else problem.point
     try:
-        constant = _is_piecewise_constant(problem, point)
+        flat = all(abs(row.reference) <= 1e-3 * abs(row.value or 0.0) for row in false)
+        constant = flat and _is_piecewise_constant(problem, point)
         if not (constant or _is_identity(problem, point)):
             return None
     except Exception:  # it is not defined there

@@ -220,10 +220,27 @@ class Judge:
             variation = max(variation, abs(one.value - self.exact.value))
         reference = one._replace(error=max(one.error, variation) + noise)
         reference = reference.with_terms(noise, self.precision)
-        if not (isfinite(reference.error) and ladder.has_converged(rounding)):
+        if not (isfinite(reference.error) and ladder.has_converged(rounding, variation)):
             return INCONCLUSIVE, reference
         found = decide(number, reference, self.precision, self.floor)
+        if found is None and self._is_seen_closer(number, reference.value):
+            return INCONCLUSIVE, reference
         return found or WRONG, reference if found else self.exact or reference
+
+    def _is_seen_closer(self, number: float, found: float) -> bool:
+        """Return whether steps far smaller than those of the reference show the value instead.
+
+        A function that oscillates faster than these steps has quite another slope for them.
+        """
+        if abs(number) < 2 * abs(found):
+            return False
+        ladder, slopes = self.ladder, []
+        step = 1e3 * self.precision * ladder.size / abs(number)
+        for closer in (step, 3 * step, 10 * step):
+            if 0.0 < closer < ladder.step * 0.5 ** len(ladder.rows):
+                (right, _), (left, _) = self.line(closer), self.line(-closer)
+                slopes.append((right - left) / (2 * closer))
+        return sum(abs(slope - number) <= 0.05 * abs(number) for slope in slopes) >= 2
 
 
 def noise_of(

@@ -1,0 +1,1049 @@
+"""Custom gradients that are wrong in ways that people get wrong, and what a report says of each."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tinygrad_cg as tf
+from tests.support.right_rules import LABELS, SINGLE, S, V, W
+from tests.support.rule_table import add
+
+SQUARE = np.array([[0.5, -1.0, 0.3], [0.2, 0.8, -0.6], [1.2, 0.4, -0.9]])
+NOT_LINEAR = ": not linear in the upstream"
+OF_UPSTREAM = (f"1 x upstream{NOT_LINEAR}", f"1 x forward{NOT_LINEAR}", f"2 x forward{NOT_LINEAR}")
+POINTS = np.array([0.5, -1.5, 2.0, 7.5, -0.3])
+
+
+# A factor or a sign --------------------------------------------------------------------------
+
+
+@tf.custom_gradient
+def sigmoid_half(x):
+    y = tf.sigmoid(x)
+    return y, lambda dy: dy * y
+
+
+add(sigmoid_half, V, false="1 x*", words="A factor is missing: 1 - the output.")
+
+
+@tf.custom_gradient
+def tanh_not_squared(x):
+    y = tf.tanh(x)
+    return y, lambda dy: dy * (1.0 - y)
+
+
+add(tanh_not_squared, V, false="1 x*", words="A factor is missing: 1 + the output.")
+
+
+@tf.custom_gradient
+def error_function(x):
+    return tf.math.erf(x), lambda dy: dy * tf.exp(-x * x) / np.sqrt(np.pi)
+
+
+add(error_function, V, false="1 x*", words="It is 0.5 times that.")
+add(error_function, SINGLE, at="float32", false="1 x*", words="It is 0.5 times that.")
+
+
+@tf.custom_gradient
+def sine_of_degrees(x):
+    angle = x * np.pi / 180.0
+    return tf.sin(angle), lambda dy: dy * tf.cos(angle)
+
+
+add(sine_of_degrees, np.array([30.0, 45.0, 120.0]), false="1 x*", words="It is 57.2958 times that.")
+
+
+@tf.custom_gradient
+def decimal_logarithm(x):
+    return tf.math.log(x) / np.log(10.0), lambda dy: dy / x
+
+
+add(decimal_logarithm, np.array([1.0, 10.0, 1e-3]), false="1 x*", words="It is 2.30259 times that.")
+
+
+@tf.custom_gradient
+def log1p_of_x(x):
+    return tf.math.log1p(x), lambda dy: dy / x
+
+
+add(log1p_of_x, np.array([1.0, 2.0, 5.0]), false="1 x*")
+
+
+@tf.custom_gradient
+def off_by_one_power(x):
+    return x**4, lambda dy: dy * 4.0 * x**4
+
+
+add(off_by_one_power, V, false="1 x*", words="A factor is too much: x.")
+add(off_by_one_power, 1.0, at="1", false="1 x* beside", words="A factor is too much: x.")
+
+
+@tf.custom_gradient
+def square_without_two(x):
+    return x * x, lambda dy: dy * x
+
+
+add(square_without_two, V, false="1 x*", words="It is 0.5 times that.")
+add(
+    square_without_two,
+    np.zeros(2),
+    at="zeros",
+    false="1 x* beside",
+    doubtful="inconclusive",
+    words="It is 0.5 times that.",
+)
+
+
+@tf.custom_gradient
+def distance_to_one(x):
+    return tf.reduce_sum((x - 1.0) ** 2), lambda dy: dy * (x - 1.0)
+
+
+add(
+    distance_to_one,
+    np.ones(3),
+    at="its minimum",
+    doubtful="inconclusive",
+    false="1 x* beside",
+    words="It is 0.5 times that.",
+)
+
+
+@tf.custom_gradient
+def minus_tanh_saturated(x):
+    y = tf.tanh(x)
+    return y, lambda dy: -dy * (1.0 - y * y)
+
+
+add(minus_tanh_saturated, np.array([5.0, -6.0]), false="1 x*", words="The sign is wrong.")
+add(minus_tanh_saturated, np.array([15.0, -16.0]), at="15", false="1 x", words="got -4.60")
+
+
+@tf.custom_gradient
+def log_cosh_by_sine(x):
+    y = tf.abs(x) + tf.nn.softplus(-2.0 * tf.abs(x))
+    return y, lambda dy: dy * tf.tanh(tf.abs(x))
+
+
+add(log_cosh_by_sine, POINTS, false="1 x*", words="A factor is missing: the sign of x.")
+
+
+@tf.custom_gradient
+def absolute(x):
+    return tf.abs(x), lambda dy: dy * tf.ones_like(x)
+
+
+add(absolute, V, false="1 x*", words="A factor is missing: the sign of x.")
+add(
+    absolute,
+    np.array([0.0, -1.0]),
+    at="a kink",
+    false=("1 x* beside", "1 x[1]"),
+    words="by x[1]",
+    doubtful="kink",
+)
+
+
+@tf.custom_gradient
+def gaussian_of_wrong_sign(x):
+    y = tf.exp(-0.5 * x * x)
+    return y, lambda dy: dy * x * y
+
+
+add(gaussian_of_wrong_sign, V, false="1 x*", words="The sign is wrong.")
+add(gaussian_of_wrong_sign, 0.0, at="its maximum", false="1 x* beside", words="The sign is wrong.")
+
+
+@tf.custom_gradient
+def length_not_divided(x):
+    return tf.norm(x), lambda dy: dy * x
+
+
+add(
+    length_not_divided,
+    np.array([3.0, 4.0, 1.0]),
+    false="1 x*",
+    words="A factor is too much: the output.",
+)
+
+
+@tf.custom_gradient
+def swish_without_second_term(x):
+    s = tf.sigmoid(x)
+    return x * s, lambda dy: dy * s
+
+
+add(
+    swish_without_second_term, V, false="1 x*",
+    words="the term with the derivative of the other factor is missing",
+)  # fmt: skip
+
+
+@tf.custom_gradient
+def swish_without_first_term(x):
+    s = tf.sigmoid(x)
+    return x * s, lambda dy: dy * x * s * (1.0 - s)
+
+
+add(swish_without_first_term, V, false="1 x*", words="The output divided by x is missing")
+
+
+@tf.custom_gradient
+def shifted_slope(x):
+    return tf.sin(x) + x, lambda dy: dy * tf.cos(x)
+
+
+add(shifted_slope, V, false="1 x*", words="is 1 less than it must be, everywhere.")
+
+
+@tf.custom_gradient
+def temperature(x):
+    return tf.tanh(x / 5.0), lambda dy: dy * (1.0 - tf.tanh(x / 5.0) ** 2)
+
+
+add(temperature, V, false="1 x*", words="It is 5 times that.")
+
+
+# Pieces --------------------------------------------------------------------------------------
+
+
+@tf.custom_gradient
+def leaky(x):
+    return tf.maximum(x, 0.1 * x), lambda dy: dy * tf.where(x > 0.0, 1.0, 0.01)
+
+
+add(leaky, POINTS, false="1 x*", words=("false only where x < 0 (2 of 5", "There it is 0.1 times"))
+
+
+@tf.custom_gradient
+def exponential_linear(x):
+    y = tf.where(x > 0.0, x, tf.math.expm1(tf.minimum(x, 0.0)))
+    return y, lambda dy: dy * tf.where(x > 0.0, tf.ones_like(x), y)
+
+
+add(exponential_linear, POINTS, false="1 x*", words="false only where x < 0 (2 of 5 elements)")
+
+
+@tf.custom_gradient
+def relu_six(x):
+    return tf.clip_by_value(x, 0.0, 6.0), lambda dy: dy * tf.cast(x > 0.0, x.dtype)
+
+
+add(
+    relu_six, np.array([7e-5, 8e-5, 7e-7, 1e-5, 13.5]), at="mixed scale",
+    false=("1 x[4]", "1 x[4] beside"), words="by x[4]: expected 0",
+    doubtful="kink",
+)  # fmt: skip
+add(relu_six, POINTS, false="1 x*", words="false only at x[3] (")
+
+
+@tf.custom_gradient
+def pseudo_huber(x):
+    size = tf.abs(x)
+
+    def grad(dy):
+        return dy * tf.where(size <= 1.0, x, 0.5 * tf.sign(x))
+
+    return tf.where(size <= 1.0, 0.5 * x * x, size - 0.5), grad
+
+
+add(
+    pseudo_huber, np.array([0.3, -0.7, 2.5, -40.0, 3.0]), false="1 x*",
+    words=("It is false only at x[2] (", "There it is 0.5 times that."),
+)  # fmt: skip
+
+
+@tf.custom_gradient
+def doubled_relu(x):
+    return tf.nn.relu(x), lambda dy: 2.0 * dy * tf.cast(x > 0.0, x.dtype)
+
+
+add(
+    doubled_relu,
+    0.0,
+    at="its kink",
+    false="1 x* beside",
+    words="It is 2 times",
+    doubtful=("kink", "inconclusive"),
+)
+
+
+@tf.custom_gradient
+def steep_at_zero(x):
+    return tf.abs(x), lambda dy: dy * tf.where(tf.equal(x, 0.0), 3.0, tf.sign(x))
+
+
+add(
+    steep_at_zero,
+    np.array([0.0, 2.0]),
+    at="its kink",
+    false="1 x[0]",
+    words="there is a kink, and the value lies outside the slopes to both sides",
+    doubtful=("kink", "inconclusive"),
+)
+
+
+@tf.custom_gradient
+def exact_at_integers(x):
+    return tf.square(x), lambda dy: dy * (2.0 * x + tf.sin(np.pi * x))
+
+
+add(exact_at_integers, np.array([1.0, 2.0, -3.0]), at="integers", false="1 x* beside")
+
+
+@tf.custom_gradient
+def masked_loss(x):
+    mask = tf.constant(np.array([1.0, 0.0, 1.0]))
+    return tf.reduce_sum(mask * x * x), lambda dy: dy * 2.0 * x
+
+
+add(masked_loss, V, false="1 x*", words="That is x[1] (-3 in place of 0).")
+
+
+@tf.custom_gradient
+def dropout(x):
+    keep = tf.constant(np.array([1.0, 0.0, 1.0]))
+    return x * keep / 0.8, lambda dy: dy * keep
+
+
+add(dropout, V, false="1 x*", words="It is 0.8 times that.")
+
+
+@tf.custom_gradient
+def differences(x):
+    def grad(dy):
+        return tf.concat([-dy, tf.zeros([1], dy.dtype)], axis=0)
+
+    return x[1:] - x[:-1], grad
+
+
+add(differences, V, false="1 x*", words="It is false only at x[1]")
+
+
+@tf.custom_gradient
+def padding_row(table):
+    """The rule leaves out the last row, which is one of padding elsewhere."""
+    rows = tf.one_hot(np.array([2, 0, 1, 2]), 3, dtype=table.dtype)
+
+    def grad(dy):
+        return tf.transpose(rows) @ dy * tf.constant(np.array([[1.0], [1.0], [0.0]]))
+
+    return rows @ table, grad
+
+
+add(
+    padding_row, S, false="1 table",
+    words=("It is false only at index 2 of axis 0 (3 of 9", "The rule gives 0 for it."),
+)  # fmt: skip
+
+
+@tf.custom_gradient
+def mixed_scale(x):
+    """Only the smallest element is wrong."""
+    return x * x, lambda dy: dy * 2.0 * x * tf.where(tf.abs(x) < 1e-3, 1.5, 1.0)
+
+
+add(
+    mixed_scale,
+    np.array([1e4, 1e-4, 3.0]),
+    false=("1 x[1]", "2 x reverse"),
+    words="by x[1]",
+    doubtful="inconclusive",
+)
+
+
+# Axes, shapes and places ---------------------------------------------------------------------
+
+
+@tf.custom_gradient
+def mean_not_divided(x):
+    return tf.reduce_mean(x, axis=0), lambda dy: tf.broadcast_to(dy, [2, 3])
+
+
+add(
+    mean_not_divided, W, false="1 x*",
+    words="x has 2 elements for each output: is the rule of a mean not scaled?",
+)  # fmt: skip
+
+
+@tf.custom_gradient
+def loss_not_averaged(logits):
+    loss = -tf.reduce_mean(tf.reduce_sum(LABELS * tf.nn.log_softmax(logits), axis=-1))
+    return loss, lambda dy: dy * (tf.nn.softmax(logits) - LABELS)
+
+
+add(loss_not_averaged, W, false="1 logits*", words="It is 2 times that.")
+
+
+@tf.custom_gradient
+def loss_with_wrong_sign(logits):
+    loss = -tf.reduce_sum(LABELS * tf.nn.log_softmax(logits), axis=-1)
+    return loss, lambda dy: tf.expand_dims(dy, -1) * (LABELS - tf.nn.softmax(logits))
+
+
+add(loss_with_wrong_sign, W, false="1 logits*", words="The sign is wrong.")
+
+
+@tf.custom_gradient
+def bias_along_rows(x, b):
+    return x + b, lambda dy: (dy, tf.reduce_sum(dy, axis=1))
+
+
+add(bias_along_rows, SQUARE, V, false="1 b*", words="It is the sum over axis 1, which is another")
+
+
+@tf.custom_gradient
+def bias_averaged(x, b):
+    return x + b, lambda dy: (dy, tf.reduce_mean(dy, axis=0))
+
+
+add(bias_averaged, SQUARE, V, false="1 b*", words="It is 0.333333 times that.")
+
+
+@tf.custom_gradient
+def gain_not_summed(x, gain):
+    return x * gain, lambda dy: (dy * gain, dy * x)
+
+
+add(
+    gain_not_summed, W, V, false=("1 x reverse: raises", "1 gain reverse: raises"),
+    words=("The operation broadcasts input `gain`", "tf.reduce_sum(dy * x, axis=[0])"),
+)  # fmt: skip
+
+
+@tf.custom_gradient
+def log_softmax_not_summed(x):
+    y = tf.nn.log_softmax(x)
+    return y, lambda dy: dy - tf.exp(y)
+
+
+add(
+    log_softmax_not_summed, W, false=(*OF_UPSTREAM, "1 x reverse", "2 x both"),
+    words="It is affine in the upstream",
+)  # fmt: skip
+
+
+@tf.custom_gradient
+def softmax_of_one_element(x):
+    y = tf.nn.softmax(x)
+    return y, lambda dy: dy * y * (1.0 - y)
+
+
+add(softmax_of_one_element, V, false="1 x*", words="It has the diagonal of the Jacobian only")
+
+
+@tf.custom_gradient
+def softmax_over_rows(x):
+    y = tf.nn.softmax(x, axis=-1)
+    return y, lambda dy: y * (dy - tf.reduce_sum(dy * y, axis=0, keepdims=True))
+
+
+add(softmax_over_rows, SQUARE, false="1 x*")
+
+
+@tf.custom_gradient
+def running_sum_forwards(x):
+    return tf.cumsum(x), lambda dy: tf.cumsum(dy)
+
+
+add(running_sum_forwards, V, false="1 x*", words="its transpose is needed")
+
+
+@tf.custom_gradient
+def backwards(x):
+    return 2.0 * x[::-1], lambda dy: 2.0 * dy
+
+
+add(backwards, V, false="1 x*", words="Its elements stand in reverse order.")
+
+
+@tf.custom_gradient
+def ordered_upstream(x):
+    order = tf.argsort(x)
+    return tf.gather(x, order) ** 2, lambda dy: 2.0 * x * dy
+
+
+add(
+    ordered_upstream, np.array([3.0, 1.0, 4.0, -5.0]), false="1 x*",
+    words="The elements of the upstream gradient are permuted: it needs the inverse order.",
+)  # fmt: skip
+
+
+@tf.custom_gradient
+def rolled(x):
+    def roll(y, k):
+        return tf.concat([y[-k:], y[:-k]], axis=0)
+
+    return roll(x, 1), lambda dy: roll(dy, 1)
+
+
+add(rolled, POINTS, false="1 x*", words="Its elements are shifted by +2.")
+
+
+@tf.custom_gradient
+def outer(a, b):
+    def grad(dy):
+        return tf.linalg.matvec(tf.transpose(dy), a), tf.linalg.matvec(dy, b)
+
+    return a[:, None] * b[None, :], grad
+
+
+add(outer, V, V + 0.5, false=("1 a*", "1 b*"), words="stand in each other's place.")
+
+
+@tf.custom_gradient
+def quotient(x, y):
+    return x / y, lambda dy: (-dy * x / y**2, dy / y)
+
+
+add(
+    quotient, V, V + 3.0, false=("1 x*", "1 y*"),
+    words="The gradients of x and y stand in each other's place.",
+)  # fmt: skip
+
+
+@tf.custom_gradient
+def transposed_matrix(x):
+    return tf.sin(x), lambda dy: tf.transpose(dy * tf.cos(x))
+
+
+add(transposed_matrix, SQUARE, false="1 x*", words="It is the transpose of that.")
+
+
+# Matrices and solvers ------------------------------------------------------------------------
+
+
+@tf.custom_gradient
+def product_transposed(a, b):
+    return a @ b, lambda dy: (b @ tf.transpose(dy), tf.transpose(a) @ dy)
+
+
+add(product_transposed, SQUARE, S, false="1 a*", words="It is the transpose of that.")
+
+
+@tf.custom_gradient
+def product_not_transposed(a, b):
+    return a @ b, lambda dy: (dy @ b, tf.transpose(a) @ dy)
+
+
+add(product_not_transposed, SQUARE, S, false="1 a*", words="its transpose is needed")
+
+
+@tf.custom_gradient
+def inverse_not_transposed(a):
+    y = tf.linalg.inv(a)
+    return y, lambda dy: -(y @ dy @ y)
+
+
+add(inverse_not_transposed, S, false="1 a*", words="its transpose is needed")
+
+
+@tf.custom_gradient
+def log_determinant_not_transposed(a):
+    return tf.linalg.slogdet(a)[1], lambda dy: dy * tf.linalg.inv(a)
+
+
+add(log_determinant_not_transposed, S, false="1 a*", words="It is the transpose of that.")
+
+
+@tf.custom_gradient
+def trace_of_square(a):
+    return tf.einsum("ij,ji->", a, a), lambda dy: 2.0 * dy * a
+
+
+add(trace_of_square, S, false="1 a*", words="It is the transpose of that.")
+
+
+@tf.custom_gradient
+def determinant_of_adjugate(a):
+    y = tf.linalg.det(a)
+    return y, lambda dy: dy * tf.transpose(tf.linalg.inv(a))
+
+
+add(determinant_of_adjugate, S, false="1 a*", words="A factor is missing: the output.")
+
+
+@tf.custom_gradient
+def solve_not_transposed(b):
+    return tf.linalg.matvec(tf.linalg.inv(S), b), lambda dy: tf.linalg.matvec(tf.linalg.inv(S), dy)
+
+
+add(solve_not_transposed, V, false="1 b*", words="its transpose is needed")
+
+
+@tf.custom_gradient
+def solve_with_wrong_sign(a, b):
+    x = tf.linalg.solve(a, b)
+
+    def grad(dy):
+        w = tf.linalg.solve(tf.transpose(a), dy)
+        return w @ tf.transpose(x), w
+
+    return x, grad
+
+
+add(solve_with_wrong_sign, S, W.T.copy(), false="1 a*", words="The sign is wrong.")
+
+
+@tf.custom_gradient
+def symmetric_form(x):
+    """x A x with a matrix that is not symmetric."""
+    return tf.reduce_sum(x * tf.linalg.matvec(S, x)), lambda dy: 2.0 * dy * tf.linalg.matvec(S, x)
+
+
+add(symmetric_form, V, false="1 x*")
+
+
+@tf.custom_gradient
+def few_iterations(b):
+    """A linear system, whose rule does four steps of Jacobi's method."""
+
+    def grad(dy):
+        w = dy / np.diag(S)
+        for _ in range(4):
+            w = (dy - tf.linalg.matvec((S - np.diag(np.diag(S))).T, w)) / np.diag(S)
+        return w
+
+    return tf.linalg.matvec(np.linalg.inv(S), b), grad
+
+
+add(few_iterations, V, false="1 b*", words=("It agrees to", "digits: an approximate solve"))
+
+
+@tf.custom_gradient
+def newton_not_implicit(a):
+    """The root of x**3 = a, with the derivative of the equation instead of its inverse."""
+    x = tf.ones_like(a)
+    for _ in range(60):
+        x = x - (x**3 - a) / (3.0 * x * x)
+    return x, lambda dy: dy * 3.0 * x * x
+
+
+add(
+    newton_not_implicit,
+    np.array([2.0, 8.0, 0.3]),
+    false="1 a*",
+    words="is the reciprocal of the right one",
+)
+
+
+@tf.custom_gradient
+def gelu_by_tanh(x):
+    """The value by erf, the rule of the approximation by tanh."""
+    inner = np.sqrt(2.0 / np.pi) * (x + 0.044715 * x**3)
+
+    def grad(dy):
+        t = tf.tanh(inner)
+        slope = np.sqrt(2.0 / np.pi) * (1.0 + 3.0 * 0.044715 * x * x)
+        return dy * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope)
+
+    return 0.5 * x * (1.0 + tf.math.erf(x / np.sqrt(2.0))), grad
+
+
+add(gelu_by_tanh, V, false="1 x*", words="It agrees to")
+
+
+@tf.custom_gradient
+def attention_not_scaled(q, k, v):
+    p = tf.nn.softmax(q @ tf.transpose(k) / 2.0)
+
+    def grad(dy):
+        dp = dy @ tf.transpose(v)
+        ds = p * (dp - tf.reduce_sum(dp * p, axis=-1, keepdims=True))
+        return ds @ k, tf.transpose(ds) @ q / 2.0, tf.transpose(p) @ dy
+
+    return p @ v, grad
+
+
+add(attention_not_scaled, W, S, S + 1.0, false="1 q*", words="It is 2 times that.")
+
+
+@tf.custom_gradient
+def layer_norm_detached(x):
+    """The rule takes the mean and the variance for constants."""
+    mean = tf.reduce_mean(x, axis=-1, keepdims=True)
+    inverse = tf.math.rsqrt(tf.reduce_mean((x - mean) ** 2, axis=-1, keepdims=True))
+    return (x - mean) * inverse, lambda dy: dy * inverse
+
+
+add(layer_norm_detached, W, false="1 x*")
+
+
+# Several arguments and outputs ---------------------------------------------------------------
+
+
+@tf.custom_gradient
+def sine_and_cosine(x):
+    s, c = tf.sin(x), tf.cos(x)
+    return (s, c), lambda ds, dc: ds * c + dc * s
+
+
+add(
+    sine_and_cosine,
+    V,
+    false="1 x*",
+    words="It is false for output 1 of 2 only, counted from 0. The sign is wrong.",
+)
+
+
+@tf.custom_gradient
+def log_density(mean, log_scale):
+    z = (V - mean) * tf.exp(-log_scale)
+    value = -0.5 * z * z - log_scale
+    return value, lambda dy: (dy * z * tf.exp(-log_scale), dy * z * z)
+
+
+add(
+    log_density, np.array([0.0, 1.0, 0.0]), np.array([0.0, -1.0, 1.0]), false="1 log_scale*",
+    words="The factor of the upstream gradient is 1 more than it must be",
+)  # fmt: skip
+
+
+@tf.custom_gradient
+def none_for_second(x, y):
+    return x * tf.exp(y), lambda dy: (dy * tf.exp(y), None)
+
+
+add(none_for_second, V, V, false="1 y*: detached", words="returns None")
+
+
+@tf.custom_gradient
+def zero_for_second(x, y):
+    return x * tf.exp(y), lambda dy: (dy * tf.exp(y), tf.zeros_like(y))
+
+
+add(zero_for_second, V, V, false="1 y*", words="The rule gives 0 for it.")
+
+
+@tf.custom_gradient
+def one_too_many(x):
+    return x**2, lambda dy: (2.0 * x * dy, None)
+
+
+add(
+    one_too_many,
+    V,
+    false="1 x reverse: raises",
+    words="returns 2 gradients, and `one_too_many` has 1",
+)
+
+
+@tf.custom_gradient
+def of_a_structure(inputs):
+    y = inputs["a"] * tf.exp(inputs["b"])
+    return y, lambda dy: {"a": dy * tf.exp(inputs["b"]), "b": 2.0 * dy * y}
+
+
+add(of_a_structure, {"a": V, "b": V}, false="1 inputs['b']*", words="It is 2 times that.")
+
+coupling = tf.Variable(np.array([0.5, -2.0, 1.0]), name="coupling")
+
+
+@tf.custom_gradient
+def of_a_variable(x):
+    def grad(dy, variables=None):
+        return dy * coupling, [dy * x * x]
+
+    return coupling * x, grad
+
+
+add(of_a_variable, V, false="1 coupling:0*", words="A factor is too much: x.")
+
+
+@tf.custom_gradient
+def rate_without_count(rate, count):
+    """The derivative by the rate lacks the other factor."""
+    return tf.exp(-rate * count), lambda dy: (
+        -dy * tf.exp(-rate * count),
+        -dy * rate * tf.exp(-rate * count),
+    )
+
+
+add(
+    rate_without_count, np.array([0.5, 1.5, 1.0]), np.array([2.0, -1.0, 3.0]), false="1 rate*",
+    words="A factor is missing: count.",
+)  # fmt: skip
+
+
+@tf.custom_gradient
+def scaled_twice(x, scale):
+    return scale * x, lambda dy: (dy * scale**2, tf.reduce_sum(dy * x))
+
+
+add(scaled_twice, V, np.array(1.7), false="1 x*", words="It is 1.7 times that.")
+
+
+@tf.custom_gradient
+def conjugated(z):
+    return z**3, lambda dy: dy * 3.0 * z * z
+
+
+add(
+    conjugated, np.array([1.0 + 2.0j, -0.5 + 0.1j]), false="1 z*",
+    words="Its factor of the upstream gradient is the complex conjugate of the right one.",
+)  # fmt: skip
+
+
+@tf.custom_gradient
+def modulus_without_two(z):
+    return tf.math.real(z * tf.math.conj(z)), lambda dy: tf.cast(dy, z.dtype) * z
+
+
+add(modulus_without_two, np.array([1.0 + 2.0j, -0.5j]), false="1 z*", words="It is 0.5 times that.")
+
+
+# The upstream --------------------------------------------------------------------------------
+
+
+@tf.custom_gradient
+def with_weight_decay(x):
+    return tf.sin(x), lambda dy: dy * tf.cos(x) + 0.1 * x
+
+
+add(with_weight_decay, V, false=(*OF_UPSTREAM, "1 x reverse", "2 x both"), words="It is affine")
+
+
+@tf.custom_gradient
+def normalised(x):
+    return tf.sin(x), lambda dy: tf.cos(x) * dy / tf.norm(dy)
+
+
+add(normalised, V, false=(*OF_UPSTREAM, "1 x reverse", "2 x both"), words="or divides by its size")
+
+
+@tf.custom_gradient
+def clipped(x):
+    return tf.sin(x), lambda dy: tf.clip_by_value(tf.cos(x) * dy, -0.5, 0.5)
+
+
+add(clipped, V, false=(*OF_UPSTREAM, "1 x reverse"), words="Clipping")
+
+
+@tf.custom_gradient
+def without_upstream(x):
+    return tf.sin(x), lambda dy: tf.cos(x)
+
+
+add(without_upstream, V, false=(*OF_UPSTREAM, "1 x reverse"), words="forgotten?")
+
+
+# Second orders -------------------------------------------------------------------------------
+
+
+@tf.custom_gradient
+def numpy_slope(x):
+    y = tf.exp(x)
+    return y, lambda dy: dy * y.numpy()
+
+
+add(
+    numpy_slope,
+    V,
+    false=("2 x: detached", "2 x both: detached"),
+    words="takes NumPy or Python values",
+)
+
+
+@tf.custom_gradient
+def stopped_slope(x):
+    y = tf.tanh(x)
+    return y, lambda dy: dy * (1.0 - tf.stop_gradient(y * y))
+
+
+add(stopped_slope, V, false=("2 x: detached", "2 x both: detached"), words="uses `stop_gradient`")
+
+
+def frozen_slope(x):
+    slope = tf.constant(3.0 * np.asarray(x) ** 2)
+
+    @tf.custom_gradient
+    def inside(x):
+        return x**3, lambda dy: dy * slope
+
+    return inside(x)
+
+
+add(
+    frozen_slope,
+    V,
+    false=("2 x: detached", "2 x both: detached"),
+    words="takes NumPy or Python values",
+)
+
+
+def gate(x, w):
+    @tf.custom_gradient
+    def inside(x):
+        return tf.tanh(x) * w, lambda dy: dy * w * (1.0 - tf.tanh(x) ** 2)
+
+    return inside(x)
+
+
+add(gate, V, V + 3.0, false=("1 w reverse: detached", "2 w both: detached"), words="it captures w")
+
+
+@tf.custom_gradient
+def cube_with_false_curvature(x):
+    def grad(dy):
+        @tf.custom_gradient
+        def slope(x):
+            return 3.0 * x * x, lambda ddy: 3.0 * x * ddy
+
+        return dy * slope(x)
+
+    return x**3, grad
+
+
+add(cube_with_false_curvature, V, false=("2 x", "2 x both"), words="It is 0.5 times that.")
+
+
+@tf.custom_gradient
+def inner_of_upstream_only(x):
+    @tf.custom_gradient
+    def grad(dy):
+        return dy * tf.cos(x), lambda ddy: ddy * tf.cos(x)
+
+    return tf.sin(x), grad
+
+
+add(
+    inner_of_upstream_only,
+    V,
+    false=("2 x reverse: detached", "2 x both: detached"),
+    words="the direct dependence on x is lost",
+)
+
+
+@tf.custom_gradient
+def exponential_of_second_sign(x):
+    y = tf.exp(-x)
+
+    def grad(dy):
+        @tf.custom_gradient
+        def slope(x, dy):
+            return -dy * tf.exp(-x), lambda ddy: (-ddy * dy * tf.exp(-x), -ddy * tf.exp(-x))
+
+        return slope(x, dy)
+
+    return y, grad
+
+
+add(exponential_of_second_sign, V, false=("2 x", "2 x both"), words="The sign is wrong.")
+
+declared_twice = tf.custom_derivatives(
+    lambda x: tf.sin(x), lambda x: tf.cos(x), lambda x: tf.sin(x), beyond="differentiate"
+)
+add(
+    declared_twice,
+    V,
+    at="declared orders of which one is false",
+    false=("2 x", "2 x both"),
+    words="The sign is wrong.",
+)
+
+
+# Modes and dtypes ----------------------------------------------------------------------------
+
+wrong_product = tf.custom_derivatives(
+    lambda x: tf.sin(2.0 * x),
+    vjp=lambda dy, x: 2.0 * dy * tf.cos(2.0 * x),
+    jvp=lambda way, x: way * tf.cos(2.0 * x),
+    beyond="differentiate",
+)
+add(wrong_product, V, at="a false jvp", order=1, false="1 x forward")
+
+
+@tf.custom_gradient
+def differences_as_rule(x):
+    """A slope by differences, whose step is too small for float32."""
+
+    def grad(dy):
+        return dy * (tf.sin(x + 1e-8) - tf.sin(x - 1e-8)) / 2e-8
+
+    return tf.sin(x), grad
+
+
+add(differences_as_rule, SINGLE, at="float32", order=1, words="loses more than two digits")
+
+
+@tf.custom_gradient
+def loss_scale(x):
+    """The rule forgets to take the scale out again, which is used for small floats only."""
+    scale = 1024.0 if x.dtype in (tf.float16, tf.float32) else 1.0
+    return tf.sin(x), lambda dy: scale * dy * tf.cos(x)
+
+
+add(
+    loss_scale, SINGLE, at="float32", order=1, false="1 x reverse",
+    words="in float32; right in float64",
+)  # fmt: skip
+
+
+@tf.custom_gradient
+def logistic_by_parts(x):
+    e = tf.exp(-x)
+    return tf.sigmoid(x), lambda dy: dy * e / (1.0 + e) ** 2
+
+
+add(
+    logistic_by_parts, np.float32(-100.0), at="float32", words="overflows",
+    false=("1 x reverse: not finite", "2 x: not finite"),
+)  # fmt: skip
+
+
+# Estimators ----------------------------------------------------------------------------------
+
+NOISE = np.array([0.3, -1.1, 0.8])
+
+
+@tf.custom_gradient
+def reparametrised(mean, log_scale):
+    """A normal variable by its noise; the rule takes the scale for its own logarithm."""
+    return mean + tf.exp(log_scale) * NOISE, lambda dy: (dy, dy * NOISE)
+
+
+add(reparametrised, V, np.array([0.1, -0.4, 0.6]), false="1 log_scale*")
+
+
+@tf.custom_gradient
+def gumbel_softmax(logits):
+    """A relaxed sample at the temperature 0.5, which the rule leaves out."""
+    y = tf.nn.softmax((logits + NOISE) / 0.5)
+    return y, lambda dy: y * (dy - tf.reduce_sum(dy * y))
+
+
+add(gumbel_softmax, V, false="1 logits*", words="It is 0.5 times that.")
+
+
+@tf.custom_gradient
+def score_function(logits):
+    """The expected reward, with the baseline added where it must be taken away."""
+    p, rewards = tf.nn.softmax(logits), tf.constant(np.array([1.0, 2.0, -1.0]))
+    value = tf.reduce_sum(p * rewards)
+    return value, lambda dy: dy * p * (rewards + value)
+
+
+add(score_function, V, false="1 logits*")
+
+
+# Deliberate rules, not declared --------------------------------------------------------------
+
+
+@tf.custom_gradient
+def round_through(x):
+    return tf.round(x), lambda dy: dy
+
+
+add(round_through, V, at="jumps", false="1 x[2]", doubtful="inconclusive")
+add(
+    round_through, np.array([0.3, -1.2, 2.2]), false="1 x*",
+    words=("is piecewise constant here", "against=lambda x: x)` finds no fault"),
+)  # fmt: skip
+
+
+@tf.custom_gradient
+def adversarial(x):
+    return x * 1.0, lambda dy: -0.25 * dy
+
+
+add(adversarial, V, false="1 x*", words=("gradient reversal", "against=lambda x: -0.25 * x)"))
