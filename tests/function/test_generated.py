@@ -1,4 +1,4 @@
-"""Generated files: named by what they hold, found by the next process, and limited in size."""
+"""Files of texts that Numba compiles: named by what they hold, found again, limited in size."""
 
 import re
 import subprocess
@@ -11,11 +11,14 @@ import pytest
 from tests.support.caches import link_kernels
 from tests.support.graph_cases import arrays_for, assert_same, chain, log1pexp
 from tinygrad_cg._function.codegen.executable import build
+from tinygrad_cg_kernels.native import entries
 from tinygrad_cg_kernels.runtime import generated
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = """
 import sys
+from tinygrad_cg_kernels.native import entries
+entries.enabled = False
 from tests.support.caches import link_kernels
 from tests.support.graph_cases import *
 from tinygrad_cg._function.codegen.executable import build
@@ -26,6 +29,11 @@ large = log1pexp(70_000)
 assert_same(build(large), large, arrays_for(large, np.random.default_rng(0)))
 print(sum(one.stats.cache_hits[key] for one in program.dispatchers for key in one.stats.cache_hits))
 """
+
+
+@pytest.fixture(autouse=True)
+def by_numba(monkeypatch):
+    monkeypatch.setattr(entries, "enabled", False)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +104,7 @@ def test_the_oldest_files_go_first(folder, monkeypatch):
 def test_clear_cache(folder):
     program = build(log1pexp(40))
     assert list(folder.rglob(f"*/{generated.PREFIX}*.nbi"))
-    generated.clear_cache()
+    entries.clear_cache()
     assert not list(folder.rglob(f"{generated.PREFIX}*"))
     graph = log1pexp(40)
     assert_same(program, graph, arrays_for(graph, np.random.default_rng(0)))

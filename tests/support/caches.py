@@ -18,7 +18,7 @@ def link_kernels(folder: Path) -> None:
     source = build.cache_folder()
     if source is None:
         return
-    for path in source.glob("*/*.nb[ic]"):
+    for path in [*source.glob("*/*.nb[ic]"), *source.glob("functions/*.code")]:
         if path.name.startswith(generated.PREFIX):
             continue
         target = folder / source.name / path.parent.name / path.name

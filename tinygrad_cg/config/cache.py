@@ -1,6 +1,7 @@
 """The caches of compiled programs, on disk and in memory."""
 
-from tinygrad_cg_kernels.runtime import generated, memory
+from tinygrad_cg_kernels.native import entries
+from tinygrad_cg_kernels.runtime import memory
 
 from .._function.codegen import buffers
 
@@ -9,13 +10,13 @@ __dir__ = __all__.copy  # what dir() shows
 
 
 def clear_cache() -> None:
-    """Delete the source and the compiled code of all programs that `function` has fused.
+    """Delete the compiled code of all programs that `function` has fused.
 
     Programs of this process, and of others, stay in use; later ones are compiled anew. They are in
     the folder TINYGRAD_CG_CACHE_DIR (by default the user's cache folder), where those that were not
     used for longest make way beyond TINYGRAD_CG_CACHE_LIMIT bytes (256 MiB). The operations' own
     kernels stay. Memory that programs keep between calls, or for large arrays to come, is freed.
     """
-    generated.clear_cache()
+    entries.clear_cache()
     buffers.clear()
     memory.clear()

@@ -44,19 +44,23 @@ GENERATED = "tinygrad_cg_generated_"
 PACKAGE = Path(__file__).parent.parent
 
 
-def _stamp(package: Path, *versions: str) -> str:
-    """Return the hash of all sources under a folder, by their paths in it, and of versions."""
+def stamp(package: Path, *versions: str, without: str = "") -> str:
+    """Return the hash of all sources under a folder but for one in it, and of versions."""
     digest = hashlib.sha256("\0".join(versions).encode())
     for source in sorted(package.rglob("*.py")):
-        digest.update(source.relative_to(package).as_posix().encode())
-        digest.update(source.read_bytes())
+        name = source.relative_to(package)
+        if name.parts[0] != without:
+            digest.update(name.as_posix().encode())
+            digest.update(source.read_bytes())
     return digest.hexdigest()
 
 
-STAMP = _stamp(PACKAGE, np.__version__)
-"""sha256 of all kernel sources and of NumPy's version. It names the cache folder, since Numba's own
-cache key knows neither helper functions in other files nor compiler flags, and where NumPy's arrays
-keep their fields is compiled in (see `objects`)."""
+NATIVE = "native"
+STAMP = stamp(PACKAGE, np.__version__, without=NATIVE)
+"""sha256 of the kernels' sources and of NumPy's version. It names the cache folder, since Numba's
+own cache key knows neither helper functions in other files nor compiler flags, and where NumPy's
+arrays keep their fields is compiled in (see `objects`). What `native` compiles is no file of
+Numba's, and has a stamp of its own."""
 
 # Of the fast-math flags only contraction keeps results: reassociation breaks the two-step
 # argument reductions, nnan breaks isnan. The numpy error model removes the check (and the
@@ -96,7 +100,9 @@ KEPT = 3  # folders of other versions that stay, however old
 LOCKS = 64  # files by which processes wait for one another
 REMOVED = 16  # at most so many are removed by one process
 _OURS = re.compile(r"[0-9a-f]{16}")
-_NUMBA_FILE = re.compile(rf"\.nb[ic](\.tmp\.\w+)?$|^\d+\.lock$|^{GENERATED}\w+\.(py|used)$")
+_OUR_FILE = re.compile(
+    rf"\.nb[ic](\.tmp\.\w+)?$|^\d+\.lock$|^{GENERATED}\w+\.(py|used)$|^[0-9a-f]{{32}}\.code$"
+)
 
 
 @cache
@@ -140,7 +146,7 @@ def _is_cache(folder: Path) -> bool:
     if not _OURS.fullmatch(folder.name) or folder.is_symlink() or not folder.is_dir():
         return False
     files = (path for path in folder.rglob("*") if not path.is_dir())
-    return all(_NUMBA_FILE.search(path.name) for path in files)
+    return all(_OUR_FILE.search(path.name) for path in files)
 
 
 def cache_folder() -> Path | None:
@@ -307,6 +313,14 @@ def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
             return found
         except (AttributeError, KeyError):
             return dispatcher
+
+
+def overload_of(function: Callable, kinds: tuple[types.Type, ...]) -> Any:
+    """Compile a function of these types for nobody but the caller; Numba's record of it."""
+    dispatcher: Any = numba.njit(**FLAGS, **NO_WRAPPER)(function)
+    with _lock, _no_collection():
+        dispatcher.compile(kinds)
+    return dispatcher.overloads[kinds]
 
 
 class _Registration(Listener):

@@ -102,7 +102,8 @@ def _use_marker(path: Path) -> Path:
     return path.with_suffix(".used")
 
 
-def _limit() -> int:
+def size_limit() -> int:
+    """Return how many bytes of generated files may stay: TINYGRAD_CG_CACHE_LIMIT."""
     chosen = os.environ.get("TINYGRAD_CG_CACHE_LIMIT") or LIMIT
     try:
         return int(chosen)
@@ -126,7 +127,7 @@ def _prune(base: Path) -> None:
             stats = [path.stat() for path in paths]
             newest = max(stat.st_mtime for stat in stats)
             sizes.append((newest, sum(stat.st_size for stat in stats), paths))
-    total, limit = sum(size for _, size, _ in sizes), _limit()
+    total, limit = sum(size for _, size, _ in sizes), size_limit()
     for _, size, paths in sorted(sizes, key=lambda one: one[0]):
         if total <= limit:
             break

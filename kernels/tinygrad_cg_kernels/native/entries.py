@@ -1,0 +1,183 @@
+"""Translated texts as functions of Python, and as block functions for the thread splitter."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakValueDictionary
+
+import llvmlite.binding as llvm
+import numpy as np
+from numba.core.errors import NumbaError
+
+from tinygrad_cg_kernels.native import functions, machine
+from tinygrad_cg_kernels.native.store import Store
+from tinygrad_cg_kernels.native.translate import Array, Module, Untranslatable, name_of
+from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime import generated, objects
+from tinygrad_cg_kernels.runtime.locks import ForkLock
+
+FASTCALL = 0x0080
+
+
+class _Method(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+_new_function = ctypes.pythonapi.PyCFunction_NewEx
+_new_function.restype = ctypes.py_object
+_new_function.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+
+
+class Owner:
+    """What a compiled function needs: its machine code, and what Python knows of it."""
+
+    def __init__(self, code: machine.Code, name: str):
+        self.code = code
+        self.method = _Method(name.encode(), code.address("entry"), FASTCALL, None)
+
+
+_owners: WeakValueDictionary[str, Any] = WeakValueDictionary()
+_lock = ForkLock()
+_store = Store("programs", limited=True)
+enabled = True
+"""Whether texts are translated; Numba compiles them otherwise."""
+refused: list[str] = []
+"""Why texts were not translated, in order."""
+
+
+def function(source: str, name: str, kinds: list[tuple[np.dtype, int]]) -> tuple[Callable, Any]:
+    """Return the compiled entry of a text's function of arrays and an array of int64 sizes.
+
+    It returns False, and has done nothing, where an array is not contiguous and aligned.
+    """
+    if enabled and objects.supported:
+        try:
+            with _lock:
+                return _function(source, name, kinds)
+        except (Untranslatable, NumbaError) as error:
+            refused.append(str(error).splitlines()[0])
+    return generated.function(source, name, kinds)
+
+
+def block(source: str, name: str) -> tuple[int, Any]:
+    """Return the address of a text's block function, and its owner."""
+    if enabled:
+        try:
+            with _lock:
+                return _block(source, name)
+        except (Untranslatable, NumbaError) as error:
+            refused.append(str(error).splitlines()[0])
+    return generated.block(source, name)
+
+
+def clear_cache() -> None:
+    """Delete all code of generated texts from the disk. Loaded code stays while it is used."""
+    with _lock:
+        _owners.clear()
+        _store.clear()
+    generated.clear_cache()
+
+
+def _function(source: str, name: str, kinds: list[tuple[np.dtype, int]]) -> tuple[Callable, Owner]:
+    arguments = tuple(Array(name_of(dtype)) for dtype, _ in kinds)
+    key = f"function {name} {kinds!r} {source}"
+    ranks = [rank for _, rank in kinds]
+    owner = _owners.get(key)
+    if owner is None:
+        types = (*arguments, Array("i64"))
+        code = _code(key, source, name, types, lambda one: _entry(one, [*ranks, 1]))
+        owner = _owners[key] = Owner(code, name)
+    address = ctypes.addressof(owner.method)
+    return _new_function(address, owner, None), owner
+
+
+def _block(source: str, name: str) -> tuple[int, machine.Code]:
+    key = f"block {name} {source}"
+    code = _owners.get(key)
+    if code is None:
+        code = _owners[key] = _code(key, source, name, ("i64",) * 3, _block_entry)
+    return code.address("entry"), code
+
+
+def _code(key: str, source: str, name: str, arguments: tuple, entry: Callable) -> machine.Code:
+    known = _store.read(key)
+    (build.compiled if known is None else build.loaded).append(name)
+    if known is not None:
+        fields, data = known
+        for one in fields["called"]:
+            functions.load(one)
+        return machine.Code(data)
+    module = Module(source)
+    made = module.function(name, arguments)
+    text = "\n".join([entry(made), module.text()])
+    parsed = llvm.parse_assembly(text)
+    for one in module.inlined.values():
+        parsed.link_in(llvm.parse_assembly(one.text))
+    data = machine.object_code(machine.optimised(parsed))
+    _store.write(key, {"called": list(module.called)}, data)
+    return machine.Code(data)
+
+
+def _entry(function: Any, ranks: list[int]) -> str:
+    """Return the function that Python calls, with an array of objects."""
+    lines: list[str] = []
+    count = itertools.count()
+
+    def emit(text: str) -> str:
+        name = f"%e{next(count)}"
+        lines.append(f"  {name} = {text}")
+        return name
+
+    def field(start: str, offset: int, kind: str) -> str:
+        place = emit(f"getelementptr i8, ptr {start}, i64 {offset}")
+        return emit(f"load {kind}, ptr {place}")
+
+    given, all_flags = [], f"{objects.CONTIGUOUS}"
+    for k, rank in enumerate(ranks):
+        array = field("%args", 8 * k, "ptr")
+        all_flags = emit(f"and i32 {all_flags}, {field(array, objects.FLAGS, 'i32')}")
+        size = "1"
+        if rank:
+            shape = field(array, objects.SHAPE, "ptr")
+            sizes = [field(shape, 8 * axis, "i64") for axis in range(rank)]
+            for one in sizes:
+                size = emit(f"mul i64 {size}, {one}") if size != "1" else one
+        given += [f"ptr {field(array, objects.DATA, 'ptr')}", f"i64 {size}"]
+    good = emit(f"icmp eq i32 {all_flags}, {objects.CONTIGUOUS}")
+    lines += [f"  br i1 {good}, label %run, label %no", "run:"]
+    thread = emit("call ptr @PyEval_SaveThread()")
+    result = emit(f"call i1 @{function.name}({', '.join(given)})")
+    lines.append(f"  call void @PyEval_RestoreThread(ptr {thread})")
+    word = emit(f"zext i1 {result} to i64")
+    yes = emit(f"call ptr @PyBool_FromLong(i64 {word})")
+    lines += [f"  ret ptr {yes}", "no:"]
+    no = emit("call ptr @PyBool_FromLong(i64 0)")
+    lines.append(f"  ret ptr {no}")
+    return "\n".join(
+        [
+            "declare ptr @PyEval_SaveThread()",
+            "declare void @PyEval_RestoreThread(ptr)",
+            "declare ptr @PyBool_FromLong(i64)",
+            "define ptr @entry(ptr %self, ptr %args, i64 %count) {",
+            *lines,
+            "}",
+        ]
+    )
+
+
+def _block_entry(function: Any) -> str:
+    kind = "i1" if function.result == "b1" else "i64"
+    return f"""
+define void @entry(i64 %table, i64 %begin, i64 %count) {{
+  %done = call {kind} @{function.name}(i64 %table, i64 %begin, i64 %count)
+  ret void
+}}
+"""

@@ -1,0 +1,136 @@
+"""Machine code on disk, under names, with checksums: what is damaged is made anew.
+
+A file is named by the hash of its name, the processor, and the versions that its code depends on;
+the folder by the kernels' sources (`compile.STAMP`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sys
+import tempfile
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+import numba
+
+from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime import generated
+
+MAGIC = b"tinygrad_cg code 1\n"
+DIGEST = hashlib.sha256().digest_size
+EVERY = 64  # files written between two looks at how large the folder is
+
+
+class Store:
+    """The files of one kind of code; with `limited`, those not used for longest go."""
+
+    def __init__(self, kind: str, limited: bool = False):
+        self.kind, self._limited, self._count = kind, limited, 0
+
+    def folder(self) -> Path | None:
+        """Return the folder; None if none can be written."""
+        base = build.cache_folder()
+        return None if base is None else base / self.kind
+
+    def _path(self, name: str) -> Path | None:
+        base = self.folder()
+        if base is None:
+            return None
+        return base / f"{hashlib.sha256((_machine() + name).encode()).hexdigest()[:32]}.code"
+
+    def read(self, name: str) -> tuple[dict[str, Any], bytes] | None:
+        """Return the fields and the code of a name; None if there are none, or they are damaged."""
+        path = self._path(name)
+        if path is None:
+            return None
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return None
+        found = _unpack(data)
+        if found is None:
+            warnings.warn(
+                f"tinygrad_cg: the compiled code in {path} is damaged: it is compiled anew",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            with contextlib.suppress(OSError):
+                path.unlink()
+        elif self._limited:
+            with contextlib.suppress(OSError):
+                os.utime(path)  # it is in use
+        return found
+
+    def write(self, name: str, fields: dict[str, Any], code: bytes) -> None:
+        """Keep fields and code.
+
+        They are written under another name first, so that other processes see them complete.
+        """
+        path = self._path(name)
+        if path is None:
+            return
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if self._limited and not self._count % EVERY:
+                _prune(path.parent)
+            self._count += 1
+            handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+            with os.fdopen(handle, "wb") as file:
+                file.write(_pack(fields, code))
+            os.replace(temporary, path)
+
+    def clear(self) -> None:
+        """Delete all files."""
+        base = self.folder()
+        if base is not None:
+            for path in [*base.glob("*.code"), *base.glob("*.tmp")]:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+
+@cache
+def _machine() -> str:
+    """Return what the code depends on, but for the kernels' sources."""
+    sources = build.stamp(build.PACKAGE / build.NATIVE)
+    features = llvm.get_host_cpu_features().flatten()
+    versions = (numba.__version__, llvmlite.__version__, sys.version, repr(build.FLAGS))
+    return "\0".join((sources, *versions, llvm.get_host_cpu_name(), features, ""))
+
+
+def _pack(fields: dict[str, Any], code: bytes) -> bytes:
+    text = json.dumps(fields).encode()
+    body = len(text).to_bytes(8, "little") + text + code
+    return MAGIC + hashlib.sha256(body).digest() + body
+
+
+def _unpack(data: bytes) -> tuple[dict[str, Any], bytes] | None:
+    start = len(MAGIC) + DIGEST
+    body = data[start:]
+    if data[:start] != MAGIC + hashlib.sha256(body).digest():
+        return None
+    size = 8 + int.from_bytes(body[:8], "little")
+    return json.loads(body[8:size]), body[size:]
+
+
+def _prune(base: Path) -> None:
+    """Delete what was not used for longest, until all is within the limit of generated files."""
+    found = []
+    for path in [*base.glob("*.code"), *base.glob("*.tmp")]:
+        with contextlib.suppress(OSError):
+            stat = path.stat()
+            found.append((stat.st_mtime, stat.st_size, path))
+    total, limit = sum(size for _, size, _ in found), generated.size_limit()
+    for _, size, path in sorted(found):
+        if total <= limit:
+            break
+        total -= size
+        with contextlib.suppress(OSError):
+            path.unlink()

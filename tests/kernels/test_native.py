@@ -1,0 +1,255 @@
+"""Generated text as machine code: the translation, vector functions, files, and what is freed."""
+
+import gc
+import os
+import subprocess
+import sys
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.native import entries, functions
+from tinygrad_cg_kernels.native.translate import Untranslatable
+from tinygrad_cg_kernels.runtime import generated, objects
+
+ROOT = Path(__file__).resolve().parents[2]
+HEAD = """
+import numpy as np
+
+from tinygrad_cg_kernels.elementary import arithmetic, exponential, logarithm, trigonometric
+from tinygrad_cg_kernels.runtime.compile import jitable
+from tinygrad_cg_kernels.runtime.generated import gather_columns, is_contiguous
+from tinygrad_cg_kernels.runtime.intrinsics import (
+    outlined, reassociating_add, reassociating_multiply, wide_vectors
+)
+from tinygrad_cg_kernels.runtime.views import noalias, section, vector
+"""
+pytestmark = pytest.mark.skipif(not objects.supported, reason="arrays lie elsewhere in memory")
+
+
+def text(*lines, parameters="x, y", helpers=""):
+    """A text with a function of arrays and sizes."""
+    body = "\n".join(f"    {line}" for line in (*lines, "return True"))
+    return f"{HEAD}\n{helpers}\n\ndef run({parameters}, sizes):\n    wide_vectors()\n{body}\n"
+
+
+def by_both(source, *arrays):
+    """The written arrays, by translation and by Numba, which agree; the last is written."""
+    found = []
+    kinds = [(one.dtype, one.ndim) for one in arrays]
+    sizes = np.array([one.size for one in arrays], np.int64)
+    native, _ = entries._function(source, "run", kinds)
+    for run in (native, generated.function(source, "run", kinds)[0]):
+        copies = [one.copy() for one in arrays]
+        assert run(*copies, sizes) is True
+        found.append(copies)
+    for mine, its in zip(*found, strict=True):
+        np.testing.assert_array_equal(mine, its)
+    return found[0][-1]
+
+
+X = np.array([0.0, -0.0, 1.5, -2.25, np.inf, -np.inf, np.nan, 3e-310])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "formula",
+    [
+        *("v + v", "v - 1.5", "v * v", "v / 3.0", "-v", "-v + v * 2.0"),
+        *("exponential.exp(v)", "logarithm.log(v)", "trigonometric.sin(v)"),
+        "arithmetic.multiply_upstream(v, v)",
+        "trigonometric.near(v)",
+        *("v < 1.0", "v >= 0.0", "v == 1.5", "v != 1.5", "not v < 1.0", "(v < 1.0) | (v > 2.0)"),
+        *("np.float32(v)", "np.float64(v)", "np.bool_(v)", "v != 0"),
+        "reassociating_add(v, v)",
+    ],
+)
+def test_formulas_give_the_numbers_of_numba(formula, dtype):
+    formula = formula.replace("1.5", f"np.{dtype}(1.5)").replace("2.0", f"np.{dtype}(2.0)")
+    x = X.astype(dtype)
+    result = np.zeros(x.size, bool if any(c in formula for c in "<>=") else dtype)
+    by_both(
+        text("for j in range(np.uintp(x.size)):", "    v = x[j]", f"    y[j] = {formula}"),
+        x,
+        result,
+    )
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint32", "bool"])
+def test_integers_and_bools(dtype):
+    x = np.array([0, 1, 2, 100]).astype(dtype)
+    loop = "for j in range(np.uintp(x.size)):"
+    for formula in (f"np.{'bool_' if dtype == 'bool' else dtype}(x[j])", "x[j] != 0"):
+        by_both(text(loop, f"    y[j] = {formula}"), x, np.zeros(x.size, dtype))
+    by_both(text(loop, "    y[j] = np.float64(x[j])"), x, np.zeros(x.size))
+
+
+def test_loops_conditions_tuples_and_work_arrays():
+    helpers = '''
+@jitable
+def part(x, first, count):
+    """Sums of a section."""
+    outlined()
+    noalias()
+    total = 0.0
+    rows = section(x, first, count)
+    for j in range(np.uintp(count)):
+        total = reassociating_add(total, rows[j])
+    return total, count
+'''
+    source = text(
+        "work = np.empty(3, np.float64)",
+        "parts = 0",
+        "for first in range(0, sizes[0], 3):",
+        "    count = min(first + 3, sizes[0]) - first",
+        "    total, n, = part(x, first, count)",
+        "    parts = part(x, first, count)",
+        "    if first == 0:",
+        "        for j in range(3):",
+        "            work[j] = 0.0",
+        "    if not first % 2:",
+        "        work[first // 3 % 3] = total + parts[0]",
+        "    y[-1] = np.float64(n)",
+        "    gather_columns(section(y, 0, 3), work, first)",
+        helpers=helpers,
+    )
+    by_both(source, np.arange(8.0), np.zeros(5))
+
+
+def test_what_is_not_contiguous_is_refused():
+    source = text("y[0] = x[0]")
+    run, _ = entries.function(source, "run", [(np.dtype(float), 2), (np.dtype(float), 1)])
+    sizes, y = np.zeros(1, np.int64), np.zeros(1)
+    assert run(np.ones((3, 4))[:, ::2], y, sizes) is False
+    assert y[0] == 0
+    assert run(np.ones((3, 4)), y, sizes) is True
+    assert y[0] == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["y[0] = x[0] ** 2.0", "y[0] = [1][0]", "while True: pass", "v = 1.0\n    v = 1", "print(x)"],
+)
+def test_what_is_not_translated_is_left_to_numba(line):
+    with pytest.raises(Untranslatable):
+        entries._function(text(line), "run", [(np.dtype(float), 1)] * 2)
+
+
+def test_complex_programs_are_compiled_by_numba():
+    f = tf.function(lambda z: z * z + 1.0)
+    before = len(entries.refused)
+    assert f(tf.constant([1j, 2.0 + 1j])).numpy().tolist() == [0, 4 + 4j]
+    assert len(entries.refused) >= before
+
+
+LONG = "exp exp2 expm1 log log2 log10 log1p sinh cosh tanh sin cos tan arcsin arccos arctan"
+LONG += " arcsinh arccosh arctanh erf erfc sigmoid softplus cbrt"
+
+
+@pytest.mark.parametrize("kind", ["f64", "f32"])
+@pytest.mark.parametrize("name", LONG.split())
+def test_vectors_and_numbers_have_the_same_bits(name, kind):
+    """A function called a vector at a time, and inlined: at ordinary, special and far arguments."""
+    function = getattr(elementary, name)
+    known = functions.find(function, (kind,))
+    dtype = np.dtype(f"float{kind[1:]}")
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(size=100), X, rng.normal(size=60) * 1e3, [1e30, 3e38, 1e300]])
+    with np.errstate(over="ignore"):
+        x = x.astype(dtype)
+    module = function.__module__.rpartition(".")[2]
+    call = f"{module}.{function.__name__}"
+    loop = "for j in range(np.uintp(x.size)):"
+    alone = text(loop, f"    y[j] = {call}(x[j])").replace(
+        "import arithmetic", f"import {module}, arithmetic"
+    )
+    several = [f"    v{k} = {call}(x[j] * np.{dtype.name}({k + 1}.0))" for k in range(5)]
+    many = text(loop, *several, "    y[j] = v0").replace(
+        "import arithmetic", f"import {module}, arithmetic"
+    )
+    results = []
+    for source in (alone, many):
+        y = np.zeros_like(x)
+        kinds = [(dtype, 1)] * 2
+        run, _ = entries._function(source, "run", kinds)
+        assert run(x, y, np.zeros(1, np.int64)) is True
+        results.append(y)
+    np.testing.assert_array_equal(*[one.view(f"i{dtype.itemsize}") for one in results])
+    assert known.lanes or name in ("cbrt",)
+
+
+def test_a_damaged_file_is_compiled_anew(tmp_path, monkeypatch):
+    monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path))
+    source, kinds = text("y[0] = x[0] + 42.0"), [(np.dtype(float), 1)] * 2
+
+    def run():
+        monkeypatch.setattr(entries, "_owners", weakref.WeakValueDictionary())
+        function, _ = entries._function(source, "run", kinds)
+        y = np.zeros(1)
+        function(np.ones(1), y, np.zeros(1, np.int64))
+        return y[0]
+
+    assert run() == 43
+    (file,) = tmp_path.rglob("programs/*.code")
+    good = file.read_bytes()
+    for position in (0, 30, len(good) // 2, len(good) - 1):
+        damaged = bytearray(good)
+        damaged[position] ^= 0x40
+        file.write_bytes(damaged)
+        with pytest.warns(RuntimeWarning, match="is damaged: it is compiled anew"):
+            assert run() == 43
+        assert file.read_bytes() == good
+    file.write_bytes(good[:-7])
+    with pytest.warns(RuntimeWarning, match="is damaged"):
+        assert run() == 43
+
+
+def test_the_oldest_files_go_first(tmp_path, monkeypatch):
+    monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TINYGRAD_CG_CACHE_LIMIT", "1")
+    monkeypatch.setattr(entries._store, "_count", 0)
+    monkeypatch.setattr("tinygrad_cg_kernels.native.store.EVERY", 1)
+    for k in range(3):
+        entries._function(text(f"y[0] = x[0] + {k}.25"), "run", [(np.dtype(float), 1)] * 2)
+    assert len(list(tmp_path.rglob("programs/*.code"))) == 1
+
+
+def test_code_that_nobody_holds_is_freed():
+    f = tf.function(lambda x: tf.exp(x) * 3.25 + 7.125)
+    assert f(tf.constant(0.0)).numpy() == 10.375
+    owners = [weakref.ref(one) for one in entries._owners.values()]
+    count = len(entries._owners)
+    assert count
+    del f
+    gc.collect()
+    assert len(entries._owners) < count
+    assert any(one() is None for one in owners)
+
+
+def test_a_second_process_compiles_nothing(tmp_path):
+    code = f"""
+import sys
+sys.path[:0] = {[str(ROOT), str(ROOT / "kernels")]!r}
+import tinygrad_cg as tf
+from tinygrad_cg_kernels.native import entries
+from tinygrad_cg_kernels.runtime import compile as build
+f = tf.function(tf.grad(lambda x: tf.reduce_sum(tf.exp(x) * tf.sin(x))))
+f(tf.constant([1.0, 2.0]))
+print(build.compiled.count("run"), build.loaded.count("run"))
+"""
+    env = {"TINYGRAD_CG_CACHE_DIR": str(tmp_path)}
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            env={**os.environ, **env},
+            check=True,
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    assert runs == [["1", "0"], ["0", "1"]]
