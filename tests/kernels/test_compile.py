@@ -301,3 +301,30 @@ def test_a_child_forked_while_a_thread_compiles_may_compile(lock):
         os.waitpid(child, 0)
         pytest.fail("the child hangs")
     assert status == 0
+
+
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+def test_a_flipped_byte_is_a_warning_and_a_new_compilation(tmp_path, monkeypatch, suffix):
+    """A byte anywhere in a file: Numba alone would run damaged machine code."""
+    monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path))
+
+    def run():
+        def add_one(x):
+            return x + 1.0
+
+        monkeypatch.setattr(add_one, "__module__", build.__name__)
+        kernel = build.kernel(add_one, "add_one")
+        entry = build.entry(kernel, numba.float64)
+        return entry(1.0), sum(kernel.stats.cache_hits.values())
+
+    assert run() == (2.0, 0)
+    assert run() == (2.0, 1)
+    (file,) = tmp_path.rglob(f"*{suffix}")
+    good = file.read_bytes()
+    for position in (40, len(good) // 2, len(good) - 1):
+        damaged = bytearray(good)
+        damaged[position] ^= 0x10
+        file.write_bytes(damaged)
+        with pytest.warns(RuntimeWarning, match="is damaged: it is compiled anew"):
+            assert run() == (2.0, 0)
+        assert run() == (2.0, 1)

@@ -12,7 +12,6 @@ import json
 import os
 import sys
 import tempfile
-import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -57,11 +56,7 @@ class Store:
             return None
         found = _unpack(data)
         if found is None:
-            warnings.warn(
-                f"tinygrad_cg: the compiled code in {path} is damaged: it is compiled anew",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+            build.warn_damaged(path)
             with contextlib.suppress(OSError):
                 path.unlink()
         elif self._limited:

@@ -9,11 +9,13 @@ import contextlib
 import gc
 import hashlib
 import os
+import pickle
 import re
 import shutil
 import sys
 import tempfile
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -29,11 +31,13 @@ import numba
 import numpy as np
 from numba import types
 from numba.core import event
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.ccallback import CFunc
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
 from numba.core.event import Event, Listener
 from numba.core.registry import cpu_target
+from numba.core.sigutils import normalize_signature
 from numba.extending import overload, register_jitable
 
 from tinygrad_cg_kernels.runtime.locks import ForkLock
@@ -215,22 +219,87 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _decorate(decorator: Callable, function: Callable, cached: bool) -> Any:
-    """Apply a Numba decorator, with the disk cache where a folder can be written."""
+class _CheckedFiles(IndexDataCacheFile):
+    """Numba's files, each with a checksum: what is damaged counts as absent."""
+
+    def _dump(self, obj: Any) -> bytes:
+        data = super()._dump(obj)
+        return hashlib.sha256(data).digest() + data
+
+    def _load_index(self) -> dict:
+        path = Path(self._index_path)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return {}
+        version = pickle.dumps(self._version, protocol=-1)
+        found = self._checked(path, data.removeprefix(version))
+        if found is None or not data.startswith(version):
+            return {}
+        stamp, overloads = pickle.loads(found)
+        return overloads if stamp == self._source_stamp else {}
+
+    def _load_data(self, name: str) -> Any:
+        path = Path(self._data_path(name))
+        found = self._checked(path, path.read_bytes())
+        if found is None:
+            raise OSError(f"{path} is damaged")  # Numba then compiles, and writes it again
+        return pickle.loads(found)
+
+    def _checked(self, path: Path, data: bytes) -> bytes | None:
+        """Return what follows a checksum, if it is right."""
+        size = hashlib.sha256().digest_size
+        if hashlib.sha256(data[size:]).digest() == data[:size]:
+            return data[size:]
+        warn_damaged(path)
+        return None
+
+
+class _CheckedCache(FunctionCache):
+    def __init__(self, function: Callable) -> None:
+        super().__init__(function)
+        own = self._cache_file
+        base = own._index_name.removesuffix(".nbi")
+        self._cache_file = _CheckedFiles(own._cache_path, base, own._source_stamp)
+
+
+def warn_damaged(path: Path) -> None:
+    warnings.warn(
+        f"tinygrad_cg: the compiled code in {path} is damaged: it is compiled anew",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+def _decorate(make: Callable[[], Any], finish: Callable[[Any], Any], cached: bool) -> Any:
+    """Return what Numba makes of a function, with the disk cache where a folder can be written.
+
+    `finish` compiles it, where that has to be now.
+    """
     folder = cache_folder() if cached else None
     if folder is None:
-        return decorator()(function)
+        return finish(make())
     with _lock:
         previous = _config.CACHE_DIR
         _config.CACHE_DIR = str(folder)
         try:
             return _compile_or_mend(
-                lambda: decorator(cache=True)(function), lambda: FunctionCache(function).flush()
+                lambda: finish(_with_cache(make())), lambda: _with_cache(make())._cache.flush()
             )
         except (OSError, RuntimeError):  # the disk is full, or the source file was just deleted
-            return decorator()(function)
+            return finish(make())
         finally:
             _config.CACHE_DIR = previous
+
+
+def _with_cache(made: Any) -> Any:
+    made._cache = _CheckedCache(getattr(made, "py_func", None) or made._pyfunc)
+    return made
+
+
+def _compiled(made: Any) -> Any:
+    made.compile()
+    return made
 
 
 def _set_name(function: Callable, name: str) -> Callable:
@@ -243,9 +312,8 @@ def _set_name(function: Callable, name: str) -> Callable:
 def kernel(function: Callable, name: str, cached: bool = True, **flags: Any) -> Any:
     """Return a dispatcher for `function`, lazily compiled, under the project's flags."""
     options = {**FLAGS, **NO_WRAPPER, **flags}
-    return _decorate(
-        lambda **more: numba.njit(**options, **more), _set_name(function, name), cached
-    )
+    named = _set_name(function, name)
+    return _decorate(lambda: numba.njit(**options)(named), lambda made: made, cached)
 
 
 BLOCK = types.void(*[types.intp] * 3)
@@ -263,8 +331,9 @@ def block_address(
     options: dict[str, Any] = dict(FLAGS)
     named = _set_name(function, name)
     with _lock, _no_collection(), _alone(named) if cached else contextlib.nullcontext():
+        kind = normalize_signature(signature)
         owner: Any = _decorate(
-            lambda **more: numba.cfunc(signature, **options, **more), named, cached
+            lambda: CFunc(named, kind, locals={}, options=options), _compiled, cached
         )
     (loaded if owner.cache_hits else compiled).append(name)
     return owner.address, owner
