@@ -13,6 +13,7 @@ import numpy as np
 from .._core.kinds import is_complex, is_floating
 from ..errors import NotLinearError
 from . import verdicts
+from .branches import Branches
 from .problem import CheckedFunction, Product, move_point, product, total
 from .recorder import Recorder
 from .reference import LINEARITY, ReferenceValue, difference_all
@@ -147,10 +148,16 @@ class Orders:
                 return complex(sum(map(np.sum, map(np.multiply, problem.weights, outputs))))
             return None
 
+        def branches(step: float) -> Branches:
+            found = Branches()
+            with problem.using(level=found):
+                line(step)
+            return found
+
         precision = self._precision
         of_reals = all(is_floating(one.dtype) for one in (*self._base, *problem.values))
         exact = complex_line if order == 1 and of_reals and precision < 1e-12 else None
-        return Judge(line, problem.scales[j], precision, problem.rough, exact)
+        return Judge(line, problem.scales[j], precision, problem.rough, exact, branches)
 
     def _x_rows(self, order: int, judges: list[Judge], native: list, wide: list) -> None:
         self._joint = joint = self._passes(order, joint=True) if order > 1 else None
@@ -193,10 +200,9 @@ class Orders:
             before = [row for row in self.rows if row.order < order]
             if verdict == verdicts.WRONG and any(row.verdict == verdicts.KINK for row in before):
                 verdict = verdicts.KINK  # of the order before
-            if verdict == verdicts.KINK and judge.outside:
-                detail = judge.outside
-                if self._is_one_rule and np.count_nonzero(self.problem.last[j]) == 1:
-                    verdict = verdicts.WRONG
+            is_single = path == "x" and verdict == verdicts.KINK and judge.outside != ""
+            if is_single and self._is_outside(order, j, judge, value.number):
+                verdict, detail = verdicts.WRONG, judge.outside
             sure = verdict == verdicts.TRUE
             sure |= reference.error <= 1e-3 * reference.size and verdict == verdicts.INCONCLUSIVE
             if not math.isfinite(own.number) and sure:
@@ -214,6 +220,51 @@ class Orders:
             else:
                 self.inaccurate.append(row)
         return row
+
+    def _is_outside(self, order: int, j: int, judge: Judge, number: float) -> bool:
+        """Return whether a value is beyond the slopes to both sides, whatever subgradient it is.
+
+        Asked of one element of one rule, whose kink is not a tie with other elements. What the
+        derivative is the sum of may have kinks that partly cancel: each one has its own slopes.
+        """
+        problem = self.problem
+        unit = problem.last[j] != 0
+        if not self._is_one_rule or np.count_nonzero(unit) > 1:
+            return False
+        ways: list = [None] * len(problem.sources)
+        ways[j] = problem.last[j]
+
+        def terms(step: float) -> np.ndarray:
+            point = move_point(self._base, ways, step)
+            one_less = problem.arrays(point, order - 1) if order > 1 else None
+            arrays = problem.reference_outputs(point) if one_less is None else one_less
+            weights = problem.weights if one_less is None else problem.ways[order - 1]
+            pairs = zip(weights, arrays, strict=True)
+            found = [np.real(np.conj(way) * one) for way, one in pairs if one is not None]
+            return np.concatenate([one.ravel() for one in found])
+
+        step = judge.ladder.step
+        try:
+            right, middle, left = terms(step), terms(0.0), terms(-step)
+            slopes = (right - middle) / step, (middle - left) / step
+        except ValueError:  # connected on one side only
+            return False
+        low, high = float(np.minimum(*slopes).sum()), float(np.maximum(*slopes).sum())
+        margin = 0.05 * (high - low)
+        if low - margin <= number <= high + margin:
+            return False
+        beside = problem.beside(np.random.default_rng(problem.values[0].size))
+        if beside is None:
+            return False
+        for points in ("point", "wide_point"):
+            own, moved = getattr(problem, points)[j], getattr(beside, points)[j]
+            getattr(beside, points)[j] = np.where(unit, own, moved)
+        other = Orders(beside, order, self.modes, False)
+        other.recorders = self.recorders
+        again = other._judge(order, j)
+        again.refine_reference()
+        pairs = zip(judge.ladder.slopes(), again.ladder.slopes(), strict=True)
+        return again.ladder.has_kink() and all(abs(a - b) <= 0.3 * (high - low) for a, b in pairs)
 
     def _is_false_in_own_dtype(self, order: int, j: int, own: Product, value: Product) -> bool:
         """Return whether rounding cannot explain a value in the arguments' precision."""

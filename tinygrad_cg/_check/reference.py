@@ -40,13 +40,16 @@ DEPTH = 3  # extrapolations of each level
 
 
 class Ladder:
-    """Central differences with smaller and smaller steps, computed on demand."""
+    """Central differences with smaller and smaller steps, computed on demand.
 
-    def __init__(self, line: Line, scale: float, precision: float, factor: float = 1.0):
+    From `step` on; by default from a step for functions that vary as `scale` does.
+    """
+
+    def __init__(self, line: Line, scale: float, precision: float, step: float | None = None):
         self.line = line
         self.scale = scale
         self.precision = precision
-        self.step = factor * scale * precision**0.2
+        self.step = scale * precision**0.2 if step is None else step
         self.middle, self.size = line(0.0)
         self.rows: list[list[float]] = []
         self.noises: list[float] = []
@@ -77,6 +80,14 @@ class Ladder:
         value, error, level = self._best()
         noise = self.noises[level] + rounding / (self.step * 0.5**level)
         return error <= 0.1 * abs(value) or error <= 100 * noise
+
+    def may_oscillate(self, rounding: float) -> bool:
+        """Return whether nothing tells a slope of 0 from oscillations between the steps.
+
+        Rounding leaves less than half the digits of the function's values.
+        """
+        value, error, _ = self._best()
+        return error > 0.1 * abs(value) and rounding > self.precision**0.5 * self.size
 
     def _best(self) -> tuple[float, float, int]:
         """Return the extrapolation with the smallest error, which is at least what finer levels

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+from .branches import Branches
 from .problem import Product
 from .reference import LEVELS, Ladder, Line, ReferenceValue, by_complex_step
 
@@ -109,7 +110,8 @@ def decide(value: float, reference: ReferenceValue, precision: float, floor: flo
 class Judge:
     """References for one line through the point, refined until a verdict is clear.
 
-    Inside ``rough(seed)`` everything is rounded otherwise, at random.
+    Inside ``rough(seed)`` everything is rounded otherwise, at random; ``branches(step)`` are those
+    that the function takes there.
     """
 
     def __init__(
@@ -119,6 +121,7 @@ class Judge:
         precision: float,
         rough: Callable[[int], AbstractContextManager],
         complex_line: Callable[[complex], Any] | None = None,
+        branches: Callable[[float], Branches] | None = None,
     ):
         self.line = line
         self.scale = scale
@@ -127,6 +130,7 @@ class Judge:
         self.ladder = Ladder(line, scale, precision)
         self.exact: ReferenceValue | None = None
         self.complex_line = complex_line
+        self.branches = branches
         self.floor = 0.0  # what rounding explains of a difference
         self.outside = ""  # in words: the slopes to both sides of a kink that exclude the value
         if isfinite(self.ladder.middle):
@@ -178,6 +182,21 @@ class Judge:
             ladder.refine()
         return ladder.best()
 
+    def reach(self) -> float:
+        """Return the largest step of differences that stay in the branches of the point.
+
+        0 where that is so small that the point hardly moves, by its rounding.
+        """
+        step = self.ladder.step
+        if self.branches is None:
+            return step
+        here = self.branches(0.0)
+        while step > 1e4 * self.precision * self.scale:
+            if all(here.holds(self.branches(end)) for end in (-step, step)):
+                return step
+            step /= 2
+        return 0.0
+
     def _compare_with_slopes(self, number: float, floor: float) -> None:
         low, high = self.ladder.slopes()
         margin = 1e-2 * (high - low) + 1e-3 * max(abs(low), abs(high)) + floor
@@ -202,13 +221,23 @@ class Judge:
     def _accuse(
         self, number: float, floor: float, again: Callable[[], float]
     ) -> tuple[str, ReferenceValue]:
-        """Return a verdict after measuring the noise and asking a second reference."""
+        """Return a verdict after measuring the noise and asking a second reference.
+
+        Of differences within the point's own branches: the others are no derivative.
+        """
         noise = 3 * noise_of(number, again, self.rough)
         self.floor = floor + noise
+        reach = self.reach()
+        if reach == 0.0:
+            return INCONCLUSIVE, self.ladder.best()
+        if reach < self.ladder.step:
+            self.ladder = Ladder(self.line, self.scale, self.precision, reach)
+            while len(self.ladder.rows) < LEVELS:
+                self.ladder.refine()
         ladder = self.ladder
         rounding = noise_of(ladder.middle, lambda: self.line(0.0)[0], self.rough)
         ladder.extra = max(rounding, ladder.jumps())
-        second = Ladder(self.line, self.scale, self.precision, factor=0.37)
+        second = Ladder(self.line, self.scale, self.precision, 0.37 * ladder.step)
         second.extra = ladder.extra
         while len(second.rows) < LEVELS - 4:
             second.refine()
@@ -223,6 +252,8 @@ class Judge:
         if not (isfinite(reference.error) and ladder.has_converged(rounding)):
             return INCONCLUSIVE, reference
         found = decide(number, reference, self.precision, self.floor)
+        if found is None and ladder.may_oscillate(rounding):
+            return INCONCLUSIVE, reference
         return found or WRONG, reference if found else self.exact or reference
 
 
