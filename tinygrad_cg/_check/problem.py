@@ -109,13 +109,22 @@ class Analytic(Silent, Level):
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
         self.look_at(inputs)
+        of_complex = any(is_complex(one.dtype) for one in inputs)
+        if of_complex and not self._is_analytic(primitive):
+            self.holds = False
+            raise TypeError(f"{primitive.name} is no analytic function of complex numbers")
         out = apply(primitive, inputs, params)
         outs = self.add_results(out if isinstance(out, list) else [out])
-        if any(is_complex(one.dtype) for one in inputs):
-            self.holds &= primitive.analytic and primitive.name not in CONJUGATING
-            self.holds &= primitive.name in OPS  # a user's own kernel may be anything
+        if of_complex:
             self.holds &= all(is_complex(one.dtype) for one in outs)
         return out
+
+    @staticmethod
+    def _is_analytic(primitive: Any) -> bool:
+        takes_complex = any(accepts(np.dtype(np.complex128)) for accepts in primitive.dtypes)
+        is_known = primitive.name in OPS  # a user's own kernel may be anything
+        listed = primitive.analytic and primitive.name not in CONJUGATING
+        return takes_complex and is_known and listed
 
     def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
         self.look_at(outputs)
