@@ -159,6 +159,23 @@ def test_an_inverse_of_mixed_sizes_is_as_exact_as_its_residual():
             assert report.ok, report
 
 
+def test_a_complex_step_that_lost_its_digits_is_no_reference():
+    """Powers of negative numbers leave imaginary parts, in polar coordinates."""
+    x = np.array([0.154, -0.0164, 0.051, -0.052], np.float32)
+    for f in (lambda x: (((x**3) ** 3) ** 3) ** 3, lambda x: x**81):
+        for seed in range(4):
+            report = tf.check_gradients(ruled(f), x, order=1, seed=seed)
+            assert report.ok, report
+
+
+def test_second_derivatives_are_symmetric_where_they_have_limits():
+    """x log(y) has none at (0, 0); beside it, its second derivatives are symmetric."""
+    x, y = np.array([0.0, 0.5, -1.0]), np.array([0.0, 1.5, 0.5])
+    report = tf.check_gradients(ruled(tf.math.xlogy), x, y)
+    assert report.ok, report
+    assert "beside it: true" in str(report)
+
+
 def test_random_right_runs():
     """A part of those that ``python -m tests.support.check_runs 10000`` makes."""
     assert check_runs.main(24) == 0

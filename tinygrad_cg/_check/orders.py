@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ MOST_SHOWN = 20  # of which rows are shown
 MOST_CLASSES = 8  # parts by size
 
 SURE = (verdicts.TRUE, verdicts.WRONG)
+DOUBTFUL = (verdicts.KINK, verdicts.INCONCLUSIVE)
 
 Label = tuple[int, int, str, str]  # of a row: order, index of the source, path, mode
 
@@ -317,10 +318,14 @@ class Orders:
         by_label = {(row.order, row.argument, row.path, row.mode): row for row in second.rows}
         for row in self.rows:
             other = by_label.get((row.order, row.argument, row.path, row.mode))
-            if other is not None and row.verdict in (verdicts.KINK, verdicts.INCONCLUSIVE):
+            if other is not None and row.verdict in DOUBTFUL:
                 row.detail += f"{'; ' if row.detail else ''}beside it: {other.verdict}"
         false = [row for row in second.rows if row.false]
         self.rows += false
+        known = {one.name for one in self.properties if one.holds is False}
+        for one in second.properties:
+            if one.holds is False and one.name not in known:
+                self.properties.append(replace(one, detail=f"{one.detail}, beside the point"))
         for row in unclear if not false else ():
             row.verdict, row.detail = verdicts.KINK, "beside it: true"
         if false:
@@ -345,9 +350,8 @@ class Orders:
 
         A zero, an integer, a kink or an optimum, or where nothing can be said.
         """
-        doubtful = (verdicts.KINK, verdicts.INCONCLUSIVE)
         for row in self.rows:
-            if row.verdict in doubtful or abs(row.value or 0.0) <= row.rounding * self._precision:
+            if row.verdict in DOUBTFUL or abs(row.value or 0.0) <= row.rounding * self._precision:
                 return True
         return any(bool(np.any(one == np.round(one))) for one in self.problem.point)
 
@@ -382,8 +386,7 @@ class Orders:
         kinks = [
             row
             for row in self.rows
-            if (row.order, row.argument) == (order, name)
-            and row.verdict in (verdicts.KINK, verdicts.INCONCLUSIVE)
+            if (row.order, row.argument) == (order, name) and row.verdict in DOUBTFUL
         ]
         if kinks and value.size <= MOST_SINGLE:
             units = [unit[0] for unit, _, _ in _units([value])]
@@ -667,6 +670,8 @@ class Orders:
             return
         holds = difference <= tolerance(self._precision) * max(one.size, other.size)
         holds = holds or difference <= self._noise(asymmetry)
+        if not holds and any(row.verdict in DOUBTFUL for row in self.rows):
+            return  # they need not be symmetric where they have no limits
         words = f"{one.number:.6g} in one order, {other.number:.6g} in the other"
         name = "second derivatives are symmetric"
         self.properties.append(Property(name, holds, "" if holds else words))

@@ -176,20 +176,22 @@ def difference_all(
 
 
 def by_complex_step(line: Callable[[complex], Any] | None, ladder: Ladder) -> ReferenceValue | None:
-    """Return the derivative by a complex step; None where differences disagree.
-
-    `line` may give other than a complex number, or raise anything: the function is not for these.
-    """
-    step = 1e-30 * ladder.scale
-    value = None
-    with contextlib.suppress(Exception):
-        value = line(1j * step) if line is not None else None
-    if not isinstance(value, complex):
-        return None
-    derivative = value.imag / step
+    """Return the derivative by a complex step; None where differences disagree."""
+    derivative = complex_step(line, ladder.scale)
     coarse, size = ladder.rows[0][0], ladder.size / ladder.scale
     gap = abs(coarse - derivative)
     if not gap <= 1e-3 * max(abs(derivative), abs(coarse)) + 10 * ladder.noises[0]:
         return None
     error = 1e-11 * abs(derivative)  # and what rounding does to the value
     return ReferenceValue(derivative, error, COMPLEX_STEP, False, size)
+
+
+def complex_step(line: Callable[[complex], Any] | None, scale: float) -> float:
+    """Return the imaginary part over a tiny step; NaN where there is none.
+
+    `line` may give other than a complex number, or raise anything: the function is not for these.
+    """
+    step, value = 1e-30 * scale, None
+    with contextlib.suppress(Exception):
+        value = line(1j * step) if line is not None else None
+    return value.imag / step if isinstance(value, complex) else float("nan")

@@ -142,6 +142,7 @@ def _sizes_of_parts(name: str, operands: list, out: np.ndarray) -> np.ndarray:
     for one in operands if name not in ("add", "subtract") else ():
         if is_complex(one.dtype):
             tiny = np.abs(np.imag(one)) <= 1e-10 * np.abs(np.real(one))
+            tiny &= (np.real(one) > 0) | ("power" not in name)  # in polar coordinates
             sizes = zip(tiny.shape[::-1], out.shape[::-1], strict=False)
             fits = tiny.ndim <= out.ndim and all(one in (1, other) for one, other in sizes)
             componentwise = componentwise & (tiny if fits else tiny.all())
