@@ -14,6 +14,7 @@ from .._core.kinds import is_complex, is_floating
 from ..errors import NotLinearError
 from . import verdicts
 from .branches import Branches
+from .curvature import compare_curvature
 from .problem import CheckedFunction, Product, move_point, product, total
 from .recorder import Recorder
 from .reference import LINEARITY, ReferenceValue, difference_all
@@ -59,6 +60,7 @@ class Orders:
         self._indices = range(len(problem.sources))
         self.first: list = []  # the gradients of order 1, at the point of the comparison
         self._linear = True
+        self._has_zeros = False  # whether an element of a gradient is 0
         self.is_beside = False  # whether this is the comparison at the second point
         self.second: Orders | None = None  # that comparison
 
@@ -70,8 +72,11 @@ class Orders:
                 break
         self._look_at_shapes()
         self._compare_modes()
+        if "reverse" in self.modes and not any(row.false for row in self.rows):
+            self._look_at_parts()
         if not self.is_beside:
             self._look_closer()
+            self._compare_with_curvature()
 
     # One order -------------------------------------------------------------------------------
 
@@ -80,6 +85,7 @@ class Orders:
         found = self._passes(order)
         if found is None:
             return False
+        self._has_zeros |= any(map(self._has_zero, found[1]))
         if order == 1:
             self.first = found[1]
             self._check_linearity()
@@ -276,7 +282,7 @@ class Orders:
         def again() -> float:
             return self._directional(j, problem.arrays(problem.point, order))[0].number
 
-        noise = noise_of(own.number, again, problem.rough)
+        noise = noise_of(own.number, again, functools.partial(problem.rough, constants=True))
         return abs(own.number - value.number) > 10 * noise + 100 * own.rounding
 
     def _overflow(self, reference: ReferenceValue) -> str:
@@ -293,17 +299,17 @@ class Orders:
         return hasattr(self.problem.f, "_function")
 
     def _look_closer(self) -> None:
-        """Look at elements, and at a second point, where one number does not tell all."""
-        if "reverse" in self.modes and not any(row.false for row in self.rows):
-            self._look_at_parts()
+        """Look at a second point where wrong rules may look right."""
         unclear = self._at_ties()
-        if len(unclear) < sum(row.false for row in self.rows) or not self._is_special():
+        sure = [row.order for row in self.rows if row.false and row not in unclear]
+        order = min(sure) - 1 if sure else self.order  # the orders that look right
+        if not order or not self._is_special():
             return
         generator = np.random.default_rng(self.problem.values[0].size)
         problem = self.problem.beside(generator)
         if problem is None:
             return
-        self.second = second = Orders(problem, self.order, self.modes, self.full)
+        self.second = second = Orders(problem, order, self.modes, self.full)
         second.is_beside = True
         try:
             second.run()
@@ -326,7 +332,7 @@ class Orders:
         for one in second.properties:
             if one.holds is False and one.name not in known:
                 self.properties.append(replace(one, detail=f"{one.detail}, beside the point"))
-        for row in unclear if not false else ():
+        for row in unclear if not (false or sure) else ():
             row.verdict, row.detail = verdicts.KINK, "beside it: true"
         if false:
             self.errors.update(second.errors)
@@ -350,10 +356,30 @@ class Orders:
 
         A zero, an integer, a kink or an optimum, or where nothing can be said.
         """
+        if self._has_zeros:
+            return True
         for row in self.rows:
             if row.verdict in DOUBTFUL or abs(row.value or 0.0) <= row.rounding * self._precision:
                 return True
         return any(bool(np.any(one == np.round(one))) for one in self.problem.point)
+
+    def _has_zero(self, gradient: np.ndarray | None) -> bool:
+        """Return whether a gradient is 0 by an element, as at an optimum."""
+        sizes = np.abs(gradient) if gradient is not None else np.ones(1)
+        return bool(np.any(sizes <= 16 * self._precision * sizes.max(initial=0.0)))
+
+    def _compare_with_curvature(self) -> None:
+        """Compare each order with the one before the last, whose gradient may be 0 here."""
+        if "reverse" not in self.modes or self.problem.against is not None:
+            return
+        for order in range(2, self.order + 1):
+            rows = [row for row in self.rows if row.order <= order and row.path == "x"]
+            is_complete = any(row.order == order for row in rows)
+            fit = (verdicts.TRUE, verdicts.INCONCLUSIVE)
+            if not is_complete or any(row.verdict not in fit for row in rows):
+                return
+            problem = self.problem
+            self.rows += compare_curvature(problem, self._base, order, self._precision)
 
     def _look_at_parts(self) -> None:
         """Compare parts of the directions: elements at kinks, elements of different size."""

@@ -284,10 +284,13 @@ class CheckedFunction:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                yield [
+                sources = [
                     Tensor(np.array(value)) if source.variable is None else source.variable
                     for source, value in pairs
                 ]
+                if isinstance(level, (Rough, Analytic)):
+                    level.add_results(sources)
+                yield sources
         finally:
             if level is not None:
                 remove(level)
@@ -332,9 +335,9 @@ class CheckedFunction:
                     return moved
         return None
 
-    def rough(self, seed: int) -> contextlib.AbstractContextManager[None]:
-        """Round everything that is computed inside at random."""
-        return self.using(level=Rough(seed))
+    def rough(self, seed: int, constants: bool = False) -> contextlib.AbstractContextManager[None]:
+        """Round everything that is computed inside at random; Python's numbers, too, if asked."""
+        return self.using(level=Rough(seed, constants))
 
     def run(self, sources: list, other: Callable[..., Any] | None = None) -> list[Tensor]:
         """Return the flat outputs that have derivatives, of f or of another function."""
@@ -391,7 +394,6 @@ class CheckedFunction:
             try:
                 with self.at(point, look, look) as sources:
                     variables = set(map(id, state.overrides.values()))
-                    look.add_results(sources)
                     look.look_at(self.run(sources, self.against))
             except Exception:  # it is not defined there
                 return True

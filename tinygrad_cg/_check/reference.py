@@ -15,6 +15,7 @@ import numpy as np
 
 COMPLEX_STEP = "complex step"
 DIFFERENCES = "central differences"
+SECOND_DIFFERENCES = "second differences"
 LINEARITY = "linearity"
 
 Line = Callable[[float], tuple[float, float]]
@@ -60,24 +61,29 @@ class Ladder:
         step = self.step * 0.5 ** len(self.rows)
         (right, one), (left, other) = self.line(step), self.line(-step)
         size = max(one, other, self.size)
-        row = [(right - left) / (2 * step)]
+        self._extrapolate((right - left) / (2 * step))
+        self.noises.append(2 * self.precision * size / step)
+        self.bends.append((right + left - 2 * self.middle) / step)
+
+    def _extrapolate(self, difference: float) -> None:
+        row = [difference]
         for depth, below in enumerate(self.rows[-1][:DEPTH] if self.rows else (), 1):
             row.append(row[-1] + (row[-1] - below) / (4**depth - 1))
         self.rows.append(row)
-        self.noises.append(2 * self.precision * size / step)
-        self.bends.append((right + left - 2 * self.middle) / step)
 
     def best(self) -> ReferenceValue:
         """Return the extrapolation with the smallest error."""
         value, error, _ = self._best()
         return ReferenceValue(value, error, DIFFERENCES, self.has_kink(), self.size / self.scale)
 
-    def has_converged(self, rounding: float) -> bool:
+    def has_converged(self, rounding: float, error: float) -> bool:
         """Return whether the steps were small enough to show a derivative, of an oscillation say.
 
-        `rounding` is how far the function's values are off by rounding.
+        `rounding` is how far the function's values are off by rounding, `error` how far
+        the derivative is off by what another ladder has found.
         """
-        value, error, level = self._best()
+        value, own, level = self._best()
+        error = max(error, own)
         noise = self.noises[level] + rounding / (self.step * 0.5**level)
         return error <= 0.1 * abs(value) or error <= 100 * noise
 
@@ -145,6 +151,33 @@ class Ladder:
         spacing = self.step * 0.5**level / (8 if stepped else 2)
         differences = np.diff([self.line(i * spacing)[0] for i in range(-4, 5)], 4)
         return float(np.max(np.abs(differences))) / 70**0.5
+
+
+class Curvature(Ladder):
+    """Second differences with smaller and smaller steps, for second derivatives.
+
+    `rounding` is how far the function's values are off beyond the rounding of their terms.
+    """
+
+    def __init__(
+        self, line: Line, precision: float, step: float | None = None, rounding: float = 0.0
+    ):
+        super().__init__(line, 1.0, precision, precision**0.125 if step is None else step)
+        self.rounding = rounding
+
+    def refine(self) -> None:
+        step = self.step * 0.5 ** len(self.rows)
+        (right, one), (left, other) = self.line(step), self.line(-step)
+        self._extrapolate((right + left - 2 * self.middle) / step**2)
+        noise = self.precision * max(one, other, self.size) + self.rounding
+        self.noises.append(4 * noise / step**2)
+
+    def derivative(self, levels: int) -> tuple[float, float, float]:
+        """Return the derivative, its error, and what of that is rounding."""
+        while len(self.rows) < levels:
+            self.refine()
+        value, error, level = self._best()
+        return value, error, self.noises[level]
 
 
 def difference_all(

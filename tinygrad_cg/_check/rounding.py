@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from .._core.kinds import is_complex, is_inexact
+from .._core.kinds import is_complex, is_floating, is_inexact
 from .._core.levels import Level, state
 from .._core.primitive import apply
+from .._core.tensor import Tensor
 from .._rules.calls import rebind_outputs
 
 EXACT = (  # what computes nothing that must be rounded; rules compare with results of these
@@ -29,13 +30,27 @@ SOLVERS = ("solve", "inverse", "determinant", "log_abs_determinant", "cholesky")
 
 
 class Rough(Level):
-    """A level that rounds each result at random, to measure the effect of rounding."""
+    """A level that rounds each result at random, to measure the effect of rounding.
 
-    def __init__(self, seed: int):
+    `constants`: single numbers as well that are neither arguments nor results. Python's numbers
+    become the dtype of what they meet, and lose digits in float32 that they have in float64.
+    """
+
+    def __init__(self, seed: int, constants: bool = False):
         self.generator = np.random.default_rng(seed)
+        self.constants = constants
+        self._results: dict[int, Tensor] = {}
+
+    def add_results(self, tensors: Sequence) -> Any:
+        """Note arguments and results; return them."""
+        if self.constants:
+            self._results |= {id(one): one for one in tensors}
+        return tensors
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
+        inputs = tuple(map(self._round_constant, inputs)) if self.constants else inputs
         out = apply(primitive, inputs, params)
+        self.add_results(out if isinstance(out, list) else [out])
         name = primitive.name
         if name in EXACT or (primitive.kind == "move" and name not in SUMS):
             return out
@@ -49,6 +64,17 @@ class Rough(Level):
                     one._data = np.asarray(np.where(np.isfinite(noise), data + noise, data))
                     one._data = one._data.astype(data.dtype)
         return out
+
+    def _round_constant(self, operand: Tensor) -> Tensor:
+        """Return a number rounded at random, unless it has few digits in this dtype, as 0.5."""
+        data = operand._data
+        if id(operand) in self._results or data.ndim or not is_floating(data.dtype):
+            return operand
+        with np.errstate(all="ignore"):
+            if data == data.astype(np.float16):
+                return operand
+        size = np.abs(data) * np.finfo(data.dtype).eps
+        return Tensor(np.asarray(data + self._draw(np.asarray(size)), data.dtype))
 
     def _draw(self, size: np.ndarray, least: float = 0.0) -> np.ndarray:
         """Return random numbers up to a size; of complex sizes for both parts by themselves."""
@@ -106,7 +132,7 @@ class Rough(Level):
         return (operand + self._draw(size)).astype(operand.dtype)
 
     def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
-        return rebind_outputs(state.frame, call, inputs, outputs)
+        return self.add_results(rebind_outputs(state.frame, call, inputs, outputs))
 
 
 def _error_of(name: str, operands: list, out: np.ndarray) -> np.ndarray | float:

@@ -251,7 +251,7 @@ class Judge:
             variation = max(variation, abs(one.value - self.exact.value))
         reference = one._replace(error=max(one.error, variation) + noise)
         reference = reference.with_terms(noise, self.precision)
-        if not (isfinite(reference.error) and ladder.has_converged(rounding)):
+        if not (isfinite(reference.error) and ladder.has_converged(rounding, variation)):
             return INCONCLUSIVE, reference
         found = decide(number, reference, self.precision, self.floor)
         if found is None and ladder.may_oscillate(rounding):
