@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tests.support import check_runs
+from tests.support import check_faults, check_runs
 from tests.support.check_faults import ruled
 
 log_softmax, softmax = tf.nn.log_softmax, tf.nn.softmax
@@ -182,6 +182,14 @@ def test_random_right_runs():
 
 
 # Wrong ---------------------------------------------------------------------------------------
+
+
+def test_single_faults_at_whole_numbers():
+    """A part of those that ``python -m tests.support.check_faults 1000`` makes."""
+    for seed in range(30):
+        fault, report = check_faults.run_at_integers(seed)
+        assert report.first_false_order == fault.first, (seed, fault.name, report)
+
 
 WHERE_ZERO = with_rule(tf.sin, lambda x, dy: tf.where(tf.equal(x, 0.0), 2.0, tf.cos(x)) * dy)
 WHERE_WHOLE = with_rule(
