@@ -176,6 +176,19 @@ def test_second_derivatives_are_symmetric_where_they_have_limits():
     assert "beside it: true" in str(report)
 
 
+@pytest.mark.parametrize(("sigma", "seed"), [(200.0, 11), (200.0, 20), (250.0, 7)])
+def test_modes_differ_by_rounding_where_no_transpose_can_be_rounded(sigma, seed):
+    """Rounded at random a rule is not linear: forward mode is as exact as reverse mode."""
+    rng = np.random.default_rng(seed)
+    x, q = [sigma * rng.normal(size=(3, 5)) for _ in range(2)]
+
+    def divergence(x):
+        return tf.reduce_sum(softmax(x) * (log_softmax(x) - log_softmax(q.astype(x.dtype))), -1)
+
+    report = tf.check_gradients(ruled(divergence), x.astype(np.float32), order=1, seed=seed)
+    assert report.ok, report
+
+
 def test_random_right_runs():
     """A part of those that ``python -m tests.support.check_runs 10000`` makes."""
     assert check_runs.main(24) == 0

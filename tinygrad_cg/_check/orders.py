@@ -96,7 +96,7 @@ class Orders:
                 self._upstream_row(order)
                 self._both_rows(order)
         if "forward" in self.modes:
-            self._forward_rows(order, judges)
+            self._forward_rows(order, judges, found[1])
         if order == 2 and "reverse" in self.modes:
             self._check_symmetry()
         return True
@@ -496,7 +496,7 @@ class Orders:
             found = self._directional(j, wide, wide)
             self.rows.append(self._row((order, j, "both", "reverse"), judge, found, again))
 
-    def _forward_rows(self, order: int, judges: list[Judge]) -> None:
+    def _forward_rows(self, order: int, judges: list[Judge], gradients: list) -> None:
         problem = self.problem
         for j, judge in enumerate(judges):
             try:
@@ -509,8 +509,13 @@ class Orders:
                 self._add_failure(order, "x", "forward", error, verdict)
                 return
 
-            def again(j: int = j) -> float:
-                return problem.tangent(self._base, order, j).number
+            reverse = self._directional(j, gradients)[0].number
+
+            def again(j: int = j, number: float = value.number, reverse: float = reverse) -> float:
+                try:
+                    return problem.tangent(self._base, order, j).number
+                except NotLinearError:  # as rounded at random; reverse mode is rounded alike
+                    return number + self._again(order, j)() - reverse
 
             self.rows.append(self._row((order, j, "x", "forward"), judge, (own, value), again))
 
@@ -753,7 +758,10 @@ class Orders:
             return reverse.number - problem.tangent(self._base, order, j).number
 
         gap = abs(difference())
-        return not math.isfinite(gap) or gap <= self._noise(difference)
+        if not math.isfinite(gap) or gap <= self._noise(difference):
+            return True
+        reverse = self._again(order, j)  # both modes are rounded alike
+        return gap <= 6 * noise_of(reverse(), reverse, problem.rough)
 
 
 def _classes(sizes: np.ndarray, decades: int) -> np.ndarray:
