@@ -59,7 +59,10 @@ PUBLIC_MODULES = {
     *("keras", "linalg", "math", "module", "nest", "nn", "numpy", "optimizers", "random", "test"),
 }
 MAKERS = ("tinygrad_cg._ops.creation", "tinygrad_cg._ops.sampling")
-EXTRAS = {LIBRARY / "_pictures" / "curves.py": {"matplotlib"}}  # imported where they are used
+EXTRAS = {  # imported where they are used
+    LIBRARY / "_pictures" / "curves.py": {"matplotlib"},
+    LIBRARY / "_pictures" / "embedding.py": {"matplotlib", "fontTools"},
+}
 
 
 def sources(folder: Path) -> list[Path]:

@@ -53,8 +53,8 @@ def test_a_trace_of_two_orders():
         ("rule", "log1pexp", "backward", 1, *one),
         (operation, "multiply", "backward", 2, "multiply"),
         (operation, "negative", "backward", 2, "subtract"),
-        (operation, "multiply", "backward", 2, "divide"),
         (operation, "divide", "backward", 2, "divide"),
+        (operation, "multiply", "backward", 2, "divide"),
         (operation, "negative", "backward", 2, "divide"),
         (operation, "multiply", "backward", 2, "exp"),
     ]

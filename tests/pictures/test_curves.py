@@ -82,6 +82,23 @@ def test_a_symmetric_log_axis_shows_curves_of_different_size(pyplot):
     assert zero.yaxis.get_transform().linthresh > 0
 
 
+def test_a_symmetric_log_axis_has_no_tick_in_its_linear_part_but_zero(pyplot):
+    figure = tf.plot_derivatives(lambda x: x * 1e5, -1.0, 1.0, order=0, scale="symlog")
+    (axes,) = figure.axes
+    threshold = axes.yaxis.get_transform().linthresh
+    assert threshold == pytest.approx(1000.0)
+    ticks = np.abs(axes.get_yticks())
+    assert set(ticks[ticks < 999.0]) <= {0.0}
+
+
+def test_the_mark_of_one_point_can_be_seen(pyplot):
+    (axes,) = tf.plot_derivatives(lambda x: 1.0 / x, -1.0, 1.0, order=0, points=401).figure.axes
+    (mark,) = [line for line in axes.lines if line.get_marker() == "|"]
+    assert list(mark.get_xdata()) == [0.0]
+    assert mark.get_markersize() >= 8
+    assert mark.get_markeredgewidth() >= 1.5
+
+
 def test_plot_derivatives_refuses():
     with pytest.raises(ValueError, match="scale must be 'linear' or 'symlog', got 'log'"):
         tf.plot_derivatives(tf.sin, 0.0, 1.0, scale="log")

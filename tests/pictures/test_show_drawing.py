@@ -96,6 +96,19 @@ def test_operations_side_by_side_are_no_chain():
     assert frames == []
 
 
+def test_a_result_and_operations_on_it_are_no_chain():
+    x = tf.constant(1.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.exp(tf.sin(x))
+        parts = tf.stack([tf.exp(y) for _ in range(6)])
+    picture = tf.show(y, parts, fold=True)
+    assert find(picture, name="y").title == "y = exp"
+    (many,) = [item for item in picture.items if item.count == 6]
+    assert many.operands == [find(picture, name="y")]
+    assert many.carried == []
+
+
 def test_what_does_not_repeat_stays():
     items = [Item("operation", name, (), "float32", i) for i, name in enumerate("abcabdabe")]
     for before, after in pairwise(items):

@@ -1,7 +1,9 @@
 """Pictures of tapes: constants, backward passes, loops, modules, steps, options and PDF."""
 
 import re
+import sys
 import zlib
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
@@ -260,6 +262,126 @@ def test_the_last_step_of_an_optimizer(trained):
         tf.show(loss, tf.optimizers.Adam())
 
 
+# Lines and titles -----------------------------------------------------------------------------
+
+
+def looped():
+    """A loop of two operations that carries two results, under two tapes."""
+    x, w = tf.constant(1.0), tf.constant(0.9)
+    with tf.GradientTape() as outer:
+        outer.watch([x, w])
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = x
+            for _ in range(50):
+                y = tf.tanh(y * w) + w
+        g = inner.gradient(y, x)
+    return tf.show(y, g)
+
+
+@pytest.mark.parametrize(
+    "draw", [lambda: nested(wrapped), lambda: nested(decorated), third_order, network, looped]
+)
+def test_no_line_crosses_the_title_of_a_frame(draw):
+    picture = draw()
+    drawing = Drawing(picture._sketch)
+    layout = drawing.layout
+    texts = ElementTree.fromstring(picture.svg).iter(f"{SVG}text")
+    places = {(one.text, float(one.get("y"))): float(one.get("x")) for one in texts}
+    for region in picture._sketch.frames:
+        _, y, _, _ = layout.boxes[region]
+        width, _ = drawing._heading(region)
+        if region.kind == "repeat":
+            right = places[region.title, round(y + 18, 1)]
+            left, right = right - width + 8, right
+        else:
+            left = places[region.title, round(y + 20, 1)]
+            right = left + width
+        for *_, points in layout.paths:
+            for (x0, y0), (x1, y1) in pairwise(points):
+                beside = max(x0, x1) <= left or min(x0, x1) >= right
+                assert beside or max(y0, y1) <= y + 8 or min(y0, y1) >= y + 24, region.title
+
+
+@pytest.mark.parametrize("op", [wrapped, decorated])
+def test_lines_of_the_nesting_examples_cross_nowhere(op):
+    layout = Drawing(nested(op)._sketch).layout
+    lines = [
+        [np.linspace(a, b, 40) for a, b in pairwise(points)]
+        for source, _, _, points in layout.paths
+        if source.kind != "constant"
+    ]
+    starts = [source for source, *_ in layout.paths if source.kind != "constant"]
+    for i, one in enumerate(lines):
+        for j, other in enumerate(lines[:i]):
+            if starts[i] is starts[j]:
+                continue
+            for (x0, y0), (x1, y1) in ((a[k], a[k + 1]) for a in one for k in range(39)):
+                for part in other:
+                    for (u0, v0), (u1, v1) in pairwise(part):
+                        assert not _cross((x0, y0, x1, y1), (u0, v0, u1, v1))
+
+
+def _cross(one, other):
+    """Whether two straight lines cross, apart from common ends."""
+
+    def side(line, x, y):
+        return (line[2] - line[0]) * (y - line[1]) - (line[3] - line[1]) * (x - line[0])
+
+    return (
+        side(one, *other[:2]) * side(one, *other[2:]) < 0
+        and side(other, *one[:2]) * side(other, *one[2:]) < 0
+    )
+
+
+def test_results_that_a_loop_carries_share_a_line_and_stay_clear_of_boxes():
+    u, v = tf.constant([1.0, 2.0]), tf.constant([3.0, 4.0])
+    with tf.GradientTape() as tape:
+        tape.watch([u, v])
+        a, b = u, v
+        for _ in range(20):
+            a = tf.tanh(a) * b
+            b = tf.sigmoid(a + b) * a
+    picture = tf.show(a, b)
+    layout = Drawing(picture._sketch).layout
+    columns: dict = {}
+    for source, _, body, points in layout.loops:
+        if body is not None:
+            columns.setdefault((body, source), set()).add(round(points[2][0], 3))
+    assert len(layout.loops) > len(columns)  # one result is used twice
+    assert all(len(found) == 1 for found in columns.values())
+    for source, target, _, points in layout.loops:
+        for item, (x, y, width, height) in layout.boxes.items():
+            if item in (source, target) or item not in picture.items:
+                continue
+            for (x0, y0), (x1, y1) in pairwise(points):
+                beside = max(x0, x1) <= x or min(x0, x1) >= x + width
+                assert beside or max(y0, y1) <= y or min(y0, y1) >= y + height
+
+
+def test_a_line_back_to_one_operation_keeps_clear_of_the_lines_around():
+    x = tf.constant(1.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = x
+        for _ in range(10):
+            for _ in range(6):
+                y = tf.sin(y)
+            y = tf.exp(y)
+    layout = Drawing(tf.show(y, names={})._sketch).layout
+    (own,) = [points for *_, body, points in layout.loops if body is None]
+    (around,) = [points for *_, body, points in layout.loops if body is not None]
+    assert max(x for x, _ in own) < max(x for x, _ in around) - 5
+
+
+def test_the_updates_of_a_step_stand_in_rows():
+    picture = network()
+    (step,) = groups(picture, "step")
+    boxes = Drawing(picture._sketch).layout.boxes
+    rows = [round(boxes[item][1]) for item in picture.items if item in step.items]
+    assert [rows.count(one) for one in sorted(set(rows))] == [2, 2, 2]
+
+
 # Options --------------------------------------------------------------------------------------
 
 
@@ -385,6 +507,64 @@ def test_greek_letters_in_pdf_and_letters_that_it_lacks():
     assert "/F3 13.0 Tf <71> Tj" in content  # theta in the font Symbol
     with pytest.raises(ValueError, match=r"Picture.pdf: the letter '数' \(U\+6570\).*names=\{"):
         _ = tf.show(y, names={"数": x}).pdf
+
+
+def test_a_pdf_with_its_fonts():
+    ttLib = pytest.importorskip("fontTools.ttLib")
+    pytest.importorskip("matplotlib")
+    x = tf.constant(2.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.exp(x)
+    names = {"θ": x, "потеря": y, "the tape": tape}
+    picture = tf.show(y, tape, names=names, embed_fonts=True)
+    data = picture.pdf
+    assert data == tf.show(y, tape, names=names, embed_fonts=True).pdf  # the same every time
+    assert b"/Type1" not in data
+    assert data.count(b"/Subtype /Type0") == data.count(b"/FontFile2") == 2
+    start = int(re.search(rb"startxref\n(\d+)\n", data)[1])
+    places = re.findall(rb"(\d{10}) 00000 n ", data[start:])
+    for number, place in enumerate(places, 1):
+        assert data[int(place) :].startswith(b"%d 0 obj\n" % number)
+
+    files, maps = {}, {}
+    for name, descriptor, table in zip(
+        re.findall(rb"/Subtype /Type0 /BaseFont /(\S+)", data),
+        re.findall(rb"/FontFile2 (\d+) 0 R", data),
+        re.findall(rb"/ToUnicode (\d+) 0 R", data),
+        strict=True,
+    ):
+        key = "F2" if name.endswith(b"Bold") else "F1"
+        files[key] = ttLib.TTFont(BytesIO(pdf_stream(data, int(descriptor))))
+        pairs = re.findall(
+            r"^<(\w+)> <(\w+)>$", pdf_stream(data, int(table)).decode(), re.MULTILINE
+        )
+        maps[key] = {int(a, 16): bytes.fromhex(b).decode("utf-16-be") for a, b in pairs}
+    shown = []
+    for key, codes in re.findall(r"/(F\d) \S+ Tf \S+ Tz <(\w+)> Tj", pdf_stream(data, 4).decode()):
+        numbers = [int(codes[i : i + 4], 16) for i in range(0, len(codes), 4)]
+        shown.append("".join(maps[key][number] for number in numbers))
+        order = files[key].getGlyphOrder()
+        outlines = [files[key]["glyf"][order[number]] for number in numbers]
+        letters = zip(shown[-1], outlines, strict=True)
+        assert all(one.numberOfContours for letter, one in letters if letter != " ")
+    texts = [one.text for one in ElementTree.fromstring(picture.svg).iter(f"{SVG}text")]
+    assert shown == texts
+    with pytest.raises(ValueError, match=r"'数' \(U\+6570\).*in none of DejaVu Sans"):
+        _ = tf.show(y, names={"数": x}, embed_fonts=True).pdf
+
+
+def pdf_stream(data, number):
+    """The content of a stream, by the number of its object."""
+    found = re.search(rb"\n%d 0 obj\n<< /Length (\d+) .*?>>\nstream\n" % number, data)
+    return zlib.decompress(data[found.end() : found.end() + int(found[1])])
+
+
+def test_fonts_are_embedded_with_matplotlib_alone(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fontTools.ttLib", None)
+    y, tape = record()
+    with pytest.raises(ImportError, match=r"embed_fonts=True needs matplotlib: pip install"):
+        _ = tf.show(y, tape, embed_fonts=True).pdf
 
 
 def test_widths_are_those_of_the_fonts():

@@ -292,6 +292,9 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "clip": np.clip,
     "multiply_upstream": lambda x, y: np.where((x == 0) & ~np.isfinite(y), 0, x * y),
     "divide_upstream": lambda x, y: np.where((x == 0) & ((y == 0) | np.isnan(y)), 0, x / y),
+    "divide_unbounded": lambda x, y: np.where(
+        (x == 0) & ~((y != 0) & np.isfinite(y)), 0, x / y + (y - y)
+    ),
     "multiply_gated": lambda x, y, gate: np.where(
         ((x == 0) | (gate == 0)) & ~np.isfinite(y), 0, x * y
     ),

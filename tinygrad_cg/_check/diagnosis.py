@@ -405,6 +405,12 @@ def _of_bad(evidence: Evidence, bad: Bad) -> str:
     does = "overflows" if bad.what == "infinite" else "gives NaN"
     if bad.what == "infinite" and (bad.operation == "divide" or bad.operands == ("0",)):
         does = "is infinite"
+    if (
+        bad.operation == "divide"
+        and bad.what == "NaN"
+        and bad.operands[-1:] in (("inf",), ("-inf",))
+    ):
+        return f"a slope at {bad.operands[-1]} is not known{evidence.place(bad.site)}"
     if bad.operation == "divide" and bad.what == "NaN":
         return f"{' / '.join(bad.operands)} is NaN{evidence.place(bad.site)}"
     return f"`{bad.operation}` of {operands} {does}{evidence.place(bad.site)}"

@@ -225,7 +225,7 @@ class Recorder(Level, Observer):
         if made and not all(fine(array).all() for array in arrays):
             examples = tuple(_example(array, is_nan) for array in operands)
             what = "NaN" if is_nan else "infinite"
-            self.bad.append(Bad(what, primitive.name, examples, users_line()[:2]))
+            self.bad.append(Bad(what, primitive.label, examples, users_line()[:2]))
 
 
 def find_captures(function: Any) -> dict[str, Any]:

@@ -99,7 +99,10 @@ def _example(site: Site, index: tuple[int, ...], operands: list, out: np.ndarray
     record = OPS.get(site.name)
     if site.kind != "operation" or record is None or record.kind != "elementwise":
         return ""
-    numbers = [f"{np.broadcast_to(one, out.shape)[index]:.6g}" for one in operands]
+    found = [np.broadcast_to(one, out.shape)[index] for one in operands]
+    numbers = [f"{one:.6g}" for one in found]
+    if site.name == "divide" and np.isinf(found[-1]) and np.isfinite(found[0]):
+        return f", a slope at {numbers[-1]} is not known"
     return f", {site.name}({', '.join(numbers)}) = {out[index]:.6g}"
 
 

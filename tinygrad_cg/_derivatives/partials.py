@@ -12,7 +12,7 @@ from .._core.kinds import is_complex, is_inexact
 from .._core.levels import state
 from .._core.tensor import Tensor
 from .._ops.complex import conj, real
-from .._ops.elementwise import add, multiply
+from .._ops.elementwise import add, multiply, multiply_upstream
 from .._ops.shape import cast, repeat
 from .._reverse.sweep import fit_shape
 from .._rules.calls import TransformedCall, rebind_outputs
@@ -200,7 +200,7 @@ def _is_declaration(function: Any) -> bool:
 def _product(dy: Tensor, partial: Tensor, target: Any) -> Tensor:
     """Return the gradient of an input like `target`, with the partial conjugated."""
     complex_partial = is_complex(partial._data.dtype)
-    product = multiply(dy, conj(partial) if complex_partial else partial)
+    product = multiply_upstream(dy, conj(partial) if complex_partial else partial)
     if is_complex(product._data.dtype) and not is_complex(target.dtype):
         product = real(product)
     return fit_shape(product, tuple(target.shape))

@@ -61,7 +61,7 @@ subtract = binary(
 multiply = binary(
     "multiply",
     "Return x * y.",
-    vjp=(lambda dy, y: multiply(dy, y), lambda dy, x: multiply(dy, x)),
+    vjp=(lambda dy, y: multiply_upstream(dy, y), lambda dy, x: multiply_upstream(dy, x)),
 )
 divide = binary(
     "divide",
@@ -69,16 +69,15 @@ divide = binary(
     kind="float",
     vjp=(
         lambda dy, y: divide_upstream(dy, y),
-        lambda dy, y, out: negative(divide_upstream(multiply_upstream(dy, out), y)),
+        lambda dy, y, out: negative(multiply_upstream(divide_unbounded(dy, y), out)),
     ),
     ulps=None,  # rounded once, by the processor
     spellings=("math.divide", "math.truediv", "numpy.divide", "numpy.true_divide"),
     samples=(ANY, AWAY),
 )
-# Rules of functions with poles multiply or divide the upstream gradient by these. Where it is 0 the
-# result is 0, and so are its derivatives, although the slope is infinite or NaN: what a mask keeps
-# out of the result does not spoil the gradient (decision 21). A slope that overflowed is another
-# matter: the upstream gradient may be 0 for the same reason, as in log(1 + exp(x)), and 0 is wrong.
+# Rules multiply or divide the upstream gradient by these. Where it is 0 the result is 0, and so are
+# its derivatives, although the slope is infinite or NaN: what a mask keeps out of the result does
+# not spoil the gradient (decision 21).
 
 
 def _is_shut(x: Tensor, y: Tensor) -> Tensor:
@@ -95,9 +94,8 @@ multiply_upstream = binary(
     label="multiply",
     spellings=(),
 )
-divide_upstream = binary(
-    "divide_upstream",
-    "Return x / y, and 0 where x is 0 although y is 0 or NaN.",
+_divide_upstream = partial(
+    binary,
     kind="float",
     vjp=(
         lambda dy, x, y: _divide_gated(dy, y, x),
@@ -107,6 +105,14 @@ divide_upstream = binary(
     label="divide",
     spellings=(),
     samples=(ANY, AWAY),
+)
+divide_upstream = _divide_upstream(
+    "divide_upstream", "Return x / y, and 0 where x is 0 although y is 0 or NaN."
+)
+divide_unbounded = _divide_upstream(
+    "divide_unbounded",
+    "Return `divide_upstream(x, y)`, and NaN where y is infinite: for slopes that fall to 0 where "
+    "the function does not come to rest. Of log(1 + exp(x)) at 1000 the derivative is 1, not 0.",
 )
 _multiply_gated = public_function(
     elementwise(
@@ -174,14 +180,14 @@ def _power_by_base(dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
     both_zero = logical_and(equal(x, 0), equal(y, 0))
     exponent = where(both_zero, 1, subtract(y, 1))
     slope = multiply_upstream(y, _general_power(x, exponent))
-    # a pole at 0; anywhere else an infinite slope has overflowed
-    return where(equal(x, 0), multiply_upstream(dy, slope), multiply(dy, slope))
+    falls = logical_and(less(y, 1), not_equal(y, 0)) if not is_complex(y.dtype) else False
+    return multiply_upstream(dy, where(logical_and(isinf(x), falls), np.nan, slope))
 
 
 def _power_by_exponent(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
     """Return out log(x), and 0 where x has no real logarithm (0**y is flat for y > 0)."""
     has_log = not_equal(x, 0) if is_complex(x.dtype) else greater(x, 0)
-    return multiply(dy, multiply(out, where(has_log, log(where(has_log, x, 1)), 0)))
+    return multiply_upstream(dy, multiply(out, where(has_log, log(where(has_log, x, 1)), 0)))
 
 
 _general_power = binary(
@@ -224,11 +230,14 @@ def _run_scalar_power(x: np.ndarray, exponent: float) -> np.ndarray:
     return ARRAYS.power(x, ARRAYS.number(exponent, x))
 
 
-def _scalar_power_rule(dy: Tensor, x: Tensor, exponent: float) -> Tensor:
+def _scalar_power_rule(dy: Tensor, x: Tensor, out: Tensor, exponent: float) -> Tensor:
     """Return the gradient by powers of `x` only: derivatives beyond the last are 0, never None."""
+    if 0 < exponent < 1:
+        return divide_unbounded(multiply(dy, exponent), power(x, 1 - exponent))
+    if exponent < 0:
+        return multiply_upstream(divide_unbounded(multiply(dy, exponent), x), out)
     slope = power(x, exponent - 1) if exponent else power(x, 0)
-    has_pole = exponent < 1
-    return (multiply_upstream if has_pole else multiply)(dy, multiply(slope, exponent))
+    return multiply_upstream(dy, multiply(slope, exponent))
 
 
 _scalar_power = operation(
@@ -259,32 +268,28 @@ square = unary(
     "square",
     "Return x * x.",
     kind="same",
-    vjp=lambda dy, x: multiply(dy, multiply(x, 2)),
+    vjp=lambda dy, x: multiply_upstream(dy, multiply(x, 2)),
     spellings=("math.square", "numpy.square"),
 )
 sqrt = unary(
     "sqrt",
     "Return the square root of x; its gradient at 0 is infinite.",
-    vjp=lambda dy, out: divide_upstream(multiply(dy, 0.5), out),
+    vjp=lambda dy, out: divide_unbounded(multiply(dy, 0.5), out),
     samples=(POSITIVE,),
 )
-
-
-def _cube(x: Tensor) -> Tensor:
-    return multiply_upstream(x, multiply_upstream(x, x))  # of infinities, too
 
 
 rsqrt = unary(
     "rsqrt",
     "Return 1 / sqrt(x): infinite at 0, NaN below.",
-    vjp=lambda dy, out: multiply_upstream(dy, multiply(-0.5, _cube(out))),
+    vjp=lambda dy, x, out: multiply_upstream(divide_unbounded(multiply(dy, -0.5), x), out),
     spellings=("math.rsqrt", "keras.ops.rsqrt"),
     samples=(POSITIVE,),
 )
 cbrt = of_real(
     "cbrt",
     "Return the real cube root of x; its gradient at 0 is infinite.",
-    vjp=lambda dy, out: divide_upstream(dy, multiply(3, square(out))),
+    vjp=lambda dy, out: divide_unbounded(dy, multiply(3, square(out))),
     spellings=("keras.ops.cbrt", "numpy.cbrt"),
     samples=(Real(-3.0, 3.0, avoid=(0.0, 0.1, -0.1)),),
 )
@@ -307,72 +312,72 @@ hypot = of_reals(
 exp = unary(
     "exp",
     "Return e to the power x.",
-    vjp=lambda dy, out: multiply(dy, out),
+    vjp=lambda dy, out: multiply_upstream(dy, out),
     samples=(Real(-4.0, 4.0),),
 )
 exp2 = unary(
     "exp2",
     "Return 2 to the power x.",
-    vjp=lambda dy, out: multiply(dy, multiply(out, LN2)),
+    vjp=lambda dy, out: multiply_upstream(dy, multiply(out, LN2)),
     spellings=("keras.ops.exp2", "numpy.exp2"),
     samples=(Real(-4.0, 4.0),),
 )
 log = unary(
     "log",
     "Return the natural logarithm of x: -inf at 0, NaN below.",
-    vjp=lambda dy, x: divide_upstream(dy, x),
+    vjp=lambda dy, x: divide_unbounded(dy, x),
     samples=(POSITIVE,),
 )
 log2 = unary(
     "log2",
     "Return the logarithm of x to base 2: -inf at 0, NaN below.",
-    vjp=lambda dy, x: divide_upstream(dy, multiply(x, LN2)),
+    vjp=lambda dy, x: multiply(divide_unbounded(dy, x), 1 / LN2),
     spellings=("keras.ops.log2", "numpy.log2"),
     samples=(POSITIVE,),
 )
 log10 = unary(
     "log10",
     "Return the logarithm of x to base 10: -inf at 0, NaN below.",
-    vjp=lambda dy, x: divide_upstream(dy, multiply(x, LN10)),
+    vjp=lambda dy, x: multiply(divide_unbounded(dy, x), 1 / LN10),
     spellings=("keras.ops.log10", "numpy.log10"),
     samples=(POSITIVE,),
 )
 log1p = unary(
     "log1p",
     "Return log(1 + x), accurate near 0.",
-    vjp=lambda dy, x: divide_upstream(dy, add(x, 1)),
+    vjp=lambda dy, x: divide_unbounded(dy, add(x, 1)),
     samples=(Real(-0.7, 3.0),),
 )
 expm1 = unary(
     "expm1",
     "Return exp(x) - 1, accurate near 0.",
-    vjp=lambda dy, out: multiply(dy, add(out, 1)),
+    vjp=lambda dy, out: multiply_upstream(dy, add(out, 1)),
     samples=(Real(-3.0, 3.0),),
 )
 tanh = unary(
     "tanh",
     "Return the hyperbolic tangent of x.",
-    vjp=lambda dy, out: multiply(dy, subtract(1, square(out))),
+    vjp=lambda dy, out: multiply_upstream(dy, subtract(1, square(out))),
     samples=(Real(-4.0, 4.0),),
 )
 sigmoid = of_real(
     "sigmoid",
     "Return 1 / (1 + exp(-x)), without overflow.",
-    vjp=lambda dy, out: multiply(dy, multiply(out, subtract(1, out))),
+    vjp=lambda dy, out: multiply_upstream(dy, multiply(out, subtract(1, out))),
     spellings=("math.sigmoid", "keras.ops.sigmoid"),
     samples=(Real(-6.0, 6.0),),
 )
 softplus = of_real(
     "softplus",
     "Return log(1 + exp(x)), without overflow.",
-    vjp=lambda dy, x: multiply(dy, sigmoid(x)),
+    vjp=lambda dy, x: multiply_upstream(dy, sigmoid(x)),
     spellings=("keras.ops.softplus",),
     samples=(Real(-6.0, 6.0),),
 )
 log_sigmoid = of_real(
     "log_sigmoid",
     "Return the logarithm of sigmoid(x), without overflow.",
-    vjp=lambda dy, x: multiply(dy, sigmoid(negative(x))),
+    vjp=lambda dy, x: multiply_upstream(dy, sigmoid(negative(x))),
     spellings=("math.log_sigmoid",),
     samples=(Real(-6.0, 6.0),),
 )
@@ -388,8 +393,8 @@ logaddexp = of_reals(
     "logaddexp",
     "Return log(exp(x) + exp(y)), without overflow.",
     vjp=(
-        lambda dy, x, y: multiply(dy, _share(x, y)),
-        lambda dy, x, y: multiply(dy, _share(y, x)),
+        lambda dy, x, y: multiply_upstream(dy, _share(x, y)),
+        lambda dy, x, y: multiply_upstream(dy, _share(y, x)),
     ),
     spellings=("keras.ops.logaddexp", "numpy.logaddexp"),
 )
@@ -405,7 +410,7 @@ xlogy = of_reals(
     "Return x log(y), and 0 where x is 0; there its gradients are 0 if y is not positive.",
     vjp=(
         lambda dy, x, y: xlogy(dy, _with_logarithm(x, y)),
-        lambda dy, x, y: divide_upstream(multiply_upstream(dy, x), _with_logarithm(x, y)),
+        lambda dy, x, y: divide_unbounded(multiply_upstream(dy, x), _with_logarithm(x, y)),
     ),
     spellings=("math.xlogy",),
     samples=(ANY, POSITIVE),
@@ -413,13 +418,13 @@ xlogy = of_reals(
 sin = unary(
     "sin",
     "Return the sine of x, in radians.",
-    vjp=lambda dy, x: multiply(dy, cos(x)),
+    vjp=lambda dy, x: multiply_upstream(dy, cos(x)),
     samples=(Real(-4.0, 4.0),),
 )
 cos = unary(
     "cos",
     "Return the cosine of x, in radians.",
-    vjp=lambda dy, x: negative(multiply(dy, sin(x))),
+    vjp=lambda dy, x: negative(multiply_upstream(dy, sin(x))),
     samples=(Real(-4.0, 4.0),),
 )
 
@@ -437,9 +442,9 @@ relu = of_real(
 
 def _absolute_rule(dy: Tensor, x: Tensor) -> Tensor:
     if not is_complex(x.dtype):
-        return multiply(dy, sign(x))
+        return multiply_upstream(dy, sign(x))
     size = absolute(x)
-    return multiply(dy, divide(x, where(equal(size, 0), 1, size)))
+    return multiply_upstream(dy, divide(x, where(equal(size, 0), 1, size)))
 
 
 absolute = unary(
@@ -563,10 +568,8 @@ _clip = elementwise(
 def where(condition: Any, x: Any, y: Any) -> Tensor:
     """Return `x` where `condition` holds and `y` elsewhere; the three broadcast.
 
-    The gradient of the branch that is not chosen is 0, also at its poles, where the slope is
-    infinite or NaN: ``where(x > 0, sqrt(x), x)`` needs no guard. A branch that overflows or holds
-    NaN data does: 0 times infinity is NaN in ``where(x < 80, exp(x), x)``, so write
-    ``where(x < 80, exp(where(x < 80, x, 0.)), x)``.
+    The gradient of the branch that is not chosen is 0, also where its slope is infinite or NaN:
+    ``where(x > 0, sqrt(x), x)`` and ``where(x < 80, exp(x), x)`` need no guard.
     The dtypes of `x` and `y` promote. Raises InvalidArgumentError if shapes do not broadcast.
     """
     x, y = convert_operands((x, y))

@@ -128,7 +128,7 @@ def _prod_rule(dy: Tensor, x: Tensor, shape: Any, axis: tuple, keepdims: bool) -
     rows = reshape(moved, (_count(shape, rest), _count(shape, axis)))
     others = reshape(_others_product(rows), tuple(moved.shape))
     others = transpose(others, tuple(perm.index(i) for i in range(len(shape))))
-    return multiply(restore_axes(dy, shape, axis, keepdims), others)
+    return multiply_upstream(restore_axes(dy, shape, axis, keepdims), others)
 
 
 def _others_product(rows: Tensor) -> Tensor:
@@ -210,7 +210,7 @@ reduce_logsumexp = reduction(
     ksoftmax.logsumexp,
     "Return log(sum(exp(x))) over axes, without overflow.",
     decomposition=_logsumexp_by_parts,
-    vjp=lambda dy, x, out, shape, axis, keepdims: multiply(
+    vjp=lambda dy, x, out, shape, axis, keepdims: multiply_upstream(
         restore_axes(dy, shape, axis, keepdims),
         exp(subtract(x, _finite(restore_axes(out, shape, axis, keepdims)))),
     ),
@@ -221,7 +221,7 @@ reduce_logsumexp = reduction(
 def _variance_rule(dy: Tensor, x: Tensor, shape: Any, axis: tuple, keepdims: bool) -> Tensor:
     scaled = multiply(restore_axes(dy, shape, axis, keepdims), 2.0)
     count = float(max(_count(shape, axis), 1))
-    return multiply(divide(scaled, count), subtract(x, reduce_mean(x, axis, True)))
+    return multiply_upstream(divide(scaled, count), subtract(x, reduce_mean(x, axis, True)))
 
 
 def _variance_by_sums(ops: Operations, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
@@ -343,23 +343,29 @@ def _sum_axis(x: Tensor, axis: int) -> Tensor:
 
 
 def _softmax_pull_by_result(dy: Tensor, g: Tensor, y: Tensor, axis: int) -> Tensor:
-    kept = multiply(dy, subtract(g, _sum_axis(multiply(g, y), axis)))
-    return subtract(kept, multiply(g, _sum_axis(multiply(dy, y), axis)))
+    kept = multiply_upstream(dy, subtract(g, _sum_axis(multiply_upstream(g, y), axis)))
+    return subtract(kept, multiply_upstream(g, _sum_axis(multiply_upstream(dy, y), axis)))
 
 
 _softmax_pull = _pull(
     "softmax_pull",
     ksoftmax.softmax_grad,
-    lambda ops, g, y, axis: ops.multiply(y, ops.subtract(g, _total(ops, ops.multiply(g, y), axis))),
+    lambda ops, g, y, axis: ops.multiply_upstream(
+        ops.subtract(g, _total(ops, ops.multiply_upstream(g, y), axis)), y
+    ),
     (lambda dy, y, axis: apply(_softmax_pull, (dy, y), {"axis": axis}), _softmax_pull_by_result),
 )
 _log_softmax_pull = _pull(
     "log_softmax_pull",
     ksoftmax.log_softmax_grad,
-    lambda ops, g, y, axis: ops.subtract(g, ops.multiply(ops.exp(y), _total(ops, g, axis))),
+    lambda ops, g, y, axis: ops.subtract(
+        g, ops.multiply_upstream(_total(ops, g, axis), ops.exp(y))
+    ),
     (
-        lambda dy, y, axis: subtract(dy, _sum_axis(multiply(dy, exp(y)), axis)),
-        lambda dy, g, y, axis: multiply(multiply(dy, exp(y)), negative(_sum_axis(g, axis))),
+        lambda dy, y, axis: subtract(dy, _sum_axis(multiply_upstream(dy, exp(y)), axis)),
+        lambda dy, g, y, axis: multiply(
+            multiply_upstream(dy, exp(y)), negative(_sum_axis(g, axis))
+        ),
     ),
 )
 

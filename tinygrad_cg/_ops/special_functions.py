@@ -40,13 +40,13 @@ def _bell_of_any(x: Tensor) -> Tensor:
 erf = of_real(
     "erf",
     "Return the error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x.",
-    vjp=lambda dy, x: multiply(dy, _bell(x)),
+    vjp=lambda dy, x: multiply_upstream(dy, _bell(x)),
     spellings=("math.erf", "keras.ops.erf"),
 )
 erfc = of_real(
     "erfc",
     "Return 1 - erf(x), accurate where that is small.",
-    vjp=lambda dy, x: negative(multiply(dy, _bell(x))),
+    vjp=lambda dy, x: negative(multiply_upstream(dy, _bell(x))),
     spellings=("math.erfc",),
 )
 erfinv = of_real(
@@ -86,7 +86,7 @@ sinc_derivative = of_reals(
     "sinc_derivative",
     "Return the derivative of order `x` of sinc at `y`, for whole orders from 0 to 170; NaN "
     "for others. Integers give float64. No gradient flows to the order.",
-    vjp=(None, lambda dy, x, y: multiply(dy, sinc_derivative(add(x, 1), y))),
+    vjp=(None, lambda dy, x, y: multiply_upstream(dy, sinc_derivative(add(x, 1), y))),
     ulps=None,
     samples=(Real(0.0, 1.0), ANY),
     spellings=(),
@@ -94,7 +94,7 @@ sinc_derivative = of_reals(
 sinc = of_real(
     "sinc",
     "Return sin(pi x) / (pi x), and 1 at 0; NaN for infinities.",
-    vjp=lambda dy, x: multiply(dy, sinc_derivative(1, x)),
+    vjp=lambda dy, x: multiply_upstream(dy, sinc_derivative(1, x)),
     ulps=(3.0, 1.0),
     spellings=("keras.ops.sinc", "numpy.sinc"),
 )

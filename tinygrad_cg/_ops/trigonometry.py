@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from .._core.tensor import Tensor
+from .comparison import isinf
 from .define import Real, unary
 from .elementwise import (
     AWAY,
     add,
     divide,
+    divide_unbounded,
     divide_upstream,
     multiply,
     multiply_upstream,
@@ -16,6 +20,7 @@ from .elementwise import (
     sqrt,
     square,
     subtract,
+    where,
 )
 
 INSIDE = Real(-0.9, 0.9)  # for functions of numbers from -1 to 1
@@ -30,7 +35,7 @@ def _cosine_of_arcsine(x: Tensor) -> Tensor:
 tan = unary(
     "tan",
     "Return the tangent of x, in radians.",
-    vjp=lambda dy, out: multiply(dy, add(square(out), 1)),
+    vjp=lambda dy, out: multiply_upstream(dy, add(square(out), 1)),
     samples=(Real(-1.3, 1.3),),
 )
 arcsin = unary(
@@ -50,7 +55,7 @@ arccos = unary(
 arctan = unary(
     "arctan",
     "Return the angle, from -pi/2 to pi/2, whose tangent is x.",
-    vjp=lambda dy, x: divide(dy, add(square(x), 1)),
+    vjp=lambda dy, x: divide_upstream(dy, add(square(x), 1)),
     spellings=("math.atan", "keras.ops.arctan", "numpy.arctan", "numpy.atan"),
     samples=(WIDE,),
 )
@@ -68,26 +73,28 @@ arctan2 = of_reals(
 sinh = unary(
     "sinh",
     "Return the hyperbolic sine of x.",
-    vjp=lambda dy, x: multiply(dy, cosh(x)),
+    vjp=lambda dy, x: multiply_upstream(dy, cosh(x)),
     samples=(Real(-3.0, 3.0),),
 )
 cosh = unary(
     "cosh",
     "Return the hyperbolic cosine of x.",
-    vjp=lambda dy, x: multiply(dy, sinh(x)),
+    vjp=lambda dy, x: multiply_upstream(dy, sinh(x)),
     samples=(Real(-3.0, 3.0),),
 )
 arcsinh = unary(
     "arcsinh",
     "Return the number whose hyperbolic sine is x.",
-    vjp=lambda dy, x: divide(dy, sqrt(add(square(x), 1))),
+    vjp=lambda dy, x: divide_upstream(dy, where(isinf(x), np.nan, sqrt(add(square(x), 1)))),
     spellings=("math.asinh", "keras.ops.arcsinh", "numpy.arcsinh", "numpy.asinh"),
     samples=(WIDE,),
 )
 arccosh = unary(
     "arccosh",
     "Return the number, from 0 on, whose hyperbolic cosine is x; NaN for real x below 1.",
-    vjp=lambda dy, x: divide_upstream(dy, multiply_upstream(sqrt(subtract(x, 1)), sqrt(add(x, 1)))),
+    vjp=lambda dy, x: divide_unbounded(
+        dy, multiply_upstream(sqrt(subtract(x, 1)), sqrt(add(x, 1)))
+    ),
     spellings=("math.acosh", "keras.ops.arccosh", "numpy.arccosh", "numpy.acosh"),
     samples=(Real(1.2, 4.0),),
 )

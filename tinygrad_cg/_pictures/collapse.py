@@ -102,14 +102,26 @@ def _begins(labels: np.ndarray, operands: np.ndarray, used: np.ndarray, i: int, 
 def _stretches(
     labels: np.ndarray, operands: np.ndarray, used: np.ndarray, body: int
 ) -> list[tuple[int, int]]:
-    """Return [start, stop) of each stretch whose items equal those one body later."""
+    """Return [start, stop) of each stretch whose items equal those one body later.
+
+    Each operand is the same one all along the stretch, or moves with the body all along it.
+    """
     here, there = operands[:-body], operands[body:]
     near = np.arange(body, len(labels))[:, None] - there < 2 * body  # in the body, or in the last
     moved = (here >= 0) & (there - here == body) & near
     same = (labels[:-body] == labels[body:]) & ((here == there) | moved).all(axis=1)
     same &= ~(used[:-body] | used[body:])
     edges = np.flatnonzero(np.diff(np.concatenate(([False], same, [False])).astype(np.int8)))
-    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2) if b - a >= body]
+    found = []
+    for start, stop in edges.reshape(-1, 2).tolist():
+        # what one repetition takes from the one before, all of them do
+        last = max(stop - body, start)
+        differ = (moved[start:last] != moved[start + body : last + body]).any(axis=1)
+        for i in start + np.flatnonzero(differ):
+            found.append((start, int(i) + body))
+            start = int(i) + 1
+        found.append((start, stop))
+    return [(a, b) for a, b in found if b - a >= body]
 
 
 def _merge(

@@ -96,7 +96,10 @@ def plot_derivatives(
     for place, tops in zip(places, largest, strict=True):
         if scale == "symlog":
             least = min([top for top in tops if top > 0], default=1.0)
-            threshold = 10.0 ** np.round(np.log10(max(least * 1e-2, 1e-12)))
+            exponent = np.round(np.log10(max(least * 1e-2, 1e-12)))
+            threshold = 10.0**exponent
+            if np.log(threshold) / np.log(10.0) < exponent:  # as matplotlib computes decades
+                threshold *= 1 + 1e-12
             place.set_yscale("symlog", linthresh=threshold)
             place.yaxis.get_major_locator().set_params(numticks=7)
         place.grid(alpha=0.3)
@@ -122,6 +125,7 @@ def _draw(axes: Any, x: np.ndarray, y: np.ndarray, expected: Any, order: int, ro
         inside = 0.035 * row  # so that the marks of several curves do not hide each other
         height = np.where(y[bad] > 0, 1.0 - inside, inside)
         style = {"color": colour, "transform": axes.get_xaxis_transform(), "clip_on": False}
+        style |= {"markersize": 9.0, "markeredgewidth": 1.8, "zorder": 4}  # one point is seen, too
         axes.plot(x[bad], height, "|", label=f"{label} is not finite", **style)
 
 

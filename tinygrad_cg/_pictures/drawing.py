@@ -7,7 +7,7 @@ from math import hypot, inf
 from typing import NamedTuple, Protocol
 
 from .fonts import text_width
-from .layout import LayeredLayout, Point
+from .layout import SHADOW, LayeredLayout, Point
 from .sketch import Item, Region, Sketch
 
 TITLE, DETAIL, SMALL = 13.0, 11.0, 10.0  # font sizes
@@ -105,8 +105,8 @@ class Drawing:
     def _heading(self, frame: Region) -> tuple[float, float]:
         if frame.kind == "repeat":
             return text_width(frame.title, TITLE, True) + 8, 14.0
-        width = text_width(frame.title, TITLE, True) + 16 + text_width(frame.detail, DETAIL)
-        return width, 20.0
+        width = text_width(frame.title, TITLE if frame.kind == "tape" else DETAIL, True)
+        return width + (8 + text_width(frame.detail, DETAIL) if frame.detail else 0.0), 20.0
 
     def _colour(self, frame: Region) -> str:
         """Return the colour of a tape, or of what belongs to it."""
@@ -152,7 +152,7 @@ class Drawing:
         size = TITLE if strong else DETAIL
         wide = text_width(frame.title, size, True)
         total = wide + (8 + text_width(frame.detail, DETAIL) if frame.detail else 0)
-        at = self._free(frame, total)
+        at = self.layout.title_left(frame) or self._free(frame, total)
         if at is None:  # lines end at the title, and go on below it
             at = x + 13
             behind = rectangle((at - 3, y + 8, total + 6, 16), 3.0)
@@ -182,7 +182,7 @@ class Drawing:
         badges = self.sketch.badges(item)
         canvas.begin(item.kind, self._hover(item))
         if item.count > 1:
-            canvas.box((x + 5, y + 5, width, height), radius, style)
+            canvas.box((x + SHADOW, y + SHADOW, width, height), radius, style)
         canvas.box((x, y, width, height), radius, style)
         middle = x + (width - 14 * len(badges)) / 2
         small = item.kind == "constant"

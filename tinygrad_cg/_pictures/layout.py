@@ -9,10 +9,10 @@ it. (The layered layouts that install from PyPI alone know no nested frames, or 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
-from math import inf
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ LAYER = 34.0  # between layers
 MARGIN = 16.0  # inside a frame
 LANE = 14.0  # the width of a line between boxes
 LOOP = 13.0  # the width of a line back, at the right of a repeated body
+SHADOW = 5.0  # how far the second box of an operation that is repeated by itself looks out
 ROUNDS = 12  # of ordering the layers
 RELAXATIONS = 400  # of placing them
 
@@ -92,11 +93,13 @@ class LayeredLayout:
             found = self.lanes.get((source, kind), LANE)
             self.lanes[source, kind] = max(found, height if sideways else width)
         self.areas: dict[Region | None, Area] = {}
+        self.titles: dict[Region, Vertex] = {}  # that lines pass on their way into the frame
         # an item with what is around it, from the outermost, which is None, to the innermost
         self.chains: dict[Item, list[Any]] = {
             item: [None, *reversed(list(sketch.around(item))), item] for item in sketch.items
         }
-        for frame in (*reversed(sketch.frames), None):
+        depths = {frame: len(list(_parents(frame))) for frame in sketch.frames}
+        for frame in (*sorted(sketch.frames, key=depths.__getitem__, reverse=True), None):
             self.areas[frame] = self._area(frame)
         self.boxes: dict[Any, tuple[float, float, float, float]] = {}
         self._absolute(None, 0.0, 0.0)
@@ -130,17 +133,70 @@ class LayeredLayout:
         boxes = {child: self._box(child) for child in children}
         lines, entries, exits = self._lines(frame, boxes)
         last = _rank(list(boxes.values()), lines) + 1
+        if frame is not None and frame.kind == "step" and not self.sideways:
+            last = _in_rows(list(boxes.values())) + 1
         for port in exits.values():
             port.rank = last
         layers: list[list[Vertex]] = [[] for _ in range(last + 1)]
         for vertex in (*entries.values(), *boxes.values(), *exits.values()):
             layers[vertex.rank].append(vertex)
         bends = _bend(lines, layers, self.lanes)
+        if frame is not None and frame.kind == "step":  # the line to the next row: in the middle
+            for layer in layers:
+                row = [one for one in layer if one.height]
+                others = [one for one in layer if not one.height]
+                layer[:] = [*row[: len(row) // 2], *others, *row[len(row) // 2 :]]
         layers = [layer for layer in layers if layer]
-        _order(layers)
+        _order(layers, self._anchors(frame, entries))
         _assign_positions(layers)
+        if frame is not None and not self.sideways:
+            self._make_room(frame, layers, entries)
         width, height = self._measure(frame, layers, entries, exits)
         return Area(width, height, boxes, entries, exits, bends)
+
+    def _anchors(self, frame: Region | None, entries: dict[Source, Vertex]) -> list[Vertex]:
+        """Return vertices above the entries, in the order in which lines leave the frame above."""
+        around = None if frame is None else frame.parent
+        above: dict[Any, list[tuple[float, Vertex]]] = defaultdict(list)
+        for source, port in entries.items():
+            child = self._child(around, source[0])
+            if isinstance(child, Region) and child in self.areas:
+                above[child].append((self.areas[child].exits[source].x, port))
+        most = sorted(max(above.values(), key=len, default=[]), key=lambda one: one[0])
+        anchors = [Vertex() for _ in most]
+        for anchor, (_, port) in zip(anchors, most, strict=True):
+            _join(anchor, 0.0, port, 0.0)
+        return anchors
+
+    def _make_room(self, frame: Region, layers: list[list[Vertex]], entries: dict) -> None:
+        """Move the entries aside, as little as possible, where the frame's title stands."""
+        width, height = self.heading(frame)
+        if not entries or frame.kind == "repeat":
+            return
+        ports, best = layers[0], inf
+        places = [port.x for port in ports]
+        left = min(one.x - one.width / 2 for layer in layers for one in layer)
+        right = max(one.x + one.width / 2 for layer in layers for one in layer)
+        title = Vertex(width, height)
+        for i in range(len(ports) + 1):
+            row = [*ports[:i], title, *ports[i:]]
+            wanted = [*places[:i], left + width / 2, *places[i:]]
+            weights = [1.0] * len(row)
+            if i:  # it stands anywhere between lines
+                wanted[i] = max(wanted[i], places[i - 1] + width / 2 + LANE)
+            weights[i] = 0.01
+            found = _separate(row, wanted, weights)
+            wider = max(left - found[0] + row[0].width / 2, 0.0)
+            wider += max(found[-1] + row[-1].width / 2 - right, 0.0)
+            cost = wider + 0.2 * sum(abs(a - b) for a, b in zip(found, wanted, strict=True)) + i
+            if cost < best:
+                best, moved = cost, list(zip(row, found.tolist(), strict=True))
+        for vertex, x in moved:
+            vertex.x = x
+        layers[0] = [vertex for vertex, _ in moved]
+        _assign_positions(layers)
+        layers[0] = ports
+        self.titles[frame] = title
 
     def _box(self, child: Any) -> Vertex:
         if isinstance(child, Region):
@@ -148,7 +204,13 @@ class LayeredLayout:
         width, height = self.size(child)
         if self.sideways:
             width, height = height, width
-        return Vertex(width, height, light=child.kind == "constant")
+        aside = self._aside(child)
+        return Vertex(width + 2 * aside, height, light=child.kind == "constant")
+
+    def _aside(self, child: Any) -> float:
+        """Return the room that an item's line back to itself needs at its right."""
+        alone = any(item is child and body is None for item, _, body in self.back)
+        return SHADOW + LOOP if alone else 0.0
 
     def _lines(
         self, frame: Region | None, boxes: dict[Any, Vertex]
@@ -181,16 +243,21 @@ class LayeredLayout:
         """Set where all of a frame stands; return its width and height."""
         title, head = self.heading(frame) if frame is not None else (0.0, 0.0)
         least = 0.0
-        lanes = LOOP * sum(one is frame for *_, one in self.back) if frame is not None else 0.0
+        lanes = LOOP * len(self._carried(frame))
         side = 0.0
         if self.sideways:  # then the title stands beside the layers, not above them
             least, title, side, head = title + 2 * MARGIN, 0.0, head, 0.0
         vertices = [vertex for layer in layers for vertex in layer]
+        if frame in self.titles:
+            vertices.append(self.titles[frame])
         left = min(vertex.x - vertex.width / 2 for vertex in vertices)
         right = max(vertex.x + vertex.width / 2 for vertex in vertices)
         width = max(right - left, title) + 2 * MARGIN
         shift = (width - (right - left)) / 2 - left + side
         width += side + lanes
+        if frame is not None and frame.kind == "repeat" and not self.sideways:
+            ends = [port.x + shift + LANE for port in entries.values()]
+            width = max(width, *(end + title for end in ends)) if ends else width
         y = bottom = head + MARGIN
         for layer in layers:
             height = max(vertex.height for vertex in layer)
@@ -202,11 +269,16 @@ class LayeredLayout:
                 room = height - vertex.height
                 vertex.y = y + (room if vertex.light else room / 2)
                 vertex.layer = (y, bottom)
-            y += height + (LAYER if height else LAYER / 3)
+            y += height + (LAYER if height else LAYER / 3 + (10.0 if frame in self.titles else 0.0))
         height = max(bottom + MARGIN, least)
-        for ports, y in ((entries, 0.0), (exits, height)):
-            for port in ports.values():
-                port.layer = (y,)
+        for port in entries.values():
+            port.layer = (0.0,)
+        if frame in self.titles:  # past the title lines are straight
+            self.titles[frame].x += shift
+            for port in entries.values():
+                port.layer = (0.0, head + 4.0)
+        for port in exits.values():
+            port.layer = (height,)
         return width, height
 
     # All together ------------------------------------------------------------------------------
@@ -215,10 +287,16 @@ class LayeredLayout:
         area = self.areas[frame]
         self.boxes[frame] = (left, top, area.width, area.height)
         for child, box in area.boxes.items():
-            x, y = left + box.x - box.width / 2, top + box.y
-            self.boxes[child] = (x, y, box.width, box.height)
+            aside = self._aside(child)
+            x, y = left + box.x - box.width / 2 + aside, top + box.y
+            self.boxes[child] = (x, y, box.width - 2 * aside, box.height)
             if isinstance(child, Region):
                 self._absolute(child, x, y)
+
+    def title_left(self, frame: Region) -> float | None:
+        """Return the left end of a title that lines pass; None where none do."""
+        title = self.titles.get(frame)
+        return None if title is None else self.boxes[frame][0] + title.x - title.width / 2
 
     def _path(self, item: Item, target: Item, kind: str) -> list[Point]:
         """Return the points from the bottom of one item to the top of the other."""
@@ -248,23 +326,35 @@ class LayeredLayout:
         left, top, *_ = self.boxes[frame]
         return [(left + one.x, top + y) for one in passed for y in one.layer]
 
+    def _carried(self, body: Region | None) -> list[Item]:
+        """Return what each repetition of a body leaves to the next: it has a line back each."""
+        found = dict.fromkeys(one for one, _, frame in self.back if frame is body)
+        return list(found) if body is not None else []
+
     def _way_back(self, source: Item, target: Item, body: Region | None) -> list[Point]:
         """Return the corners of a line from one repetition to the next, around the body."""
         x, y, width, height = self.boxes[source]
         if body is None:  # one item: at its right
-            right = x + width + 5
-            low, high = y + height - 8, y + 10
-            return [(right, low), (right + LOOP, low), (right + LOOP, high), (x + width, high)]
-        number = [loop for loop in self.back if loop[2] is body].index((source, target, body))
+            right = x + width + SHADOW
+            low, high = y + height - 8, y + 14
+            return [(right, low), (right + LOOP, low), (right + LOOP, high), (right, high)]
+        carried = self._carried(body)
+        number = carried.index(source)
         left, _, wide, _ = self.boxes[body]
         lane = left + wide - LOOP * (number + 0.9)
-        bottom = y + height
         to, top, broad, _ = self.boxes[target]
         end = to + broad - 12
-        low, high = bottom + 9 + 3 * (number % 3), top - 13 - 3 * (number % 3)
-        middle = x + width / 2 + 12
-        points = [(middle, bottom), (middle, low), (lane, low), (lane, high), (end, high)]
+        # below and above all of their layers
+        low = self._border(source, 1) + 6.0 + 7.0 * (number + 0.5) / len(carried)
+        high = self._border(target, 0) - 10.0 - 7.0 * (number + 0.5) / len(carried)
+        middle = x + width / 2 + min(12.0, width / 4)
+        points = [(middle, y + height), (middle, low), (lane, low), (lane, high), (end, high)]
         return [*points, (end, top)]
+
+    def _border(self, item: Item, side: int) -> float:
+        """Return the top (side 0) or bottom (side 1) of an item's layer."""
+        frame = self.chains[item][-2]
+        return self.boxes[frame][1] + self.areas[frame].boxes[item].layer[side]
 
     def _distribute_arrows(self) -> None:
         """Let arrows that end at one item end side by side, in the order in which they come."""
@@ -282,6 +372,12 @@ class LayeredLayout:
             step = min(18.0, (width - 24) / len(found))
             for i, (points, _) in enumerate(found):
                 points[-1] = (x + width / 2 + (i - (len(found) - 1) / 2) * step, y)
+
+
+def _parents(frame: Region) -> Iterator[Region]:
+    while frame.parent is not None:
+        frame = frame.parent
+        yield frame
 
 
 # Layers ----------------------------------------------------------------------------------------
@@ -312,6 +408,14 @@ def _rank(boxes: list[Vertex], lines: Lines) -> int:
     return max(box.rank for box in boxes)
 
 
+def _in_rows(boxes: list[Vertex]) -> int:
+    """Put many boxes without lines between them into rows of an even number; return the last."""
+    across = 2 * round(sqrt(len(boxes)) / 2) if len(boxes) > 3 else 3
+    for i, box in enumerate(boxes):
+        box.rank = 1 + i // across
+    return max(box.rank for box in boxes)
+
+
 def _bend(
     lines: Lines, layers: list[list[Vertex]], lanes: dict[Source, float]
 ) -> dict[tuple[Source, Any], list[Vertex]]:
@@ -336,26 +440,54 @@ def _join(upper: Vertex, out: float, lower: Vertex, into: float) -> None:
     lower.above.append((upper, into, out))
 
 
-def _order(layers: list[list[Vertex]]) -> None:
-    """Reduce crossings: sort each layer by its neighbours' positions, down and up again."""
-    for layer in layers:
+def _order(layers: list[list[Vertex]], anchors: list[Vertex]) -> None:
+    """Reduce crossings: sort each layer by its neighbours' positions, down and up again.
+
+    The anchors stand still above the first layer.
+    """
+    for layer in (anchors, *layers):
         _pack(layer)
-    best, fewest = [list(layer) for layer in layers], _crossings(layers)
+    best, fewest = [list(layer) for layer in layers], _crossings([anchors, *layers])
     for iteration in range(ROUNDS):
         if not fewest:
             break
         down = iteration % 2 == 0
         for layer in layers if down else reversed(layers):
-            ends = {one: one.above if down else one.below for one in layer}
+            ends = {
+                one: (one.above or one.below) if down else (one.below or one.above) for one in layer
+            }
             means = {one: _mean(one, others, [1.0] * len(others)) for one, others in ends.items()}
             layer.sort(key=means.__getitem__)
             _pack(layer)
-        crossings = _crossings(layers)
+        crossings = _crossings([anchors, *layers])
         if crossings < fewest:
             best, fewest = [list(layer) for layer in layers], crossings
     for layer, found in zip(layers, best, strict=True):
         layer[:] = found
         _pack(layer)
+    _exchange(layers, anchors, fewest)
+    for anchor in anchors:
+        for port, _, _ in anchor.below:
+            port.above.clear()
+
+
+def _exchange(layers: list[list[Vertex]], anchors: list[Vertex], fewest: float) -> None:
+    """Exchange neighbours in a layer while lines cross less often then."""
+    improved = fewest > 0
+    while improved:
+        improved = False
+        for n, layer in enumerate(layers):
+            near = [layers[n - 1] if n else anchors, layer]  # the layers with lines to this one
+            count = _crossings(near)
+            for i in range(len(layer) - 1):
+                layer[i : i + 2] = layer[i + 1], layer[i]
+                _pack(layer)
+                crossings = _crossings(near)
+                if crossings < count:
+                    count, improved = crossings, True
+                else:
+                    layer[i : i + 2] = layer[i + 1], layer[i]
+                    _pack(layer)
 
 
 def _pack(layer: list[Vertex]) -> None:
@@ -373,12 +505,20 @@ def _mean(vertex: Vertex, ends: list[tuple[Vertex, float, float]], pull: list[fl
     return together / sum(pull) if ends else vertex.x
 
 
-def _crossings(layers: list[list[Vertex]]) -> int:
-    count = 0
+def _crossings(layers: list[list[Vertex]]) -> float:
+    """Return how often lines cross; lines of constants count less."""
+    count = 0.0
     for layer in layers:
         pairs = [(vertex, *end) for vertex in layer for end in vertex.below]
-        ends = [(vertex.x + own, other.x + theirs) for vertex, other, own, theirs in pairs]
-        count += sum((a - c) * (b - d) < 0 for (a, b), (c, d) in combinations(ends, 2))
+        ends = [
+            (vertex.x + own, other.x + theirs, 0.4 if vertex.light else 1.0)
+            for vertex, other, own, theirs in pairs
+        ]
+        count += sum(
+            min(light, weight)
+            for (a, b, light), (c, d, weight) in combinations(ends, 2)
+            if (a - c) * (b - d) < 0
+        )
     return count
 
 

@@ -1,14 +1,13 @@
-"""Drawings as PDF: one page of vectors, in fonts that every reader of PDF has.
+"""Drawings as PDF: one page of vectors, in fonts that every reader of PDF has, or its own.
 
 After ISO 32000-1, "Document management: Portable document format" (PDF 1.4 is enough here).
 """
 
 from __future__ import annotations
 
-import zlib
-
 from .drawing import Box, Drawing, Step, Style, rectangle
-from .fonts import BOLD, PLAIN, SYMBOL, runs
+from .embedding import SIZE, EmbeddedFont, stream
+from .fonts import BOLD, PLAIN, SYMBOL, runs, text_width
 
 POINTS = 0.75  # in a pixel of SVG
 OPERATORS = {"M": "m", "L": "l", "C": "c", "Z": "h"}
@@ -18,13 +17,16 @@ FONTS = {PLAIN: "F1", BOLD: "F2", SYMBOL: "F3"}
 class PdfCanvas:
     """Writes a drawing as PDF; ``document()`` is the file's content."""
 
-    def __init__(self, width: float, height: float, title: str, scale: float = 1.0):
+    def __init__(
+        self, width: float, height: float, title: str, scale: float = 1.0, embed: bool = False
+    ):
         scale *= POINTS
         self.width, self.height = width * scale, height * scale
         self.title = title
         # y is downwards in drawings, and upwards in PDF
         self.parts = [f"{scale:.5f} 0 0 {-scale:.5f} 0 {self.height:.3f} cm"]
         self.opacities: list[float] = [1.0]
+        self.own = {bold: EmbeddedFont(bold) for bold in (False, True)} if embed else {}
 
     def path(self, steps: list[Step], style: Style) -> None:
         outline = [" ".join([*(f"{one:.2f}" for one in at), OPERATORS[kind]]) for kind, at in steps]
@@ -46,19 +48,25 @@ class PdfCanvas:
     def text(
         self, x: float, y: float, text: str, size: float, colour: str, bold: bool, anchor: str
     ) -> None:
+        width = text_width(text, size, bold)
+        x -= {"start": 0.0, "middle": width / 2, "end": width}[anchor]
         try:
-            parts = list(runs(text, bold))
+            shown = self._own(text, size, bold, width) if self.own else _standard(text, size, bold)
         except ValueError as error:
+            which = "DejaVu Sans" if self.own else "the standard fonts of PDF"
             raise ValueError(
-                f"Picture.pdf: the letter {error} is in none of the standard fonts of PDF: give "
+                f"Picture.pdf: the letter {error} is in none of {which}: give "
                 "it another name with names={...}, or save the picture as .svg"
             ) from None
-        width = sum(width for *_, width in parts) * size / 1000
-        x -= {"start": 0.0, "middle": width / 2, "end": width}[anchor]
         self.parts.append(f"/G0 gs BT {_colour(colour)} rg 1 0 0 -1 {x:.2f} {y:.2f} Tm")
-        for name, codes, _ in parts:
-            self.parts.append(f"/{FONTS[name]} {size} Tf <{codes.hex()}> Tj")
-        self.parts.append("ET")
+        self.parts += [*shown, "ET"]
+
+    def _own(self, text: str, size: float, bold: bool, width: float) -> list[str]:
+        """Return the operators for a text in an embedded font, as wide as in Helvetica."""
+        codes, wide = self.own[bold].encode(text)
+        size *= SIZE
+        narrow = 100_000 * width / (wide * size) if wide else 100.0
+        return [f"/{'F2' if bold else 'F1'} {size:.2f} Tf {narrow:.2f} Tz <{codes.hex()}> Tj"]
 
     def begin(self, kind: str, hover: str) -> None:
         """Do nothing: a PDF has no text under the pointer."""
@@ -67,17 +75,26 @@ class PdfCanvas:
         """Do nothing."""
 
     def document(self) -> bytes:
+        first = 5  # the number of the first font's object
+        numbers = [first + i for i in range(len(FONTS))]
         fonts = [
-            f"<< /Type /Font /Subtype /Type1 /BaseFont /{name}"
-            f"{'' if name == SYMBOL else ' /Encoding /WinAnsiEncoding'} >>"
+            (
+                f"<< /Type /Font /Subtype /Type1 /BaseFont /{name}"
+                f"{'' if name == SYMBOL else ' /Encoding /WinAnsiEncoding'} >>"
+            ).encode("ascii")
             for name in FONTS
         ]
-        first = 5  # the number of the first font's object
-        named = " ".join(f"/{short} {first + i} 0 R" for i, short in enumerate(FONTS.values()))
+        if self.own:
+            numbers, fonts = [], []
+            for font in self.own.values():
+                numbers.append(first + len(fonts))
+                fonts += font.objects(numbers[-1])
+        named = " ".join(
+            f"/{short} {number} 0 R" for short, number in zip(FONTS.values(), numbers, strict=False)
+        )
         states = " ".join(
             f"/G{i} << /ca {one} /CA {one} >>" for i, one in enumerate(self.opacities)
         )
-        content = zlib.compress("\n".join(self.parts).encode("ascii"))
         objects = [
             b"<< /Type /Catalog /Pages 2 0 R >>",
             b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
@@ -85,10 +102,8 @@ class PdfCanvas:
                 f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {self.width:.2f} {self.height:.2f}] "
                 f"/Contents 4 0 R /Resources << /Font << {named} >> /ExtGState << {states} >> >> >>"
             ).encode("ascii"),
-            f"<< /Length {len(content)} /Filter /FlateDecode >>\nstream\n".encode("ascii")
-            + content
-            + b"\nendstream",
-            *(font.encode("ascii") for font in fonts),
+            stream("\n".join(self.parts).encode("ascii")),
+            *fonts,
             b"<< /Title <feff" + self.title.encode("utf-16-be").hex().encode() + b"> >>",
         ]
         data = b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n"
@@ -103,12 +118,17 @@ class PdfCanvas:
         return data + table + trailer + b"startxref\n%d\n%%%%EOF\n" % start
 
 
+def _standard(text: str, size: float, bold: bool) -> list[str]:
+    """Return the operators for a text in the standard fonts."""
+    return [f"/{FONTS[name]} {size} Tf <{codes.hex()}> Tj" for name, codes, _ in runs(text, bold)]
+
+
 def _colour(colour: str) -> str:
     return " ".join(f"{int(colour[i : i + 2], 16) / 255:.3f}" for i in (1, 3, 5))
 
 
-def pdf_bytes(drawing: Drawing, title: str, scale: float) -> bytes:
-    """Return a PDF document of a drawing."""
-    canvas = PdfCanvas(drawing.width, drawing.height, title, scale)
+def pdf_bytes(drawing: Drawing, title: str, scale: float, embed: bool = False) -> bytes:
+    """Return a PDF document of a drawing, with its fonts if `embed`."""
+    canvas = PdfCanvas(drawing.width, drawing.height, title, scale, embed)
     drawing.draw(canvas)
     return canvas.document()

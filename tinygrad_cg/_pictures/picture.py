@@ -39,6 +39,7 @@ class Options(NamedTuple):
     size: tuple[float, float] | None = None
     dtype: bool = True
     values: bool = True
+    embed_fonts: bool = False
 
 
 class Picture:
@@ -76,9 +77,10 @@ class Picture:
     def pdf(self) -> bytes:
         """Return a PDF document of one page: vectors, in the standard fonts of PDF.
 
-        Raises ValueError for names with letters that these lack.
+        With ``show(..., embed_fonts=True)`` it contains its fonts. Raises ValueError for names
+        with letters that the fonts lack, ImportError if it is to embed fonts without matplotlib.
         """
-        return pdf_bytes(self._drawing, self._title, self._scale)
+        return pdf_bytes(self._drawing, self._title, self._scale, self._options.embed_fonts)
 
     @cached_property
     def _drawing(self) -> Drawing:
@@ -140,6 +142,7 @@ def show(
     direction: str = "TB",
     legend: bool = True,
     size: float | tuple[float, float] | None = None,
+    embed_fonts: bool = False,
 ) -> Picture:
     """Return a picture of what tapes have recorded: how `what` was computed, who watches what.
 
@@ -163,6 +166,10 @@ def show(
     size:
         The width in pixels, or the width and height that the picture is to fit into; 4/3 pixels
         are a point of a PDF. By default letters are 13 pixels high.
+    embed_fonts:
+        True to put fonts into PDFs, as journals ask for: the letters that are used of DejaVu
+        Sans (Latin, Greek, Cyrillic, mathematical signs). Needs matplotlib. By default a PDF
+        names the standard fonts Helvetica and Symbol, which its reader supplies.
 
     A frame stands for a tape, and holds what it recorded: the operations, and what it watches.
     Operands that no tape watches are small and grey; their values are known where a rule keeps
@@ -183,7 +190,7 @@ def show(
     ...     y = tf.exp(x) * 3.0
     >>> tf.show(y, direction="LR", legend=False).save("tape.pdf")
     """
-    options = Options(direction, legend, _check_size(size), dtype, values)
+    options = Options(direction, legend, _check_size(size), dtype, values, embed_fonts)
     if direction not in ("TB", "LR"):
         raise ValueError(
             "show: direction must be 'TB' (top to bottom) or 'LR' (left to right), got "

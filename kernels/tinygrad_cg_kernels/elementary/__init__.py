@@ -15,6 +15,7 @@ from tinygrad_cg_kernels.elementary.arithmetic import (
     conj,
     divide,
     divide_gated,
+    divide_unbounded,
     divide_upstream,
     floor,
     floor_divide,
@@ -96,7 +97,7 @@ __all__ = ["CHECKS", "GUARDED", "GUARDED_PAIRS"]
 __all__ += ["absolute", "add", "ceil", "clip", "conj", "divide", "floor", "floor_divide", "imag"]
 __all__ += ["maximum", "minimum", "multiply", "negative", "power", "real", "relu", "remainder"]
 __all__ += ["round", "sign", "sqrt", "square", "subtract", "where"]
-__all__ += ["divide_gated", "divide_upstream"]
+__all__ += ["divide_gated", "divide_unbounded", "divide_upstream"]
 __all__ += ["multiply_gated", "multiply_upstream"]
 __all__ += ["exp", "exp2", "expm1"]
 __all__ += ["cosh", "log_sigmoid", "logaddexp", "sigmoid", "sinh", "softplus", "tanh"]

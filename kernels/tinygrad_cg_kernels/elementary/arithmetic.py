@@ -87,6 +87,13 @@ def divide_upstream(x, y):
 
 
 @jitable
+def divide_unbounded(x, y):
+    """Return `divide_upstream(x, y)`, but nan where y is infinite and x is not zero."""
+    quotient = divide(x, y) + (y - y)
+    return like(x, quotient) if x == 0 else quotient
+
+
+@jitable
 def multiply_gated(x, y, gate):
     """Return x * y, the derivative of `multiply_upstream(gate, y)` along x: zero where that is."""
     return like(0, x * y) if (x == 0) | ((gate == 0) & (y - y != 0)) else x * y

@@ -148,7 +148,7 @@ def _log_softmax_row(row, out):
 @jitable
 def _dot(dy, y):
     vectorised()
-    return sum_terms(_product, (dy, y), y.size, like(0, y[0]))
+    return sum_terms(elementary.multiply_upstream, (dy, y), y.size, like(0, y[0]))
 
 
 @jitable
@@ -158,12 +158,12 @@ def _sum_of_first(dy, y):
 
 @jitable
 def _softmax_pull(dy, y, total):
-    return y * (dy - total)
+    return elementary.multiply_upstream(dy - total, y)
 
 
 @jitable
 def _log_softmax_pull(dy, y, total):
-    return dy - elementary.exp(y) * total
+    return dy - elementary.multiply_upstream(total, elementary.exp(y))
 
 
 @jitable

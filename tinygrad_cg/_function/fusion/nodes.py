@@ -22,10 +22,10 @@ TILE = 8  # rows of a transpose made at a time, since memory comes by lines of s
 COPY, CAST = "copy", "cast"  # the two functions of an `ApplyNode` that need no kernel
 
 _CHEAP_NAMES = """
-    absolute add clip divide divide_gated divide_upstream equal greater greater_equal isfinite isinf
-    isnan less less_equal logical_and logical_not logical_or logical_xor maximum minimum multiply
-    multiply_gated multiply_upstream negative not_equal relu sign square subtract
-    where
+    absolute add clip divide divide_gated divide_unbounded divide_upstream equal greater
+    greater_equal isfinite isinf isnan less less_equal logical_and logical_not logical_or
+    logical_xor maximum minimum multiply multiply_gated multiply_upstream negative not_equal relu
+    sign square subtract where
 """
 CHEAP: set[Any] = {COPY, CAST, *[getattr(kmath, name) for name in _CHEAP_NAMES.split()]}
 """Functions that take less time than a pass over memory: the others are polynomials."""

@@ -15,9 +15,19 @@ import numpy as np
 
 from ..._core.kinds import is_inexact, is_real_number
 from ..._core.primitive import OPS
+from .masks import Polynomials
 from .values import FuncGraph, OutputItem, Value, constant, frozen, in_order, operation
 
 _LARGEST_CONSTANT = 1024  # elements
+
+# Which operand is the upstream gradient, and what remains where it masks nothing.
+_MASKS = {
+    "multiply_upstream": (0, "multiply"),
+    "multiply_gated": (2, "multiply_upstream"),
+    "divide_upstream": (0, "divide"),
+    "divide_gated": (2, "divide_upstream"),
+    "divide_unbounded": (1, "divide"),
+}
 
 
 def simplify(graph: FuncGraph, known: Mapping[Value, Value] | None = None) -> FuncGraph:
@@ -36,6 +46,7 @@ class _Builder:
     def __init__(self) -> None:
         self.made: dict[Any, Value] = {}
         self.done: set[Value] = set()
+        self.polynomials = Polynomials()
 
     def build_all(self, outputs: Sequence[Value], built: dict[Value, Value]) -> None:
         """Build the values that `outputs` depend on, but for those that are in `built`."""
@@ -63,6 +74,8 @@ class _Builder:
             return made
         rule = _RULES.get(primitive.name)
         simpler = rule(made) if rule is not None else None
+        if simpler is None and primitive.name in _MASKS:
+            simpler = self._without_mask(made)
         if simpler is None and primitive.kind == "elementwise":
             simpler = _without_repeats(made)
         if simpler is not None:
@@ -73,6 +86,21 @@ class _Builder:
         if computed is not None:
             return self.build(computed, [])
         return self.made.setdefault((primitive, tuple(operands), frozen(value.params)), made)
+
+    def _without_mask(self, value: Value) -> Value | None:
+        """Return an ordinary product or quotient, if no zero upstream meets a pole."""
+        assert value.primitive is not None
+        place, name = _MASKS[value.primitive.name]
+        upstream, slope = value.inputs[place], value.inputs[1]
+        if name.startswith("divide"):
+            masks = not (
+                self.polynomials.is_nonzero(upstream) or self.polynomials.is_nonzero(slope)
+            )
+        else:
+            masks = self.polynomials.may_mask(upstream, slope)
+        if masks:
+            return None
+        return operation(OPS[name], value.inputs[:2], {})
 
 
 def _constant_of(value: Value) -> Value | None:
@@ -97,9 +125,22 @@ def _without_repeats(value: Value) -> Value | None:
             shapes = [one.shape for j, one in enumerate(operands) if j != i]
             if np.broadcast_shapes(operand.inputs[0].shape, *shapes) == tuple(value.shape):
                 operands[i] = operand.inputs[0]
+            elif operand.inputs[0].array is not None:
+                return _of_numbers(value)
     if all(new is old for new, old in zip(operands, value.inputs, strict=True)):
         return None
     return Value(value.aval, value.primitive, operands, value.params)
+
+
+def _of_numbers(value: Value) -> Value | None:
+    """Return an operation on repeated numbers as a repeated number."""
+    primitive, repeat = value.primitive, OPS["broadcast_to"]
+    assert primitive is not None
+    numbers = [one.inputs[0] if one.primitive is repeat else one for one in value.inputs]
+    number = None
+    if all(one.array is not None and not one.array.ndim for one in numbers):
+        number = _constant_of(operation(primitive, numbers, value.params))
+    return number and operation(repeat, [number], {"shape": tuple(value.shape)})
 
 
 # Identities ----------------------------------------------------------------------------------
@@ -217,30 +258,12 @@ def _scalar_power(value: Value) -> Value | None:
     return None
 
 
-def _ordinary(name: str, sides: tuple[int, ...]) -> Callable[[Value], Value | None]:
-    """Return the rule of a product or quotient of upstream gradients, with 1 neutral on `sides`.
-
-    It is an ordinary one where the slope is a finite number other than 0.
-    """
-    neutral = _neutral(1.0, sides)
-
-    def rule(value: Value) -> Value | None:
-        y = value.inputs[1]
-        number = y.inputs[0] if y.primitive and y.primitive.name == "broadcast_to" else y
-        if number.array is not None and np.isfinite(number.array).all() and number.array.all():
-            return operation(OPS[name], value.inputs, {})
-        return neutral(value)
-
-    return rule
-
-
 _RULES: dict[str, Callable[[Value], Value | None]] = {
     "add": _add,
     "subtract": _neutral(0.0, (1,)),
     "multiply": _neutral(1.0, (0, 1)),
     "divide": _neutral(1.0, (1,)),
-    "multiply_upstream": _ordinary("multiply", (0,)),
-    "divide_upstream": _ordinary("divide", ()),
+    "multiply_upstream": _neutral(1.0, (0,)),
     "negative": _negative,
     "cast": _cast,
     **dict.fromkeys(("identity", "stop_gradient"), lambda value: value.inputs[0]),

@@ -1,0 +1,138 @@
+"""Which products with an upstream gradient are ordinary ones: 0 * inf and 0 * nan cannot occur.
+
+Rules multiply by slopes so that a zero upstream gradient gives zero whatever the slope is
+(`_ops.elementwise.multiply_upstream`). That is an ordinary product, which is quicker and may equal
+others, where the upstream gradient cannot be zero while the slope is infinite or NaN. Two proofs
+are tried; both hold for rounded arithmetic:
+
+* The upstream gradient is computed from the slope by operations that hand on what is not finite:
+  sums, differences and products.
+* Both are polynomials of one value x with constant coefficients, the upstream gradient one of
+  terms with one degree and one sign. If it is zero then \\|x\\| < 1, where the slope is finite.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._core.kinds import is_native_float
+from .values import Value
+
+_NEAR = 64  # values: how far to look for the slope among those the upstream gradient comes from
+_STRICT = frozenset(("add", "broadcast_to", "multiply", "negative", "square", "subtract"))
+
+
+class Polynomial(NamedTuple):
+    """A polynomial of `base`, and what it is bounded by.
+
+    Its size is at most `high` where that of the base is below 1, and at least `low` elsewhere.
+    `degree` is the degree of all its terms, `sign` their sign; both are 0 if they differ. `low` is
+    0 if that is not known. A constant has the degree 0 and no base.
+    """
+
+    base: Value | None
+    degree: int
+    sign: int
+    low: float
+    high: float
+
+
+class Polynomials:
+    """The values of a graph as polynomials, each looked at once, after its operands."""
+
+    def __init__(self) -> None:
+        self._known: dict[Value, Polynomial] = {}
+
+    def is_nonzero(self, value: Value) -> bool:
+        """Return whether `value` is a constant of finite numbers other than 0."""
+        polynomial = self.of(value)
+        return polynomial.base is None and polynomial.low > 0
+
+    def may_mask(self, upstream: Value, slope: Value) -> bool:
+        """Return whether `upstream` may be zero where `slope` is not finite."""
+        p, q = self.of(upstream), self.of(slope)
+        if p.low and (p.base is None or q.base is None or p.base is q.base):
+            return False
+        return not (q.base is None or _hands_on(slope, upstream))
+
+    def of(self, value: Value) -> Polynomial:
+        """Return `value` as a polynomial: of itself, if it is no other."""
+        known = self._known.get(value)
+        if known is None:
+            known = self._polynomial(value)
+            if known is None or not _is_in_range(known, value.dtype):
+                known = Polynomial(value, 1, 1, 1.0, 1.0)
+            self._known[value] = known
+        return known
+
+    def _polynomial(self, value: Value) -> Polynomial | None:
+        if isinstance(value.aval, list) or not is_native_float(value.dtype):
+            return None
+        if (array := value.array) is not None:
+            if not array.size or not np.isfinite(array).all():
+                return None
+            sign = 1 if (array > 0).all() else -1 if (array < 0).all() else 0
+            size = abs(array)
+            return Polynomial(None, 0, sign, float(size.min()), float(size.max()))
+        if value.primitive is None or value.primitive.name not in _STRICT:
+            return None
+        if any(one.dtype != value.dtype for one in value.inputs):
+            return None
+        x, *others = [self.of(operand) for operand in value.inputs]
+        name = value.primitive.name
+        if name == "broadcast_to":
+            return x
+        if name == "negative":
+            return x._replace(sign=-x.sign)
+        y = others[0] if others else x
+        if x.base is not None and y.base is not None and x.base is not y.base:
+            return None
+        base = x.base if x.base is not None else y.base
+        if name in ("multiply", "square"):
+            degree = x.degree + y.degree if x.sign and y.sign else 0
+            return Polynomial(base, degree, x.sign * y.sign, x.low * y.low, x.high * y.high)
+        high = x.high + y.high
+        if x.sign and x.degree == y.degree and x.sign == (y.sign if name == "add" else -y.sign):
+            return Polynomial(base, x.degree, x.sign, max(x.low, y.low), high)
+        return Polynomial(base, 0, 0, 0.0, high)
+
+
+def _is_in_range(polynomial: Polynomial, dtype: np.dtype) -> bool:
+    """Return whether rounding and overflow spare the bounds."""
+    limits = np.finfo(dtype)
+    low, high = 1e3 * float(limits.tiny), 1e-3 * float(limits.max)
+    return (not polynomial.low or polynomial.low > low) and polynomial.high < high
+
+
+def _doubled(value: Value) -> Value | None:
+    """Return x of the slope 2 x, which overflows only where the square of x has overflowed."""
+    if value.primitive is not None and value.primitive.name == "multiply":
+        x, factor = value.inputs
+        if factor.array is not None and not factor.array.ndim and abs(factor.array) <= 2:
+            return x
+    return None
+
+
+def _is_square(value: Value, base: Value) -> bool:
+    return (
+        value.primitive is not None
+        and value.primitive.name in ("square", "multiply")
+        and all(operand is base for operand in value.inputs)
+    )
+
+
+def _hands_on(slope: Value, upstream: Value) -> bool:
+    """Return whether `upstream` is not finite wherever `slope` is not."""
+    base = _doubled(slope)
+    seen, stack = {upstream}, [upstream]
+    while stack:
+        value = stack.pop()
+        if value is slope or (base is not None and _is_square(value, base)):
+            return True
+        if len(seen) < _NEAR and value.primitive is not None and value.primitive.name in _STRICT:
+            new = [operand for operand in value.inputs if operand not in seen]
+            seen.update(new)
+            stack.extend(new)
+    return False
