@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tests.support import check_runs
+from tests.support import check_faults, check_runs
 from tests.support.check_faults import ruled
 
 log_softmax, softmax = tf.nn.log_softmax, tf.nn.softmax
@@ -89,12 +89,120 @@ def test_a_random_start_is_no_noise():
     assert report.ok, report
 
 
+def at(*rows):
+    return np.array(rows)
+
+
+MIXED = at([3e-3, -1.3e-9, -2.2], [4.9e-5, -6.5e3, 1.9e3]), at([3.6e-2, 4.5e-10, -4.8e-8])
+REMAINDERS = {
+    "many steps": (at([3.1e-10], [7.4e-7]), at(1.2e-9, 1.5e-11, 3e-3)),
+    "up to the last digit": (
+        at([3.9e-5, 2e-7, 0.09], [1.7e-5, 63.6, 3.7e-9]),
+        at(1.9e-12, 1.7e-6, 1.7e3),
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", [lambda f: f, ruled], ids=["library", "rule"])
+@pytest.mark.parametrize(
+    ("f", "args"),
+    [
+        pytest.param(tf.minimum, MIXED, id="kinks nearer than the steps"),
+        *[pytest.param(tf.math.floormod, one, id=name) for name, one in REMAINDERS.items()],
+        pytest.param(lambda x: tf.sin(x**4), (at(1e3, 2e3),), id="oscillations between steps"),
+    ],
+)
+def test_what_no_difference_can_see_is_not_called_wrong(f, args, rule):
+    """Differences lead over many branches, or periods: the slope there is no derivative."""
+    report = tf.check_gradients(rule(f), *args, order=2)
+    assert report.ok, report
+
+
+def test_a_wrong_rule_is_found_within_the_branches_of_the_point():
+    """Where differences have to be smaller than usual."""
+
+    @tf.custom_gradient
+    def remainder(x):
+        return tf.math.floormod(x, 1e-3), lambda dy: 1.5 * dy
+
+    report = tf.check_gradients(remainder, at(0.1234567, 2.7182818), order=1)
+    assert report.first_false_order == 1, report
+    false = next(row for row in report.rows if row.false)
+    assert false.value == pytest.approx(1.5 * false.reference, rel=1e-5)
+
+
+def test_ties_of_elements_are_no_limits_of_their_values():
+    """At ties the gradient is one of the neighbours', and may leave the slopes along an element."""
+    for f, x in (
+        (tf.sort, np.zeros(4)),
+        (lambda x: tf.nn.max_pool(x, 2, 1, "VALID"), np.zeros((1, 3, 3, 1))),
+    ):
+        for seed in range(4):
+            report = tf.check_gradients(ruled(f), x, order=1, seed=seed)
+            assert report.ok, report
+
+
+def test_kinks_of_several_outputs_have_slopes_of_their_own():
+    """Both gradients are 0 at 0; the sum of the outputs, weighted, has slopes of one sign."""
+    both = ruled(lambda x: tf.stack([tf.nn.relu(x), tf.nn.relu(-x)]))
+    for seed in range(6):
+        report = tf.check_gradients(both, 0.0, order=1, seed=seed)
+        assert report.ok, report
+
+
+def test_an_inverse_of_mixed_sizes_is_as_exact_as_its_residual():
+    """A complex step through LAPACK loses digits, and so does an inverse."""
+    m = at([8.7e-5, 3e-3, 2.4e-9], [-3.2e-3, 2.7e-3, 4.5e-9], [9.4e-3, -11.2, 1.1e4])
+    for seed in range(6):
+        for f in (tf.linalg.det, tf.linalg.inv):
+            report = tf.check_gradients(f, m, order=1, seed=seed)
+            assert report.ok, report
+
+
+def test_a_complex_step_that_lost_its_digits_is_no_reference():
+    """Powers of negative numbers leave imaginary parts, in polar coordinates."""
+    x = np.array([0.154, -0.0164, 0.051, -0.052], np.float32)
+    for f in (lambda x: (((x**3) ** 3) ** 3) ** 3, lambda x: x**81):
+        for seed in range(4):
+            report = tf.check_gradients(ruled(f), x, order=1, seed=seed)
+            assert report.ok, report
+
+
+def test_second_derivatives_are_symmetric_where_they_have_limits():
+    """x log(y) has none at (0, 0); beside it, its second derivatives are symmetric."""
+    x, y = np.array([0.0, 0.5, -1.0]), np.array([0.0, 1.5, 0.5])
+    report = tf.check_gradients(ruled(tf.math.xlogy), x, y)
+    assert report.ok, report
+    assert "beside it: true" in str(report)
+
+
+@pytest.mark.parametrize(("sigma", "seed"), [(200.0, 11), (200.0, 20), (250.0, 7)])
+def test_modes_differ_by_rounding_where_no_transpose_can_be_rounded(sigma, seed):
+    """Rounded at random a rule is not linear: forward mode is as exact as reverse mode."""
+    rng = np.random.default_rng(seed)
+    x, q = [sigma * rng.normal(size=(3, 5)) for _ in range(2)]
+
+    def divergence(x):
+        return tf.reduce_sum(softmax(x) * (log_softmax(x) - log_softmax(q.astype(x.dtype))), -1)
+
+    report = tf.check_gradients(ruled(divergence), x.astype(np.float32), order=1, seed=seed)
+    assert report.ok, report
+
+
 def test_random_right_runs():
     """A part of those that ``python -m tests.support.check_runs 10000`` makes."""
     assert check_runs.main(24) == 0
 
 
 # Wrong ---------------------------------------------------------------------------------------
+
+
+def test_single_faults_at_whole_numbers():
+    """A part of those that ``python -m tests.support.check_faults 1000`` makes."""
+    for seed in range(30):
+        fault, report = check_faults.run_at_integers(seed)
+        assert report.first_false_order == fault.first, (seed, fault.name, report)
+
 
 WHERE_ZERO = with_rule(tf.sin, lambda x, dy: tf.where(tf.equal(x, 0.0), 2.0, tf.cos(x)) * dy)
 WHERE_WHOLE = with_rule(
@@ -185,6 +293,94 @@ def test_a_library_function_outside_the_slopes_is_a_kink():
 
     report = tf.check_gradients(network, np.zeros((2, 4)), order=1)
     assert report.ok, report
+
+
+def by_numpy(f, slope):
+    """A rule of NumPy code, of order 1."""
+    return with_rule(lambda x: tf.constant(f(x.numpy())), lambda x, dy: dy * slope(x))
+
+
+def by_numpy_function(f, slope):
+    return with_rule(lambda x: tf.numpy_function(f, [x], x.dtype), lambda x, dy: dy * slope(x))
+
+
+squared_by_numpy = tf.primitive(
+    "verdicts_squared",
+    lambda x: x * np.conj(x),
+    shape=lambda x: x.shape,
+    replace=True,
+)
+
+
+@tf.RegisterGradient("verdicts_squared", replace=True)
+def _squared_rule(op, dy):
+    return 2.0 * dy * op.inputs[0]
+
+
+NOT_ANALYTIC = {  # of real x, with values that complex numbers have otherwise
+    "abs": tf.abs,
+    "conj": tf.math.conj,
+    "real": lambda x: x * tf.math.real(x),
+    "imag": lambda x: x + tf.math.imag(x),
+    "square by conj": lambda x: x * tf.math.conj(x),
+    "power of abs": lambda x: tf.abs(x) ** 1.5,
+    "sign": lambda x: x * tf.sign(x),
+    "maximum": lambda x: tf.maximum(x, 0.1 * x),
+    "relu": lambda x: tf.nn.relu(x) - 0.1 * tf.nn.relu(-x),
+    "where": lambda x: tf.where(x > 0.0, x, 0.1 * x),
+    "where by real": lambda x: tf.where(tf.math.real(x) > 0.0, x, 0.1 * x),
+    "a condition": lambda x: x * (2.0 if tf.math.real(x)[0] > 0.0 else 3.0),
+    "clip": lambda x: x * tf.clip_by_value(x, -0.5, 0.5),
+    "floor": lambda x: x * (1.5 + tf.floor(x)),
+    "norm": tf.norm,
+    "unit vector": lambda x: x / tf.norm(x),
+    "norm of order 1": lambda x: x * tf.norm(x, ord=1),
+    "variance": tf.math.reduce_variance,
+    "deviation": tf.math.reduce_std,
+    "maximum of all": lambda x: x * tf.reduce_max(x),
+    "inner product": lambda x: tf.numpy.vdot(x, x),
+    "adjoint": lambda x: tf.linalg.adjoint(x[None]) @ x[None],
+    "determinant": lambda x: tf.linalg.slogdet(4.0 * np.eye(3) + x[None] * x[:, None])[1],
+    "Cholesky factor": lambda x: tf.linalg.cholesky(4.0 * np.eye(3) + x[None] * x[:, None]),
+    "single precision": lambda x: x * tf.cast(tf.cast(x, "complex64"), x.dtype),
+    "abs by NumPy": by_numpy(np.abs, tf.sign),
+    "square by NumPy": by_numpy(lambda x: x * np.conj(x), lambda x: 2.0 * x),
+    "numpy_function": by_numpy_function(lambda x: x * np.conj(x), lambda x: 2.0 * x),
+    "a primitive": squared_by_numpy,
+}
+
+
+@pytest.mark.parametrize("name", NOT_ANALYTIC)
+def test_complex_steps_go_through_analytic_operations_only(name):
+    """Also where what is not analytic is too small a part for differences to contradict it."""
+    f, x = NOT_ANALYTIC[name], np.array([0.7, -1.3, 0.4])
+
+    def mostly_sine(x):
+        return 10.0 * tf.sin(x) + 1e-4 * tf.reduce_sum(f(x))
+
+    for function in (f, mostly_sine):
+        for right in (function, ruled(function)):
+            report = tf.check_gradients(right, x, order=1)
+            assert {row.verdict for row in report.rows} == {"true"}, report
+            assert "complex step" not in {row.kind for row in report.rows}, report
+        for factor in (-1.0, 1.3, 1.001):
+            wrong = ruled(function, lambda gs, *_, c=factor: [c * gs[0]])
+            report = tf.check_gradients(wrong, x, order=1)
+            assert report.first_false_order == 1, report
+
+
+def test_analytic_functions_have_complex_steps():
+    scale = tf.Variable(np.array(1.5))
+    for f in (
+        lambda x: scale * tf.sin(x) / (2.0 + x * x),
+        lambda x: tf.linalg.solve(4.0 * np.eye(3) + x[None] * x[:, None], x[:, None]),
+        ruled(lambda x: tf.exp(tf.gather(x, [0, 0, 2])) @ tf.constant(np.ones(3))),
+        by_numpy(lambda x: np.round(2.0 * x.real) + 0.0, lambda x: 0.0 * x),
+    ):
+        report = tf.check_gradients(f, np.array([0.7, -1.3, 0.4]), order=1)
+        assert report.ok, report
+    report = tf.check_gradients(lambda x: scale * tf.sin(x), np.array([0.7, -1.3, 0.4]), order=1)
+    assert {row.kind for row in report.rows} == {"complex step"}, report
 
 
 def test_ties_of_several_arguments_are_kinks():

@@ -1,7 +1,13 @@
-"""Rules made of the registry's operations, right ones, and with one random fault each."""
+"""Rules made of the registry's operations, right ones, and with one random fault each.
+
+``python -m tests.support.check_faults COUNT [FIRST]`` checks rules with one fault at points whose
+elements are whole numbers. It prints each report that misses the fault, with the number that draws
+it again, and how many there were.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -17,6 +23,7 @@ from tests.support.op_cases import (
     is_elementwise,
     second_gradients,
 )
+from tinygrad_cg._check import GradientReport
 from tinygrad_cg._core.primitive import OPS
 
 NAMES = [name for name in OPS if OPS[name].rules is not None]
@@ -222,6 +229,46 @@ def _fault(kind: str, example: Example, rng: np.random.Generator) -> Fault | Non
     return fault(lambda gs, *_: [false_identity(g) for g in gs], 2, path="x")
 
 
+def draw_fault_at_integers(kind: str, rng: np.random.Generator) -> Fault:
+    """A fault at whole numbers; it changes something at another point, perhaps not at this one."""
+    while True:
+        example = draw(rng)
+        fault = _fault(kind, example, rng)
+        if fault is None:
+            continue
+        operands = [np.round(one) for one in fault.operands]
+        try:
+            values = function_of(example)(*map(tf.constant, operands))
+        except (ValueError, ArithmeticError):  # a singular matrix, say
+            continue
+        if all(np.isfinite(np.asarray(one)).all() for one in tf.nest.flatten(values)):
+            return fault._replace(operands=operands)
+
+
+def run_at_integers(seed: int) -> tuple[Fault, GradientReport]:
+    """Return a random fault, and the report of its check at whole numbers."""
+    rng = np.random.default_rng([41, seed])
+    fault = draw_fault_at_integers(FAULTS[seed % len(FAULTS)], rng)
+    operands = [tf.constant(operand) for operand in fault.operands]
+    return fault, tf.check_gradients(fault.f, *operands, order=2, seed=seed)
+
+
+def main(count: int, first: int = 0) -> int:
+    """Print which of `count` faults are missed, at whole numbers; return how many there were."""
+    missed = 0
+    with np.errstate(all="ignore"):
+        for seed in range(first, first + count):
+            fault, report = run_at_integers(seed)
+            if report.ok:
+                missed += 1
+                print(f"{seed}: {fault.name}\n{report}\n", flush=True)
+            elif report.first_false_order != fault.first:
+                words = f"false from order {report.first_false_order} on, not {fault.first}"
+                print(f"{seed}: {fault.name}: {words}", flush=True)
+    print(f"{count} faults at whole numbers, {missed} missed")
+    return missed
+
+
 def _counts(gradient: np.ndarray) -> bool:
     return bool(np.isfinite(gradient).all()) and float(np.abs(gradient).max(initial=0.0)) > 1e-3
 
@@ -230,3 +277,7 @@ def _crossed(count: int, one: int, other: int) -> list[int]:
     order = list(range(count))
     order[one], order[other] = other, one
     return order
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:3])) > 2)

@@ -4,7 +4,8 @@
 compositions of them, as they are and as custom gradients, with arguments of sizes from 1e-40 to
 1e8, whole ones, zeros and confident logits among them, in float32 and float64. It prints each
 report that calls something wrong, with the number that draws it again, and how many there were.
-Derivatives that are infinite or NaN where they have a value are counted by themselves.
+Derivatives that are infinite or NaN where they have a value are counted by themselves, and so are
+rules that raise the error that is documented for a singular matrix.
 """
 
 from __future__ import annotations
@@ -82,20 +83,25 @@ def run(seed: int) -> tuple[str, GradientReport | None]:
 
 def main(count: int, first: int = 0) -> int:
     """Print what was called wrong in `count` runs; return how many there were."""
-    wrong = not_finite = 0
+    wrong = not_finite = singular = 0
     with np.errstate(all="ignore"):
         for seed in range(first, first + count):
             name, report = run(seed)
             if report is None or report.ok:
                 continue
-            false = {row.verdict for row in report.rows if row.false}
+            rows = [row for row in report.rows if row.false]
+            false = {row.verdict for row in rows}
             if false == {"not finite"}:  # a true word: a derivative overflows on the way
                 not_finite += 1
                 print(f"{seed}: {name}: not finite", flush=True)
+            elif rows and all("MatrixError" in row.detail for row in rows):
+                singular += 1
+                print(f"{seed}: {name}: singular", flush=True)
             else:
                 wrong += 1
                 print(f"{seed}: {name}\n{report}\n", flush=True)
-    print(f"{count} runs, {wrong} called wrong, {not_finite} not finite in the arguments' dtype")
+    others = f"{not_finite} not finite in the arguments' dtype, {singular} of singular matrices"
+    print(f"{count} runs, {wrong} called wrong, {others}")
     return wrong
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ import numpy as np
 from .._core.kinds import is_complex, is_floating
 from ..errors import NotLinearError
 from . import verdicts
+from .branches import Branches
+from .curvature import compare_curvature
 from .problem import CheckedFunction, Product, move_point, product, total
 from .recorder import Recorder
 from .reference import LINEARITY, ReferenceValue, difference_all
@@ -26,6 +28,7 @@ MOST_CLASSES = 8  # parts by size
 NEARBY = 32  # points around a kink
 
 SURE = (verdicts.TRUE, verdicts.WRONG)
+DOUBTFUL = (verdicts.KINK, verdicts.INCONCLUSIVE)
 
 Label = tuple[int, int, str, str]  # of a row: order, index of the source, path, mode
 
@@ -58,6 +61,7 @@ class Orders:
         self._indices = range(len(problem.sources))
         self.first: list = []  # the gradients of order 1, at the point of the comparison
         self._linear = True
+        self._has_zeros = False  # whether an element of a gradient is 0
         self.is_beside = False  # whether this is the comparison at the second point
         self.second: Orders | None = None  # that comparison
 
@@ -73,6 +77,7 @@ class Orders:
             self._look_at_parts()
         if not self.is_beside:
             self._look_closer()
+            self._compare_with_curvature()
 
     # One order -------------------------------------------------------------------------------
 
@@ -81,6 +86,7 @@ class Orders:
         found = self._passes(order)
         if found is None:
             return False
+        self._has_zeros |= any(map(self._has_zero, found[1]))
         if order == 1:
             self.first = found[1]
             self._check_linearity()
@@ -91,7 +97,7 @@ class Orders:
                 self._upstream_row(order)
                 self._both_rows(order)
         if "forward" in self.modes:
-            self._forward_rows(order, judges)
+            self._forward_rows(order, judges, found[1])
         if order == 2 and "reverse" in self.modes:
             self._check_symmetry()
         return True
@@ -150,10 +156,16 @@ class Orders:
                 return complex(sum(map(np.sum, map(np.multiply, problem.weights, outputs))))
             return None
 
+        def branches(step: float) -> Branches:
+            found = Branches()
+            with problem.using(level=found):
+                line(step)
+            return found
+
         precision = self._precision
         of_reals = all(is_floating(one.dtype) for one in (*self._base, *problem.values))
         exact = complex_line if order == 1 and of_reals and precision < 1e-12 else None
-        return Judge(line, problem.scales[j], precision, problem.rough, exact)
+        return Judge(line, problem.scales[j], precision, problem.rough, exact, branches)
 
     def _x_rows(self, order: int, judges: list[Judge], native: list, wide: list) -> None:
         self._joint = joint = self._passes(order, joint=True) if order > 1 else None
@@ -198,8 +210,11 @@ class Orders:
                 verdict = verdicts.KINK  # of the order before
             if verdict == verdicts.KINK and judge.outside:
                 detail = judge.outside
-                alone = np.count_nonzero(self.problem.last[j]) == 1
-                if self._is_one_rule and alone and not self._is_slope_nearby(order, j, value):
+                if (
+                    path == "x"
+                    and self._is_outside(order, j, judge, value.number)
+                    and not self._is_slope_nearby(order, j, value)
+                ):
                     verdict = verdicts.WRONG
             sure = verdict == verdicts.TRUE
             sure |= reference.error <= 1e-3 * reference.size and verdict == verdicts.INCONCLUSIVE
@@ -249,6 +264,51 @@ class Orders:
         margin = 10 * small * max(abs(low), abs(high))
         return low - margin <= value.number <= high + margin
 
+    def _is_outside(self, order: int, j: int, judge: Judge, number: float) -> bool:
+        """Return whether a value is beyond the slopes to both sides, whatever subgradient it is.
+
+        Asked of one element of one rule, whose kink is not a tie with other elements. What the
+        derivative is the sum of may have kinks that partly cancel: each one has its own slopes.
+        """
+        problem = self.problem
+        unit = problem.last[j] != 0
+        if not self._is_one_rule or np.count_nonzero(unit) > 1:
+            return False
+        ways: list = [None] * len(problem.sources)
+        ways[j] = problem.last[j]
+
+        def terms(step: float) -> np.ndarray:
+            point = move_point(self._base, ways, step)
+            one_less = problem.arrays(point, order - 1) if order > 1 else None
+            arrays = problem.reference_outputs(point) if one_less is None else one_less
+            weights = problem.weights if one_less is None else problem.ways[order - 1]
+            pairs = zip(weights, arrays, strict=True)
+            found = [np.real(np.conj(way) * one) for way, one in pairs if one is not None]
+            return np.concatenate([one.ravel() for one in found])
+
+        step = judge.ladder.step
+        try:
+            right, middle, left = terms(step), terms(0.0), terms(-step)
+            slopes = (right - middle) / step, (middle - left) / step
+        except ValueError:  # connected on one side only
+            return False
+        low, high = float(np.minimum(*slopes).sum()), float(np.maximum(*slopes).sum())
+        margin = 0.05 * (high - low)
+        if low - margin <= number <= high + margin:
+            return False
+        beside = problem.beside(np.random.default_rng(problem.values[0].size))
+        if beside is None:
+            return False
+        for points in ("point", "wide_point"):
+            own, moved = getattr(problem, points)[j], getattr(beside, points)[j]
+            getattr(beside, points)[j] = np.where(unit, own, moved)
+        other = Orders(beside, order, self.modes, False)
+        other.recorders = self.recorders
+        again = other._judge(order, j)
+        again.refine_reference()
+        pairs = zip(judge.ladder.slopes(), again.ladder.slopes(), strict=True)
+        return again.ladder.has_kink() and all(abs(a - b) <= 0.3 * (high - low) for a, b in pairs)
+
     def _is_false_in_own_dtype(self, order: int, j: int, own: Product, value: Product) -> bool:
         """Return whether rounding cannot explain a value in the arguments' precision."""
         if abs(value.number) < 1e-30:
@@ -258,7 +318,7 @@ class Orders:
         def again() -> float:
             return self._directional(j, problem.arrays(problem.point, order))[0].number
 
-        noise = noise_of(own.number, again, problem.rough)
+        noise = noise_of(own.number, again, functools.partial(problem.rough, constants=True))
         return abs(own.number - value.number) > 10 * noise + 100 * own.rounding
 
     def _overflow(self, reference: ReferenceValue) -> str:
@@ -275,15 +335,17 @@ class Orders:
         return hasattr(self.problem.f, "_function")
 
     def _look_closer(self) -> None:
-        """Look at a second point where one does not tell all."""
+        """Look at a second point where wrong rules may look right."""
         unclear = self._at_ties()
-        if len(unclear) < sum(row.false for row in self.rows) or not self._is_special():
+        sure = [row.order for row in self.rows if row.false and row not in unclear]
+        order = min(sure) - 1 if sure else self.order  # the orders that look right
+        if not order or not self._is_special():
             return
         generator = np.random.default_rng(self.problem.values[0].size)
         problem = self.problem.beside(generator)
         if problem is None:
             return
-        self.second = second = Orders(problem, self.order, self.modes, self.full)
+        self.second = second = Orders(problem, order, self.modes, self.full)
         second.is_beside = True
         try:
             second.run()
@@ -302,11 +364,15 @@ class Orders:
         by_label = {label(row): row for row in second.rows}
         for row in self.rows:
             other = by_label.get(label(row))
-            if other is not None and row.verdict in (verdicts.KINK, verdicts.INCONCLUSIVE):
+            if other is not None and row.verdict in DOUBTFUL:
                 row.detail += f"{'; ' if row.detail else ''}beside it: {other.verdict}"
         false = [row for row in second.rows if row.false]
         self.rows += false
-        for row in unclear if not false else ():
+        known = {one.name for one in self.properties if one.holds is False}
+        for one in second.properties:
+            if one.holds is False and one.name not in known:
+                self.properties.append(replace(one, detail=f"{one.detail}, beside the point"))
+        for row in unclear if not (false or sure) else ():
             row.verdict, row.detail = verdicts.KINK, "beside it: true"
         if false:
             self.errors.update(second.errors)
@@ -330,11 +396,30 @@ class Orders:
 
         A zero, an integer, a kink or an optimum, or where nothing can be said.
         """
-        doubtful = (verdicts.KINK, verdicts.INCONCLUSIVE)
+        if self._has_zeros:
+            return True
         for row in self.rows:
-            if row.verdict in doubtful or abs(row.value or 0.0) <= row.rounding * self._precision:
+            if row.verdict in DOUBTFUL or abs(row.value or 0.0) <= row.rounding * self._precision:
                 return True
         return any(bool(np.any(one == np.round(one))) for one in self.problem.point)
+
+    def _has_zero(self, gradient: np.ndarray | None) -> bool:
+        """Return whether a gradient is 0 by an element, as at an optimum."""
+        sizes = np.abs(gradient) if gradient is not None else np.ones(1)
+        return bool(np.any(sizes <= 16 * self._precision * sizes.max(initial=0.0)))
+
+    def _compare_with_curvature(self) -> None:
+        """Compare each order with the one before the last, whose gradient may be 0 here."""
+        if "reverse" not in self.modes or self.problem.against is not None:
+            return
+        for order in range(2, self.order + 1):
+            rows = [row for row in self.rows if row.order <= order and row.path == "x"]
+            is_complete = any(row.order == order for row in rows)
+            fit = (verdicts.TRUE, verdicts.INCONCLUSIVE)
+            if not is_complete or any(row.verdict not in fit for row in rows):
+                return
+            problem = self.problem
+            self.rows += compare_curvature(problem, self._base, order, self._precision)
 
     def _look_at_parts(self) -> None:
         """Compare parts of the directions: elements at kinks, elements of different size."""
@@ -399,8 +484,7 @@ class Orders:
         kinks = [
             row
             for row in self.rows
-            if (row.order, row.argument) == (order, name)
-            and row.verdict in (verdicts.KINK, verdicts.INCONCLUSIVE)
+            if (row.order, row.argument) == (order, name) and row.verdict in DOUBTFUL
         ]
         if kinks and value.size <= MOST_SINGLE:
             units = [unit[0] for unit, _, _ in _units([value])]
@@ -484,7 +568,7 @@ class Orders:
             found = self._directional(j, wide, wide)
             self.rows.append(self._row((order, j, "both", "reverse"), judge, found, again))
 
-    def _forward_rows(self, order: int, judges: list[Judge]) -> None:
+    def _forward_rows(self, order: int, judges: list[Judge], gradients: list) -> None:
         problem = self.problem
         for j, judge in enumerate(judges):
             try:
@@ -497,8 +581,13 @@ class Orders:
                 self._add_failure(order, "x", "forward", error, verdict)
                 return
 
-            def again(j: int = j) -> float:
-                return problem.tangent(self._base, order, j).number
+            reverse = self._directional(j, gradients)[0].number
+
+            def again(j: int = j, number: float = value.number, reverse: float = reverse) -> float:
+                try:
+                    return problem.tangent(self._base, order, j).number
+                except NotLinearError:  # as rounded at random; reverse mode is rounded alike
+                    return number + self._again(order, j)() - reverse
 
             self.rows.append(self._row((order, j, "x", "forward"), judge, (own, value), again))
 
@@ -684,6 +773,8 @@ class Orders:
             return
         holds = difference <= tolerance(self._precision) * max(one.size, other.size)
         holds = holds or difference <= self._noise(asymmetry)
+        if not holds and any(row.verdict in DOUBTFUL for row in self.rows):
+            return  # they need not be symmetric where they have no limits
         words = f"{one.number:.6g} in one order, {other.number:.6g} in the other"
         name = "second derivatives are symmetric"
         self.properties.append(Property(name, holds, "" if holds else words))
@@ -741,7 +832,10 @@ class Orders:
             return problem.tangent(self._base, order, j).number
 
         gap = abs(reverse() - forward())
-        return not math.isfinite(gap) or gap <= self._noise(reverse) + self._noise(forward)
+        if not math.isfinite(gap) or gap <= self._noise(reverse) + self._noise(forward):
+            return True
+        again = self._again(order, j)  # both modes are rounded alike
+        return gap <= 6 * noise_of(again(), again, problem.rough)
 
 
 def _classes(sizes: np.ndarray, decades: int) -> np.ndarray:

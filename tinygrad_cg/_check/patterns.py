@@ -15,7 +15,7 @@ import numpy as np
 
 from .._core.levels import Level, state
 from .._core.primitive import apply
-from .._rules.calls import rebind_outputs
+from .._rules.rebinding import rebind_outputs
 from .orders import Orders
 from .problem import CheckedFunction, Point, total
 from .verdicts import DerivativeRow

@@ -11,7 +11,7 @@ import contextlib
 import copy
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from .. import nest
 from .._core.conversion import convert, is_tensor, is_weak
 from .._core.kinds import is_complex, is_differentiable
 from .._core.levels import Level, Listener, push, remove, remove_listener, state
-from .._core.primitive import apply
+from .._core.primitive import OPS, apply
 from .._core.tensor import Tensor
 from .._ops.complex import conj, real
 from .._ops.elementwise import add, multiply, square
@@ -97,21 +97,45 @@ class _Assigned(dict, Listener):
 
 
 class Analytic(Silent, Level):
-    """A level that looks whether a function of complex numbers is analytic, as far as is seen."""
+    """A level that looks whether a function of complex numbers is analytic, as far as is seen.
+
+    It keeps the `constants` that operations take: what is neither an argument nor a result.
+    """
 
     def __init__(self) -> None:
         self.holds = True
+        self.constants: list[np.ndarray] = []
+        self._results: dict[int, Tensor] = {}
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
+        self.look_at(inputs)
+        of_complex = any(is_complex(one.dtype) for one in inputs)
+        if of_complex and not self._is_analytic(primitive):
+            self.holds = False
+            raise TypeError(f"{primitive.name} is no analytic function of complex numbers")
         out = apply(primitive, inputs, params)
-        outs = out if isinstance(out, list) else [out]
-        if any(is_complex(one.dtype) for one in inputs):
-            self.holds &= primitive.analytic and primitive.name not in CONJUGATING
+        outs = self.add_results(out if isinstance(out, list) else [out])
+        if of_complex:
             self.holds &= all(is_complex(one.dtype) for one in outs)
         return out
 
+    @staticmethod
+    def _is_analytic(primitive: Any) -> bool:
+        takes_complex = any(accepts(np.dtype(np.complex128)) for accepts in primitive.dtypes)
+        is_known = primitive.name in OPS  # a user's own kernel may be anything
+        listed = primitive.analytic and primitive.name not in CONJUGATING
+        return takes_complex and is_known and listed
+
     def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
-        return rebind_outputs(state.frame, call, inputs, outputs)
+        self.look_at(outputs)
+        return self.add_results(rebind_outputs(state.frame, call, inputs, outputs))
+
+    def add_results(self, tensors: Sequence) -> Any:
+        self._results |= {id(one): one for one in tensors}
+        return tensors
+
+    def look_at(self, tensors: Sequence) -> None:
+        self.constants += [one._data for one in tensors if id(one) not in self._results]
 
     def detach(self, *facts: Any, **named: Any) -> bool:
         self.holds = False
@@ -260,10 +284,13 @@ class CheckedFunction:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                yield [
+                sources = [
                     Tensor(np.array(value)) if source.variable is None else source.variable
                     for source, value in pairs
                 ]
+                if isinstance(level, (Rough, Analytic)):
+                    level.add_results(sources)
+                yield sources
         finally:
             if level is not None:
                 remove(level)
@@ -291,6 +318,7 @@ class CheckedFunction:
         finite = [np.isfinite(one) for one in self.values]
         for sign, signs in ((-1, (-1.0, 1.0)), (1, (-1.0, 1.0)), (-1, (1.0,)), (1, (-1.0,))):
             moved = copy.copy(self)
+            vars(moved).pop("has_outside_code", None)
             moved.point = []
             for value, scale in zip(self.point, self.scales, strict=True):
                 share = generator.uniform(0.02, 0.06, value.shape)
@@ -308,9 +336,9 @@ class CheckedFunction:
                     return moved
         return None
 
-    def rough(self, seed: int) -> contextlib.AbstractContextManager[None]:
-        """Round everything that is computed inside at random."""
-        return self.using(level=Rough(seed))
+    def rough(self, seed: int, constants: bool = False) -> contextlib.AbstractContextManager[None]:
+        """Round everything that is computed inside at random; Python's numbers, too, if asked."""
+        return self.using(level=Rough(seed, constants))
 
     def run(self, sources: list, other: Callable[..., Any] | None = None) -> list[Tensor]:
         """Return the flat outputs that have derivatives, of f or of another function."""
@@ -345,10 +373,35 @@ class CheckedFunction:
         """Return the outputs at a complex point; None if they are no analytic function."""
         if self.level is not None:
             return self.reference_outputs(point)
+        if self.has_outside_code:
+            return None
         look = Analytic()
         with self.at(point, look, look) as sources:
             outputs = [one._values() for one in self.run(sources, self.against)]
         return outputs if look.holds else None
+
+    @cached_property
+    def has_outside_code(self) -> bool:
+        """Return whether operations take constants made of the arguments' values.
+
+        By NumPy code, say, which may do anything with complex numbers. The constants are then
+        others at another point.
+        """
+        found = []
+        for step in (0.0, 1e-3):
+            ways = [scale * way for scale, way in zip(self.scales, self.last, strict=True)]
+            point = move_point(self.wide_point, ways, step)
+            look = Analytic()
+            try:
+                with self.at(point, look, look) as sources:
+                    variables = set(map(id, state.overrides.values()))
+                    look.look_at(self.run(sources, self.against))
+            except Exception:  # it is not defined there
+                return True
+            found.append([one for one in look.constants if id(one) not in variables])
+        here, there = found
+        same = partial(np.array_equal, equal_nan=True)
+        return len(here) != len(there) or not all(map(same, here, there))
 
     def reference_outputs(self, point: Point) -> list[np.ndarray]:
         """Return the values that derivatives of order 1 are compared with: those of `against`."""

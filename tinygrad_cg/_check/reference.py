@@ -15,6 +15,7 @@ import numpy as np
 
 COMPLEX_STEP = "complex step"
 DIFFERENCES = "central differences"
+SECOND_DIFFERENCES = "second differences"
 LINEARITY = "linearity"
 
 Line = Callable[[float], tuple[float, float]]
@@ -40,13 +41,16 @@ DEPTH = 3  # extrapolations of each level
 
 
 class Ladder:
-    """Central differences with smaller and smaller steps, computed on demand."""
+    """Central differences with smaller and smaller steps, computed on demand.
 
-    def __init__(self, line: Line, scale: float, precision: float, factor: float = 1.0):
+    From `step` on; by default from a step for functions that vary as `scale` does.
+    """
+
+    def __init__(self, line: Line, scale: float, precision: float, step: float | None = None):
         self.line = line
         self.scale = scale
         self.precision = precision
-        self.step = factor * scale * precision**0.2
+        self.step = scale * precision**0.2 if step is None else step
         self.middle, self.size = line(0.0)
         self.rows: list[list[float]] = []
         self.noises: list[float] = []
@@ -57,12 +61,15 @@ class Ladder:
         step = self.step * 0.5 ** len(self.rows)
         (right, one), (left, other) = self.line(step), self.line(-step)
         size = max(one, other, self.size)
-        row = [(right - left) / (2 * step)]
+        self._extrapolate((right - left) / (2 * step))
+        self.noises.append(2 * self.precision * size / step)
+        self.bends.append((right + left - 2 * self.middle) / step)
+
+    def _extrapolate(self, difference: float) -> None:
+        row = [difference]
         for depth, below in enumerate(self.rows[-1][:DEPTH] if self.rows else (), 1):
             row.append(row[-1] + (row[-1] - below) / (4**depth - 1))
         self.rows.append(row)
-        self.noises.append(2 * self.precision * size / step)
-        self.bends.append((right + left - 2 * self.middle) / step)
 
     def best(self) -> ReferenceValue:
         """Return the extrapolation with the smallest error."""
@@ -79,6 +86,14 @@ class Ladder:
         noise = self.noises[level] + rounding / (self.step * 0.5**level)
         error = max(error, variation)
         return error <= 0.1 * abs(value) or error <= 100 * noise
+
+    def may_oscillate(self, rounding: float) -> bool:
+        """Return whether nothing tells a slope of 0 from oscillations between the steps.
+
+        Rounding leaves less than half the digits of the function's values.
+        """
+        value, error, _ = self._best()
+        return error > 0.1 * abs(value) and rounding > self.precision**0.5 * self.size
 
     def _best(self) -> tuple[float, float, int]:
         """Return the extrapolation with the smallest error, which is at least what finer levels
@@ -138,6 +153,33 @@ class Ladder:
         return float(np.max(np.abs(differences))) / 70**0.5
 
 
+class Curvature(Ladder):
+    """Second differences with smaller and smaller steps, for second derivatives.
+
+    `rounding` is how far the function's values are off beyond the rounding of their terms.
+    """
+
+    def __init__(
+        self, line: Line, precision: float, step: float | None = None, rounding: float = 0.0
+    ):
+        super().__init__(line, 1.0, precision, precision**0.125 if step is None else step)
+        self.rounding = rounding
+
+    def refine(self) -> None:
+        step = self.step * 0.5 ** len(self.rows)
+        (right, one), (left, other) = self.line(step), self.line(-step)
+        self._extrapolate((right + left - 2 * self.middle) / step**2)
+        noise = self.precision * max(one, other, self.size) + self.rounding
+        self.noises.append(4 * noise / step**2)
+
+    def derivative(self, levels: int) -> tuple[float, float, float]:
+        """Return the derivative, its error, and what of that is rounding."""
+        while len(self.rows) < levels:
+            self.refine()
+        value, error, level = self._best()
+        return value, error, self.noises[level]
+
+
 def difference_all(
     line: Callable[[float], np.ndarray], middle: np.ndarray, scale: float, precision: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -167,20 +209,22 @@ def difference_all(
 
 
 def by_complex_step(line: Callable[[complex], Any] | None, ladder: Ladder) -> ReferenceValue | None:
-    """Return the derivative by a complex step; None where differences disagree.
-
-    `line` may give other than a complex number, or raise anything: the function is not for these.
-    """
-    step = 1e-30 * ladder.scale
-    value = None
-    with contextlib.suppress(Exception):
-        value = line(1j * step) if line is not None else None
-    if not isinstance(value, complex):
-        return None
-    derivative = value.imag / step
+    """Return the derivative by a complex step; None where differences disagree."""
+    derivative = complex_step(line, ladder.scale)
     coarse, size = ladder.rows[0][0], ladder.size / ladder.scale
     gap = abs(coarse - derivative)
     if not gap <= 1e-3 * max(abs(derivative), abs(coarse)) + 10 * ladder.noises[0]:
         return None
     error = 1e-11 * abs(derivative)  # and what rounding does to the value
     return ReferenceValue(derivative, error, COMPLEX_STEP, False, size)
+
+
+def complex_step(line: Callable[[complex], Any] | None, scale: float) -> float:
+    """Return the imaginary part over a tiny step; NaN where there is none.
+
+    `line` may give other than a complex number, or raise anything: the function is not for these.
+    """
+    step, value = 1e-30 * scale, None
+    with contextlib.suppress(Exception):
+        value = line(1j * step) if line is not None else None
+    return value.imag / step if isinstance(value, complex) else float("nan")

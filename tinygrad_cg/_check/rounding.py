@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from .._core.kinds import is_inexact
+from .._core.kinds import is_complex, is_floating, is_inexact
 from .._core.levels import Level, state
 from .._core.primitive import apply
+from .._core.tensor import Tensor
 from .._rules.rebinding import rebind_outputs
 
 EXACT = (  # what computes nothing that must be rounded; rules compare with results of these
@@ -29,13 +30,27 @@ SOLVERS = ("solve", "inverse", "determinant", "log_abs_determinant", "cholesky")
 
 
 class Rough(Level):
-    """A level that rounds each result at random, to measure the effect of rounding."""
+    """A level that rounds each result at random, to measure the effect of rounding.
 
-    def __init__(self, seed: int):
+    `constants`: single numbers as well that are neither arguments nor results. Python's numbers
+    become the dtype of what they meet, and lose digits in float32 that they have in float64.
+    """
+
+    def __init__(self, seed: int, constants: bool = False):
         self.generator = np.random.default_rng(seed)
+        self.constants = constants
+        self._results: dict[int, Tensor] = {}
+
+    def add_results(self, tensors: Sequence) -> Any:
+        """Note arguments and results; return them."""
+        if self.constants:
+            self._results |= {id(one): one for one in tensors}
+        return tensors
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
+        inputs = tuple(map(self._round_constant, inputs)) if self.constants else inputs
         out = apply(primitive, inputs, params)
+        self.add_results(out if isinstance(out, list) else [out])
         name = primitive.name
         if name in EXACT or (primitive.kind == "move" and name not in SUMS):
             return out
@@ -44,22 +59,46 @@ class Rough(Level):
             if is_inexact(data.dtype) and type(data) is np.ndarray:
                 with np.errstate(all="ignore"):
                     size = self._uncertainty(primitive, [one._data for one in inputs], params, data)
-                    drawn = self.generator.uniform(-1.0, 1.0, data.shape)
                     limits = np.finfo(data.dtype)
-                    noise = drawn * (size * limits.eps + limits.smallest_subnormal)
+                    noise = self._draw(size * limits.eps, limits.smallest_subnormal)
                     one._data = np.asarray(np.where(np.isfinite(noise), data + noise, data))
                     one._data = one._data.astype(data.dtype)
         return out
 
+    def _round_constant(self, operand: Tensor) -> Tensor:
+        """Return a number rounded at random, unless it has few digits in this dtype, as 0.5."""
+        data = operand._data
+        if id(operand) in self._results or data.ndim or not is_floating(data.dtype):
+            return operand
+        with np.errstate(all="ignore"):
+            if data == data.astype(np.float16):
+                return operand
+        size = np.abs(data) * np.finfo(data.dtype).eps
+        return Tensor(np.asarray(data + self._draw(np.asarray(size)), data.dtype))
+
+    def _draw(self, size: np.ndarray, least: float = 0.0) -> np.ndarray:
+        """Return random numbers up to a size; of complex sizes for both parts by themselves."""
+        drawn = self.generator.uniform(-1.0, 1.0, size.shape)
+        if not is_complex(size.dtype):
+            return drawn * (size + least)
+        other = self.generator.uniform(-1.0, 1.0, size.shape)
+        return drawn * (np.real(size) + least) + 1j * other * (np.imag(size) + least)
+
     def _uncertainty(
         self, primitive: Any, operands: list, params: dict, out: np.ndarray
     ) -> np.ndarray:
-        """Return how far each element may be off, in units of the precision."""
-        name, size = primitive.name, np.abs(out)
+        """Return how far each element may be off, in units of the precision.
+
+        Complex ones have an uncertainty for each part.
+        """
+        name = primitive.name
+        size = _sizes_of_parts(name, operands, out) if is_complex(out.dtype) else np.abs(out)
         if not all(type(one) is np.ndarray for one in operands):
             return size
-        if name in SUMS:
-            terms = primitive.run(*[_magnitudes(one) for one in operands], **params)
+        if name in SUMS or (name == "multiply" and is_complex(out.dtype)):
+            terms = primitive.run(*map(_magnitudes, operands), **params)
+            if is_complex(out.dtype):
+                return np.abs(terms) + 1j * np.abs(np.imag(terms))
             return np.maximum(size, np.abs(terms))
         if name in SOLVERS:
             moved = [self._moved(one) for one in operands]
@@ -67,7 +106,8 @@ class Rough(Level):
                 other = primitive.run(*moved, **params)
             except Exception:  # no longer positive definite, say
                 return size
-            return size + np.abs(other - out) / np.finfo(out.dtype).eps
+            found = _magnitudes(other - out) + 4.0 * _error_of(name, operands, out)
+            return size + found / np.finfo(out.dtype).eps
         if name in ("logsumexp", "log_softmax"):
             return size + 1.0
         if name == "softmax":
@@ -88,16 +128,57 @@ class Rough(Level):
         """Return an operand whose elements differ by the rounding of its largest ones."""
         if not is_inexact(operand.dtype):
             return operand
-        noise = self.generator.uniform(-1.0, 1.0, operand.shape) * np.finfo(operand.dtype).eps
-        return (operand + noise * _largest(operand)).astype(operand.dtype)
+        size = np.full(operand.shape, _largest(operand)) * np.finfo(operand.dtype).eps
+        return (operand + self._draw(size)).astype(operand.dtype)
 
     def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
-        return rebind_outputs(state.frame, call, inputs, outputs)
+        return self.add_results(rebind_outputs(state.frame, call, inputs, outputs))
+
+
+def _error_of(name: str, operands: list, out: np.ndarray) -> np.ndarray | float:
+    """Return about how far an inverse or a solution is off, from its residual."""
+    dtype = np.clongdouble if is_complex(out.dtype) else np.longdouble
+    wide = [one.astype(dtype) for one in operands]
+    if name == "inverse":
+        residual = np.eye(out.shape[-1]) - np.matmul(wide[0], out)
+        return _magnitudes(np.matmul(out, residual)).astype(out.dtype)
+    if name == "solve":
+        residual = (wide[1] - np.matmul(wide[0], out)).astype(out.dtype)
+        return _magnitudes(np.linalg.solve(operands[0], residual))
+    return 0.0
 
 
 def _magnitudes(operand: np.ndarray) -> np.ndarray:
-    return np.abs(operand).astype(operand.dtype) if is_inexact(operand.dtype) else operand
+    """Return magnitudes, for complex numbers those of both parts: ``|re| + 1j |im|``."""
+    if not is_inexact(operand.dtype):
+        return operand
+    found = np.abs(operand)
+    if is_complex(operand.dtype):
+        found = np.abs(np.real(operand)) + 1j * np.abs(np.imag(operand))
+    return np.asarray(found, operand.dtype)
 
 
-def _largest(operand: np.ndarray) -> float:
-    return float(np.abs(operand[np.isfinite(operand)]).max(initial=0.0))
+def _sizes_of_parts(name: str, operands: list, out: np.ndarray) -> np.ndarray:
+    """Return what both parts of a complex result are rounded in proportion to.
+
+    The imaginary part in proportion to itself in a sum, and where that of the operands is tiny, as
+    in a complex step: functions are then computed as their real parts and derivatives.
+    """
+    componentwise = np.array(True)
+    for one in operands if name not in ("add", "subtract") else ():
+        if is_complex(one.dtype):
+            tiny = np.abs(np.imag(one)) <= 1e-10 * np.abs(np.real(one))
+            tiny &= (np.real(one) > 0) | ("power" not in name)  # in polar coordinates
+            sizes = zip(tiny.shape[::-1], out.shape[::-1], strict=False)
+            fits = tiny.ndim <= out.ndim and all(one in (1, other) for one, other in sizes)
+            componentwise = componentwise & (tiny if fits else tiny.all())
+    size = np.abs(out)
+    return size + 1j * np.where(componentwise, np.abs(np.imag(out)), size)
+
+
+def _largest(operand: np.ndarray) -> Any:
+    """Return the largest finite magnitude, for complex numbers that of each part."""
+    finite = _magnitudes(operand[np.isfinite(operand)])
+    if is_complex(operand.dtype):
+        return complex(np.real(finite).max(initial=0.0), np.imag(finite).max(initial=0.0))
+    return float(finite.max(initial=0.0))

@@ -6,11 +6,13 @@ import contextlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite
 from typing import Any
 
+from .branches import Branches
 from .problem import Product
-from .reference import LEVELS, Ladder, Line, ReferenceValue, by_complex_step
+from .reference import LEVELS, Ladder, Line, ReferenceValue, by_complex_step, complex_step
 
 TRUE = "true"
 WRONG = "not a derivative"
@@ -109,7 +111,8 @@ def decide(value: float, reference: ReferenceValue, precision: float, floor: flo
 class Judge:
     """References for one line through the point, refined until a verdict is clear.
 
-    Inside ``rough(seed)`` everything is rounded otherwise, at random.
+    Inside ``rough(seed)`` everything is rounded otherwise, at random; ``branches(step)`` are those
+    that the function takes there.
     """
 
     def __init__(
@@ -119,6 +122,7 @@ class Judge:
         precision: float,
         rough: Callable[[int], AbstractContextManager],
         complex_line: Callable[[complex], Any] | None = None,
+        branches: Callable[[float], Branches] | None = None,
     ):
         self.line = line
         self.scale = scale
@@ -127,6 +131,7 @@ class Judge:
         self.ladder = Ladder(line, scale, precision)
         self.exact: ReferenceValue | None = None
         self.complex_line = complex_line
+        self.branches = branches
         self.floor = 0.0  # what rounding explains of a difference
         self.outside = ""  # in words: the slopes to both sides of a kink that exclude the value
         if isfinite(self.ladder.middle):
@@ -147,7 +152,10 @@ class Judge:
             return KINK, reference
         found = decide(number, reference, self.precision, floor)
         if self.exact is not None and found is not None:
-            return self._compare_with_exact(number, self.exact, again)
+            step = partial(complex_step, self.complex_line, self.scale)
+            noise = 3 * noise_of(self.exact.value, step, self.rough)
+            if noise <= 1e-2 * abs(self.exact.value):
+                return self._compare_with_exact(number, self.exact, noise, again)
         if found == INCONCLUSIVE and isfinite(reference.value):
             noise = 3 * noise_of(number, again, self.rough)
             sized = reference.with_terms(noise, self.precision)
@@ -178,6 +186,21 @@ class Judge:
             ladder.refine()
         return ladder.best()
 
+    def reach(self) -> float:
+        """Return the largest step of differences that stay in the branches of the point.
+
+        0 where that is so small that the point hardly moves, by its rounding.
+        """
+        step = self.ladder.step
+        if self.branches is None:
+            return step
+        here = self.branches(0.0)
+        while step > 1e4 * self.precision * self.scale:
+            if all(here.holds(self.branches(end)) for end in (-step, step)):
+                return step
+            step /= 2
+        return 0.0
+
     def _compare_with_slopes(self, number: float, floor: float) -> None:
         low, high = self.ladder.slopes()
         margin = 1e-2 * (high - low) + 1e-3 * max(abs(low), abs(high)) + floor
@@ -185,16 +208,14 @@ class Judge:
             self.outside = f"outside the slopes to both sides, {low:.4g} and {high:.4g}"
 
     def _compare_with_exact(
-        self, number: float, exact: ReferenceValue, again: Callable[[], float]
+        self, number: float, exact: ReferenceValue, noise: float, again: Callable[[], float]
     ) -> tuple[str, ReferenceValue]:
-        """Return a verdict by the complex step, which sees what differences cannot see."""
+        """Return a verdict by the complex step, which sees what differences cannot see.
 
-        def once_more() -> float:
-            found = by_complex_step(self.complex_line, self.ladder)
-            return exact.value if found is None else found.value
-
-        noise = 3 * noise_of(number, again, self.rough)
-        self.floor += noise + 3 * noise_of(exact.value, once_more, self.rough) + 10 * exact.error
+        `noise` is the effect of rounding on the complex step.
+        """
+        noise += 3 * noise_of(number, again, self.rough)
+        self.floor += noise + 10 * exact.error
         gap, size = abs(number - exact.value), max(abs(number), abs(exact.value))
         is_right = gap <= self.floor + tolerance(self.precision) * size
         return TRUE if is_right else WRONG, exact
@@ -202,13 +223,23 @@ class Judge:
     def _accuse(
         self, number: float, floor: float, again: Callable[[], float]
     ) -> tuple[str, ReferenceValue]:
-        """Return a verdict after measuring the noise and asking a second reference."""
+        """Return a verdict after measuring the noise and asking a second reference.
+
+        Of differences within the point's own branches: the others are no derivative.
+        """
         noise = 3 * noise_of(number, again, self.rough)
         self.floor = floor + noise
+        reach = self.reach()
+        if reach == 0.0:
+            return INCONCLUSIVE, self.ladder.best()
+        if reach < self.ladder.step:
+            self.ladder = Ladder(self.line, self.scale, self.precision, reach)
+            while len(self.ladder.rows) < LEVELS:
+                self.ladder.refine()
         ladder = self.ladder
         rounding = noise_of(ladder.middle, lambda: self.line(0.0)[0], self.rough)
         ladder.extra = max(rounding, ladder.jumps())
-        second = Ladder(self.line, self.scale, self.precision, factor=0.37)
+        second = Ladder(self.line, self.scale, self.precision, 0.37 * ladder.step)
         second.extra = ladder.extra
         while len(second.rows) < LEVELS - 4:
             second.refine()
@@ -223,7 +254,9 @@ class Judge:
         if not (isfinite(reference.error) and ladder.has_converged(rounding, variation)):
             return INCONCLUSIVE, reference
         found = decide(number, reference, self.precision, self.floor)
-        if found is None and self._is_seen_closer(number, reference.value):
+        if found is None and (
+            self._is_seen_closer(number, reference.value) or ladder.may_oscillate(rounding)
+        ):
             return INCONCLUSIVE, reference
         return found or WRONG, reference if found else self.exact or reference
 

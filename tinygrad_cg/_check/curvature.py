@@ -1,0 +1,109 @@
+"""Comparison of order k with order k - 2: for k = 2, with second differences of the function.
+
+Where the gradient of order k - 1 is 0 a wrong factor in its rule does not show in its value; in the
+derivative of order k it does. This is compared with the derivative of what the rules gave for order
+k - 1, and agrees with it, wrong factor included. It does not agree with order k - 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import isfinite
+
+import numpy as np
+
+from .branches import Branches
+from .problem import CheckedFunction, Point, Product, move_point, total
+from .reference import SECOND_DIFFERENCES, Curvature
+from .verdicts import WRONG, DerivativeRow, noise_of, tolerance
+
+FEW, MANY = 4, 14  # steps, each half the one before
+
+
+def compare_curvature(
+    problem: CheckedFunction, base: Point, order: int, precision: float
+) -> list[DerivativeRow]:
+    """Return a row for each source by which `order` is false, compared with ``order - 2``."""
+    last = [scale * way for scale, way in zip(problem.scales, problem.last, strict=True)]
+    if _compare(problem, base, order, precision, (last, last)) is None:
+        return []
+    rows: list[DerivativeRow] = []
+    for j, source in enumerate(problem.sources):
+        own = [one if i == j else np.zeros_like(one) for i, one in enumerate(last)]
+        numbers = _compare(problem, base, order, precision, (last, own))
+        if numbers is not None:
+            compared = (*numbers, SECOND_DIFFERENCES, WRONG, f"by order {order - 2}")
+            rows.append(DerivativeRow(order, source.name, "x", "reverse", *compared))
+    return rows
+
+
+def _compare(
+    problem: CheckedFunction, base: Point, order: int, precision: float, pair: tuple[list, list]
+) -> tuple[float, float, float] | None:
+    """Return the value along two directions, its reference and the error of that; None if right.
+
+    The derivative along both is a quarter of the difference of those along their sum and along
+    their difference.
+    """
+    first, last = pair
+    ways = [*problem.ways[: order - 1], first, *problem.ways[order:]]
+
+    def derivative() -> Product:
+        with problem.using(ways=ways):
+            return total(last, problem.arrays(base, order))
+
+    value, weights, sides = derivative(), [1.0], [first]
+    if first is not last:
+        weights, sides = [0.25, -0.25], [list(map(f, *pair)) for f in (np.add, np.subtract)]
+    lines = [_line(problem, base, order, side) for side in sides]
+    number, terms = value.number, 16 * max(precision * value.size, value.rounding)
+
+    def reference(levels: int, step: float | None, rounding: Sequence) -> list[float]:
+        found = [
+            Curvature(line, precision, step, rough).derivative(levels)
+            for line, rough in zip(lines, rounding, strict=True)
+        ]
+        values = [weight * one for weight, (one, *_) in zip(weights, found, strict=True)]
+        return [sum(values), *map(sum, zip(*[more for _, *more in found], strict=True))]
+
+    def differs(found: float, error: float, noise: float = 0.0) -> bool:
+        size = max(abs(number), abs(found))
+        relative = max(1e-4, tolerance(precision))
+        return abs(number - found) > 10 * error + relative * size + terms + 3 * noise
+
+    found, error, _ = reference(FEW, None, [0.0 for _ in lines])
+    if not (isfinite(found) and isfinite(number)) or not differs(found, error):
+        return None
+    rounding = [noise_of(line(0.0)[0], lambda f=line: f(0.0)[0], problem.rough) for line in lines]
+    noise = noise_of(number, lambda: derivative().number, problem.rough)
+    step = Curvature(lines[0], precision).step
+    (found, error, least), (other, more, _) = (
+        reference(MANY, h, rounding) for h in (step, 0.37 * step)
+    )
+    error = max(error, more) + abs(found - other)
+    clear = error <= 1e-2 * abs(found) or error <= 100 * least  # no oscillation between the steps
+    if not clear or not differs(found, error, noise):
+        return None
+    return (number, found, error) if all(_is_smooth(problem, f, step) for f in lines) else None
+
+
+def _line(
+    problem: CheckedFunction, base: Point, order: int, ways: list
+) -> Callable[[float], tuple[float, float]]:
+    def line(step: float) -> tuple[float, float]:
+        try:
+            found = problem.measure(move_point(base, ways, step), order - 2)
+        except Exception:  # it is not defined there
+            return np.nan, np.nan
+        return found.number, found.size
+
+    return line
+
+
+def _is_smooth(problem: CheckedFunction, line: Callable[[float], object], step: float) -> bool:
+    """Return whether the function stays in its branches up to a step to both sides."""
+    here, *ends = [Branches() for _ in range(3)]
+    for there, one in ((0.0, here), (step, ends[0]), (-step, ends[1])):
+        with problem.using(level=one):
+            line(there)
+    return all(map(here.holds, ends))
