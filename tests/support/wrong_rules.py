@@ -346,7 +346,7 @@ def mixed_scale(x):
 add(
     mixed_scale,
     np.array([1e4, 1e-4, 3.0]),
-    false=("1 x[1]", "2 x reverse"),
+    false=("1 x[1]",),
     words="by x[1]",
     doubtful="inconclusive",
 )
