@@ -348,7 +348,6 @@ add(
     np.array([1e4, 1e-4, 3.0]),
     false=("1 x[1]",),
     words="by x[1]",
-    doubtful="inconclusive",
 )
 
 
