@@ -57,6 +57,7 @@ NOT_OPERATIONS = {  # rules, and questions whose answer is no tensor
 PUBLIC_MODULES = {
     *("autodiff", "compat", "config", "contrib", "debugging", "dtypes", "errors", "experimental"),
     *("keras", "linalg", "math", "module", "nest", "nn", "numpy", "optimizers", "random", "test"),
+    "warm",
 }
 MAKERS = ("tinygrad_cg._ops.creation", "tinygrad_cg._ops.sampling")
 EXTRAS = {  # imported where they are used

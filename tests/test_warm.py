@@ -1,0 +1,58 @@
+"""`python -m tinygrad_cg.warm`: what it compiles is found by the next process."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tinygrad_cg import warm
+
+ROOT = Path(__file__).resolve().parent.parent
+FOUND = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "kernels")])}
+PROGRAM = """
+import numpy as np
+import tinygrad_cg as tf
+from tinygrad_cg_kernels.runtime import compile as build
+x = tf.constant(np.ones(8))
+with tf.GradientTape() as tape:
+    tape.watch(x)
+    y = tf.exp(x)
+tape.gradient(y, x)
+print(build.compiled)
+"""
+
+
+def run(*command, folder):
+    env = {**os.environ, **FOUND, "TINYGRAD_CG_CACHE_DIR": str(folder)}
+    return subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, env=env, check=True
+    )
+
+
+def test_what_is_compiled_is_found(tmp_path):
+    done = run("-m", "tinygrad_cg.warm", "exp", "square", "--processes", "2", folder=tmp_path)
+    assert "compiling 2 operations into" in done.stderr
+    assert done.stdout == ""
+    assert list(tmp_path.rglob("functions/*.code"))
+    assert run("-c", PROGRAM, folder=tmp_path).stdout.strip() == "[]"
+
+
+def test_quiet(capfd):
+    assert warm.main(["exp", "--quiet"]) == 0
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["expo"], "no operation 'expo': choose from"),
+        (["exp", "--processes", "0"], "--processes has to be at least 1, got 0"),
+    ],
+)
+def test_errors(arguments, words, capsys):
+    with pytest.raises(SystemExit) as error:
+        warm.main(arguments)
+    assert error.value.code == 2
+    assert words in capsys.readouterr().err

@@ -1,0 +1,136 @@
+"""`python -m tinygrad_cg.warm`: compile beforehand what notebooks and programs commonly use.
+
+For images, clusters and continuous integration: operations, their gradients and the functions that
+fused programs call are compiled into the cache folder (TINYGRAD_CG_CACHE_DIR), by several processes
+at a time. A machine with the same processor, and the same versions of Python, NumPy and Numba, can
+use a copy of the folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+import tinygrad_cg as tf
+from tinygrad_cg_kernels.native import functions
+from tinygrad_cg_kernels.runtime import compile as build
+
+from ._core.primitive import OPS, Primitive
+from ._ops.define import Real
+
+__all__ = ["main"]
+__dir__ = __all__.copy  # what dir() shows
+
+SHAPES = ((8,), (4, 8), (70_000,))  # small, by rows, and large enough for threads
+DTYPES = ("float32", "float64")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Compile the operations that a command line names, by default all; 0 if that went well.
+
+    Parameters
+    ----------
+    arguments : the command line; None takes ``sys.argv[1:]``.
+
+    ``python -m tinygrad_cg.warm exp add`` compiles two operations, ``--processes 8`` with so many
+    processes (by default as many as there are cores), ``--quiet`` without a word. An operation that
+    does not exist is an error (exit status 2). What was compiled before is loaded.
+    """
+    parser = argparse.ArgumentParser(prog="python -m tinygrad_cg.warm", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="OPERATION", help="by default all")
+    parser.add_argument("--processes", type=int, default=_cores(), metavar="N")
+    parser.add_argument("--quiet", action="store_true", help="print nothing")
+    given = parser.parse_args(arguments)
+    known = {name: record for name, record in OPS.items() if _is_common(record)}
+    if unknown := sorted({*given.names} - {*known}):
+        parser.error(
+            f"no operation {', '.join(map(repr, unknown))}: choose from {', '.join(known)}"
+        )
+    if given.processes < 1:
+        parser.error(f"--processes has to be at least 1, got {given.processes}")
+    names = given.names or list(known)
+    if not given.quiet:
+        where = build.cache_folder() or "no folder: none can be written"
+        print(f"tinygrad_cg: compiling {len(names)} operations into {where}", file=sys.stderr)
+    start, failed = time.perf_counter(), 0
+    if given.processes == 1 or len(names) == 1:
+        for name in names:
+            _warm(known[name])
+    else:
+        failed = _share(names, min(given.processes, len(names)))
+    if not given.quiet:
+        seconds = time.perf_counter() - start
+        state = f"{failed} processes failed" if failed else "done"
+        print(f"tinygrad_cg: {state} after {seconds:.0f} s", file=sys.stderr)
+    return int(failed > 0)
+
+
+def _cores() -> int:
+    known = getattr(os, "sched_getaffinity", None)
+    return len(known(0)) if known else os.cpu_count() or 1
+
+
+def _share(names: list[str], count: int) -> int:
+    """Divide operations among processes; return how many of these failed."""
+    command = [sys.executable, "-m", "tinygrad_cg.warm", "--quiet", "--processes", "1"]
+    shares = [names[k::count] for k in range(count)]
+    running = [subprocess.Popen([*command, *share]) for share in shares]
+    return sum(process.wait() != 0 for process in running)
+
+
+def _is_common(record: Primitive) -> bool:
+    return record.kind in ("elementwise", "reduction", "normalisation") and bool(record.samples)
+
+
+def _warm(record: Primitive) -> None:
+    """Run an operation and its gradient on arrays of each shape and dtype that it takes."""
+    with np.errstate(all="ignore"):
+        for dtype in DTYPES:
+            for operands, params in _calls(record, dtype):
+                try:
+                    tensors = [tf.constant(one) for one in operands]
+                    with tf.GradientTape() as tape:
+                        tape.watch(tensors)
+                        result = record(*tensors, **params)
+                        results = result if isinstance(result, list) else [result]
+                        total = [tf.reduce_sum(one) for one in results]
+                    tape.gradient(total, tensors)
+                except (TypeError, ValueError):  # it is not for this dtype
+                    continue
+            if record.kind == "elementwise" and record.kernel is not None:
+                kind = f"f{np.dtype(dtype).itemsize * 8}"
+                try:
+                    functions.find(record.kernel.function, (kind,) * len(record.inputs))
+                except Exception:  # nor is its scalar function
+                    continue
+
+
+def _calls(record: Primitive, dtype: str) -> Iterator[tuple[list[np.ndarray], dict[str, Any]]]:
+    """Yield operands and parameters: of the shapes above, or as the record's samples say."""
+    rng = np.random.default_rng(0)
+    if all(isinstance(sample, Real) for sample in record.samples):
+        pairs = [(sample.low, sample.high) for sample in record.samples]
+        for shape in SHAPES:
+            operands = [rng.uniform(*pair, shape).astype(dtype) for pair in pairs]
+            yield operands, {}
+            if len(operands) > 1 and len(shape) == 2:
+                yield [operands[0], *[one[0] for one in operands[1:]]], {}
+                yield [operands[0], *[one[0, 0] for one in operands[1:]]], {}
+        return
+    for case in record.samples:
+        if hasattr(case, "shapes"):
+            drawn = [rng.uniform(0.5, 1.5, shape).astype(dtype) for shape in case.shapes]
+            for position, operand in case.fixed.items():
+                drawn[position] = operand
+            yield drawn, case.params
+
+
+if __name__ == "__main__":
+    sys.exit(main())
