@@ -9,6 +9,9 @@ from benchmarks import SHORT, STEPS
 
 Program = Callable[..., tuple]
 LOOPS = frozenset({"multiplications", "constant_multiplications", "recurrence"})
+NESTED = frozenset({"decorated_twice", "wrapped_twice"})
+FACTORS = tuple(1.0 + 0.01 * k for k in range(10))
+RATE = 0.1  # of a training step
 
 
 class Library:
@@ -27,6 +30,7 @@ class Library:
     mean: Any
     relu: Any
     softplus: Any
+    softmax: Any
     matvec: Any
 
     def __init__(self) -> None:
@@ -41,6 +45,10 @@ class Library:
         self.rosenbrock = self.value_and_grads(self._rosenbrock)
         self.cross_entropy = self.value_and_grads(self.mean_cross_entropy)
         self.perceptron = self.value_and_grads(self._perceptron, 4)
+        self.forty_operations = self.value_and_grads(self._forty_operations)
+        self.attention = self.value_and_grads(self._attention, 3)
+        self.decorated_twice = self._second_derivative(lambda x: self.decorated(x) ** 2)
+        self.wrapped_twice = self._second_derivative(lambda x: self.wrapped(x) ** 2)
 
     # and so its derivatives, the functions whose rules differ, and its ways with arrays.
 
@@ -50,6 +58,14 @@ class Library:
 
     def custom(self, x: Any) -> Any:
         """Return log(1 + exp(x)), whose rule is dy * (1 - 1 / (1 + exp(x)))."""
+        raise NotImplementedError
+
+    def decorated(self, x: Any) -> Any:
+        """Return x**3, whose rule 3 * x**2 * dy has as its own rule the derivative by dy alone."""
+        raise NotImplementedError
+
+    def wrapped(self, x: Any) -> Any:
+        """Return x**3, in whose rule the slope 3 * x**2 has a rule of its own."""
         raise NotImplementedError
 
     def mean_cross_entropy(self, logits: Any, labels: Any) -> Any:
@@ -114,6 +130,38 @@ class Library:
     def _perceptron(self, w1, b1, w2, b2, x, labels):
         hidden = self.relu(x @ w1 + b1)
         return self.mean_cross_entropy(hidden @ w2 + b2, labels)
+
+    def _second_derivative(self, function: Callable[..., Any]) -> Program:
+        first = self.value_and_grads(lambda x: self.sum(function(x)))
+        return self.value_and_grads(lambda x: self.sum(first(x)[1]))
+
+    def _forty_operations(self, x):
+        y = x
+        for factor in FACTORS:
+            y = self.sin(y * factor) + self.exp(-y)
+        return self.sum(y)
+
+    def _attention(self, queries, keys, values):
+        scores = (queries @ keys) * queries.shape[-1] ** -0.5  # a column is a key
+        return self.sum((self.softmax(scores) @ values) ** 2)
+
+    def perceptron_step(self, w1, b1, w2, b2, x, labels):
+        loss, *gradients = self.perceptron(w1, b1, w2, b2, x, labels)
+        pairs = zip((w1, b1, w2, b2), gradients, strict=True)
+        return loss, *(parameter - RATE * gradient for parameter, gradient in pairs)
+
+    def products_200(self, x):
+        return (self._powers(x, 100),)
+
+    def products_1000(self, x):
+        return (self._powers(x, 500),)
+
+    def _powers(self, x, count):
+        y = x
+        for _ in range(count):
+            y = y * x
+            y = y * 0.999
+        return y
 
     def rosenbrock_hessian(self, x):
         return (self.hessian(self._rosenbrock, x),)

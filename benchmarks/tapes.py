@@ -13,6 +13,7 @@ class Tapes(Library):
         self.exp, self.sin, self.cos, self.tanh = tf.exp, tf.sin, tf.cos, tf.tanh
         self.log, self.sum, self.mean = tf.math.log, tf.reduce_sum, tf.reduce_mean
         self.relu, self.softplus, self.matvec = tf.nn.relu, tf.nn.softplus, tf.linalg.matvec
+        self.softmax = tf.nn.softmax
 
         @tf.custom_gradient
         def log1pexp(x):
@@ -23,7 +24,32 @@ class Tapes(Library):
 
             return tf.math.log(1 + e), grad
 
-        self.custom = log1pexp
+        @tf.custom_gradient
+        def decorated(x):
+            @tf.custom_gradient
+            def grad_fn(dy):
+                def grad_grad_fn(ddy):
+                    return 3 * x**2 * ddy
+
+                return 3 * x**2 * dy, grad_grad_fn
+
+            return x**3, grad_fn
+
+        @tf.custom_gradient
+        def wrapped(x):
+            def grad_fn(dy):
+                @tf.custom_gradient
+                def slope(x):
+                    def curvature(ddy):
+                        return 6 * x * ddy
+
+                    return 3 * x**2, curvature
+
+                return dy * slope(x)
+
+            return x**3, grad_fn
+
+        self.custom, self.decorated, self.wrapped = log1pexp, decorated, wrapped
         super().__init__()
 
     def array(self, values, wanted):

@@ -24,11 +24,41 @@ def forward(x):
 log1pexp.defvjp(forward, lambda e, dy: (dy * (1 - 1 / (1 + e)),))
 
 
+@jax.custom_vjp
+def decorated_gradient(x, dy):
+    return 3 * x**2 * dy
+
+
+@jax.custom_vjp
+def slope(x):
+    return 3 * x**2
+
+
+@jax.custom_vjp
+def decorated(x):
+    return x**3
+
+
+@jax.custom_vjp
+def wrapped(x):
+    return x**3
+
+
+decorated_gradient.defvjp(
+    lambda x, dy: (decorated_gradient(x, dy), x),
+    lambda x, ddy: (jnp.zeros_like(x), 3 * x**2 * ddy),
+)
+slope.defvjp(lambda x: (slope(x), x), lambda x, ddy: (6 * x * ddy,))
+decorated.defvjp(lambda x: (decorated(x), x), lambda x, dy: (decorated_gradient(x, dy),))
+wrapped.defvjp(lambda x: (wrapped(x), x), lambda x, dy: (dy * slope(x),))
+
+
 class Eager(Library):
     def __init__(self):
         self.exp, self.log, self.sin, self.cos = jnp.exp, jnp.log, jnp.sin, jnp.cos
         self.tanh, self.sum, self.mean, self.matvec = jnp.tanh, jnp.sum, jnp.mean, jnp.matmul
-        self.relu, self.softplus, self.custom = jax.nn.relu, jax.nn.softplus, log1pexp
+        self.relu, self.softplus, self.softmax = jax.nn.relu, jax.nn.softplus, jax.nn.softmax
+        self.custom, self.decorated, self.wrapped = log1pexp, decorated, wrapped
         super().__init__()
 
     def array(self, values, wanted):

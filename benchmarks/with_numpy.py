@@ -3,7 +3,7 @@
 import numpy as np
 
 from benchmarks import SHORT, STEPS
-from benchmarks.library import Library
+from benchmarks.library import FACTORS, RATE, Library
 
 
 class ByHand(Library):
@@ -88,6 +88,40 @@ class ByHand(Library):
         loss, upstream = self.cross_entropy(hidden @ w2 + b2, labels)
         below = (upstream @ w2.T) * (hidden > 0)
         return loss, x.T @ below, below.sum(axis=0), hidden.T @ upstream, upstream.sum(axis=0)
+
+    def perceptron_step(self, w1, b1, w2, b2, x, labels):
+        loss, *gradients = self.perceptron(w1, b1, w2, b2, x, labels)
+        pairs = zip((w1, b1, w2, b2), gradients, strict=True)
+        return loss, *(parameter - RATE * gradient for parameter, gradient in pairs)
+
+    def forty_operations(self, x):
+        y, gradient = x, np.ones_like(x)
+        for factor in FACTORS:
+            gradient = gradient * (factor * np.cos(y * factor) - np.exp(-y))
+            y = np.sin(y * factor) + np.exp(-y)
+        return y.sum(), gradient
+
+    def attention(self, queries, keys, values):
+        scale = queries.shape[-1] ** -0.5
+        scores = queries @ keys * scale
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        weights /= weights.sum(axis=1, keepdims=True)
+        result = weights @ values
+        upstream = 2 * result @ values.T
+        below = weights * (upstream - (upstream * weights).sum(axis=1, keepdims=True)) * scale
+        return (result**2).sum(), below @ keys.T, queries.T @ below, weights.T @ (2 * result)
+
+    def decorated_twice(self, x):  # of x**6, without the path through the x of 3 * x**2
+        return (6 * x**5).sum(), 18 * x**4
+
+    def wrapped_twice(self, x):
+        return (6 * x**5).sum(), 30 * x**4
+
+    def products_200(self, x):
+        return (x**101 * 0.999**100,)
+
+    def products_1000(self, x):
+        return (x**501 * 0.999**500,)
 
     def logistic_hvp(self, w, v, x, labels):
         chances = 1 / (1 + np.exp(-(x @ w)))

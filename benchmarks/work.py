@@ -61,6 +61,19 @@ def perceptron(inputs: int, hidden: int, classes: int, batch: int) -> Data:
     return *(array.astype("float32") for array in arrays), rng.integers(classes, size=batch)
 
 
+def near_one(size: int) -> Data:
+    """Return numbers a little above 1."""
+    return (np.linspace(1.0, 1.002, size),)
+
+
+def attention(count: int, width: int) -> Data:
+    """Return float32 queries, the columns of keys, and values."""
+    rng = np.random.default_rng(count)
+    shapes = (count, width), (width, count), (count, width)
+    queries, keys, values = (rng.normal(size=shape).astype("float32") for shape in shapes)
+    return queries, keys, values
+
+
 def logistic(rows: int, columns: int) -> Data:
     """Return weights, a direction, a matrix of inputs, and labels of 0 and 1."""
     rng = np.random.default_rng(rows)
