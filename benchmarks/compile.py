@@ -81,9 +81,9 @@ def one(package: str, mode: str, program: str) -> dict[str, Any] | None:
     check(work, wanted(), {peer.name: results})
     refused: list[str] = []
     if package == COMPILED.package:
-        from tinygrad_cg_kernels.native import entries
+        from tinygrad_cg_kernels.native import programs
 
-        refused = entries.refused
+        refused = programs.refused
     return {"elapsed": elapsed, "used": used, "refused": refused}
 
 

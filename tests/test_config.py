@@ -4,7 +4,7 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support.caches import link_kernels
-from tinygrad_cg_kernels.runtime import generated, threads
+from tinygrad_cg_kernels.runtime import threads
 
 pytestmark = pytest.mark.usefixtures("restore_threads")
 
@@ -30,23 +30,21 @@ def test_what_is_no_number_of_threads():
 def test_the_cache_is_cleared(tmp_path, monkeypatch):
     link_kernels(tmp_path)
     monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(generated, "_modules", {})
     program = tf.function(lambda x: tf.exp(x) * 2.0, jit_compile=True)
     x = tf.constant([0.0, 1.0])
     value = program(x).numpy()
-    assert list(tmp_path.rglob(f"{generated.PREFIX}*.nbi"))
+    assert list(tmp_path.rglob("programs/*.code"))
     tf.clear_cache()
-    assert not list(tmp_path.rglob(f"{generated.PREFIX}*"))
+    assert not list(tmp_path.rglob("programs/*.code"))
     assert program(x).numpy().tolist() == value.tolist()
     again = tf.function(lambda x: tf.exp(x) * 2.0, jit_compile=True)
     assert again(x).numpy().tolist() == value.tolist()
-    assert list(tmp_path.rglob(f"{generated.PREFIX}*.nbi"))
+    assert list(tmp_path.rglob("programs/*.code"))
 
 
 def test_what_is_no_limit_of_the_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("TINYGRAD_CG_CACHE_LIMIT", "much")
-    monkeypatch.setattr(generated, "_modules", {})
     program = tf.function(lambda x: tf.exp(x) + 3.0, jit_compile=True)
     with pytest.raises(ValueError, match="TINYGRAD_CG_CACHE_LIMIT='much' is not a number of bytes"):
         program(tf.constant([0.0, 1.0]))

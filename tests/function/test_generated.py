@@ -11,14 +11,14 @@ import pytest
 from tests.support.caches import link_kernels
 from tests.support.graph_cases import arrays_for, assert_same, chain, log1pexp
 from tinygrad_cg._function.codegen.executable import build
-from tinygrad_cg_kernels.native import entries
+from tinygrad_cg_kernels.native import programs
 from tinygrad_cg_kernels.runtime import generated
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = """
 import sys
-from tinygrad_cg_kernels.native import entries
-entries.enabled = False
+from tinygrad_cg_kernels.native import programs
+programs.enabled = False
 from tests.support.caches import link_kernels
 from tests.support.graph_cases import *
 from tinygrad_cg._function.codegen.executable import build
@@ -33,7 +33,7 @@ print(sum(one.stats.cache_hits[key] for one in program.dispatchers for key in on
 
 @pytest.fixture(autouse=True)
 def by_numba(monkeypatch):
-    monkeypatch.setattr(entries, "enabled", False)
+    monkeypatch.setattr(programs, "enabled", False)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_the_oldest_files_go_first(folder, monkeypatch):
 def test_clear_cache(folder):
     program = build(log1pexp(40))
     assert list(folder.rglob(f"*/{generated.PREFIX}*.nbi"))
-    entries.clear_cache()
+    programs.clear_cache()
     assert not list(folder.rglob(f"{generated.PREFIX}*"))
     graph = log1pexp(40)
     assert_same(program, graph, arrays_for(graph, np.random.default_rng(0)))

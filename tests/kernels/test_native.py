@@ -12,7 +12,7 @@ import pytest
 
 import tinygrad_cg as tf
 from tinygrad_cg_kernels import elementary
-from tinygrad_cg_kernels.native import entries, functions
+from tinygrad_cg_kernels.native import functions, programs
 from tinygrad_cg_kernels.native.translate import Untranslatable
 from tinygrad_cg_kernels.runtime import generated, objects
 
@@ -42,7 +42,7 @@ def by_both(source, *arrays):
     found = []
     kinds = [(one.dtype, one.ndim) for one in arrays]
     sizes = np.array([one.size for one in arrays], np.int64)
-    native, _ = entries._function(source, "run", kinds)
+    native, _ = programs._function(source, "run", kinds)
     for run in (native, generated.function(source, "run", kinds)[0]):
         copies = [one.copy() for one in arrays]
         assert run(*copies, sizes) is True
@@ -122,7 +122,7 @@ def part(x, first, count):
 
 def test_what_is_not_contiguous_is_refused():
     source = text("y[0] = x[0]")
-    run, _ = entries.function(source, "run", [(np.dtype(float), 2), (np.dtype(float), 1)])
+    run, _ = programs.function(source, "run", [(np.dtype(float), 2), (np.dtype(float), 1)])
     sizes, y = np.zeros(1, np.int64), np.zeros(1)
     assert run(np.ones((3, 4))[:, ::2], y, sizes) is False
     assert y[0] == 0
@@ -136,14 +136,14 @@ def test_what_is_not_contiguous_is_refused():
 )
 def test_what_is_not_translated_is_left_to_numba(line):
     with pytest.raises(Untranslatable):
-        entries._function(text(line), "run", [(np.dtype(float), 1)] * 2)
+        programs._function(text(line), "run", [(np.dtype(float), 1)] * 2)
 
 
 def test_complex_programs_are_compiled_by_numba():
     f = tf.function(lambda z: z * z + 1.0)
-    before = len(entries.refused)
+    before = len(programs.refused)
     assert f(tf.constant([1j, 2.0 + 1j])).numpy().tolist() == [0, 4 + 4j]
-    assert len(entries.refused) >= before
+    assert len(programs.refused) >= before
 
 
 LONG = "exp exp2 expm1 log log2 log10 log1p sinh cosh tanh sin cos tan arcsin arccos arctan"
@@ -175,7 +175,7 @@ def test_vectors_and_numbers_have_the_same_bits(name, kind):
     for source in (alone, many):
         y = np.zeros_like(x)
         kinds = [(dtype, 1)] * 2
-        run, _ = entries._function(source, "run", kinds)
+        run, _ = programs._function(source, "run", kinds)
         assert run(x, y, np.zeros(1, np.int64)) is True
         results.append(y)
     np.testing.assert_array_equal(*[one.view(f"i{dtype.itemsize}") for one in results])
@@ -187,8 +187,8 @@ def test_a_damaged_file_is_compiled_anew(tmp_path, monkeypatch):
     source, kinds = text("y[0] = x[0] + 42.0"), [(np.dtype(float), 1)] * 2
 
     def run():
-        monkeypatch.setattr(entries, "_owners", weakref.WeakValueDictionary())
-        function, _ = entries._function(source, "run", kinds)
+        monkeypatch.setattr(programs, "_owners", weakref.WeakValueDictionary())
+        function, _ = programs._function(source, "run", kinds)
         y = np.zeros(1)
         function(np.ones(1), y, np.zeros(1, np.int64))
         return y[0]
@@ -211,22 +211,22 @@ def test_a_damaged_file_is_compiled_anew(tmp_path, monkeypatch):
 def test_the_oldest_files_go_first(tmp_path, monkeypatch):
     monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("TINYGRAD_CG_CACHE_LIMIT", "1")
-    monkeypatch.setattr(entries._store, "_count", 0)
+    monkeypatch.setattr(programs._store, "_count", 0)
     monkeypatch.setattr("tinygrad_cg_kernels.native.store.EVERY", 1)
     for k in range(3):
-        entries._function(text(f"y[0] = x[0] + {k}.25"), "run", [(np.dtype(float), 1)] * 2)
+        programs._function(text(f"y[0] = x[0] + {k}.25"), "run", [(np.dtype(float), 1)] * 2)
     assert len(list(tmp_path.rglob("programs/*.code"))) == 1
 
 
 def test_code_that_nobody_holds_is_freed():
     f = tf.function(lambda x: tf.exp(x) * 3.25 + 7.125)
     assert f(tf.constant(0.0)).numpy() == 10.375
-    owners = [weakref.ref(one) for one in entries._owners.values()]
-    count = len(entries._owners)
+    owners = [weakref.ref(one) for one in programs._owners.values()]
+    count = len(programs._owners)
     assert count
     del f
     gc.collect()
-    assert len(entries._owners) < count
+    assert len(programs._owners) < count
     assert any(one() is None for one in owners)
 
 
@@ -235,7 +235,7 @@ def test_a_second_process_compiles_nothing(tmp_path):
 import sys
 sys.path[:0] = {[str(ROOT), str(ROOT / "kernels")]!r}
 import tinygrad_cg as tf
-from tinygrad_cg_kernels.native import entries
+from tinygrad_cg_kernels.native import programs
 from tinygrad_cg_kernels.runtime import compile as build
 f = tf.function(tf.grad(lambda x: tf.reduce_sum(tf.exp(x) * tf.sin(x))))
 f(tf.constant([1.0, 2.0]))

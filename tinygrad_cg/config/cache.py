@@ -1,6 +1,6 @@
 """The caches of compiled programs, on disk and in memory."""
 
-from tinygrad_cg_kernels.native import entries
+from tinygrad_cg_kernels.native import programs
 from tinygrad_cg_kernels.runtime import memory
 
 from .._function.codegen import buffers
@@ -17,6 +17,6 @@ def clear_cache() -> None:
     used for longest make way beyond TINYGRAD_CG_CACHE_LIMIT bytes (256 MiB). The operations' own
     kernels stay. Memory that programs keep between calls, or for large arrays to come, is freed.
     """
-    entries.clear_cache()
+    programs.clear_cache()
     buffers.clear()
     memory.clear()

@@ -72,10 +72,11 @@ class Store:
         path = self._path(name)
         if path is None:
             return
+        limit = generated.size_limit()
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             if self._limited and not self._count % EVERY:
-                _prune(path.parent)
+                _prune(path.parent, limit)
             self._count += 1
             handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
             with os.fdopen(handle, "wb") as file:
@@ -115,14 +116,14 @@ def _unpack(data: bytes) -> tuple[dict[str, Any], bytes] | None:
     return json.loads(body[8:size]), body[size:]
 
 
-def _prune(base: Path) -> None:
-    """Delete what was not used for longest, until all is within the limit of generated files."""
+def _prune(base: Path, limit: int) -> None:
+    """Delete what was not used for longest, until all is within a limit in bytes."""
     found = []
     for path in [*base.glob("*.code"), *base.glob("*.tmp")]:
         with contextlib.suppress(OSError):
             stat = path.stat()
             found.append((stat.st_mtime, stat.st_size, path))
-    total, limit = sum(size for _, size, _ in found), generated.size_limit()
+    total = sum(size for _, size, _ in found)
     for _, size, path in sorted(found):
         if total <= limit:
             break

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy import empty
 
-from tinygrad_cg_kernels.native import entries
+from tinygrad_cg_kernels.native import programs
 from tinygrad_cg_kernels.runtime import memory, threads
 
 from ..fusion.fuse import Fusion, Kernel
@@ -53,7 +53,7 @@ class Target:
 
         It returns False, and has done nothing, where the arrays are not as kernels read them.
         """
-        return entries.function(segment.source, "run", kinds)
+        return programs.function(segment.source, "run", kinds)
 
     def splitter(self, segment: Segment, k: int, shapes: Shapes) -> Callable[..., Any]:
         """Return a function of the arrays of a large segment's kernel that runs it on all threads.
@@ -61,7 +61,7 @@ class Target:
         It returns the kernel's totals, and sums of columns, of all blocks in order.
         """
         block, nodes = segment.blocks[k], segment.tables[k]
-        address, owner = entries.block(segment.source, segment.threads[k])
+        address, owner = programs.block(segment.source, segment.threads[k])
         rows, columns, stride = cut_rows(block)
         blocks = -(-rows // stride)
         head = segment.heads[k]

@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.kinds import is_inexact, is_real_number
+from ..._core.kinds import is_inexact, is_native_float, is_real_number
 from ..._core.primitive import OPS
 from .masks import Polynomials
 from .values import FuncGraph, OutputItem, Value, constant, frozen, in_order, operation
 
 _LARGEST_CONSTANT = 1024  # elements
+
+_ROUNDED_ONCE = {"add", "subtract", "multiply", "divide", "negative", "square", "sqrt"}
 
 # Which operand is the upstream gradient, and what remains where it masks nothing.
 _MASKS = {
@@ -110,11 +112,19 @@ def _constant_of(value: Value) -> Value | None:
         return None
     if not arrays or any(one is None for one in arrays) or prod(value.shape) > _LARGEST_CONSTANT:
         return None
+    run = primitive.run
+    if primitive.name in _ROUNDED_ONCE and _is_of_floats(value):
+        run = primitive.ufunc  # the same bits, and no kernel to be loaded for a number
     with np.errstate(all="ignore"):
         try:
-            return constant(np.array(primitive.run(*arrays, **value.params)))
+            return constant(np.array(run(*arrays, **value.params)))
         except Exception:  # what the operation refuses, it refuses when the program runs
             return None
+
+
+def _is_of_floats(value: Value) -> bool:
+    """Return whether operands and result have one of the dtypes that processors compute."""
+    return is_native_float(value.dtype) and all(one.dtype == value.dtype for one in value.inputs)
 
 
 def _without_repeats(value: Value) -> Value | None:
