@@ -101,3 +101,12 @@ def test_what_a_mask_keeps_out_stays_masked():
         return tf.reduce_sum(tf.where(x > 0.0, x * x, 0.0))
 
     assert "multiply_upstream" in names(tf.grad(f), x)
+
+
+def test_long_chains_are_looked_at_without_recursion():
+    value = x = Value(AVAL)
+    for _ in range(5000):
+        value = operation(OPS["add"], [value, x], {})
+    graph = FuncGraph([x], [operation(OPS["multiply_upstream"], [value, x], {})])
+    (output,) = simplify(graph).outputs
+    assert output.primitive.name == "multiply"

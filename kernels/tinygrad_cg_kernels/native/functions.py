@@ -198,8 +198,7 @@ def _instructions(text: str, symbol: str) -> int:
 
 def _vector_module(text: str, symbol: str, kind: str, count: int, widths: tuple[int, ...]) -> Any:
     """Return a module with a function of numbers, and of vectors of these widths."""
-    element, bits = LLVM[kind], machine.vector_bits()
-    attributes = f'nounwind "prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"'
+    element, attributes = LLVM[kind], machine.wide()
     given = ", ".join(f"{element} %x{k}" for k in range(count))
     lines = [
         f"declare {element} @{symbol}({', '.join([element] * count)})",

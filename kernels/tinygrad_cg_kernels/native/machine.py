@@ -28,6 +28,13 @@ def vector_bits() -> int:
 
 
 @cache
+def wide() -> str:
+    """Return the attributes of functions of whole vectors."""
+    bits = vector_bits()
+    return f'nounwind "prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"'
+
+
+@cache
 def fuses() -> bool:
     """Return whether the processor multiplies and adds in one instruction."""
     return bool(llvm.get_host_cpu_features().get("fma")) or "aarch64" in llvm.get_process_triple()
@@ -51,7 +58,6 @@ class Code:
     """Loaded machine code; its memory is freed with the object."""
 
     def __init__(self, data: bytes):
-        self.size = len(data)
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_target())
         self._engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(data))
         self._engine.finalize_object()

@@ -58,24 +58,25 @@ def function(source: str, name: str, kinds: list[tuple[np.dtype, int]]) -> tuple
 
     It returns False, and has done nothing, where an array is not contiguous and aligned.
     """
-    if enabled and objects.supported:
-        try:
-            with _lock:
-                return _function(source, name, kinds)
-        except (Untranslatable, NumbaError) as error:
-            refused.append(str(error).splitlines()[0])
-    return generated.function(source, name, kinds)
+    made = _translated(_function, source, name, kinds) if objects.supported else None
+    return made or generated.function(source, name, kinds)
 
 
 def block(source: str, name: str) -> tuple[int, Any]:
     """Return the address of a text's block function, and its owner."""
-    if enabled:
-        try:
-            with _lock:
-                return _block(source, name)
-        except (Untranslatable, NumbaError) as error:
-            refused.append(str(error).splitlines()[0])
-    return generated.block(source, name)
+    return _translated(_block, source, name) or generated.block(source, name)
+
+
+def _translated(make: Callable, *given: Any) -> Any:
+    """Return what `make` compiles; None, and the reason is kept, where that is left to Numba."""
+    if not enabled:
+        return None
+    try:
+        with _lock:
+            return make(*given)
+    except (Untranslatable, NumbaError) as error:
+        refused.append(str(error).splitlines()[0])
+        return None
 
 
 def clear_cache() -> None:

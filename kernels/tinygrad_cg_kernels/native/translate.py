@@ -135,12 +135,10 @@ class Module:
                 f"@llvm.compiler.used = appending global [{len(used)} x ptr] "
                 f'[{", ".join(used)}], section "llvm.metadata"'
             )
-        bits = machine.vector_bits()
-        wide = f'nounwind "prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"'
         lines += self.texts
-        lines.append(f"attributes #0 = {{ {wide} }}")
+        lines.append(f"attributes #0 = {{ {machine.wide()} }}")
         lines.append("attributes #1 = { nounwind willreturn memory(none) }")
-        lines.append(f"attributes #2 = {{ noinline {wide} }}")
+        lines.append(f"attributes #2 = {{ noinline {machine.wide()} }}")
         return "\n".join([*lines, *attributes])
 
 
@@ -601,8 +599,6 @@ class _Body:
         if isinstance(target, type) and issubclass(target, np.generic):
             (value,) = values
             return self._cast(value, name_of(np.dtype(target)))
-        if target is np.uintp:
-            return self._cast(values[0], "u64")
         return self._call_scalar(target, values)
 
     def _target(self, function: ast.expr) -> Any:

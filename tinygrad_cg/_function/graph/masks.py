@@ -8,7 +8,7 @@ are tried; both hold for rounded arithmetic:
 * The upstream gradient is computed from the slope by operations that hand on what is not finite:
   sums, differences and products.
 * Both are polynomials of one value x with constant coefficients, the upstream gradient one of
-  terms with one degree and one sign. If it is zero then \\|x\\| < 1, where the slope is finite.
+  terms with one degree and one sign. If it is zero then |x| < 1, where the slope is finite.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._core.kinds import is_native_float
-from .values import Value
+from .values import Value, in_turn
 
 _NEAR = 64  # values: how far to look for the slope among those the upstream gradient comes from
 _STRICT = frozenset(("add", "broadcast_to", "multiply", "negative", "square", "subtract"))
@@ -59,13 +59,12 @@ class Polynomials:
 
     def of(self, value: Value) -> Polynomial:
         """Return `value` as a polynomial: of itself, if it is no other."""
-        known = self._known.get(value)
-        if known is None:
-            known = self._polynomial(value)
-            if known is None or not _is_in_range(known, value.dtype):
-                known = Polynomial(value, 1, 1, 1.0, 1.0)
-            self._known[value] = known
-        return known
+        for one in in_turn(value, _terms, self._known.__contains__):
+            found = self._polynomial(one)
+            if found is None or not _is_in_range(found, one.dtype):
+                found = Polynomial(one, 1, 1, 1.0, 1.0)
+            self._known[one] = found
+        return self._known[value]
 
     def _polynomial(self, value: Value) -> Polynomial | None:
         if isinstance(value.aval, list) or not is_native_float(value.dtype):
@@ -76,11 +75,11 @@ class Polynomials:
             sign = 1 if (array > 0).all() else -1 if (array < 0).all() else 0
             size = abs(array)
             return Polynomial(None, 0, sign, float(size.min()), float(size.max()))
-        if value.primitive is None or value.primitive.name not in _STRICT:
+        if value.primitive is None or not _terms(value):
             return None
         if any(one.dtype != value.dtype for one in value.inputs):
             return None
-        x, *others = [self.of(operand) for operand in value.inputs]
+        x, *others = [self._known[operand] for operand in value.inputs]
         name = value.primitive.name
         if name == "broadcast_to":
             return x
@@ -97,6 +96,12 @@ class Polynomials:
         if x.sign and x.degree == y.degree and x.sign == (y.sign if name == "add" else -y.sign):
             return Polynomial(base, x.degree, x.sign, max(x.low, y.low), high)
         return Polynomial(base, 0, 0, 0.0, high)
+
+
+def _terms(value: Value) -> tuple[Value, ...]:
+    """Return the operands of an operation that hands on what is not finite; none of another."""
+    strict = value.primitive is not None and value.primitive.name in _STRICT
+    return value.inputs if strict else ()
 
 
 def _is_in_range(polynomial: Polynomial, dtype: np.dtype) -> bool:
@@ -131,8 +136,8 @@ def _hands_on(slope: Value, upstream: Value) -> bool:
         value = stack.pop()
         if value is slope or (base is not None and _is_square(value, base)):
             return True
-        if len(seen) < _NEAR and value.primitive is not None and value.primitive.name in _STRICT:
-            new = [operand for operand in value.inputs if operand not in seen]
+        if len(seen) < _NEAR:
+            new = [operand for operand in _terms(value) if operand not in seen]
             seen.update(new)
             stack.extend(new)
     return False
