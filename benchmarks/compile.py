@@ -81,7 +81,7 @@ def one(package: str, mode: str, program: str) -> dict[str, Any] | None:
     check(work, wanted(), {peer.name: results})
     refused: list[str] = []
     if package == COMPILED.package:
-        from tinygrad_cg_kernels.native import programs
+        from tinygrad_cg_kernels.runtime.native import programs
 
         refused = programs.refused
     return {"elapsed": elapsed, "used": used, "refused": refused}

@@ -203,7 +203,6 @@ KERNELS_MAY_IMPORT = {
     "reduce": {"runtime", "elementary", "loops"},
     "move": {"runtime", "elementary", "loops", "reduce"},
     "linear": {"runtime", "elementary", "loops", "reduce", "move"},
-    "native": {"runtime"},
 }
 COMPILER_MAY_IMPORT = {
     "graph": set(),

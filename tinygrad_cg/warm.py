@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 import tinygrad_cg as tf
-from tinygrad_cg_kernels.native import functions
 from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime.native import functions
 
 from ._core.primitive import OPS, Primitive
 from ._ops.define import Real

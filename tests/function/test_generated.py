@@ -11,13 +11,13 @@ import pytest
 from tests.support.caches import link_kernels
 from tests.support.graph_cases import arrays_for, assert_same, chain, log1pexp
 from tinygrad_cg._function.codegen.executable import build
-from tinygrad_cg_kernels.native import programs
 from tinygrad_cg_kernels.runtime import generated
+from tinygrad_cg_kernels.runtime.native import programs
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = """
 import sys
-from tinygrad_cg_kernels.native import programs
+from tinygrad_cg_kernels.runtime.native import programs
 programs.enabled = False
 from tests.support.caches import link_kernels
 from tests.support.graph_cases import *

@@ -193,7 +193,7 @@ def test_the_stamp_covers_all_rooms_and_versions(tmp_path):
     assert second != first
     (inner / "a.py").rename(tmp_path / "room" / "a.py")
     assert build.stamp(tmp_path, "1.0") not in (first, second)
-    assert build.stamp(build.PACKAGE, np.__version__, without="native") == build.STAMP
+    assert build.stamp(build.PACKAGE, np.__version__, without=build.NATIVE) == build.STAMP
 
 
 def test_numba_keeps_its_own_cache_setting():

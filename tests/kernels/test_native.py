@@ -12,9 +12,9 @@ import pytest
 
 import tinygrad_cg as tf
 from tinygrad_cg_kernels import elementary
-from tinygrad_cg_kernels.native import functions, programs
-from tinygrad_cg_kernels.native.translate import Untranslatable
 from tinygrad_cg_kernels.runtime import generated, objects
+from tinygrad_cg_kernels.runtime.native import functions, programs
+from tinygrad_cg_kernels.runtime.native.translate import Untranslatable
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAD = """
@@ -212,7 +212,7 @@ def test_the_oldest_files_go_first(tmp_path, monkeypatch):
     monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("TINYGRAD_CG_CACHE_LIMIT", "1")
     monkeypatch.setattr(programs._store, "_count", 0)
-    monkeypatch.setattr("tinygrad_cg_kernels.native.store.EVERY", 1)
+    monkeypatch.setattr("tinygrad_cg_kernels.runtime.store.EVERY", 1)
     for k in range(3):
         programs._function(text(f"y[0] = x[0] + {k}.25"), "run", [(np.dtype(float), 1)] * 2)
     assert len(list(tmp_path.rglob("programs/*.code"))) == 1
@@ -235,7 +235,7 @@ def test_a_second_process_compiles_nothing(tmp_path):
 import sys
 sys.path[:0] = {[str(ROOT), str(ROOT / "kernels")]!r}
 import tinygrad_cg as tf
-from tinygrad_cg_kernels.native import programs
+from tinygrad_cg_kernels.runtime.native import programs
 from tinygrad_cg_kernels.runtime import compile as build
 f = tf.function(tf.grad(lambda x: tf.reduce_sum(tf.exp(x) * tf.sin(x))))
 f(tf.constant([1.0, 2.0]))

@@ -1,7 +1,7 @@
 """The caches of compiled programs, on disk and in memory."""
 
-from tinygrad_cg_kernels.native import programs
 from tinygrad_cg_kernels.runtime import memory
+from tinygrad_cg_kernels.runtime.native import programs
 
 from .._function.codegen import buffers
 

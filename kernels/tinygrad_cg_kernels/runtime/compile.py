@@ -53,13 +53,13 @@ def stamp(package: Path, *versions: str, without: str = "") -> str:
     digest = hashlib.sha256("\0".join(versions).encode())
     for source in sorted(package.rglob("*.py")):
         name = source.relative_to(package)
-        if name.parts[0] != without:
+        if not without or not name.as_posix().startswith(without):
             digest.update(name.as_posix().encode())
             digest.update(source.read_bytes())
     return digest.hexdigest()
 
 
-NATIVE = "native"
+NATIVE = "runtime/native/"
 STAMP = stamp(PACKAGE, np.__version__, without=NATIVE)
 """sha256 of the kernels' sources and of NumPy's version. It names the cache folder, since Numba's
 own cache key knows neither helper functions in other files nor compiler flags, and where NumPy's

@@ -11,7 +11,6 @@ import importlib.util
 import linecache
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
@@ -24,14 +23,13 @@ from numba import types
 from numba.extending import intrinsic
 
 from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime import store
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.entries import Blocks, Entries
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 from tinygrad_cg_kernels.runtime.views import make_array
 
 PREFIX = build.GENERATED
-LIMIT = 256 * 2**20
-"""Bytes of generated files and their compiled code, by default: the oldest go first."""
 
 _lock = ForkLock()
 _modules: dict[str, ModuleType] = {}
@@ -87,11 +85,8 @@ def _write(name: str, source: str) -> Path | None:
                 os.utime(_use_marker(path))
             return path
         base.mkdir(parents=True, exist_ok=True)
-        _prune(base)
-        handle, temporary = tempfile.mkstemp(dir=base, suffix=".tmp")
-        with os.fdopen(handle, "w") as file:
-            file.write(source)
-        os.replace(temporary, path)
+        store.prune(_families(base).values(), store.size_limit())
+        store.write_complete(path, source.encode())
         _use_marker(path).touch()
         return path
     return None
@@ -102,43 +97,12 @@ def _use_marker(path: Path) -> Path:
     return path.with_suffix(".used")
 
 
-def size_limit() -> int:
-    """Return how many bytes of generated files may stay: TINYGRAD_CG_CACHE_LIMIT."""
-    chosen = os.environ.get("TINYGRAD_CG_CACHE_LIMIT") or LIMIT
-    try:
-        return int(chosen)
-    except ValueError:
-        raise ValueError(f"TINYGRAD_CG_CACHE_LIMIT={chosen!r} is not a number of bytes") from None
-
-
 def _families(base: Path) -> dict[str, list[Path]]:
     """Return all files that belong to each generated file: the text and Numba's compiled code."""
     families: dict[str, list[Path]] = {}
     for path in [*base.glob(f"{PREFIX}*"), *base.parent.glob(f"*/{PREFIX}*"), *base.glob("*.tmp")]:
         families.setdefault(path.name.partition(".")[0], []).append(path)
     return families
-
-
-def _prune(base: Path) -> None:
-    """Delete what was not used for longest, until all is within the limit."""
-    sizes: list[tuple[float, int, list[Path]]] = []
-    for paths in _families(base).values():
-        with contextlib.suppress(OSError):
-            stats = [path.stat() for path in paths]
-            newest = max(stat.st_mtime for stat in stats)
-            sizes.append((newest, sum(stat.st_size for stat in stats), paths))
-    total, limit = sum(size for _, size, _ in sizes), size_limit()
-    for _, size, paths in sorted(sizes, key=lambda one: one[0]):
-        if total <= limit:
-            break
-        total -= size
-        _delete(paths)
-
-
-def _delete(paths: list[Path]) -> None:
-    for path in paths:
-        with contextlib.suppress(OSError):
-            path.unlink()
 
 
 def clear_cache() -> None:
@@ -150,7 +114,7 @@ def clear_cache() -> None:
     base = folder()
     if base is not None:
         for paths in _families(base).values():
-            _delete(paths)
+            store.delete(paths)
 
 
 def import_lines(modules: Iterable[str]) -> str:

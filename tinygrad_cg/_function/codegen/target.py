@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy import empty
 
-from tinygrad_cg_kernels.native import programs
 from tinygrad_cg_kernels.runtime import memory, threads
+from tinygrad_cg_kernels.runtime.native import programs
 
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.nodes import FusionNode, ReduceNode

@@ -18,9 +18,9 @@ import llvmlite.binding as llvm
 from numba import types
 from numba.core.errors import TypingError
 
-from tinygrad_cg_kernels.native import machine
-from tinygrad_cg_kernels.native.store import Store
 from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.runtime import machine
+from tinygrad_cg_kernels.runtime.store import Store
 
 LONG = 30  # instructions: a longer formula is called, where a loop has several
 

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_cg_kernels.native import functions, machine
-from tinygrad_cg_kernels.runtime import generated, intrinsics, views
+from tinygrad_cg_kernels.runtime import generated, intrinsics, machine, views
+from tinygrad_cg_kernels.runtime.native import functions
 
 FLOATS = ("f64", "f32")
 MARKS = {intrinsics.wide_vectors, intrinsics.outlined, intrinsics.inlined, views.noalias}

@@ -12,12 +12,12 @@ import llvmlite.binding as llvm
 import numpy as np
 from numba.core.errors import NumbaError
 
-from tinygrad_cg_kernels.native import functions, machine
-from tinygrad_cg_kernels.native.store import Store
-from tinygrad_cg_kernels.native.translate import Array, Module, Untranslatable, name_of
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import generated, objects
+from tinygrad_cg_kernels.runtime import generated, machine, objects
 from tinygrad_cg_kernels.runtime.locks import ForkLock
+from tinygrad_cg_kernels.runtime.native import functions
+from tinygrad_cg_kernels.runtime.native.translate import Array, Module, Untranslatable, name_of
+from tinygrad_cg_kernels.runtime.store import Store
 
 FASTCALL = 0x0080
 

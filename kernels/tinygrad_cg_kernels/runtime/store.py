@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,11 @@ import llvmlite.binding as llvm
 import numba
 
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import generated
 
 MAGIC = b"tinygrad_cg code 1\n"
 DIGEST = hashlib.sha256().digest_size
+LIMIT = 256 * 2**20
+"""Bytes of the files of one kind, by default: the oldest go first."""
 EVERY = 64  # files written between two looks at how large the folder is
 
 
@@ -65,31 +67,27 @@ class Store:
         return found
 
     def write(self, name: str, fields: dict[str, Any], code: bytes) -> None:
-        """Keep fields and code.
-
-        They are written under another name first, so that other processes see them complete.
-        """
+        """Keep fields and code."""
         path = self._path(name)
         if path is None:
             return
-        limit = generated.size_limit()
+        limit = size_limit()
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             if self._limited and not self._count % EVERY:
-                _prune(path.parent, limit)
+                prune([[one] for one in self._files(path.parent)], limit)
             self._count += 1
-            handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-            with os.fdopen(handle, "wb") as file:
-                file.write(_pack(fields, code))
-            os.replace(temporary, path)
+            write_complete(path, _pack(fields, code))
 
     def clear(self) -> None:
         """Delete all files."""
         base = self.folder()
         if base is not None:
-            for path in [*base.glob("*.code"), *base.glob("*.tmp")]:
-                with contextlib.suppress(OSError):
-                    path.unlink()
+            delete(self._files(base))
+
+    @staticmethod
+    def _files(base: Path) -> list[Path]:
+        return [*base.glob("*.code"), *base.glob("*.tmp")]
 
 
 @cache
@@ -116,17 +114,40 @@ def _unpack(data: bytes) -> tuple[dict[str, Any], bytes] | None:
     return json.loads(body[8:size]), body[size:]
 
 
-def _prune(base: Path, limit: int) -> None:
-    """Delete what was not used for longest, until all is within a limit in bytes."""
-    found = []
-    for path in [*base.glob("*.code"), *base.glob("*.tmp")]:
+def size_limit() -> int:
+    """Return how many bytes of one kind of files may stay: TINYGRAD_CG_CACHE_LIMIT."""
+    chosen = os.environ.get("TINYGRAD_CG_CACHE_LIMIT") or LIMIT
+    try:
+        return int(chosen)
+    except ValueError:
+        raise ValueError(f"TINYGRAD_CG_CACHE_LIMIT={chosen!r} is not a number of bytes") from None
+
+
+def write_complete(path: Path, data: bytes) -> None:
+    """Write a file, under another name first: other processes see it complete."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+    os.replace(temporary, path)
+
+
+def prune(groups: Iterable[list[Path]], limit: int) -> None:
+    """Delete the groups of files not used for longest, until all is within a limit in bytes."""
+    sizes: list[tuple[float, int, list[Path]]] = []
+    for paths in groups:
         with contextlib.suppress(OSError):
-            stat = path.stat()
-            found.append((stat.st_mtime, stat.st_size, path))
-    total = sum(size for _, size, _ in found)
-    for _, size, path in sorted(found):
+            stats = [path.stat() for path in paths]
+            newest = max(stat.st_mtime for stat in stats)
+            sizes.append((newest, sum(stat.st_size for stat in stats), paths))
+    total = sum(size for _, size, _ in sizes)
+    for _, size, paths in sorted(sizes, key=lambda one: one[0]):
         if total <= limit:
             break
         total -= size
+        delete(paths)
+
+
+def delete(paths: Iterable[Path]) -> None:
+    for path in paths:
         with contextlib.suppress(OSError):
             path.unlink()
